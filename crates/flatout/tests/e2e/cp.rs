@@ -3,6 +3,7 @@
 mod invocation;
 mod letters;
 mod option;
+mod order;
 mod property;
 mod special;
 

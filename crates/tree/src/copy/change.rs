@@ -112,7 +112,7 @@ impl Copy<'_> {
 
 /// Whether one takes the place of the other without that being removed first, as rsync sees it.
 fn is_alike(source: &Stat, found: &Stat) -> bool {
-    let [one, other] = [source, found].map(|facts| kind_letter(facts));
+    let [one, other] = [source, found].map(kind_letter);
     one == other
 }
 

@@ -120,12 +120,20 @@ fn is_unchanged(
         Unchanged::Never => Ok(false),
         Unchanged::Recorded => Ok(copy.evidence.proves(source, found)),
         Unchanged::Content => is_same_content(lane, entry, opened, found),
-        Unchanged::SizeAndTime => {
-            let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
-            Ok(copy.granularity.is_same_time(source, found, directory, temporaries)
-                && !copy.granularity.is_untouched(found, directory, temporaries))
-        }
+        Unchanged::SizeAndTime => Ok(has_same_time(copy, entry, source, found)),
     }
+}
+
+/// Whether a copy has the time of its source, and got it after it was written.
+pub(super) fn has_same_time(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    source: &Stat,
+    found: &Stat,
+) -> bool {
+    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+    copy.granularity.is_same_time(source, found, directory, temporaries)
+        && !copy.granularity.is_untouched(found, directory, temporaries)
 }
 
 fn is_same_content(
@@ -206,7 +214,7 @@ pub(super) fn refuse_obstacle(
         FileType::Symlink => {
             match rustix::fs::statat(entry.pair.target(), entry.target, AtFlags::empty()) {
                 Err(Errno::NOENT) => Err(obstacle("write through", "it is a dangling symlink")),
-                Err(errno) => Err(target("follow")(errno)),
+                Err(errno) => Err(Trouble::Obstacle(Refusal::of("follow")(errno))),
                 Ok(behind) if FileType::from_raw_mode(behind.st_mode).is_dir() => {
                     let reason = "it is a symlink to a directory, the source is none";
                     Err(obstacle(OVERWRITE, reason))

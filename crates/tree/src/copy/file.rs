@@ -15,7 +15,7 @@ mod source;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::Stat;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 pub(super) use self::as_found::open_as_found;
@@ -29,12 +29,14 @@ use super::directory::identity;
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, refused, target};
 use super::event::Action;
+use super::existing::has_same_time;
 use super::failure::Refusal;
 use super::job::Copy;
 use super::lane::Lane;
 use super::links::mark;
 use super::options::Unchanged;
 use super::tally::count;
+use super::temporary::is_temporary;
 use crate::compare::content::Pair;
 
 /// A file that changes while it is copied is copied again so often.
@@ -59,6 +61,9 @@ impl From<Trouble> for Setback {
 /// complete.
 pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
+    if let Some(outcome) = as_it_is(copy, entry)? {
+        return Ok(outcome);
+    }
     let mut opened = Opened::open(entry, copy, Reading::FILE)?;
     let bond = match Bond::of(copy, entry, &opened.facts)? {
         ControlFlow::Break(linked) => return Ok(linked),
@@ -76,6 +81,29 @@ pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome,
     };
     bond.copied(copy, entry, &outcome)?;
     Ok(outcome)
+}
+
+/// A file with one name whose copy counts as done by its size and time: neither is opened. `None`: a
+/// closer look is needed.
+fn as_it_is(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Option<Outcome>, Trouble> {
+    let is_new = entry.pair.found().made.is_new();
+    if copy.unchanged() != Unchanged::SizeAndTime || is_new || copy.references.is_some() {
+        return Ok(None);
+    }
+    let (Ok(facts), Some(found)) = (entry.look(), entry.in_the_way()?) else { return Ok(None) };
+    let is_single =
+        |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_file() && facts.st_nlink == 1;
+    let is_pair = is_single(&facts) && is_single(&found) && identity(&facts) != identity(&found);
+    if !is_pair
+        || is_temporary(entry.target)
+        || facts.st_size != found.st_size
+        || !has_same_time(copy, entry, &facts, &found)
+    {
+        return Ok(None);
+    }
+    let source = Node::Named(entry.source_place());
+    copy.attributes.repair(source, entry.target_place(), &facts, &found).map_err(Trouble::of)?;
+    Ok(Some(Outcome::of(Action::Unchanged)))
 }
 
 /// Has a file filled at the place that `find` names, as often as that is worth it. `find` gets the

@@ -212,11 +212,12 @@ fn link(
 /// The text of a symlink that leads from the target to the source.
 pub(super) fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
     let text = entry.path(Side::Source).into_vec();
+    let is_new = entry.pair.found().made.is_new();
     let is_here = || {
         let here = rustix::fs::stat(".").map(|here| identity(&here));
         here.is_ok_and(|here| here == entry.pair.found().target)
     };
-    if !text.starts_with(b"/") && !is_here() {
+    if !text.starts_with(b"/") && (is_new || !is_here()) {
         return Err(refused(MAKE_SYMLINK, ELSEWHERE));
     }
     CString::new(text).map_err(|_| target(MAKE_SYMLINK)(Errno::INVAL))

@@ -95,6 +95,16 @@ fn letters_of_cp_and_a_mirror_go_together() {
 }
 
 #[test]
+fn a_symlink_that_leads_to_itself_makes_room() {
+    let folder = Folder::new();
+    plant(&folder, &["source/a", "target/"]);
+    symlink("a", folder.join("target/a")).unwrap();
+    folder.flatout(["copy", "-T", "source", "target"]).leaves("target").run().exits(1);
+    mirror(&folder, &[]).run().exits(0);
+    assert_eq!(fs::read_to_string(folder.join("target/a")).unwrap(), "source/a");
+}
+
+#[test]
 fn things_of_another_kind_make_room() {
     let folder = Folder::new();
     plant(&folder, &["source/file", "source/dir/in", "source/dir2/", "outside/stays"]);

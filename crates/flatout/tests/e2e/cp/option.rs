@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use super::property::order;
 use super::{NOBODY, Pair, complaints};
 
 fn set(path: &Path, mode: u32) {
@@ -347,44 +346,6 @@ fn a_symlink_to_a_directory_above_it_moves_no_time() {
     let compared = pair.same("-rL s t");
     assert_eq!(complaints(&compared.flatout), 2, "{compared}");
     assert_eq!(fs::metadata(pair.folder("flatout/t/s/d/deep")).unwrap().mtime(), 1_000_000_000);
-}
-
-/// All files are copied by any thread, what may meet another name in its turn.
-#[test]
-fn a_filled_directory_is_filled_in_the_order_of_cp_where_that_matters() {
-    let plant = |folder: &Path| {
-        for tree in ["s", "t"] {
-            fs::create_dir_all(folder.join(tree).join("sub")).unwrap();
-            for number in 0..200 {
-                fs::write(folder.join(format!("{tree}/{number}")), tree.repeat(number)).unwrap();
-            }
-        }
-        for number in (0..200).step_by(7) {
-            let name = |tree: &str, number: usize| folder.join(format!("{tree}/{number}"));
-            fs::remove_file(name("t", number)).unwrap();
-            symlink((199 - number).to_string(), name("t", number)).unwrap();
-            symlink(format!("../{number}"), folder.join(format!("t/sub/{number}"))).unwrap();
-            fs::write(folder.join(format!("s/sub/{number}")), "sub").unwrap();
-            fs::remove_file(name("s", number + 3)).unwrap();
-            fs::hard_link(name("s", number), name("s", number + 3)).unwrap();
-            fs::remove_file(name("t", number + 2)).unwrap();
-            fs::hard_link(name("t", number + 1), name("t", number + 2)).unwrap();
-        }
-    };
-    // Elsewhere on the disk inodes come and go, and those of two trees may be in two orders.
-    let pair = Pair::new(plant);
-    let same_order = || order(&pair.folder("cp")) == order(&pair.folder("flatout"));
-    if !same_order() {
-        pair.plant(plant);
-    }
-    if !same_order() {
-        return eprintln!("skipped: two trees have their inodes in two orders");
-    }
-    for line in ["-r s/. t", "-a s/. t", "-ru s/. t", "-r --remove-destination s/. t"] {
-        pair.same(line);
-    }
-    let files: Vec<String> = (0..200).map(|number| format!("s/{number}")).collect();
-    pair.same(&format!("{} t", files.join(" ")));
 }
 
 #[test]

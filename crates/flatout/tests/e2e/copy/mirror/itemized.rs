@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -43,7 +43,13 @@ fn disturb(root: &Path, random: &mut Random) {
             let [user, group] = [0, 1].map(|_| Some(random.below(3) as u32));
             lchown(&path, user, group).unwrap();
         }
-        if random.below(6) == 0 && path.is_file() && !path.is_symlink() {
+        if !path.is_file() || path.is_symlink() {
+            continue;
+        }
+        // Of a file that loses such a bit with its owner rsync does not say what else it changed.
+        let mode = path.metadata().unwrap().mode() & 0o777;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        if random.below(6) == 0 {
             let value = [random.below(2) as u8];
             setxattr(&path, "user.key", &value, XattrFlags::empty()).unwrap();
         }
@@ -75,7 +81,7 @@ fn each_line_is_that_of_rsync() {
         for name in ["source", "ours"] {
             fs::create_dir(folder.join(name)).unwrap();
         }
-        for round in 0..5 {
+        for round in 0..if is_full() { 5 } else { 2 } {
             change(&folder.join("source"), &mut random, if round == 0 { 60 } else { 12 });
             disturb(&folder.join("source"), &mut random);
             change(&folder.join("ours"), &mut random, 8);
@@ -90,8 +96,16 @@ fn each_line_is_that_of_rsync() {
                 let words = [&words, ours, dry].concat();
                 let ran = folder.flatout(words).leaves("ours").run();
                 let mut found = lines(&ran.exits(0).stdout);
-                found.retain(|line| !line.starts_with("dry run: "));
-                let expected = rsync(&[theirs, dry].concat(), &folder);
+                let mut expected = rsync(&[theirs, dry].concat(), &folder);
+                // What stays for what is excluded in it goes by rsync's dry run.
+                let is_guess = !dry.is_empty() && ours.contains(&"--exclude=*.o");
+                for lines in [&mut found, &mut expected] {
+                    lines.retain(|line| {
+                        !line.starts_with("dry run: ")
+                            && !line.starts_with("cannot delete non-empty directory: ")
+                            && !(is_guess && line.starts_with("*deleting"))
+                    });
+                }
                 let context = format!("FLATOUT_TEST_SEED={seed} {series} {round} {ours:?} {dry:?}");
                 let [more, fewer] = [&found - &expected, &expected - &found];
                 assert!(more.is_empty() && fewer.is_empty(), "{context} {more:#?} {fewer:#?}");
@@ -139,10 +153,10 @@ fn lists_links_and_hostile_names_have_the_letters_of_rsync() {
     };
     assert!(both(&[], &[]).contains("hf+++++++++"));
     setxattr(path("b"), "system.posix_acl_access", &list(7), XattrFlags::empty()).unwrap();
-    assert_eq!(both(&[], &["-A"]), lines(".f......a.. b"));
+    assert_eq!(both(&[], &["-A"]), lines(".f.......a. b"));
     setxattr(path("b"), "system.posix_acl_access", &list(8), XattrFlags::empty()).unwrap();
     fs::set_permissions(path("d"), fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(both(&[], &["-A"]), lines(".d...p..... d/\n.f......a.. b"));
+    assert_eq!(both(&[], &["-A"]), lines(".d...p..... d/\n.f.......a. b"));
     assert_eq!(both(&[], &["-A"]), lines(""));
 }
 
