@@ -194,7 +194,7 @@ impl<'a> Attributes<'a> {
             self.lose(&job, Loss::Locked, None);
         }
         self.finish(&job)?;
-        self.end_flags((source, target), facts, self.flags_of(source), made)
+        self.end_flags((source, target), facts, self.flags_of(source), made).map(drop)
     }
 
     /// Makes a symlink, FIFO, socket or device, for its owner alone.

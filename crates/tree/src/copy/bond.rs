@@ -117,7 +117,8 @@ pub(super) fn link(
 ) -> Result<Another, Trouble> {
     let own = copy.targets.links_root(entry.directory);
     let is_own = own.is_some_and(|own| own.as_raw_fd() == root.as_raw_fd());
-    let made = match is_own && copy.attributes.keeps_flags() {
+    let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
+    let made = match is_own && is_file && copy.attributes.keeps_flags() {
         true => try_unlocked(copy, entry, (root, known), facts),
         false => try_link(copy, entry, (root, known), facts),
     };

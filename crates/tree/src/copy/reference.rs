@@ -243,10 +243,8 @@ fn has_same_bytes(
     is_same(lane, pair)
 }
 
-/// Names that are one file in a snapshot, and two in the source, must not become one file.
+/// Names that are one file in a snapshot, and two in the source, must not become one file; nor must
+/// two files of the source that one file of the snapshot is like.
 fn is_for_this_source(copy: &Copy<'_>, opened: &Opened, found: &Found) -> Result<bool, Trouble> {
-    if found.facts.st_nlink == 1 {
-        return Ok(true);
-    }
     copy.taken.take(identity(&found.facts), identity(&opened.facts)).map_err(Trouble::Target)
 }

@@ -1,3 +1,5 @@
+//! Lines written and read again, and what differs.
+
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

@@ -295,6 +295,33 @@ fn a_renamed_file_is_found_and_one_with_other_bytes_is_not() {
     assert_eq!(state(&folder.join("mon")), before);
 }
 
+/// Bytes, size and time of two files are the same: they stay two files.
+#[test]
+fn files_that_are_alike_do_not_become_one_file_of_the_snapshot() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let bytes = random_bytes(50_000, 1);
+    let write = |name: &str| {
+        fs::create_dir_all(folder.join("src")).unwrap();
+        fs::write(folder.join("src").join(name), &bytes).unwrap();
+        set_time(&folder.join("src").join(name), 1000);
+    };
+    write("m");
+    copy(&folder, &["src", "mon"]).exits(0);
+    for name in ["a", "b", "y", "z"] {
+        write(name);
+    }
+    copy(&folder, &["--link-dest", "mon", "src", "tue"]).exits(0);
+    let mut inodes: Vec<u64> =
+        ["a", "b", "m", "y", "z"].map(|name| inode(&folder, &format!("tue/{name}"))).to_vec();
+    assert!(inodes.contains(&inode(&folder, "mon/m")));
+    inodes.sort_unstable();
+    inodes.dedup();
+    assert_eq!(inodes.len(), 5);
+    assert_eq!(fs::metadata(folder.join("mon/m")).unwrap().nlink(), 2);
+    is_copy(&folder.join("src"), &folder.join("tue"));
+}
+
 #[test]
 fn extents_of_a_renamed_file_are_shared() {
     needs!(under_test());

@@ -7,11 +7,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{IFlags, Stat, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{FileType, IFlags, Stat, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 
 use super::remarks::Loss;
-use super::{Attributes, Job, Made, Node, Origin, Place};
+use super::{Attributes, Completeness, Job, Made, Node, Origin, Place};
 use crate::copy::failure::Refusal;
 use crate::copy::options::{Overwrite, Preserve};
 use crate::file_data;
@@ -124,28 +124,40 @@ impl Attributes<'_> {
         facts: &Stat,
         wanted: Flags,
         made: Made,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Completeness, Refusal> {
         if !self.keeps_any() {
-            return Ok(());
+            return Ok(Completeness::Whole);
         }
-        let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
+        let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+        let node = |file| if is_directory { Node::of_directory(file) } else { Node::Open(file) };
+        let job = Job::new(node(source), node(target), facts, made);
         self.carry_project(&job)?;
+        self.carry_flags(&job, target, wanted)?;
+        Ok(job.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking))
+    }
+
+    fn carry_flags(
+        &self,
+        job: &Job<'_>,
+        target: BorrowedFd<'_>,
+        wanted: Flags,
+    ) -> Result<(), Refusal> {
         let found = match flags(target) {
             Ok(found) => found,
             Err(_) if wanted.0 == 0 => return Ok(()),
             Err(errno) if CANNOT.contains(&errno) => {
-                self.lose(&job, Loss::Flags, Some(errno));
+                self.lose(job, Loss::Flags, Some(errno));
                 return Ok(());
             }
             Err(errno) => return Err(Refusal::of(SET_FLAGS)(errno)),
         };
         // A directory that was there keeps what it has besides, as of extended attributes.
-        let is_merged =
-            job.was_there() && job.kind.is_dir() && matches!(made.origin, Origin::Found(_));
+        let was_found = matches!(job.made.origin, Origin::Found(_));
+        let is_merged = was_found && job.kind.is_dir();
         let surplus = if is_merged { 0 } else { self.kept_flags() };
         let goal = found & !surplus | wanted.0;
         if goal != found {
-            self.reach_flags(&job, target, (found, goal))?;
+            self.reach_flags(job, target, (found, goal))?;
         }
         Ok(())
     }
@@ -251,7 +263,7 @@ impl Attributes<'_> {
             return Ok(());
         }
         let wanted = self.flags_of(source);
-        self.end_flags((source, target.as_fd()), facts, wanted, Made::found(&found))
+        self.end_flags((source, target.as_fd()), facts, wanted, Made::found(&found)).map(drop)
     }
 
     /// Whether another file has the flags and the project of a source, as far as they are kept.

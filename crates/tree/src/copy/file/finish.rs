@@ -51,8 +51,10 @@ impl Place {
             let (from, to) = (opened.file.as_fd(), file.as_fd());
             if finished.is_ok() {
                 let set = copy.attributes.end_flags((from, to), &opened.facts, opened.flags, made);
-                is_certain &= set.is_ok();
-                finished = finished.clone().and_then(|whole| set.map(|()| whole));
+                is_certain &= set == Ok(Completeness::Whole);
+                if let Err(refusal) = set {
+                    finished = Err(refusal);
+                }
             }
             if is_certain { seen(copy, opened, file) } else { None }
         };
