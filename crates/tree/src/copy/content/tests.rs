@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::*;
 use crate::copy::options::{
-    Appearance, Durability, Inventory, Overwrite, Preserve, Reach, Unchanged,
+    Appearance, Assurance, Durability, Inventory, Overwrite, Preserve, Reach, Unchanged,
 };
 
 mod around;
