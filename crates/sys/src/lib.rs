@@ -9,6 +9,7 @@
 #![deny(clippy::unwrap_used)]
 
 pub mod affinity;
+pub mod attribute_at;
 pub mod blake3;
 pub mod block_account;
 pub mod buffer;

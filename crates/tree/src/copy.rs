@@ -23,6 +23,7 @@ mod existing;
 pub mod failure;
 mod file;
 mod granularity;
+mod inventory;
 mod job;
 mod lane;
 pub mod limits;

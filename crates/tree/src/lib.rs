@@ -5,6 +5,7 @@
 //!
 //! - [`compare`]: is one tree a copy of another, and how faithful;
 //! - [`mod@copy`]: trees copied;
+//! - [`inventory`]: what there is in a tree as lines of text, to be held against it later;
 //! - [`item`]: a file to be read, and where it is;
 //! - `directory_stack`: down a tree and up again, by descriptor;
 //! - `file_data`: the bytes and holes of an open file;
@@ -22,6 +23,7 @@ pub mod compare;
 pub mod copy;
 mod directory_stack;
 mod file_data;
+pub mod inventory;
 pub mod item;
 mod lock;
 pub mod manifest;

@@ -25,6 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use flatout_io::digest::Digest;
 
+pub(crate) use digits::parse as digest_of_digits;
 pub use escape::shown;
 pub use line::{Entry, Fault};
 pub use reader::{Line, MAX_LINE_BYTES, Reader};

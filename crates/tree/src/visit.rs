@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ use crate::selection::{Git, Ignored, Selection};
 pub struct Entry<'a> {
     /// The directory that it is in.
     pub directory: BorrowedFd<'a>,
+    /// The path of that directory, from the root of the visit on.
+    pub above: &'a [u8],
     /// Its name there.
     pub name: &'a CStr,
     /// What is known of it; of a symlink, not of what it points at.
@@ -32,7 +34,7 @@ impl Entry<'_> {
     /// Opens it for reading. A FIFO does not block, a symlink is not followed.
     ///
     /// Errors: those of the kernel.
-    pub fn open(&self) -> io::Result<std::os::fd::OwnedFd> {
+    pub fn open(&self) -> io::Result<OwnedFd> {
         Ok(file_data::open(self.directory, self.name)?)
     }
 }
@@ -42,6 +44,16 @@ impl Entry<'_> {
 /// Errors: the first that comes, of the kernel or of `each`; it ends the visit.
 pub fn visit(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io::Result<()> {
     climb(DirectoryStack::open(root)?, &Selection::default(), each)
+}
+
+/// As [`visit`], of a directory that is open.
+///
+/// Errors: as there.
+pub(crate) fn visit_at(
+    root: OwnedFd,
+    each: impl FnMut(&Entry<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    climb(DirectoryStack::at(root)?, &Selection::default(), each)
 }
 
 /// As [`visit`], of what is selected, and nobody can tell: access times of directories stay as they
@@ -126,7 +138,7 @@ fn level(
         if is_directory {
             below.push(name.to_owned());
         }
-        each(&Entry { directory: stack.here(), name, facts })
+        each(&Entry { directory: stack.here(), above: path, name, facts })
     })?;
     Ok(Level { below, ignored, length })
 }

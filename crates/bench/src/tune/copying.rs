@@ -11,8 +11,8 @@ use flatout_measure::case::{Sample, TrialError};
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Effect, Overwrite, Preserve, Reach, Tuned,
-    Unchanged, When,
+    Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve, Reach,
+    Tuned, Unchanged, When,
 };
 use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::remove::remove_tree;
@@ -119,6 +119,7 @@ fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
         depth: tuning.depth,
         tuned: Tuned::default(),
         max_fds: 0,
+        inventory: Inventory::None,
         max_memory_bytes: MEMORY_BYTES,
         cancel: options.cancel,
     }

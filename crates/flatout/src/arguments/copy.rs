@@ -24,7 +24,8 @@ use flatout_sys::ring::MAX_DEPTH;
 use flatout_tree::copy::backup::Backups;
 use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Overwrite, Reach, Tuned, Unchanged, When,
+    Appearance, Assurance, CopyOptions, Durability, Inventory, Overwrite, Reach, Tuned, Unchanged,
+    When,
 };
 
 use as_cp::AsCp;
@@ -51,6 +52,8 @@ Attributes for --preserve and --no-preserve, with commas between them:
   xattr       extended attributes and file capabilities
   context     the security context
   all         all of these
+  flags       flags of chattr; not among all, for a locked copy could not be removed
+  project     project ids of quotas; not among all
 
 Examples:
   flatout copy DIR NEW            a copy of DIR that is called NEW, or NEW/DIR if NEW is there
@@ -125,6 +128,10 @@ pub struct Copy {
     /// Cut and rewrite files that are there, as cp does, instead of replacing them
     #[arg(long, help_heading = "Replacing")]
     pub in_place: bool,
+    /// With --in-place: compare them, and write only the blocks that differ; the others stay where
+    /// they are, shared with whoever shares them
+    #[arg(long, help_heading = "Replacing")]
+    pub delta: bool,
     /// Replace files, too, that this user may not write
     #[arg(short, long, help_heading = "Replacing")]
     pub force: bool,
@@ -187,6 +194,11 @@ pub struct Copy {
     /// Write the final figures into FILE (replaced if it exists); - is standard output
     #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Write into FILE (replaced if it exists) what there is in the end: digest, mode, owner, time,
+    /// extended attributes and link text of each entry, for flatout sum --check --strict; - is
+    /// standard output
+    #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Certainty")]
+    pub manifest: Option<PathBuf>,
     /// Write a line of JSON into FILE (replaced if it exists) for each thing done; - is standard output
     #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub log: Option<PathBuf>,
@@ -251,6 +263,7 @@ impl Copy {
             (!self.snapshot.reflink_dest.is_empty(), "--reflink-dest"),
             (self.limits.bwlimit.is_some(), "--bwlimit"),
             (self.limits.background, "--background"),
+            (self.manifest.is_some(), "--manifest"),
             (self.rules().is_some(), "any of -i -n -u -l -s -b -H -L"),
         ];
         let (_, option) = asked.into_iter().find(|(is_asked, _)| *is_asked)?;
@@ -263,6 +276,10 @@ impl Copy {
     #[cfg(feature = "mpi")]
     pub fn wants_each(&self) -> bool {
         self.log.is_some() || self.verbose && self.figures().is_none()
+    }
+
+    fn inventory(&self) -> Inventory {
+        if self.manifest.is_some() { Inventory::Digests } else { Inventory::None }
     }
 
     /// How far the copy goes.
@@ -279,6 +296,7 @@ impl Copy {
             appearance: match (rules, self.atomic, self.in_place) {
                 (Some(rules), ..) => Appearance::AsFound(rules),
                 (_, true, _) => Appearance::Atomic,
+                (_, _, true) if self.delta => Appearance::Amended,
                 (_, _, true) => Appearance::InPlace,
                 _ => Appearance::Plain,
             },
@@ -307,6 +325,7 @@ impl Copy {
             depth: self.depth.unwrap_or(0),
             tuned: Tuned::default(),
             max_fds: self.max_fds.unwrap_or(0),
+            inventory: self.inventory(),
             max_memory_bytes: self.max_memory.unwrap_or(MEMORY_BYTES),
             cancel,
         }

@@ -17,8 +17,8 @@ use defined::{Defined, OPTIONS, Takes};
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Effect, Overwrite, Preserve, Reach, Tuned,
-    Unchanged, When,
+    Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve, Reach,
+    Tuned, Unchanged, When,
 };
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 use words::Update;
@@ -322,6 +322,7 @@ impl Cp {
             depth: 0,
             tuned: Tuned::default(),
             max_fds: 0,
+            inventory: Inventory::None,
             max_memory_bytes: MEMORY_BYTES,
             cancel,
         }

@@ -24,6 +24,7 @@ Examples:
   flatout sum --digest sha256 --tag FILE...  SHA256 (NAME) = DIGEST
   sha256sum * | flatout sum -c               what sha256sum, b3sum, xxhsum -H2 or cksum wrote
   flatout sum -r --format json DIR           one row per file, and one for all
+  flatout sum -c --strict MANIFEST           a tree as flatout copy --manifest listed it
 
 In a tree no symlink is followed; symlinks, pipes, sockets and devices are left out, and so is the
 file into which the results go. A line that --check reads without a tag is taken for any digest of
@@ -62,7 +63,8 @@ pub struct Sum {
     /// Pass over files that are not there
     #[arg(long, help_heading = "Check")]
     pub ignore_missing: bool,
-    /// Fail when a line is no digest
+    /// Fail when a line is no digest; of a manifest that flatout copy wrote: also when modes, owners,
+    /// times, extended attributes or sizes differ, or something is there that is not listed
     #[arg(long, help_heading = "Check")]
     pub strict: bool,
     /// Write lines with a tag: TAG (NAME) = DIGEST

@@ -13,6 +13,7 @@ mod document;
 mod inquiry;
 mod limit;
 mod log;
+mod manifest;
 #[cfg_attr(not(feature = "mpi"), path = "copy/alone.rs")]
 mod members;
 mod pace;
@@ -49,6 +50,7 @@ use changes::Changes;
 use document::Document;
 use limit::Limits;
 use log::Log;
+use manifest::Listing;
 use members::Members;
 use terminal::Terminal;
 use witness::{Told, Witness};
@@ -73,7 +75,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launche
 
 /// Copies, and tells the user.
 fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) -> ExitCode {
-    let (Own { selection, output, log }, references) = match prepare(arguments) {
+    let (Own { selection, output, log, manifest }, references) = match prepare(arguments) {
         Ok(prepared) => prepared,
         Err(error) => {
             let wants_json = arguments.figures() == Some(CopyFormat::Json);
@@ -84,7 +86,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     let begun_ns = monotonic_ns();
     let terminal = Terminal::find();
     // Standard output may be where figures and log go.
-    let is_free = document.is_none() && log.is_none();
+    let is_free = document.is_none() && log.is_none() && manifest.is_none();
     let told = match arguments.mirror.itemize {
         true => Told::Changes(Changes::new(&arguments.operands().1)),
         false if arguments.verbose && is_free => Told::Everything,
@@ -92,6 +94,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     };
     let witness = Witness::new(log, terminal.as_ref(), told);
     let plan = plan(arguments, &witness);
+    let witness = witness.with_manifest(manifest.map(|file| Listing::begin(file, &plan)));
     if let Some(listed) = &selection.listed {
         demand::look_for(listed, &plan, &witness);
     }
@@ -157,6 +160,7 @@ struct Own {
     /// For the figures.
     output: Option<Place>,
     log: Option<Log>,
+    manifest: Option<Log>,
 }
 
 /// Looks before anything is copied whether it can be, and at the places for results; begins the
@@ -171,11 +175,11 @@ fn prepare(arguments: &Arguments) -> Result<(Own, Option<References>), String> {
 
 fn own(arguments: &Arguments) -> Result<Own, String> {
     let find = |path: &Option<PathBuf>| path.as_deref().map(Place::find).transpose();
-    let (output, log) = (find(&arguments.output)?, find(&arguments.log)?);
+    let places = [find(&arguments.output)?, find(&arguments.log)?, find(&arguments.manifest)?];
     let selection = arguments.selection.selected()?;
     let deletes = arguments.mirror.deletion().is_some();
-    if output.is_none() && log.is_none() && !deletes {
-        return Ok(Own { selection, output, log: None });
+    if places.iter().all(Option::is_none) && !deletes {
+        return Ok(Own { selection, output: None, log: None, manifest: None });
     }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
@@ -184,21 +188,29 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
     if let Some(error) = deletes.then(|| demand::mirror_obstacle(&plan)).flatten() {
         return Err(error);
     }
+    if arguments.manifest.is_some() && plan.rounds.len() > 1 {
+        return Err("--manifest: several sources go to one place, where a later one may replace what was listed".to_owned());
+    }
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
-    for place in [&output, &log].into_iter().flatten() {
+    for place in places.iter().flatten() {
         if let Some(error) = kept.obstacle(place) {
             return Err(error);
         }
         place.check()?;
     }
-    if let (Some(output), Some(log)) = (&output, &log)
-        && output.is_same(log)
-    {
-        return Err("--output and --log name the same file".to_owned());
+    let names = ["--output", "--log", "--manifest"];
+    for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+        if let (Some(first), Some(second)) = (&places[one], &places[other])
+            && first.is_same(second)
+        {
+            return Err(format!("{} and {} name the same file", names[one], names[other]));
+        }
     }
+    let [output, log, manifest] = places;
     let log = log.map(|place| begin(&place, &kept)).transpose()?;
-    Ok(Own { selection, output, log })
+    let manifest = manifest.map(|place| begin(&place, &kept)).transpose()?;
+    Ok(Own { selection, output, log, manifest })
 }
 
 fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {

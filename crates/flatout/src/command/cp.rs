@@ -177,7 +177,8 @@ impl Watch for Witness {
                 self.fail(&notice.text);
             }
             Event::Done { action, source, method, .. } => self.tell_how(*action, source, *method),
-            Event::Notice(_) | Event::Deleted { .. } | Event::Changed { .. } => {}
+            Event::Notice(_) | Event::Deleted { .. } | Event::Changed { .. } | Event::Listed(_) => {
+            }
         }
     }
 

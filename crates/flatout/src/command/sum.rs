@@ -8,6 +8,7 @@ mod check;
 mod document;
 mod files;
 mod input;
+mod inventory;
 mod session;
 
 use std::ops::ControlFlow;

@@ -6,8 +6,9 @@
 //! this filesystem cannot keep is said once and does not fail the entry; where `cp -a` would fail,
 //! the entry counts as incomplete. A full disk and a broken one are failures.
 //!
-//! Flags of chattr(1) and project ids are not copied. A directory that is immutable or append-only
-//! in the source is reason to say so; files are not asked, for that would cost a call each.
+//! Flags of chattr(1) and project ids are copied where that is asked for (`attributes/inode_flags.rs`).
+//! Otherwise a directory that is immutable or append-only in the source is reason to say so; files
+//! are not asked, for that would cost a call each.
 //!
 //! Read next: `attributes/node.rs`, how a file is reached without following a symlink.
 
@@ -16,6 +17,7 @@ mod difference;
 mod extended;
 mod heir;
 mod inheritance;
+mod inode_flags;
 mod likeness;
 mod node;
 mod owner;
@@ -34,10 +36,12 @@ use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 pub use self::difference::Difference;
+pub(crate) use self::extended::digest_of;
 use self::extended::without_acl;
 pub use self::heir::Predecessor;
 use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
+pub use self::inode_flags::{Flags, Unlocked, lock_again};
 pub use self::node::Node;
 use self::node::pin;
 use self::owner::Expectation;
@@ -184,12 +188,13 @@ impl<'a> Attributes<'a> {
         facts: &Stat,
         made: Made,
     ) -> Result<(), Refusal> {
-        let [source, target] = [source, target].map(Node::of_directory);
-        let job = Job::new(source, target, facts, made);
-        if source.is_locked() {
-            self.lose(&job, Loss::Flags, None);
+        let [from, to] = [source, target].map(Node::of_directory);
+        let job = Job::new(from, to, facts, made);
+        if !self.keeps_flags() && from.is_locked() {
+            self.lose(&job, Loss::Locked, None);
         }
-        self.finish(&job)
+        self.finish(&job)?;
+        self.end_flags((source, target), facts, self.flags_of(source), made).map(drop)
     }
 
     /// Makes a symlink, FIFO, socket or device, for its owner alone.
@@ -243,7 +248,9 @@ impl<'a> Attributes<'a> {
             FileType::Symlink => Made::entry(&found, Origin::Known),
             _ => Made::entry(&found, Origin::Uncertain),
         };
-        self.finish(&Job::new(Node::Named(source), node, facts, made))
+        let job = Job::new(Node::Named(source), node, facts, made);
+        self.finish(&job)?;
+        self.carry_project(&job)
     }
 
     fn finish(&self, job: &Job<'_>) -> Result<(), Refusal> {

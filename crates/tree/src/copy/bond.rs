@@ -2,11 +2,13 @@
 //! others become links to the copy.
 
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Mutex;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::attributes::lock_again;
 use super::directory::{Identity, identity};
 use super::entry::{Entry, Outcome, Trouble, target};
 use super::event::Action;
@@ -15,6 +17,7 @@ use super::failure::Refusal;
 use super::job::Copy;
 use super::links::{self, Claim, Linking, Ticket, mark};
 use super::options::Preserve;
+use crate::lock::lock;
 
 /// What there is to be remembered when an entry is copied.
 pub(super) enum Bond<'c> {
@@ -112,12 +115,69 @@ pub(super) fn link(
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
 ) -> Result<Another, Trouble> {
+    let own = copy.targets.links_root(entry.directory);
+    let is_own = own.is_some_and(|own| own.as_raw_fd() == root.as_raw_fd());
+    let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
+    let made = match is_own && is_file && copy.attributes.keeps_flags() {
+        true => try_unlocked(copy, entry, (root, known), facts),
+        false => try_link(copy, entry, (root, known), facts),
+    };
+    Ok(match made? {
+        None => Another::WasThere,
+        Some(Linking::Made) => Another::Made,
+        Some(Linking::Cannot(_)) => Another::Cannot("the target takes no (more) links to it"),
+        Some(Linking::Lost) => Another::Cannot("its copy was moved or replaced meanwhile"),
+    })
+}
+
+/// Makes another name, once more without locks (chattr(1)) that this copy has set on the file, or an
+/// earlier one on what is in the way. One at a time: another thread would lock it again.
+fn try_unlocked(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    (root, known): (BorrowedFd<'_>, &links::Copy),
+    facts: &Stat,
+) -> Result<Option<Linking>, Trouble> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _others_would_lock_it = lock(&ONE_AT_A_TIME);
+    let made = try_link(copy, entry, (root, known), facts);
+    let is_refused = match &made {
+        Ok(made) => *made == Some(Linking::Cannot(Errno::PERM)),
+        Err(trouble) => trouble.target_errno() == Some(Errno::PERM),
+    };
+    if !is_refused {
+        return made;
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let Ok(Some(file)) = links::open_copy(root, known, flags) else { return made };
+    let attributes = &copy.attributes;
+    let flags = attributes.flags_of(file.as_fd());
+    let overwrite = copy.options.overwrite;
+    let lifted = attributes.unlock_open(file.as_fd(), flags, overwrite);
+    let in_the_way = attributes.unlock(entry.target_place(), flags, overwrite);
+    let made = try_link(copy, entry, (root, known), facts);
+    if let Some(flags) = lifted {
+        lock_again(file.as_fd(), flags);
+    }
+    if let (Err(_), Some(in_the_way)) = (&made, in_the_way) {
+        in_the_way.lock();
+    }
+    made
+}
+
+/// Makes another name; `None`: it is there already.
+fn try_link(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    (root, known): (BorrowedFd<'_>, &links::Copy),
+    facts: &Stat,
+) -> Result<Option<Linking>, Trouble> {
     let directory = entry.pair.target();
     let _one_at_a_time = copy.one_symlink(facts);
     let made = match links::link(root, known, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
             if is_linked(copy, entry, (known.mark, facts))? {
-                return Ok(Another::WasThere);
+                return Ok(None);
             }
             let mut made = Linking::Made;
             let replaced = copy.temporaries.replace(directory, entry.target, |name| {
@@ -134,11 +194,7 @@ pub(super) fn link(
         }
         done => done,
     };
-    Ok(match made.map_err(Trouble::Target)? {
-        Linking::Made => Another::Made,
-        Linking::Cannot(_) => Another::Cannot("the target takes no (more) links to it"),
-        Linking::Lost => Another::Cannot("its copy was moved or replaced meanwhile"),
-    })
+    made.map(Some).map_err(Trouble::Target)
 }
 
 /// Looks whether what bears the name of a link to be is that link.

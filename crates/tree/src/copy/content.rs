@@ -7,6 +7,7 @@
 
 mod around;
 pub mod choice;
+mod difference;
 mod extents;
 mod fingerprint;
 mod holes;
@@ -28,10 +29,11 @@ use flatout_sys::filesystem::{Filesystem, Nature};
 use rustix::fs::Stat;
 
 use super::failure::Refusal;
-use super::options::{Assurance, CopyOptions, When};
+use super::options::{CopyOptions, When};
 
 use choice::Choice;
-use fingerprint::{Fingerprint, PIECE_BYTES};
+use difference::Blocks;
+use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
 use methods::Pair;
 use room::{preallocate, set_length};
 use tally::Tally;
@@ -78,13 +80,20 @@ pub struct Copied {
     pub method: Option<Method>,
     /// With `--verify`: what [`Content::read_back`] must give. Not the digest of the plain bytes.
     pub digest: Option<Digest>,
+    /// For an inventory: the digest of the plain bytes.
+    pub plain: Option<Digest>,
     /// Where the source ended: less than its size was when it was cut short meanwhile.
     pub length_bytes: u64,
 }
 
 impl Copied {
     /// No bytes at all.
-    pub const NOTHING: Self = Self { bytes_moved: 0, method: None, digest: None, length_bytes: 0 };
+    pub const NOTHING: Self =
+        Self { bytes_moved: 0, method: None, digest: None, plain: None, length_bytes: 0 };
+
+    fn new((bytes_moved, method): (u64, Option<Method>), length_bytes: u64, seen: Seen) -> Self {
+        Self { bytes_moved, method, digest: seen.pieces, plain: seen.plain, length_bytes }
+    }
 }
 
 /// Copies files, one after the other. One per thread; buffers are made when they are needed.
@@ -94,6 +103,7 @@ pub struct Content<'a> {
     transfer: Transfer,
     stop: Stop,
     pair: Option<Arc<Pair>>,
+    blocks: Blocks,
 }
 
 impl<'a> Content<'a> {
@@ -105,15 +115,16 @@ impl<'a> Content<'a> {
             |asked, measured: Option<u64>| if asked > 0 { asked } else { measured.unwrap_or(0) };
         let block_bytes = or(options.block_bytes, large.map(|large| large.block_bytes));
         let depth = or(options.depth.into(), large.map(|large| large.depth.into())) as u32;
-        let block_bytes = match options.assurance {
-            Assurance::Verified => block_bytes.next_multiple_of(PIECE_BYTES as u64),
-            Assurance::Accepted => block_bytes,
+        let block_bytes = match Fingerprint::of(options.assurance, options.inventory) {
+            Some(_) => block_bytes.next_multiple_of(PIECE_BYTES as u64),
+            None => block_bytes,
         };
         let mut transfer = Transfer::new(block_bytes, depth);
         if options.block_bytes == 0 {
             transfer.adapt();
         }
-        Self { options, methods, transfer, stop: Stop::new(options.cancel, None), pair: None }
+        let (stop, blocks) = (Stop::new(options.cancel, None), Blocks::default());
+        Self { options, methods, transfer, stop, pair: None, blocks }
     }
 
     /// Copies all bytes and holes of one open file into an empty open one.
@@ -127,22 +138,21 @@ impl<'a> Content<'a> {
         if self.wants_reflink(&pair, length) && self.reflink(&job, &pair)? {
             let bytes = data_bytes(job.facts);
             job.moved.fetch_add(bytes, Ordering::Relaxed);
-            let digest = self.digest_of_source(&job, length)?;
-            let method = Some(Method::Reflink);
-            return Ok(Copied { bytes_moved: bytes, method, digest, length_bytes: length });
+            let seen = self.digest_of_source(&job, length)?;
+            return Ok(Copied::new((bytes, Some(Method::Reflink)), length, seen));
         }
         let mut tally = Tally::default();
-        let (length_bytes, digest) = match self.options.sparse {
+        let (length_bytes, seen) = match self.options.sparse {
             _ if length == 0 => self.sizeless(&job, &mut tally)?,
             When::Always => (self.with_holes(&job, &pair, &mut tally)?, None),
             When::Auto if is_sparse(job.facts) => (self.with_holes(&job, &pair, &mut tally)?, None),
             When::Auto | When::Never => self.whole(&job, &pair, &mut tally)?,
         };
-        let digest = match digest {
-            Some(digest) => Some(digest),
+        let seen = match seen {
+            Some(seen) => seen,
             None => self.digest_of_source(&job, length_bytes)?,
         };
-        Ok(Copied { bytes_moved: tally.bytes(), method: tally.most(), digest, length_bytes })
+        Ok(Copied::new((tally.bytes(), tally.most()), length_bytes, seen))
     }
 
     /// What the target holds, read from its device.
@@ -155,7 +165,7 @@ impl<'a> Content<'a> {
         &mut self,
         target: BorrowedFd<'_>,
         length_bytes: u64,
-    ) -> Result<Digest, Refusal> {
+    ) -> Result<Option<Digest>, Refusal> {
         let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
         fingerprint::read_back(target, length_bytes, buffer, &mut self.stop)
     }
@@ -231,7 +241,7 @@ impl<'a> Content<'a> {
         &mut self,
         job: &FileJob<'_>,
         tally: &mut Tally,
-    ) -> Result<(u64, Option<Digest>), Refusal> {
+    ) -> Result<(u64, Option<Seen>), Refusal> {
         let mut fingerprint = self.fingerprint();
         let mut length = 0;
         if rustix::fs::major(job.facts.st_dev) == 0 {
@@ -247,7 +257,7 @@ impl<'a> Content<'a> {
         job: &FileJob<'_>,
         pair: &Arc<Pair>,
         tally: &mut Tally,
-    ) -> Result<(u64, Option<Digest>), Refusal> {
+    ) -> Result<(u64, Option<Seen>), Refusal> {
         let length = job.facts.st_size as u64;
         let choice = self.choice(job, pair);
         if choice.preallocates {
@@ -289,7 +299,7 @@ impl<'a> Content<'a> {
         }
         let wanted = self.options.method.filter(|&method| method != Method::Reflink);
         let mut method = wanted.unwrap_or(best.method);
-        if wanted.is_none() && self.options.assurance == Assurance::Verified {
+        if wanted.is_none() && self.fingerprint().is_some() {
             method = Method::Sync;
         }
         // The kernel may share extents where it is asked to copy, and holes with them.
@@ -300,7 +310,7 @@ impl<'a> Content<'a> {
         let shares = best.shares
             && self.options.threads != 1
             && (self.options.threads > 1 || self.options.tuned.shares())
-            && self.options.assurance == Assurance::Accepted
+            && self.fingerprint().is_none()
             && matches!(method, Method::Sync | Method::Mmap);
         Choice { method, shares, ..best }
     }
@@ -322,20 +332,14 @@ impl<'a> Content<'a> {
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {
-        (self.options.assurance == Assurance::Verified).then(Fingerprint::default)
+        Fingerprint::of(self.options.assurance, self.options.inventory)
     }
 
     /// The fingerprint of a source whose bytes we did not see, where one is wanted.
-    fn digest_of_source(
-        &mut self,
-        job: &FileJob<'_>,
-        length: u64,
-    ) -> Result<Option<Digest>, Refusal> {
-        if self.options.assurance == Assurance::Accepted {
-            return Ok(None);
-        }
+    fn digest_of_source(&mut self, job: &FileJob<'_>, length: u64) -> Result<Seen, Refusal> {
+        let Some(fingerprint) = self.fingerprint() else { return Ok(Seen::default()) };
         let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
-        fingerprint::of(job.source, length, buffer, &mut self.stop, READ).map(Some)
+        fingerprint::of(fingerprint, (job.source, length), buffer, &mut self.stop, READ)
     }
 }
 

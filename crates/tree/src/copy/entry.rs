@@ -3,6 +3,7 @@
 use std::ffi::{CStr, OsString};
 use std::sync::Arc;
 
+use flatout_io::digest::Digest;
 use flatout_io::quote;
 use flatout_io::transfer::Method;
 use rustix::fs::{AtFlags, Stat, StatxAttributes, StatxFlags};
@@ -93,6 +94,8 @@ pub(super) struct Outcome {
     pub(super) action: Action,
     pub(super) bytes: u64,
     pub(super) method: Option<Method>,
+    /// Of the bytes of a file, where it was made.
+    pub(super) digest: Option<Digest>,
     /// The mark of what was made, where it was looked at.
     pub(super) mark: Option<Identity>,
     /// The path below the base of which it became another name.
@@ -103,7 +106,15 @@ pub(super) struct Outcome {
 
 impl Outcome {
     pub(super) fn of(action: Action) -> Self {
-        Self { action, bytes: 0, method: None, mark: None, link_of: None, blemish: None }
+        Self {
+            action,
+            bytes: 0,
+            method: None,
+            digest: None,
+            mark: None,
+            link_of: None,
+            blemish: None,
+        }
     }
 }
 

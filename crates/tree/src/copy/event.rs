@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 pub use super::change::Letters;
 use super::failure::Failure;
+use crate::inventory::Record;
 use flatout_io::transfer::Method;
 
 /// What was done with an entry.
@@ -58,6 +59,8 @@ pub enum Event<'a> {
         /// Where it leads.
         lead: Option<Lead>,
     },
+    /// What an entry is in the end, where that is asked for.
+    Listed(&'a Record),
     /// Something of the target is gone. Only where [`Watch::wants_each`].
     Deleted {
         /// It, as it is shown.

@@ -60,7 +60,7 @@ impl Moment {
 #[derive(Debug)]
 pub struct Evidence {
     /// What the copies are to be like, as far as two of them may differ by it.
-    manner: [u8; 5],
+    manner: [u8; 6],
     /// What was known before, sorted.
     known: Vec<Fingerprint>,
     begun: Instant,
@@ -73,7 +73,7 @@ impl Evidence {
     /// Nothing is known, and nothing is noted.
     pub fn none() -> Self {
         Self {
-            manner: [0; 5],
+            manner: [0; 6],
             known: Vec::new(),
             begun: Instant::now(),
             is_noting: AtomicBool::new(false),
@@ -170,16 +170,11 @@ impl Evidence {
 }
 
 /// Options by which one copy of a file differs from another.
-fn manner(options: &CopyOptions) -> [u8; 5] {
+fn manner(options: &CopyOptions) -> [u8; 6] {
     let when = |when: When| when as u8;
     let shares = options.method == Some(Method::Reflink);
-    [
-        options.preserve.bits(),
-        when(options.sparse),
-        when(options.reflink),
-        shares.into(),
-        options.assurance as u8,
-    ]
+    let [low, high] = options.preserve.bits().to_le_bytes();
+    [low, high, when(options.sparse), when(options.reflink), shares.into(), options.assurance as u8]
 }
 
 /// How far a run got.

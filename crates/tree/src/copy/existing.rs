@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use crate::compare::content::Pair;
 use crate::file_data;
 
+use super::attributes::Flags;
 use super::directory::identity;
 use super::entry::{Entry, Trouble, obstacle, refused, source as source_trouble, target};
 use super::failure::Refusal;
@@ -65,7 +66,7 @@ impl Existing {
         }
         // As cp, which writes into a file with one name, and removes one with several.
         if !is_bound(copy, &found) && copy.options.overwrite != Overwrite::Protected {
-            refuse_protected(entry)?;
+            refuse_protected(entry, opened.flags)?;
         }
         Ok(Self::Replace(found))
     }
@@ -91,11 +92,13 @@ pub(super) fn is_free(copy: &Copy<'_>, source: &Stat, found: &Stat) -> Result<bo
 
 /// A file that this user may not write is protected, and stays unless it is to be replaced by all
 /// means.
-fn refuse_protected(entry: Entry<'_>) -> Result<(), Trouble> {
+fn refuse_protected(entry: Entry<'_>, source: Flags) -> Result<(), Trouble> {
     let (at, name) = (entry.pair.target(), entry.target);
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
     match rustix::fs::accessat(at, name, Access::WRITE_OK, flags) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
+        // The lock of the source may be what is in the way.
+        Err(Errno::PERM) if source.is_locked() => Ok(()),
         // Before Linux 5.8.
         Err(Errno::NOSYS) => {
             let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -186,7 +189,7 @@ pub(super) fn refuse_to_replace(
             if may || FileType::from_raw_mode(found.st_mode).is_symlink() {
                 return Ok(());
             }
-            refuse_protected(entry)
+            refuse_protected(entry, Flags::default())
         }
         _ => Ok(()),
     }

@@ -166,7 +166,7 @@ fn fill(
         moved: &copy.tally.bytes,
     };
     match place.bytes {
-        Bytes::All => {}
+        Bytes::All | Bytes::Different => {}
         Bytes::Stream => {
             let copied = lane.content.stream(job).map_err(Trouble::of)?;
             return Ok((copied, State::Same));
@@ -174,11 +174,12 @@ fn fill(
         Bytes::None => return Ok((Copied::NOTHING, State::Same)),
     }
     let _shown_to_whoever_asks = copy.tally.at_work.note(entry, &opened.facts);
-    let taken = match &copy.references {
-        Some(references) => references.clone(lane, entry, opened, job)?,
-        None => None,
+    let taken = match (place.bytes, &copy.references) {
+        (Bytes::Different, _) => Some(lane.content.amend(job).map_err(Trouble::of)?),
+        (_, Some(references)) => references.clone(lane, entry, opened, job)?,
+        _ => None,
     };
-    let copied = match taken {
+    let mut copied = match taken {
         Some(copied) => copied,
         None => lane.content.copy(job).map_err(Trouble::of)?,
     };
@@ -196,9 +197,13 @@ fn fill(
         State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),
         State::Changed => copy.tell_of_unrest(entry),
     }
-    if let Some(expected) = copied.digest {
+    if state != State::Same {
+        // Nobody knows whether what was read the second time was what was copied.
+        copied.plain = None;
+    }
+    if copied.digest.is_some() {
         let found = lane.content.read_back(to, copied.length_bytes).map_err(Trouble::of)?;
-        if found != expected {
+        if found != copied.digest {
             return Err(refused("verify", "what was read back is not what was written").into());
         }
     }

@@ -24,6 +24,7 @@ use super::event::Watch;
 use super::evidence::{Evidence, Reached};
 use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
+use super::inventory::Digests;
 use super::lane::{Lane, split};
 use super::links::{Links, Taken};
 use super::mirror::Mirror;
@@ -106,6 +107,8 @@ pub struct Copy<'a> {
     pub(super) peculiarities: Peculiarities,
     /// Operands that wait until those before them are done ([`super::sequence`]).
     pub(super) later: Mutex<Later>,
+    /// Of files with several names, for the inventory.
+    pub(super) digests: Digests,
     /// Other processes that do parts of it.
     pub(super) shared: Option<Shared>,
     /// Held while a symlink takes the place of something.
@@ -188,6 +191,7 @@ impl<'a> Copy<'a> {
             parents: Parents::default(),
             peculiarities: Peculiarities::default(),
             later: Mutex::default(),
+            digests: Digests::default(),
             shared: None,
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),

@@ -11,12 +11,13 @@ use super::job::Copy;
 use crate::lock::lock;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A piece takes this part of a second, so that a second has 1 % too much at most for it.
-const PIECES_PER_SECOND: u64 = 100;
+/// A piece takes this part of a second, so that a second has 0.5 % too much at most for it.
+const PIECES_PER_SECOND: u64 = 200;
 /// Longest piece: a copy that rests is to rest soon.
 const MOST_PIECE_BYTES: u64 = 1 << 20;
-/// What was lost by waking too late is made up for: 2 % of a second at most.
-const CREDIT_NS: u64 = SECOND_NS / 50;
+/// What was lost by waking too late, or in a call that took longer than its piece may, is made up
+/// for: 4 % of a second at most.
+const CREDIT_NS: u64 = SECOND_NS / 25;
 
 /// The kernel sums up stalls every two seconds (kernel/sched/psi.c, `PSI_FREQ`).
 const REST_NS: u64 = 2 * SECOND_NS + SECOND_NS / 10;

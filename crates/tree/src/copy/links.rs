@@ -22,7 +22,7 @@ mod taken;
 #[cfg(test)]
 mod tests;
 
-pub(super) use path::{Linking, link, open_below};
+pub(super) use path::{Linking, link, open_below, open_copy};
 
 use table::Table;
 pub(in crate::copy) use taken::Taken;

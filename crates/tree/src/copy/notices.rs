@@ -45,6 +45,7 @@ impl Copy<'_> {
         if let Some(method) = outcome.method {
             self.tally.moved(method, outcome.bytes);
         }
+        self.list(entry, outcome.digest);
         // By the rules of cp it was said before.
         if self.rules().is_none() && outcome.action != Action::Unchanged {
             self.tell_of_making(entry, None);

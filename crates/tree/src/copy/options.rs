@@ -8,7 +8,7 @@ use super::rules::Rules;
 
 /// Attributes that a copy keeps of its source, as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Preserve(u8);
+pub struct Preserve(u16);
 
 impl Preserve {
     /// Nothing but names, bytes and kinds.
@@ -33,6 +33,11 @@ impl Preserve {
     /// What was there keeps what its source has nothing of: special bits, attributes; as with cp.
     pub const WHAT_IS_THERE: Self = Self(128);
 
+    /// Flags of chattr(1), which `cp -a` does not keep: who locks a file would find its copy locked.
+    pub const FLAGS: Self = Self(256);
+    /// The project that pays for the room (quotas); `cp -a` does not keep it.
+    pub const PROJECT: Self = Self(512);
+
     /// This, and `other`.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -44,7 +49,7 @@ impl Preserve {
     }
 
     /// The set as a number, which tells it from others.
-    pub const fn bits(self) -> u8 {
+    pub const fn bits(self) -> u16 {
         self.0
     }
 
@@ -63,6 +68,8 @@ pub enum Appearance {
     Atomic,
     /// A file that was there is cut and written again (`--in-place`).
     InPlace,
+    /// The same, but what it holds already is not written (`--in-place --delta`).
+    Amended,
     /// Whatever was there is written to as it is, or goes first, by the rules of cp.
     AsFound(Rules),
 }
@@ -117,6 +124,15 @@ pub enum Assurance {
     Accepted,
     /// Digested on the way, and read back from the device (`--verify`).
     Verified,
+}
+
+/// Whether each entry is told of as it is in the end (`--manifest`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inventory {
+    /// Not at all.
+    None,
+    /// With a digest of the bytes of each file, made on the way.
+    Digests,
 }
 
 /// When the copy returns.
@@ -208,6 +224,8 @@ pub struct CopyOptions {
     pub sparse: When,
     /// What must be true of a file.
     pub assurance: Assurance,
+    /// Whether it is told what there is in the end.
+    pub inventory: Inventory,
     /// What must be true at the end.
     pub durability: Durability,
     /// Threads; 0: as many as turn out to be useful.

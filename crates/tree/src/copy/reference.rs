@@ -2,7 +2,10 @@
 //! becomes another name of the one there (`--link-dest`), or shares its extents (`--reflink-dest`).
 //!
 //! What is in a snapshot is read and never changed: neither its bytes nor the attributes of an inode
-//! that it shares. A file is looked for under the path that its copy gets below the target.
+//! that it shares. A file is looked for under the path that its copy gets below the target, and then
+//! by its size and time anywhere else (`reference/renamed.rs`).
+
+mod renamed;
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -21,6 +24,10 @@ use super::links::{self, mark, open_below};
 use super::options::Unchanged;
 use crate::compare::content::Pair;
 use crate::file_data;
+use renamed::Renamed;
+
+/// The part of the memory for what is known of snapshots.
+const INDEX_SHARE: u64 = 4;
 
 /// Directories with what earlier copies left.
 #[derive(Debug, Default)]
@@ -31,6 +38,8 @@ pub struct References {
     pub clone: Vec<OwnedFd>,
     /// The one operand becomes the target itself: the name that it has there is none of theirs.
     pub stands_for_operand: bool,
+    /// Where else a file may be.
+    renamed: Renamed,
 }
 
 /// A file of a snapshot.
@@ -40,7 +49,19 @@ struct Found {
     path: Vec<u8>,
 }
 
+/// What a snapshot is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Link,
+    Clone,
+}
+
 impl References {
+    /// Snapshots for links and for extents. `stands_for_operand`: as the field.
+    pub fn new(link: Vec<OwnedFd>, clone: Vec<OwnedFd>, stands_for_operand: bool) -> Self {
+        Self { link, clone, stands_for_operand, renamed: Renamed::default() }
+    }
+
     /// Where a file stands in a snapshot.
     fn path(&self, entry: Entry<'_>) -> Option<Vec<u8>> {
         let path = entry.directory.path_below_base(entry.target).ok()?;
@@ -60,12 +81,44 @@ impl References {
     ) -> Result<Option<(usize, Found)>, Trouble> {
         let Some(path) = self.path(entry).filter(|_| !roots.is_empty()) else { return Ok(None) };
         for (index, root) in roots.iter().enumerate() {
-            let Ok(Some((directory, leaf))) = open_below(root.as_fd(), &path) else { continue };
-            let Ok(file) = file_data::open(directory.as_fd(), &leaf) else { continue };
-            let Ok(facts) = rustix::fs::fstat(&file) else { continue };
-            let found = Found { file, facts, path: path.clone() };
-            if FileType::from_raw_mode(found.facts.st_mode).is_file() && fits(&found)? {
+            let Some(found) = Found::open(root, &path) else { continue };
+            if fits(&found)? {
                 return Ok(Some((index, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first file of a snapshot under another path that has the bytes of the source and `fits`.
+    fn find_renamed(
+        &self,
+        lane: &mut Lane<'_, '_>,
+        (entry, opened): (Entry<'_>, &Opened),
+        wanted: Use,
+        fits: impl Fn(&Found) -> Result<bool, Trouble>,
+    ) -> Result<Option<(usize, Found)>, Trouble> {
+        let copy = lane.copy;
+        let links = self.link.len();
+        let (begin, end) = match wanted {
+            Use::Link => (0, links),
+            Use::Clone => (links, links + self.clone.len()),
+        };
+        if begin == end {
+            return Ok(None);
+        }
+        let roots = || self.link.iter().chain(&self.clone);
+        let memory_bytes = copy.options.max_memory_bytes / INDEX_SHARE;
+        let go_on = || !copy.stop.is_due();
+        let all = self.renamed.candidates(&opened.facts, roots(), memory_bytes, go_on);
+        for (number, path) in all.into_iter().filter(|(number, _)| (begin..end).contains(number)) {
+            let Some(found) = roots().nth(number).and_then(|root| Found::open(root, &path)) else {
+                continue;
+            };
+            if is_alike(copy, entry, opened, &found)
+                && has_same_bytes(lane, opened, &found)?
+                && fits(&found)?
+            {
+                return Ok(Some((number - begin, found)));
             }
         }
         Ok(None)
@@ -85,7 +138,15 @@ impl References {
                 && copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
                 && is_for_this_source(copy, opened, found)?)
         };
-        let Some((index, found)) = self.find(&self.link, entry, fits)? else { return Ok(None) };
+        let found = match self.find(&self.link, entry, fits)? {
+            Some(found) => Some(found),
+            None => self.find_renamed(lane, (entry, opened), Use::Link, |found| {
+                let (from, to) = (opened.file.as_fd(), found.file.as_fd());
+                Ok(copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
+                    && is_for_this_source(copy, opened, found)?)
+            })?,
+        };
+        let Some((index, found)) = found else { return Ok(None) };
         refuse_to_replace(copy, entry, (&opened.facts, &found.facts))?;
         let known = links::Copy { path: found.path, mark: mark(&found.facts) };
         let root = self.link[index].as_fd();
@@ -109,7 +170,11 @@ impl References {
         job: FileJob<'_>,
     ) -> Result<Option<Copied>, Trouble> {
         let fits = |found: &Found| is_unchanged(lane, entry, opened, found);
-        let Some((_, found)) = self.find(&self.clone, entry, fits)? else { return Ok(None) };
+        let found = match self.find(&self.clone, entry, fits)? {
+            Some(found) => Some(found),
+            None => self.find_renamed(lane, (entry, opened), Use::Clone, |_| Ok(true))?,
+        };
+        let Some((_, found)) = found else { return Ok(None) };
         let copied = lane.content.take_extents(job, (found.file.as_fd(), &found.facts));
         match copied.map_err(Trouble::of)? {
             Ok(copied) => Ok(Some(copied)),
@@ -129,6 +194,17 @@ impl Copy<'_> {
     }
 }
 
+impl Found {
+    /// A regular file below a root; no symlink is followed.
+    fn open(root: &OwnedFd, path: &[u8]) -> Option<Self> {
+        let (directory, leaf) = open_below(root.as_fd(), path).ok()??;
+        let file = file_data::open(directory.as_fd(), &leaf).ok()?;
+        let facts = rustix::fs::fstat(&file).ok()?;
+        let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
+        is_file.then(|| Self { file, facts, path: path.to_vec() })
+    }
+}
+
 /// Whether a file of a snapshot has the size and time of the source, and the same content where that
 /// is to be compared.
 fn is_unchanged(
@@ -137,14 +213,27 @@ fn is_unchanged(
     opened: &Opened,
     found: &Found,
 ) -> Result<bool, Trouble> {
-    let (copy, source) = (lane.copy, &opened.facts);
-    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
-    let is_alike = source.st_size == found.facts.st_size
-        && identity(source) != identity(&found.facts)
-        && copy.granularity.is_same_time(source, &found.facts, directory, temporaries);
-    if !is_alike || copy.options.unchanged != Unchanged::Content {
+    let is_alike = is_alike(lane.copy, entry, opened, found);
+    if !is_alike || lane.copy.options.unchanged != Unchanged::Content {
         return Ok(is_alike);
     }
+    has_same_bytes(lane, opened, found)
+}
+
+fn is_alike(copy: &Copy<'_>, entry: Entry<'_>, opened: &Opened, found: &Found) -> bool {
+    let source = &opened.facts;
+    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+    source.st_size == found.facts.st_size
+        && identity(source) != identity(&found.facts)
+        && copy.granularity.is_same_time(source, &found.facts, directory, temporaries)
+}
+
+fn has_same_bytes(
+    lane: &mut Lane<'_, '_>,
+    opened: &Opened,
+    found: &Found,
+) -> Result<bool, Trouble> {
+    let source = &opened.facts;
     let pair = Pair {
         source: opened.file.as_fd(),
         target: found.file.as_fd(),
@@ -154,10 +243,8 @@ fn is_unchanged(
     is_same(lane, pair)
 }
 
-/// Names that are one file in a snapshot, and two in the source, must not become one file.
+/// Names that are one file in a snapshot, and two in the source, must not become one file; nor must
+/// two files of the source that one file of the snapshot is like.
 fn is_for_this_source(copy: &Copy<'_>, opened: &Opened, found: &Found) -> Result<bool, Trouble> {
-    if found.facts.st_nlink == 1 {
-        return Ok(true);
-    }
     copy.taken.take(identity(&found.facts), identity(&opened.facts)).map_err(Trouble::Target)
 }

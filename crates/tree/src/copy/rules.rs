@@ -111,7 +111,7 @@ impl Copy<'_> {
     pub(super) fn rules(&self) -> Option<Rules> {
         match self.options.appearance {
             Appearance::AsFound(rules) => Some(rules),
-            Appearance::Plain | Appearance::Atomic | Appearance::InPlace => None,
+            _ => None,
         }
     }
 

@@ -15,7 +15,8 @@ use flatout_sys::cancel::CancelToken;
 use super::event::{Event, Watch};
 use super::evidence::{Evidence, Noting};
 use super::options::{
-    Appearance, Assurance, CopyOptions, Durability, Overwrite, Preserve, Reach, Unchanged, When,
+    Appearance, Assurance, CopyOptions, Durability, Inventory, Overwrite, Preserve, Reach,
+    Unchanged, When,
 };
 use super::{Copy, Ended, Operand};
 use crate::compare::{Asked, Fidelity, compare};
@@ -53,6 +54,7 @@ pub(super) fn options() -> CopyOptions {
         depth: 0,
         tuned: Default::default(),
         max_fds: 0,
+        inventory: Inventory::None,
         max_memory_bytes: 8 << 20,
         cancel: CancelToken::manual(),
     }

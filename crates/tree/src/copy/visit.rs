@@ -349,6 +349,7 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
         Err(Trouble::Became | Trouble::Entrusted) | Ok(()) => {}
     }
     count(&copy.tally.directories);
+    copy.list_directory(directory, pair.target());
     if copy.watch.wants_each() {
         let source = directory.path(Side::Source, None);
         let action = Action::Directory;

@@ -18,6 +18,8 @@ impl Copy {
             .or_else(|| self.wrong_snapshot())
             .or_else(|| self.as_cp.contradiction())
             .or_else(|| self.wrong_replacing())
+            .or_else(|| self.wrong_delta())
+            .or_else(|| self.wrong_manifest())
     }
 
     fn wrong_operands(&self) -> Option<String> {
@@ -66,6 +68,28 @@ impl Copy {
         Some(format!(
             "{other} contradicts -i -n -u -l -s -b -H -L: what is there is treated as by cp"
         ))
+    }
+
+    fn wrong_manifest(&self) -> Option<String> {
+        let is_given = self.manifest.is_some() && self.mirror.dry_run;
+        is_given.then(|| "--dry-run makes nothing that a --manifest could list".to_owned())
+    }
+
+    fn wrong_delta(&self) -> Option<String> {
+        if !self.delta {
+            return None;
+        }
+        if !self.in_place {
+            return Some("--delta means something only with --in-place".to_owned());
+        }
+        let shares = self.engine == Some(Method::Reflink) || self.reflink == Some(When::Always);
+        let other = [
+            (shares, "--reflink=always"),
+            (matches!(self.sparse, Some(When::Always | When::Never)), "--sparse"),
+            (self.rules().is_some(), "-i -n -u -l -s -b -H -L"),
+        ];
+        let (_, other) = other.into_iter().find(|(is_given, _)| *is_given)?;
+        Some(format!("--delta contradicts {other}: it keeps what is there, and holes as they are"))
     }
 
     fn wrong_method(&self) -> Option<String> {

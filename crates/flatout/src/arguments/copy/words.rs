@@ -46,9 +46,12 @@ pub fn attributes(list: &str) -> Result<Preserve, String> {
             "links" => Preserve::LINKS,
             "xattr" => Preserve::XATTR,
             "context" => Preserve::CONTEXT,
+            "flags" => Preserve::FLAGS,
+            "project" => Preserve::PROJECT,
             "all" => Preserve::ALL,
             _ => {
-                let known = "mode, ownership, timestamps, links, xattr, context, all";
+                let known =
+                    "mode, ownership, timestamps, links, xattr, context, all, flags, project";
                 return Err(format!("{name:?} is no attribute; known are {known}"));
             }
         };

@@ -36,10 +36,14 @@ impl Log {
 
     /// Writes a line.
     pub fn write(&self, value: &Value) {
-        let line = json::line(value);
+        self.write_line(json::line(value).as_bytes());
+    }
+
+    /// Writes a line that is no JSON, with its end.
+    pub fn write_line(&self, line: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.error.is_none()
-            && let Err(error) = state.file.write_all(line.as_bytes())
+            && let Err(error) = state.file.write_all(line)
         {
             state.error =
                 Some(format!("cannot write {}: {}", quote(&self.path), cause_text(&error)));

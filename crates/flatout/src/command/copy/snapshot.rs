@@ -36,11 +36,8 @@ pub fn open(arguments: &Arguments) -> Result<Option<References>, String> {
     let is_directory = |path: &PathBuf| {
         rustix::fs::lstat(path).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
     };
-    Ok(Some(References {
-        link: all(LINK, &named.link_dest)?,
-        clone: all(CLONE, &named.reflink_dest)?,
-        stands_for_operand: becomes && sources.iter().all(is_directory),
-    }))
+    let (link, clone) = (all(LINK, &named.link_dest)?, all(CLONE, &named.reflink_dest)?);
+    Ok(Some(References::new(link, clone, becomes && sources.iter().all(is_directory))))
 }
 
 /// Where copies go.

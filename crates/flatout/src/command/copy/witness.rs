@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::changes::Changes;
 use super::log::Log;
+use super::manifest::Listing;
 use super::terminal::Terminal;
 use crate::arguments::copy::method_name;
 use crate::conclusion::{Errors, FAILED};
@@ -18,6 +19,7 @@ use crate::output;
 /// What was said so far.
 pub struct Witness<'a> {
     log: Option<Log>,
+    manifest: Option<Listing>,
     terminal: Option<&'a Terminal>,
     told: Told,
     said: Mutex<Said>,
@@ -44,7 +46,12 @@ struct Said {
 impl<'a> Witness<'a> {
     /// Nothing has happened yet.
     pub fn new(log: Option<Log>, terminal: Option<&'a Terminal>, told: Told) -> Self {
-        Self { log, terminal, told, said: Mutex::new(Said::default()) }
+        Self { log, manifest: None, terminal, told, said: Mutex::new(Said::default()) }
+    }
+
+    /// The same, which lists what there is in the end.
+    pub fn with_manifest(self, manifest: Option<Listing>) -> Self {
+        Self { manifest, ..self }
     }
 
     /// Where somebody looks on.
@@ -110,9 +117,12 @@ impl<'a> Witness<'a> {
 
     /// Ends the log. Returns the errors for the document.
     pub fn finish(self, code: &mut i32) -> Vec<String> {
-        if let Some(Err(error)) = self.log.map(Log::finish) {
-            output::complain(&error);
-            *code = (*code).max(FAILED);
+        let listed = self.manifest.map(|manifest| manifest.finish(*code));
+        for ended in [self.log.map(Log::finish), listed].into_iter().flatten() {
+            if let Err(error) = ended {
+                output::complain(&error);
+                *code = (*code).max(FAILED);
+            }
         }
         let said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
         said.errors.into_list()
@@ -141,6 +151,11 @@ impl Watch for Witness<'_> {
                     "method": method.map(method_name),
                     "elapsed_ns": elapsed_ns,
                 }));
+            }
+            Event::Listed(record) => {
+                if let Some(manifest) = &self.manifest {
+                    manifest.add(record);
+                }
             }
             Event::Deleted { target, is_directory, .. } => {
                 if let Some(log) = &self.log {

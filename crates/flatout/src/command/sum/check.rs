@@ -1,12 +1,13 @@
 //! `flatout sum --check`: the files that manifests list, held against them.
 
 use std::cell::{Cell, RefCell};
-use std::io;
+use std::io::{self, BufRead};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
 use flatout_io::digest::Algorithm;
+use flatout_tree::inventory::FIRST;
 use flatout_tree::item::Wanted;
 use flatout_tree::manifest::{self, Entry, Fault, Line, Reader};
 use flatout_tree::sum::{Failure, Summed};
@@ -14,6 +15,7 @@ use flatout_tree::walk::Yielded;
 
 use super::document::Verdict;
 use super::input::{self, Input};
+use super::inventory;
 use super::session::Session;
 use super::{files, in_threads};
 use crate::arguments::sum::Talk;
@@ -43,14 +45,21 @@ pub fn run(mut session: Session<'_>) -> Session<'_> {
             break;
         }
         match input::open(&path, session.cancel) {
-            Ok(input) => session = check(session, &path, input),
+            Ok(mut input) => {
+                // What cannot be read is told of by whoever reads it.
+                let is_inventory = input.fill_buf().is_ok_and(|line| line.starts_with(FIRST));
+                session = match is_inventory {
+                    true => inventory::check(session, &path, input),
+                    false => check(session, &path, input),
+                };
+            }
             Err(error) => session.fail(FAILED, complaint("open", &path, &error)),
         }
     }
     session
 }
 
-fn complaint(operation: &str, path: &Path, error: &io::Error) -> String {
+pub(super) fn complaint(operation: &str, path: &Path, error: &io::Error) -> String {
     format!("cannot {operation} {path:?}: {}", cause_text(error))
 }
 

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
-use flatout_tree::manifest::Manifest;
+use flatout_tree::manifest::{self, Manifest};
 use flatout_tree::sum::{Failure, Found, Summed};
 
 use super::account::Account;
 use super::document::{Document, Verdict};
-use crate::arguments::sum::{Sum, SumFormat};
+use crate::arguments::sum::{Sum, SumFormat, Talk};
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 use crate::output;
 use crate::output::stream::{Stopped, Stream};
@@ -69,6 +69,23 @@ impl<'a> Session<'a> {
     /// Notes that something is not as it should be, where a line about it stands elsewhere.
     pub fn differ(&mut self) {
         self.exit_code = self.exit_code.max(FAILED);
+    }
+
+    /// Takes in that an entry is not as it should be, and says how.
+    pub fn wrong(&mut self, shown: &OsStr, what: &str) -> ControlFlow<()> {
+        self.account.failed += 1;
+        self.differ();
+        let mut line = manifest::shown(shown).into_owned();
+        line.extend_from_slice(b": FAILED ");
+        line.extend_from_slice(what.as_bytes());
+        if let Some(document) = &mut self.document {
+            document.fail(String::from_utf8_lossy(&line).into_owned());
+        }
+        line.push(b'\n');
+        match self.arguments.talk() {
+            Talk::Nothing => ControlFlow::Continue(()),
+            _ => self.say(&line),
+        }
     }
 
     /// Writes whole lines; breaks off when that is no use any more.

@@ -83,8 +83,9 @@ fn no_request_to_a_target_with_an_older_copy_can_fail_unnoticed() {
 }
 
 /// Other ways to write, of which a run without `--full` tries some requests.
-const WAYS: [(Before, &[&str]); 7] = [
+const WAYS: [(Before, &[&str]); 8] = [
     (Before::Older, &["--threads", "1", "--in-place"]),
+    (Before::Older, &["--threads", "1", "--in-place", "--delta"]),
     (Before::Older, &["--threads", "1", "--atomic", "--always"]),
     (Before::Older, &["--threads", "1", "--checksum", "--sync"]),
     (Before::Nothing, &["--threads", "1", "--verify"]),

@@ -41,7 +41,7 @@ struct Way {
     options: &'static [&'static str],
 }
 
-const WAYS: [Way; 8] = [
+const WAYS: [Way; 9] = [
     Way { what: What::Tree, before: Before::Nothing, options: &["--threads", "1"] },
     Way { what: What::Tree, before: Before::Nothing, options: &["--threads", "1", "--atomic"] },
     Way { what: What::Tree, before: Before::Older, options: &["--threads", "1"] },
@@ -50,6 +50,11 @@ const WAYS: [Way; 8] = [
     Way { what: What::Tree, before: Before::Same, options: &["--threads", "1"] },
     Way { what: What::Tree, before: Before::Same, options: &["--always", "--verify"] },
     Way { what: What::File, before: Before::Older, options: &["--threads", "1"] },
+    Way {
+        what: What::Tree,
+        before: Before::Older,
+        options: &["--threads", "1", "--in-place", "--delta"],
+    },
 ];
 
 impl Way {

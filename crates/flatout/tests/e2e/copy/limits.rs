@@ -44,7 +44,7 @@ fn a_rate_holds_for_each_way_to_copy() {
         };
         let begun = Instant::now();
         folder.flatout(&words).leaves(&target).run().exits(0);
-        let least = if words.contains(&"src/large") { 230 } else { 470 };
+        let least = if words.contains(&"src/large") { 205 } else { 445 };
         let elapsed = begun.elapsed();
         assert!(elapsed >= Duration::from_millis(least), "{words:?}: {elapsed:?}");
     }

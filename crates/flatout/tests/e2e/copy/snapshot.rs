@@ -239,3 +239,105 @@ fn extents_of_a_snapshot_are_shared_where_that_can_be_had() {
         mounted.finish();
     }
 }
+
+/// What was renamed since is found by size and time, and its bytes are compared.
+#[test]
+fn a_renamed_file_is_found_and_one_with_other_bytes_is_not() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let bytes = |seed| random_bytes(40_000, seed);
+    for (index, name) in ["a", "sub/b", "mode", "linked", "small"].into_iter().enumerate() {
+        let path = folder.join("src").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let bytes = bytes(index as u64);
+        fs::write(&path, &bytes[..if name == "small" { 10 } else { bytes.len() }]).unwrap();
+        set_time(&path, 1000);
+    }
+    fs::hard_link(folder.join("src/linked"), folder.join("src/linked too")).unwrap();
+    copy(&folder, &["src", "mon"]).exits(0);
+    let before = state(&folder.join("mon"));
+    let rename = |from: &str, to: &str| {
+        fs::rename(folder.join("src").join(from), folder.join("src").join(to)).unwrap();
+    };
+    // All have one size and one time.
+    rename("a", "sub/odd\nname");
+    rename("sub", "elsewhere");
+    rename("mode", "other mode");
+    rename("linked", "one");
+    rename("linked too", "two");
+    rename("small", "little");
+    let path = folder.join("src/other mode");
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    fs::write(folder.join("src/new"), bytes(9)).unwrap();
+    set_time(&folder.join("src/new"), 1000);
+    // A symlink in the snapshot leads nowhere else.
+    symlink("/etc", folder.join("mon/link")).unwrap();
+    for words in [&["--threads=1"][..], &["--threads=8", "--checksum"]] {
+        copy(&folder, &[words, &["--link-dest", "mon", "src", "tue"]].concat()).exits(0);
+        is_copy(&folder.join("src"), &folder.join("tue"));
+        let is_same = |old: &str, new: &str| {
+            inode(&folder, &format!("mon/{old}")) == inode(&folder, &format!("tue/{new}"))
+        };
+        for (old, new, expected) in [
+            ("a", "elsewhere/odd\nname", true),
+            ("sub/b", "elsewhere/b", true),
+            ("linked", "one", true),
+            ("linked", "two", true),
+            ("mode", "other mode", false),
+            ("small", "little", false),
+            ("a", "new", false),
+        ] {
+            assert_eq!(is_same(old, new), expected, "{words:?} {old} {new}");
+        }
+        fs::remove_dir_all(folder.join("tue")).unwrap();
+    }
+    fs::remove_file(folder.join("mon/link")).unwrap();
+    assert_eq!(state(&folder.join("mon")), before);
+}
+
+/// Bytes, size and time of two files are the same: they stay two files.
+#[test]
+fn files_that_are_alike_do_not_become_one_file_of_the_snapshot() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let bytes = random_bytes(50_000, 1);
+    let write = |name: &str| {
+        fs::create_dir_all(folder.join("src")).unwrap();
+        fs::write(folder.join("src").join(name), &bytes).unwrap();
+        set_time(&folder.join("src").join(name), 1000);
+    };
+    write("m");
+    copy(&folder, &["src", "mon"]).exits(0);
+    for name in ["a", "b", "y", "z"] {
+        write(name);
+    }
+    copy(&folder, &["--link-dest", "mon", "src", "tue"]).exits(0);
+    let mut inodes: Vec<u64> =
+        ["a", "b", "m", "y", "z"].map(|name| inode(&folder, &format!("tue/{name}"))).to_vec();
+    assert!(inodes.contains(&inode(&folder, "mon/m")));
+    inodes.sort_unstable();
+    inodes.dedup();
+    assert_eq!(inodes.len(), 5);
+    assert_eq!(fs::metadata(folder.join("mon/m")).unwrap().nlink(), 2);
+    is_copy(&folder.join("src"), &folder.join("tue"));
+}
+
+#[test]
+fn extents_of_a_renamed_file_are_shared() {
+    needs!(under_test());
+    let mounted = needs!(Mounted::new(Kind::Btrfs));
+    let source = Folder::new();
+    fs::create_dir(source.join("src")).unwrap();
+    fs::write(source.join("src/old"), random_bytes(300_000, 1)).unwrap();
+    let folder = Folder::inside(&mounted.path());
+    let from = source.join("src");
+    let from = from.to_str().unwrap();
+    copy(&folder, &[from, "mon"]).exits(0);
+    fs::rename(source.join("src/old"), source.join("src/new")).unwrap();
+    let ran = copy(&folder, &["--format=json", "--reflink-dest", "mon", from, "tue"]);
+    let methods = &ran.exits(0).result()["audit"]["files_by_method"];
+    assert_eq!(methods["reflink"], 1, "{ran}");
+    is_copy(&source.join("src"), &folder.join("tue"));
+    drop(folder);
+    mounted.finish();
+}

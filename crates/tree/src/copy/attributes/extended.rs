@@ -7,6 +7,7 @@
 
 use std::ffi::CStr;
 
+use flatout_io::digest::{Algorithm, Digest, Hasher};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -249,6 +250,30 @@ impl Attributes<'_> {
     }
 }
 
+/// A digest of the extended attributes of an entry and of its lists; `None`: it has none. What only
+/// root sees (`trusted.*`) and what the system writes by itself (labels, checksums) is not among
+/// them.
+///
+/// Errors: they cannot be read.
+pub(crate) fn digest_of(node: Node<'_>) -> std::io::Result<Option<Digest>> {
+    let names = match node.names() {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(None),
+        names => names?,
+    };
+    let told = [Loss::Acl, Loss::OtherAcl, Loss::Capability, Loss::UserAttribute];
+    let mut names: Vec<&CStr> = names.iter().filter(|name| told.contains(&loss(name))).collect();
+    names.sort_unstable();
+    let mut hasher = Hasher::new(Algorithm::Blake3);
+    for name in &names {
+        // One that went away meanwhile is as one that is empty: the next look tells.
+        let value = node.value(name)?.unwrap_or_default();
+        hasher.update(name.to_bytes_with_nul());
+        hasher.update(&(value.len() as u64).to_le_bytes());
+        hasher.update(&value);
+    }
+    Ok((!names.is_empty()).then(|| hasher.finish()))
+}
+
 /// Removes a list. Where there are none there is nothing to remove.
 pub(super) fn without_acl(target: Node<'_>, list: &CStr) -> Result<(), Refusal> {
     match target.remove(list) {
@@ -276,6 +301,8 @@ fn open_up(job: &Job<'_>) -> bool {
 }
 
 fn has_space(target: Node<'_>) -> bool {
-    let (Node::Open(file) | Node::Pinned(file)) = target else { return false };
+    let (Node::Open(file) | Node::Pinned(file) | Node::PinnedDirectory(file)) = target else {
+        return false;
+    };
     rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_bavail > 0)
 }

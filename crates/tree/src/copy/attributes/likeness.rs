@@ -25,7 +25,9 @@ impl Attributes<'_> {
         found_facts: &Stat,
     ) -> bool {
         let job = Job::new(Node::Open(source), Node::Open(found), facts, Made::found(found_facts));
-        self.has_owner_and_mode(facts, found_facts) && self.has_extended(&job)
+        self.has_owner_and_mode(facts, found_facts)
+            && self.has_extended(&job)
+            && self.has_flags(source, found)
     }
 
     /// Who is not root expects no owner to be kept: what is theirs will do, without set-id bits.

@@ -2,15 +2,17 @@
 //!
 //! No path of the tree is used, and no symlink followed: what is not open is pinned by `O_PATH`,
 //! and reached through its own descriptor in /proc, for most attribute calls take no such
-//! descriptor (xattr(7), open(2)): so are directories that may be searched but not read. It decides
-//! nothing.
+//! descriptor (xattr(7), open(2)). Extended attributes of directories that may be searched but not
+//! read, and of names, need no /proc since Linux 6.13. It decides nothing.
 
 use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
+use flatout_sys::attribute_at::{self, Owned};
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, Stat, StatxAttributes, StatxFlags, Timestamps, Uid, XattrFlags,
+    Access, AtFlags, CWD, Gid, Mode, OFlags, Stat, StatxAttributes, StatxFlags, Timestamps, Uid,
+    XattrFlags,
 };
 use rustix::io::{Errno, Result};
 
@@ -30,6 +32,8 @@ pub enum Node<'a> {
     Open(BorrowedFd<'a>),
     /// Opened with `O_PATH`: whatever bears its name by now, it is the same file.
     Pinned(BorrowedFd<'a>),
+    /// The same of a directory.
+    PinnedDirectory(BorrowedFd<'a>),
     /// A name in a directory, for looking only.
     Named(Place<'a>),
 }
@@ -81,16 +85,18 @@ impl<'a> Node<'a> {
     /// A directory by its descriptor, which may be one of `O_PATH`. Cost: fcntl(2).
     pub fn of_directory(directory: BorrowedFd<'a>) -> Self {
         match rustix::fs::fcntl_getfl(directory) {
-            Ok(flags) if flags.contains(OFlags::PATH) => Self::Pinned(directory),
+            Ok(flags) if flags.contains(OFlags::PATH) => Self::PinnedDirectory(directory),
             _ => Self::Open(directory),
         }
     }
 }
 
 impl Node<'_> {
-    pub(super) fn stat(self) -> Result<Stat> {
+    pub(crate) fn stat(self) -> Result<Stat> {
         match self {
-            Self::Open(file) | Self::Pinned(file) => rustix::fs::fstat(file),
+            Self::Open(file) | Self::Pinned(file) | Self::PinnedDirectory(file) => {
+                rustix::fs::fstat(file)
+            }
             Self::Named(Place { directory, name }) => {
                 rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
             }
@@ -100,7 +106,7 @@ impl Node<'_> {
     /// Its absolute path, for people: what the kernel knows of a descriptor.
     pub(super) fn shown(self) -> OsString {
         let (file, name) = match self {
-            Self::Open(file) | Self::Pinned(file) => (file, None),
+            Self::Open(file) | Self::Pinned(file) | Self::PinnedDirectory(file) => (file, None),
             Self::Named(Place { directory, name }) => (directory, Some(name)),
         };
         let known = rustix::fs::readlink(itself(file), Vec::new());
@@ -115,7 +121,9 @@ impl Node<'_> {
     /// Whether chattr(1) locked it; a filesystem that does not say has no such locks.
     pub(super) fn is_locked(self) -> bool {
         let (file, name, flags) = match self {
-            Self::Open(file) | Self::Pinned(file) => (file, c"", AtFlags::EMPTY_PATH),
+            Self::Open(file) | Self::Pinned(file) | Self::PinnedDirectory(file) => {
+                (file, c"", AtFlags::EMPTY_PATH)
+            }
             Self::Named(Place { directory, name }) => (directory, name, AtFlags::SYMLINK_NOFOLLOW),
         };
         let locks = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
@@ -126,7 +134,9 @@ impl Node<'_> {
     pub(super) fn set_owner(self, user: Option<Uid>, group: Option<Gid>) -> Result<()> {
         match self {
             Self::Open(file) => rustix::fs::fchown(file, user, group),
-            Self::Pinned(file) => rustix::fs::chownat(file, c"", user, group, AtFlags::EMPTY_PATH),
+            Self::Pinned(file) | Self::PinnedDirectory(file) => {
+                rustix::fs::chownat(file, c"", user, group, AtFlags::EMPTY_PATH)
+            }
             Self::Named(_) => Err(Errno::BADF),
         }
     }
@@ -134,7 +144,7 @@ impl Node<'_> {
     pub(super) fn set_times(self, times: &Timestamps) -> Result<()> {
         match self {
             Self::Open(file) => rustix::fs::futimens(file, times),
-            Self::Pinned(file) => {
+            Self::Pinned(file) | Self::PinnedDirectory(file) => {
                 match rustix::fs::utimensat(file, c"", times, AtFlags::EMPTY_PATH) {
                     // Before Linux 5.8.
                     Err(Errno::INVAL) => {
@@ -151,7 +161,7 @@ impl Node<'_> {
     pub(super) fn set_mode(self, mode: u32) -> Result<()> {
         match self {
             Self::Open(file) => rustix::fs::fchmod(file, Mode::from_raw_mode(mode)),
-            Self::Pinned(file) => {
+            Self::Pinned(file) | Self::PinnedDirectory(file) => {
                 match rustix::fs::chmod(itself(file), Mode::from_raw_mode(mode)) {
                     Err(Errno::NOENT) => flatout_sys::descriptor::set_mode(file, mode)
                         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
@@ -162,35 +172,47 @@ impl Node<'_> {
         }
     }
 
-    /// The names of its attributes. One call.
-    ///
-    /// Errors: `OPNOTSUPP` where there are none; `NOENT` when /proc is needed and missing, too.
-    pub(super) fn names(self) -> Result<Names> {
+    /// The project that pays for it.
+    pub(super) fn project(self) -> Result<u32> {
+        self.owned(|owned| owned.project())
+    }
+
+    pub(super) fn set_project(self, project: u32) -> Result<()> {
+        self.owned(|owned| owned.set_project(project))
+    }
+
+    fn owned<T>(self, act: impl FnOnce(Owned<'_>) -> T) -> T {
         match self {
-            Self::Open(file) => Names::fill(|list| rustix::fs::flistxattr(file, list)),
-            Self::Pinned(file) => {
-                let itself = itself(file);
-                Names::fill(|list| rustix::fs::listxattr(&itself, list))
+            Self::Open(directory) => act(Owned { directory, name: c"", follows: false }),
+            Self::Named(Place { directory, name }) => {
+                act(Owned { directory, name, follows: false })
             }
-            Self::Named(place) => {
-                let path = path(place);
-                Names::fill(|list| rustix::fs::llistxattr(&path, list))
+            Self::Pinned(file) | Self::PinnedDirectory(file) => {
+                act(Owned { directory: CWD, name: &itself(file), follows: true })
             }
         }
     }
 
+    /// The names of its attributes. One call.
+    ///
+    /// Errors: `OPNOTSUPP` where there are none; `NOENT` when /proc is needed and missing, too.
+    pub(super) fn names(self) -> Result<Names> {
+        Names::fill(|list| match self.way() {
+            Way::Open(file) => rustix::fs::flistxattr(file, list),
+            Way::At(at) => attribute_at::names(at.directory, at.name, list),
+            Way::Itself(path) => rustix::fs::listxattr(&path, list),
+            Way::Below(path) => rustix::fs::llistxattr(&path, list),
+        })
+    }
+
     /// The value of an attribute; `None` if it is not there.
     pub(super) fn value(self, name: &CStr) -> Result<Option<Vec<u8>>> {
-        let path = match self {
-            Self::Open(_) => None,
-            Self::Pinned(file) => Some(itself(file)),
-            Self::Named(place) => Some(path(place)),
-        };
-        let get = |value: &mut [u8]| match (self, path.as_deref()) {
-            (Self::Open(file), _) => rustix::fs::fgetxattr(file, name, value),
-            (Self::Named(_), Some(path)) => rustix::fs::lgetxattr(path, name, value),
-            (_, Some(path)) => rustix::fs::getxattr(path, name, value),
-            (_, None) => Err(Errno::BADF),
+        let way = self.way();
+        let get = |value: &mut [u8]| match &way {
+            Way::Open(file) => rustix::fs::fgetxattr(file, name, value),
+            Way::At(at) => attribute_at::value(at.directory, at.name, name, value),
+            Way::Itself(path) => rustix::fs::getxattr(path, name, value),
+            Way::Below(path) => rustix::fs::lgetxattr(path, name, value),
         };
         let mut value = vec![0; SMALL_VALUE_BYTES];
         let mut got = get(&mut value);
@@ -209,27 +231,65 @@ impl Node<'_> {
     }
 
     pub(super) fn set_value(self, name: &CStr, value: &[u8]) -> Result<()> {
-        match self {
-            Self::Open(file) => rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()),
-            Self::Pinned(file) => {
-                rustix::fs::setxattr(itself(file), name, value, XattrFlags::empty())
+        match self.way_to_change()? {
+            Way::Open(file) => rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()),
+            Way::At(at) => attribute_at::set(at.directory, at.name, name, value),
+            Way::Itself(path) | Way::Below(path) => {
+                rustix::fs::setxattr(path, name, value, XattrFlags::empty())
             }
-            Self::Named(_) => Err(Errno::BADF),
         }
     }
 
     /// Takes an attribute away; one that is not there is no error.
     pub(super) fn remove(self, name: &CStr) -> Result<()> {
-        let removed = match self {
-            Self::Open(file) => rustix::fs::fremovexattr(file, name),
-            Self::Pinned(file) => rustix::fs::removexattr(itself(file), name),
-            Self::Named(_) => Err(Errno::BADF),
+        let removed = match self.way_to_change()? {
+            Way::Open(file) => rustix::fs::fremovexattr(file, name),
+            Way::At(at) => attribute_at::remove(at.directory, at.name, name),
+            Way::Itself(path) | Way::Below(path) => rustix::fs::removexattr(path, name),
         };
         match removed {
             Err(Errno::NODATA) => Ok(()),
             removed => removed,
         }
     }
+}
+
+/// How extended attributes are reached. Linux 6.13 takes a directory and a name, so that /proc is
+/// needed only for what is pinned and no directory.
+enum Way<'a> {
+    Open(BorrowedFd<'a>),
+    At(Place<'a>),
+    /// A path to a pinned file itself.
+    Itself(CString),
+    /// A path to a name that is not followed.
+    Below(CString),
+}
+
+impl<'a> Node<'a> {
+    fn way(self) -> Way<'a> {
+        let knows_names = || attribute_at::is_there();
+        match self {
+            Self::Open(file) => Way::Open(file),
+            Self::Named(place) if knows_names() => Way::At(place),
+            Self::Named(place) => Way::Below(path(place)),
+            // Who may not search it may not look up even that.
+            Self::PinnedDirectory(directory) if knows_names() && may_search(directory) => {
+                Way::At(Place { directory, name: c"." })
+            }
+            Self::Pinned(file) | Self::PinnedDirectory(file) => Way::Itself(itself(file)),
+        }
+    }
+
+    fn way_to_change(self) -> Result<Way<'a>> {
+        match self {
+            Self::Named(_) => Err(Errno::BADF),
+            _ => Ok(self.way()),
+        }
+    }
+}
+
+fn may_search(directory: BorrowedFd<'_>) -> bool {
+    rustix::fs::accessat(directory, c".", Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// A pinned file by a name that leads to nothing else, be it a symlink itself: the kernel jumps to
@@ -242,6 +302,9 @@ fn itself(file: BorrowedFd<'_>) -> CString {
 /// A name below its directory. The directory is a descriptor, the name one component that the `l`
 /// calls do not follow.
 fn path(place: Place<'_>) -> CString {
+    if place.directory.as_raw_fd() == CWD.as_raw_fd() {
+        return place.name.to_owned();
+    }
     let mut bytes = format!("/proc/self/fd/{}/", place.directory.as_fd().as_raw_fd()).into_bytes();
     bytes.extend_from_slice(place.name.to_bytes());
     CString::new(bytes).expect("neither digits nor a C string have a NUL inside")

@@ -35,7 +35,10 @@ pub(super) enum Loss {
     TrustedAttribute,
     SecurityAttribute,
     OtherAttribute,
+    /// A directory is locked, and flags are not kept.
+    Locked,
     Flags,
+    Project,
 }
 
 impl Loss {
@@ -66,10 +69,12 @@ impl Loss {
             Self::TrustedAttribute => (XATTR, "cannot keep extended attributes (trusted.*)"),
             Self::SecurityAttribute => (XATTR, "cannot keep extended attributes (security.*)"),
             Self::OtherAttribute => (XATTR, "cannot keep some extended attributes"),
-            Self::Flags => (
+            Self::Locked => (
                 "flags_not_kept",
-                "cannot keep the flags of chattr, and a directory of the source is locked by them",
+                "a directory of the source is locked by chattr, its copy is not (--preserve=all,flags)",
             ),
+            Self::Flags => ("flags_not_kept", "cannot keep some of the flags of chattr"),
+            Self::Project => ("project_not_kept", "cannot keep project ids"),
         }
     }
 }

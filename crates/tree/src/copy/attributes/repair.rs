@@ -8,9 +8,9 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Stat};
 
 use super::node::{Node, pin};
-use super::{Attributes, Job, LOOK, MODE_BITS, Made, Place, replaced, times};
+use super::{Attributes, Flags, Job, LOOK, MODE_BITS, Made, Place, replaced, times};
 use crate::copy::failure::Refusal;
-use crate::copy::options::Preserve;
+use crate::copy::options::{Overwrite, Preserve};
 
 impl Attributes<'_> {
     /// Puts right what differs on something that was there and is up to date, and says whether
@@ -32,15 +32,25 @@ impl Attributes<'_> {
         }
         let looked_at = Job::new(source, Node::Named(target), facts, Made::found(found));
         if self.same_attributes(facts, found) && self.same_extended(&looked_at)? {
-            return Ok(false);
+            return self.repair_flags(source, target, facts).map(|()| false);
         }
+        let flags = match source {
+            Node::Open(source) => self.flags_of(source),
+            _ => Flags::default(),
+        };
+        let unlocked = flags.is_locked().then(|| self.unlock(target, flags, Overwrite::Writable));
         let pinned = pin(target).map_err(Refusal::of(LOOK))?;
         let node = Node::Pinned(pinned.as_fd());
         let now = node.stat().map_err(Refusal::of(LOOK))?;
         if identity(&now) != identity(found) {
             return Err(replaced());
         }
-        self.apply(&Job::new(source, node, facts, Made::found(&now)), Some(&now))
+        let applied = self.apply(&Job::new(source, node, facts, Made::found(&now)), Some(&now));
+        if let (Err(_), Some(unlocked)) = (&applied, unlocked.flatten()) {
+            unlocked.lock();
+        }
+        let is_changed = applied?;
+        self.repair_flags(source, target, facts).map(|()| is_changed)
     }
 
     /// Whether owner, mode and times, as far as they are kept, are the same already. Extended

@@ -32,7 +32,7 @@ impl Content<'_> {
         self.pair(&job)?;
         let bytes_moved = data_bytes(facts);
         job.moved.fetch_add(bytes_moved, Ordering::Relaxed);
-        let digest = self.digest_of_source(&job, length_bytes)?;
-        Ok(Ok(Copied { bytes_moved, method: Some(Method::Reflink), digest, length_bytes }))
+        let seen = self.digest_of_source(&job, length_bytes)?;
+        Ok(Ok(Copied::new((bytes_moved, Some(Method::Reflink)), length_bytes, seen)))
     }
 }

@@ -14,50 +14,99 @@ use rustix::io::Errno;
 
 use super::{INTERRUPTED, READ_BACK};
 use crate::copy::failure::Refusal;
+use crate::copy::options::{Assurance, Inventory};
 use crate::file_data;
 
 /// Pieces that are looked at, aligned in the file. No filesystem here has larger blocks.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
 
+/// What was seen of a file, as digests, where they are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Of the pieces that are not all zeros.
+    pub(super) pieces: Option<Digest>,
+    /// Of all bytes, as any other program computes it.
+    pub(super) plain: Option<Digest>,
+}
+
+/// What holes are read as.
+static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
+
 /// Takes pieces in the order of the file.
-pub(super) struct Fingerprint(Hasher);
+pub(super) struct Fingerprint {
+    pieces: Option<Hasher>,
+    plain: Option<Hasher>,
+    /// How far the plain bytes were taken.
+    reached: u64,
+}
 
 impl Default for Fingerprint {
     fn default() -> Self {
-        Self(Hasher::new(Algorithm::Xxh3))
+        Self { pieces: Some(Hasher::new(Algorithm::Xxh3)), plain: None, reached: 0 }
     }
 }
 
 impl Fingerprint {
-    /// Takes bytes that begin at a piece, and end at one or where the file does.
+    /// With what is wanted; `None`: nothing is.
+    pub(super) fn of(assurance: Assurance, inventory: Inventory) -> Option<Self> {
+        let verified = assurance == Assurance::Verified;
+        let plain = inventory == Inventory::Digests;
+        (verified || plain).then(|| Self {
+            pieces: verified.then(|| Hasher::new(Algorithm::Xxh3)),
+            plain: plain.then(|| Hasher::new(Algorithm::Blake3)),
+            reached: 0,
+        })
+    }
+
+    /// Takes bytes that begin at a piece, and end at one or where the file does. What was left out
+    /// before them is a hole.
     pub(super) fn take(&mut self, offset_bytes: u64, bytes: &[u8]) {
         debug_assert!(offset_bytes.is_multiple_of(PIECE_BYTES as u64));
+        self.fill(offset_bytes);
+        if let Some(plain) = &mut self.plain {
+            plain.update(bytes);
+            self.reached = offset_bytes + bytes.len() as u64;
+        }
+        let Some(pieces) = &mut self.pieces else { return };
         let mut place = offset_bytes;
         for piece in bytes.chunks(PIECE_BYTES) {
             if !is_zero(piece) {
-                self.0.update(&place.to_le_bytes());
-                self.0.update(piece);
+                pieces.update(&place.to_le_bytes());
+                pieces.update(piece);
             }
             place += piece.len() as u64;
         }
     }
 
-    pub(super) fn finish(mut self, length_bytes: u64) -> Digest {
-        self.0.update(&length_bytes.to_le_bytes());
-        self.0.finish()
+    /// Takes the zeros of a hole.
+    fn fill(&mut self, end: u64) {
+        let Some(plain) = &mut self.plain else { return };
+        while self.reached < end {
+            let length = (end - self.reached).min(ZEROS.len() as u64);
+            plain.update(&ZEROS[..length as usize]);
+            self.reached += length;
+        }
+    }
+
+    pub(super) fn finish(mut self, length_bytes: u64) -> Seen {
+        self.fill(length_bytes);
+        let pieces = self.pieces.map(|mut pieces| {
+            pieces.update(&length_bytes.to_le_bytes());
+            pieces.finish()
+        });
+        Seen { pieces, plain: self.plain.map(Hasher::finish) }
     }
 }
 
 /// The fingerprint of the first `length_bytes` of a file, read through `buffer`, which is whole
 /// pieces long.
 pub(super) fn of(
-    file: BorrowedFd<'_>,
-    length_bytes: u64,
+    mut fingerprint: Fingerprint,
+    (file, length_bytes): (BorrowedFd<'_>, u64),
     buffer: &mut [u8],
     stop: &mut Stop,
     operation: &'static str,
-) -> Result<Digest, Refusal> {
-    let mut fingerprint = Fingerprint::default();
+) -> Result<Seen, Refusal> {
     let mut place = 0;
     while let Some((start, end)) = pieces(file, place, length_bytes, operation)? {
         place = start;
@@ -105,15 +154,19 @@ pub(super) fn read_back(
     length_bytes: u64,
     buffer: &mut [u8],
     stop: &mut Stop,
-) -> Result<Digest, Refusal> {
+) -> Result<Option<Digest>, Refusal> {
+    let mut read = |file: BorrowedFd<'_>| {
+        let seen = of(Fingerprint::default(), (file, length_bytes), buffer, stop, READ_BACK);
+        seen.map(|seen| seen.pieces)
+    };
     let size = seek(target, SeekFrom::End(0)).map_err(Refusal::of(READ_BACK))?;
     if size != length_bytes {
         // What it holds does not matter any more, but the answer must differ.
-        return Ok(Fingerprint::default().finish(size));
+        return Ok(Fingerprint::default().finish(size).pieces);
     }
     match page_cache::evict(target, 0, 0) {
         Ok(left) if left.cached_bytes == 0 => {
-            return of(target, length_bytes, buffer, stop, READ_BACK);
+            return read(target);
         }
         Err(error) if !is_unknowable(&error) => {
             return Err(Refusal::of(READ_BACK)(errno_of(&error)));
@@ -123,11 +176,11 @@ pub(super) fn read_back(
     }
     let home = filesystem::of(target).map_err(|error| Refusal::of(READ_BACK)(errno_of(&error)))?;
     if home.in_memory {
-        return of(target, length_bytes, buffer, stop, READ_BACK);
+        return read(target);
     }
     let reason = "its pages stay in the page cache, and it cannot be read around it";
     let direct = around_the_cache(target).map_err(|_| Refusal::because(READ_BACK, reason))?;
-    of(direct.as_fd(), length_bytes, buffer, stop, READ_BACK)
+    read(direct.as_fd())
 }
 
 /// Whether the kernel only does not tell what it holds.

@@ -65,7 +65,11 @@ impl Content<'_> {
 
 /// The next data from `place` on, as its begin and end; `None` where there is none before `length`.
 /// A file without holes, or whose filesystem does not tell, is one segment.
-fn segment(job: &FileJob<'_>, place: u64, length: u64) -> Result<Option<(u64, u64)>, Refusal> {
+pub(super) fn segment(
+    job: &FileJob<'_>,
+    place: u64,
+    length: u64,
+) -> Result<Option<(u64, u64)>, Refusal> {
     if !is_sparse(job.facts) {
         return Ok(Some((place, length)));
     }

@@ -7,6 +7,7 @@ use flatout_io::transfer::Method;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::fingerprint::Seen;
 use super::{Content, Copied, FileJob, INTERRUPTED, READ, WRITE};
 use crate::copy::failure::Refusal;
 
@@ -42,7 +43,7 @@ impl Content<'_> {
             job.moved.fetch_add(read as u64, Ordering::Relaxed);
         }
         let method = (bytes > 0).then_some(Method::Sync);
-        Ok(Copied { bytes_moved: bytes, method, digest: None, length_bytes: bytes })
+        Ok(Copied::new((bytes, method), bytes, Seen::default()))
     }
 }
 

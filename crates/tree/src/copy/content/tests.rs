@@ -10,7 +10,9 @@ use flatout_sys::page_cache;
 use rustix::io::Errno;
 
 use super::*;
-use crate::copy::options::{Appearance, Durability, Overwrite, Preserve, Reach, Unchanged};
+use crate::copy::options::{
+    Appearance, Assurance, Durability, Inventory, Overwrite, Preserve, Reach, Unchanged,
+};
 
 mod around;
 mod faults;
@@ -40,6 +42,7 @@ pub(super) fn options() -> CopyOptions {
         depth: 0,
         tuned: Default::default(),
         max_fds: 0,
+        inventory: Inventory::None,
         max_memory_bytes: 32 << 20,
         cancel: CancelToken::manual(),
     }
@@ -214,7 +217,7 @@ fn files_that_say_they_are_longer_than_they_are_end_where_they_do() {
 fn an_empty_file_moves_nothing() {
     let (source, target) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let copied = copy(&source, &target, &options(), &Methods::default()).unwrap();
-    let nothing = Copied { bytes_moved: 0, method: None, digest: None, length_bytes: 0 };
+    let nothing = Copied::NOTHING;
     assert_eq!(copied, nothing);
 }
 

@@ -8,7 +8,7 @@ use rustix::fs::{Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::Setback;
-use super::place::{Name, PRIVATE, Place, has_room_in_place, needs_no_directory};
+use super::place::{Name, PRIVATE, Place, has_room_in_place, needs_no_directory, unlocked};
 use super::source::{Opened, State};
 use crate::copy::attributes::Completeness;
 use crate::copy::content::Copied;
@@ -31,7 +31,7 @@ impl Place {
         (copied, state): (Copied, State),
     ) -> Result<Outcome, Setback> {
         // Bytes that are all there are not thrown away for an attribute.
-        let finished = self.set_attributes(copy, opened);
+        let mut finished = self.set_attributes(copy, opened);
         copy.targets.begin_writing(self.file.as_fd());
         let mark = match opened.facts.st_nlink {
             0 | 1 => None,
@@ -44,23 +44,36 @@ impl Place {
             },
         };
         // What was read is what the source was all the time, and nothing of it is missing.
-        let is_certain = state == State::Same && finished == Ok(Completeness::Whole);
-        let made = |file: &OwnedFd| if is_certain { seen(copy, opened, file) } else { None };
-        let Self { file, name, .. } = self;
+        let mut is_certain = state == State::Same && finished == Ok(Completeness::Whole);
+        let Self { file, name, made, .. } = self;
+        // What is locked gets no name any more.
+        let mut lock = |file: &OwnedFd| {
+            let (from, to) = (opened.file.as_fd(), file.as_fd());
+            if finished.is_ok() {
+                let set = copy.attributes.end_flags((from, to), &opened.facts, opened.flags, made);
+                is_certain &= set == Ok(Completeness::Whole);
+                if let Err(refusal) = set {
+                    finished = Err(refusal);
+                }
+            }
+            if is_certain { seen(copy, opened, file) } else { None }
+        };
         let made = match name {
             Name::New => {
-                let made = made(&file);
+                let made = lock(&file);
                 // Some filesystems tell only now that bytes were lost.
                 closed(file).inspect_err(|_| unfinish(entry, opened))?;
                 made
             }
             // It may have been the same a moment ago, with other bytes.
             Name::Old => {
+                lock(&file);
                 closed(file)?;
                 None
             }
             Name::Temporary(name, predecessor) => {
-                if let Err(trouble) = move_in(entry, &file, &name) {
+                if let Err(trouble) = unlocked(copy, entry, opened, || move_in(entry, &file, &name))
+                {
                     discard(copy, entry, &file, Some(&name));
                     return Err(match (trouble.target_errno(), predecessor) {
                         (Some(errno), Some(_)) if needs_no_directory(errno) => {
@@ -69,7 +82,7 @@ impl Place {
                         _ => trouble.into(),
                     });
                 }
-                made(&file)
+                lock(&file)
             }
         };
         // A file of an overlay has another device than its directory.
@@ -79,9 +92,9 @@ impl Place {
         {
             copy.evidence.note(&opened.facts, opened.moment, &made);
         }
-        let Copied { bytes_moved: bytes, method, .. } = copied;
+        let Copied { bytes_moved: bytes, method, plain: digest, .. } = copied;
         let blemish = finished.err().map(Trouble::of);
-        Ok(Outcome { bytes, method, mark, blemish, ..Outcome::of(Action::Copied) })
+        Ok(Outcome { bytes, method, digest, mark, blemish, ..Outcome::of(Action::Copied) })
     }
 
     fn set_attributes(&self, copy: &Copy<'_>, opened: &Opened) -> Result<Completeness, Refusal> {

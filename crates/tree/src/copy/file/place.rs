@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::finish::discard;
 use super::source::Opened;
-use crate::copy::attributes::{Made, Predecessor};
+use crate::copy::attributes::{Flags, Made, Predecessor};
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::{Existing, SECTOR_BYTES, is_bound, refuse_itself};
 use crate::copy::failure::Refusal;
@@ -36,6 +36,8 @@ pub(in crate::copy) struct Place {
 pub(super) enum Bytes {
     /// Those of a file into a file.
     All,
+    /// Those that differ from what is there.
+    Different,
     /// What comes, until there is nothing more: a FIFO or device is on one side.
     Stream,
     /// None.
@@ -90,6 +92,7 @@ impl Place {
             match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
                 Ok(file) => {
                     copy.attributes.let_owner_in(file.as_fd(), inheritance);
+                    copy.attributes.begin_flags(file.as_fd(), opened.flags);
                     if is_temporary(entry.target) {
                         claim(&file)?;
                     }
@@ -103,10 +106,10 @@ impl Place {
         match Existing::of(lane, entry, opened)? {
             Existing::Unchanged(found) => Ok(Where::Done(found)),
             Existing::Replace(found) => {
-                Self::successor(copy, entry, (&opened.facts, &found), in_place).map(Where::Open)
+                Self::successor(copy, entry, (opened, &found), in_place).map(Where::Open)
             }
             Existing::ReplaceSymlink | Existing::Gone => {
-                let (file, name) = temporary(copy, entry).map_err(Trouble::Target)?;
+                let (file, name) = temporary(copy, entry, opened.flags).map_err(Trouble::Target)?;
                 let name = Name::Temporary(name, None);
                 Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
             }
@@ -118,7 +121,7 @@ impl Place {
     fn successor(
         copy: &Copy<'_>,
         entry: Entry<'_>,
-        (source, found): (&Stat, &Stat),
+        (opened, found): (&Opened, &Stat),
         in_place: Option<Errno>,
     ) -> Result<Self, Trouble> {
         let appearance = copy.options.appearance;
@@ -127,9 +130,18 @@ impl Place {
         let why = match in_place {
             Some(errno) => errno,
             None if appearance == Appearance::InPlace && !is_bound => {
-                return Self::cut(copy, entry, source);
+                return Self::cut(copy, entry, opened, Bytes::All);
             }
-            None => match Self::new_file(copy, entry, source, found)? {
+            None if appearance == Appearance::Amended && !is_bound => {
+                return match Self::cut(copy, entry, opened, Bytes::Different) {
+                    // It may be written but not read.
+                    Err(trouble) if trouble.target_errno() == Some(Errno::ACCESS) => {
+                        Self::cut(copy, entry, opened, Bytes::All)
+                    }
+                    opened => opened,
+                };
+            }
+            None => match Self::new_file(copy, entry, opened, found)? {
                 Ok(place) => return Ok(place),
                 Err(errno) => errno,
             },
@@ -138,7 +150,7 @@ impl Place {
         if is_bound || appearance == Appearance::Atomic {
             return Err(target("replace")(why));
         }
-        let place = Self::cut(copy, entry, source)?;
+        let place = Self::cut(copy, entry, opened, Bytes::All)?;
         copy.tell_in_place(entry, why);
         Ok(place)
     }
@@ -147,11 +159,12 @@ impl Place {
     fn new_file(
         copy: &Copy<'_>,
         entry: Entry<'_>,
-        source: &Stat,
+        opened: &Opened,
         found: &Stat,
     ) -> Result<Result<Self, Errno>, Trouble> {
+        let source = &opened.facts;
         let device = entry.pair.found().target.0;
-        let (file, name) = match temporary(copy, entry) {
+        let (file, name) = match temporary(copy, entry, opened.flags) {
             Ok(made) => made,
             Err(refusal) => match refusal.errno() {
                 Some(errno)
@@ -178,37 +191,69 @@ impl Place {
         refused
     }
 
-    /// Opens an existing file to be written again.
-    fn cut(copy: &Copy<'_>, entry: Entry<'_>, source: &Stat) -> Result<Self, Trouble> {
+    /// Opens an existing file to be written again: empty, unless what is there is to be compared.
+    fn cut(
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+        bytes: Bytes,
+    ) -> Result<Self, Trouble> {
+        let source = &opened.facts;
         let reads = match copy.options.assurance {
-            Assurance::Verified => OFlags::RDWR,
-            Assurance::Accepted => OFlags::WRONLY,
+            Assurance::Accepted if bytes == Bytes::All => OFlags::WRONLY,
+            _ => OFlags::RDWR,
         };
         let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
-            .map_err(target("open"))?;
+        let file = unlocked(copy, entry, opened, || {
+            rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+                .map_err(target("open"))
+        })?;
         let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
         if !FileType::from_raw_mode(facts.st_mode).is_file() {
             return Err(refused("overwrite", "it is no file any more"));
         }
         refuse_itself(&facts, source)?;
         close_to_others(copy, &file, &facts, source);
-        rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
-        let made = Made::found(&facts);
-        let (name, bytes) = (Name::Old, Bytes::All);
+        if bytes == Bytes::All {
+            rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
+        }
+        let (made, name) = (Made::found(&facts), Name::Old);
         Ok(Self { file, made, name, device: facts.st_dev, bytes })
     }
 }
 
 /// Makes a file under a name of ours.
-fn temporary(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(OwnedFd, CString), Refusal> {
+fn temporary(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    flags: Flags,
+) -> Result<(OwnedFd, CString), Refusal> {
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
     let (file, name) = match copy.peculiarities.has_temporary(entry.directory) {
         true => temporaries.unusual_file(directory),
         false => temporaries.file(directory, entry.target),
     }?;
     copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
+    copy.attributes.begin_flags(file.as_fd(), flags);
     Ok((file, name))
+}
+
+/// Does something with a file that is in the way; once more without its locks if they are what
+/// refuses it, and may be lifted.
+pub(super) fn unlocked<T>(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    opened: &Opened,
+    act: impl Fn() -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let done = act();
+    if !done.as_ref().is_err_and(|trouble| trouble.target_errno() == Some(Errno::PERM)) {
+        return done;
+    }
+    let overwrite = copy.options.overwrite;
+    let lifted = copy.attributes.unlock(entry.target_place(), opened.flags, overwrite);
+    let Some(lifted) = lifted else { return done };
+    act().inspect_err(|_| lifted.lock())
 }
 
 /// Closes a file that is about to get other bytes to all whom the source may be closed to. What is

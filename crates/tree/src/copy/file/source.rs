@@ -1,11 +1,12 @@
 //! The source of a file: opened, and looked at again when it was read.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::copy::attributes::Flags;
 use crate::copy::directory::Pair;
 use crate::copy::entry::{Entry, Trouble, source};
 use crate::copy::evidence::Moment;
@@ -21,6 +22,8 @@ const MOST_WAITS: u32 = 60_000;
 pub(in crate::copy) struct Opened {
     pub(in crate::copy) file: OwnedFd,
     pub(in crate::copy) facts: Stat,
+    /// Where they are kept.
+    pub(in crate::copy) flags: Flags,
     /// Just before.
     pub(super) moment: Moment,
     pub(super) reading: Reading,
@@ -106,7 +109,8 @@ impl Opened {
         if kind.is_dir() || !kind.is_file() && !reading.takes_all {
             return Err(Trouble::Became);
         }
-        Ok(Self { file, facts, moment, reading })
+        let flags = copy.attributes.flags_of(file.as_fd());
+        Ok(Self { file, facts, flags, moment, reading })
     }
 
     /// Looks what became of a source while it was read, `length_bytes` of it.

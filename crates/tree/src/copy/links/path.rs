@@ -52,14 +52,7 @@ pub(in crate::copy) fn link(
     to: BorrowedFd<'_>,
     name: &CStr,
 ) -> Result<Linking, Refusal> {
-    let Some((directory, leaf)) = open_below(root, &copy.path)? else { return Ok(Linking::Lost) };
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(&directory, &leaf, flags, Mode::empty());
-    let Some(source) = found(opened)? else { return Ok(Linking::Lost) };
-    let facts = rustix::fs::fstat(&source).map_err(Refusal::of(LINK))?;
-    if mark(&facts) != copy.mark {
-        return Ok(Linking::Lost);
-    }
+    let Some(source) = open_copy(root, copy, OFlags::PATH)? else { return Ok(Linking::Lost) };
     match link_inode(source.as_fd(), to, name) {
         Ok(()) => Ok(Linking::Made),
         Err(errno) if means_cannot(errno) => Ok(Linking::Cannot(errno)),
@@ -67,6 +60,20 @@ pub(in crate::copy) fn link(
         Err(Errno::NOENT) => Ok(Linking::Lost),
         Err(errno) => Err(Refusal::of(LINK)(errno)),
     }
+}
+
+/// Opens a copy so; `None`: it is not where it was made.
+pub(in crate::copy) fn open_copy(
+    root: BorrowedFd<'_>,
+    copy: &Copy,
+    flags: OFlags,
+) -> Result<Option<OwnedFd>, Refusal> {
+    let Some((directory, leaf)) = open_below(root, &copy.path)? else { return Ok(None) };
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(&directory, &leaf, flags, Mode::empty());
+    let Some(source) = found(opened)? else { return Ok(None) };
+    let facts = rustix::fs::fstat(&source).map_err(Refusal::of(LINK))?;
+    Ok((mark(&facts) == copy.mark).then_some(source))
 }
 
 /// Gives an open inode a name, whatever its other names are by now.

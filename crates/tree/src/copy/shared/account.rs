@@ -78,8 +78,8 @@ fn write(event: &Event<'_>, out: &mut Vec<u8>) {
             put(out, *bytes);
             put(out, *elapsed_ns);
         }
-        // Mirrors are not shared.
-        Event::Changed { .. } | Event::Deleted { .. } => {}
+        // Neither mirrors nor manifests are shared.
+        Event::Changed { .. } | Event::Deleted { .. } | Event::Listed(_) => {}
         Event::Failed(Failure { refusal, path, other }) => {
             out.push(FAILED);
             put_bytes(out, path.as_bytes());

@@ -60,6 +60,7 @@ pub(super) fn open(
     }
     let (inheritance, made) = match origin {
         Origin::Fresh => {
+            copy.attributes.begin_flags(to.as_fd(), copy.attributes.flags_of(from.as_fd()));
             copy.attributes.bare(to.as_fd(), above).map_err(Trouble::Target)?;
             let keeps_modes = copy.options.preserve.has(Preserve::MODE);
             let inside = if keeps_modes { above.inside_new() } else { above };
@@ -71,6 +72,10 @@ pub(super) fn open(
         }
         Origin::Existing => {
             if !copy.is_plan() {
+                // Locked by an earlier run, it would take nothing. It gets its flags in the end.
+                let (attributes, overwrite) = (&copy.attributes, copy.options.overwrite);
+                let flags = attributes.flags_of(from.as_fd());
+                attributes.unlock_open(to.as_fd(), flags, overwrite);
                 copy.attributes.narrow(to.as_fd(), &facts, &found);
             }
             (Inheritance::of(to.as_fd()), Made::found(&found))

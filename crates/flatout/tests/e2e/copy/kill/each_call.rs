@@ -54,4 +54,5 @@ ways! {
     a_copy_that_is_there_and_put_right: 5,
     a_copy_that_is_there_and_made_again: 6,
     a_file_over_an_older_one: 7,
+    a_copy_over_an_older_one_of_what_differs: 8,
 }

@@ -9,7 +9,7 @@ fn verified(options: CopyOptions) -> CopyOptions {
 fn read_back(options: &CopyOptions, target: &File) -> Digest {
     let methods = Methods::default();
     let length = target.metadata().unwrap().len();
-    Content::new(options, &methods).read_back(target.as_fd(), length).unwrap()
+    Content::new(options, &methods).read_back(target.as_fd(), length).unwrap().unwrap()
 }
 
 /// Bytes that this thread had read from devices.

@@ -1,0 +1,295 @@
+//! `flatout sum --check` of what `flatout copy --manifest` listed: bytes and kinds, and with
+//! `--strict` all else that is listed, and that there is nothing else.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use flatout_io::cause_text;
+use flatout_io::digest::{Algorithm, Hasher};
+use flatout_tree::copy::attributes::{self, Node};
+use flatout_tree::inventory::{self, Line, Record};
+use flatout_tree::item::{Item, Place, Wanted};
+use flatout_tree::manifest::{self, MAX_LINE_BYTES};
+use flatout_tree::sum::{Failure, Summed};
+use flatout_tree::visit::visit;
+use flatout_tree::walk::{Yielded, place_of};
+use rustix::fs::CWD;
+
+use super::check::complaint;
+use super::document::Verdict;
+use super::in_threads;
+use super::input::Input;
+use super::session::Session;
+use crate::arguments::sum::Talk;
+use crate::conclusion::FAILED;
+
+/// What is known so far.
+#[derive(Default)]
+struct State {
+    lines: u64,
+    entries: u64,
+    /// As the last line has it.
+    end: Option<u64>,
+    roots: Vec<OsString>,
+    /// With `--strict`, the names of all entries: 16 bytes of a digest for each.
+    listed: HashSet<u128>,
+    /// Files of which something was said already.
+    spoiled: HashSet<OsString>,
+    is_cut: bool,
+}
+
+struct Check<'a, 'b> {
+    session: &'a RefCell<Session<'b>>,
+    state: &'a RefCell<State>,
+    path: &'a Path,
+    is_strict: bool,
+}
+
+/// Checks a tree, and reads the bytes of its files.
+pub fn check<'b>(session: Session<'b>, path: &Path, mut input: BufReader<Input>) -> Session<'b> {
+    let (threads, cancel) = (session.arguments.threads, session.cancel);
+    let is_strict = session.arguments.strict;
+    let (session, state) = (RefCell::new(session), RefCell::default());
+    let check = Check { session: &session, state: &state, path, is_strict };
+    let mut line = Vec::new();
+    let items = std::iter::from_fn(|| {
+        loop {
+            if check.session.borrow().is_over() || !check.read(&mut input, &mut line) {
+                return None;
+            }
+            if let Some(item) = check.item(&line) {
+                return Some(item);
+            }
+        }
+    });
+    in_threads(threads, cancel, items, |summed| check.found(summed));
+    if !session.borrow().is_over() {
+        check.conclude();
+    }
+    drop(check);
+    session.into_inner()
+}
+
+impl Check<'_, '_> {
+    fn read(&self, input: &mut impl BufRead, line: &mut Vec<u8>) -> bool {
+        line.clear();
+        match input.take(MAX_LINE_BYTES as u64).read_until(b'\n', line) {
+            Ok(0) => false,
+            Ok(_) => {
+                self.state.borrow_mut().lines += 1;
+                // The last line of a file that was cut is none.
+                if line.pop() != Some(b'\n') {
+                    line.clear();
+                    self.state.borrow_mut().is_cut = true;
+                }
+                true
+            }
+            Err(error) => {
+                self.state.borrow_mut().is_cut = true;
+                let mut session = self.session.borrow_mut();
+                if !session.is_over() {
+                    session.fail(FAILED, complaint("read", self.path, &error));
+                }
+                false
+            }
+        }
+    }
+
+    /// Takes in a line; a file whose bytes are to be read.
+    fn item(&self, line: &[u8]) -> Option<Yielded> {
+        let mut state = self.state.borrow_mut();
+        match inventory::parse(line) {
+            None => {
+                let text =
+                    format!("{:?}: line {} is not one of a manifest", self.path, state.lines);
+                self.session.borrow_mut().fail(FAILED, text);
+                None
+            }
+            Some(Line::Comment) => None,
+            Some(Line::Root(name)) => {
+                state.roots.push(name);
+                None
+            }
+            Some(Line::End(count)) => {
+                state.end = Some(count);
+                None
+            }
+            Some(Line::Entry(record)) => {
+                state.entries += 1;
+                if self.is_strict {
+                    state.listed.insert(key(record.name.as_bytes()));
+                }
+                drop(state);
+                self.entry(*record)
+            }
+        }
+    }
+
+    /// Looks at an entry.
+    fn entry(&self, record: Record) -> Option<Yielded> {
+        let path = PathBuf::from(&record.name);
+        let place = place_of(&path);
+        // What the user named may be a symlink to a directory.
+        let is_root = record.is_directory() && self.state.borrow().roots.contains(&record.name);
+        let found = match look(&place, record.name.as_bytes(), is_root.then_some(c"/.")) {
+            Ok(found) => found,
+            Err(error) if is_gone(&error) && record.is_file() && record.digest.is_some() => {
+                return Some(Ok(Item { place, shown: record.name, wanted: wanted(record.digest) }));
+            }
+            Err(error) => {
+                let mut session = self.session.borrow_mut();
+                if is_gone(&error) {
+                    session.account.missing += 1;
+                    if session.arguments.ignore_missing {
+                        return None;
+                    }
+                }
+                let _stopped = session.wrong(&record.name, &cause_text(&error));
+                return None;
+            }
+        };
+        let mut differences = record.differences(&found);
+        let is_other = record.is_file() != found.is_file();
+        if !self.is_strict && !is_other {
+            differences.retain(|what| what.contains(" instead of ") && is_kind_or_text(what));
+        }
+        let is_right = differences.is_empty();
+        let mut session = self.session.borrow_mut();
+        if !is_right {
+            let _stopped = session.wrong(&record.name, &differences.join(", "));
+        }
+        match record.digest {
+            Some(_) if record.is_file() && found.is_file() => {
+                if !is_right {
+                    self.state.borrow_mut().spoiled.insert(record.name.clone());
+                }
+                Some(Ok(Item { place, shown: record.name, wanted: wanted(record.digest) }))
+            }
+            _ => {
+                if is_right {
+                    let _stopped = ok(&mut session, &record.name);
+                }
+                None
+            }
+        }
+    }
+
+    /// Takes in what was found of the bytes of a file.
+    fn found(&self, summed: Summed) -> ControlFlow<()> {
+        let mut session = self.session.borrow_mut();
+        let is_spoiled = self.state.borrow_mut().spoiled.remove(&summed.shown);
+        match &summed.result {
+            Ok(found) => {
+                session.count(found);
+                if found.matches {
+                    session.account.matched += 1;
+                    session.row(&summed.shown, Verdict::Found(found))?;
+                    return match is_spoiled {
+                        true => ControlFlow::Continue(()),
+                        false => ok(&mut session, &summed.shown),
+                    };
+                }
+                session.account.mismatched += 1;
+                session.row(&summed.shown, Verdict::Differs(found))?;
+                session.wrong(&summed.shown, "other bytes")
+            }
+            Err(Failure::Interrupted) => ControlFlow::Break(()),
+            Err(Failure::Missing { .. }) if session.arguments.ignore_missing => {
+                session.account.missing += 1;
+                ControlFlow::Continue(())
+            }
+            Err(failure) => session.failed(&summed.shown, failure),
+        }
+    }
+
+    fn conclude(&self) {
+        let state = self.state.borrow();
+        let mut session = self.session.borrow_mut();
+        match state.end {
+            Some(count) if count == state.entries => {}
+            Some(count) => {
+                let text = format!("{:?} has {} of {count} entries", self.path, state.entries);
+                session.fail(FAILED, text);
+            }
+            None => {
+                let text = "has no end: it is cut, or not everything was copied";
+                session.fail(FAILED, format!("{:?} {text}", self.path));
+            }
+        }
+        if !self.is_strict {
+            return;
+        }
+        for root in &state.roots {
+            let is_directory = std::fs::metadata(root).is_ok_and(|facts| facts.is_dir());
+            if !is_directory || session.is_over() {
+                continue;
+            }
+            let visited = visit(Path::new(root), |entry| {
+                if session.is_over() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                let parts = [root.as_bytes(), entry.above, entry.name.to_bytes()];
+                let name = inventory::plain(&parts.join(&b'/'));
+                if state.listed.contains(&key(&name)) {
+                    return Ok(());
+                }
+                match session.wrong(&OsString::from_vec(name), "it is not listed") {
+                    ControlFlow::Continue(()) => Ok(()),
+                    ControlFlow::Break(()) => Err(io::ErrorKind::Interrupted.into()),
+                }
+            });
+            if let Err(error) = visited
+                && !session.is_over()
+            {
+                session.fail(FAILED, complaint("list", Path::new(root), &error));
+            }
+        }
+    }
+}
+
+fn key(name: &[u8]) -> u128 {
+    let mut hasher = Hasher::new(Algorithm::Xxh3);
+    hasher.update(name);
+    let digest = hasher.finish();
+    digest.as_bytes().iter().fold(0, |key, &byte| key << 8 | u128::from(byte))
+}
+
+fn wanted(digest: Option<flatout_io::digest::Digest>) -> Wanted {
+    Wanted::Match(digest.into_iter().collect())
+}
+
+fn look(place: &Place, path: &[u8], end: Option<&CStr>) -> io::Result<Record> {
+    let (directory, name) = match place {
+        Place::In { directory, name } => (directory.as_fd(), name.as_bytes()),
+        _ => (CWD, path),
+    };
+    let end = end.unwrap_or_default().to_bytes();
+    let name = &*CString::new([name, end].concat())?;
+    let node = Node::Named(attributes::Place { directory, name });
+    Record::of(node, path).map(|(record, _)| record)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Whether a difference is one of what an entry is, and not of its attributes.
+fn is_kind_or_text(what: &str) -> bool {
+    !["mode ", "owner ", "time ", "size "].iter().any(|word| what.starts_with(word))
+}
+
+/// Writes `NAME: OK` where that is wanted.
+fn ok(session: &mut Session<'_>, shown: &OsStr) -> ControlFlow<()> {
+    if session.arguments.talk() != Talk::All {
+        return ControlFlow::Continue(());
+    }
+    let mut line = manifest::shown(shown).into_owned();
+    line.extend_from_slice(b": OK\n");
+    session.say(&line)
+}

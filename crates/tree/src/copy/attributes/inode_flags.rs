@@ -1,0 +1,275 @@
+//! Flags of chattr(1), and project ids (quotas), where they are asked for.
+//!
+//! Some flags mean nothing once a file has bytes or a directory has names: they are set before.
+//! Those that lock an inode come after everything else, its name and its further names included.
+//! What locks the copy of an earlier run is lifted where the source has the same lock: a rerun
+//! would fail otherwise.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, IFlags, Stat, ioctl_getflags, ioctl_setflags};
+use rustix::io::Errno;
+
+use super::remarks::Loss;
+use super::{Attributes, Completeness, Job, Made, Node, Origin, Place};
+use crate::copy::failure::Refusal;
+use crate::copy::options::{Overwrite, Preserve};
+use crate::file_data;
+
+/// Immutable, append-only.
+const LOCKS: u32 = 0x30;
+/// No copy on write, compression or none of it, direct access, names without case: decided while a
+/// file is empty.
+const EARLY: u32 = 0x0080_0000 | 0x0000_0004 | 0x0000_0400 | 0x0200_0000 | 0x4000_0000;
+/// Secure and recoverable deletion, synchronous, no dump, no access times, journalled data, no tail,
+/// synchronous directory, top of a hierarchy (linux/fs.h).
+const LATE: u32 = 0x0000_0001 | 0x2 | 0x8 | 0x40 | 0x80 | 0x4000 | 0x8000 | 0x1_0000 | 0x2_0000;
+/// New entries get the project of their directory.
+const INHERITS_PROJECT: u32 = 0x2000_0000;
+
+const SET_FLAGS: &str = "set the flags of";
+const SET_PROJECT: &str = "set the project of";
+
+/// What says that a filesystem, a kernel or a user cannot have a flag.
+const CANNOT: [Errno; 7] = [
+    Errno::OPNOTSUPP,
+    Errno::NOTTY,
+    Errno::NOSYS,
+    Errno::PERM,
+    Errno::ACCESS,
+    Errno::INVAL,
+    Errno::BADF,
+];
+
+/// Flags of a source, as far as they are to be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// Whether nobody may write or remove it, or only add to it.
+    pub fn is_locked(self) -> bool {
+        self.0 & LOCKS != 0
+    }
+}
+
+/// A target whose locks were lifted.
+#[derive(Debug)]
+pub struct Unlocked {
+    file: OwnedFd,
+    flags: u32,
+}
+
+impl Unlocked {
+    /// Locks it again: it was not replaced.
+    pub fn lock(self) {
+        lock_again(self.file.as_fd(), self.flags);
+    }
+}
+
+/// The flags of an open file or directory.
+fn flags(file: BorrowedFd<'_>) -> Result<u32, Errno> {
+    ioctl_getflags(file).map(|flags| flags.bits())
+}
+
+fn set(file: BorrowedFd<'_>, flags: u32) -> Result<(), Errno> {
+    ioctl_setflags(file, IFlags::from_bits_retain(flags))
+}
+
+/// Gives an open inode the flags that [`Attributes::unlock_open`] found.
+pub fn lock_again(file: BorrowedFd<'_>, flags: u32) {
+    let _who_may_lift_may_lock = set(file, flags);
+}
+
+impl Attributes<'_> {
+    /// The flags that are kept, as a mask.
+    fn kept_flags(&self) -> u32 {
+        let of = |what, mask| if self.preserve.has(what) { mask } else { 0 };
+        of(Preserve::FLAGS, LOCKS | EARLY | LATE) | of(Preserve::PROJECT, INHERITS_PROJECT)
+    }
+
+    /// Whether flags are kept.
+    pub fn keeps_flags(&self) -> bool {
+        self.preserve.has(Preserve::FLAGS)
+    }
+
+    fn keeps_any(&self) -> bool {
+        self.kept_flags() != 0
+    }
+
+    /// The flags of an open source. One call; none where they are not kept.
+    pub fn flags_of(&self, source: BorrowedFd<'_>) -> Flags {
+        match self.kept_flags() {
+            0 => Flags::default(),
+            // What cannot be asked has none.
+            mask => Flags(flags(source).unwrap_or(0) & mask),
+        }
+    }
+
+    /// Sets what must be set while the target is empty. Whether it came to be is seen in the end.
+    pub fn begin_flags(&self, target: BorrowedFd<'_>, wanted: Flags) {
+        if wanted.0 & EARLY != 0
+            && let Ok(found) = flags(target)
+        {
+            let early = found & !(EARLY & self.kept_flags()) | wanted.0 & EARLY;
+            let _or_one_by_one_in_the_end = set(target, early);
+        }
+    }
+
+    /// Gives a complete target its project and its flags. What it cannot have is said once.
+    ///
+    /// Cost: where they are kept, a call for each side and kind, and one for what differs.
+    pub fn end_flags(
+        &self,
+        (source, target): (BorrowedFd<'_>, BorrowedFd<'_>),
+        facts: &Stat,
+        wanted: Flags,
+        made: Made,
+    ) -> Result<Completeness, Refusal> {
+        if !self.keeps_any() {
+            return Ok(Completeness::Whole);
+        }
+        let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+        let node = |file| if is_directory { Node::of_directory(file) } else { Node::Open(file) };
+        let job = Job::new(node(source), node(target), facts, made);
+        self.carry_project(&job)?;
+        self.carry_flags(&job, target, wanted)?;
+        Ok(job.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking))
+    }
+
+    fn carry_flags(
+        &self,
+        job: &Job<'_>,
+        target: BorrowedFd<'_>,
+        wanted: Flags,
+    ) -> Result<(), Refusal> {
+        let found = match flags(target) {
+            Ok(found) => found,
+            Err(_) if wanted.0 == 0 => return Ok(()),
+            Err(errno) if CANNOT.contains(&errno) => {
+                self.lose(job, Loss::Flags, Some(errno));
+                return Ok(());
+            }
+            Err(errno) => return Err(Refusal::of(SET_FLAGS)(errno)),
+        };
+        // A directory that was there keeps what it has besides, as of extended attributes.
+        let was_found = matches!(job.made.origin, Origin::Found(_));
+        let is_merged = was_found && job.kind.is_dir();
+        let surplus = if is_merged { 0 } else { self.kept_flags() };
+        let goal = found & !surplus | wanted.0;
+        if goal != found {
+            self.reach_flags(job, target, (found, goal))?;
+        }
+        Ok(())
+    }
+
+    fn reach_flags(
+        &self,
+        job: &Job<'_>,
+        target: BorrowedFd<'_>,
+        (found, goal): (u32, u32),
+    ) -> Result<(), Refusal> {
+        let mut refused = None;
+        match set(target, goal) {
+            Ok(()) => {}
+            Err(errno) if CANNOT.contains(&errno) => {
+                let mut now = found;
+                // One by one, locks last.
+                let bits = (0..32).map(|bit| 1 << bit).filter(|bit| (found ^ goal) & bit != 0);
+                let (locks, others): (Vec<u32>, Vec<u32>) = bits.partition(|bit| bit & LOCKS != 0);
+                for bit in others.into_iter().chain(locks) {
+                    match set(target, now ^ bit) {
+                        Ok(()) => now ^= bit,
+                        Err(errno) if CANNOT.contains(&errno) => refused = Some(errno),
+                        Err(errno) => return Err(Refusal::of(SET_FLAGS)(errno)),
+                    }
+                }
+            }
+            Err(errno) => return Err(Refusal::of(SET_FLAGS)(errno)),
+        }
+        // Some are taken and not set: btrfs makes no file with bytes one without copy on write.
+        let is_whole = flags(target).is_ok_and(|now| now & goal == goal);
+        if !is_whole {
+            self.lose(job, Loss::Flags, refused);
+        }
+        Ok(())
+    }
+
+    /// Has the target paid for by the project of the source.
+    pub(super) fn carry_project(&self, job: &Job<'_>) -> Result<(), Refusal> {
+        if !self.preserve.has(Preserve::PROJECT) {
+            return Ok(());
+        }
+        // A source that has none has 0, as all that nobody has given to one.
+        let wanted = job.source.project().unwrap_or(0);
+        let set = match job.target.project() {
+            Ok(found) if found == wanted => return Ok(()),
+            Ok(_) => job.target.set_project(wanted),
+            Err(_) if wanted == 0 => return Ok(()),
+            Err(errno) => Err(errno),
+        };
+        match set {
+            Ok(()) => Ok(()),
+            Err(errno) if CANNOT.contains(&errno) => {
+                self.lose(job, Loss::Project, Some(errno));
+                Ok(())
+            }
+            Err(errno) => Err(Refusal::of(SET_PROJECT)(errno)),
+        }
+    }
+
+    /// Lifts the locks of a regular file, if there are any and its source has them, too; or where
+    /// protected files are to be replaced.
+    pub fn unlock(
+        &self,
+        place: Place<'_>,
+        source: Flags,
+        overwrite: Overwrite,
+    ) -> Option<Unlocked> {
+        if !self.keeps_flags() {
+            return None;
+        }
+        let file = file_data::open(place.directory, place.name).ok()?;
+        self.unlock_open(file.as_fd(), source, overwrite).map(|flags| Unlocked { file, flags })
+    }
+
+    /// The same of what is open; tells what its flags were.
+    pub fn unlock_open(
+        &self,
+        target: BorrowedFd<'_>,
+        source: Flags,
+        overwrite: Overwrite,
+    ) -> Option<u32> {
+        let found = flags(target).ok().filter(|_| self.keeps_flags())?;
+        let is_copy = found & LOCKS & !source.0 == 0;
+        let may = is_copy || overwrite == Overwrite::Protected;
+        (found & LOCKS != 0 && may && set(target, found & !LOCKS).is_ok()).then_some(found)
+    }
+
+    /// Puts project and flags right of a regular file that is up to date.
+    pub(super) fn repair_flags(
+        &self,
+        source: Node<'_>,
+        place: Place<'_>,
+        facts: &Stat,
+    ) -> Result<(), Refusal> {
+        let Node::Open(source) = source else { return Ok(()) };
+        if !self.keeps_any() {
+            return Ok(());
+        }
+        let Ok(target) = file_data::open(place.directory, place.name) else { return Ok(()) };
+        let Ok(found) = rustix::fs::fstat(&target) else { return Ok(()) };
+        let same = |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_mode & 0o170_000);
+        if same(facts) != same(&found) {
+            return Ok(());
+        }
+        let wanted = self.flags_of(source);
+        self.end_flags((source, target.as_fd()), facts, wanted, Made::found(&found)).map(drop)
+    }
+
+    /// Whether another file has the flags and the project of a source, as far as they are kept.
+    pub(super) fn has_flags(&self, source: BorrowedFd<'_>, found: BorrowedFd<'_>) -> bool {
+        let project = |file| Node::Open(file).project().unwrap_or(0);
+        self.flags_of(source) == self.flags_of(found)
+            && (!self.preserve.has(Preserve::PROJECT) || project(source) == project(found))
+    }
+}

@@ -1,0 +1,208 @@
+//! A target that has most of the bytes already (`--in-place --delta`): only blocks that differ are
+//! written, so that the others stay where they are, and shared with whoever shares them.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+use flatout_io::transfer::{Method, is_zero};
+use rustix::fs::{FallocateFlags, SeekFrom, seek};
+use rustix::io::Errno;
+
+use super::holes::segment;
+use super::{Content, Copied, FileJob, READ, WRITE, set_length};
+use crate::copy::failure::Refusal;
+use crate::file_data;
+
+/// What filesystems share and move: blocks of this length, aligned in the file.
+const BLOCK_BYTES: u64 = 4096;
+/// Bytes of each file that are compared at a time.
+const CHUNK_BYTES: u64 = 256 << 10;
+
+/// What both files hold at one place; memory is taken with the first file.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    source: Vec<u8>,
+    target: Vec<u8>,
+}
+
+impl Content<'_> {
+    /// Makes an open file what the source of the job is, and writes nothing that it holds already.
+    /// Holes of the source become holes; what it has written as zeros may stay a hole.
+    ///
+    /// Errors: as [`Content::copy`]; the target has a part of both files then.
+    /// Cost: both files are read.
+    pub fn amend(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
+        self.look()?;
+        let length = job.facts.st_size as u64;
+        if length == 0 {
+            set_length(job.target, 0)?;
+            return self.copy(job);
+        }
+        self.pair(&job)?;
+        let (mut place, mut written, mut length_bytes) = (0, 0, length);
+        while place < length {
+            let Some((data, hole)) = segment(&job, place, length)? else {
+                // Nothing but a hole follows, or the file is shorter now.
+                let end = seek(job.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;
+                length_bytes = end.min(length).max(place);
+                written += self.clear(&job, (place, length_bytes))?;
+                break;
+            };
+            written += self.clear(&job, (place, data))?;
+            place = data;
+            while place < hole {
+                // Chunks end where blocks do, wherever the data begins.
+                let wanted = (CHUNK_BYTES - place % CHUNK_BYTES).min(hole - place);
+                let (got, more) = self.amend_chunk(&job, place, wanted as usize)?;
+                (place, written) = (place + got, written + more);
+                if got < wanted {
+                    (length_bytes, place) = (place, length);
+                }
+            }
+        }
+        // What lies behind the end goes last: until then nothing is lost that might be wanted.
+        set_length(job.target, length_bytes)?;
+        let seen = self.digest_of_source(&job, length_bytes)?;
+        Ok(Copied::new((written, (written > 0).then_some(Method::Sync)), length_bytes, seen))
+    }
+
+    /// Compares what begins at a place, and writes what differs. Returns how far the source went, and
+    /// how much was written.
+    fn amend_chunk(
+        &mut self,
+        job: &FileJob<'_>,
+        place: u64,
+        wanted: usize,
+    ) -> Result<(u64, u64), Refusal> {
+        self.look()?;
+        // Who gives way to others does so here, too.
+        self.wait_for(0)?;
+        let Blocks { mut source, mut target } = std::mem::take(&mut self.blocks);
+        source.resize(CHUNK_BYTES as usize, 0);
+        target.resize(CHUNK_BYTES as usize, 0);
+        let got = file_data::read(job.source, &mut source[..wanted], place);
+        let got = got.map_err(Refusal::of(READ))?;
+        // What cannot be read of the target is written anew.
+        let there = file_data::read(job.target, &mut target[..got], place).unwrap_or(0);
+        let mut written = 0;
+        let mut begin = 0;
+        while let Some((from, to)) = next_difference(&source[..got], &target[..there], begin) {
+            written += self.put(job, &source[from..to], place + from as u64)?;
+            begin = to;
+        }
+        self.blocks = Blocks { source, target };
+        Ok((got as u64, written))
+    }
+
+    /// Makes a hole of a range of the target, as far as it has data there. Where there are no holes,
+    /// zeros are written instead. Returns how much was written.
+    fn clear(&mut self, job: &FileJob<'_>, (mut place, end): (u64, u64)) -> Result<u64, Refusal> {
+        let mut written = 0;
+        while place < end {
+            let extent = file_data::next_extent(job.target, place, end);
+            let Some((data, hole)) = extent.map_err(Refusal::of(WRITE))? else { break };
+            place = hole;
+            match punch(job.target, data, hole - data) {
+                Ok(()) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    written += self.fill_with_zeros(job, (data, hole))?;
+                }
+                Err(errno) => return Err(Refusal::of(WRITE)(errno)),
+            }
+        }
+        Ok(written)
+    }
+
+    fn fill_with_zeros(
+        &mut self,
+        job: &FileJob<'_>,
+        (mut place, end): (u64, u64),
+    ) -> Result<u64, Refusal> {
+        let (mut written, zeros) = (0, vec![0; BLOCK_BYTES as usize]);
+        let mut found = zeros.clone();
+        while place < end {
+            self.look()?;
+            let length = (BLOCK_BYTES - place % BLOCK_BYTES).min(end - place) as usize;
+            let there = file_data::read(job.target, &mut found[..length], place);
+            if there == Ok(0) {
+                break;
+            }
+            if !there.is_ok_and(|there| is_zero(&found[..there])) {
+                written += self.put(job, &zeros[..length], place)?;
+            }
+            place += length as u64;
+        }
+        Ok(written)
+    }
+
+    /// Writes bytes to their place, not faster than they may be. Returns how many.
+    fn put(&self, job: &FileJob<'_>, bytes: &[u8], place: u64) -> Result<u64, Refusal> {
+        let piece_bytes =
+            self.methods.limits.piece_bytes().map_or(bytes.len(), |piece| piece as usize);
+        let mut done = 0;
+        while done < bytes.len() {
+            let piece = &bytes[done..bytes.len().min(done + piece_bytes)];
+            self.wait_for(piece.len() as u64)?;
+            match rustix::io::pwrite(job.target, piece, place + done as u64) {
+                Ok(0) => return Err(Refusal::of(WRITE)(Errno::IO)),
+                Ok(taken) => {
+                    job.moved.fetch_add(taken as u64, Ordering::Relaxed);
+                    done += taken;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Refusal::of(WRITE)(errno)),
+            }
+        }
+        Ok(done as u64)
+    }
+}
+
+fn punch(target: BorrowedFd<'_>, place: u64, length: u64) -> Result<(), Errno> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    loop {
+        match rustix::fs::fallocate(target, flags, place, length) {
+            Err(Errno::INTR) => {}
+            punched => return punched,
+        }
+    }
+}
+
+/// The next blocks in a row that differ, from `begin` on, as begin and end in `source`. What `target`
+/// has not got differs.
+fn next_difference(source: &[u8], target: &[u8], begin: usize) -> Option<(usize, usize)> {
+    let differs = |&from: &usize| {
+        let to = source.len().min(from + BLOCK_BYTES as usize);
+        target.get(from..to) != Some(&source[from..to])
+    };
+    let mut blocks = (begin..source.len()).step_by(BLOCK_BYTES as usize);
+    let from = blocks.find(differs)?;
+    let to = blocks.find(|from| !differs(from)).unwrap_or(source.len());
+    Some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_differ_are_found_in_rows() {
+        let block = BLOCK_BYTES as usize;
+        let source = vec![1; 5 * block + 10];
+        let rows = |target: &[u8]| {
+            let mut rows = Vec::new();
+            let mut begin = 0;
+            while let Some(row) = next_difference(&source, target, begin) {
+                begin = row.1;
+                rows.push(row);
+            }
+            rows
+        };
+        let mut target = source.clone();
+        assert!(rows(&target).is_empty());
+        (target[0], target[2 * block - 1], target[4 * block]) = (0, 0, 0);
+        assert_eq!(rows(&target), [(0, 2 * block), (4 * block, 5 * block)]);
+        assert_eq!(rows(&source[..block]), [(block, 5 * block + 10)]);
+        assert_eq!(rows(&source[..5 * block + 1]), [(5 * block, 5 * block + 10)]);
+        assert_eq!(rows(&[]), [(0, 5 * block + 10)]);
+    }
+}

@@ -1,0 +1,203 @@
+//! An inventory: a line for each entry of a tree, with all of it that should stay as it is.
+//!
+//! The format is that of mtree(5), with full paths, and keywords of its own for digests. Names are
+//! bytes: whatever is no printable ASCII is an octal escape, so that a line is one entry. Pure but
+//! for [`Record::of`] and [`Record::read`], which look at an entry.
+//!
+//! ```text
+//! #mtree flatout 1
+//! #root ./copy
+//! ./copy/file type=file uid=0 gid=0 mode=0644 time=1.000000002 size=5 blake3=HEX xattrs=HEX
+//! ./copy/link type=link uid=0 gid=0 mode=0777 time=1.000000002 link=text
+//! #end 2
+//! ```
+
+mod line;
+
+use std::ffi::{CStr, CString, OsString};
+use std::fmt::Write;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use flatout_io::digest::{Algorithm, Digest, Hasher};
+use flatout_sys::cancel::CancelToken;
+use rustix::fs::{FileType, Stat};
+
+use crate::copy::attributes::{Node, Place, digest_of};
+use crate::file_data;
+
+pub use line::{FIRST, Line, append_root, parse, plain};
+
+/// Bytes that are read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+const MODE_BITS: u32 = 0o7777;
+
+/// An entry, as it is or should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its path, without what means nothing in one.
+    pub name: OsString,
+    kind: FileType,
+    owner: (u32, u32),
+    mode: u32,
+    time: (i64, u64),
+    length_bytes: u64,
+    /// Of the bytes of a file; of others, and where it was not asked for: none.
+    pub digest: Option<Digest>,
+    /// Of its extended attributes and lists, if it has any.
+    attributes: Option<Digest>,
+    /// Where a symlink points.
+    text: Option<Vec<u8>>,
+    /// The device that it stands for.
+    device: Option<(u32, u32)>,
+}
+
+impl Record {
+    /// Looks at an entry without opening it. Its bytes are not read.
+    ///
+    /// Cost: three calls, and one for each extended attribute.
+    /// Errors: those of the kernel.
+    pub fn of(node: Node<'_>, path: &[u8]) -> io::Result<(Self, Stat)> {
+        let facts = node.stat()?;
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        let text = match (kind, node) {
+            (FileType::Symlink, Node::Named(Place { directory, name })) => {
+                Some(rustix::fs::readlinkat(directory, name, Vec::new())?)
+            }
+            _ => None,
+        };
+        let is_device = matches!(kind, FileType::BlockDevice | FileType::CharacterDevice);
+        let device = || (rustix::fs::major(facts.st_rdev), rustix::fs::minor(facts.st_rdev));
+        let record = Self {
+            name: OsString::from_vec(plain(path)),
+            kind,
+            owner: (facts.st_uid, facts.st_gid),
+            mode: facts.st_mode & MODE_BITS,
+            time: (facts.st_mtime as _, facts.st_mtime_nsec as _),
+            length_bytes: if kind.is_file() { facts.st_size as u64 } else { 0 },
+            digest: None,
+            attributes: digest_of(node)?,
+            text: text.map(CString::into_bytes),
+            device: is_device.then(device),
+        };
+        Ok((record, facts))
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.kind.is_file()
+    }
+
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.kind.is_dir()
+    }
+
+    /// The digest of the bytes that the file has, which must be what was looked at.
+    ///
+    /// Errors: those of the kernel; it is another one by now; interrupted.
+    pub fn read(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        cancel: CancelToken,
+    ) -> io::Result<Digest> {
+        let file = file_data::open(directory, name)?;
+        let mut hasher = Hasher::new(Algorithm::Blake3);
+        let mut buffer = vec![0; BUFFER_BYTES.min(self.length_bytes as usize + 1)];
+        let mut length_bytes = 0;
+        loop {
+            if cancel.is_cancelled() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let got = file_data::read(file.as_fd(), &mut buffer, length_bytes)?;
+            hasher.update(&buffer[..got]);
+            length_bytes += got as u64;
+            if got < buffer.len() {
+                break;
+            }
+        }
+        let facts = rustix::fs::fstat(&file)?;
+        let time = (facts.st_mtime as i64, facts.st_mtime_nsec as u64);
+        if length_bytes != self.length_bytes || time != self.time {
+            return Err(io::Error::other("it changes while it is read"));
+        }
+        Ok(hasher.finish())
+    }
+
+    /// What is otherwise than it should be, in words; the bytes of a file are not among it, but its
+    /// length is.
+    pub fn differences(&self, found: &Self) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.kind != found.kind {
+            let words = [found, self].map(|one| line::kind_word(one.kind));
+            return vec![format!("{} instead of {}", words[0], words[1])];
+        }
+        let mut tell = |what: &str, found: String, wanted: String| {
+            if found != wanted {
+                all.push(format!("{what} {found} instead of {wanted}"));
+            }
+        };
+        let octal = |record: &Self| format!("{:04o}", record.mode);
+        tell("mode", octal(found), octal(self));
+        let owner = |record: &Self| format!("{}:{}", record.owner.0, record.owner.1);
+        tell("owner", owner(found), owner(self));
+        let time = |record: &Self| format!("{}.{:09}", record.time.0, record.time.1);
+        tell("time", time(found), time(self));
+        tell("size", found.length_bytes.to_string(), self.length_bytes.to_string());
+        let text = |record: &Self| {
+            let text = record
+                .text
+                .as_ref()
+                .map(|text| flatout_io::quote(OsString::from_vec(text.clone())));
+            text.unwrap_or_default()
+        };
+        tell("link", text(found), text(self));
+        let device = |record: &Self| format!("{:?}", record.device);
+        tell("device", device(found), device(self));
+        if self.attributes != found.attributes {
+            all.push("other extended attributes or lists".to_owned());
+        }
+        all
+    }
+
+    /// Appends its line.
+    pub fn append(&self, line: &mut Vec<u8>) {
+        line::escape(self.name.as_bytes(), line);
+        let mut words = format!(
+            " type={} uid={} gid={} mode={:04o} time={}.{:09}",
+            line::kind_word(self.kind),
+            self.owner.0,
+            self.owner.1,
+            self.mode,
+            self.time.0,
+            self.time.1
+        );
+        // Writing to a string does not fail.
+        let mut more = |text: std::fmt::Arguments<'_>| {
+            let _never = words.write_fmt(text);
+        };
+        if self.is_file() {
+            more(format_args!(" size={}", self.length_bytes));
+        }
+        if let Some(digest) = &self.digest {
+            more(format_args!(" blake3={digest}"));
+        }
+        if let Some((major, minor)) = self.device {
+            more(format_args!(" device=linux,{major},{minor}"));
+        }
+        if let Some(digest) = &self.attributes {
+            more(format_args!(" xattrs={digest}"));
+        }
+        line.extend_from_slice(words.as_bytes());
+        if let Some(text) = &self.text {
+            line.extend_from_slice(b" link=");
+            line::escape_text(text, line);
+        }
+        line.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests;
