@@ -3,9 +3,9 @@
 use flatout_measure::comparison::noise::{Noise, learn};
 use flatout_measure::comparison::{Question, Runs, compare};
 use flatout_measure::record::{Better, Outcome, Record, Status};
-use flatout_report::Style;
 use flatout_report::comparison::{Document, Form, render};
 use flatout_report::text::visible;
+use flatout_report::{Extent, Style};
 use serde_json::{Value, json};
 use snapbox::{Assert, Data};
 use unicode_width::UnicodeWidthStr;
@@ -101,6 +101,21 @@ fn runs(cpus: u32, level: f64) -> Vec<Record> {
 
 fn example() -> Document {
     held(&runs(2, 1.0), &runs(1, 0.7), &Question::default())
+}
+
+/// The page of one that has rows of every verdict.
+pub(crate) fn page() -> String {
+    render(&example(), Form::Html, &FULL)
+}
+
+#[test]
+fn a_summary_fits_a_screen_of_80_and_120_columns() {
+    for width_columns in [80, 120] {
+        let style = Style { width_columns, extent: Extent::Summary, ..FULL };
+        let shown = render(&example(), Form::Table, &style);
+        assert!(shown.lines().count() <= 30, "{shown}");
+        same(shown, &format!("summary-compare-{width_columns}.txt"));
+    }
 }
 
 #[test]
