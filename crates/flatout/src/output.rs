@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use clap::error::ErrorKind;
 use flatout_io::cause_text;
 use flatout_measure::record::{Record, Status};
-use flatout_report::{Format, Identity, Style};
+use flatout_report::{Format, Identity, Style, text};
 use flatout_sys::standard_output;
 
 use crate::arguments::refusal::Refusal;
@@ -243,16 +243,29 @@ pub fn cannot_begin(code: i32, error: String, wants_json: bool) -> ExitCode {
     conclude(conclusion::ended(code, error), &Output::json(None))
 }
 
+/// Prints a help.
+pub fn show_help(help: &str) -> ExitCode {
+    print(readable(help, &io::stdout()).as_bytes(), conclusion::DONE)
+}
+
+/// Lines of our own text, made safe, as they can be shown here.
+fn readable(text: &str, place: &impl IsTerminal) -> String {
+    let style = Style { unicode: !place.is_terminal() || is_unicode(), ..Style::default() };
+    let lines: Vec<String> = text.split('\n').map(|line| text::shown(line, &style)).collect();
+    lines.join("\n")
+}
+
 /// Shows why a command line is refused (or its help) and returns the exit code.
 pub fn refuse(refusal: &Refusal) -> ExitCode {
     match refusal.error.kind() {
-        ErrorKind::DisplayHelp => return print(refusal.help().as_bytes(), conclusion::DONE),
+        ErrorKind::DisplayHelp => return show_help(&refusal.help()),
         ErrorKind::DisplayVersion => {
             return print(refusal.error.render().to_string().as_bytes(), conclusion::DONE);
         }
         // No command at all: the help is the answer, but it was no use of the program.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = io::stderr().lock().write_all(refusal.help().as_bytes());
+            let help = readable(&refusal.help(), &io::stderr());
+            let _ = io::stderr().lock().write_all(help.as_bytes());
             return exit(conclusion::WRONG_USE);
         }
         _ => {}

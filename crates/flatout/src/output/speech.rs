@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use flatout_report::text;
 
-use super::{exit, held, to_standard_output};
+use super::{exit, held, readable, to_standard_output};
 use crate::conclusion;
 
 /// The name under which complaints are made.
@@ -27,12 +27,13 @@ pub fn complain(line: &str) {
         return;
     }
     // Whoever closed standard error does not want to hear it.
-    let _ = writeln!(
-        io::stderr().lock(),
-        "{}: {}",
-        SPEAKER.get().unwrap_or(&"flatout"),
-        text::visible(line)
-    );
+    let _ =
+        writeln!(io::stderr().lock(), "{}: {}", SPEAKER.get().unwrap_or(&"flatout"), spoken(line));
+}
+
+/// A line as standard error can show it; a line feed in it is none.
+fn spoken(line: &str) -> String {
+    readable(&text::visible(line), &io::stderr())
 }
 
 /// One line on standard output, at once. That it could not be written, [`finish`] says.
@@ -64,6 +65,6 @@ fn ask(question: &str) {
         io::stderr().lock(),
         "{}: {}",
         SPEAKER.get().unwrap_or(&"flatout"),
-        text::visible(question)
+        spoken(question)
     );
 }
