@@ -4,15 +4,17 @@ use super::grid::GAP;
 use super::table::Names;
 use super::{INDENT, Terminal};
 use crate::page::{Finding, Page, Part, Summary, UsualPlace, summary_table};
-use crate::style::Tone;
+use crate::style::{Extent, Tone};
 use crate::text;
 
 /// Lines of a screen that the summary leaves free for where to read on, and for the prompt.
 const MOST_LINES: usize = 27;
 /// Findings, at most.
 const MOST_FINDINGS: usize = 6;
-/// Lines of a table, at most, before names and remarks are cut instead of wrapped.
+/// Lines of a table on a screen, at most.
 const MOST_TABLE_LINES: usize = 22;
+/// Where fewer lines than these would have room, names and remarks are cut instead of wrapped.
+const FEWEST_LINES: usize = 7;
 /// A name is narrowed to this before what limits the figure is.
 const USUAL_NAME: usize = 30;
 /// A name is not narrowed below this for the sake of what limits the figure.
@@ -54,20 +56,35 @@ impl Terminal<'_> {
         own.for_each(|section| self.section(section));
     }
 
-    /// The lines of a summary: names whole, remarks in whole statements, as far as there is room.
+    /// The lines of a summary: names whole, remarks in whole statements, and on a screen as many
+    /// lines as there is room for.
     pub(super) fn summary(&mut self, summary: &Summary) {
-        let begun = self.out.len();
-        self.summary_lines(summary, TooLong::Wrapped);
-        if self.out[begun..].lines().count() > MOST_TABLE_LINES {
+        let (begun, all) = (self.out.len(), summary.lines.len());
+        let most = match self.style.extent {
+            Extent::Summary => MOST_TABLE_LINES,
+            Extent::Full => usize::MAX,
+        };
+        let mut shown = all;
+        self.summary_lines(summary, shown, TooLong::Wrapped);
+        while self.out[begun..].lines().count() > most && shown > FEWEST_LINES {
+            shown -= 1;
             self.out.truncate(begun);
-            self.summary_lines(summary, TooLong::Cut);
+            self.summary_lines(summary, shown, TooLong::Wrapped);
+        }
+        if self.out[begun..].lines().count() > most {
+            shown = all;
+            self.out.truncate(begun);
+            self.summary_lines(summary, shown, TooLong::Cut);
+        }
+        if shown < all {
+            self.paragraph(INDENT, &format!("{} more with --verbose", all - shown), Tone::Dim);
         }
         if !summary.rest.is_empty() {
             self.paragraph(INDENT, &summary.rest, Tone::Dim);
         }
     }
 
-    fn summary_lines(&mut self, summary: &Summary, too_long: TooLong) {
+    fn summary_lines(&mut self, summary: &Summary, shown: usize, too_long: TooLong) {
         let mut usual = summary.usual();
         let mut table = summary_table(summary, usual);
         let mut widths = self.natural_widths(&table);
@@ -82,6 +99,7 @@ impl Terminal<'_> {
         let room = (self.style.width() - INDENT).saturating_sub(taken);
         let most_remark = room.saturating_sub((*name).min(USUAL_NAME)).max(SHORTEST_REMARK);
         let most_name = room.saturating_sub((*remark).min(most_remark)).max(SHORTEST_NAME);
+        table.rows.truncate(shown);
         for (row, line) in table.rows.iter_mut().zip(&summary.lines) {
             let [name, .., remark] = &mut row.cells[..] else { continue };
             let words = line.remark_within(usual, most_remark);
