@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use clap::error::ErrorKind;
 use flatout_io::cause_text;
 use flatout_measure::record::{Record, Status};
-use flatout_report::{Format, Identity, Style, text};
+use flatout_report::{Format, Identity, Style};
 use flatout_sys::standard_output;
 
 use crate::arguments::refusal::Refusal;
@@ -24,7 +24,7 @@ use crate::arguments::shared::{Color, Output, Talk};
 use crate::arguments::{CP, help};
 use crate::conclusion::{self, Conclusion, Keep};
 
-pub use speech::{complain, consents, finish, say, speak_as};
+pub use speech::{complain, consents, finish, say, show_help, speak_as};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();
@@ -243,18 +243,6 @@ pub fn cannot_begin(code: i32, error: String, wants_json: bool) -> ExitCode {
     conclude(conclusion::ended(code, error), &Output::json(None))
 }
 
-/// Prints a help.
-pub fn show_help(help: &str) -> ExitCode {
-    print(readable(help, &io::stdout()).as_bytes(), conclusion::DONE)
-}
-
-/// Lines of our own text, made safe, as they can be shown here.
-fn readable(text: &str, place: &impl IsTerminal) -> String {
-    let style = Style { unicode: !place.is_terminal() || is_unicode(), ..Style::default() };
-    let lines: Vec<String> = text.split('\n').map(|line| text::shown(line, &style)).collect();
-    lines.join("\n")
-}
-
 /// Shows why a command line is refused (or its help) and returns the exit code.
 pub fn refuse(refusal: &Refusal) -> ExitCode {
     match refusal.error.kind() {
@@ -264,7 +252,7 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
         }
         // No command at all: the help is the answer, but it was no use of the program.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let help = readable(&refusal.help(), &io::stderr());
+            let help = speech::readable(&refusal.help(), &io::stderr());
             let _ = io::stderr().lock().write_all(help.as_bytes());
             return exit(conclusion::WRONG_USE);
         }
