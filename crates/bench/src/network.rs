@@ -77,7 +77,7 @@ pub struct Options {
     #[arg(skip)]
     extent: Extent,
     /// Where `flatout serve` runs [default: a server of this process, on loopback]
-    #[arg(short, long, value_name = "HOST[:PORT]")]
+    #[arg(short, long, value_name = "HOST[:PORT]", value_parser = host)]
     connect: Option<String>,
     /// The port of the server, where HOST has none [default: 7878]
     #[arg(short, long, value_name = "PORT", requires = "connect")]
@@ -110,6 +110,19 @@ pub struct Options {
 }
 
 fn silent(_: &str) {}
+
+/// `HOST[:PORT]`, whose name is resolved later.
+fn host(text: &str) -> Result<String, String> {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port),
+        _ => (text, "1"),
+    };
+    match (name, port.parse::<u16>()) {
+        ("", _) => Err("it names no host".to_owned()),
+        (_, Ok(1..)) => Ok(text.to_owned()),
+        _ => Err(format!("{port:?} is no port: 1 to 65535")),
+    }
+}
 
 impl Options {
     /// Which addresses of the host are taken.

@@ -12,7 +12,7 @@ pub use crate::limits::MAX_BLOCK_BYTES;
 /// What the user wants, where `auto` says that it is left to flatout.
 pub type Wish<T> = Option<T>;
 
-/// Words of an option, each with its value and a line of help.
+/// Words of an option, each with its value and a line of help; behind a `|` older words for it.
 pub type Words<T> = [(&'static str, T, &'static str)];
 
 /// `--caching`.
@@ -83,9 +83,13 @@ pub fn time(text: &str) -> Result<u64, String> {
 pub fn words<T: Clone + Send + Sync + 'static>(
     words: &'static Words<T>,
 ) -> impl TypedValueParser<Value = T> {
-    let names = words.iter().map(|(name, _, help)| PossibleValue::new(*name).help(*help));
+    let names = words.iter().map(|(name, _, help)| {
+        let (name, older) = name.split_once('|').unwrap_or((name, ""));
+        let value = PossibleValue::new(name).help(*help);
+        value.aliases(older.split('|').filter(|word| !word.is_empty()))
+    });
     PossibleValuesParser::new(names).try_map(|text| {
-        let known = words.iter().find(|(name, ..)| *name == text);
+        let known = words.iter().find(|(name, ..)| name.split('|').any(|word| word == text));
         known.map(|(_, value, _)| value.clone()).ok_or("unknown word")
     })
 }

@@ -65,6 +65,7 @@ impl Arguments {
             Command::Cp(cp) => cp.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
             Command::Recorded(command) => match command.as_ref() {
+                Recorded::Read(read) => read.contradiction(),
                 Recorded::Write(write) => write.contradiction(),
                 _ => None,
             },

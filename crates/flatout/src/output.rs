@@ -24,7 +24,7 @@ use crate::arguments::shared::{Color, Output, Talk};
 use crate::arguments::{CP, help};
 use crate::conclusion::{self, Conclusion, Keep};
 
-pub use speech::{complain, consents, finish, say, speak_as};
+pub use speech::{complain, consents, finish, say, show_help, speak_as};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();
@@ -246,13 +246,14 @@ pub fn cannot_begin(code: i32, error: String, wants_json: bool) -> ExitCode {
 /// Shows why a command line is refused (or its help) and returns the exit code.
 pub fn refuse(refusal: &Refusal) -> ExitCode {
     match refusal.error.kind() {
-        ErrorKind::DisplayHelp => return print(refusal.help().as_bytes(), conclusion::DONE),
+        ErrorKind::DisplayHelp => return show_help(&refusal.help()),
         ErrorKind::DisplayVersion => {
             return print(refusal.error.render().to_string().as_bytes(), conclusion::DONE);
         }
         // No command at all: the help is the answer, but it was no use of the program.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = io::stderr().lock().write_all(refusal.help().as_bytes());
+            let help = speech::readable(&refusal.help(), &io::stderr());
+            let _ = io::stderr().lock().write_all(help.as_bytes());
             return exit(conclusion::WRONG_USE);
         }
         _ => {}

@@ -295,9 +295,14 @@ pub(crate) fn provenance(provenance: Provenance) -> &'static str {
 
 /// Name, value and origin of a bound: `link of the device: 600 MiB/s (from the link)`.
 pub(crate) fn bound(ceiling: &Ceiling, unit: &str) -> String {
-    let name = if ceiling.name.is_empty() { "unnamed ceiling" } else { &ceiling.name };
+    let name = if ceiling.name.is_empty() { "limit" } else { &ceiling.name };
     let value = ceiling.value.map(|value| format!(": {}", quantity::value(unit, value)));
-    format!("{name}{} ({})", value.unwrap_or_default(), provenance(ceiling.provenance))
+    match (value, ceiling.provenance) {
+        // Some names say so themselves, and why.
+        (None, Provenance::Unknown) if name.contains("known") => name.to_owned(),
+        (None, Provenance::Unknown) => format!("{name}: not known"),
+        (value, origin) => format!("{name}{} ({})", value.unwrap_or_default(), provenance(origin)),
+    }
 }
 
 /// The figure that may be printed: never one that cannot be true.

@@ -120,7 +120,7 @@ impl Document {
             }
             Block::Table(table) => self.part(table.name, &rows(table)),
             Block::Summary(summary) => {
-                self.part("summary", &rows(&summary_table(summary)));
+                self.part("summary", &rows(&summary_table(summary, summary.usual())));
                 self.paragraph(&escaped(&summary.rest));
             }
             Block::Findings(findings) => {

@@ -30,7 +30,8 @@ pub(crate) use self::column::{Align, Column, Detail};
 pub(crate) use self::comparison::of_comparisons;
 pub(crate) use self::findings::Finding;
 pub(crate) use self::record::of_record;
-pub(crate) use self::summary::{Summary, SummaryLine, summary_table};
+pub(crate) use self::summary::tuned;
+pub(crate) use self::summary::{Summary, SummaryLine, UsualPlace, summary_table};
 use crate::chart::{bars::Bars, plot::Plot};
 use crate::style::Tone;
 
@@ -290,6 +291,17 @@ pub(crate) struct Ratio {
     /// What half of the picture is wide: one scale for all rows.
     pub span: f64,
     pub text: String,
+}
+
+impl Ratio {
+    /// Half the width of a picture is at least and at most a factor of this.
+    const SPANS: [f64; 2] = [1.2, 4.0];
+
+    /// One scale for all pictures of intervals with these ends.
+    pub fn span(ends: impl Iterator<Item = f64>) -> f64 {
+        let [least, most] = Self::SPANS.map(f64::ln);
+        ends.map(|end| end.ln().abs()).fold(least, f64::max).min(most)
+    }
 }
 
 /// A picture of lines.

@@ -22,6 +22,8 @@ impl Default for Scale {
 
 /// The largest rate shown in MiB/s; above it GiB/s is used.
 const LARGEST_IN_MIB: f64 = 99_999.5 * MIB;
+/// The least rate of a network shown in Gbit/s, the unit in which people compare them.
+const LEAST_IN_GBIT: f64 = 1e7;
 /// The unit of how many times as much; it stands at its number.
 const TIMES: &str = "×";
 const KIB: f64 = 1024.0;
@@ -49,6 +51,7 @@ impl Scale {
             "operations/s" => decimal_prefix(largest, "op/s"),
             "flop/s" => decimal_prefix(largest, "FLOPS"),
             "IOPS" => decimal_prefix(largest, unit),
+            "bit/s" if largest >= LEAST_IN_GBIT => scale(1e9, "Gbit/s"),
             "cycles" | "" => scale(1.0, unit),
             _ if unit.ends_with("/s") || unit == "Hz" => decimal_prefix(largest, unit),
             _ => scale(1.0, unit),
@@ -235,6 +238,8 @@ mod tests {
         assert_eq!(value("op/s", 1.5e12), "1.50 Top/s");
         assert_eq!(value("IOPS", 1.6e4), "16.0 kIOPS");
         assert_eq!(value("bit/s", 3.3e10), "33.0 Gbit/s");
+        assert_eq!(value("bit/s", 4.74e8), "0.474 Gbit/s");
+        assert_eq!(value("bit/s", 5e6), "5.00 Mbit/s");
         assert_eq!(value("share", 0.934), "93.4 %");
         assert_eq!(value("ratio", 1.4213), "1.42×");
         assert_eq!(value("ratio", 0.5), "0.500×");

@@ -125,8 +125,8 @@ fn meant(name: &str) -> Result<Vec<Corpus>, Error> {
                 (Some(depth), _) => Ok(vec![deep(depth)?]),
                 (None, Some((files, bytes, depth))) => Ok(vec![uniform(files, bytes, depth)?]),
                 (None, None) => Err(Error::Usage(format!(
-                    "{name:?} is no corpus that flatout knows; there are {}",
-                    listed()
+                    "{name:?} is no corpus that flatout knows; there are {}, FILESxSIZE (as 900x128K) and more",
+                    SINGLE.join(", ")
                 ))),
             }
         }
@@ -222,6 +222,6 @@ mod tests {
             assert!(matches!(parse(&[name.to_owned()]), Err(Error::Usage(_))), "{name}");
         }
         let text = parse(&["nothing".to_owned()]).unwrap_err().to_string();
-        assert!(text.contains("source-tree") && text.contains("split-1G"), "{text}");
+        assert!(text.contains("source-tree") && text.contains("900x128K"), "{text}");
     }
 }

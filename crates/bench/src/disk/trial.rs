@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use flatout_measure::case::{Case, Sample, Trial, TrialError};
+use flatout_measure::units::size_text;
 
 use super::Terms;
 use super::estimate;
@@ -46,8 +47,9 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
     let blocks = file.length_bytes / block_bytes;
     if blocks == 0 {
         return Err(TrialError::Unsupported(format!(
-            "the file has {} bytes, less than one block of {block_bytes}",
-            file.length_bytes
+            "the file has {}, less than one block of {}",
+            size_text(file.length_bytes),
+            size_text(block_bytes)
         )));
     }
     limits::check_memory(&row.tuning)

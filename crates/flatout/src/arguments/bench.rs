@@ -14,7 +14,6 @@ use flatout_bench::option::{flag, size, time};
 use flatout_io::escape;
 
 use super::shared::Output;
-use super::similar::similar;
 use area::{Areas, Own};
 
 pub use area::Name;
@@ -161,11 +160,14 @@ impl Bench {
         let has_place = areas.iter().any(|area| area.has_place());
         let names = Name::value_variants().iter().map(|area| area.word());
         for place in self.places() {
-            let meant = place.to_str().and_then(|word| similar(word, names.clone()));
+            let meant = place.to_str().and_then(Name::meant);
             let path = escape(place);
             match meant {
                 Some(meant) if !has_place || !place.exists() => {
-                    return Err(format!("there is no area '{path}'; did you mean '{meant}'?"));
+                    return Err(format!(
+                        "there is no area '{path}'; did you mean '{}'?",
+                        meant.word()
+                    ));
                 }
                 _ if !has_place => {
                     let names: Vec<_> = names.collect();
@@ -250,6 +252,7 @@ mod tests {
         let refused = |words: &[&str]| parsed(words).check().unwrap_err();
         assert!(refused(&["cahce"]).contains("did you mean 'cache'?"));
         assert!(refused(&["/data"]).contains("cache, disk, syscall, cpu, memory, network, copy"));
+        assert!(refused(&["ram"]).contains("did you mean 'memory'?"));
         assert!(refused(&["disk", "cahce"]).contains("did you mean 'cache'?"));
     }
 }

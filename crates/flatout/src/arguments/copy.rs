@@ -170,7 +170,7 @@ pub struct Copy {
     )]
     pub engine: Wish<Method>,
     /// Threads [default: as many as are useful]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS), help_heading = "Tuning")]
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS), help_heading = "Tuning")]
     pub threads: Option<u32>,
     /// Bytes per request [default: what is fastest]
     #[arg(long, value_name = "SIZE", value_parser = block_size, help_heading = "Tuning")]
@@ -188,11 +188,14 @@ pub struct Copy {
     /// how, and which ways this machine refused
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
+    /// Show no progress on a terminal
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
+    pub quiet: bool,
     /// Print the final figures: table, json [default: none off a terminal]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
     pub format: Option<CopyFormat>,
     /// Write the final figures into FILE (replaced if it exists); - is standard output
-    #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// Write into FILE (replaced if it exists) what there is in the end: digest, mode, owner, time,
     /// extended attributes and link text of each entry, for flatout sum --check --strict; - is

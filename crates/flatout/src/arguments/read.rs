@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use flatout_bench::choice::{self, Wishes};
 use flatout_bench::option::{SPLIT, Wish, Words, time, words};
 use flatout_bench::read::{CacheStart, Clearing, DigestKind, Job, Limit};
 use flatout_io::{Engine, MachineProfile, Split};
@@ -23,7 +24,7 @@ Else the defaults, chosen by measurement (docs/performance.md):
 
 Examples:
   flatout read FILE                                       the fastest way known
-  flatout read FILE -b 4096 --block-count 1024            exactly 4 MiB from the start
+  flatout read FILE -b 4K --size 4M                       the first 4 MiB
   flatout read FILE -b 64K --min-time 5                   double the count until it takes 5 s
   flatout read FILE --time 1000ms                         how far one second goes
   flatout read FILE --cold --engine uring --direct
@@ -56,7 +57,7 @@ pub struct Read {
     pub duration: Option<u64>,
     /// Start with 1 block and double the count until a read takes this long; a file that is too
     /// short is passed over again, a stream is read on until all reads together take this long
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "block_count")]
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["block_count", "size"])]
     pub min_time: Option<u64>,
     /// What is computed of the bytes, inside the timed region
     #[arg(long, value_name = "DIGEST", default_value = "xor32", value_parser = words(DIGESTS))]
@@ -77,6 +78,15 @@ const DIGESTS: &Words<DigestKind> = &[
 ];
 
 impl Read {
+    fn blocks(&self) -> Result<(Option<u64>, Option<u64>), String> {
+        self.moving.blocks(choice::default_read_block_bytes())
+    }
+
+    /// Says what cannot be read.
+    pub fn contradiction(&self) -> Option<String> {
+        self.blocks().err()
+    }
+
     /// The job for one of the files.
     pub fn job(
         &self,
@@ -84,6 +94,7 @@ impl Read {
         profile: Option<Arc<MachineProfile>>,
         cancel: CancelToken,
     ) -> Job {
+        let (block_count, block_bytes) = self.blocks().unwrap_or_default();
         let limit = match (self.duration, self.min_time) {
             (Some(ns), _) => Limit::Duration { ns },
             (None, Some(ns)) => Limit::MinTime { ns },
@@ -91,8 +102,8 @@ impl Read {
         };
         Job {
             path: file.to_owned(),
-            wishes: self.moving.wishes(self.engine, self.split),
-            block_count: self.moving.block_count,
+            wishes: Wishes { block_bytes, ..self.moving.wishes(self.engine, self.split) },
+            block_count,
             limit,
             state: if self.cold { CacheStart::Cold(Clearing::File) } else { CacheStart::AsItIs },
             digest: self.digest,

@@ -64,7 +64,10 @@ impl Refusal {
         let word = self.context(ContextKind::InvalidSubcommand)?;
         let definition = super::shown_definition();
         let known: Vec<&str> = definition.get_subcommands().map(Command::get_name).collect();
-        let meant = match (similar(word, known.iter().copied()), Name::of(word)) {
+        let meant = match (
+            similar(word, known.iter().copied()),
+            Name::of(word).or_else(|| Name::called(word)),
+        ) {
             (_, Some(area)) => format!("flatout bench {}", area.word()),
             (Some(command), _) => format!("flatout {command}"),
             (None, None) => {
@@ -125,6 +128,7 @@ mod tests {
             ("flatout report --format xml x", "fio-json]"),
             ("flatout bench cpu -j many", "it is no whole number"),
             ("flatout trasnfer", "there are bench"),
+            ("flatout iperf3", "'flatout bench network'"),
         ] {
             let said = refusal(line).line();
             assert!(said.contains(meant) && !said.contains("transfer'?"), "{line}: {said}");

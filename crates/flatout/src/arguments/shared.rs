@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use flatout_bench::choice::Wishes;
 use flatout_bench::option::{CACHING, DIRECT, MAX_BLOCK_BYTES, Wish, Words, size_to, words};
 use flatout_io::{Caching, Engine, Split};
+use flatout_measure::units::size_text;
 use flatout_report::{Extent, Format, Identity};
 
 // Where the results go, and in which form. (Of a type that options are taken from, clap would take
@@ -105,6 +106,10 @@ pub struct Moving {
     /// Number of blocks
     #[arg(long, value_name = "N")]
     pub block_count: Option<u64>,
+    /// Bytes in all, a whole number of blocks; instead of --block-count
+    #[arg(long, value_name = "SIZE", value_parser = size_to(u64::MAX),
+        conflicts_with = "block_count")]
+    pub size: Option<u64>,
     /// Threads [default: see below]
     #[arg(short = 'j', long, value_name = "N")]
     pub threads: Option<u32>,
@@ -131,6 +136,20 @@ pub const ENGINES: &Words<Wish<Engine>> = &[
 ];
 
 impl Moving {
+    /// The number of blocks asked for, where the size of a block is not asked for one of so many
+    /// bytes; and the size of a block that this needs.
+    ///
+    /// Errors: `--size` is no whole number of blocks.
+    pub fn blocks(&self, usual_bytes: u64) -> Result<(Option<u64>, Option<u64>), String> {
+        let Some(size) = self.size else { return Ok((self.block_count, self.block_size)) };
+        let block = self.block_size.unwrap_or(usual_bytes.min(size));
+        if size.is_multiple_of(block) {
+            return Ok((Some(size / block), Some(block)));
+        }
+        let [size, block] = [size, block].map(size_text);
+        Err(format!("--size {size} is no whole number of blocks of {block} (--block-size)"))
+    }
+
     /// The settings asked for.
     pub fn wishes(&self, engine: Wish<Engine>, split: Option<Split>) -> Wishes {
         Wishes {

@@ -72,11 +72,11 @@ pub struct Versus {
     /// Small files and 3 rounds: no 95 % interval, so nobody wins or loses
     #[arg(long)]
     pub quick: bool,
-    /// Race in the cold state too; the same as --state hot,cold
+    /// Race in the cold state too; the same as --state warm,cold
     #[arg(long, conflicts_with = "state")]
     pub cold: bool,
     /// States in which the work begins, or must end
-    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_parser = words(STATES), default_value = "hot")]
+    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_parser = words(STATES), default_value = "warm")]
     state: Vec<State>,
     /// Copying: length of each file
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Copying trees")]
@@ -111,10 +111,10 @@ pub struct Versus {
 
 /// `--state`.
 const STATES: &Words<State> = &[
-    ("hot", State::Hot, "What is read lies in the page cache"),
+    ("warm|hot", State::Hot, "What is read lies in the page cache"),
     ("cold", State::Cold, "Nothing of what is read lies in the page cache"),
-    ("durable", State::Durable, "Copying: as hot, and done when storage has the copy"),
-    ("refresh", State::Refresh, "Copying: as hot, right after the same tree was deleted"),
+    ("durable", State::Durable, "Copying: as warm, and done when storage has the copy"),
+    ("refresh", State::Refresh, "Copying: as warm, right after the same tree was deleted"),
 ];
 
 impl Versus {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_hot_unless_something_else_is_asked_for() {
+    fn states_are_warm_unless_something_else_is_asked_for() {
         assert_eq!(states(&[]), [State::Hot]);
         assert_eq!(states(&["--cold"]), [State::Hot, State::Cold]);
         assert_eq!(states(&["--state", "refresh,cold,cold"]), [State::Cold, State::Refresh]);

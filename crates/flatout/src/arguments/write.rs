@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flatout_bench::choice::{self, Wishes};
 use flatout_bench::option::{Wish, Words, words};
 use flatout_bench::write::{Data, Job, Sync};
 use flatout_io::{Engine, Existing};
@@ -17,7 +18,7 @@ Defaults, chosen by measurement (docs/performance.md):
 
 Examples:
   flatout write FILE                                       1 GiB of random data
-  flatout write FILE -b 1M --block-count 100               100 MiB
+  flatout write FILE --size 100M                           100 MiB
   flatout write FILE --direct --iodepth 32                 around the page cache
   flatout write FILE --sync each -b 4K --block-count 1000
 
@@ -76,16 +77,23 @@ const SYNC: &Words<Sync> = &[
 impl Write {
     /// Says what cannot be written.
     pub fn contradiction(&self) -> Option<String> {
-        let is_standard = self.file.as_os_str() == "-";
-        is_standard.then(|| "write makes a file: standard output is none; ./- is a file".to_owned())
+        if self.file.as_os_str() == "-" {
+            return Some("write makes a file: standard output is none; ./- is a file".to_owned());
+        }
+        self.blocks().err()
+    }
+
+    fn blocks(&self) -> Result<(Option<u64>, Option<u64>), String> {
+        self.moving.blocks(choice::default_write_block(&self.moving.wishes(self.engine, None)))
     }
 
     /// The job.
     pub fn job(&self, cancel: CancelToken) -> Job {
+        let (block_count, block_bytes) = self.blocks().unwrap_or_default();
         Job {
             path: self.file.clone(),
-            wishes: self.moving.wishes(self.engine, None),
-            block_count: self.moving.block_count,
+            wishes: Wishes { block_bytes, ..self.moving.wishes(self.engine, None) },
+            block_count,
             data: self.data,
             sync: self.sync,
             existing: if self.overwrite { Existing::Overwrite } else { Existing::Refuse },

@@ -168,7 +168,7 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
         0 => "only reads".to_owned(),
         _ => format!(
             "writes about {}{} {target}",
-            quantity::bytes(bytes),
+            quantity::rounded_size(bytes),
             at_most(bytes, most_bytes)
         ),
     };
@@ -189,7 +189,7 @@ fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
 /// The most that may be written, where that is clearly more than is expected.
 fn at_most(bytes: u64, most_bytes: u64) -> String {
     match most_bytes > bytes.saturating_add(bytes / 20) {
-        true => format!(" (at most {})", quantity::bytes(most_bytes)),
+        true => format!(" (at most {})", quantity::rounded_size(most_bytes)),
         false => String::new(),
     }
 }

@@ -84,7 +84,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     };
     let document = arguments.figures().map(Document::begin);
     let begun_ns = monotonic_ns();
-    let terminal = Terminal::find();
+    let terminal = Terminal::find().filter(|_| !arguments.quiet);
     // Standard output may be where figures and log go.
     let is_free = document.is_none() && log.is_none() && manifest.is_none();
     let told = match arguments.mirror.itemize {

@@ -8,7 +8,7 @@ use crate::{conclusion, output};
 /// Prints the help.
 pub fn run(arguments: &Help) -> ExitCode {
     match help::definition(&arguments.words) {
-        Ok(command) => output::print(help::render(command, true).as_bytes(), conclusion::DONE),
+        Ok(command) => output::show_help(&help::render(command, true)),
         Err(error) => {
             output::complain(&error);
             output::exit(conclusion::WRONG_USE)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flatout_io::cause_text;
 use flatout_measure::record::Record;
 use flatout_report::document;
 
@@ -12,7 +13,8 @@ use flatout_report::document;
 pub fn read(folder: Option<&Path>) -> Result<Vec<Record>, String> {
     let Some(folder) = folder else { return Ok(Vec::new()) };
     let listed = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-    let listed = listed.map_err(|error| format!("cannot read {folder:?}: {error}"))?;
+    let listed =
+        listed.map_err(|error| format!("cannot read {folder:?}: {}", cause_text(&error)))?;
     let mut files: Vec<PathBuf> = listed.iter().map(std::fs::DirEntry::path).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();

@@ -63,7 +63,7 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
     let seconds = budget_ns.div_ceil(SECOND_NS);
     let places = options.directories.iter().zip(tune::room_bytes(options)?);
     let places: Vec<String> = places
-        .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::bytes(bytes)))
+        .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::rounded_size(bytes)))
         .collect();
     output::notice(&format!(
         "measuring settings with files of {}, takes about {seconds} s",

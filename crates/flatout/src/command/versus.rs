@@ -194,7 +194,7 @@ fn announcement(
         names.join(", "),
         arguments.directory,
         races.len(),
-        quantity::bytes(needed_bytes),
+        quantity::rounded_size(needed_bytes),
     )
 }
 

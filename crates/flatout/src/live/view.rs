@@ -35,9 +35,14 @@ pub struct Look<'a> {
     pub foot: &'a str,
 }
 
+/// Columns that the board takes at most.
+const WIDEST: usize = 120;
+
 /// Draws the board over the whole buffer, which is blank.
 pub fn draw(board: &Board, look: &Look<'_>, screen: &mut Buffer) {
     let (width, height) = (usize::from(screen.area.width), usize::from(screen.area.height));
+    // A figure far from its name is hard to read.
+    let width = width.min(WIDEST);
     let view = View { look, width };
     let gap = (height >= WITH_GAPS).then(Words::default);
     let mut head = vec![view.title(board)];

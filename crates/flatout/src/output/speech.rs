@@ -1,12 +1,12 @@
 //! What is said a line at a time: on standard error, under which name, and on standard output.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use flatout_report::text;
+use flatout_report::{Style, text};
 
-use super::{exit, held, to_standard_output};
+use super::{exit, held, is_unicode, to_standard_output};
 use crate::conclusion;
 
 /// The name under which complaints are made.
@@ -27,12 +27,25 @@ pub fn complain(line: &str) {
         return;
     }
     // Whoever closed standard error does not want to hear it.
-    let _ = writeln!(
-        io::stderr().lock(),
-        "{}: {}",
-        SPEAKER.get().unwrap_or(&"flatout"),
-        text::visible(line)
-    );
+    let _ =
+        writeln!(io::stderr().lock(), "{}: {}", SPEAKER.get().unwrap_or(&"flatout"), spoken(line));
+}
+
+/// Prints a help.
+pub fn show_help(help: &str) -> ExitCode {
+    super::print(readable(help, &io::stdout()).as_bytes(), conclusion::DONE)
+}
+
+/// Lines of our own text, made safe, as they can be shown here.
+pub(super) fn readable(text: &str, place: &impl IsTerminal) -> String {
+    let style = Style { unicode: !place.is_terminal() || is_unicode(), ..Style::default() };
+    let lines: Vec<String> = text.split('\n').map(|line| text::shown(line, &style)).collect();
+    lines.join("\n")
+}
+
+/// A line as standard error can show it; a line feed in it is none.
+fn spoken(line: &str) -> String {
+    readable(&text::visible(line), &io::stderr())
 }
 
 /// One line on standard output, at once. That it could not be written, [`finish`] says.
@@ -64,6 +77,6 @@ fn ask(question: &str) {
         io::stderr().lock(),
         "{}: {}",
         SPEAKER.get().unwrap_or(&"flatout"),
-        text::visible(question)
+        spoken(question)
     );
 }

@@ -63,7 +63,7 @@ fn bash_completes_commands_and_forms() {
         let before = rest.rsplit(' ').next().unwrap();
         let asked = format!(
             "source ./script; COMP_WORDS=({words}); COMP_CWORD={at}; \
-             _flatout flatout '{last}' '{before}' 2>/dev/null; echo \"${{COMPREPLY[@]}}\""
+             _flatout_words flatout '{last}' '{before}' 2>/dev/null; echo \"${{COMPREPLY[@]}}\""
         );
         checked("bash", &["-c", &asked], &folder)
     };
@@ -79,6 +79,17 @@ fn bash_completes_commands_and_forms() {
     assert_eq!(options.trim(), "--rwmixread");
     let patterns = ask("flatout bench disk --rw randw", 4).unwrap();
     assert_eq!(patterns.trim(), "randwrite");
+    let areas = ask("flatout help bench me", 3).unwrap();
+    assert_eq!(areas.trim(), "memory");
+    let rivals = ask("flatout versus rsy", 2).unwrap();
+    assert_eq!(rivals.trim(), "rsync-a rsync-r");
+    // Where nothing of ours is meant, bash offers files.
+    let asked = "source ./script; COMP_WORDS=(flatout report ''); COMP_CWORD=2; \
+                 _flatout_words flatout '' report; echo ${#COMPREPLY[@]}; complete -p flatout";
+    let said = checked("bash", &["-c", asked], &folder).unwrap();
+    assert!(said.starts_with("0\n") && said.contains("-o default"), "{said}");
+    let place = ask("flatout bench disk scr", 3).unwrap();
+    assert_eq!(place.trim(), "script");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use flatout_measure::record::{Outcome, Record};
 use super::axis::Axis;
 use super::plot::Point;
 use crate::page::race::{Race, Test};
+use crate::page::tuned;
 use crate::{label, order, quantity::Scale};
 
 /// Bars with one unit and one axis.
@@ -87,15 +88,35 @@ const VIEWS: [View; 11] = [
     ),
     view(["levels", "Latency of the levels of memory", "ns"], &["memory/level"], None),
 ];
+/// A bar that is so many times as long as the middle one has a picture with others like it.
+const LARGEST: f64 = 15.0;
 /// More bars than these are a sweep, and have a chart.
 const MOST_BARS: usize = 40;
 
 /// The pictures of bars of an area: a part of its rows, or those that the record has no chart for.
 pub(crate) fn of_area(record: &Record, area: &str) -> Vec<Bars> {
-    VIEWS.iter().filter_map(|view| of_view(record, area, view)).collect()
+    let views = VIEWS.iter().flat_map(|view| of_view(record, area, view));
+    views.chain(of_tuning(record, area)).collect()
 }
 
-fn of_view(record: &Record, area: &str, view: &View) -> Option<Bars> {
+/// What `tune` tried, a picture for each work; the settings that were picked in another colour.
+fn of_tuning(record: &Record, area: &str) -> Vec<Bars> {
+    let rows = record.results.iter().filter(|row| area == "tune" && label::area(&row.id) == area);
+    let works = order::grouped(rows.map(|row| (tuned::work(row), row)));
+    let one = |(work, rows): (String, Vec<&Outcome>)| {
+        let bars = rows.iter().filter_map(|row| match tuned::is_picked(row) {
+            true => bar(row, &format!("{}: picked", tuned::settings(row)), 1),
+            false => bar(row, &tuned::settings(row), 0),
+        });
+        let groups = vec![Group { name: String::new(), bars: bars.collect() }];
+        let is_drawn = groups[0].bars.len() > 1;
+        is_drawn.then(|| Bars::new(&format!("tune-{work}"), &work, &rows[0].unit, groups))
+    };
+    works.into_iter().filter_map(one).collect()
+}
+
+/// One picture; two where some figures are so large that the others would be no bars beside them.
+fn of_view(record: &Record, area: &str, view: &View) -> Vec<Bars> {
     let is_charted = |row: &Outcome| record.charts.iter().any(|chart| chart.id == row.id);
     let fits = |row: &Outcome| {
         let (key, value) = view.only?;
@@ -110,16 +131,28 @@ fn of_view(record: &Record, area: &str, view: &View) -> Option<Bars> {
         .filter(|row| view.only.is_some() || !is_charted(row))
         .collect();
     if rows.len() < 2 || rows.len() > MOST_BARS {
-        return None;
+        return Vec::new();
     }
     let mut names = label::short_names(&rows);
     if rows.iter().all(|row| row.id == rows[0].id) {
         let test = format!("{}, ", label::test(&rows[0].id));
         names.iter_mut().for_each(|name| *name = name.replacen(&test, "", 1));
     }
-    let bars = rows.iter().zip(names).filter_map(|(row, name)| bar(row, &name, 0)).collect();
-    let groups = vec![Group { name: String::new(), bars }];
-    Some(Bars::new(view.key, view.title, view.unit, groups))
+    let bars: Vec<Bar> =
+        rows.iter().zip(names).filter_map(|(row, name)| bar(row, &name, 0)).collect();
+    let mut figures: Vec<f64> = bars.iter().map(|bar| bar.point.y).collect();
+    figures.sort_by(f64::total_cmp);
+    let limit = LARGEST * figures.get(figures.len() / 2).copied().unwrap_or(f64::INFINITY);
+    let (usual, large): (Vec<Bar>, Vec<Bar>) =
+        bars.into_iter().partition(|bar| bar.point.y <= limit);
+    let titles = [view.title.to_owned(), format!("{}: the largest", view.title)];
+    let keys = [view.key.to_owned(), format!("{}-large", view.key)];
+    let pictures = [usual, large].into_iter().zip(titles).zip(keys);
+    let one = |((bars, title), key): ((Vec<Bar>, String), String)| {
+        let groups = vec![Group { name: String::new(), bars }];
+        (groups[0].bars.len() > 1).then(|| Bars::new(&key, &title, view.unit, groups))
+    };
+    pictures.filter_map(one).collect()
 }
 
 fn bar(row: &Outcome, name: &str, hue: usize) -> Option<Bar> {
@@ -205,12 +238,16 @@ mod tests {
         let record = record(&[
             ("syscall/getppid", json!({"threads": 1}), 70.0),
             ("syscall/getppid", json!({"threads": 2}), 80.0),
+            ("syscall/read", json!({}), 400.0),
+            ("syscall/lseek", json!({}), 90.0),
+            ("syscall/pipe-ping-pong", json!({}), 40_000.0),
             ("syscall/fork-exit", json!({}), 300_000.0),
         ]);
         let bars = of_area(&record, "syscall");
-        let names: Vec<&str> = bars[0].bars().map(|bar| bar.name.as_str()).collect();
-        assert_eq!(names, ["getppid", "fork-exit"]);
-        assert_eq!(bars[0].scale.unit, "µs");
+        let names = |at: usize| bars[at].bars().map(|bar| bar.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(0), ["getppid", "read", "lseek"], "they would be nothing beside a fork");
+        assert_eq!(names(1), ["pipe-ping-pong", "fork-exit"]);
+        assert_eq!((bars[0].scale.unit.as_str(), bars[1].scale.unit.as_str()), ("ns", "µs"));
         assert!(of_area(&record, "disk").is_empty());
     }
 

@@ -24,6 +24,8 @@ const LEFT: f64 = 86.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 42.0;
 const BOTTOM: f64 = 56.0;
+/// Texts so near to an end of the x axis could leave the picture on a small screen.
+const MARGIN: f64 = 40.0;
 /// Colours that the style sheet defines as `--line-0` and so on.
 pub(crate) const HUES: usize = 6;
 /// Beyond so many points a line is only a line.
@@ -112,10 +114,19 @@ impl<'a> Frame<'a> {
         for (index, tick) in self.plot.x_ticks(&self.x, 13).into_iter().enumerate() {
             let at = self.x_at(tick);
             push(out, &format!("<path class=\"tick\" d=\"M{at:.1} {foot}v5\"/>"));
+            // On a small screen every second tick has its text, and those at the ends stay inside.
             let minor = if index % 2 == 1 { " minor" } else { "" };
+            let place = match (at - LEFT < MARGIN, WIDTH - RIGHT - at < MARGIN) {
+                (true, _) => " first",
+                (_, true) => " last",
+                _ => "",
+            };
             let text = escaped(&self.plot.x_tick(tick));
             let y = foot + 22.0;
-            push(out, &format!("<text class=\"x{minor}\" x=\"{at:.1}\" y=\"{y}\">{text}</text>"));
+            push(
+                out,
+                &format!("<text class=\"x{minor}{place}\" x=\"{at:.1}\" y=\"{y}\">{text}</text>"),
+            );
         }
         push(out, &format!("<path class=\"base\" d=\"M{LEFT} {foot}H{right}\"/>"));
         let name = escaped(&self.plot.y_name());
@@ -155,7 +166,7 @@ impl<'a> Frame<'a> {
         let class = format!("{}{}", hue_class(line), value_classes(self.plot, line));
         push(out, &format!("<g class=\"{class}\">"));
         for run in &line.runs {
-            self.push_intervals(out, run);
+            self.push_intervals(out, line, run);
             if line.is_joined() {
                 let mut path = String::new();
                 for (at, point) in run.iter().enumerate() {
@@ -180,8 +191,9 @@ impl<'a> Frame<'a> {
         out.push_str("</g>\n");
     }
 
-    /// The 95 % intervals of a run: a band between points that have one, and a whisker at each point.
-    fn push_intervals(&self, out: &mut String, run: &[Point]) {
+    /// The 95 % intervals of a run: a whisker at each point that has one, and a band between points
+    /// that a line joins.
+    fn push_intervals(&self, out: &mut String, line: &PlotLine, run: &[Point]) {
         let mut whiskers = String::new();
         for piece in run.split(|point| point.interval.is_none()) {
             let edge = |which: usize| {
@@ -189,7 +201,7 @@ impl<'a> Frame<'a> {
                     .iter()
                     .filter_map(move |p| Some((self.x_at(p.x), self.y_at(p.interval?[which]))))
             };
-            if piece.len() > 1 {
+            if line.is_joined() && piece.len() > 1 {
                 let back: Vec<(f64, f64)> = edge(0).collect();
                 let corners = edge(1).chain(back.into_iter().rev()).enumerate();
                 let path: String = corners

@@ -2,11 +2,13 @@
 
 use flatout_measure::record::Answer;
 
-use super::markup::escaped;
+use super::markup::{class, escaped};
+use super::strip;
 use super::writer::Writer;
-use crate::page::{Finding, Summary, SummaryLine};
+use crate::page::{Finding, Summary, SummaryLine, UsualPlace};
 use crate::quantity;
 use crate::sign::{self, Sign};
+use crate::style::Tone;
 
 /// A gist is not cut before so many characters: `No: ` says too little.
 const SHORTEST_GIST: usize = 12;
@@ -15,8 +17,14 @@ impl Writer {
     /// Per area one bar against its bound, with what limits it.
     pub(super) fn summary(&mut self, summary: &Summary) {
         let has_bars = summary.lines.iter().any(|line| line.share.is_some());
-        let class = if has_bars { "summary" } else { "summary plain" };
+        let has_changes = summary.lines.iter().any(|line| line.change.is_some());
+        let class = match (has_bars, has_changes) {
+            (_, true) => "summary changes",
+            (true, _) => "summary",
+            (false, false) => "summary plain",
+        };
         self.line(&format!("<ul class=\"{class}\">"));
+        self.line(&heads(summary, class));
         for line in &summary.lines {
             let place = self.areas.iter().position(|area| *area == line.area);
             self.line(&summary_item(line, place));
@@ -50,6 +58,21 @@ impl Writer {
     }
 }
 
+/// What stands above the columns.
+fn heads(summary: &Summary, class: &str) -> String {
+    let [_, figure, interval, share, _, why] = summary.heads.0.map(escaped);
+    let share = match class {
+        "summary changes" => "<span class=\"share\">worse · better</span>".to_owned(),
+        "summary" => format!("<span class=\"share\">{share}</span>"),
+        _ => String::new(),
+    };
+    let between = if interval.starts_with('±') || interval.is_empty() { " " } else { " · " };
+    format!(
+        "<li class=\"heads\" aria-hidden=\"true\"><span class=\"what\"></span>\
+         <span class=\"figure\">{figure}{between}{interval}</span>{share}<span class=\"why\">{why}</span></li>"
+    )
+}
+
 /// One figure: a bar where there is a bound, and none where there is none.
 fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
     let name = escaped(&line.name);
@@ -63,13 +86,17 @@ fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
         other => format!(" <small>{}</small>", escaped(other)),
     };
     let figure = escaped(&line.figure);
-    let remark = escaped(&line.remark(false));
+    let remark = escaped(&line.remark(UsualPlace::InRemark));
+    let tone = class(if line.change.is_some() { line.tone } else { Tone::Plain });
     let shown = |track: &str, bound: &str| {
         format!(
-            "<li><span class=\"what\">{name}</span><span class=\"figure\"><b>{figure}</b>{interval}</span>\
+            "<li{tone}><span class=\"what\">{name}</span><span class=\"figure\"><b>{figure}</b>{interval}</span>\
              {track}<span class=\"why\">{remark}{bound}</span></li>"
         )
     };
+    if let Some(change) = &line.change {
+        return shown(&format!("<span class=\"share\">{}</span>", strip::ratio(change)), "");
+    }
     let Some(share) = line.share else { return shown("", "") };
     let width = (share * 100.0).clamp(0.0, 100.0);
     let over = if share > 1.02 { " over" } else { "" };

@@ -11,10 +11,6 @@ use crate::comparison::Document;
 use crate::style::Tone;
 use crate::{label, quantity, quantity::Scale};
 
-/// Half the width of a picture is a factor of this, at most.
-const WIDEST: f64 = 4.0;
-/// Half the width of a picture is a factor of this, at least.
-const NARROWEST: f64 = 1.2;
 /// The columns of rows that were judged; those that were not end with the ratio.
 const COLUMNS: [Known; 10] = [
     column::TEST,
@@ -69,14 +65,15 @@ fn machines(comparison: &Comparison) -> Section {
     if !comparison.environment.is_empty() {
         section.push(Block::Table(differences(comparison)));
     }
-    section.with(Block::Text(words::threshold(comparison).join(" "), Tone::Plain))
+    // The last of it stands in the summary.
+    let [known @ .., _] = &words::threshold(comparison)[..] else { return section };
+    section.with(Block::Text(known.join(" "), Tone::Plain))
 }
 
 /// The verdict, and the rows by verdict.
 fn rows(comparison: &Comparison) -> Section {
-    let mut section = Section::new(Part::Comparison, &words::total(comparison));
-    section.tone = tone(comparison.verdict);
-    let scale = Strip { same: comparison.threshold.ratio.ln_1p(), span: span(comparison) };
+    let mut section = Section::new(Part::Comparison, "Row by row");
+    let scale = Strip::of(comparison);
     for verdict in words::ORDER {
         let rows: Vec<&Judged> =
             comparison.rows.iter().filter(|row| row.verdict == verdict).collect();
@@ -110,8 +107,8 @@ fn rows(comparison: &Comparison) -> Section {
         }
     }
     if section.blocks.is_empty() {
-        let total = std::mem::take(&mut section.heading);
-        section.push(Block::Text(total, section.tone));
+        section.heading.clear();
+        section.push(Block::Text(words::total(comparison), tone(comparison.verdict)));
     }
     section
 }
@@ -125,11 +122,37 @@ fn differences(comparison: &Comparison) -> Table {
 
 /// What all pictures have in common.
 #[derive(Clone, Copy)]
-struct Strip {
+pub(super) struct Strip {
     /// Half the band that counts as the same.
     same: f64,
     /// The logarithm that half of a picture is wide.
     span: f64,
+}
+
+impl Strip {
+    pub(super) fn of(comparison: &Comparison) -> Self {
+        let ends = comparison.rows.iter().filter_map(|row| row.ci95).flatten();
+        Self { same: comparison.threshold.ratio.ln_1p(), span: Ratio::span(ends) }
+    }
+
+    /// Better to the right, over the band that counts as the same.
+    pub(super) fn picture(self, row: &Judged) -> Option<Ratio> {
+        let (ratio, ci95) = (row.ratio?, row.ci95?);
+        let text = format!("ratio {}, interval {}", words::ratio_text(ratio), interval_text(ci95));
+        let turn = if words::direction(row).is_empty() { 1.0 } else { -1.0 };
+        let [low, high] = ci95.map(|end| turn * end.ln());
+        Some(Ratio {
+            ratio: turn * ratio.ln(),
+            interval: [low.min(high), low.max(high)],
+            same: self.same,
+            span: self.span,
+            text,
+        })
+    }
+}
+
+fn interval_text(ci95: [f64; 2]) -> String {
+    ci95.map(words::ratio_text).join(" … ")
 }
 
 /// A row with as many cells as its verdict has columns.
@@ -152,10 +175,8 @@ fn row_of(row: &Judged, strip: Strip) -> Row {
         ratio,
     ];
     if row.verdict != Verdict::Incomparable {
-        let interval = row
-            .ci95
-            .map(|[low, high]| format!("{} … {}", words::ratio_text(low), words::ratio_text(high)));
-        let picture = picture(row, strip, interval.as_deref()).map(Picture::Ratio);
+        let interval = row.ci95.map(interval_text);
+        let picture = strip.picture(row).map(Picture::Ratio);
         cells.push(Cell { picture, ..Cell::default() });
         cells.push(Cell::or_dash(interval));
         cells.push(Cell::or_dash(row.p_corrected.map(words::p_text)));
@@ -163,27 +184,6 @@ fn row_of(row: &Judged, strip: Strip) -> Row {
         cells.push(Cell::or_dash(row.detectable_ratio.map(quantity::percent)));
     }
     Row { cells, remark: words::remark(row), tone }
-}
-
-/// Better to the right, over the band that counts as the same.
-fn picture(row: &Judged, strip: Strip, interval: Option<&str>) -> Option<Ratio> {
-    let (ratio, [low, high]) = (row.ratio?, row.ci95?);
-    let turn = if words::direction(row).is_empty() { 1.0 } else { -1.0 };
-    let (low, high) = (turn * low.ln(), turn * high.ln());
-    Some(Ratio {
-        ratio: turn * ratio.ln(),
-        interval: [low.min(high), low.max(high)],
-        same: strip.same,
-        span: strip.span,
-        text: format!("ratio {}, interval {}", words::ratio_text(ratio), interval?),
-    })
-}
-
-/// The logarithm that half of a picture is wide: one scale for all rows.
-fn span(comparison: &Comparison) -> f64 {
-    let ends = comparison.rows.iter().filter_map(|row| row.ci95).flatten();
-    let widest = ends.map(|end| end.ln().abs()).fold(NARROWEST.ln(), f64::max);
-    widest.min(WIDEST.ln())
 }
 
 fn tone(verdict: Verdict) -> Tone {

@@ -7,7 +7,7 @@
 mod changes;
 mod lines;
 mod race;
-mod tuned;
+pub(crate) mod tuned;
 mod usual;
 
 use flatout_measure::record::{Better, Ceiling, Outcome, Provenance, Record, Status};
@@ -17,7 +17,7 @@ pub(super) use self::changes::of_comparison;
 use self::lines::{FILES, number, rows};
 use super::column::{self, Align, Column, Known};
 use super::race::Race;
-use super::{Block, Cell, Part, Row, Section, Table};
+use super::{Block, Cell, Part, Ratio, Row, Section, Table};
 use crate::{label, order, quantity, quantity::Scale, style::Tone, text};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
@@ -35,10 +35,18 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Whether what is usual has a column of its own: where half of the lines know it.
-    pub fn has_usual(&self) -> bool {
-        self.lines.iter().filter(|line| !line.usual.is_empty()).count() * 2 >= self.lines.len()
+    /// What is usual has a column of its own where half of the lines know it.
+    pub fn usual(&self) -> UsualPlace {
+        let known = self.lines.iter().filter(|line| !line.usual.is_empty()).count();
+        if known * 2 >= self.lines.len() { UsualPlace::InColumn } else { UsualPlace::InRemark }
     }
+}
+
+/// Where what is usual stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsualPlace {
+    InColumn,
+    InRemark,
 }
 
 /// What stands above the columns: name, figure, interval, share of the bound, what is usual, and why.
@@ -72,18 +80,20 @@ pub(crate) struct SummaryLine {
     /// Percentiles and the like.
     pub further: String,
     pub bottleneck: String,
+    /// A ratio and its interval, where that is what the line is about.
+    pub change: Option<Ratio>,
     pub tone: Tone,
 }
 
 impl SummaryLine {
     /// What is said of the figure in words, what is usual first where that has no column.
-    pub fn remark(&self, has_usual: bool) -> String {
-        self.statements(has_usual).join("; ")
+    pub fn remark(&self, usual: UsualPlace) -> String {
+        self.statements(usual).join("; ")
     }
 
     /// As much of it as fits into so many columns, in whole statements.
-    pub fn remark_within(&self, has_usual: bool, columns: usize) -> String {
-        let mut statements = self.statements(has_usual);
+    pub fn remark_within(&self, usual: UsualPlace, columns: usize) -> String {
+        let mut statements = self.statements(usual);
         while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
             // The width of the interval tells as much.
             let noisy = statements.iter().position(|word| word == label::state(Status::Unstable));
@@ -92,8 +102,8 @@ impl SummaryLine {
         statements.join("; ")
     }
 
-    fn statements(&self, has_usual: bool) -> Vec<String> {
-        let usual = match has_usual || self.usual.is_empty() {
+    fn statements(&self, usual: UsualPlace) -> Vec<String> {
+        let usual = match usual == UsualPlace::InColumn || self.usual.is_empty() {
             true => String::new(),
             false => format!("usual {}", self.usual),
         };
@@ -250,10 +260,11 @@ fn align(known: Known) -> Align {
     if known.align == Align::Decimal { Align::Right } else { known.align }
 }
 
-/// The lines as a table, for forms that draw no bars.
-pub(crate) fn summary_table(summary: &Summary) -> Table {
+/// The lines as a table, for forms that draw no bars; what is usual in a column of its own or in
+/// front of the bottleneck.
+pub(crate) fn summary_table(summary: &Summary, usual: UsualPlace) -> Table {
     let has_shares = summary.lines.iter().any(|line| line.share.is_some());
-    let has_usual = summary.has_usual();
+    let has_usual = usual == UsualPlace::InColumn;
     let known = [
         Some(column::WHAT),
         Some(column::MEDIAN),
@@ -279,7 +290,7 @@ pub(crate) fn summary_table(summary: &Summary) -> Table {
         let share = line.share.map(quantity::percent).unwrap_or_default();
         cells.extend(has_shares.then(|| Cell::plain(share)));
         cells.extend(has_usual.then(|| Cell::plain(line.usual.as_str())));
-        cells.push(Cell::new(line.remark(has_usual), line.tone));
+        cells.push(Cell::new(line.remark(usual), line.tone));
         Row::new(cells)
     };
     let rows = summary.lines.iter().map(row).collect();

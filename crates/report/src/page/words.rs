@@ -141,7 +141,15 @@ pub(super) fn total(comparison: &Comparison) -> String {
 
 /// A row's name and what differs in its parameters.
 pub(super) fn parameters(row: &Row) -> Vec<String> {
-    let mut words = label::parameter_words(&row.parameters);
+    with_differing(row, label::parameter_words(&row.parameters))
+}
+
+/// A row by its id and the words that tell it from others of the same id.
+pub(super) fn named(row: &Row, own: Vec<String>) -> String {
+    std::iter::once(row.id.clone()).chain(with_differing(row, own)).collect::<Vec<_>>().join(", ")
+}
+
+fn with_differing(row: &Row, mut words: Vec<String>) -> Vec<String> {
     for (key, value) in &row.differing_parameters {
         words.push(format!("NEW has {}", label::parameter(key, value)));
     }

@@ -1,29 +1,43 @@
 //! The summary on one screen: each figure on a line of its own, however much there is to say of it.
 
+use super::grid::GAP;
+use super::table::Names;
 use super::{INDENT, Terminal};
-use crate::page::{Finding, Page, Part, Summary, summary_table};
-use crate::style::Tone;
+use crate::page::{Finding, Page, Part, Summary, UsualPlace, summary_table};
+use crate::style::{Extent, Tone};
 use crate::text;
 
 /// Lines of a screen that the summary leaves free for where to read on, and for the prompt.
 const MOST_LINES: usize = 27;
 /// Findings, at most.
 const MOST_FINDINGS: usize = 6;
-/// A name is cut to this before what limits the figure is.
+/// Lines of a table on a screen, at most.
+const MOST_TABLE_LINES: usize = 22;
+/// Where fewer lines than these would have room, names and remarks are cut instead of wrapped.
+const FEWEST_LINES: usize = 7;
+/// A name is narrowed to this before what limits the figure is.
 const USUAL_NAME: usize = 30;
-/// A name is not cut below this for the sake of what limits the figure.
+/// A name is not narrowed below this for the sake of what limits the figure.
 const SHORTEST_NAME: usize = 24;
-/// What limits the figure is not cut below this.
+/// What limits the figure is not narrowed below this.
 const SHORTEST_REMARK: usize = 12;
+
+/// What is usual has a column only where what limits the figure has this much.
+const LEAST_BESIDE_USUAL: usize = 20;
+
+/// What happens to a name or a remark that its column has no room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TooLong {
+    Wrapped,
+    Cut,
+}
 
 impl Terminal<'_> {
     /// What fits on a screen.
     pub(super) fn screen(&mut self, page: &Page) {
         self.sections(page, Part::Load);
         if !page.heading.is_empty() {
-            let heading = self.shown(&page.heading);
-            let line = text::clip(&heading, self.style.width(), self.style);
-            self.out.push_str(&format!("{line}\n"));
+            self.paragraph(0, &heading(&page.heading, self.style.width()), Tone::Plain);
         }
         self.sections(page, Part::Summary);
         let room = MOST_LINES.saturating_sub(self.out.trim_end().lines().count() + 2);
@@ -42,28 +56,63 @@ impl Terminal<'_> {
         own.for_each(|section| self.section(section));
     }
 
-    /// The lines of a summary; names and remarks are cut to what there is room for.
+    /// The lines of a summary: names whole, remarks in whole statements, and on a screen as many
+    /// lines as there is room for.
     pub(super) fn summary(&mut self, summary: &Summary) {
-        let mut table = summary_table(summary);
-        let last = table.columns.len().saturating_sub(1);
-        let width = self.style.width() - INDENT;
-        for (column, shortest) in [(0, USUAL_NAME), (last, SHORTEST_REMARK), (0, SHORTEST_NAME)] {
-            let widths = self.natural_widths(&table);
-            let over = (widths.iter().sum::<usize>() + 2 * last).saturating_sub(width);
-            let wide = widths.get(column).copied().unwrap_or(0);
-            let most = wide.saturating_sub(over).max(shortest);
-            for (row, line) in table.rows.iter_mut().zip(&summary.lines) {
-                let Some(cell) = row.cells.get_mut(column) else { continue };
-                if column == last {
-                    cell.text = line.remark_within(summary.has_usual(), most);
-                }
-                cell.text = text::clip(&self.shown(&cell.text), most, self.style);
-            }
+        let (begun, all) = (self.out.len(), summary.lines.len());
+        let most = match self.style.extent {
+            Extent::Summary => MOST_TABLE_LINES,
+            Extent::Full => usize::MAX,
+        };
+        let mut shown = all;
+        self.summary_lines(summary, shown, TooLong::Wrapped);
+        while self.out[begun..].lines().count() > most && shown > FEWEST_LINES {
+            shown -= 1;
+            self.out.truncate(begun);
+            self.summary_lines(summary, shown, TooLong::Wrapped);
         }
-        self.table(&table);
+        if self.out[begun..].lines().count() > most {
+            shown = all;
+            self.out.truncate(begun);
+            self.summary_lines(summary, shown, TooLong::Cut);
+        }
+        if shown < all {
+            self.paragraph(INDENT, &format!("{} more with --verbose", all - shown), Tone::Dim);
+        }
         if !summary.rest.is_empty() {
             self.paragraph(INDENT, &summary.rest, Tone::Dim);
         }
+    }
+
+    fn summary_lines(&mut self, summary: &Summary, shown: usize, too_long: TooLong) {
+        let mut usual = summary.usual();
+        let mut table = summary_table(summary, usual);
+        let mut widths = self.natural_widths(&table);
+        let others = widths.iter().rev().skip(1).sum::<usize>() + GAP * widths.len();
+        if usual == UsualPlace::InColumn && others + LEAST_BESIDE_USUAL > self.style.width() {
+            usual = UsualPlace::InRemark;
+            table = summary_table(summary, usual);
+            widths = self.natural_widths(&table);
+        }
+        let [name, figures @ .., remark] = &widths[..] else { return };
+        let taken = figures.iter().sum::<usize>() + GAP * (widths.len() - 1);
+        let room = (self.style.width() - INDENT).saturating_sub(taken);
+        let most_remark = room.saturating_sub((*name).min(USUAL_NAME)).max(SHORTEST_REMARK);
+        let most_name = room.saturating_sub((*remark).min(most_remark)).max(SHORTEST_NAME);
+        table.rows.truncate(shown);
+        for (row, line) in table.rows.iter_mut().zip(&summary.lines) {
+            let [name, .., remark] = &mut row.cells[..] else { continue };
+            let words = line.remark_within(usual, most_remark);
+            remark.text = words.split(", ").map(unbroken_setting).collect::<Vec<_>>().join(", ");
+            if too_long == TooLong::Cut {
+                for (cell, most) in [(name, most_name), (remark, most_remark)] {
+                    cell.text = text::clip(&self.shown(&cell.text), most, self.style);
+                }
+            }
+        }
+        let columns = table.columns_of_text();
+        let grid = self.grid(&table, &columns, Names::InColumns, &mut Vec::new());
+        self.out.push_str(&grid.render(INDENT, self.style));
     }
 
     /// What is wrong; on a screen as much as there is room for.
@@ -85,5 +134,32 @@ impl Terminal<'_> {
                 return;
             }
         }
+    }
+}
+
+/// One setting of several, such as `512 KiB`, stays on its line.
+fn unbroken_setting(words: &str) -> String {
+    match text::width(words) <= SHORTEST_REMARK {
+        true => text::unbroken(words),
+        false => words.to_owned(),
+    }
+}
+
+/// The machine in one line: what else there is to say of the kernel than its version goes first,
+/// then the kernel.
+fn heading(whole: &str, columns: usize) -> String {
+    let told: Vec<&str> = whole.split(", ").collect();
+    let version = |part: &&str| part.split('-').next().unwrap_or(part).to_owned();
+    let is_kernel = |part: &&str| part.starts_with("Linux ");
+    let shorter = told.iter().map(|part| match is_kernel(part) {
+        true => version(part),
+        false => (*part).to_owned(),
+    });
+    let without = told.iter().filter(|part| !is_kernel(part)).map(|part| (*part).to_owned());
+    let forms = [shorter.collect::<Vec<_>>().join(", "), without.collect::<Vec<_>>().join(", ")];
+    let fits = |form: &&String| text::width(form) <= columns;
+    match text::width(whole) <= columns {
+        true => whole.to_owned(),
+        false => forms.iter().find(fits).map_or(whole, String::as_str).to_owned(),
     }
 }

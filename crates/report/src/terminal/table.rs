@@ -14,7 +14,7 @@ const FIRST_COLUMN: usize = 16;
 
 /// Where the name of a row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
+pub(super) enum Names {
     InColumns,
     Above,
 }
@@ -85,7 +85,7 @@ impl Terminal<'_> {
         }
     }
 
-    fn grid(
+    pub(super) fn grid(
         &self,
         table: &Table,
         columns: &[usize],

@@ -19,25 +19,33 @@ use flatout_measure::record::Record;
 use flatout_report::html;
 use serde_json::Value;
 
-use crate::{record, sample};
+use crate::{comparison, record, sample};
 
-/// Pages that every check looks at: all pictures there are, a race, and text that means harm.
-fn pages() -> Vec<(&'static str, Record)> {
-    let names = ["whole", "bench", "disk", "versus", "read", "hostile", "empty"];
+/// Pages that every check looks at, each with its record: all pictures there are, a race, text that
+/// means harm; and a comparison, which has none.
+fn pages() -> Vec<(&'static str, String, Record)> {
+    let names = ["whole", "bench", "disk", "tune", "versus", "read", "hostile", "empty"];
     let stored = names.into_iter().map(|name| (name, record(name)));
-    std::iter::once(("everything", sample::everything())).chain(stored).collect()
+    let records = std::iter::once(("everything", sample::everything())).chain(stored);
+    let mut pages: Vec<_> =
+        records.map(|(name, record)| (name, html::page(&record), record)).collect();
+    let mut none = record("empty");
+    none.end.verdict.clear();
+    pages.push(("comparison", comparison::page(), none));
+    pages
 }
 
 type Check = fn(&mut Browser, &str, &Record);
 
 /// In this order: the first wants what happened since the page was opened.
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("nothing is loaded and nothing complains", nothing_is_loaded),
     ("every picture has its values", look::every_picture_has_its_values),
     ("hover shows the value", look::hover_shows_the_value),
     ("switches hide and show", look::switches_hide_and_show),
     ("the axis can be changed", look::the_axis_can_be_changed),
     ("colours can be read", look::colours_can_be_read),
+    ("no label lies on another", look::no_label_lies_on_another),
     ("a small screen has no scroll bar", look::a_small_screen_has_no_scroll_bar),
     ("paper has everything", look::paper_has_everything),
 ];
@@ -49,8 +57,7 @@ fn pages_in_a_browser() {
         Err(reason) => return skip(&reason),
     };
     let mut failures = Vec::new();
-    for (name, record) in pages() {
-        let page = html::page(&record);
+    for (name, page, record) in pages() {
         browser.set_width(1200);
         let url = browser.open(name, &page);
         for (check, run) in CHECKS {

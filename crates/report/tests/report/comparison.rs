@@ -3,9 +3,9 @@
 use flatout_measure::comparison::noise::{Noise, learn};
 use flatout_measure::comparison::{Question, Runs, compare};
 use flatout_measure::record::{Better, Outcome, Record, Status};
-use flatout_report::Style;
 use flatout_report::comparison::{Document, Form, render};
 use flatout_report::text::visible;
+use flatout_report::{Extent, Style};
 use serde_json::{Value, json};
 use snapbox::{Assert, Data};
 use unicode_width::UnicodeWidthStr;
@@ -103,6 +103,21 @@ fn example() -> Document {
     held(&runs(2, 1.0), &runs(1, 0.7), &Question::default())
 }
 
+/// The page of one that has rows of every verdict.
+pub(crate) fn page() -> String {
+    render(&example(), Form::Html, &FULL)
+}
+
+#[test]
+fn a_summary_fits_a_screen_of_80_and_120_columns() {
+    for width_columns in [80, 120] {
+        let style = Style { width_columns, extent: Extent::Summary, ..FULL };
+        let shown = render(&example(), Form::Table, &style);
+        assert!(shown.lines().count() <= 30, "{shown}");
+        same(shown, &format!("summary-compare-{width_columns}.txt"));
+    }
+}
+
 #[test]
 fn a_comparison_in_every_form_is_as_reviewed() {
     let document = example();
@@ -193,4 +208,26 @@ fn hostile_text_is_shown_safely_in_every_form_at_any_width() {
             }
         }
     }
+}
+
+#[test]
+fn rows_with_long_names_leave_room_for_each_other_and_none_is_cut() {
+    let run = |level: f64| {
+        let mut run = record("empty");
+        run.results = (0..20)
+            .map(|at| {
+                let mut row = row("cache/block-sweep", 1e9 * level, 0.02);
+                let words = [("engine", json!("uring")), ("block_bytes", json!(1 << at))];
+                row.parameters.extend(words.map(|(key, value)| (key.to_owned(), value)));
+                row.parameters.insert("pattern".to_owned(), json!(format!("a-long-word-{at}")));
+                row
+            })
+            .collect();
+        run
+    };
+    let document = held(&[run(1.0)], &[run(0.1)], &Question::default());
+    let style = Style { extent: Extent::Summary, ..FULL };
+    let shown = render(&document, Form::Table, &style);
+    assert!(shown.lines().count() <= 30 && !shown.contains('…'), "{shown}");
+    assert!(shown.contains(" more with --verbose"), "{shown}");
 }

@@ -1,7 +1,7 @@
 //! The summary: one screen of any record, and what it says of those in `tests/fixtures`.
 
 use flatout_measure::record::Record;
-use flatout_report::{Extent, Format, Style, render};
+use flatout_report::{Extent, Format, Identity, Style, render};
 use unicode_width::UnicodeWidthStr;
 
 use crate::golden::same;
@@ -24,12 +24,24 @@ fn a_summary_is_what_a_person_has_looked_at() {
 }
 
 #[test]
+fn a_summary_of_each_area_is_what_a_person_has_looked_at() {
+    for area in ["cache", "disk", "syscall", "cpu", "memory", "network", "copy"] {
+        let mut record = record("whole");
+        record.results.retain(|row| row.id.split('/').next() == Some(area));
+        for width in [80, 120] {
+            same(summary(&record, width), &format!("summary-of-{area}-{width}.txt"));
+        }
+    }
+}
+
+#[test]
 fn no_summary_is_longer_than_a_screen_or_wider_than_its_columns() {
     for name in FIXTURES {
         for width in [40, 60, 80, 100, 120, 200] {
             let shown = summary(&record(name), width);
             let widest = shown.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
             assert!(widest <= width, "{name} at {width}: {widest}\n{shown}");
+            assert!(width < 80 || name == "hostile" || !shown.contains('…'), "{name}\n{shown}");
             let lines = shown.lines().count();
             assert!(lines <= MOST_LINES, "{name} at {width}: {lines} lines\n{shown}");
         }
@@ -45,4 +57,21 @@ fn all_forms_say_the_same_lines() {
         assert!(summary(&record, 80).contains(line), "{line}");
         assert!(page.contains(line) && markdown.contains(line), "{line}");
     }
+}
+
+#[test]
+fn what_is_usual_stands_in_a_column_and_cuts_nothing() {
+    let record = record("whole");
+    let earlier: Vec<Record> = (1..4_u64)
+        .map(|seed| {
+            let mut earlier = record.clone();
+            earlier.start.seed = seed;
+            earlier
+        })
+        .collect();
+    let style = Style { extent: Extent::Summary, ..FULL };
+    let shown =
+        flatout_report::render_beside(&record, &earlier, Format::Table, &style, Identity::Hidden);
+    assert!(shown.contains("usual: this machine in 3 earlier records"), "{shown}");
+    assert!(shown.lines().count() <= MOST_LINES && !shown.contains('…'), "{shown}");
 }

@@ -6,11 +6,12 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use flatout_bench::{Area, cache, copy, cpu, disk, memory, network, syscall};
 
 use super::notes;
+use crate::arguments::similar::similar;
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Name {
-    /// The page cache: rate over block sizes and threads, hot and cold
+    /// The page cache: rate over block sizes and threads, warm and cold
     Cache,
     /// The disk: throughput, IOPS, latency, metadata
     Disk,
@@ -37,6 +38,15 @@ const ALL: [Entry; 7] = [
     entry::<copy::Copying>("copy", notes::COPY),
 ];
 
+/// What others call the areas.
+const OTHER_WORDS: [(Name, &[&str]); 5] = [
+    (Name::Cache, &["page-cache", "pagecache"]),
+    (Name::Disk, &["fio", "io", "hdd", "nvme", "ssd", "storage", "fileio"]),
+    (Name::Cpu, &["linpack", "processor"]),
+    (Name::Memory, &["ram", "stream"]),
+    (Name::Network, &["iperf", "iperf3", "tcp", "udp"]),
+];
+
 struct Entry {
     word: &'static str,
     /// What its help says besides the options.
@@ -59,6 +69,17 @@ impl Name {
     /// The area that is called so.
     pub fn of(word: &str) -> Option<Self> {
         Self::from_str(word, false).ok()
+    }
+
+    /// The area that others call so.
+    pub fn called(word: &str) -> Option<Self> {
+        OTHER_WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(area, _)| *area)
+    }
+
+    /// The area that is meant by a word: its name misspelt, or what others call it.
+    pub fn meant(word: &str) -> Option<Self> {
+        let names = Self::value_variants().iter().map(|area| area.word());
+        Self::called(word).or_else(|| Self::of(similar(word, names)?))
     }
 
     fn entry(self) -> &'static Entry {

@@ -11,7 +11,7 @@ Examples:
 
 /// `flatout bench cache --help`.
 pub const CACHE: &str = "\
-The rate over block sizes 1 B … 4 MiB and over threads, hot and cold, with the engines sync, mmap and \
+The rate over block sizes 1 B … 4 MiB and over threads, warm and cold, with the engines sync, mmap and \
 uring; and the series first read, again, after clearing.
 
 Cold rows: the file is written back (fsync), dropped from the page cache (POSIX_FADV_DONTNEED), \

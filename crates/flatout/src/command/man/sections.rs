@@ -205,20 +205,36 @@ const PAGES: &[(&str, Sections)] = &[
         },
     ),
     ("network", Sections { see_also: "flatout-bench(1), flatout-serve(1), iperf3(1)", ..USUAL }),
-    ("disk", Sections { see_also: "flatout-bench(1), fio(1)", ..USUAL }),
+    (
+        "disk",
+        Sections {
+            files: &[(
+                "DIR/.flatout-*",
+                "The files of metadata tests, until they end; others have no name.",
+            )],
+            see_also: "flatout-bench(1), fio(1)",
+            ..USUAL
+        },
+    ),
     ("cache", Sections { see_also: "flatout-bench(1)", ..USUAL }),
     ("syscall", Sections { see_also: "flatout-bench(1)", ..USUAL }),
     ("cpu", Sections { see_also: "flatout-bench(1)", ..USUAL }),
     ("memory", Sections { see_also: "flatout-bench(1)", ..USUAL }),
 ];
 
+/// The area copy; there is a command of this name, too.
+const COPY_AREA: Sections = Sections {
+    files: &[("DIR/.flatout-copy", "The trees that are copied, until it ends.")],
+    see_also: "flatout-bench(1), flatout-copy(1)",
+    ..USUAL
+};
+
 /// The sections of a page, by its name: `flatout-bench-disk`.
 pub fn of(name: &str) -> Sections {
-    let word = match name {
-        // There is a command of this name, too.
-        "flatout-bench-copy" => "memory",
-        _ => name.rsplit('-').next().unwrap_or(name),
-    };
+    if name == "flatout-bench-copy" {
+        return COPY_AREA;
+    }
+    let word = name.rsplit('-').next().unwrap_or(name);
     let found = PAGES.iter().find(|(known, _)| *known == word);
     found.map_or(Sections { environment: &[], ..USUAL }, |(_, sections)| *sections)
 }

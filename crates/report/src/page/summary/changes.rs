@@ -3,6 +3,7 @@
 use flatout_measure::comparison::{Comparison, Row, Verdict};
 
 use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use crate::page::comparison::Strip;
 use crate::page::{Block, Part, Section, units, words};
 use crate::style::Tone;
 use crate::{label, quantity};
@@ -24,23 +25,33 @@ pub(in crate::page) fn of_comparison(
     if comparison.same_machine != Some(true) {
         section.push(Block::Text(words::machines(comparison).to_owned(), Tone::Warn));
     }
-    let differing = |row: &&Row| !matches!(row.verdict, Verdict::Same | Verdict::Incomparable);
-    let mut rows: Vec<&Row> = comparison.rows.iter().filter(differing).collect();
+    let differing = |row: &Row| !matches!(row.verdict, Verdict::Same | Verdict::Incomparable);
+    let named = comparison.rows.iter().map(|row| (row.id.as_str(), &row.parameters));
+    let own = label::own_words(&named.collect::<Vec<_>>());
+    let mut rows: Vec<(&Row, Vec<String>)> = comparison.rows.iter().zip(own).collect();
+    rows.retain(|(row, _)| differing(row));
     let size = |row: &Row| row.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-    rows.sort_by(|a, b| rank(a.verdict).cmp(&rank(b.verdict)).then(size(b).total_cmp(&size(a))));
+    rows.sort_by(|(a, _), (b, _)| {
+        rank(a.verdict).cmp(&rank(b.verdict)).then(size(b).total_cmp(&size(a)))
+    });
     let more = rows.len().saturating_sub(MOST_LINES);
     if !rows.is_empty() {
-        let lines = rows.iter().take(MOST_LINES).map(|row| line(row, tone)).collect();
+        let strip = Strip::of(comparison);
+        let line = |(row, own): (&Row, Vec<String>)| SummaryLine {
+            name: words::named(row, own),
+            change: strip.picture(row),
+            ..line(row, tone)
+        };
+        let lines = rows.into_iter().take(MOST_LINES).map(line).collect();
         let rest = if more > 0 {
             format!("{more} more rows differ or are unclear")
         } else {
             String::new()
         };
         section.push(Block::Summary(Summary { heads: HEADS, lines, rest }));
-        let advice = words::threshold(comparison).pop().unwrap_or_default();
-        section.push(Block::Text(advice, Tone::Dim));
     }
-    section
+    let advice = words::threshold(comparison).pop().unwrap_or_default();
+    section.with(Block::Text(advice, Tone::Dim))
 }
 
 fn rank(verdict: Verdict) -> usize {
@@ -53,10 +64,8 @@ fn line(row: &Row, tone: fn(Verdict) -> Tone) -> SummaryLine {
     let figure = row.new.median.map(|median| quantity::value(unit, median * factor));
     let ratio = row.ratio.map(words::ratio_text);
     let interval = row.ci95.map(|interval| interval.map(words::ratio_text).join("–"));
-    let name = std::iter::once(row.id.clone()).chain(words::parameters(row));
     SummaryLine {
         area: label::area(&row.id).to_owned(),
-        name: name.collect::<Vec<_>>().join(", "),
         figure: figure.unwrap_or_else(|| label::state(row.new.status).to_owned()),
         interval: match (ratio, interval) {
             (Some(ratio), Some(interval)) => format!("{ratio} ({interval})"),

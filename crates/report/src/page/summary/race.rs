@@ -3,6 +3,8 @@
 use flatout_measure::record::Status;
 
 use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use crate::label;
+use crate::page::Ratio;
 use crate::page::race::{AREA, Pair, Race, Verdict};
 use crate::style::Tone;
 
@@ -12,17 +14,18 @@ pub(super) fn summary(race: &Race<'_>) -> Summary {
     let all = race.pairs.iter().flat_map(|pairs| &pairs.pairs);
     let was_raced = |pair: &&Pair<'_>| pair.outcome.status != Status::Unsupported;
     let pairs: Vec<&Pair<'_>> = all.filter(was_raced).collect();
+    let span = Ratio::span(pairs.iter().filter_map(|pair| pair.outcome.ci95).flatten());
     let counts = race.pairs.iter().map(|pairs| format!("{}: {}", pairs.heading, pairs.count()));
     let more = pairs.len().saturating_sub(MOST_LINES);
     let more = (more > 0).then(|| format!("{more} more pairs"));
     Summary {
         heads: HEADS,
-        lines: pairs.iter().take(MOST_LINES).map(|pair| line(pair)).collect(),
+        lines: pairs.iter().take(MOST_LINES).map(|pair| line(pair, span)).collect(),
         rest: counts.chain(more).collect::<Vec<_>>().join("; "),
     }
 }
 
-fn line(pair: &Pair<'_>) -> SummaryLine {
+fn line(pair: &Pair<'_>, span: f64) -> SummaryLine {
     let Pair { subject, against, work, verdict, .. } = pair;
     SummaryLine {
         area: AREA.to_owned(),
@@ -30,6 +33,7 @@ fn line(pair: &Pair<'_>) -> SummaryLine {
         figure: pair.ratio().unwrap_or_else(|| "–".to_owned()),
         interval: pair.interval().unwrap_or_default(),
         bottleneck: pair.word().to_owned(),
+        change: change(pair, span),
         tone: match verdict {
             Verdict::Loss => Tone::Bad,
             Verdict::Win => Tone::Good,
@@ -37,4 +41,11 @@ fn line(pair: &Pair<'_>) -> SummaryLine {
         },
         ..SummaryLine::default()
     }
+}
+
+/// Faster to the right.
+fn change(pair: &Pair<'_>, span: f64) -> Option<Ratio> {
+    let (ratio, interval) = (label::figure(pair.outcome)?, pair.outcome.ci95?);
+    let text = format!("{}, interval {}", pair.ratio()?, pair.interval()?);
+    Some(Ratio { ratio: ratio.ln(), interval: interval.map(f64::ln), same: 0.0, span, text })
 }

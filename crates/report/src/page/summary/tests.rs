@@ -81,7 +81,7 @@ fn a_line_says_what_the_figure_is_worth() {
     };
     let told = line("TCP", &row);
     assert_eq!((told.figure.as_str(), told.share), ("1,907 MiB/s", Some(0.5)));
-    assert_eq!(told.remark(true), "noisy; sender's CPU");
+    assert_eq!(told.remark(UsualPlace::InColumn), "noisy; sender's CPU");
     let best_seen = Ceiling { provenance: Provenance::BestSeen, ..ceiling };
     row.ceiling = Some(best_seen);
     assert_eq!(line("TCP", &row).share, None);

@@ -19,22 +19,30 @@ pub(super) fn summary(record: &Record) -> Summary {
 }
 
 /// What was done, in words: `copy, 4 KiB files, cold`.
-fn work(row: &Outcome) -> String {
+pub(crate) fn work(row: &Outcome) -> String {
     let told = label::ordered(&row.parameters).into_iter().filter(|(key, _)| WORK.contains(key));
     let words = told.map(|(key, value)| label::parameter(key, value));
     std::iter::once(label::test(&row.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
 }
 
+/// How it was done, in words: `mmap, buffered, 1 MiB, 2 threads`.
+pub(crate) fn settings(row: &Outcome) -> String {
+    let how = label::ordered(&row.parameters).into_iter().filter(|(key, _)| !WORK.contains(key));
+    how.map(|(key, value)| label::parameter(key, value)).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the settings of a row were picked.
+pub(crate) fn is_picked(row: &Outcome) -> bool {
+    row.audit.get(CHOSEN) == Some(&Value::Bool(true))
+}
+
 fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
-    let is_picked = |row: &&&Outcome| row.audit.get(CHOSEN) == Some(&Value::Bool(true));
-    let row = rows.iter().find(is_picked)?;
+    let row = rows.iter().find(|row| is_picked(row))?;
     let median = label::figure(row)?;
     let figures = || rows.iter().filter_map(|row| label::figure(row));
     let best = figures().fold(f64::MIN, f64::max);
     let slowest = figures().fold(f64::MAX, f64::min);
     let half = row.ci95.and_then(|interval| quantity::half_width(median, interval));
-    let how = label::ordered(&row.parameters).into_iter().filter(|(key, _)| !WORK.contains(key));
-    let how: Vec<String> = how.map(|(key, value)| label::parameter(key, value)).collect();
     let gain = quantity::value("ratio", median / slowest);
     Some(SummaryLine {
         area: label::area(&row.id).to_owned(),
@@ -42,8 +50,8 @@ fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
         figure: quantity::value(&row.unit, median),
         interval: half.map(quantity::percent).unwrap_or_default(),
         share: Some(median / best).filter(|share| share.is_finite()),
-        bottleneck: how.join(", "),
-        further: format!("{gain} the slowest of {}", figures().count()),
+        further: settings(row),
+        bottleneck: format!("{gain} the slowest of {}", figures().count()),
         ..SummaryLine::default()
     })
 }
