@@ -85,7 +85,7 @@ fn letters_of_cp_and_a_mirror_go_together() {
     plant(&folder, &planted);
     let kept = ["a", "a~", "d", "d/b", "d/gone~", "gone", "gone/too~"];
     for options in [&["-b"][..], &["-b", "-u"], &["--backup=numbered"]] {
-        let ran = mirror(&folder, &options).run();
+        let ran = mirror(&folder, options).run();
         ran.exits(0);
         let mut held = paths(&folder.join("target"));
         // Each run makes backups of what it overwrites.
