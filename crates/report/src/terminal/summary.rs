@@ -11,8 +11,8 @@ use crate::text;
 const MOST_LINES: usize = 27;
 /// Findings, at most.
 const MOST_FINDINGS: usize = 6;
-/// Lines of a table on a screen, at most.
-const MOST_TABLE_LINES: usize = 22;
+/// Lines of a screen that are kept for what stands below a table.
+const BELOW_TABLE: usize = 6;
 /// Where fewer lines than these would have room, names and remarks are cut instead of wrapped.
 const FEWEST_LINES: usize = 7;
 /// A name is narrowed to this before what limits the figure is.
@@ -61,7 +61,7 @@ impl Terminal<'_> {
     pub(super) fn summary(&mut self, summary: &Summary) {
         let (begun, all) = (self.out.len(), summary.lines.len());
         let most = match self.style.extent {
-            Extent::Summary => MOST_TABLE_LINES,
+            Extent::Summary => MOST_LINES.saturating_sub(self.out.lines().count() + BELOW_TABLE),
             Extent::Full => usize::MAX,
         };
         let mut shown = all;
