@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use flatout_io::cause_text;
 use flatout_sys::instruction_set;
 
+use arguments::refusal::Refusal;
 use arguments::shared::Talk;
 use arguments::{Command, Recorded};
 use conclusion::Conclusion;
@@ -63,6 +64,14 @@ fn works_together(command: &Command) -> bool {
     cfg!(feature = "mpi") && is_shared || matches!(command, Command::Cp(_))
 }
 
+/// Says once what is wrong with words that all processes of a launcher have.
+fn refuse(refusal: &Refusal) -> ExitCode {
+    match Launched::find() {
+        Some(launched) if !launched.is_first() => output::exit(refusal.error.exit_code()),
+        _ => output::refuse(refusal),
+    }
+}
+
 fn run() -> ExitCode {
     if let Err(refusal) = instruction_limit() {
         output::complain(&refusal);
@@ -70,13 +79,7 @@ fn run() -> ExitCode {
     }
     let arguments = match arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
-        // All processes of a launcher have the same words.
-        Err(refusal) => match Launched::find() {
-            Some(launched) if !launched.is_first() => {
-                return output::exit(refusal.error.exit_code());
-            }
-            _ => return output::refuse(&refusal),
-        },
+        Err(refusal) => return refuse(&refusal),
     };
     if matches!(arguments.command, Command::Cp(_)) {
         output::speak_as(arguments::CP);
