@@ -73,6 +73,15 @@ pub(super) struct Directory {
 
 pub(super) type Handle = Rc<Directory>;
 
+fn directory(parent: Option<&Handle>, guest: Option<(usize, u64)>, depth: u64) -> Handle {
+    let (parent, below) = (parent.cloned(), RefCell::default());
+    Rc::new(Directory { parent, depth, pending: Cell::new(1), below, guest })
+}
+
+fn expect(directory: &Handle, more: usize) {
+    directory.pending.set(directory.pending.get() + more);
+}
+
 /// A large file, or a part of one.
 #[derive(Debug)]
 pub(super) struct Large {
@@ -238,7 +247,7 @@ pub(super) fn copy(tree: &Rc<Shape>, size: usize, threads: usize, costs: Costs) 
     let mut processes: Vec<Process> =
         (0..size).map(|rank| Process::new(rank, size, threads, costs)).collect();
     let mut agenda = Agenda::default();
-    let base = process::directory(None, None, 0);
+    let base = directory(None, None, 0);
     processes[0].begin(Work::Visit(base, Rc::clone(tree)));
     (0..size).for_each(|rank| agenda.add(0, rank, Event::Wake));
     while let Some((rank, event)) = agenda.next() {

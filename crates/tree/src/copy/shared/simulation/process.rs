@@ -1,10 +1,10 @@
 //! One process of a simulated copy.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{Agenda, Costs, Directory, Event, Handle, Large, Message, Parcel, Sent, Work};
+use super::{Agenda, Costs, Event, Handle, Large, Message, Parcel, Sent, Work, directory, expect};
 use crate::copy::content::Ranges;
 use crate::copy::dispatch::ready::Ready;
 use crate::copy::shared::MOST_GIVEN;
@@ -49,19 +49,6 @@ pub(super) struct Process {
     pub(super) entries: u64,
     pub(super) most_waiting: usize,
     pub(super) most_given: usize,
-}
-
-pub(super) fn directory(
-    parent: Option<&Handle>,
-    guest: Option<(usize, u64)>,
-    depth: u64,
-) -> Handle {
-    let (parent, below) = (parent.cloned(), RefCell::default());
-    Rc::new(Directory { parent, depth, pending: Cell::new(1), below, guest })
-}
-
-fn expect(directory: &Handle, more: usize) {
-    directory.pending.set(directory.pending.get() + more);
 }
 
 impl Process {
