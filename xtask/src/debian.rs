@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::Extent;
+
 /// A program that tests call, and the package that brings it. A path stands where a test calls that
 /// very file, whatever else of this name there is.
 const NEEDED: [(&str, &str); 18] = [
@@ -31,6 +33,18 @@ const NEEDED: [(&str, &str); 18] = [
     (CLANG, "libclang-dev"),
 ];
 
+/// What the full tests need besides: another MPI library, and a Slurm.
+const NEEDED_IN_FULL: [(&str, &str); 4] = [
+    (MPICH, "libmpich-dev"),
+    (MPICH_RUN, "mpich"),
+    ("slurmctld", "slurm-wlm"),
+    ("munged", "munge"),
+];
+
+/// The compiler and the launcher of MPICH, whichever MPI library is the usual one.
+pub const MPICH: &str = "mpicc.mpich";
+pub const MPICH_RUN: &str = "mpirun.mpich";
+
 /// What a program is compiled with that speaks MPI, and what the build reads its headers with.
 const MPI: &str = "mpicc";
 const CLANG: &str = "/usr/lib/llvm-*/lib/libclang.so";
@@ -48,7 +62,7 @@ pub enum Place {
 }
 
 /// Finds out where this is and, where that is allowed, installs what is missing.
-pub fn prepare() -> Place {
+pub fn prepare(extent: Extent) -> Place {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let place = if is_root && Path::new("/etc/debian_version").exists() {
         Place::RootOnDebian
@@ -56,7 +70,7 @@ pub fn prepare() -> Place {
         Place::Elsewhere
     };
     let path = std::env::var("PATH").unwrap_or_default();
-    let missing = missing_packages(|program| is_installed(&path, program));
+    let missing = missing_packages(extent, |program| is_installed(&path, program));
     if missing.is_empty() {
         return place;
     }
@@ -71,11 +85,13 @@ pub fn prepare() -> Place {
     place
 }
 
-fn missing_packages(is_installed: impl Fn(&str) -> bool) -> Vec<&'static str> {
+fn missing_packages(extent: Extent, is_installed: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let more = if extent == Extent::Full { &NEEDED_IN_FULL[..] } else { &[] };
     NEEDED
-        .into_iter()
+        .iter()
+        .chain(more)
         .filter(|(program, _)| !is_installed(program))
-        .map(|(_, package)| package)
+        .map(|(_, package)| *package)
         .collect()
 }
 
@@ -83,6 +99,12 @@ fn missing_packages(is_installed: impl Fn(&str) -> bool) -> Vec<&'static str> {
 pub fn can_build_mpi() -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     [MPI, CLANG].iter().all(|program| is_installed(&path, program))
+}
+
+/// Whether it can be built with MPICH, too.
+pub fn can_build_mpich() -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    [MPICH, MPICH_RUN, CLANG].iter().all(|program| is_installed(&path, program))
 }
 
 /// Whether a program is in the search path, or a file where it is wanted; `*` stands for the rest of a
@@ -139,9 +161,13 @@ mod tests {
 
     #[test]
     fn only_packages_of_missing_programs_are_installed() {
-        assert_eq!(missing_packages(|_| true), Vec::<&str>::new());
-        assert_eq!(missing_packages(|program| program != "mkfs.xfs"), ["xfsprogs"]);
-        assert_eq!(missing_packages(|_| false).len(), NEEDED.len());
+        let missing =
+            |is_installed: fn(&str) -> bool| missing_packages(Extent::Sampled, is_installed);
+        assert_eq!(missing(|_| true), Vec::<&str>::new());
+        assert_eq!(missing(|program| program != "mkfs.xfs"), ["xfsprogs"]);
+        assert_eq!(missing(|_| false).len(), NEEDED.len());
+        let all = NEEDED.len() + NEEDED_IN_FULL.len();
+        assert_eq!(missing_packages(Extent::Full, |_| false).len(), all);
     }
 
     #[test]

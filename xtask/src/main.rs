@@ -96,7 +96,7 @@ const TESTS_PER_CPU: usize = 3;
 fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let mut steps = steps::Steps::new(root);
     steps.require_components()?;
-    let place = debian::prepare();
+    let place = debian::prepare(extent);
 
     steps.cargo("fmt", &["fmt", "--all", "--check"])?;
     steps.inside("tidy", || tidy::check(root))?;
@@ -141,11 +141,27 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
             ran = ran.and_then(|()| steps.cargo("mpi", &tests));
         }
     }
+    if extent == Extent::Full {
+        ran = ran.and_then(|()| with_mpich(&mut steps, &target, &everything));
+    }
     ran.and(scratch.remove())?;
     steps.inside("skips", || skips::check(root, &log, place))?;
     deny.check(&mut steps)?;
     steps.finish();
     Ok(())
+}
+
+/// The tests of several processes once more, with the other MPI library of Debian.
+fn with_mpich(steps: &mut steps::Steps, target: &Path, everything: &[&str]) -> Result<(), String> {
+    if !debian::can_build_mpich() {
+        println!("==> mpich: skipped: it is not installed");
+        return Ok(());
+    }
+    steps.set_env("MPICC", debian::MPICH);
+    steps.set_env("FLATOUT_TEST_MPIRUN", debian::MPICH_RUN);
+    // What was built with one library does not speak with the other.
+    steps.set_env("CARGO_TARGET_DIR", target.join("mpich"));
+    steps.cargo("mpich", &[&["test"], everything, &WITH_MPI, &["--test", "mpi"]].concat())
 }
 
 /// Whether nothing but this program was built here in a way that makes the next build quicker. Then

@@ -4,6 +4,9 @@
 //! place. So who was started like that works together with the others, or refuses to work.
 
 use std::env;
+use std::process::ExitCode;
+
+use crate::output;
 
 /// Where launchers say how many processes they have started, and which this one is.
 const LAUNCHERS: [(&str, &str, &str); 3] = [
@@ -39,12 +42,29 @@ impl Launched {
         self.rank.unwrap_or(0) == 0
     }
 
+    /// Ends each of them with an exit code; one says why.
+    pub fn refuse(&self, why: &str, code: i32) -> ExitCode {
+        if self.is_first() {
+            output::complain(why);
+        }
+        output::exit(code)
+    }
+
+    /// Why nothing is copied where MPI does not know the others.
+    pub fn is_not_joined(&self) -> String {
+        let Self { by, processes, .. } = self;
+        format!(
+            "{by} started this {processes} times, and the MPI library that it was built with knows \
+             one process: start it by the launcher of that library (srun: see --mpi=list)"
+        )
+    }
+
     /// Why nothing is done.
     pub fn refusal(&self) -> String {
         let Self { by, processes, .. } = self;
         let copies = match cfg!(feature = "mpi") {
-            true => "copies alone are shared by them",
-            false => "built with the feature mpi, flatout shares copies among them",
+            true => "they share copies and sum -r, and measure each host with bench cpu and memory",
+            false => "built with the feature mpi, flatout shares copies and sum -r among them",
         };
         format!(
             "{by} started this {processes} times, and each would do all of the work: \

@@ -9,6 +9,8 @@
 mod arguments;
 mod command;
 mod conclusion;
+#[cfg(feature = "mpi")]
+mod group;
 mod launched;
 mod live;
 mod output;
@@ -22,6 +24,8 @@ use std::process::ExitCode;
 use flatout_io::cause_text;
 use flatout_sys::instruction_set;
 
+use arguments::refusal::Refusal;
+use arguments::shared::Talk;
 use arguments::{Command, Recorded};
 use conclusion::Conclusion;
 use launched::Launched;
@@ -48,8 +52,24 @@ fn instruction_limit() -> Result<(), String> {
 /// Whether processes that were started together are not in each other's way. Whoever calls cp knows
 /// that each of them copies.
 fn works_together(command: &Command) -> bool {
-    let is_shared = cfg!(feature = "mpi") && matches!(command, Command::Copy(_));
-    is_shared || matches!(command, Command::Cp(_))
+    let is_shared = match command {
+        Command::Copy(_) => true,
+        Command::Sum(sum) => sum.is_of_trees(),
+        Command::Recorded(command) => match command.as_ref() {
+            Recorded::Bench(bench) => bench.is_of_each_host(),
+            _ => false,
+        },
+        _ => false,
+    };
+    cfg!(feature = "mpi") && is_shared || matches!(command, Command::Cp(_))
+}
+
+/// Says once what is wrong with words that all processes of a launcher have.
+fn refuse(refusal: &Refusal) -> ExitCode {
+    match Launched::find() {
+        Some(launched) if !launched.is_first() => output::exit(refusal.error.exit_code()),
+        _ => output::refuse(refusal),
+    }
 }
 
 fn run() -> ExitCode {
@@ -59,13 +79,16 @@ fn run() -> ExitCode {
     }
     let arguments = match arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(refusal) => return output::refuse(&refusal),
+        Err(refusal) => return refuse(&refusal),
     };
     if matches!(arguments.command, Command::Cp(_)) {
         output::speak_as(arguments::CP);
     }
+    let launched = Launched::find().filter(|_| !arguments.single);
     if let Some(talk) = arguments.command.talk() {
-        output::settle(talk);
+        // The first one tells what all do.
+        let is_first = launched.as_ref().is_none_or(Launched::is_first);
+        output::settle(&Talk { quiet: talk.quiet || !is_first, ..talk.clone() });
     }
     // These are over at once: they die of a signal as anything does.
     match &arguments.command {
@@ -75,14 +98,10 @@ fn run() -> ExitCode {
         Command::Report(report) => return command::report::run(report),
         _ => {}
     }
-    let launched = Launched::find().filter(|_| !arguments.single);
     if let Some(launched) = &launched
         && !works_together(&arguments.command)
     {
-        if launched.is_first() {
-            output::complain(&launched.refusal());
-        }
-        return output::exit(conclusion::WRONG_USE);
+        return launched.refuse(&launched.refusal(), conclusion::WRONG_USE);
     }
     let cancel = match flatout_sys::cancel::listen_for_signals() {
         Ok(cancel) => cancel,
@@ -97,7 +116,13 @@ fn run() -> ExitCode {
         Command::Copy(copy) => return command::copy::run(copy, cancel, launched.as_ref()),
         Command::Cp(cp) => return command::cp::run(cp, cancel),
         // Its rows are written as they come: there may be millions of them.
-        Command::Sum(sum) => return command::sum::run(sum, cancel),
+        Command::Sum(sum) => {
+            #[cfg(feature = "mpi")]
+            if let Some(launched) = &launched {
+                return command::sum::together::run(sum, cancel, launched);
+            }
+            return command::sum::run(sum, cancel);
+        }
         Command::Serve(serve) => return command::serve::run(serve, cancel),
         Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
         Command::Completions(_) | Command::Help(_) | Command::Man(_) | Command::Report(_) => {
@@ -111,6 +136,10 @@ fn run() -> ExitCode {
     }
     if let Err(error) = output::check(command.output(), &command.files()) {
         return output::conclude(conclusion::ended(conclusion::FAILED, error), &command.shown());
+    }
+    #[cfg(feature = "mpi")]
+    if let (Recorded::Bench(bench), Some(launched)) = (command, &launched) {
+        return command::bench::together::run(bench, cancel, launched);
     }
     let conclusion: Conclusion = match command {
         Recorded::Read(read) => command::read::run(read, cancel),

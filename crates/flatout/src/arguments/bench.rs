@@ -109,6 +109,12 @@ fn word() -> impl TypedValueParser<Value = Word> {
 }
 
 impl Bench {
+    /// Whether each of several processes measures its own machine, and nothing that they share.
+    pub fn is_of_each_host(&self) -> bool {
+        let names = self.names();
+        !names.is_empty() && names.iter().all(|name| matches!(name, Name::Cpu | Name::Memory))
+    }
+
     /// The areas named, each once, in the order of a report.
     pub fn names(&self) -> Vec<Name> {
         let mut areas: Vec<Name> = self

@@ -259,7 +259,10 @@ impl Copy {
     pub fn only_alone(&self) -> Option<String> {
         let asked = [
             (self.selection.is_given(), "a selection"),
-            (self.mirror.deletion().is_some(), "--delete"),
+            (
+                self.mirror.deletion().is_some_and(|deletion| deletion.most.is_some()),
+                "--max-delete",
+            ),
             (self.mirror.dry_run, "--dry-run"),
             (self.mirror.itemize, "--itemize"),
             (!self.snapshot.link_dest.is_empty(), "--link-dest"),

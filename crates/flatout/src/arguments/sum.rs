@@ -119,6 +119,12 @@ pub enum Talk {
 }
 
 impl Sum {
+    /// Whether it reads trees, which several processes find alike.
+    pub fn is_of_trees(&self) -> bool {
+        let is_stream = |path: &PathBuf| path.as_os_str() == "-";
+        self.recursive && !self.check && !self.operands().iter().any(is_stream)
+    }
+
     /// What to read.
     pub fn operands(&self) -> Vec<PathBuf> {
         if self.files.is_empty() { vec![PathBuf::from("-")] } else { self.files.clone() }

@@ -1,6 +1,8 @@
 //! `flatout bench`: the areas asked for, one record. What an area does: `bench/job.rs`.
 
 mod job;
+#[cfg(feature = "mpi")]
+pub mod together;
 
 use flatout_bench::{Error, Estimate, Found, roofline};
 use flatout_io::cause_text;

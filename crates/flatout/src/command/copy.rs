@@ -30,10 +30,10 @@ use std::thread::{Builder, Scope};
 
 use flatout_io::transfer::Method;
 use flatout_io::{cause_text, quote};
+use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
-use flatout_tree::copy::evidence::Evidence;
 use flatout_tree::copy::operand::{self, Plan};
 use flatout_tree::copy::options::CopyOptions;
 use flatout_tree::copy::reference::References;
@@ -60,14 +60,12 @@ use witness::{Told, Witness};
 pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launched>) -> ExitCode {
     let Some(launched) = launched else { return lead(arguments, cancel, None) };
     if let Some(refusal) = arguments.only_alone() {
-        if launched.is_first() {
-            output::complain(&refusal);
-        }
-        return output::exit(conclusion::WRONG_USE);
+        return launched.refuse(&refusal, conclusion::WRONG_USE);
     }
     match Members::join() {
         Err(_) if !launched.is_first() => output::exit(conclusion::FAILED),
         Err(error) => output::cannot_begin(conclusion::FAILED, error, false),
+        Ok(None) => launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
         Ok(Some(members)) if !members.is_first() => members.follow(arguments, cancel),
         Ok(members) => lead(arguments, cancel, members),
     }
@@ -265,11 +263,11 @@ fn copy(
 ) -> Copied {
     let Job { options, selection, plan, references } = job;
     let mut ended = account::nothing_yet();
-    // Which process meets a file the next time is a matter of chance.
-    let evidence = match members {
-        Some(_) => Evidence::none(),
-        None => resume::evidence(arguments, &options, &plan),
-    };
+    let hosts = members.as_ref().map(Members::hosts);
+    let evidence = resume::evidence(arguments, &options, &plan, hosts);
+    if let Some(members) = &members {
+        members.begin(&evidence);
+    }
     let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
     let copy = copy.with_limits(restraint::limits(arguments, witness));
     let mut copy = copy.with_selection(selection).with_backups(arguments.backups());
@@ -291,6 +289,14 @@ fn copy(
         };
         if ended.interrupted || ended.out_of_space {
             break;
+        }
+    }
+    if arguments.verbose {
+        for (rank, part) in copy.contributions().into_iter().enumerate() {
+            let Some((own, messages)) = part else { continue };
+            let (done, bytes) =
+                (own.files + own.linked, quantity::rounded_size(own.bytes_accepted));
+            witness.remark(&format!("process {rank}: {done} names, {bytes}, {messages} messages"));
         }
     }
     if arguments.verbose && arguments.verify && copy.methods().fills_memory() {

@@ -10,6 +10,8 @@ mod files;
 mod input;
 mod inventory;
 mod session;
+#[cfg(feature = "mpi")]
+pub mod together;
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -26,12 +28,7 @@ use session::Session;
 
 /// Reads all the files. One that cannot be read does not stop the others.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    // `--check --quiet` may have nothing to say, and needs no standard output then.
-    let checked = match &arguments.output {
-        Some(_) => output::check(&Output::json(arguments.output.clone()), &arguments.files),
-        None => Ok(()),
-    };
-    let stream = match checked.and_then(|()| Stream::open(arguments.output.as_deref())) {
+    let stream = match open_stream(arguments) {
         Ok(stream) => stream,
         Err(error) => {
             let wants_json = arguments.format == SumFormat::Json;
@@ -46,6 +43,15 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         read(&mut session, items);
     }
     output::exit(session.end())
+}
+
+/// Opens what lines are written to.
+fn open_stream(arguments: &Arguments) -> Result<Stream, String> {
+    // `--check --quiet` may have nothing to say, and needs no standard output then.
+    if arguments.output.is_some() {
+        output::check(&Output::json(arguments.output.clone()), &arguments.files)?;
+    }
+    Stream::open(arguments.output.as_deref())
 }
 
 /// Writes the digests of all that is yielded.

@@ -1,11 +1,16 @@
 //! Copies shared by processes that a real launcher starts: `mpirun` of the MPI library that this was
-//! built with, two and four processes on one machine. How they share is tested without MPI, too, in
-//! `flatout_tree::copy`.
+//! built with (`FLATOUT_TEST_MPIRUN` names another one), two and four processes on one machine. How
+//! they share is tested without MPI, too, in `flatout_tree::copy`.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod faults;
+mod shares;
+mod slurm;
+
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -17,7 +22,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// A command line of mpirun, as often as root may need to be allowed.
 fn mpirun(processes: u32, place: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new("mpirun");
+    let program = std::env::var_os("FLATOUT_TEST_MPIRUN");
+    let mut command = Command::new(program.unwrap_or_else(|| "mpirun".into()));
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
     // Open MPI looks for ssh even where all processes run here, and there may be none.
@@ -25,6 +31,22 @@ fn mpirun(processes: u32, place: &Path, words: &[&str]) -> Command {
     command.env("FLATOUT_RESUME", "").current_dir(place).stdin(Stdio::null());
     command.args(["-n", &processes.to_string()]).args(words);
     command
+}
+
+/// Whether everything is to be tried, and not a sample.
+fn is_full() -> bool {
+    std::env::var_os("FLATOUT_TEST_FULL").is_some_and(|full| !full.is_empty())
+}
+
+/// Says that a test does nothing here.
+fn skip(name: &str, reason: &str) {
+    let Some(log) = std::env::var_os("FLATOUT_SKIP_LOG") else { return };
+    let mut log = fs::OpenOptions::new().append(true).create(true).open(log).unwrap();
+    writeln!(log, "{name}: {reason}").unwrap();
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 /// Waits for a job; one that hangs is a failure. What it says goes to files, which never fill up.
@@ -183,7 +205,7 @@ fn signal(pid: u32, name: &str) {
 fn nothing_hangs_when_one_is_killed_or_all_are_stopped_and_a_rerun_finishes() {
     let place = tempfile::tempdir().unwrap();
     let source = place.path().join("source");
-    plant(&source, 300);
+    plant(&source, 150);
     for name in ["KILL", "INT"] {
         let target = place.path().join(name);
         let mut child = begin(place.path(), &target);

@@ -34,9 +34,12 @@ use super::options::{CopyOptions, When};
 use choice::Choice;
 use difference::Blocks;
 use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
+#[cfg(test)]
+pub(super) use large::halves;
+pub(super) use large::{Done, Ranges};
 use methods::Pair;
 use room::{preallocate, set_length};
-use tally::Tally;
+pub(super) use tally::Tally;
 
 pub use large::Large;
 pub use methods::Methods;
@@ -65,6 +68,9 @@ pub struct FileJob<'a> {
     pub target_device: u64,
     /// Lets threads that have nothing to do help with a large file.
     pub share: &'a dyn Fn(Arc<Large>),
+    /// Other processes may help: what is to be done while their part is waited for, a moment long; it
+    /// returns false where nobody is to be waited for any more.
+    pub meanwhile: Option<&'a dyn Fn(&mut Content<'_>) -> bool>,
     /// Is told that storage is waited for: so many threads are of use, whatever CPUs there are.
     pub waits: &'a dyn Fn(u32),
     /// Is raised by the bytes that the kernel has accepted, while it goes on.
@@ -307,11 +313,14 @@ impl<'a> Content<'a> {
         if (fills && method == Method::CopyFileRange) || !pair.may(method) {
             method = Method::Sync;
         }
-        let shares = best.shares
-            && self.options.threads != 1
-            && (self.options.threads > 1 || self.options.tuned.shares())
+        let has_threads =
+            self.options.threads != 1 && (self.options.threads > 1 || self.options.tuned.shares());
+        // Other processes are of use wherever the file lies: on another host, too.
+        let is_joint = job.meanwhile.is_some() && length >= choice::SHARE_FROM_BYTES;
+        let shares = (best.shares && has_threads || is_joint)
             && self.fingerprint().is_none()
-            && matches!(method, Method::Sync | Method::Mmap);
+            && (matches!(method, Method::Sync | Method::Mmap)
+                || is_joint && method == Method::CopyFileRange);
         Choice { method, shares, ..best }
     }
 

@@ -4,18 +4,19 @@
 //! large listing, a directory to begin with, a large file that others may help with. A directory
 //! is complete when all of its pieces are; its attributes are set then.
 
-mod ready;
+mod piece;
+pub(super) mod ready;
 
 use std::ffi::CString;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::content::Large;
+use super::content::{Large, Ranges};
 use super::directory::{Directory, Origin};
 use super::failure::Refusal;
 use super::job::Operand;
 use super::mirror::Surplus;
-use super::shared::{self, Parcel};
+use super::shared::{self, Parcel, Part};
 use super::stop::Stop;
 use crate::lock::lock;
 use crate::spool::names::Batch;
@@ -23,6 +24,8 @@ use ready::Ready;
 
 /// How long a thread without work waits before it looks whether the copy is stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long one that waits for another process waits before it looks what has become of that.
+const MOMENT: Duration = Duration::from_micros(500);
 
 /// A piece of work.
 pub(super) enum Work {
@@ -44,6 +47,10 @@ pub(super) enum Work {
     Surplus(Arc<Directory>, Surplus),
     /// A large file that somebody copies.
     Large(Arc<Large>),
+    /// Ranges of a large file that another process gave to this one.
+    Part(Arc<Directory>, Box<Part>),
+    /// Such ranges of which another one has done some.
+    Joined(Arc<Large>),
     /// Pieces that another process gave to this one.
     Parcel(usize, Box<Parcel>),
     /// So many pieces of this directory that another process has done.
@@ -60,11 +67,13 @@ pub(super) struct Dispatch {
 
 #[derive(Default)]
 struct State {
-    ready: Ready,
+    ready: Ready<Work>,
     /// Threads that have a piece, and may find more.
     busy: usize,
     /// Threads that wait for one.
     idle: usize,
+    /// Busy ones that wait for another process, and would do a part of a large file meanwhile.
+    paused: usize,
     /// For tests: the order is random, and this decides it.
     random: Option<u64>,
 }
@@ -140,8 +149,35 @@ impl Dispatch {
         state.busy == 1 && state.ready.count() == 0
     }
 
+    /// Whether nobody has anything to do, while [`Dispatch::hold`] is in force: who waits for another
+    /// process has not, either.
+    pub(super) fn is_hungry(&self) -> bool {
+        let state = lock(&self.state);
+        state.busy - state.paused == 1 && state.ready.count() == 0
+    }
+
+    /// A part of a large file for a thread that waits for another process; after a moment, none.
+    pub(super) fn part(&self) -> Option<Work> {
+        let mut state = lock(&self.state);
+        if let Some(work) = state.ready.part() {
+            return Some(work);
+        }
+        state.paused += 1;
+        let waited = self.changed.wait_timeout(state, MOMENT);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.paused -= 1;
+        state.ready.part()
+    }
+
+    /// Half of what is left of the large file of which the most is, for another process.
+    pub(super) fn spare_part(&self) -> Option<(Arc<Large>, Ranges)> {
+        let large = lock(&self.state).ready.largest()?;
+        let ranges = large.give()?;
+        Some((large, ranges))
+    }
+
     /// Half of the pieces that wait, and may go, but at most so many: for others, elsewhere.
-    pub(super) fn spare(&self, most: usize, may_go: &dyn Fn(&Directory) -> bool) -> Vec<Work> {
+    pub(super) fn spare(&self, most: usize, may_go: &dyn Fn(&Arc<Directory>) -> bool) -> Vec<Work> {
         let mut state = lock(&self.state);
         let count = shared::share(state.ready.divisible(), most);
         state.ready.give(count, may_go)

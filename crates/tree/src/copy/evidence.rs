@@ -65,8 +65,28 @@ pub struct Evidence {
     known: Vec<Fingerprint>,
     begun: Instant,
     is_noting: AtomicBool,
-    /// `None`: there is no place for one.
-    ledger: Mutex<Option<Ledger>>,
+    /// Device numbers mean the same to all who take part.
+    knows_devices: bool,
+    notes: Mutex<Notes>,
+}
+
+/// Where notes go.
+#[derive(Debug)]
+enum Notes {
+    /// There is no place for any.
+    Nowhere,
+    To(Ledger),
+    /// To the first process, which has the ledger, with what it is told next.
+    Told(Vec<u8>),
+}
+
+/// Where the processes of a copy run.
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    /// Changes when one of them is booted, and where they are others.
+    pub boots: String,
+    /// They are one machine: device numbers mean the same to all processes.
+    pub is_one: bool,
 }
 
 impl Evidence {
@@ -77,7 +97,8 @@ impl Evidence {
             known: Vec::new(),
             begun: Instant::now(),
             is_noting: AtomicBool::new(false),
-            ledger: Mutex::new(None),
+            knows_devices: true,
+            notes: Mutex::new(Notes::Nowhere),
         }
     }
 
@@ -87,9 +108,19 @@ impl Evidence {
     /// A ledger that cannot be read is none; where none can be written nothing is noted.
     /// Cost: an open that mostly fails; else 16 bytes are read and sorted for each file.
     pub fn open(path: &Path, options: &CopyOptions, noting: Noting, memory_bytes: u64) -> Self {
+        Self::open_among(path, options, noting, (memory_bytes, None))
+    }
+
+    /// The same for a copy by processes of these hosts.
+    pub fn open_among(
+        path: &Path,
+        options: &CopyOptions,
+        noting: Noting,
+        (memory_bytes, hosts): (u64, Option<&Hosts>),
+    ) -> Self {
         let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / size_of::<Fingerprint>();
         // What was read of one that breaks off in the middle is as true as all of it.
-        let (mut known, ledger) = Ledger::open(path, most);
+        let (mut known, ledger) = Ledger::open(path, most, hosts.map(|hosts| hosts.boots.as_str()));
         known.sort_unstable();
         // What was known before is noted again, or it would be lost with the old ledger.
         let notes_at_once = noting == Noting::AtOnce || !known.is_empty();
@@ -98,19 +129,56 @@ impl Evidence {
             known,
             begun: Instant::now(),
             is_noting: AtomicBool::new(notes_at_once && ledger.is_some()),
-            ledger: Mutex::new(ledger),
+            knows_devices: hosts.is_none_or(|hosts| hosts.is_one),
+            notes: Mutex::new(ledger.map_or(Notes::Nowhere, Notes::To)),
         }
+    }
+
+    /// What is known, for the other processes.
+    pub fn packed(&self) -> Vec<u8> {
+        let has_place = !matches!(*lock(&self.notes), Notes::Nowhere);
+        let mut bytes: Vec<u8> =
+            [has_place, self.is_noting(), self.knows_devices].map(u8::from).to_vec();
+        bytes.extend(self.known.iter().flat_map(|fingerprint| fingerprint.to_le_bytes()));
+        bytes
+    }
+
+    /// What [`Evidence::packed`] made, in a process that tells the first one what is to be noted.
+    pub fn unpacked(bytes: &[u8], options: &CopyOptions) -> Self {
+        let (facts, known) = bytes.split_at_checked(3).unwrap_or((&[0; 3], &[]));
+        Self {
+            manner: manner(options),
+            known: fingerprints(known).collect(),
+            begun: Instant::now(),
+            is_noting: AtomicBool::new(facts[1] != 0),
+            knows_devices: facts[2] != 0,
+            notes: Mutex::new(if facts[0] == 0 { Notes::Nowhere } else { Notes::Told(Vec::new()) }),
+        }
+    }
+
+    /// What the first process is to note for this one.
+    pub(super) fn take_notes(&self) -> Vec<u8> {
+        match &mut *lock(&self.notes) {
+            Notes::Told(notes) => std::mem::take(notes),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Notes what another process has taken.
+    pub(super) fn note_for_another(&self, notes: &[u8]) {
+        fingerprints(notes).for_each(|fingerprint| self.add(fingerprint));
     }
 
     /// The same, and nothing is noted.
     pub fn without_notes(self) -> Self {
-        let (is_noting, ledger) = (AtomicBool::new(false), Mutex::new(None));
-        Self { is_noting, ledger, ..self }
+        let (is_noting, notes) = (AtomicBool::new(false), Mutex::new(Notes::Nowhere));
+        Self { is_noting, notes, ..self }
     }
 
     /// Begins to note when the copy has taken long enough, if there is a place for that.
     pub(super) fn look_at_the_clock(&self) {
-        if !self.is_noting() && self.begun.elapsed() >= NOTE_AFTER && lock(&self.ledger).is_some() {
+        let is_due = !self.is_noting() && self.begun.elapsed() >= NOTE_AFTER;
+        if is_due && !matches!(*lock(&self.notes), Notes::Nowhere) {
             self.is_noting.store(true, Ordering::Relaxed);
         }
     }
@@ -131,10 +199,21 @@ impl Evidence {
         if !self.is_noting() || !is_settled(source, opened) {
             return;
         }
-        let fingerprint = self.fingerprint(source, made);
-        let mut ledger = lock(&self.ledger);
-        if !ledger.as_mut().is_some_and(|ledger| ledger.add(fingerprint)) {
-            *ledger = None;
+        self.add(self.fingerprint(source, made));
+    }
+
+    fn add(&self, fingerprint: Fingerprint) {
+        let mut notes = lock(&self.notes);
+        let is_added = match &mut *notes {
+            Notes::Nowhere => false,
+            Notes::To(ledger) => ledger.add(fingerprint),
+            Notes::Told(notes) => {
+                notes.extend_from_slice(&fingerprint.to_le_bytes());
+                true
+            }
+        };
+        if !is_added {
+            *notes = Notes::Nowhere;
             self.is_noting.store(false, Ordering::Relaxed);
         }
     }
@@ -143,7 +222,8 @@ impl Evidence {
     /// everywhere.
     pub(super) fn finish(&self, reached: Reached) {
         self.is_noting.store(false, Ordering::Relaxed);
-        if let Some(ledger) = lock(&self.ledger).take() {
+        let notes = std::mem::replace(&mut *lock(&self.notes), Notes::Nowhere);
+        if let Notes::To(ledger) = notes {
             ledger.finish(reached, &self.known);
         }
     }
@@ -153,7 +233,7 @@ impl Evidence {
         hasher.update(&self.manner);
         for facts in [source, target] {
             let numbers = [
-                facts.st_dev,
+                if self.knows_devices { facts.st_dev } else { 0 },
                 facts.st_ino,
                 facts.st_size as u64,
                 facts.st_mtime as u64,
@@ -167,6 +247,11 @@ impl Evidence {
         let first = std::array::from_fn(|index| digest.as_bytes()[index]);
         Fingerprint::from_le_bytes(first)
     }
+}
+
+fn fingerprints(bytes: &[u8]) -> impl Iterator<Item = Fingerprint> {
+    let (all, _) = bytes.as_chunks();
+    all.iter().map(|bytes| Fingerprint::from_le_bytes(*bytes))
 }
 
 /// Options by which one copy of a file differs from another.

@@ -19,12 +19,13 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 pub(super) use self::as_found::open_as_found;
-use self::place::{Bytes, Place, Where};
+pub(super) use self::place::Place;
+use self::place::{Bytes, Where};
 use self::source::State;
 pub(super) use self::source::{Opened, Reading, reading_flags};
 use super::attributes::Node;
 use super::bond::Bond;
-use super::content::{Copied, FileJob};
+use super::content::{Content, Copied, FileJob};
 use super::directory::identity;
 use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, refused, target};
@@ -153,15 +154,18 @@ fn fill(
     attempt: u32,
 ) -> Result<(Copied, State), Setback> {
     let (copy, hire, to) = (lane.copy, lane.hire, place.file.as_fd());
+    let meanwhile = |content: &mut Content<'_>| copy.meanwhile(content);
     let job = FileJob {
         source: opened.file.as_fd(),
         target: to,
         facts: &opened.facts,
         target_device: place.device,
         share: &|large| {
+            copy.let_others_help(entry, opened, place, &large);
             copy.dispatch.offer(vec![Work::Large(large)]);
             copy.find_hands(hire);
         },
+        meanwhile: copy.shared.is_some().then_some(&meanwhile),
         waits: &|threads| copy.want_threads(threads),
         moved: &copy.tally.bytes,
     };

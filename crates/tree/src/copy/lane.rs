@@ -143,7 +143,9 @@ impl<'c, 'a> Lane<'c, 'a> {
                 mirror::delete(copy, &directory, &surplus);
                 return Some(directory);
             }
-            Work::Large(large) => large.help(&mut self.content),
+            Work::Large(_) | Work::Part(..) | Work::Joined(_) => {
+                copy.part(&mut self.content, work);
+            }
             Work::Parcel(giver, parcel) => copy.unpack(giver, *parcel),
             Work::Returned(directory, pieces) => {
                 (0..pieces).for_each(|_| visit::piece_done(copy, &directory));
@@ -179,7 +181,8 @@ impl<'c, 'a> Lane<'c, 'a> {
                     break;
                 }
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
-                if self.entry(entry, kind) >= MUCH_BYTES {
+                let is_large = self.entry(entry, kind) >= MUCH_BYTES;
+                if is_large || self.copy.is_asked_for(&rest) {
                     moved_much = true;
                     self.share(directory, rest);
                     break;

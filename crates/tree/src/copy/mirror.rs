@@ -58,18 +58,30 @@ pub(super) struct Mirror {
     is_doubtful: AtomicBool,
 }
 
+impl Mirror {
+    /// Whether a source could not be read.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.is_doubtful.load(Ordering::Relaxed)
+    }
+
+    /// A source could not be read.
+    pub(super) fn doubt(&self) {
+        self.is_doubtful.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Copy<'_> {
     /// Something of a source could not be read: what the target has besides may be in there.
     pub(super) fn doubt_source(&self, refusal: &Refusal) {
         // What is gone is not there.
         if refusal.errno() != Some(Errno::NOENT) {
-            self.mirror.is_doubtful.store(true, Ordering::Relaxed);
+            self.mirror.doubt();
         }
     }
 
     /// Whether things may be deleted. Where they may not, it is said why.
     fn may_delete(&self) -> bool {
-        let is_doubtful = self.mirror.is_doubtful.load(Ordering::Relaxed);
+        let is_doubtful = self.mirror.is_doubtful();
         if is_doubtful && !self.stop.is_due() {
             self.tell_that_nothing_is_deleted();
         }

@@ -13,6 +13,10 @@
 mod account;
 mod member;
 mod parcel;
+mod part;
+mod silence;
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;
 mod thief;
@@ -22,6 +26,7 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use flatout_sys::clock::monotonic_ns;
@@ -29,9 +34,11 @@ use rustix::fs::{FileType, Stat};
 
 pub use account::Reporter;
 pub use member::Post;
-pub(super) use parcel::{Parcel, Piece};
+pub(super) use parcel::{Parcel, Part, Piece};
+pub(super) use part::Abroad;
 pub(super) use thief::share;
 
+use super::content::{Done, Large, Ranges};
 use super::directory::{self, Closed, Directory, Guest, Pair, Side};
 use super::dispatch::Work;
 use super::entry::{Entry, Trouble};
@@ -40,11 +47,22 @@ use super::job::Copy;
 use super::tally::Snapshot;
 use super::{lane, visit};
 use crate::lock::lock;
-use crate::spool::names::Batch;
+use crate::spool::names::{Batch, BatchIter};
 
 const FOLLOW: &str = "follow the other processes to";
 /// Pieces of one answer at most.
 const MOST_GIVEN: usize = 16;
+
+/// One of the processes of a copy.
+#[derive(Debug, Clone, Copy)]
+pub struct Membership {
+    /// Its number, from 0.
+    pub rank: usize,
+    /// How many there are.
+    pub size: usize,
+    /// A number that all of them have, and no other job: temporary names carry it.
+    pub job: u64,
+}
 
 /// What this process shares with the others.
 pub(super) struct Shared {
@@ -53,8 +71,12 @@ pub(super) struct Shared {
     given: Mutex<Given>,
     /// What other threads have for the one that speaks with the other processes.
     outbox: Mutex<Vec<Letter>>,
+    /// Another process has asked for work, and there was none to give.
+    is_wanted: AtomicBool,
     /// What the others have done, as far as they told.
-    others: Mutex<Vec<Option<Snapshot>>>,
+    others: Mutex<Vec<Option<(Snapshot, u64)>>>,
+    /// Messages sent.
+    sent: AtomicU64,
     /// What happens here, if another process tells the user.
     reporter: Option<Arc<Reporter>>,
 }
@@ -63,13 +85,23 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Given {
     next: u64,
-    out: HashMap<u64, (Arc<Directory>, usize)>,
+    out: HashMap<u64, Out>,
+}
+
+/// A parcel on its way.
+enum Out {
+    /// So many pieces of a directory.
+    Pieces(Arc<Directory>, usize),
+    /// Ranges of a file, and what came of them as far as that is known.
+    Part(Arc<Large>, Ranges, Option<Done>),
 }
 
 /// Something to be sent.
 enum Letter {
     /// Names that this process is to copy, and no other.
     Bound(usize, Parcel),
+    /// What came of ranges of a file.
+    Part(usize, u64, Done),
     /// All of a parcel is done.
     Done(usize, u64),
 }
@@ -83,14 +115,16 @@ impl Shared {
             size,
             given: Mutex::default(),
             outbox: Mutex::default(),
+            is_wanted: AtomicBool::new(false),
             others: Mutex::new(vec![None; size]),
+            sent: AtomicU64::new(0),
             reporter,
         }
     }
 
     /// What the others have done, added to what was done here.
     pub(super) fn with_others(&self, own: Snapshot) -> Snapshot {
-        lock(&self.others).iter().flatten().fold(own, |sum, other| sum.with(other))
+        lock(&self.others).iter().flatten().fold(own, |sum, (other, _)| sum.with(other))
     }
 
     /// A parcel of another process is done.
@@ -98,17 +132,49 @@ impl Shared {
         lock(&self.outbox).push(Letter::Done(guest.giver, guest.number));
     }
 
-    /// Numbers a parcel of so many pieces, which its directory waits for.
+    /// Numbers a parcel of pieces that their directory waits for.
     fn give(&self, directory: &Arc<Directory>, way: Vec<Closed>, pieces: Vec<Piece>) -> Parcel {
+        self.send_out(Out::Pieces(Arc::clone(directory), pieces.len()), way, pieces)
+    }
+
+    fn send_out(&self, out: Out, way: Vec<Closed>, pieces: Vec<Piece>) -> Parcel {
         let mut given = lock(&self.given);
         let number = given.next;
         given.next += 1;
-        given.out.insert(number, (Arc::clone(directory), pieces.len()));
+        given.out.insert(number, out);
         Parcel { number, is_bound: false, way, pieces }
     }
 }
 
+/// The way to the other processes, whose messages are counted.
+struct Counted<'p> {
+    post: &'p mut dyn Post,
+    sent: &'p AtomicU64,
+}
+
+impl Post for Counted<'_> {
+    fn send(&mut self, to: usize, message: &[u8]) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        self.post.send(to, message);
+    }
+
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+        self.post.receive()
+    }
+}
+
+/// What each of several processes did, and how many messages it sent.
+pub type Contribution = (Snapshot, u64);
+
 impl Copy<'_> {
+    /// What each process did, as far as this one knows: the first one, at the end, everything.
+    pub fn contributions(&self) -> Vec<Option<Contribution>> {
+        let Some(shared) = &self.shared else { return Vec::new() };
+        let mut parts = lock(&shared.others).clone();
+        parts[shared.rank] = Some((self.own_progress(), shared.sent.load(Ordering::Relaxed)));
+        parts
+    }
+
     /// Leaves an entry whose file has several names to the process that copies all of them, if that
     /// is another one.
     pub(super) fn entrust(&self, entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
@@ -131,7 +197,7 @@ impl Copy<'_> {
     /// Pieces for a process that has none, as parcels.
     fn parcels(&self, shared: &Shared) -> Vec<Parcel> {
         // Names that need care are known here only; bound ones stay.
-        let may_go = |directory: &Directory| {
+        let may_go = |directory: &Arc<Directory>| {
             !directory.guest().is_some_and(|guest| guest.is_bound)
                 && !self.peculiarities.knows(directory)
         };
@@ -165,14 +231,32 @@ impl Copy<'_> {
                 }
             }
         }
+        if parcels.is_empty() {
+            parcels.extend(self.part_of_a_file(shared));
+        }
+        shared.is_wanted.store(parcels.is_empty(), Ordering::Relaxed);
         parcels
+    }
+
+    /// Whether another process has nothing to do while these names wait for this thread.
+    pub(super) fn is_asked_for(&self, rest: &BatchIter<'_>) -> bool {
+        let Some(shared) = &self.shared else { return false };
+        shared.is_wanted.load(Ordering::Relaxed)
+            && rest.clone().nth(1).is_some()
+            && shared.is_wanted.swap(false, Ordering::Relaxed)
     }
 
     /// Another process has done a parcel.
     fn returned(&self, shared: &Shared, number: u64) {
-        if let Some((directory, pieces)) = lock(&shared.given).out.remove(&number) {
-            self.dispatch.offer(vec![Work::Returned(directory, pieces)]);
-        }
+        let work = match lock(&shared.given).out.remove(&number) {
+            Some(Out::Pieces(directory, pieces)) => Work::Returned(directory, pieces),
+            Some(Out::Part(large, ranges, done)) => {
+                large.came_back(ranges, done.as_ref());
+                Work::Joined(large)
+            }
+            None => return,
+        };
+        self.dispatch.offer(vec![work]);
     }
 
     /// Opens the directory of a parcel and makes its pieces work of this process.
@@ -181,7 +265,10 @@ impl Copy<'_> {
         let directory = match self.guest(&parcel.way, guest) {
             Ok(directory) => directory,
             Err(failure) => {
-                self.fail(&failure);
+                // Ranges that are not copied go back to whoever has the rest.
+                if !matches!(parcel.pieces[..], [Piece::Part(_)]) {
+                    self.fail(&failure);
+                }
                 if let Some(shared) = &self.shared {
                     shared.is_done(guest);
                 }
@@ -195,6 +282,10 @@ impl Copy<'_> {
                 Piece::Visit(name, origin) => {
                     directory.begin_use();
                     Work::Visit(Arc::clone(&directory), name, origin)
+                }
+                Piece::Part(part) => {
+                    directory.begin_use();
+                    Work::Part(Arc::clone(&directory), Box::new(part))
                 }
             }
         };

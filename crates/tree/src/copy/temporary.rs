@@ -37,11 +37,19 @@ const NO_FLAGS: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 #[derive(Debug, Default)]
 pub(super) struct Temporaries {
     made: AtomicU64,
+    /// What tells the names of this job of several processes from those of others; 0: it is one.
+    job: u64,
     /// What bears such a name for good: its source does, too.
     kept: Mutex<HashSet<Identity>>,
 }
 
 impl Temporaries {
+    /// Those of several processes, which have this number in common: none of them removes what another
+    /// one makes, even where their hosts do not see each other's locks.
+    pub(super) fn of_job(job: u64) -> Self {
+        Self { job, ..Self::default() }
+    }
+
     /// What this copy has finished stays, though it bears such a name.
     pub(super) fn keep(&self, finished: Identity) {
         lock(&self.kept).insert(finished);
@@ -70,7 +78,17 @@ impl Temporaries {
         directory: BorrowedFd<'_>,
         target: &CStr,
     ) -> Result<(OwnedFd, CString), Refusal> {
-        self.create(directory, name_for(target))
+        self.create(directory, name_for(target, 0))
+    }
+
+    /// The same with the number of the job in its name: leftovers of others are found where the directory
+    /// is listed.
+    pub(super) fn file_of_job(
+        &self,
+        directory: BorrowedFd<'_>,
+        target: &CStr,
+    ) -> Result<(OwnedFd, CString), Refusal> {
+        self.create(directory, name_for(target, self.job))
     }
 
     /// The same under a name that nobody has, where the usual one may be that of something else.
@@ -154,6 +172,9 @@ impl Temporaries {
     /// of a file, or something without content. What cannot be removed stays, and what this copy has
     /// finished.
     pub(super) fn remove_leftover(&self, directory: BorrowedFd<'_>, name: &CStr) -> Leftover {
+        if self.job != 0 && job_of(name) == Some(self.job) {
+            return Leftover::Stays;
+        }
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let facts = match rustix::fs::statat(directory, name, flags) {
             Ok(facts) => facts,
@@ -274,10 +295,18 @@ fn put_back(directory: BorrowedFd<'_>, aside: &CStr, name: &CStr) -> Result<(), 
 
 /// The name under which the file is made that will be called `target`: always the same, so that
 /// what was left of it is found without a listing.
-fn name_for(target: &CStr) -> CString {
+fn name_for(target: &CStr, job: u64) -> CString {
     // Two names that meet do no harm: the second one gets another temporary name.
     let number = fnv1a(target.to_bytes().iter().copied());
-    CString::new(format!("{PREFIX}{number:x}-0-0")).expect("neither prefix nor digits have a NUL")
+    CString::new(format!("{PREFIX}{number:x}-{job:x}-0"))
+        .expect("neither prefix nor digits have a NUL")
+}
+
+/// The job in a name that [`name_for`] made.
+fn job_of(name: &CStr) -> Option<u64> {
+    let name = name.to_str().ok()?.strip_prefix(PREFIX)?;
+    let (_, job) = name.strip_suffix("-0")?.split_once('-')?;
+    u64::from_str_radix(job, 16).ok()
 }
 
 /// FNV-1a with 64 bits (Fowler, Noll, Vo).
@@ -424,7 +453,7 @@ mod tests {
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         let at = directory.as_fd();
         let temporaries = Temporaries::default();
-        let name = name_for(c"file");
+        let name = name_for(c"file", 0);
         std::fs::write(place.path().join(name.to_str().unwrap()), "finished").unwrap();
         let facts = rustix::fs::statat(at, &name, AtFlags::empty()).unwrap();
         temporaries.keep(identity(&facts));
@@ -434,6 +463,21 @@ mod tests {
         let other = tempfile::tempfile().unwrap();
         assert_eq!(temporaries.discard(at, &name, other.as_fd()), Discarded::Gone);
         assert!(rustix::fs::statat(at, &name, AtFlags::empty()).is_ok());
+    }
+
+    #[test]
+    fn what_another_process_of_the_job_makes_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let at = directory.as_fd();
+        let [own, other] = [7, 8].map(Temporaries::of_job);
+        // Its maker lives on another host, and its lock is not seen here.
+        let (_, name) = own.file_of_job(at, c"file").unwrap();
+        assert_eq!(own.remove_leftover(at, &name), Leftover::Stays);
+        assert!(is_temporary(&name));
+        assert_ne!(other.file_of_job(at, c"file").unwrap().1, name);
+        assert_eq!(other.remove_leftover(at, &name), Leftover::Removed);
+        assert_eq!(Temporaries::default().remove_leftover(at, &name), Leftover::Removed);
     }
 
     #[test]

@@ -137,7 +137,7 @@ fn every_order_of_the_pieces_yields_the_same_tree() {
 }
 
 /// Waits until a change of what was just written would show.
-fn settle(root: &Path) {
+pub(super) fn settle(root: &Path) {
     let last = fs::metadata(root.join("a/file 3")).unwrap();
     let changed = Duration::new(last.ctime() as u64, last.ctime_nsec() as u32);
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use flatout_sys::cancel::CancelToken;
+use flatout_tree::copy::evidence::{Evidence, Hosts};
 use flatout_tree::copy::{Copy, Ended, Operand};
 
 use crate::arguments::copy::Copy as Arguments;
@@ -18,6 +19,14 @@ impl Members {
     }
 
     pub fn is_first(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn hosts(&self) -> &Hosts {
+        match *self {}
+    }
+
+    pub fn begin(&self, _evidence: &Evidence) {
         match *self {}
     }
 

@@ -8,22 +8,32 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use flatout_io::digest::{Algorithm, Hasher};
 use flatout_io::quote;
 use flatout_mpi::World;
 use flatout_sys::cancel::CancelToken;
-use flatout_tree::copy::{Copy, Ended, Operand, Reporter};
+use flatout_sys::clock::monotonic_ns;
+use flatout_tree::copy::evidence::{Evidence, Hosts};
+use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter};
 
 use super::hire;
 use crate::arguments::copy::Copy as Arguments;
+use crate::group::Group;
 use crate::{conclusion, output};
 
-/// What the first process tells all others before a round, and when there is none any more.
+/// What the first process tells all others before the first round, before each, and when there is
+/// none any more.
+const BEGIN: u8 = 2;
 const ROUND: u8 = 1;
 const OVER: u8 = 0;
 
 /// All processes, this one among them.
 pub struct Members {
-    world: World,
+    group: Group,
+    /// Tells this job from others; of the first process.
+    job: u64,
+    /// Of the first process.
+    hosts: Hosts,
     /// The others do not wait for another round.
     is_over: bool,
 }
@@ -33,44 +43,36 @@ impl Members {
     ///
     /// Errors: they are of different versions, which the first one says.
     pub fn join() -> Result<Option<Self>, String> {
-        let Some(world) = World::join()? else { return Ok(None) };
-        let mut members = Self { world, is_over: false };
-        let own = format!("{} {}", env!("CARGO_PKG_VERSION"), World::host());
-        let all = members.world.gather(own.as_bytes());
-        let version = |said: &[u8]| {
-            String::from_utf8_lossy(said).split(' ').next().unwrap_or_default().to_owned()
-        };
-        let other = all.iter().find(|said| version(said) != env!("CARGO_PKG_VERSION"));
-        let refusal = other.map(|said| {
-            format!(
-                "the processes are of different versions: {} here, {}",
-                env!("CARGO_PKG_VERSION"),
-                String::from_utf8_lossy(said)
-            )
-        });
-        let agreed = members.agree(refusal);
-        members.is_over = agreed.is_err();
-        agreed.map(|()| Some(members))
+        let Some((group, boots)) = Group::join()? else { return Ok(None) };
+        let job = monotonic_ns() << 16 ^ u64::from(std::process::id());
+        Ok(Some(Self { group, job, hosts: hosts(boots), is_over: false }))
     }
 
     /// Whether this is the one that tells the user.
     pub fn is_first(&self) -> bool {
-        self.world.rank() == 0
+        self.group.is_first()
+    }
+
+    /// Where they run.
+    pub fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// Tells the others what they need before the first round.
+    pub fn begin(&self, evidence: &Evidence) {
+        let mut message = vec![BEGIN];
+        message.extend(self.job.to_le_bytes());
+        message.extend(evidence.packed());
+        self.group.world.tell_all(&mut message);
     }
 
     /// A copy that they share.
     pub fn share<'a>(&self, copy: Copy<'a>) -> Copy<'a> {
-        copy.with_members(self.world.rank(), self.world.size(), None)
+        copy.with_members(self.membership(self.job), None)
     }
 
-    /// What the first one found to be wrong, if anything, is wrong for all.
-    fn agree(&self, refusal: Option<String>) -> Result<(), String> {
-        let mut said = refusal.unwrap_or_default().into_bytes();
-        self.world.tell_all(&mut said);
-        match said.is_empty() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&said).into_owned()),
-        }
+    fn membership(&self, job: u64) -> Membership {
+        Membership { rank: self.group.world.rank(), size: self.group.world.size(), job }
     }
 
     /// Has every process look at the operands: they must be the same everywhere.
@@ -85,9 +87,9 @@ impl Members {
         let paths: Vec<Vec<u8>> = operands.iter().flat_map(paths).collect();
         let mut message = vec![ROUND];
         message.extend(paths.join(&0));
-        self.world.tell_all(&mut message);
+        self.group.world.tell_all(&mut message);
         let found = seen(&message[1..]);
-        let all = self.world.gather(&found);
+        let all = self.group.world.gather(&found);
         let other =
             all.iter().enumerate().find(|(_, seen)| without_host(seen) != without_host(&found));
         let refusal = other.map(|(rank, seen)| {
@@ -96,7 +98,7 @@ impl Members {
             let path = differs.map_or("?".to_owned(), |(_, path)| quote(OsStr::from_bytes(path)));
             format!("process {rank} on {} does not find {path} as this one does", host(seen))
         });
-        self.agree(refusal)
+        self.group.agree(refusal)
     }
 
     /// Copies operands together with the others, which follow.
@@ -104,36 +106,48 @@ impl Members {
     /// Errors: they cannot.
     pub fn run(&mut self, copy: &Copy<'_>, operands: Vec<Operand>) -> Result<Ended, String> {
         self.look(&operands)?;
-        let world = &mut self.world;
-        std::thread::scope(|scope| {
+        let world = &mut self.group.world;
+        let ended = std::thread::scope(|scope| {
             copy.run_shared(operands, &|number| hire(scope, copy, number), world)
+        });
+        // Nobody else would be told, and some may be gone.
+        ended.inspect_err(|error| {
+            output::complain(error);
+            self.group.world.abort(conclusion::FAILED);
         })
     }
 
     /// Takes part in all rounds of the first process.
     pub fn follow(mut self, arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+        let mut message = Vec::new();
+        self.group.world.tell_all(&mut message);
+        let Some((&[BEGIN, ref job @ ..], evidence)) = message.split_first_chunk::<9>() else {
+            return output::exit(conclusion::DONE);
+        };
+        let options = arguments.options(cancel);
+        let evidence = Evidence::unpacked(evidence, &options);
         let reporter = Arc::new(Reporter::new(arguments.wants_each()));
-        let copy = Copy::new(arguments.options(cancel), &*reporter);
-        let (rank, size) = (self.world.rank(), self.world.size());
-        let copy = copy.with_members(rank, size, Some(Arc::clone(&reporter)));
+        let copy = Copy::new(options, &*reporter).with_evidence(evidence);
+        let membership = self.membership(u64::from_le_bytes(*job));
+        let copy = copy.with_members(membership, Some(Arc::clone(&reporter)));
         loop {
             let mut message = Vec::new();
-            self.world.tell_all(&mut message);
+            self.group.world.tell_all(&mut message);
             if message.first() != Some(&ROUND) {
                 return output::exit(conclusion::DONE);
             }
-            self.world.gather(&seen(&message[1..]));
+            self.group.world.gather(&seen(&message[1..]));
             // The first one says what is wrong.
-            if self.agree(None).is_err() {
+            if self.group.agree(None).is_err() {
                 continue;
             }
-            let world = &mut self.world;
+            let world = &mut self.group.world;
             let ended = std::thread::scope(|scope| {
                 copy.run_shared(Vec::new(), &|number| hire(scope, &copy, number), world)
             });
             if let Err(error) = ended {
                 output::complain(&error);
-                self.world.abort(conclusion::FAILED);
+                self.group.world.abort(conclusion::FAILED);
             }
         }
     }
@@ -142,12 +156,28 @@ impl Members {
 impl Drop for Members {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.world.abort(conclusion::FAILED);
+            self.group.world.abort(conclusion::FAILED);
         }
         if self.is_first() && !self.is_over {
-            self.world.tell_all(&mut vec![OVER]);
+            self.group.world.tell_all(&mut vec![OVER]);
         }
     }
+}
+
+/// The hosts that have these numbers of their boots.
+fn hosts(mut boots: Vec<String>) -> Hosts {
+    boots.sort();
+    boots.dedup();
+    let is_one = boots.len() <= 1;
+    let boots = match boots.pop() {
+        Some(boot) if is_one => boot,
+        last => {
+            let mut hasher = Hasher::new(Algorithm::Xxh3);
+            boots.iter().chain(&last).for_each(|boot| hasher.update(boot.as_bytes()));
+            hasher.finish().to_string()
+        }
+    };
+    Hosts { boots, is_one }
 }
 
 /// The host, and the inode number of each path; 0 where there is nothing.

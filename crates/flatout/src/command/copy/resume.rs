@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use flatout_io::digest::{Algorithm, Hasher};
-use flatout_tree::copy::evidence::{Evidence, Noting};
+use flatout_tree::copy::evidence::{Evidence, Hosts, Noting};
 use flatout_tree::copy::operand::Plan;
 use flatout_tree::copy::options::{CopyOptions, Effect, Unchanged, When};
 use rustix::fs::FileType;
@@ -24,8 +24,13 @@ const MEMORY_SHARE: u64 = 2;
 /// A file below this size is copied within the second after which notes begin.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// What is known of earlier runs of this command.
-pub fn evidence(arguments: &Arguments, options: &CopyOptions, plan: &Plan) -> Evidence {
+/// What is known of earlier runs of this command, by processes of these hosts if it is not one alone.
+pub fn evidence(
+    arguments: &Arguments,
+    options: &CopyOptions,
+    plan: &Plan,
+    hosts: Option<&Hosts>,
+) -> Evidence {
     let noting = match arguments.resume {
         Some(When::Always) => Noting::AtOnce,
         _ => Noting::Later,
@@ -42,7 +47,7 @@ pub fn evidence(arguments: &Arguments, options: &CopyOptions, plan: &Plan) -> Ev
         Some(directory) => {
             let path = directory.join(name(arguments));
             let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
-            let evidence = Evidence::open(&path, options, noting, memory_bytes);
+            let evidence = Evidence::open_among(&path, options, noting, (memory_bytes, hosts));
             match options.effect {
                 Effect::Done => evidence,
                 Effect::Planned => evidence.without_notes(),

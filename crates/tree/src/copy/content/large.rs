@@ -1,24 +1,33 @@
-//! A large file that several threads copy, range by range.
+//! A large file that several threads copy, range by range, and maybe several processes.
 //!
 //! Where the page cache holds the source and the target has its room, two threads were nearly twice as
-//! fast as one in a probe, though the kernel takes the writes of one file one by one.
+//! fast as one in a probe, though the kernel takes the writes of one file one by one. Another process
+//! gets the last half of what nobody has begun with, in one range, and shares that likewise.
+
+mod span;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use flatout_io::transfer::{End, Method, Route};
-use flatout_sys::page_cache;
+use flatout_sys::{descriptor, page_cache};
 use rustix::io::Errno;
 
+use self::span::Span;
+pub(in crate::copy) use self::span::{Ranges, halves};
 use super::methods::Pair;
-use super::{Content, FileJob, INTERRUPTED, READ, Tally, whole_route};
+use super::{Content, FileJob, INTERRUPTED, READ, Tally, WRITE, whole_route};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Durability;
+use crate::copy::shared::Abroad;
 use crate::lock::lock;
 
 /// Bytes that a thread takes at a time. Small, so that all end at one time.
 const RANGE_BYTES: u64 = 4 << 20;
+/// So long an owner without ranges waits before it looks whether there are some again.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The file, and how far it is.
 #[derive(Debug)]
@@ -26,14 +35,19 @@ pub struct Large {
     length_bytes: u64,
     method: Method,
     pair: Arc<Pair>,
-    next: AtomicU64,
+    /// Ranges that nobody has taken.
+    left: Span,
     /// Where the source ended.
     end: AtomicU64,
     /// Accepted, and not yet told to whoever watches the copy.
     moved: AtomicU64,
     failed: AtomicBool,
+    /// What other processes must know to help, if they may.
+    abroad: OnceLock<Abroad>,
+    /// They could not.
+    stays: AtomicBool,
     state: Mutex<State>,
-    left: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Debug)]
@@ -41,6 +55,10 @@ struct State {
     /// Open while the file is copied; no helper holds them longer.
     files: Option<Arc<Files>>,
     helpers: u32,
+    /// Ranges that other processes have.
+    given: u32,
+    /// Ranges that another process could not copy.
+    returned: Vec<Ranges>,
     tally: Tally,
     failure: Option<Refusal>,
 }
@@ -77,8 +95,18 @@ impl Drop for Helper<'_> {
             state.failure.get_or_insert(Refusal::because(READ, INTERRUPTED));
         }
         drop(state);
-        self.large.left.notify_all();
+        self.large.changed.notify_all();
     }
+}
+
+/// What came of the ranges that another process had.
+#[derive(Debug, Clone)]
+pub(in crate::copy) struct Done {
+    /// Where the source ended.
+    pub(in crate::copy) end: u64,
+    /// Bytes by method.
+    pub(in crate::copy) tally: Tally,
+    pub(in crate::copy) failure: Option<Refusal>,
 }
 
 impl Content<'_> {
@@ -89,6 +117,24 @@ impl Content<'_> {
             let Route { target, offset_bytes, length_bytes, .. } = *route;
             let _told_by_syncfs = page_cache::begin_writeback(target, offset_bytes, length_bytes);
         }
+    }
+
+    /// Ranges of a file of another process, which may be shared again.
+    ///
+    /// Errors: nothing was copied.
+    pub(in crate::copy) fn part(
+        &mut self,
+        job: &FileJob<'_>,
+        ranges: Ranges,
+        method: Method,
+        abroad: Abroad,
+    ) -> Result<Arc<Large>, Refusal> {
+        let pair = self.pair(job)?;
+        let files = Files::of(job).map_err(Refusal::of(READ))?;
+        self.read_around(job, &pair, method);
+        let large = Large::new(job.facts.st_size as u64, method, pair, (files, ranges));
+        let _there_was_none = large.abroad.set(abroad);
+        Ok(Arc::new(large))
     }
 }
 
@@ -101,39 +147,134 @@ pub(super) fn copy(
     tally: &mut Tally,
 ) -> Result<u64, Refusal> {
     let length_bytes = job.facts.st_size as u64;
-    let Ok(files) = Files::of(job) else {
+    let ranges = u32::try_from(length_bytes.div_ceil(RANGE_BYTES)).ok();
+    let (Ok(files), Some(ranges)) = (Files::of(job), ranges) else {
         // There are no descriptors for others.
         let moved = content.range(whole_route(job, length_bytes), method, pair, tally)?;
         return Ok(moved.bytes);
     };
-    let state =
-        State { files: Some(Arc::new(files)), helpers: 0, tally: Tally::default(), failure: None };
-    let large = Arc::new(Large {
-        length_bytes,
-        method,
-        pair: Arc::clone(pair),
-        next: AtomicU64::new(0),
-        end: AtomicU64::new(length_bytes),
-        moved: AtomicU64::new(0),
-        failed: AtomicBool::new(false),
-        state: Mutex::new(state),
-        left: Condvar::new(),
-    });
+    let large = Arc::new(Large::new(length_bytes, method, Arc::clone(pair), (files, (0, ranges))));
     (job.share)(Arc::clone(&large));
     large.work(content, Some(job.moved));
-    large.finish(job.moved, tally)
+    large.finish(content, job, tally)
 }
 
 impl Large {
+    fn new(
+        length_bytes: u64,
+        method: Method,
+        pair: Arc<Pair>,
+        (files, ranges): (Files, Ranges),
+    ) -> Self {
+        let state = State {
+            files: Some(Arc::new(files)),
+            helpers: 0,
+            given: 0,
+            returned: Vec::new(),
+            tally: Tally::default(),
+            failure: None,
+        };
+        Self {
+            length_bytes,
+            method,
+            pair,
+            left: Span::new(ranges),
+            end: AtomicU64::new(length_bytes),
+            moved: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            abroad: OnceLock::new(),
+            stays: AtomicBool::new(false),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
     /// Whether there are ranges that nobody has taken.
     pub fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.length_bytes
-            && !self.failed.load(Ordering::Relaxed)
+        self.remaining() > 0
+    }
+
+    /// How many.
+    pub(in crate::copy) fn remaining(&self) -> u32 {
+        let (first, end) = self.left.get();
+        if self.failed.load(Ordering::Relaxed) { 0 } else { end.saturating_sub(first) }
     }
 
     /// Takes ranges until there are none.
     pub fn help(&self, content: &mut Content<'_>) {
         self.work(content, None);
+    }
+
+    /// Takes ranges until there are none, of a file of another process.
+    pub(in crate::copy) fn help_elsewhere(&self, content: &mut Content<'_>, moved: &AtomicU64) {
+        self.work(content, Some(moved));
+    }
+
+    /// Other processes may help, who know the file by this.
+    pub(in crate::copy) fn may_go_abroad(&self, abroad: Abroad) {
+        let _is_set_once = self.abroad.set(abroad);
+    }
+
+    /// What other processes must know to help, whether or not they may.
+    pub(in crate::copy) fn place_abroad(&self) -> Option<&Abroad> {
+        self.abroad.get()
+    }
+
+    /// What other processes must know to help, if they may.
+    pub(in crate::copy) fn abroad(&self) -> Option<&Abroad> {
+        self.abroad.get().filter(|_| !self.stays.load(Ordering::Relaxed))
+    }
+
+    pub(in crate::copy) fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Takes the last half of the ranges that nobody has taken, for another process.
+    pub(in crate::copy) fn give(&self) -> Option<Ranges> {
+        let may_go = self.abroad().is_some() && self.has_more();
+        let mut state = lock(&self.state);
+        state.files.as_ref().filter(|_| may_go)?;
+        let before = self.left.take(|left| halves(left).map(|(stays, _)| stays))?;
+        state.given += 1;
+        halves(before).map(|(_, goes)| goes)
+    }
+
+    /// Ranges that were given away are done; or not at all.
+    pub(in crate::copy) fn came_back(&self, ranges: Ranges, done: Option<&Done>) {
+        let mut state = lock(&self.state);
+        state.given = state.given.saturating_sub(1);
+        match done {
+            Some(Done { end, tally, failure }) => {
+                self.end.fetch_min(*end, Ordering::Relaxed);
+                state.tally.merge(tally);
+                if let Some(refusal) = failure {
+                    self.failed.store(true, Ordering::Relaxed);
+                    state.failure.get_or_insert_with(|| refusal.clone());
+                }
+            }
+            None => {
+                self.stays.store(true, Ordering::Relaxed);
+                state.returned.push(ranges);
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Ranges of another process are done, as far as they are this one's: what came of them, once.
+    pub(in crate::copy) fn completed(&self) -> Option<Done> {
+        let mut state = lock(&self.state);
+        if state.helpers > 0 || state.given > 0 || self.has_more() || !state.returned.is_empty() {
+            return None;
+        }
+        let files = Arc::into_inner(state.files.take()?)?;
+        // Some filesystems tell only now that bytes were lost, and others know of them only now.
+        if let Err(error) = descriptor::close(files.target) {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            state.failure.get_or_insert(Refusal::of(WRITE)(errno));
+        }
+        let State { tally, failure, .. } = &mut *state;
+        Some(Done { end: self.end.load(Ordering::Relaxed), tally: *tally, failure: failure.take() })
     }
 
     fn join(&self) -> Option<Helper<'_>> {
@@ -143,19 +284,44 @@ impl Large {
         Some(Helper { large: self, files, tally: Tally::default() })
     }
 
+    /// The next range, as its place and length.
+    fn next(&self) -> Option<(u64, u64)> {
+        let first = |(first, end): Ranges| (first < end).then_some((first + 1, end));
+        while self.has_more() || self.take_returned() {
+            if let Some((first, _)) = self.left.take(first) {
+                let offset_bytes = u64::from(first) * RANGE_BYTES;
+                let rest_bytes = self.length_bytes.saturating_sub(offset_bytes);
+                return Some((offset_bytes, RANGE_BYTES.min(rest_bytes)));
+            }
+        }
+        None
+    }
+
+    /// Goes on with ranges that came back as they went.
+    fn take_returned(&self) -> bool {
+        let mut state = lock(&self.state);
+        if self.failed.load(Ordering::Relaxed) {
+            state.returned.clear();
+        }
+        // Nobody else begins others: that is done under the lock.
+        let (first, end) = self.left.get();
+        let Some(ranges) = state.returned.pop() else { return false };
+        if first < end {
+            state.returned.push(ranges);
+            return true;
+        }
+        self.left.take(|_| Some(ranges)).is_some()
+    }
+
     fn work(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
         let Some(mut helper) = self.join() else { return };
         let Some(files) = helper.files.clone() else { return };
-        while self.has_more() {
-            let offset_bytes = self.next.fetch_add(RANGE_BYTES, Ordering::Relaxed);
-            if offset_bytes >= self.length_bytes {
-                break;
-            }
+        while let Some((offset_bytes, length_bytes)) = self.next() {
             let route = Route {
                 source: files.source.as_fd(),
                 target: files.target.as_fd(),
                 offset_bytes,
-                length_bytes: RANGE_BYTES.min(self.length_bytes - offset_bytes),
+                length_bytes,
                 moved: &self.moved,
             };
             let moved = content
@@ -180,14 +346,36 @@ impl Large {
         drop(files);
     }
 
-    /// Waits until all that was taken is done.
-    fn finish(&self, watched: &AtomicU64, tally: &mut Tally) -> Result<u64, Refusal> {
+    /// Waits until all that was taken is done; helps meanwhile where other processes have some of it.
+    fn finish(
+        &self,
+        content: &mut Content<'_>,
+        job: &FileJob<'_>,
+        tally: &mut Tally,
+    ) -> Result<u64, Refusal> {
         let mut state = lock(&self.state);
-        state.files = None;
-        while state.helpers > 0 {
-            state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while state.helpers > 0 || state.given > 0 || !state.returned.is_empty() {
+            match job.meanwhile.filter(|_| state.given > 0 || !state.returned.is_empty()) {
+                Some(meanwhile) => {
+                    drop(state);
+                    self.work(content, Some(job.moved));
+                    // Whoever was to copy the rest is not waited for when the user wants to stop.
+                    if !meanwhile(content) {
+                        self.failed.store(true, Ordering::Relaxed);
+                        let mut state = lock(&self.state);
+                        (state.given, state.files) = (0, None);
+                        state.failure.get_or_insert(Refusal::because(READ, INTERRUPTED));
+                    }
+                    state = lock(&self.state);
+                }
+                None => {
+                    let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
         }
-        watched.fetch_add(self.moved.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        state.files = None;
+        job.moved.fetch_add(self.moved.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         tally.merge(&state.tally);
         match state.failure.take() {
             Some(refusal) => Err(refusal),

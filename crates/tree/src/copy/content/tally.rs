@@ -4,9 +4,19 @@ use flatout_io::transfer::Method;
 
 /// Bytes by method.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally([u64; Method::ALL.len()]);
+pub(in crate::copy) struct Tally([u64; Method::ALL.len()]);
 
 impl Tally {
+    /// The bytes of each of [`Method::ALL`].
+    pub(in crate::copy) fn numbers(&self) -> [u64; Method::ALL.len()] {
+        self.0
+    }
+
+    /// What [`Tally::numbers`] gave.
+    pub(in crate::copy) fn of(numbers: [u64; Method::ALL.len()]) -> Self {
+        Self(numbers)
+    }
+
     pub(super) fn add(&mut self, method: Method, bytes: u64) {
         self.0[method.index()] += bytes;
     }

@@ -90,6 +90,7 @@ pub(super) fn job<'a>(
     (facts, moved): (&'a Stat, &'a AtomicU64),
 ) -> FileJob<'a> {
     FileJob {
+        meanwhile: None,
         source: source.as_fd(),
         target: target.as_fd(),
         facts,

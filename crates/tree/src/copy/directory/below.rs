@@ -80,11 +80,6 @@ impl Directory {
         lock(&self.state).below = None;
     }
 
-    /// Whether nobody has begun with some of the directories below it.
-    pub(in crate::copy) fn has_below(&self) -> bool {
-        lock(&self.state).below.is_some()
-    }
-
     /// Directories below it that nobody has begun with.
     pub(in crate::copy) fn count_below(&self) -> u64 {
         match lock(&self.state).below.as_deref() {

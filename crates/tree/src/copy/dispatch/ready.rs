@@ -4,54 +4,113 @@
 //! one directory holds its lock, so threads that share one wait for each other. Only when there is
 //! no other, or so many pieces wait that they would be a burden, does it help elsewhere. So what
 //! waits is never much more than what a few listings yield, and the tree is gone through in depth.
+//!
+//! What a piece is does not matter here: [`crate::copy::dispatch::Work`] is one kind, another is that
+//! of a simulation (`shared/simulation.rs`).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-
-use crate::copy::content::Large;
-use crate::copy::directory::Directory;
-
-use super::Work;
 
 /// Pieces that may wait while another directory is begun with. Each holds some 32 names.
 const MOST_WAITING: usize = 64;
 /// Listings among them, which hold descriptors.
 const MOST_LISTINGS: usize = 2;
 
+/// A piece of work, as far as its order depends on it.
+pub(in crate::copy) trait Piece: Sized {
+    type Directory: Above<Piece = Self>;
+    type Large: Divisible<Piece = Self>;
+
+    /// Where it waits.
+    fn sorted(self) -> Sorted<Self>;
+    fn kind(&self) -> Kind<'_, Self>;
+}
+
+/// A directory with others below it.
+pub(in crate::copy) trait Above {
+    type Piece;
+
+    /// Directories below it that nobody has begun with.
+    fn count_below(&self) -> u64;
+    /// One of them, or the news that they are lost. Then there is none any more.
+    fn take_below(&self) -> Option<Self::Piece>;
+    fn is(&self, other: &Self) -> bool;
+}
+
+/// A large file that several may copy.
+pub(in crate::copy) trait Divisible: Clone {
+    type Piece;
+
+    /// Ranges that nobody has begun with.
+    fn remaining(&self) -> u32;
+    /// Whether other processes may have some.
+    fn may_go(&self) -> bool;
+    fn help(&self) -> Self::Piece;
+}
+
+/// Where a piece waits.
+pub(in crate::copy) enum Sorted<P: Piece> {
+    /// After all others.
+    Last(P),
+    Below(P::Directory),
+    Large(P::Large),
+    Other(P),
+}
+
+/// What a piece is.
+pub(in crate::copy) enum Kind<'p, P: Piece> {
+    /// Names of this directory.
+    Names(&'p P::Directory),
+    /// A listing that goes on.
+    Listing(&'p P::Directory),
+    /// Something else in this directory.
+    Inside(&'p P::Directory),
+    /// A directory to begin with.
+    Visit,
+    /// What belongs to a large file of another process.
+    Part,
+    Other,
+}
+
 /// Pieces that nobody has begun with.
-#[derive(Default)]
-pub(super) struct Ready {
-    pieces: VecDeque<Work>,
-    operands: VecDeque<Work>,
-    below: Vec<Arc<Directory>>,
-    large: Vec<Arc<Large>>,
+pub(in crate::copy) struct Ready<P: Piece> {
+    pieces: VecDeque<P>,
+    last: VecDeque<P>,
+    below: Vec<P::Directory>,
+    large: Vec<P::Large>,
+}
+
+impl<P: Piece> Default for Ready<P> {
+    fn default() -> Self {
+        let (pieces, last) = (VecDeque::new(), VecDeque::new());
+        Self { pieces, last, below: Vec::new(), large: Vec::new() }
+    }
 }
 
 /// Chooses one of so many; at least one.
 type Choose<'a> = &'a mut dyn FnMut(usize) -> usize;
 
-impl Ready {
+impl<P: Piece> Ready<P> {
     /// One piece more.
-    pub(super) fn add(&mut self, work: Work) {
-        match work {
-            Work::Operand(_) => self.operands.push_back(work),
-            Work::Below(directory) => self.below.push(directory),
-            Work::Large(large) => self.large.push(large),
-            piece => self.pieces.push_back(piece),
+    pub(in crate::copy) fn add(&mut self, work: P) {
+        match work.sorted() {
+            Sorted::Last(work) => self.last.push_back(work),
+            Sorted::Below(directory) => self.below.push(directory),
+            Sorted::Large(large) => self.large.push(large),
+            Sorted::Other(piece) => self.pieces.push_back(piece),
         }
     }
 
     /// The next piece for a thread that was in the directory `near`; `choose` says which of those
     /// that could be next.
-    pub(super) fn next(
+    pub(in crate::copy) fn next(
         &mut self,
-        near: Option<&Arc<Directory>>,
+        near: Option<&P::Directory>,
         choose: Choose<'_>,
-    ) -> Option<Work> {
-        let in_it = |work: &Work| match work {
-            Work::Entries(directory, _)
-            | Work::Listing(directory)
-            | Work::Surplus(directory, _) => near.is_some_and(|near| Arc::ptr_eq(near, directory)),
+    ) -> Option<P> {
+        let in_it = |work: &P| match work.kind() {
+            Kind::Names(directory) | Kind::Listing(directory) | Kind::Inside(directory) => {
+                near.is_some_and(|near| near.is(directory))
+            }
             _ => false,
         };
         if let Some(index) = self.pieces.iter().position(in_it) {
@@ -66,40 +125,38 @@ impl Ready {
         if !self.pieces.is_empty() {
             return self.pieces.remove(choose(self.pieces.len()));
         }
-        self.directory(choose).or_else(|| self.operands.pop_front()).or_else(|| self.help())
+        self.directory(choose).or_else(|| self.last.pop_front()).or_else(|| self.help())
     }
 
     /// Pieces that somebody could begin with; all directories that wait below one count as one.
-    pub(super) fn count(&self) -> usize {
-        let large = self.large.iter().filter(|large| large.has_more()).count();
-        self.pieces.len() + self.below.len() + self.operands.len() + large
+    pub(in crate::copy) fn count(&self) -> usize {
+        let large = self.large.iter().filter(|large| large.remaining() > 0).count();
+        self.pieces.len() + self.below.len() + self.last.len() + large
     }
 
     /// Pieces that could be given away one by one.
-    pub(super) fn divisible(&self) -> usize {
-        let below: u64 = self.below.iter().map(|directory| directory.count_below()).sum();
+    pub(in crate::copy) fn divisible(&self) -> usize {
+        let below: u64 = self.below.iter().map(Above::count_below).sum();
         self.pieces.len() + below as usize
     }
 
     /// So many pieces, or fewer, for others: directories first, and of these the ones that were found
     /// first, which have the most below them. Names only of directories that may go.
-    pub(super) fn give(&mut self, most: usize, may_go: &dyn Fn(&Directory) -> bool) -> Vec<Work> {
+    pub(in crate::copy) fn give(
+        &mut self,
+        most: usize,
+        may_go: &dyn Fn(&P::Directory) -> bool,
+    ) -> Vec<P> {
         let mut given = Vec::new();
         while given.len() < most && !self.below.is_empty() {
-            match self.below[0].take_below() {
-                Ok(Some((name, origin))) => {
-                    given.push(Work::Visit(Arc::clone(&self.below[0]), name, origin));
-                    if !self.below[0].has_below() {
-                        self.below.remove(0);
-                    }
-                }
-                Ok(None) => drop(self.below.remove(0)),
-                Err(refusal) => given.push(Work::Lost(self.below.remove(0), refusal)),
+            given.extend(self.below[0].take_below());
+            if self.below[0].count_below() == 0 {
+                self.below.remove(0);
             }
         }
-        let goes = |work: &Work| match work {
-            Work::Entries(directory, _) => may_go(directory),
-            Work::Visit(..) => true,
+        let goes = |work: &P| match work.kind() {
+            Kind::Names(directory) => may_go(directory),
+            Kind::Visit => true,
             _ => false,
         };
         while given.len() < most
@@ -110,12 +167,26 @@ impl Ready {
         given
     }
 
+    /// What of a large file there is to do.
+    pub(in crate::copy) fn part(&mut self) -> Option<P> {
+        match self.pieces.iter().position(|work| matches!(work.kind(), Kind::Part)) {
+            Some(index) => self.pieces.remove(index),
+            None => self.help(),
+        }
+    }
+
+    /// The large file of which the most is left, among those that may be given away.
+    pub(in crate::copy) fn largest(&self) -> Option<P::Large> {
+        let may_go = self.large.iter().filter(|large| large.may_go());
+        may_go.max_by_key(|large| large.remaining()).cloned()
+    }
+
     fn listings(&self) -> usize {
-        self.pieces.iter().filter(|piece| matches!(piece, Work::Listing(_))).count()
+        self.pieces.iter().filter(|piece| matches!(piece.kind(), Kind::Listing(_))).count()
     }
 
     /// A directory to begin with: from the chosen one on, those found deeper first.
-    fn directory(&mut self, choose: Choose<'_>) -> Option<Work> {
+    fn directory(&mut self, choose: Choose<'_>) -> Option<P> {
         let mut left = self.below.len();
         let mut index = match left {
             0 => return None,
@@ -123,16 +194,12 @@ impl Ready {
         };
         while left > 0 {
             left -= 1;
-            match self.below[index].take_below() {
-                Ok(Some((name, origin))) => {
-                    let directory = match self.below[index].has_below() {
-                        true => Arc::clone(&self.below[index]),
-                        false => self.below.remove(index),
-                    };
-                    return Some(Work::Visit(directory, name, origin));
-                }
-                Ok(None) => drop(self.below.remove(index)),
-                Err(refusal) => return Some(Work::Lost(self.below.remove(index), refusal)),
+            let work = self.below[index].take_below();
+            if self.below[index].count_below() == 0 {
+                self.below.remove(index);
+            }
+            if work.is_some() {
+                return work;
             }
             index = index.checked_sub(1).unwrap_or(self.below.len().saturating_sub(1));
         }
@@ -140,8 +207,8 @@ impl Ready {
     }
 
     /// A large file that wants help.
-    fn help(&mut self) -> Option<Work> {
-        self.large.retain(|large| large.has_more());
-        self.large.first().map(|large| Work::Large(Arc::clone(large)))
+    fn help(&mut self) -> Option<P> {
+        self.large.retain(|large| large.remaining() > 0);
+        self.large.first().map(Divisible::help)
     }
 }

@@ -36,6 +36,8 @@ const MOST_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
+    /// How one of this boot begins.
+    head: Head,
     /// Begun when there is something to write; locked as long as this process lives.
     next: Option<File>,
     waiting: Vec<u8>,
@@ -46,17 +48,23 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Reads what there is, the last `most` notes of it: a run that is stopped adds to the end.
     /// `None`: there is no place for a ledger.
-    pub(super) fn open(path: &Path, most: usize) -> (Vec<Fingerprint>, Option<Self>) {
-        if !is_in_place_of_ours(path) {
+    /// `boot`: what stands for this boot where several hosts take part.
+    pub(super) fn open(
+        path: &Path,
+        most: usize,
+        boot: Option<&str>,
+    ) -> (Vec<Fingerprint>, Option<Self>) {
+        let (true, Ok(head)) = (is_in_place_of_ours(path), head(boot)) else {
             return (Vec::new(), None);
-        }
-        adopt(path);
+        };
+        adopt(path, &head);
         let mut known = Vec::new();
-        let _as_far_as_it_can_be_read = read(path, most, &mut |fingerprint| {
+        let _as_far_as_it_can_be_read = read(path, (most, &head), &mut |fingerprint| {
             known.push(fingerprint);
             ControlFlow::Continue(())
         });
-        let ledger = Self { path: path.to_owned(), next: None, waiting: Vec::new(), written: None };
+        let ledger =
+            Self { path: path.to_owned(), head, next: None, waiting: Vec::new(), written: None };
         (known, Some(ledger))
     }
 
@@ -70,7 +78,7 @@ impl Ledger {
 
     fn write(&mut self) -> bool {
         if self.next.is_none() {
-            self.next = make(&self.path).ok();
+            self.next = make(&self.path, &self.head).ok();
         }
         let Some(next) = &mut self.next else { return false };
         let is_written = next.write_all(&self.waiting).is_ok();
@@ -90,7 +98,7 @@ impl Ledger {
             // Where that fails the old one is as true as before.
             let _old_one_stays = fs::rename(&next, &self.path);
         } else {
-            let _next_run_does_it = append(&next, &self.path, known);
+            let _next_run_does_it = append(&next, &self.path, (known, &self.head));
         }
     }
 }
@@ -111,10 +119,12 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The first bytes of a ledger of this boot.
-fn head() -> io::Result<[u8; HEAD_BYTES]> {
+/// The first bytes of a ledger.
+type Head = [u8; HEAD_BYTES];
+
+fn head(boot: Option<&str>) -> io::Result<Head> {
     let mut head = [b'\n'; HEAD_BYTES];
-    let boot = fs::read(BOOT)?;
+    let boot = boot.map_or_else(|| fs::read(BOOT), |boot| Ok(boot.as_bytes().to_vec()))?;
     let bytes = MAGIC.iter().chain(boot.trim_ascii_end());
     head[..HEAD_BYTES - 1].iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     Ok(head)
@@ -136,28 +146,27 @@ fn lock(file: &File) -> io::Result<()> {
 }
 
 /// Begins a file of notes, and makes room for it among the others.
-fn make(path: &Path) -> io::Result<File> {
-    let head = head()?;
+fn make(path: &Path, head: &Head) -> io::Result<File> {
     if let Some(above) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(above)?;
         make_room(above);
     }
     let mut file = open(&beside(path), OpenOptions::new().append(true).create_new(true))?;
     lock(&file)?;
-    file.write_all(&head)?;
+    file.write_all(head)?;
     Ok(file)
 }
 
 /// Calls `each` with the last `most` notes of a ledger of this boot; removes one of another.
 fn read(
     path: &Path,
-    most: usize,
+    (most, head): (usize, &Head),
     each: &mut impl FnMut(Fingerprint) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let mut file = io::BufReader::new(open(path, OpenOptions::new().read(true))?);
     let mut found = [0; HEAD_BYTES];
     let is_whole = file.read_exact(&mut found).is_ok();
-    if !is_whole || found != head()? {
+    if !is_whole || found != *head {
         return fs::remove_file(path);
     }
     let mut note = [0; size_of::<Fingerprint>()];
@@ -174,16 +183,16 @@ fn read(
 }
 
 /// Adds to a ledger what a run has left beside it that was killed.
-fn adopt(path: &Path) {
+fn adopt(path: &Path, head: &Head) {
     let next = beside(path);
     let Ok(left) = open(&next, OpenOptions::new().read(true)) else { return };
     if lock(&left).is_ok() {
-        let _without_it = append(&next, path, &[]);
+        let _without_it = append(&next, path, (&[], head));
     }
 }
 
 /// Adds the notes of one ledger to another, but for those that are `known`, sorted; and removes it.
-fn append(from: &Path, to: &Path, known: &[Fingerprint]) -> io::Result<()> {
+fn append(from: &Path, to: &Path, (known, head): (&[Fingerprint], &Head)) -> io::Result<()> {
     if fs::symlink_metadata(to).is_err() {
         return fs::rename(from, to);
     }
@@ -193,7 +202,7 @@ fn append(from: &Path, to: &Path, known: &[Fingerprint]) -> io::Result<()> {
     ledger.set_len(whole - broken_off)?;
     let mut notes = Vec::new();
     let mut written = Ok(());
-    read(from, usize::MAX, &mut |fingerprint| {
+    read(from, (usize::MAX, head), &mut |fingerprint| {
         if known.binary_search(&fingerprint).is_err() {
             notes.extend_from_slice(&fingerprint.to_le_bytes());
         }
@@ -252,7 +261,7 @@ mod tests {
     const NAME: &str = "0123456789abcdef0123456789abcdef";
 
     fn open_all(path: &Path) -> (Vec<Fingerprint>, Ledger) {
-        let (known, ledger) = Ledger::open(path, usize::MAX);
+        let (known, ledger) = Ledger::open(path, usize::MAX, None);
         (known, ledger.unwrap())
     }
 
@@ -285,9 +294,9 @@ mod tests {
         let (_, mut ledger) = open_all(&path);
         assert!((0..1000).all(|number| ledger.add(number)));
         ledger.finish(Reached::Part, &[]);
-        assert_eq!(Ledger::open(&path, 3).0, [997, 998, 999]);
-        assert_eq!(Ledger::open(&path, 0).0, []);
-        assert_eq!(Ledger::open(&path, 2000).0.len(), 1000);
+        assert_eq!(Ledger::open(&path, 3, None).0, [997, 998, 999]);
+        assert_eq!(Ledger::open(&path, 0, None).0, []);
+        assert_eq!(Ledger::open(&path, 2000, None).0.len(), 1000);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where the bytes of a file go: to a name that nobody had, to a file that will take the place of the
 //! one that is there, or where that cannot be, into that one itself.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
@@ -23,7 +23,7 @@ pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Where the bytes go.
 pub(in crate::copy) struct Place {
-    pub(super) file: OwnedFd,
+    pub(in crate::copy) file: OwnedFd,
     pub(super) made: Made,
     pub(super) name: Name,
     /// Of the directory that it lies in.
@@ -74,6 +74,14 @@ pub(in crate::copy) enum Where {
 }
 
 impl Place {
+    /// The name that the file has now.
+    pub(in crate::copy) fn name_now<'p>(&'p self, entry: Entry<'p>) -> &'p CStr {
+        match &self.name {
+            Name::Temporary(name, _) => name,
+            Name::New | Name::Old => entry.target,
+        }
+    }
+
     /// Opens what the bytes go to; or finds that the file is there already. `in_place`: why no new
     /// file can take the place of one that is there.
     pub(super) fn open(
@@ -231,7 +239,9 @@ fn temporary(
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
     let (file, name) = match copy.peculiarities.has_temporary(entry.directory) {
         true => temporaries.unusual_file(directory),
-        false => temporaries.file(directory, entry.target),
+        // What the user names lies in a directory that nobody lists.
+        false if entry.directory.parent().is_none() => temporaries.file(directory, entry.target),
+        false => temporaries.file_of_job(directory, entry.target),
     }?;
     copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
     copy.attributes.begin_flags(file.as_fd(), flags);

@@ -7,7 +7,8 @@ use super::Copy;
 use crate::copy::backup::Backups;
 use crate::copy::evidence::Evidence;
 use crate::copy::parents::Parents;
-use crate::copy::shared::{Reporter, Shared};
+use crate::copy::shared::{Membership, Reporter, Shared};
+use crate::copy::temporary::Temporaries;
 use crate::selection::Selection;
 
 impl Copy<'_> {
@@ -43,9 +44,11 @@ impl Copy<'_> {
         Self { parents: Parents::new(below), ..self }
     }
 
-    /// The same copy, shared by `size` processes, of which this is the one of the rank `rank`, counted
-    /// from 0. The first one tells the user; the others have a `reporter`, which is their `watch`, too.
-    pub fn with_members(self, rank: usize, size: usize, reporter: Option<Arc<Reporter>>) -> Self {
-        Self { shared: Some(Shared::new(rank, size, reporter)), ..self }
+    /// The same copy, shared by several processes, of which this is one. The first one tells the user;
+    /// the others have a `reporter`, which is their `watch`, too.
+    pub fn with_members(self, member: Membership, reporter: Option<Arc<Reporter>>) -> Self {
+        let Membership { rank, size, job } = member;
+        let shared = Some(Shared::new(rank, size, reporter));
+        Self { shared, temporaries: Temporaries::of_job(job), ..self }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use flatout_io::transfer::Method;
 use rustix::io::Errno;
 
+use super::super::content::{Done, Tally};
 use super::super::event::{Action, Event, Notice, Watch};
 use super::super::failure::{Cause, Failure, Refusal};
 use super::super::tally::{Snapshot, Waiting};
@@ -23,6 +24,7 @@ const DONE: u8 = 2;
 const FAILED: u8 = 3;
 const INCOMPLETE: u8 = 4;
 const NOTICE: u8 = 5;
+const DELETED: u8 = 6;
 
 /// Numbers of errors that the kernel knows.
 const ERRNOS: std::ops::Range<i32> = 1..4096;
@@ -78,22 +80,19 @@ fn write(event: &Event<'_>, out: &mut Vec<u8>) {
             put(out, *bytes);
             put(out, *elapsed_ns);
         }
-        // Neither mirrors nor manifests are shared.
-        Event::Changed { .. } | Event::Deleted { .. } | Event::Listed(_) => {}
+        // Told only where that is refused for several processes.
+        Event::Changed { .. } | Event::Listed(_) => {}
+        Event::Deleted { target, below, is_directory } => {
+            out.extend([DELETED, u8::from(*is_directory)]);
+            put_bytes(out, target.as_bytes());
+            put_bytes(out, below);
+        }
         Event::Failed(Failure { refusal, path, other }) => {
             out.push(FAILED);
             put_bytes(out, path.as_bytes());
             out.push(u8::from(other.is_some()));
             put_bytes(out, other.as_ref().map_or(&[], |other| other.as_bytes()));
-            put_bytes(out, refusal.operation.as_bytes());
-            let (kind, number, reason) = match refusal.cause {
-                Cause::System(errno) => (SYSTEM, errno.raw_os_error(), ""),
-                Cause::Aside(errno) => (ASIDE, errno.raw_os_error(), ""),
-                Cause::Reason(reason) => (REASON, 0, reason),
-            };
-            out.push(kind);
-            put(out, number as u64);
-            put_bytes(out, reason.as_bytes());
+            put_refusal(out, refusal);
         }
         Event::Incomplete { source, code } => {
             out.push(INCOMPLETE);
@@ -106,6 +105,53 @@ fn write(event: &Event<'_>, out: &mut Vec<u8>) {
             put_bytes(out, text.as_bytes());
         }
     }
+}
+
+fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
+    put_bytes(out, refusal.operation.as_bytes());
+    let (kind, number, reason) = match refusal.cause {
+        Cause::System(errno) => (SYSTEM, errno.raw_os_error(), ""),
+        Cause::Aside(errno) => (ASIDE, errno.raw_os_error(), ""),
+        Cause::Reason(reason) => (REASON, 0, reason),
+    };
+    out.push(kind);
+    put(out, number as u64);
+    put_bytes(out, reason.as_bytes());
+}
+
+fn take_refusal(from: &mut &[u8], words: &Words) -> Option<Refusal> {
+    let operation = words.of(take_bytes(from)?);
+    let (kind, number) = (take_byte(from)?, take(from)?);
+    let reason = words.of(take_bytes(from)?);
+    let errno = i32::try_from(number).ok().filter(|number| ERRNOS.contains(number));
+    let cause = match (kind, errno.map(Errno::from_raw_os_error)) {
+        (SYSTEM, Some(errno)) => Cause::System(errno),
+        (ASIDE, Some(errno)) => Cause::Aside(errno),
+        _ => Cause::Reason(reason),
+    };
+    Some(Refusal { operation, cause })
+}
+
+/// Adds what came of ranges of a file to a message.
+pub(super) fn put_done(out: &mut Vec<u8>, done: &Done) {
+    put(out, done.end);
+    done.tally.numbers().into_iter().for_each(|bytes| put(out, bytes));
+    out.push(u8::from(done.failure.is_some()));
+    done.failure.iter().for_each(|refusal| put_refusal(out, refusal));
+}
+
+/// Takes from a message what [`put_done`] has added.
+pub(super) fn take_done(from: &mut &[u8], words: &Words) -> Option<Done> {
+    let end = take(from)?;
+    let mut numbers = [0; Method::ALL.len()];
+    for bytes in &mut numbers {
+        *bytes = take(from)?;
+    }
+    let failure = match take_byte(from)? {
+        0 => None,
+        _ => Some(take_refusal(from, words)?),
+    };
+    Some(Done { end, tally: Tally::of(numbers), failure })
 }
 
 /// Tells `watch` what a message says. What every process finds for itself is told once.
@@ -132,17 +178,13 @@ fn tell_one(from: &mut &[u8], watch: &dyn Watch, words: &Words) -> Option<()> {
             let (first, has_other) = (path(from)?, take_byte(from)? != 0);
             let other = path(from)?;
             let other = has_other.then_some(other);
-            let operation = words.of(take_bytes(from)?);
-            let (kind, number) = (take_byte(from)?, take(from)?);
-            let reason = words.of(take_bytes(from)?);
-            let errno = i32::try_from(number).ok().filter(|number| ERRNOS.contains(number));
-            let cause = match (kind, errno.map(Errno::from_raw_os_error)) {
-                (SYSTEM, Some(errno)) => Cause::System(errno),
-                (ASIDE, Some(errno)) => Cause::Aside(errno),
-                _ => Cause::Reason(reason),
-            };
-            let refusal = Refusal { operation, cause };
+            let refusal = take_refusal(from, words)?;
             watch.event(&Event::Failed(&Failure { refusal, path: first, other }));
+        }
+        DELETED => {
+            let is_directory = take_byte(from)? != 0;
+            let (target, below) = (path(from)?, take_bytes(from)?);
+            watch.event(&Event::Deleted { target, below, is_directory });
         }
         INCOMPLETE => {
             let (source, code) = (path(from)?, words.of(take_bytes(from)?));
@@ -209,7 +251,7 @@ pub(super) fn take_totals(from: &mut &[u8]) -> Option<Snapshot> {
         failed: next()?,
         incomplete: next()?,
         retried: next()?,
-        deleted: 0,
+        deleted: next()?,
         spared: 0,
         overwritten: 0,
         bytes_accepted: next()?,
@@ -222,7 +264,7 @@ pub(super) fn take_totals(from: &mut &[u8]) -> Option<Snapshot> {
     Some(totals)
 }
 
-fn numbers(totals: &Snapshot) -> [u64; 9] {
+fn numbers(totals: &Snapshot) -> [u64; 10] {
     [
         totals.files,
         totals.directories,
@@ -232,6 +274,7 @@ fn numbers(totals: &Snapshot) -> [u64; 9] {
         totals.failed,
         totals.incomplete,
         totals.retried,
+        totals.deleted,
         totals.bytes_accepted,
     ]
 }
@@ -247,6 +290,7 @@ impl Snapshot {
         self.failed += other.failed;
         self.incomplete += other.incomplete;
         self.retried += other.retried;
+        self.deleted += other.deleted;
         self.bytes_accepted += other.bytes_accepted;
         for (own, (_, files, bytes)) in self.by_method.iter_mut().zip(other.by_method) {
             (own.1, own.2) = (own.1 + files, own.2 + bytes);
@@ -284,6 +328,7 @@ mod tests {
         let mut events: Vec<Event<'_>> = failures.iter().map(Event::Failed).collect();
         events.push(Event::Notice(&notice));
         events.push(Event::Incomplete { source: path(), code: "acl_not_kept" });
+        events.push(Event::Deleted { target: path(), below: b"a/\xff", is_directory: true });
         events.push(Event::Making { source: path(), target: path(), backup: Some(path()) });
         for (action, method) in ACTIONS.into_iter().zip(Method::ALL) {
             let (bytes, elapsed_ns) = (u64::MAX, 7);

@@ -1,19 +1,21 @@
 //! What the processes of a copy say to each other, by one thread in each of them.
 //!
-//! One that has nothing to do sends `ASK` to another and gets `GIVE`, maybe of nothing; `DONE` says
-//! that a parcel is complete. All but the first tell what happens by `TOLD`, one message at a time,
+//! One that has nothing to do sends `ASK` to another and gets `GIVE`, maybe of nothing and with the name of another one; `DONE` says
+//! that a parcel is complete, after `PART` with what came of it where it was ranges of a file. All but the first tell what happens by `TOLD`, one message at a time,
 //! so that nobody is flooded. When everything is done the first one sends `END`; each process then
 //! has its threads leave, waits for storage where that is asked for, and sends `FINAL`; `CLOSE` ends
 //! the round when all have. Until then everybody answers.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flatout_sys::clock::monotonic_ns;
 
-use super::account::{Words, put_totals, take_totals, tell};
+use super::account::{Words, put_done, put_totals, take_done, take_totals, tell};
 use super::parcel::{Parcel, put, put_bytes, take, take_byte, take_bytes};
+use super::silence::Silence;
 use super::thief::Thief;
-use super::{Letter, Shared};
+use super::{Counted, Letter, Shared};
 use crate::copy::dispatch::Work;
 use crate::copy::job::{Copy, Ended, Hire, Operand};
 use crate::lock::lock;
@@ -41,6 +43,7 @@ const STOP: u8 = 6;
 const END: u8 = 7;
 const FINAL: u8 = 8;
 const CLOSE: u8 = 9;
+const PART: u8 = 10;
 
 /// How far the round is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +77,7 @@ impl Copy<'_> {
             copy: self,
             shared,
             hire,
-            post,
+            post: &mut Counted { post, sent: &shared.sent },
             thief: Thief::new(shared.rank, shared.size),
             words: Words::default(),
             has_asked: false,
@@ -84,12 +87,17 @@ impl Copy<'_> {
             final_of: (0..shared.size).map(|rank| rank == 0).collect(),
             stopped: !is_hired,
             has_passed_on: false,
+            silence: Silence::new(shared.rank, shared.size, monotonic_ns()),
+            silent: None,
             ended: None,
         };
         member.serve();
-        let Member { ended, .. } = member;
+        let Member { ended, silent, .. } = member;
         if !is_hired {
             return Err("no thread can be started".to_owned());
+        }
+        if let Some(rank) = silent {
+            return Err(format!("process {rank} does not answer any more: given up"));
         }
         let ended = ended.expect("the round was closed");
         let totals = self.progress();
@@ -113,6 +121,9 @@ struct Member<'m, 'a> {
     /// Somebody was stopped.
     stopped: bool,
     has_passed_on: bool,
+    silence: Silence,
+    /// One of which nothing is heard any more.
+    silent: Option<usize>,
     ended: Option<Ended>,
 }
 
@@ -131,8 +142,10 @@ impl Member<'_, '_> {
             let mut is_quiet = true;
             while let Some((from, message)) = self.post.receive() {
                 is_quiet = false;
+                self.silence.heard(from, monotonic_ns());
                 self.read(from, &message);
             }
+            self.look_who_is_silent();
             self.send_letters();
             self.pass_on_a_stop();
             match self.phase {
@@ -148,12 +161,24 @@ impl Member<'_, '_> {
         }
     }
 
+    fn look_who_is_silent(&mut self) {
+        let silent = self.silence.who(monotonic_ns());
+        if self.phase == Phase::Working && silent.is_some() {
+            self.silent = silent;
+            self.copy.stop.break_off();
+            self.copy.dispatch.release();
+            self.phase = Phase::Closed;
+        }
+    }
+
     fn read(&mut self, from: usize, mut message: &[u8]) {
         let message = &mut message;
         match take_byte(message) {
             Some(ASK) => self.answer(from),
             Some(GIVE) => {
                 let is_answer = take_byte(message) == Some(1);
+                self.take_doubt(message);
+                let named = take(message).and_then(|named| named.checked_sub(1));
                 let mut has_given = false;
                 while let Some(parcel) = Parcel::read(message) {
                     has_given = true;
@@ -161,13 +186,26 @@ impl Member<'_, '_> {
                 }
                 if is_answer {
                     self.has_asked = false;
-                    self.thief.heard(from, has_given, monotonic_ns());
+                    match has_given {
+                        true => self.thief.was_given(from),
+                        false => {
+                            let named = named.map(|named| named as usize);
+                            self.thief.was_refused(named, monotonic_ns());
+                        }
+                    }
                 }
                 self.copy.find_hands(self.hire);
             }
             Some(DONE) => {
                 if let Some(number) = take(message) {
+                    self.take_doubt(message);
                     self.copy.returned(self.shared, number);
+                }
+            }
+            Some(PART) => {
+                if let (Some(number), Some(done)) = (take(message), take_done(message, &self.words))
+                {
+                    self.shared.part_is_done(number, done);
                 }
             }
             Some(TOLD) => {
@@ -196,20 +234,31 @@ impl Member<'_, '_> {
 
     fn take_account(&mut self, from: usize, message: &mut &[u8]) {
         let totals = take_totals(message);
-        lock(&self.shared.others)[from] = totals;
+        lock(&self.shared.others)[from] = totals.zip(take(message));
         if let Some(events) = take_bytes(message) {
             tell(events, self.copy.watch, &self.words);
         }
+        self.copy.evidence.note_for_another(message);
     }
 
     /// Gives half of what waits here.
     fn answer(&mut self, to: usize) {
-        let mut message = vec![GIVE, 1];
+        let mut parcels = Vec::new();
         if self.phase == Phase::Working && !self.copy.stop.is_due() {
-            for parcel in self.copy.parcels(self.shared) {
-                parcel.write(&mut message);
-            }
+            parcels = self.copy.parcels(self.shared);
         }
+        let named = self.thief.other_for(to).map_or(0, |named| named as u64 + 1);
+        if !parcels.is_empty() {
+            self.thief.gave(to);
+        }
+        self.give(to, (true, named), &parcels);
+    }
+
+    fn give(&mut self, to: usize, (is_answer, named): (bool, u64), parcels: &[Parcel]) {
+        let is_doubtful = self.copy.mirror.is_doubtful();
+        let mut message = vec![GIVE, is_answer.into(), is_doubtful.into()];
+        put(&mut message, named);
+        parcels.iter().for_each(|parcel| parcel.write(&mut message));
         self.post.send(to, &message);
     }
 
@@ -217,16 +266,29 @@ impl Member<'_, '_> {
         for letter in std::mem::take(&mut *lock(&self.shared.outbox)) {
             match letter {
                 Letter::Bound(to, parcel) => {
-                    let mut message = vec![GIVE, 0];
-                    parcel.write(&mut message);
+                    self.give(to, (false, 0), &[parcel]);
+                }
+                Letter::Part(to, number, done) => {
+                    let mut message = vec![PART];
+                    put(&mut message, number);
+                    put_done(&mut message, &done);
                     self.post.send(to, &message);
                 }
                 Letter::Done(to, number) => {
                     let mut message = vec![DONE];
                     put(&mut message, number);
+                    message.push(self.copy.mirror.is_doubtful().into());
                     self.post.send(to, &message);
                 }
             }
+        }
+    }
+
+    /// What one could not read, nobody deletes the like of: at least not above it, where all that is
+    /// below must be done first.
+    fn take_doubt(&self, message: &mut &[u8]) {
+        if take_byte(message) == Some(1) {
+            self.copy.mirror.doubt();
         }
     }
 
@@ -254,7 +316,7 @@ impl Member<'_, '_> {
             self.others().for_each(|other| self.post.send(other, &[END]));
             return self.begin_to_end();
         }
-        if is_idle
+        if self.copy.dispatch.is_hungry()
             && !self.has_asked
             && !self.stopped
             && let Some(whom) = self.thief.whom(monotonic_ns())
@@ -299,8 +361,10 @@ impl Member<'_, '_> {
 
     fn put_account(&mut self, message: &mut Vec<u8>) {
         put_totals(message, &self.copy.own_progress());
+        put(message, self.shared.sent.load(Ordering::Relaxed));
         let events = self.shared.reporter.as_ref().map(|reporter| reporter.take());
         put_bytes(message, &events.unwrap_or_default());
+        message.extend(self.copy.evidence.take_notes());
     }
 
     /// Tells the first process what happened here.

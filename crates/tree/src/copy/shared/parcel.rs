@@ -7,6 +7,9 @@
 
 use std::ffi::{CStr, CString};
 
+use flatout_io::transfer::Method;
+
+use super::super::content::Ranges;
 use super::super::directory::{Closed, Origin};
 use crate::spool::names::Batch;
 
@@ -17,6 +20,21 @@ pub(in crate::copy) enum Piece {
     Entries(Batch),
     /// A directory to begin with, which has been made already.
     Visit(CString, Origin),
+    /// Ranges of a large file, alone in its parcel.
+    Part(Part),
+}
+
+/// Ranges of a large file that another process copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::copy) struct Part {
+    pub(in crate::copy) source: CString,
+    /// The name that it has now, which may be a temporary one.
+    pub(in crate::copy) target: CString,
+    /// Inode numbers of both.
+    pub(in crate::copy) inodes: (u64, u64),
+    pub(in crate::copy) length_bytes: u64,
+    pub(in crate::copy) ranges: Ranges,
+    pub(in crate::copy) method: Method,
 }
 
 /// Pieces of one directory.
@@ -34,6 +52,7 @@ pub(in crate::copy) struct Parcel {
 const ENTRIES: u8 = 1;
 const FRESH: u8 = 2;
 const EXISTING: u8 = 3;
+const PART: u8 = 4;
 
 impl Parcel {
     /// Adds the parcel to a message.
@@ -55,6 +74,10 @@ impl Parcel {
                     out.push(if *origin == Origin::Fresh { FRESH } else { EXISTING });
                     put_bytes(out, name.as_bytes_with_nul());
                 }
+                Piece::Part(part) => {
+                    out.push(PART);
+                    put_bytes(out, &part.packed());
+                }
             }
         }
     }
@@ -74,11 +97,35 @@ impl Parcel {
                 ENTRIES => Piece::Entries(Batch::unpacked(bytes)?),
                 FRESH => Piece::Visit(name()?, Origin::Fresh),
                 EXISTING => Piece::Visit(name()?, Origin::Existing),
+                PART => Piece::Part(Part::unpacked(bytes)?),
                 _ => return None,
             })
         };
         let pieces = (0..take(from)?).map(|_| piece(from)).collect::<Option<Vec<_>>>()?;
         (!way.is_empty()).then_some(Self { number, is_bound, way, pieces })
+    }
+}
+
+impl Part {
+    fn packed(&self) -> Vec<u8> {
+        let Self { source, target, inodes, length_bytes, ranges, method } = self;
+        let mut bytes = vec![method.index() as u8];
+        let numbers = [inodes.0, inodes.1, *length_bytes, ranges.0.into(), ranges.1.into()];
+        numbers.into_iter().for_each(|number| put(&mut bytes, number));
+        put_bytes(&mut bytes, source.as_bytes_with_nul());
+        put_bytes(&mut bytes, target.as_bytes_with_nul());
+        bytes
+    }
+
+    fn unpacked(mut bytes: &[u8]) -> Option<Self> {
+        let from = &mut bytes;
+        let method = *Method::ALL.get(usize::from(take_byte(from)?))?;
+        let (inodes, length_bytes) = ((take(from)?, take(from)?), take(from)?);
+        let mut range = || u32::try_from(take(from)?).ok();
+        let ranges = (range()?, range()?);
+        let mut name = || Some(CStr::from_bytes_with_nul(take_bytes(from)?).ok()?.to_owned());
+        let (source, target) = (name()?, name()?);
+        Some(Self { source, target, inodes, length_bytes, ranges, method })
     }
 }
 
@@ -132,6 +179,14 @@ mod tests {
             Piece::Entries(names),
             Piece::Visit(c"d".to_owned(), Origin::Fresh),
             Piece::Visit(c"e".to_owned(), Origin::Existing),
+            Piece::Part(Part {
+                source: c"large".to_owned(),
+                target: c".other".to_owned(),
+                inodes: (1 << 50, 7),
+                length_bytes: 1 << 60,
+                ranges: (3, u32::MAX),
+                method: Method::Mmap,
+            }),
         ];
         let parcel = Parcel { number: 1 << 40, is_bound: true, way, pieces };
         let mut bytes = Vec::new();

@@ -9,7 +9,10 @@ use std::thread::Scope;
 use flatout_sys::cancel::CancelToken;
 
 use super::*;
-use crate::copy::options::CopyOptions;
+use crate::copy::event::Watch;
+use crate::copy::evidence::{Evidence, Noting};
+use crate::copy::limits::Limits;
+use crate::copy::options::{CopyOptions, Deletion, Excluded};
 use crate::copy::tests::{Heard, differences, operand, options, plant};
 use crate::copy::{Ended, Operand};
 
@@ -19,12 +22,10 @@ type Boxes = Mutex<Vec<VecDeque<(usize, Vec<u8>)>>>;
 struct Mail<'b> {
     rank: usize,
     boxes: &'b Boxes,
-    sent: usize,
 }
 
 impl Post for Mail<'_> {
     fn send(&mut self, to: usize, message: &[u8]) {
-        self.sent += 1;
         lock(self.boxes)[to].push_back((self.rank, message.to_vec()));
     }
 
@@ -44,6 +45,31 @@ struct Part {
     own: Snapshot,
 }
 
+/// Has the inode numbers of parts of files be others on their way: who gets them does not find the
+/// files.
+struct Misled<'b>(Mail<'b>);
+
+impl Post for Misled<'_> {
+    fn send(&mut self, to: usize, message: &[u8]) {
+        self.0.send(to, message);
+    }
+
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+        let (from, message) = self.0.receive()?;
+        let (head, mut parcels) = message.split_at(message.len().min(11));
+        let mut misled = head.to_vec();
+        while let Some(mut parcel) = Parcel::read(&mut parcels) {
+            for piece in &mut parcel.pieces {
+                if let Piece::Part(part) = piece {
+                    part.inodes.1 += 1;
+                }
+            }
+            parcel.write(&mut misled);
+        }
+        Some((from, if parcels.is_empty() { misled } else { message }))
+    }
+}
+
 /// Copies by so many processes; returns the part of each, and what the user is told.
 fn share(
     size: usize,
@@ -51,27 +77,45 @@ fn share(
     rounds: &[Vec<Operand>],
     tune: &(dyn Fn(usize, CopyOptions) -> CopyOptions + Sync),
 ) -> (Vec<Part>, Vec<String>) {
+    share_with(size, options, rounds, &|rank, options, watch| {
+        (Copy::new(tune(rank, options), watch), false)
+    })
+}
+
+/// How a process copies, and whether it is misled.
+type Make<'m> = &'m (dyn for<'a> Fn(usize, CopyOptions, &'a dyn Watch) -> (Copy<'a>, bool) + Sync);
+
+fn share_with(
+    size: usize,
+    options: CopyOptions,
+    rounds: &[Vec<Operand>],
+    make: Make<'_>,
+) -> (Vec<Part>, Vec<String>) {
     let boxes: Boxes = Mutex::new(vec![VecDeque::new(); size]);
     let heard = Heard::default();
     let part = |rank: usize| {
         let reporter = (rank != 0).then(|| Arc::new(Reporter::default()));
-        let watch: &dyn crate::copy::event::Watch = match &reporter {
+        let watch: &dyn Watch = match &reporter {
             Some(reporter) => &**reporter,
             None => &heard,
         };
-        let copy = Copy::new(tune(rank, options), watch);
-        let copy = copy.with_members(rank, size, reporter.clone());
-        let mut mail = Mail { rank, boxes: &boxes, sent: 0 };
+        let (copy, is_misled) = make(rank, options, watch);
+        let copy = copy.with_members(Membership { rank, size, job: 7 }, reporter.clone());
+        let mail = || Mail { rank, boxes: &boxes };
+        let mut mail: Box<dyn Post> =
+            if is_misled { Box::new(Misled(mail())) } else { Box::new(mail()) };
         let mut last = None;
         for round in rounds {
             let operands = if rank == 0 { round.clone() } else { Vec::new() };
             let ended = std::thread::scope(|scope| {
-                copy.run_shared(operands, &|_| hire(scope, &copy), &mut mail)
+                copy.run_shared(operands, &|_| hire(scope, &copy), &mut *mail)
             });
             last = Some(ended.unwrap());
         }
         assert!(copy.dispatch.next(None).is_none(), "nothing is left");
-        Part { ended: last.unwrap(), own: copy.own_progress() }
+        let own = copy.own_progress();
+        copy.finish();
+        Part { ended: last.unwrap(), own }
     };
     let parts = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..size).map(|rank| scope.spawn(move || part(rank))).collect();
@@ -186,4 +230,102 @@ fn whoever_is_stopped_stops_all() {
         assert_eq!(differences(&source, &target), [] as [&str; 0]);
         fs::remove_dir_all(&target).unwrap();
     }
+}
+
+const LARGE_BYTES: usize = (80 << 20) + 12_345;
+
+#[test]
+fn a_large_file_is_shared_by_those_who_have_nothing_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    fs::create_dir(&source).unwrap();
+    let bytes: Vec<u8> = (0..LARGE_BYTES as u32).map(|place| (place / 4093) as u8).collect();
+    fs::write(source.join("large"), &bytes).unwrap();
+    fs::create_dir(&target).unwrap();
+    for is_misled in [false, true] {
+        // The second time it takes the place of a file.
+        let rounds = [vec![operand(&source.join("."), &target.join("."))]];
+        let options = CopyOptions { threads: 1, ..options() };
+        let (parts, failures) = share_with(4, options, &rounds, &|rank, options, watch| {
+            // Who has the file is slow.
+            let copy = Copy::new(options, watch);
+            match rank {
+                0 => (copy.with_limits(Limits::new(Some(200 << 20), false)), false),
+                _ => (copy, is_misled),
+            }
+        });
+        assert_eq!(failures, [] as [&str; 0]);
+        let copied = fs::read(target.join("large")).unwrap();
+        assert!(copied == bytes, "other bytes");
+        assert_eq!(differences(&source, &target), [] as [&str; 0]);
+        let whole = &parts[0].ended.totals;
+        assert_eq!((whole.files, whole.bytes_copied()), (1, LARGE_BYTES as u64));
+        assert_eq!(whole.bytes_accepted, LARGE_BYTES as u64, "no byte twice");
+        let elsewhere: u64 = parts[1..].iter().map(|part| part.own.bytes_accepted).sum();
+        assert_eq!(elsewhere > 0, !is_misled, "{elsewhere}");
+    }
+}
+
+#[test]
+fn what_one_notes_another_one_knows_the_next_time() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    fs::create_dir(&source).unwrap();
+    grow(&source);
+    crate::copy::tests::settle(&source);
+    let rounds = [vec![operand(&source.join("."), &target.join("."))]];
+    fs::create_dir(&target).unwrap();
+    let run = || {
+        let ledger = place.path().join("state/ledger");
+        let evidence = Evidence::open(&ledger, &options(), Noting::AtOnce, 1 << 20);
+        let packed = evidence.packed();
+        let evidence = Mutex::new(Some(evidence));
+        let (parts, failures) = share_with(3, options(), &rounds, &|rank, options, watch| {
+            let evidence = match rank {
+                0 => lock(&evidence).take().unwrap(),
+                _ => Evidence::unpacked(&packed, &options),
+            };
+            (Copy::new(options, watch).with_evidence(evidence), false)
+        });
+        assert_eq!(failures, [] as [&str; 0]);
+        parts[0].ended.totals
+    };
+    let first = run();
+    let second = run();
+    // Files with several names are not noted.
+    let bound = 2 + 60;
+    assert_eq!(
+        second.unchanged + second.linked + second.files,
+        first.files + first.linked + first.others
+    );
+    assert!(second.files <= bound, "{} were copied again", second.files);
+    assert_eq!(differences(&source, &target), [] as [&str; 0]);
+}
+
+#[test]
+fn what_the_source_has_not_goes_whoever_finds_it() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    fs::create_dir(&source).unwrap();
+    grow(&source);
+    let deletion = Some(Deletion { most: None, excluded: Excluded::Stay });
+    let options = CopyOptions { deletion, ..options() };
+    let mut deleted = Vec::new();
+    for size in [1, 4] {
+        for number in 0..60 {
+            let way = target.join(format!("wide/{}/{number}", number % 7));
+            fs::create_dir_all(way.join("more")).unwrap();
+            fs::write(way.join("more/file"), "x").unwrap();
+            // Something of another kind makes room.
+            let _none_yet = fs::remove_file(way.join("5"));
+            fs::create_dir(way.join("5")).unwrap();
+        }
+        fs::write(target.join("besides"), "x").unwrap();
+        let rounds = [vec![operand(&source.join("."), &target.join("."))]];
+        let (parts, failures) = share(size, options, &rounds, &as_it_is);
+        assert_eq!(failures, [] as [&str; 0]);
+        assert_eq!(differences(&source, &target), [] as [&str; 0]);
+        deleted.push(parts[0].ended.totals.deleted);
+    }
+    assert!(deleted[0] > 60 && deleted[0] == deleted[1], "{deleted:?}");
 }

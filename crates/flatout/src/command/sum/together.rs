@@ -1,0 +1,390 @@
+//! `flatout sum -r` by all processes that a launcher has started.
+//!
+//! Each goes through the names by itself, which are the same in the same order for all, and reads
+//! pieces of some files, one after the other, whose numbers the first process gives out to whoever asks.
+//! That compares the names with its own and writes the lines in order. Where another process finds other
+//! names, the first one reads what is left alone: then the tree was changed meanwhile.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use flatout_io::digest::{Algorithm, Digest};
+use flatout_mpi::World;
+use flatout_sys::cancel::CancelToken;
+use flatout_tree::copy::Post;
+use flatout_tree::sum::{Failure, Found, Summed};
+use flatout_tree::walk::Yielded;
+
+use super::session::Session;
+use super::{files, in_threads, open_stream};
+use crate::arguments::sum::{Sum as Arguments, SumFormat};
+use crate::group::Group;
+use crate::launched::Launched;
+use crate::output::stream::Inode;
+use crate::{conclusion, output};
+
+/// Files of a piece.
+const PIECE_FILES: usize = 64;
+/// Between two looks at what has come, when there was nothing.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// What a process found out about a piece.
+type Done = Option<(u64, Vec<Summed>)>;
+
+/// Reads together with the others.
+pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> ExitCode {
+    let mut group = match Group::join() {
+        Ok(Some((group, _))) => group,
+        Ok(None) => return launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
+        Err(error) => return launched.refuse(&error, conclusion::FAILED),
+    };
+    let stream = if group.is_first() { Some(open_stream(arguments)) } else { None };
+    let refusal = stream.as_ref().and_then(|stream| stream.as_ref().err().cloned());
+    if let Err(error) = group.agree(refusal) {
+        if group.is_first() {
+            let wants_json = arguments.format == SumFormat::Json;
+            return output::cannot_begin(conclusion::FAILED, error, wants_json);
+        }
+        return output::exit(conclusion::FAILED);
+    }
+    // The file that is written is read by nobody.
+    let inodes = stream.iter().flatten().flat_map(|stream| stream.inodes());
+    let mut said: Vec<u8> =
+        inodes.flat_map(|(device, inode)| [device, inode]).flat_map(u64::to_le_bytes).collect();
+    group.world.tell_all(&mut said);
+    let (numbers, _) = said.as_chunks::<8>();
+    let numbers: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    let left_out: Vec<Inode> = numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let Some(Ok(stream)) = stream else {
+        follow(arguments, cancel, left_out, &mut group.world);
+        return output::exit(conclusion::DONE);
+    };
+    let mut session = Session::begin(arguments, cancel, stream);
+    lead(&mut session, left_out, &mut group.world);
+    output::exit(session.end())
+}
+
+/// Reads pieces until there are none. `exchange` takes what came of one, and gives the number of the
+/// next.
+fn read(
+    arguments: &Arguments,
+    cancel: CancelToken,
+    left_out: Vec<Inode>,
+    mut exchange: impl FnMut(Done) -> Option<u64>,
+) {
+    let mut items = files::items(arguments, left_out);
+    let (mut at, mut done) = (0, None);
+    while let Some(piece) = exchange(done.take()) {
+        if let Some(skipped) = (piece - at).checked_sub(1) {
+            let _others_read_them = items.nth((skipped + 1) as usize * PIECE_FILES - 1);
+        }
+        let mut found = Vec::with_capacity(PIECE_FILES);
+        let files = items.by_ref().take(PIECE_FILES);
+        in_threads(arguments.threads, cancel, files, |summed| {
+            found.push(summed);
+            ControlFlow::Continue(())
+        });
+        (at, done) = (piece + 1, Some((piece, found)));
+    }
+}
+
+/// A process that is not the first one.
+fn follow(arguments: &Arguments, cancel: CancelToken, left_out: Vec<Inode>, world: &mut World) {
+    read(arguments, cancel, left_out, |done| {
+        world.send(0, &packed(done));
+        let (_, answer) = wait(world);
+        answer.first_chunk().map(|number| u64::from_le_bytes(*number))
+    });
+}
+
+fn wait(world: &mut World) -> (usize, Vec<u8>) {
+    loop {
+        match world.receive() {
+            Some(message) => return message,
+            None => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// The first process: it gives out the pieces, and takes what came of them in order.
+struct Lead<'w, N> {
+    world: &'w mut World,
+    own: Sender<Option<u64>>,
+    names: N,
+    /// Names of all that was given out, and what came of it.
+    out: BTreeMap<u64, (Vec<OsString>, Option<Vec<Summed>>)>,
+    next: u64,
+    /// Who waits for a piece, and how many others have left.
+    asking: VecDeque<usize>,
+    left: usize,
+    is_over: bool,
+}
+
+fn lead(session: &mut Session<'_>, left_out: Vec<Inode>, world: &mut World) {
+    let (arguments, cancel) = (session.arguments, session.cancel);
+    let (own, pieces) = channel();
+    let (results, found) = channel::<Done>();
+    let mut lead = Lead {
+        world,
+        own,
+        names: files::items(arguments, left_out.clone()),
+        out: BTreeMap::new(),
+        next: 0,
+        asking: VecDeque::new(),
+        left: 0,
+        is_over: false,
+    };
+    let alone_from = std::thread::scope(|scope| {
+        let left_out = left_out.clone();
+        scope.spawn(move || {
+            read(arguments, cancel, left_out, |done| {
+                let _nobody_wants_it = results.send(done);
+                pieces.recv().ok().flatten()
+            });
+        });
+        lead.serve(session, &found)
+    });
+    if let Some(piece) = alone_from {
+        output::complain("names changed while they were read: one process reads the rest");
+        let items = files::items(arguments, left_out).skip(piece as usize * PIECE_FILES);
+        super::read(session, items);
+    }
+}
+
+impl<N: Iterator<Item = Yielded>> Lead<'_, N> {
+    /// Serves all until all is read; returns the first piece of which another process has found other
+    /// names.
+    fn serve(&mut self, session: &mut Session<'_>, found: &Receiver<Done>) -> Option<u64> {
+        let size = self.world.size();
+        let mut alone_from = None;
+        while self.left < size {
+            let mut is_quiet = true;
+            while let Some((from, message)) = self.world.receive() {
+                let algorithm = session.arguments.digest.unwrap_or(Algorithm::Blake3);
+                self.take(from, unpacked(&message, algorithm));
+                is_quiet = false;
+            }
+            while let Ok(done) = found.try_recv() {
+                self.take(0, done);
+                is_quiet = false;
+            }
+            if !self.is_over {
+                alone_from = self.write(session);
+            }
+            self.is_over |= alone_from.is_some() || session.is_over();
+            self.give(2 * size);
+            if is_quiet {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        alone_from
+    }
+
+    fn take(&mut self, from: usize, done: Done) {
+        if let Some((piece, found)) = done
+            && let Some((_, result)) = self.out.get_mut(&piece)
+        {
+            *result = Some(found);
+        }
+        self.asking.push_back(from);
+    }
+
+    /// Writes what comes next, as far as it is there.
+    fn write(&mut self, session: &mut Session<'_>) -> Option<u64> {
+        while let Some(entry) = self.out.first_entry() {
+            let (names, Some(found)) = entry.get() else { return None };
+            if !found.iter().map(|summed| &summed.shown).eq(names) && !session.is_over() {
+                return Some(*entry.key());
+            }
+            let (_, found) = entry.remove();
+            for summed in found.into_iter().flatten() {
+                if session.digested(summed).is_break() {
+                    self.is_over = true;
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Gives pieces to those that wait, or lets them go when there are none. So many may be out at most.
+    fn give(&mut self, most_out: usize) {
+        while !self.asking.is_empty() && (self.is_over || self.out.len() < most_out) {
+            let names: Vec<OsString> = match self.is_over {
+                true => Vec::new(),
+                false => self.names.by_ref().take(PIECE_FILES).map(shown).collect(),
+            };
+            let Some(to) = self.asking.pop_front() else { return };
+            let number = (!names.is_empty()).then_some(self.next);
+            match to {
+                0 => drop(self.own.send(number)),
+                to => {
+                    let message = number.map(u64::to_le_bytes);
+                    self.world.send(to, message.as_ref().map_or(&[OVER], |number| number));
+                }
+            }
+            match number {
+                None => self.left += 1,
+                Some(number) => {
+                    self.out.insert(number, (names, None));
+                    self.next += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The answer to one that may leave.
+const OVER: u8 = 0;
+
+fn shown(item: Yielded) -> OsString {
+    match item {
+        Ok(item) => item.shown,
+        Err((shown, _)) => shown,
+    }
+}
+
+const FOUND: u8 = 1;
+const MISSING: u8 = 2;
+const SYSTEM: u8 = 3;
+const CHANGED: u8 = 4;
+const INTERRUPTED: u8 = 5;
+
+/// What came of a piece, as a message.
+fn packed(done: Done) -> Vec<u8> {
+    let mut message = Vec::new();
+    let Some((piece, found)) = done else { return message };
+    message.extend(piece.to_le_bytes());
+    for Summed { shown, result } in found {
+        put(&mut message, shown.as_bytes());
+        match result {
+            Ok(found) => {
+                message.push(FOUND);
+                put(&mut message, found.digest.as_bytes());
+                message.extend(found.length_bytes.to_le_bytes());
+                message.extend(found.elapsed_ns.to_le_bytes());
+            }
+            Err(Failure::System { operation, source, .. }) => {
+                message.push(SYSTEM);
+                put(&mut message, operation.as_bytes());
+                message.extend(source.raw_os_error().unwrap_or(EIO).to_le_bytes());
+            }
+            Err(Failure::Missing { .. }) => message.push(MISSING),
+            Err(Failure::Changed { .. }) => message.push(CHANGED),
+            Err(Failure::Interrupted) => message.push(INTERRUPTED),
+        }
+    }
+    message
+}
+
+/// What stands for an error that has no number.
+const EIO: i32 = 5;
+
+fn put(message: &mut Vec<u8>, bytes: &[u8]) {
+    message.extend((bytes.len() as u64).to_le_bytes());
+    message.extend(bytes);
+}
+
+/// What [`packed`] made; a message that breaks off is as good as what is whole of it.
+fn unpacked(mut message: &[u8], algorithm: Algorithm) -> Done {
+    let from = &mut message;
+    let piece = number(from)?;
+    let found = std::iter::from_fn(|| one(from, algorithm));
+    Some((piece, found.collect()))
+}
+
+fn one(from: &mut &[u8], algorithm: Algorithm) -> Option<Summed> {
+    let shown = OsStr::from_bytes(bytes(from)?).to_owned();
+    let (kind, rest) = from.split_first()?;
+    *from = rest;
+    let result = match *kind {
+        FOUND => {
+            let digest = bytes(from)?;
+            if digest.len() != algorithm.length_bytes() {
+                return None;
+            }
+            let digest = Digest::new(algorithm, digest);
+            let (length_bytes, elapsed_ns) = (number(from)?, number(from)?);
+            Ok(Found { digest, matches: true, length_bytes, elapsed_ns })
+        }
+        SYSTEM => {
+            let operation = word(bytes(from)?);
+            let (errno, rest) = from.split_first_chunk()?;
+            *from = rest;
+            let source = io::Error::from_raw_os_error(i32::from_le_bytes(*errno));
+            Err(Failure::System { operation, shown: shown.clone(), source })
+        }
+        MISSING => Err(Failure::Missing { shown: shown.clone() }),
+        CHANGED => Err(Failure::Changed { shown: shown.clone() }),
+        _ => Err(Failure::Interrupted),
+    };
+    Some(Summed { shown, result })
+}
+
+/// A word of a message that lives as long as ours do. There are few.
+fn word(bytes: &[u8]) -> &'static str {
+    const KNOWN: [&str; 5] = ["open", "read", "examine", "list", "map"];
+    let text = String::from_utf8_lossy(bytes);
+    let known = KNOWN.iter().find(|known| **known == text);
+    known.copied().unwrap_or_else(|| Box::leak(text.into_owned().into_boxed_str()))
+}
+
+fn number(from: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(u64::from_le_bytes(*number))
+}
+
+fn bytes<'m>(from: &mut &'m [u8]) -> Option<&'m [u8]> {
+    let length = usize::try_from(number(from)?).ok()?;
+    let (bytes, rest) = from.split_at_checked(length)?;
+    *from = rest;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn what_was_found_arrives_as_it_was_sent() {
+        let shown = || OsString::from_vec(b"a\xff\n".to_vec());
+        let digest = Digest::new(Algorithm::Xxh3, &[7; 16]);
+        let found = Found { digest, matches: true, length_bytes: 9, elapsed_ns: 8 };
+        let source = io::Error::from_raw_os_error(13);
+        let results = [
+            Ok(found),
+            Err(Failure::Missing { shown: shown() }),
+            Err(Failure::System { operation: "open", shown: shown(), source }),
+            Err(Failure::System {
+                operation: "look up",
+                shown: shown(),
+                source: io::ErrorKind::Other.into(),
+            }),
+            Err(Failure::Changed { shown: shown() }),
+            Err(Failure::Interrupted),
+        ];
+        let sent: Vec<Summed> =
+            results.into_iter().map(|result| Summed { shown: shown(), result }).collect();
+        let text = |summed: &Summed| match &summed.result {
+            Ok(found) => format!("{:?} {found:?}", summed.shown),
+            Err(failure) => format!("{:?} {failure}", summed.shown),
+        };
+        let expected: Vec<String> = sent.iter().map(text).collect();
+        let message = packed(Some((3, sent)));
+        let (piece, came) = unpacked(&message, Algorithm::Xxh3).unwrap();
+        let came: Vec<String> = came.iter().map(text).collect();
+        assert_eq!((piece, &came[..3], &came[4..]), (3, &expected[..3], &expected[4..]));
+        assert!(came[3].contains("cannot look up"), "{}", came[3]);
+        assert!(unpacked(&packed(None), Algorithm::Xxh3).is_none());
+        assert_eq!(unpacked(&message[..message.len() - 1], Algorithm::Xxh3).unwrap().1.len(), 5);
+    }
+}

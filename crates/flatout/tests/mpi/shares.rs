@@ -1,0 +1,113 @@
+//! What several processes do together is what one does: reruns, mirrors, verified copies, large files.
+
+use super::*;
+
+/// Lines of standard output, in order, without their figures of time.
+fn lines(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_rerun_copies_nothing_again() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    plant(&source, 9);
+    fs::create_dir(place.path().join("target")).unwrap();
+    // What was written a moment ago could be written again without a sign of it.
+    std::thread::sleep(Duration::from_millis(40));
+    let words = [FLATOUT, "copy", "--resume", "always", "--format", "json", "source/.", "target/."];
+    let mut counts = Vec::new();
+    for processes in [2, 4, 1] {
+        let mut command = mpirun(processes, place.path(), &words);
+        let output = run(command.env("FLATOUT_RESUME", place.path().join("state")));
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let count = |key: &str| {
+            let rest = text.split(&format!("\"{key}\":")).nth(1).unwrap();
+            let digits: String = rest.trim().chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<u64>().unwrap()
+        };
+        counts.push((count("files"), count("unchanged")));
+        assert_same(&source, &place.path().join("target"));
+    }
+    // The one with many names is not noted.
+    assert_eq!(counts[0].0, 9 * 30 + 1);
+    assert!(counts[1..].iter().all(|&(copied, _)| copied <= 1), "{counts:?}");
+}
+
+#[test]
+fn mirrors_and_verified_copies_say_what_one_process_says() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    plant(&source, 9);
+    let mut said = Vec::new();
+    for (processes, target) in [(1, "one"), (3, "three")] {
+        let more = place.path().join(target).join("0/0/more");
+        fs::create_dir_all(&more).unwrap();
+        fs::write(more.join("file"), "x").unwrap();
+        fs::write(place.path().join(target).join("besides"), "x").unwrap();
+        let options = ["copy", "-v", "--delete", "--verify", "source/.", target];
+        let words: Vec<&str> = [FLATOUT].into_iter().chain(options).collect();
+        let output = run(&mut mpirun(processes, place.path(), &words));
+        assert!(output.status.success(), "{output:?}");
+        assert_same(&source, &place.path().join(target));
+        let lines = lines(&output).join("\n");
+        said.push(lines.replace(&format!("'{target}/"), "'TARGET/"));
+    }
+    assert!(said[0].contains("besides"), "{said:?}");
+    assert_eq!(said[0], said[1]);
+}
+
+#[test]
+fn a_huge_file_is_whole_whoever_copies_its_parts() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("source")).unwrap();
+    let bytes: Vec<u8> = (0..64_u32 << 20).map(|byte| (byte / 4099) as u8).collect();
+    fs::write(place.path().join("source/huge"), bytes).unwrap();
+    let words = [FLATOUT, "copy", "source/huge", "target"];
+    let output = run(&mut mpirun(4, place.path(), &words));
+    assert!(output.status.success(), "{output:?}");
+    let mut cmp = Command::new("cmp");
+    let same = cmp.args(["source/huge", "target"]).current_dir(place.path()).status().unwrap();
+    assert!(same.success());
+}
+
+#[test]
+fn each_host_is_measured_and_their_rows_put_together() {
+    let place = tempfile::tempdir().unwrap();
+    let words = ["bench", "memory", "--quick", "--max-time", "1s", "--format", "json"];
+    let words = [&[FLATOUT], &words[..]].concat();
+    let output = run(&mut mpirun(2, place.path(), &words));
+    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+    for word in ["\"across\":\"slowest\"", "\"process\":\"0 ", "\"process\":\"1 "] {
+        let spaced = word.replace(':', ": ");
+        assert!(document.contains(word) || document.contains(&spaced), "{word}: {document}");
+    }
+    assert_eq!(said(&output).matches("measuring memory").count(), 1, "{output:?}");
+    let output = run(&mut mpirun(2, place.path(), &[FLATOUT, "bench", "disk", "."]));
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(said(&output).matches("started this 2 times").count(), 1, "{output:?}");
+}
+
+#[test]
+fn digests_of_a_tree_stand_in_the_order_of_one_process() {
+    let place = tempfile::tempdir().unwrap();
+    plant(&place.path().join("source"), 40);
+    let file = |number: usize| place.path().join(format!("source/{}/{number}/3", number % 9));
+    // One cannot be opened, and one is no file any more.
+    fs::remove_file(file(7)).unwrap();
+    symlink("loop", file(7)).unwrap();
+    let mut said = Vec::new();
+    for processes in [1, 2, 4] {
+        let words = [FLATOUT, "sum", "-r", "source", "nowhere"];
+        let output = run(&mut mpirun(processes, place.path(), &words));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(self::said(&output).matches("No such file").count(), 1, "{output:?}");
+        said.push(String::from_utf8(output.stdout).unwrap());
+    }
+    assert!(said[0].lines().count() > 40 * 30);
+    assert!(said[0] == said[1] && said[0] == said[2], "{said:?}");
+}

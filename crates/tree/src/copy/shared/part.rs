@@ -1,0 +1,193 @@
+//! Parts of a large file that other processes copy.
+//!
+//! Who has the file gives the last half of what nobody has begun with, and goes on with the rest; the
+//! taker opens both sides by their names, which must be the very files, and may give away half of that
+//! again. What it cannot open it gives back undone. The file is complete when all parts are.
+
+use std::ffi::CString;
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::{Letter, Out, Parcel, Part, Piece, Shared};
+use crate::copy::content::{Content, FileJob, Large};
+use crate::copy::directory::{Directory, Guest, Pair};
+use crate::copy::dispatch::Work;
+use crate::copy::entry::Entry;
+use crate::copy::file::{Opened, Place, reading_flags};
+use crate::copy::job::Copy;
+use crate::copy::visit;
+use crate::lock::lock;
+
+/// What other processes must know of a large file to help with it.
+pub(in crate::copy) struct Abroad {
+    directory: Arc<Directory>,
+    source: CString,
+    target: CString,
+    inodes: (u64, u64),
+    length_bytes: u64,
+    /// It is a part of a file that another process has.
+    guest: Option<Guest>,
+}
+
+impl fmt::Debug for Abroad {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Abroad").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// What came of ranges that another process has.
+    pub(super) fn part_is_done(&self, number: u64, done: crate::copy::content::Done) {
+        if let Some(Out::Part(_, _, came)) = lock(&self.given).out.get_mut(&number) {
+            *came = Some(done);
+        }
+    }
+}
+
+impl Copy<'_> {
+    /// Lets other processes help with a file that is about to be copied.
+    pub(in crate::copy) fn let_others_help(
+        &self,
+        entry: Entry<'_>,
+        opened: &Opened,
+        place: &Place,
+        large: &Large,
+    ) {
+        let facts = rustix::fs::fstat(&place.file);
+        if let (Some(_), Ok(target)) = (&self.shared, facts) {
+            large.may_go_abroad(Abroad {
+                directory: Arc::clone(entry.directory),
+                source: entry.source.to_owned(),
+                target: place.name_now(entry).to_owned(),
+                inodes: (opened.facts.st_ino, target.st_ino),
+                length_bytes: opened.facts.st_size as u64,
+                guest: None,
+            });
+        }
+    }
+
+    /// Half of what is left of a large file, for a process that has nothing to do.
+    pub(super) fn part_of_a_file(&self, shared: &Shared) -> Option<Parcel> {
+        let (large, ranges) = self.dispatch.spare_part()?;
+        let Some((abroad, Ok(way))) = large.abroad().map(|abroad| (abroad, abroad.directory.way()))
+        else {
+            large.came_back(ranges, None);
+            return None;
+        };
+        let Abroad { source, target, inodes, length_bytes, .. } = abroad;
+        let part = Part {
+            source: source.clone(),
+            target: target.clone(),
+            inodes: *inodes,
+            length_bytes: *length_bytes,
+            ranges,
+            method: large.method(),
+        };
+        let out = Out::Part(Arc::clone(&large), ranges, None);
+        Some(shared.send_out(out, way, vec![Piece::Part(part)]))
+    }
+
+    /// For a thread that waits for another process: does a part of a large file if there is one, and
+    /// else waits a moment. False: there is nothing to wait for any more.
+    pub(in crate::copy) fn meanwhile(&self, content: &mut Content<'_>) -> bool {
+        match self.dispatch.part() {
+            Some(Work::Parcel(giver, parcel)) => self.unpack(giver, *parcel),
+            Some(work) => self.part(content, work),
+            None => {}
+        }
+        !self.stop.is_due()
+    }
+
+    /// Works on a large file, or on a part of one that another process has.
+    pub(in crate::copy) fn part(&self, content: &mut Content<'_>, work: Work) {
+        let large = match work {
+            Work::Large(large) | Work::Joined(large) => large,
+            Work::Part(directory, part) => match self.begin_part(content, &directory, *part) {
+                Some(large) => large,
+                None => return visit::piece_done(self, &directory),
+            },
+            _ => return,
+        };
+        let Some((abroad, guest)) = large.abroad_and_guest() else {
+            return large.help(content);
+        };
+        large.help_elsewhere(content, &self.tally.bytes);
+        if let (Some(shared), Some(done)) = (&self.shared, large.completed()) {
+            lock(&shared.outbox).push(Letter::Part(guest.giver, guest.number, done));
+            visit::piece_done(self, &abroad.directory);
+        }
+    }
+
+    /// Opens both sides of a file that another process has; `None`: they are not found here.
+    fn begin_part(
+        &self,
+        content: &mut Content<'_>,
+        directory: &Arc<Directory>,
+        part: Part,
+    ) -> Option<Arc<Large>> {
+        let pair = self.held.pair(directory);
+        let opened = pair.ok().and_then(|pair| {
+            let opened = self.open_part(&pair, &part).ok()?;
+            Some((pair, opened))
+        });
+        directory.end_use();
+        let (pair, (source, facts, target)) = opened?;
+        let Part { source: name, target: target_name, inodes, length_bytes, ranges, method } = part;
+        let abroad = Abroad {
+            directory: Arc::clone(directory),
+            source: name,
+            target: target_name,
+            inodes,
+            length_bytes,
+            guest: directory.guest(),
+        };
+        let job = FileJob {
+            source: source.as_fd(),
+            target: target.as_fd(),
+            facts: &facts,
+            target_device: pair.found().target.0,
+            share: &|_| {},
+            meanwhile: None,
+            waits: &|threads| self.want_threads(threads),
+            moved: &self.tally.bytes,
+        };
+        let large = content.part(&job, ranges, method, abroad).ok()?;
+        self.dispatch.offer(vec![Work::Large(Arc::clone(&large))]);
+        Some(large)
+    }
+
+    fn open_part(&self, pair: &Pair, part: &Part) -> Result<(OwnedFd, Stat, OwnedFd), Errno> {
+        let open = |at, name: &CString, flags: OFlags| {
+            let file = match rustix::fs::openat(at, name, flags, Mode::empty()) {
+                // It is somebody else's (open(2)).
+                Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
+                    rustix::fs::openat(at, name, flags - OFlags::NOATIME, Mode::empty())
+                }
+                opened => opened,
+            }?;
+            let facts = rustix::fs::fstat(&file)?;
+            Ok((file, facts))
+        };
+        let (source, mut facts) = open(pair.source(), &part.source, reading_flags(self, pair))?;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let (target, found) = open(pair.target(), &part.target, flags)?;
+        if (facts.st_ino, found.st_ino) != part.inodes {
+            return Err(Errno::STALE);
+        }
+        // Whether it was changed is found out by who has it.
+        facts.st_size = part.length_bytes as _;
+        Ok((source, facts, target))
+    }
+}
+
+impl Large {
+    /// Of a part of a file that another process has: where, and whose it is.
+    fn abroad_and_guest(&self) -> Option<(&Abroad, Guest)> {
+        let abroad = self.place_abroad()?;
+        Some((abroad, abroad.guest?))
+    }
+}

@@ -1,0 +1,95 @@
+//! What the simulation says of trees and numbers of processes; and what of it is true.
+
+use std::rc::Rc;
+
+use super::*;
+
+/// What a parallel filesystem takes that is reached by a network, in round figures: 1 ms for a file,
+/// 100 µs for a look at a name, 20 µs for a message.
+const FAR: Costs = Costs {
+    file: 1_000_000,
+    range: 4_000_000,
+    directory: 1_000_000,
+    make: 300_000,
+    name: 1_000,
+    step: 100_000,
+    latency: 70_000,
+    message: 2_000,
+};
+
+fn is_full() -> bool {
+    std::env::var_os("FLATOUT_TEST_FULL").is_some_and(|full| !full.is_empty())
+}
+
+/// A tree in which each directory has so many others at each level, and files at the last one.
+fn regular(widths: &[usize], files: u32) -> Rc<Shape> {
+    match widths.split_first() {
+        None => Rc::new(Shape { files, ..Shape::default() }),
+        Some((&width, widths)) => {
+            let below = regular(widths, files);
+            Rc::new(Shape { below: vec![below; width], ..Shape::default() })
+        }
+    }
+}
+
+/// One huge directory, and one huge file.
+fn skewed(files: u32, ranges: u32) -> Rc<Shape> {
+    let small = regular(&[3], 20);
+    let huge = Rc::new(Shape { files, ..Shape::default() });
+    Rc::new(Shape { files: 10, ranges, below: vec![small, huge] })
+}
+
+/// Entries and ranges.
+fn units(shape: &Shape) -> u64 {
+    let below: u64 = shape.below.iter().map(|shape| units(shape)).sum();
+    u64::from(shape.files) + u64::from(shape.ranges) + below
+}
+
+/// Copies a tree, and returns which part of the time its threads worked.
+fn efficiency(tree: &Rc<Shape>, size: usize, threads: usize) -> f64 {
+    let outcome = copy(tree, size, threads, FAR);
+    assert_eq!(outcome.entries.iter().sum::<u64>(), units(tree), "each once");
+    let even = tree.cost(&FAR) as f64 / (size * threads) as f64;
+    let efficiency = even / outcome.elapsed_ns as f64;
+    let entries = tree.entries();
+    println!(
+        "{entries} entries, {size} processes of {threads}: {:.3} s, efficiency {efficiency:.3}, \
+         {:.2} messages for 1,000 entries, most waiting {}, most given {}",
+        outcome.elapsed_ns as f64 / 1e9,
+        outcome.messages as f64 / entries as f64 * 1e3,
+        outcome.most_waiting,
+        outcome.most_given,
+    );
+    efficiency
+}
+
+#[test]
+fn all_is_done_once_and_most_of_the_time_is_work() {
+    let tree = regular(&[5, 4, 5], 100);
+    assert!(efficiency(&tree, 1, 1) > 0.99);
+    assert!(efficiency(&tree, 1, 4) > 0.95);
+    assert!(efficiency(&tree, 10, 2) > 0.8);
+}
+
+#[test]
+fn a_skewed_tree_ends_evenly() {
+    for (files, ranges) in [(20_000, 5_000), (20_000, 0), (0, 5_000), (12_000, 12_000)] {
+        let tree = skewed(files, ranges);
+        assert!(1.0 / efficiency(&tree, 4, 2) < 1.3);
+        assert!(1.0 / efficiency(&tree, 16, 1) < 1.3);
+    }
+}
+
+#[test]
+fn a_thousand_processes_work_nine_tenths_of_the_time() {
+    if !is_full() {
+        // The same, smaller.
+        assert!(efficiency(&regular(&[10, 10], 1000), 50, 1) > 0.9);
+        return;
+    }
+    for (widths, files) in [(&[10, 10, 10][..], 1000), (&[10, 10, 100], 1000)] {
+        assert!(efficiency(&regular(widths, files), 1000, 1) > 0.9);
+    }
+    // Its first process makes a hundred directories before anybody has something to do.
+    assert!(efficiency(&regular(&[100, 100], 100), 1000, 1) > 0.8);
+}
