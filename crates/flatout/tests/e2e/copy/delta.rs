@@ -55,7 +55,7 @@ fn blocks_that_are_the_same_stay_shared_with_a_snapshot() {
         let free = || {
             open(&target).sync_all().unwrap();
             rustix::fs::syncfs(open(&target)).unwrap();
-            let facts = rustix::fs::statvfs(&mounted.path()).unwrap();
+            let facts = rustix::fs::statvfs(mounted.path()).unwrap();
             facts.f_bfree * facts.f_frsize
         };
         let (inode, before) = (fs::metadata(&target).unwrap().ino(), free());

@@ -185,7 +185,7 @@ fn a_manifest_that_is_cut_or_of_a_copy_that_failed_is_none() {
     let ran = run(&folder, &["copy", "--manifest", "-", "--always", "-T", "src", "new"]);
     assert!(ran.exits(0).stdout.starts_with("#mtree flatout 1\n#root ./new\n"), "{ran}");
     // Who may not read a file lists no end.
-    fs::set_permissions(folder.join("src/plain"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.join("src/plain"), Permissions::from_mode(0o000)).unwrap();
     let words = "copy --manifest list2 -T src again";
     let nobody = as_nobody(&folder, words).leaves("list2").leaves("again");
     fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
