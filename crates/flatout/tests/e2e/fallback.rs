@@ -146,7 +146,8 @@ fn addresses_that_do_not_hold_a_mapping_mean_sync() {
     };
     let least_kib = (0..100).map(|step| 8 * 1024 + step * 4096).find(starts).unwrap();
     let mut engines = Vec::new();
-    for step in 1..=12 {
+    // Two threads and their buffers need some 6 MiB more than one that reads a byte.
+    for step in 2..=13 {
         let limit = format!("-v {}", least_kib + step * 4096);
         let result = limited(&folder, &limit, "read data --format json").exits(0).result();
         assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "{limit}");

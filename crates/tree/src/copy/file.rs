@@ -88,7 +88,8 @@ pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome,
 /// closer look is needed.
 fn as_it_is(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Option<Outcome>, Trouble> {
     let is_new = entry.pair.found().made.is_new();
-    if copy.unchanged() != Unchanged::SizeAndTime || is_new || copy.references.is_some() {
+    let is_opened = copy.references.is_some() || copy.attributes.keeps_any();
+    if copy.unchanged() != Unchanged::SizeAndTime || is_new || is_opened {
         return Ok(None);
     }
     let (Ok(facts), Some(found)) = (entry.look(), entry.in_the_way()?) else { return Ok(None) };

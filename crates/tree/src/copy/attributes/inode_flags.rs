@@ -92,7 +92,8 @@ impl Attributes<'_> {
         self.preserve.has(Preserve::FLAGS)
     }
 
-    fn keeps_any(&self) -> bool {
+    /// Whether flags or project ids are kept, which stat(2) does not tell.
+    pub fn keeps_any(&self) -> bool {
         self.kept_flags() != 0
     }
 
