@@ -72,7 +72,6 @@ pub fn check<'b>(session: Session<'b>, path: &Path, mut input: BufReader<Input>)
     if !session.borrow().is_over() {
         check.conclude();
     }
-    drop(check);
     session.into_inner()
 }
 
