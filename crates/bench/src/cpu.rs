@@ -44,6 +44,8 @@ use crate::limits::within;
 use crate::roofline::Part;
 use crate::workers::MAX_THREADS;
 
+pub(crate) use matrix::duel;
+
 use load::Load;
 use port_count::PortCounts;
 use row::UnitRow;

@@ -2,8 +2,9 @@
 //!
 //! A [`rival`] says how it is called; a [`race`] is one work in one state, with those that take
 //! part; [`finish`] makes rows of its rounds. What can be raced: [`dd`], [`digest`], [`disk`],
-//! [`network`] and [`mod@copy`].
+//! [`network`], [`compute`] and [`mod@copy`].
 
+pub mod compute;
 pub mod copy;
 pub mod dd;
 pub mod digest;
@@ -127,6 +128,7 @@ pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
     races.extend(digest::races(ground));
     races.extend(disk::races(ground)?);
     races.extend(network::races(ground));
+    races.extend(compute::races(ground));
     races.extend(copy::races(&copying(ground)?)?);
     Ok(races)
 }
@@ -268,6 +270,8 @@ mod tests {
         assert_eq!(count(&["dd"]), 4 + 4 + 1);
         assert_eq!(count(&["xxhsum", "sha256sum"]), 2, "one hot file each");
         assert_eq!(count(&["iperf3", "sockperf"]), 3 + 2);
+        assert_eq!(count(&["openblas"]), 2 * 5 * compute::threads().len());
+        assert_eq!(count(&["stream", "stream-loops"]), 2 * 4);
         assert_eq!(count(&["b3sum"]), 3, "a hot file, small files hot and cold");
     }
 

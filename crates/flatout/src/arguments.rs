@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod compare;
 pub mod completions;
+pub mod compute;
 pub mod copy;
 pub mod cp;
 pub mod help;
@@ -70,6 +71,7 @@ impl Arguments {
                 _ => None,
             },
             Command::Completions(_)
+            | Command::Compute(_)
             | Command::Help(_)
             | Command::Man(_)
             | Command::Report(_)
@@ -89,6 +91,9 @@ pub enum Command {
     Recorded(Box<Recorded>),
     /// Print what a shell needs to complete command lines of flatout
     Completions(completions::Completions),
+    /// Time one product of matrices, factorisation or stream through memory
+    #[command(hide = true)]
+    Compute(compute::Compute),
     /// Compare results, with statistics and a verdict per row
     Compare(compare::Compare),
     /// Copy files and trees, as faithfully as cp -a
@@ -118,6 +123,7 @@ impl Command {
             Self::Compare(compare) => Some(&compare.talk),
             Self::Report(report) => Some(&report.output.talk),
             Self::Completions(_)
+            | Self::Compute(_)
             | Self::Copy(_)
             | Self::Cp(_)
             | Self::Help(_)

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod compare;
 pub mod completions;
+pub mod compute;
 pub mod copy;
 pub mod cp;
 pub mod help;

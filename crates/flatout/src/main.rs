@@ -93,6 +93,7 @@ fn run() -> ExitCode {
     // These are over at once: they die of a signal as anything does.
     match &arguments.command {
         Command::Completions(completions) => return command::completions::run(completions),
+        Command::Compute(compute) => return command::compute::run(compute),
         Command::Help(help) => return command::help::run(help),
         Command::Man(man) => return command::man::run(man),
         Command::Report(report) => return command::report::run(report),
@@ -125,9 +126,11 @@ fn run() -> ExitCode {
         }
         Command::Serve(serve) => return command::serve::run(serve, cancel),
         Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
-        Command::Completions(_) | Command::Help(_) | Command::Man(_) | Command::Report(_) => {
-            unreachable!("they were run above")
-        }
+        Command::Completions(_)
+        | Command::Compute(_)
+        | Command::Help(_)
+        | Command::Man(_)
+        | Command::Report(_) => unreachable!("they were run above"),
     };
     if let Recorded::Versus(versus) = command
         && let Some(code) = command::versus::without_race(versus, cancel)

@@ -22,7 +22,7 @@ pub use block::{Block, BlockMut};
 pub use doubles::Doubles;
 pub use kernel::{Kernels, Level};
 pub use narrow::NARROW_COLUMNS;
-pub use product::Room;
+pub use product::{PackedLeft, Room};
 pub use tile::Update;
 pub use triangle::Step;
 

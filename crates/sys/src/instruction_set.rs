@@ -74,6 +74,7 @@ pub fn limit() -> Option<Extension> {
 
 /// Whether the limit allows a feature of the CPU.
 #[inline]
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn allows(feature: &str) -> bool {
     Extension::of(feature) as u8 <= LIMIT.load(Ordering::Relaxed)
 }

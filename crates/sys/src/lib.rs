@@ -11,6 +11,7 @@
 pub mod affinity;
 pub mod attribute_at;
 pub mod blake3;
+pub mod blas;
 pub mod block_account;
 pub mod buffer;
 pub mod call;

@@ -5,7 +5,9 @@
 //! matrices are (`order`) follows from its share of the time.
 
 mod dgemm;
+pub(crate) mod duel;
 mod linpack;
+mod meeting;
 mod order;
 mod residual;
 mod system;

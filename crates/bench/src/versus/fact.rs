@@ -40,6 +40,12 @@ pub(super) const LACKS: Key = Key::last("lacks");
 pub(super) const DIGESTS_CHECKED: Key = Key::new("digests_checked", Merge::Max);
 /// Bytes that the program says it moved.
 pub(super) const MOVED_BYTES: Key = Key::new("moved_bytes", Merge::Max);
+/// Which code did the work, as it says.
+pub(super) const BY: Key = Key::last("by");
+/// How far the result is off, as HPL counts it.
+pub(super) const NORMALISED_RESIDUAL: Key = Key::new("normalised_residual", Merge::Max);
+/// Repetitions that a figure is of.
+pub(super) const REPETITIONS: Key = Key::new("repetitions", Merge::Min);
 /// win, loss or tie.
 pub(super) const RESULT: Key = Key::last("result");
 /// Rounds in which both ran.

@@ -24,7 +24,11 @@ pub enum Discipline {
     Disk,
     /// Measuring the network, over loopback.
     Network,
-    /// Measuring the CPU or memory: known, and not raced yet.
+    /// Products and factorisations of matrices, by a library.
+    Matrix,
+    /// The four kernels of STREAM.
+    Stream,
+    /// Known, and not raced.
     ToCome,
 }
 
@@ -33,7 +37,8 @@ pub enum Discipline {
 pub struct Rival {
     /// One name per variant, for example `cp-a`.
     pub name: &'static str,
-    /// The program, looked for along `PATH`.
+    /// The program, looked for along `PATH`; of a [`Discipline::Matrix`] the library. Empty where
+    /// flatout itself has the other side, which is raced where it is named.
     pub program: &'static str,
     /// Where it comes from: a Debian package, or `cargo install NAME`.
     pub package: &'static str,
@@ -57,8 +62,9 @@ pub struct Found {
 }
 
 impl Rival {
-    /// Whether a race without names takes it in: flatout does the same work today.
+    /// Whether a race without names takes it in. Libraries and streams are raced where they are named.
     pub fn has_counterpart(&self) -> bool {
-        self.discipline != Discipline::ToCome
+        let is_named_only = [Discipline::Matrix, Discipline::Stream, Discipline::ToCome];
+        !is_named_only.contains(&self.discipline)
     }
 }

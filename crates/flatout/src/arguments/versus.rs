@@ -13,11 +13,14 @@ Rivals:
   dd                                  copying a file block by block, and reading one
   b3sum xxhsum sha256sum              digests of a large file, b3sum also of 20,000 small ones
   fio iozone                          the rows of `bench disk` that both can do
-  cp-r cp-a rsync-a rsync-r tar xcp cpz fcp rcp rclone
+  cp-r cp-a rsync-a rsync-r tar xcp cpz fcp cpx pxs rcp rclone
                                       copying trees, each against `flatout copy`;
                                       cp and rsync mean both of their variants
   iperf3 sockperf                     bytes of a stream, and round trips, over loopback
-  stream linpack                      known, but not raced
+  openblas                            products and LU factorisations of matrices of doubles
+  stream stream-loops                 the four kernels of STREAM: its program, or its loops compiled
+                                      plainly; these three only where they are named
+  linpack                             known, but not raced
 Without a RIVAL it races all that are installed and have a command of flatout that does the same
 work: about 20 minutes, with iozone 26. Two of them are the copiers', who then get less to do.
 

@@ -22,6 +22,7 @@ mod bench;
 mod bench_copy;
 mod breakdown;
 mod compare;
+mod compute;
 mod copy;
 mod cp;
 mod digest;

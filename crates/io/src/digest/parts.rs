@@ -149,6 +149,7 @@ pub struct Fold {
     next: u64,
     /// Parts that came before their turn.
     waiting: BTreeMap<u64, Part>,
+    spent: Vec<Vec<u8>>,
 }
 
 enum Sums {
@@ -169,7 +170,13 @@ impl Fold {
             Algorithm::Xor32 => Sums::Xor32(Xor32::default()),
             Algorithm::Sha256 => Sums::InOrder(Box::new(Hasher::new(cut.algorithm))),
         };
-        Self { sums, segments: cut.segments(), next: 0, waiting: BTreeMap::new() }
+        Self {
+            sums,
+            segments: cut.segments(),
+            next: 0,
+            waiting: BTreeMap::new(),
+            spent: Vec::new(),
+        }
     }
 
     /// Takes in the part of segment `index`.
@@ -186,6 +193,11 @@ impl Fold {
         self.waiting.len()
     }
 
+    /// The memory of [`Cutter::part_of`] whose bytes are joined, to be used again.
+    pub fn spent(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        self.spent.drain(..)
+    }
+
     /// Whether all segments are joined.
     pub fn is_whole(&self) -> bool {
         self.next == self.segments
@@ -199,7 +211,10 @@ impl Fold {
                 *all = crc32c::crc32c_combine(*all, sum, length_bytes);
             }
             (Sums::Xor32(all), State::Xor32(digest)) => all.merge(digest),
-            (Sums::InOrder(hasher), State::Bytes(bytes)) => hasher.update(&bytes),
+            (Sums::InOrder(hasher), State::Bytes(bytes)) => {
+                hasher.update(&bytes);
+                self.spent.push(bytes);
+            }
             _ => unreachable!("the parts of one cut are of one algorithm"),
         }
     }

@@ -67,12 +67,12 @@ impl<'m> Block<'m> {
     }
 
     /// Numbers from one column to the next.
-    pub(super) fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
     /// The first number, for the kernels.
-    pub(super) fn start(&self) -> *const f64 {
+    pub(crate) fn start(&self) -> *const f64 {
         self.start
     }
 
@@ -119,12 +119,12 @@ impl<'m> BlockMut<'m> {
     }
 
     /// Numbers from one column to the next.
-    pub(super) fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
     /// The first number, for the kernels.
-    pub(super) fn start(&mut self) -> *mut f64 {
+    pub(crate) fn start(&mut self) -> *mut f64 {
         self.start
     }
 

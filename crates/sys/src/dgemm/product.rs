@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::block::{Block, BlockMut};
 use super::doubles::Doubles;
-use super::kernel::{Kernels, Table};
+use super::kernel::{Kernels, Level, Table};
 use super::pack::{pack_left, pack_right};
 use super::tile::{MOST, Tile, Update};
 use crate::cpu_cache::{DataCache, data_caches};
@@ -51,6 +51,8 @@ pub struct Room {
     pub(super) right: Doubles,
     pub(super) triangle: Vec<f64>,
     pub(super) last: Vec<f64>,
+    /// Columns and rows of what `take_right` took.
+    packed: ([usize; 2], Option<Level>),
 }
 
 impl Room {
@@ -67,6 +69,7 @@ impl Room {
             right: Doubles::new(DEPTH * columns)?,
             triangle: vec![0.0; DEPTH * DEPTH],
             last: Vec::new(),
+            packed: ([0; 2], None),
         })
     }
 
@@ -125,8 +128,9 @@ impl Kernels {
         for column in (0..columns).step_by(most_columns) {
             let width = most_columns.min(columns - column);
             let width_padded = width.next_multiple_of(table.columns);
-            for step in (0..depth).step_by(DEPTH) {
-                let deep = DEPTH.min(depth - step);
+            let most_deep = balanced_depth(depth);
+            for step in (0..depth).step_by(most_deep) {
+                let deep = most_deep.min(depth - step);
                 let packed = &mut room.right.as_mut_slice()[..width_padded * deep];
                 pack_right(packed, right.part(step, column, deep, width), table.columns, deep);
                 let update = match update {
@@ -154,6 +158,90 @@ impl Kernels {
                 }
             }
         }
+    }
+}
+
+/// Columns of the left factor that are taken at a time, so that no step is much shorter than others.
+pub(super) fn balanced_depth(depth: usize) -> usize {
+    depth.div_ceil(depth.div_ceil(DEPTH).max(1)).max(1)
+}
+
+/// Some rows and columns of a left factor, packed for products in several threads.
+pub struct PackedLeft {
+    numbers: Doubles,
+    rows: usize,
+    depth: usize,
+    level: Option<Level>,
+}
+
+impl PackedLeft {
+    /// Most columns of a part, and all columns that a factor of `depth` columns is best taken by.
+    pub fn depth_of(depth: usize) -> usize {
+        balanced_depth(depth)
+    }
+
+    /// Room for parts of up to `rows` × `depth`, and none in it.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new(rows: usize, depth: usize) -> io::Result<Self> {
+        // The tallest tile has 24 rows.
+        let numbers = Doubles::new(rows.next_multiple_of(24) * depth)?;
+        Ok(Self { numbers, rows: 0, depth: 0, level: None })
+    }
+
+    /// Takes a copy of a part.
+    ///
+    /// # Panics
+    /// Where it is larger than the room for it.
+    pub fn take(&mut self, kernels: Kernels, left: Block<'_>) {
+        let table = kernels.0;
+        let (rows, depth) = (left.rows(), left.columns());
+        let length = rows.next_multiple_of(table.rows) * depth;
+        pack_left(&mut self.numbers.as_mut_slice()[..length], left, table.rows);
+        (self.rows, self.depth, self.level) = (rows, depth, Some(table.level));
+    }
+}
+
+impl Room {
+    /// Packs some rows of a right factor for [`Kernels::multiply_packed`].
+    ///
+    /// # Panics
+    /// Where it is wider than the room was made for, or deeper than [`PackedLeft::depth_of`] says.
+    pub fn take_right(&mut self, kernels: Kernels, right: Block<'_>) {
+        let (table, deep) = (kernels.0, right.rows());
+        let columns = right.columns();
+        let packed =
+            &mut self.right.as_mut_slice()[..columns.next_multiple_of(table.columns) * deep];
+        pack_right(packed, right, table.columns, deep);
+        self.packed = ([columns, deep], Some(table.level));
+    }
+}
+
+impl Kernels {
+    /// Works out `left` × what [`Room::take_right`] took and puts it into `target`.
+    ///
+    /// # Panics
+    /// Where the shapes do not fit.
+    pub fn multiply_packed(
+        self,
+        target: BlockMut<'_>,
+        left: &PackedLeft,
+        update: Update,
+        room: &Room,
+    ) {
+        let (table, ([columns, deep], level)) = (self.0, room.packed);
+        assert!(left.depth == deep, "the factors fit each other");
+        let packed = [left.level, level];
+        assert!(packed == [Some(table.level); 2], "they were packed for these kernels");
+        assert!(target.rows() == left.rows && target.columns() == columns, "so does the target");
+        let factors = Factors {
+            left: Slivers::packed(left.numbers.as_slice(), table, deep),
+            right: room.right.as_slice().as_ptr(),
+            right_gap: table.columns * deep,
+        };
+        // SAFETY: both factors were packed with these shapes, padded to whole tiles of this table.
+        unsafe { product(table, target, &factors, update) };
     }
 }
 

@@ -1,8 +1,9 @@
 //! A large file that the page cache holds, digested by several threads segment by segment.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use flatout_io::digest::{Cut, Digest, Fold, Part};
 use flatout_sys::mapping::Window;
@@ -31,7 +32,14 @@ pub(super) struct Large {
 }
 
 struct Progress {
+    /// None while a thread joins parts, and at the end.
     fold: Option<Fold>,
+    /// Parts that the fold has not seen.
+    parts: VecDeque<(u64, Part)>,
+    /// Parts that were handed in and are not joined.
+    waiting: usize,
+    /// Buffers of a serial digest, to be filled again: new memory costs a fault for each page.
+    spare: Vec<Vec<u8>>,
     failure: Option<Trouble>,
     /// Threads at work on a segment.
     helpers: u32,
@@ -75,7 +83,14 @@ pub(super) enum Trouble {
 
 impl Large {
     pub(super) fn new(file: OwnedFd, cut: Cut) -> Self {
-        let progress = Progress { fold: Some(Fold::new(&cut)), failure: None, helpers: 0 };
+        let progress = Progress {
+            fold: Some(Fold::new(&cut)),
+            parts: VecDeque::new(),
+            waiting: 0,
+            spare: Vec::new(),
+            failure: None,
+            helpers: 0,
+        };
         Self {
             file,
             cut,
@@ -155,18 +170,36 @@ impl Large {
                 progress.failure.get_or_insert(trouble);
             }
             Ok(part) => {
-                if let Some(fold) = &mut progress.fold {
-                    fold.take(index, part);
-                }
+                progress.parts.push_back((index, part));
+                progress.waiting += 1;
+                progress = self.join(progress);
             }
         }
         self.moved.notify_all();
-        let is_far = |progress: &Progress| {
-            progress.fold.as_ref().is_some_and(|fold| fold.waiting() > MAX_WAITING)
-        };
+        let is_far = |progress: &Progress| progress.waiting > MAX_WAITING;
         while is_far(&progress) && !self.failed.load(Ordering::Relaxed) {
             progress = self.moved.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Joins what is there, unless another thread does so: nobody holds the lock meanwhile, so that a
+    /// digest from front to end is worked out by one thread while others read.
+    fn join<'p>(&'p self, mut progress: MutexGuard<'p, Progress>) -> MutexGuard<'p, Progress> {
+        let Some(mut fold) = progress.fold.take() else { return progress };
+        while let Some((index, part)) = progress.parts.pop_front() {
+            drop(progress);
+            fold.take(index, part);
+            progress = lock(&self.fold);
+            progress.spare.extend(fold.spent());
+            let waiting = progress.parts.len() + fold.waiting();
+            let before = std::mem::replace(&mut progress.waiting, waiting);
+            // Who waits is woken for several segments at once.
+            if before > MAX_WAITING / 2 && waiting <= MAX_WAITING / 2 {
+                self.moved.notify_all();
+            }
+        }
+        progress.fold = Some(fold);
+        progress
     }
 
     /// Maps a segment, or reads it where it cannot be mapped, or its bytes are wanted.
@@ -182,7 +215,8 @@ impl Large {
             }
         }
         // A page that is not there, or that the device cannot read: read(2) says which.
-        let mut bytes = vec![0; length];
+        let mut bytes = lock(&self.fold).spare.pop().unwrap_or_default();
+        bytes.resize(length, 0);
         match file_data::read(self.file.as_fd(), &mut bytes, offset) {
             Ok(got) if got < length => return Err(Trouble::CutShort),
             Ok(_) => {}

@@ -1,17 +1,23 @@
 //! DGEMM: the product of two random matrices of doubles, C = A B.
 //!
-//! The threads share C out as a grid and each works out its part alone.
+//! The threads share C out as a grid and each works out its part; of small matrices those in a row
+//! of the grid share the packed A.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use flatout_measure::case::TrialError;
-use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, Room, Update};
+use flatout_sys::clock::monotonic_ns;
+use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
 use super::Ran;
+use super::meeting::Meeting;
 use super::order::Shape;
 use super::residual;
 use super::system::fill;
 use crate::workers;
+
+/// Most numbers of A that threads pack for each other; more go through each thread's own cache.
+const SHARED_NUMBERS: usize = 1 << 20;
 
 /// Makes the matrices of `seed` and multiplies them; the clock runs for the product.
 pub(super) fn run(
@@ -26,7 +32,7 @@ pub(super) fn run(
 }
 
 /// Three matrices.
-struct Product {
+pub(super) struct Product {
     shape: Shape,
     left: Doubles,
     right: Doubles,
@@ -38,7 +44,7 @@ fn no_memory(error: std::io::Error) -> TrialError {
 }
 
 impl Product {
-    fn new(shape: Shape, seed: u64, threads: u32) -> Result<Self, TrialError> {
+    pub(super) fn new(shape: Shape, seed: u64, threads: u32) -> Result<Self, TrialError> {
         let matrix = || Doubles::new(shape.order * shape.stride).map_err(no_memory);
         let mut product = Self { shape, left: matrix()?, right: matrix()?, target: matrix()? };
         fill(product.left.as_mut_slice(), shape, seed, threads);
@@ -46,28 +52,57 @@ impl Product {
         Ok(product)
     }
 
-    /// Works out the product; returns how long it took.
-    fn multiply(&mut self, kernels: Kernels, threads: u32) -> Result<u64, TrialError> {
+    /// Target and factors.
+    pub(super) fn blocks(&mut self) -> (BlockMut<'_>, Block<'_>, Block<'_>) {
         let Shape { order, stride } = self.shape;
-        let (down, across) = grid(threads);
         let [left, right] = [&self.left, &self.right].map(|one| self.shape.block(one.as_slice()));
-        let target = BlockMut::new(self.target.as_mut_slice(), order, order, stride);
-        let parts = parts(target, left, right, (down, across));
-        let parts: Vec<_> = parts.into_iter().map(Mutex::new).collect();
-        let prepare = |index: u32| -> Result<_, TrialError> {
-            let part = parts[index as usize].lock().unwrap_or_else(PoisonError::into_inner);
-            Ok((part, Room::new(part_size(order, across)).map_err(no_memory)?))
-        };
-        let finished = workers::run(parts.len() as u32, prepare, |_, (part, room)| {
-            let (left, right) = (part.left, part.right);
-            kernels.multiply(part.target.again(), left, right, Update::Replace, room);
-            Ok(())
-        });
-        finished.results.into_iter().collect::<Result<(), TrialError>>()?;
-        Ok(finished.elapsed_ns)
+        (BlockMut::new(self.target.as_mut_slice(), order, order, stride), left, right)
     }
 
-    fn residual(&self, seed: u64) -> residual::Residual {
+    /// Works out the product; returns how long it took, with the threads there and awake.
+    pub(super) fn multiply(&mut self, kernels: Kernels, threads: u32) -> Result<u64, TrialError> {
+        let order = self.shape.order;
+        let (down, across) = grid(threads);
+        let (target, left, right) = self.blocks();
+        let parts = parts(target, left, right, (down, across));
+        let count = parts.len() as u32;
+        let is_shared = across > 1 && order * PackedLeft::depth_of(order) <= SHARED_NUMBERS;
+        let rows: Vec<SharedRows> = parts
+            .chunk_by(|one, other| is_shared && one.row == other.row)
+            .map(|row| SharedRows::new(is_shared, row).map_err(no_memory))
+            .collect::<Result<_, _>>()?;
+        let row_of: Vec<(usize, usize)> = (0..)
+            .zip(&rows)
+            .flat_map(|(row, shared)| (0..shared.threads).map(move |member| (row, member)))
+            .collect();
+        // All memory is there before a thread is: one that had none would be waited for.
+        let room = || Room::new(part_size(order, across, 8)).map_err(no_memory);
+        let parts = parts.into_iter().map(|part| Ok(Mutex::new((part, room()?))));
+        let parts = parts.collect::<Result<Vec<_>, TrialError>>()?;
+        let prepare = |index: u32| -> Result<_, TrialError> {
+            Ok(parts[index as usize].lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let start = Meeting::of(count);
+        let finished = workers::run(count, prepare, |index, prepared| {
+            let (part, room) = &mut **prepared;
+            start.wait(1);
+            let start_ns = monotonic_ns();
+            let (row, member) = row_of[index as usize];
+            if is_shared {
+                rows[row].multiply(kernels, part, member, room);
+            } else {
+                let (left, right) = (part.left, part.right);
+                kernels.multiply(part.target.again(), left, right, Update::Replace, room);
+            }
+            Ok((start_ns, monotonic_ns()))
+        });
+        let times = finished.results.into_iter().collect::<Result<Vec<_>, TrialError>>()?;
+        let first = times.iter().map(|time| time.0).min().unwrap_or(0);
+        let last = times.iter().map(|time| time.1).max().unwrap_or(0);
+        Ok(last.saturating_sub(first))
+    }
+
+    pub(super) fn residual(&self, seed: u64) -> residual::Residual {
         let factors = [self.left.as_slice(), self.right.as_slice()];
         residual::of_product(factors, self.target.as_slice(), self.shape, seed)
     }
@@ -75,6 +110,8 @@ impl Product {
 
 /// What one thread works out.
 struct Part<'m> {
+    /// Its row in the grid.
+    row: usize,
     target: BlockMut<'m>,
     left: Block<'m>,
     right: Block<'m>,
@@ -87,9 +124,9 @@ fn grid(threads: u32) -> (usize, usize) {
     (down as usize, (threads / down) as usize)
 }
 
-/// Rows, or columns, of one of `parts`: whole tiles of all kernels.
-fn part_size(order: usize, parts: usize) -> usize {
-    order.div_ceil(parts).next_multiple_of(24)
+/// Rows, or columns, of one of `parts`: whole tiles of all kernels, of 24 rows or 8 columns.
+fn part_size(order: usize, parts: usize, tile: usize) -> usize {
+    order.div_ceil(parts).next_multiple_of(tile)
 }
 
 fn parts<'m>(
@@ -99,22 +136,72 @@ fn parts<'m>(
     grid: (usize, usize),
 ) -> Vec<Part<'m>> {
     let order = left.rows();
-    let (high, wide) = (part_size(order, grid.0), part_size(order, grid.1));
+    let (high, wide) = (part_size(order, grid.0, 24), part_size(order, grid.1, 8));
     let mut parts = Vec::new();
     let mut rest = target;
-    for column in (0..order).step_by(wide) {
-        let columns = wide.min(order - column);
-        let (mut strip, others) = rest.split_columns(columns);
-        rest = others;
-        for row in (0..order).step_by(high) {
-            let rows = high.min(order - row);
-            let (target, below) = strip.split_rows(rows);
-            strip = below;
-            let left = left.part(row, 0, rows, order);
-            parts.push(Part { target, left, right: right.part(0, column, order, columns) });
+    for row in (0..order).step_by(high) {
+        let rows = high.min(order - row);
+        let (mut strip, below) = rest.split_rows(rows);
+        rest = below;
+        let left = left.part(row, 0, rows, order);
+        for column in (0..order).step_by(wide) {
+            let columns = wide.min(order - column);
+            let (target, others) = strip.split_columns(columns);
+            strip = others;
+            parts.push(Part { row, target, left, right: right.part(0, column, order, columns) });
         }
     }
     parts
+}
+
+/// The rows of A that the threads of one row of the grid pack for each other: each packs some of
+/// them, and all use all. Two sets, so that one is packed while somebody still uses the other.
+struct SharedRows {
+    threads: usize,
+    sets: [Vec<RwLock<PackedLeft>>; 2],
+    meeting: Meeting,
+}
+
+impl SharedRows {
+    fn new(is_shared: bool, row: &[Part<'_>]) -> std::io::Result<Self> {
+        let (rows, depth) = (row[0].left.rows(), PackedLeft::depth_of(row[0].left.columns()));
+        let size = part_size(rows, row.len(), 24);
+        let members = if is_shared { row.len() } else { 0 };
+        let set = || -> std::io::Result<Vec<_>> {
+            (0..members).map(|_| PackedLeft::new(size, depth).map(RwLock::new)).collect()
+        };
+        let meeting = Meeting::of(row.len() as u32);
+        Ok(Self { threads: row.len(), sets: [set()?, set()?], meeting })
+    }
+
+    fn multiply(&self, kernels: Kernels, part: &mut Part<'_>, member: usize, room: &mut Room) {
+        let (rows, depth) = (part.left.rows(), part.left.columns());
+        let size = part_size(rows, self.threads, 24);
+        let range = |member: usize| {
+            let first = rows.min(member * size);
+            (first, size.min(rows - first))
+        };
+        let deep = PackedLeft::depth_of(depth);
+        for (turn, step) in (1..).zip((0..depth).step_by(deep)) {
+            let deep = deep.min(depth - step);
+            let set = &self.sets[turn as usize % 2];
+            let (first, own) = range(member);
+            let mut packed = set[member].write().unwrap_or_else(PoisonError::into_inner);
+            packed.take(kernels, part.left.part(first, step, own, deep));
+            drop(packed);
+            room.take_right(kernels, part.right.part(step, 0, deep, part.right.columns()));
+            self.meeting.wait(turn);
+            let update = if step == 0 { Update::Replace } else { Update::Add };
+            // Each begins with its own, which its cache holds.
+            for other in 0..self.threads {
+                let other = (member + other) % self.threads;
+                let (first, high) = range(other);
+                let packed = set[other].read().unwrap_or_else(PoisonError::into_inner);
+                let (_, below) = part.target.again().split_rows(first);
+                kernels.multiply_packed(below.split_rows(high).0, &packed, update, room);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

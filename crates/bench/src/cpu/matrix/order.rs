@@ -54,12 +54,12 @@ fn stride(order: u64) -> u64 {
 }
 
 /// Bytes that a trial takes: matrices, vectors, and what the threads pack (three panels of at most
-/// 384 columns; 8 MB for each thread and up to 20 MB for products).
+/// 384 columns; 8 MB for each thread, up to 20 MB for products, and what threads pack for each other).
 fn bytes(work: Work, order: u64, threads: u32) -> u64 {
     let matrix = stride(order) * order * 8;
     let (matrices, panels, own) = match work {
         Work::Solve => (1, 3 * 384 * 8 * (order + 64), 8_000_000),
-        Work::Product => (3, 0, 20_000_000),
+        Work::Product => (3, 2 << 23, 20_000_000),
     };
     let vectors = order * 8 * 8;
     matrix * matrices + panels + vectors + u64::from(threads) * own

@@ -51,6 +51,8 @@ enum Style {
     Plain(&'static [&'static str]),
     /// As rsync has it: a slash after the source means what is in it.
     Slashed(&'static [&'static str]),
+    /// The source with a dot behind it: without, the tree comes to lie below the target.
+    Dotted(&'static [&'static str]),
     /// Two tars and a pipe.
     Pipe,
 }
@@ -61,7 +63,7 @@ const RSYNC_A: Fidelity = ARCHIVE.without(Kind::HardLink).without(Kind::TimeFrac
 const LINKS: Fidelity = Fidelity::CONTENTS_AND_SYMLINKS;
 
 /// The rivals that flatout can call.
-const MANNERS: [Manner; 10] = [
+const MANNERS: [Manner; 12] = [
     plain("cp-a", Class::Archive, Fidelity::ALL, &["-a"]),
     plain("cp-r", Class::ContentsAndSymlinks, LINKS.with(Kind::Hole), &["-r"]),
     // -H, -A, -X and -S are not in -a, and times that agree to the second count as equal unless
@@ -89,6 +91,19 @@ const MANNERS: [Manner; 10] = [
     ),
     plain("cpz", Class::ContentsAndSymlinks, LINKS, &[]),
     plain("fcp", Class::ContentsAndSymlinks, LINKS, &[]),
+    // cpx 0.2.1 and pxs 0.7.0 as they were seen to work, 2026-11-25.
+    Manner {
+        name: "cpx",
+        class: Class::ContentsAndSymlinks,
+        promise: LINKS,
+        style: Style::Dotted(&["-r", "--no-config"]),
+    },
+    plain(
+        "pxs",
+        Class::ContentsAndSymlinks,
+        LINKS.with(Kind::Mode).with(Kind::FileTime),
+        &["-q", "sync"],
+    ),
     plain("rcp", Class::ContentsAndSymlinks, LINKS.with(Kind::Mode), &[]),
     // Without a configuration file, so that nobody's own settings race.
     plain(
@@ -148,6 +163,9 @@ impl Manner {
         let argv = match self.style {
             Style::Plain(options) => argv(program, options, [source.into(), target.into()]),
             Style::Slashed(options) => argv(program, options, [slash(source), slash(target)]),
+            Style::Dotted(options) => {
+                argv(program, options, [source.join(".").into(), target.into()])
+            }
             Style::Pipe => {
                 let [program, source, target] =
                     [program, source, target].map(|path| quoted(path.as_os_str()));
@@ -195,6 +213,7 @@ mod tests {
             call.argv.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(call("cp-a"), "p -a /a'b /t");
+        assert_eq!(call("cpx"), "p -r --no-config /a'b/. /t");
         assert_eq!(call("rsync-r"), "p -r --inplace -W --no-compress /a'b/ /t/");
         let tar = r"sh -c p -C '/a'\''b' -cf - . | p -C /t -xpf -";
         assert_eq!(call("tar"), tar);

@@ -2,7 +2,6 @@
 
 use super::{Discipline, Rival};
 
-const NO_MEMORY: &str = "cannot be raced: flatout bench memory measures memory";
 const NO_CPU: &str = "cannot be raced: flatout bench cpu measures the CPU";
 const VERSION: &[&str] = &["--version"];
 
@@ -24,6 +23,8 @@ pub const ALL: &[Rival] = &[
     copier("xcp", "xcp", "cargo install xcp"),
     copier("cpz", "cpz", "cargo install cpz"),
     copier("fcp", "fcp", "cargo install fcp"),
+    copier("cpx", "cpx", "cargo install cpx"),
+    copier("pxs", "pxs", "cargo install pxs"),
     copier("rcp", "rcp", "cargo install rcp-tools-rcp"),
     Rival { version: &["version"], ..copier("rclone", "rclone", "rclone") },
     digester("b3sum", "b3sum", "flatout sum"),
@@ -33,8 +34,17 @@ pub const ALL: &[Rival] = &[
     disk_meter("iozone", "iozone3", &["-v"]),
     network_meter("iperf3"),
     network_meter("sockperf"),
-    // Both print results at once and know no option that makes them say a version.
-    to_come("stream", "hpcc (or stream.c)", &[], NO_MEMORY),
+    Rival {
+        name: "openblas",
+        program: "libopenblas.so.0",
+        package: "libopenblas0-pthread",
+        version: &[],
+        discipline: Discipline::Matrix,
+        counterpart: "the kernels of flatout bench cpu",
+    },
+    // They print results at once and know no option that makes them say a version.
+    streamer("stream", "stream", "stream.c, compiled"),
+    streamer("stream-loops", "", "flatout itself"),
     to_come("linpack", "hpcc (or Intel's benchmark)", &[], NO_CPU),
 ];
 
@@ -66,6 +76,11 @@ const fn disk_meter(
 const fn network_meter(name: &'static str) -> Rival {
     let (discipline, counterpart) = (Discipline::Network, "flatout bench network");
     Rival { name, program: name, package: name, version: VERSION, discipline, counterpart }
+}
+
+const fn streamer(name: &'static str, program: &'static str, package: &'static str) -> Rival {
+    let counterpart = "the streams of flatout bench memory";
+    Rival { name, program, package, version: &[], discipline: Discipline::Stream, counterpart }
 }
 
 const fn to_come(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::{ALL, Found, Rival};
+use super::{ALL, Discipline, Found, Rival};
 use crate::error::Error;
 use crate::versus::race::Invocation;
 use crate::versus::run::{Runner, Spent};
@@ -47,8 +47,33 @@ pub fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
         .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
 }
 
+/// Where libraries lie, beside `LD_LIBRARY_PATH`.
+const LIBRARIES: &str = concat!(
+    "/usr/local/lib:/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:",
+    "/usr/local/lib64:/opt/OpenBLAS/lib"
+);
+
+/// Looks for a library. Its version is what its file is called, behind all links.
+fn library(rival: &'static Rival) -> Option<Found> {
+    let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders = [own.as_bytes(), LIBRARIES.as_bytes()].join(&b':');
+    let folders = folders.split(|&byte| byte == b':').map(OsStr::from_bytes).map(Path::new);
+    let mut files =
+        folders.filter(|folder| folder.is_absolute()).map(|one| one.join(rival.program));
+    let path = files.find(|file| file.is_file())?;
+    let real = path.canonicalize().ok();
+    let name = real.as_deref().and_then(Path::file_name).unwrap_or_default();
+    Some(Found { rival, version: name.to_string_lossy().into_owned(), path })
+}
+
 /// Looks for a rival along `path` and asks it for its version; `None` when it is not there.
 pub fn look(rival: &'static Rival, path: &OsStr, runner: &mut dyn Runner) -> Option<Found> {
+    if rival.program.is_empty() {
+        return Some(Found { rival, path: PathBuf::new(), version: String::new() });
+    }
+    if rival.discipline == Discipline::Matrix {
+        return library(rival);
+    }
     let program = find(rival.program, path)?;
     let version = version(rival, &program, runner);
     Some(Found { rival, path: program, version })

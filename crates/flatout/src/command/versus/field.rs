@@ -89,7 +89,8 @@ impl Field {
             lines.push(format!("{} is not raced: {}", rival.name, why(rival)));
         }
         if !self.is_named {
-            let to_come = rival::ALL.iter().filter(|rival| !rival.has_counterpart());
+            let is_to_come = |rival: &&Rival| rival.discipline == Discipline::ToCome;
+            let to_come = rival::ALL.iter().filter(is_to_come);
             let to_come: Vec<_> = to_come.map(|rival| rival.name).collect();
             lines.push(format!("not raced yet: {}", to_come.join(", ")));
         }

@@ -92,11 +92,11 @@ fn is_gone(process: &str) -> bool {
 #[test]
 fn a_missing_rival_is_named_with_its_package() {
     let stable = Stable::new();
-    let ran = stable.honest().race(&["b3sum", "fcp", "stream", "--format", "json"]);
+    let ran = stable.honest().race(&["b3sum", "fcp", "linpack", "--format", "json"]);
     let document = ran.exits(1).document();
     assert_valid(&document);
     assert!(ran.stderr.contains("not installed: fcp (cargo install fcp)"), "{ran}");
-    assert!(ran.stderr.contains("stream is not raced"), "{ran}");
+    assert!(ran.stderr.contains("linpack is not raced"), "{ran}");
     let missing = rows(&document, "versus/missing");
     assert_eq!(
         (&missing[0]["status"], &missing[0]["audit"]["package"]),

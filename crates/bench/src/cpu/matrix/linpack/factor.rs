@@ -8,11 +8,14 @@
 //! whoever works on it. Result and exchanges of rows are those of LAPACK's `dgetrf`.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
 use flatout_sys::run_queue::counted;
 
+use super::super::meeting::{Meeting, spin_until};
 use super::super::order::Shape;
 use super::panel;
 
@@ -23,7 +26,7 @@ const COLUMNS_LEAST: usize = 32;
 
 /// Why there is no factorisation.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(in super::super) enum Error {
     /// No memory for the packed copies.
     #[error("no memory for the factorisation: {0}")]
     Memory(#[from] io::Error),
@@ -107,6 +110,11 @@ struct Work<'m> {
     pivots: Vec<Mutex<Vec<usize>>>,
     state: Mutex<State>,
     changed: Condvar,
+    /// Changes of the state so far.
+    changes: AtomicU64,
+    /// Blocks whose rows were exchanged at the end.
+    exchanged: AtomicUsize,
+    meeting: Meeting,
 }
 
 /// A lock whose holder panicked guards numbers all the same; the panic itself goes on.
@@ -126,18 +134,19 @@ pub(super) fn block_columns(order: usize, threads: u32) -> usize {
 const PANEL_COLUMNS: usize = 256;
 
 /// Factors the matrix in place into L and U, in `threads` threads, this one included. Returns for
-/// each row the one that it was exchanged with, in order.
+/// each row the one that it was exchanged with, in order, and how long it took, with memory and
+/// threads there.
 ///
 /// Source: GFLOPS of LINPACK count 2/3 n³ operations for it.
 ///
 /// # Errors
-/// No memory, no thread, or a singular matrix.
-pub(super) fn factor(
+/// No memory, or a singular matrix.
+pub(in super::super) fn timed(
     kernels: Kernels,
     values: &mut [f64],
     shape: Shape,
     threads: u32,
-) -> Result<Vec<usize>, Error> {
+) -> Result<(Vec<usize>, u64), Error> {
     let Shape { order, stride } = shape;
     let width = block_columns(order, threads);
     let columns: Vec<_> =
@@ -165,36 +174,75 @@ pub(super) fn factor(
         pivots,
         state: Mutex::new(state),
         changed: Condvar::new(),
+        changes: AtomicU64::new(0),
+        exchanged: AtomicUsize::new(0),
+        meeting: Meeting::of(0),
     };
+    let (mut start_ns, mut end_ns) = (0, 0);
     std::thread::scope(|scope| {
         let (own, others) = rooms.split_first_mut().expect("there is at least one thread");
+        let mut count = 1;
         for room in others {
             // Without a further thread the others do its work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || counted(|| work.run(room)));
+            let member = || counted(|| work.run(room, || ()));
+            count += u32::from(std::thread::Builder::new().spawn_scoped(scope, member).is_ok());
         }
-        work.run(own);
+        work.meeting.expect(count);
+        work.run(own, || start_ns = monotonic_ns());
+        end_ns = monotonic_ns();
     });
     if lock(&work.state).singular {
         return Err(Error::Singular);
     }
-    let pivots: Vec<Vec<usize>> = work.pivots.iter().map(|pivots| lock(pivots).clone()).collect();
-    let absolute = pivots.iter().enumerate();
-    let pivots: Vec<usize> = absolute
-        .flat_map(|(panel, rows)| rows.iter().map(move |row| row + panel * width))
-        .collect();
-    work.exchange_left(&pivots, threads);
-    Ok(pivots)
+    Ok((work.pivots(), end_ns - start_ns))
 }
 
 impl Work<'_> {
-    fn run(&self, room: &mut Room) {
+    /// The whole work of one thread; `begin` is called when all are there.
+    fn run(&self, room: &mut Room, begin: impl FnOnce()) {
+        self.meeting.wait(1);
+        begin();
+        self.eliminate_all(room);
+        self.meeting.wait(2);
+        if !lock(&self.state).singular {
+            self.exchange_left(&self.pivots());
+        }
+        self.meeting.wait(3);
+    }
+
+    /// The row that each row was exchanged with.
+    fn pivots(&self) -> Vec<usize> {
+        let panels = self.pivots.iter().enumerate();
+        let rows = panels.map(|(panel, rows)| (panel * self.width, lock(rows)));
+        rows.flat_map(|(first, rows)| rows.iter().map(|row| row + first).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Says that the state has changed.
+    fn announce(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// Waits for a change: awake at first, since it comes soon.
+    fn wait<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let seen = self.changes.load(Ordering::Acquire);
+        drop(state);
+        let is_new = || self.changes.load(Ordering::Acquire) != seen;
+        spin_until(is_new, || true);
+        let state = lock(&self.state);
+        if is_new() {
+            return state;
+        }
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn eliminate_all(&self, room: &mut Room) {
         let mut state = lock(&self.state);
         loop {
             match state.next() {
                 Next::Home => return,
-                Next::Wait => {
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
+                Next::Wait => state = self.wait(state),
                 Next::Factor(panel) => {
                     state.blocks[panel].busy = true;
                     let Some(step) = state.spare.pop() else { continue };
@@ -205,7 +253,7 @@ impl Work<'_> {
                     state.factored += 1;
                     state.singular |= !usable;
                     state.release();
-                    self.changed.notify_all();
+                    self.announce();
                 }
                 Next::Eliminate(panel, block) => {
                     state.blocks[block].busy = true;
@@ -218,7 +266,7 @@ impl Work<'_> {
                     state.blocks[block].through += 1;
                     state.blocks[block].busy = false;
                     state.release();
-                    self.changed.notify_all();
+                    self.announce();
                 }
             }
         }
@@ -255,23 +303,17 @@ impl Work<'_> {
         self.kernels.eliminate(columns, &step, room);
     }
 
-    /// Makes the exchanges of later panels in the columns of L, as `dgetrf` does.
-    fn exchange_left(&self, pivots: &[usize], threads: u32) {
-        let next = std::sync::atomic::AtomicUsize::new(0);
-        let member = || loop {
-            let block = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    /// Makes the exchanges of later panels in the columns of L, as `dgetrf` does, together with the
+    /// other threads.
+    fn exchange_left(&self, pivots: &[usize]) {
+        loop {
+            let block = self.exchanged.fetch_add(1, Ordering::Relaxed);
             let Some(values) = self.columns.get(block) else { return };
             // All exchanges in one column, which stays in the cache, and then the next column.
             let first = pivots.len().min((block + 1) * self.width);
             let later: Vec<usize> = pivots[first..].iter().map(|row| row - first).collect();
             self.rows_from(&mut lock(values), first).exchange_rows(&later);
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                let _ = std::thread::Builder::new().spawn_scoped(scope, member);
-            }
-            member();
-        });
+        }
     }
 }
 

@@ -9,7 +9,7 @@ const GROUP: usize = 4;
 /// exchanged with, in order.
 ///
 /// Cost: 2 n² operations; each of the n² numbers is read once.
-pub(super) fn solve(factors: Block<'_>, pivots: &[usize], b: &mut [f64]) {
+pub(in super::super) fn solve(factors: Block<'_>, pivots: &[usize], b: &mut [f64]) {
     for (row, &other) in pivots.iter().enumerate() {
         b.swap(row, other);
     }

@@ -1,0 +1,88 @@
+//! What `versus` races against libraries and loops instead of programs: a product of matrices, a
+//! factorisation, a stream through memory, timed in this process by one side or the other.
+
+mod stream;
+
+use std::path::PathBuf;
+
+use flatout_sys::stream::Kernel;
+
+use crate::cpu::duel;
+use crate::workers;
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// DGEMM, C = A B, of one order.
+    Product,
+    /// LU factorisation with partial pivoting.
+    Factor,
+    /// One of the four kernels of STREAM.
+    Stream(Kernel),
+}
+
+/// What is timed, how, and by whom.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// What is timed.
+    pub work: Work,
+    /// Order of the matrices; elements of each array of a stream.
+    pub order: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Seed of the numbers.
+    pub seed: u64,
+    /// Time that the repetitions take together, at least.
+    pub time_ns: u64,
+    /// The library that does it, instead of our kernels.
+    pub library: Option<PathBuf>,
+    /// Streams as a compiler makes them of STREAM's loops, with ordinary stores.
+    pub plain: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// Operations or bytes per second.
+    pub figure: f64,
+    /// Repetitions that count.
+    pub repetitions: usize,
+    /// Who did it.
+    pub by: String,
+    /// How far the result of matrices is off, as HPL counts it.
+    pub residual: Option<f64>,
+}
+
+impl Job {
+    /// Does the work and checks its result.
+    ///
+    /// Errors: one line.
+    pub fn run(&self) -> Result<Figure, String> {
+        if self.threads == 0 || self.threads > workers::MAX_THREADS || self.order == 0 {
+            return Err("orders and threads begin at 1".to_owned());
+        }
+        match self.work {
+            Work::Product | Work::Factor => duel::run(self),
+            Work::Stream(kernel) => stream::run(kernel, self),
+        }
+    }
+
+    /// The times of repetitions, each as `once` says it. The first counts only where it alone takes as
+    /// long as all should: what it finds cold is little then.
+    pub(crate) fn repeat(
+        &self,
+        mut once: impl FnMut() -> Result<u64, String>,
+    ) -> Result<Vec<u64>, String> {
+        let first_ns = once()?;
+        if first_ns >= self.time_ns {
+            return Ok(vec![first_ns]);
+        }
+        let (mut times, mut all_ns) = (Vec::new(), 0);
+        while times.is_empty() || all_ns < self.time_ns {
+            let elapsed_ns = once()?;
+            all_ns += elapsed_ns.max(1);
+            times.push(elapsed_ns);
+        }
+        Ok(times)
+    }
+}

@@ -1,0 +1,250 @@
+//! Against OpenBLAS and STREAM: products and factorisations of matrices, streams through memory.
+//!
+//! A library is no program: both sides of its races are `flatout compute`, which has our kernels or
+//! the library do the same work with the same matrices, and checks either result. STREAM is a
+//! program where there is one; `stream-loops` are its loops as a compiler makes them.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use flatout_measure::fact::Facts;
+use flatout_measure::row::{Parameters, Unit};
+use flatout_sys::affinity;
+use flatout_sys::instruction_set::{self, Extension};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::versus::fact;
+use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
+use crate::versus::rival::{Discipline, Found};
+use crate::versus::{Extent, Ground};
+
+/// Orders of matrices.
+const ORDERS: [u64; 5] = [500, 1000, 2000, 4000, 6000];
+const QUICK_ORDERS: [u64; 2] = [500, 1000];
+/// Elements of an array of a stream: three of them are beyond the caches of one socket.
+const ELEMENTS: u64 = 40_000_000;
+const QUICK_ELEMENTS: u64 = 10_000_000;
+/// Operations per second and thread, and bytes per second, with which the plan of the time counts.
+const PLANNED_FLOP_PER_S: f64 = 30e9;
+const PLANNED_BYTES_PER_S: f64 = 10e9;
+/// Kernels by the words of STREAM's table, with the arrays that each goes through.
+const STREAMS: [(&str, &str, f64); 4] = [
+    ("copy", "Copy:", 2.0),
+    ("scale", "Scale:", 2.0),
+    ("add", "Add:", 3.0),
+    ("triad", "Triad:", 3.0),
+];
+
+/// Which kernels of OpenBLAS are of the level that ours are held down to.
+fn core_type(limit: Option<Extension>) -> Option<&'static str> {
+    match limit? {
+        Extension::Avx512 => None,
+        Extension::Avx2 => Some("OPENBLAS_CORETYPE=Haswell"),
+        Extension::Sse41 => Some("OPENBLAS_CORETYPE=Nehalem"),
+        Extension::Sse2 => Some("OPENBLAS_CORETYPE=Core2"),
+    }
+}
+
+/// Numbers of threads that are raced: one, and one for each CPU.
+pub(super) fn threads() -> Vec<u32> {
+    let mut threads = vec![1, affinity::allowed_cpu_count()];
+    threads.dedup();
+    threads
+}
+
+/// The races against each rival that is there.
+pub fn races(ground: &Ground) -> Vec<Race<'static>> {
+    let is_quick = ground.extent == Extent::Quick;
+    let duration = if is_quick { "200ms" } else { "500ms" };
+    let mut races = Vec::new();
+    for found in ground.of(Discipline::Matrix) {
+        let orders = if is_quick { &QUICK_ORDERS[..] } else { &ORDERS };
+        let works = [("product", "matrix-product", 2.0), ("factor", "matrix-factor", 2.0 / 3.0)];
+        for (what, test, operations) in works {
+            for (&order, threads) in
+                orders.iter().flat_map(|order| threads().into_iter().map(move |n| (order, n)))
+            {
+                let work = Work { what, order, threads, duration, table_word: None };
+                let all = operations * (order as f64).powi(3);
+                let once_s = all / PLANNED_FLOP_PER_S / f64::from(threads);
+                let parameters =
+                    Parameters::default().with("order", order).with("threads", threads);
+                let race = Race { test, ..race(ground, found, work, 2.0 * once_s + 1.0) };
+                races.push(Race {
+                    parameters,
+                    figure: Figure::Printed(Unit::FlopPerSecond),
+                    ..race
+                });
+            }
+        }
+    }
+    for found in ground.of(Discipline::Stream) {
+        for (what, word, arrays) in STREAMS {
+            let order = if is_quick { QUICK_ELEMENTS } else { ELEMENTS };
+            let threads = affinity::allowed_cpu_count();
+            let work = Work { what, order, threads, duration, table_word: Some(word) };
+            let once_s = arrays * 8.0 * order as f64 / PLANNED_BYTES_PER_S;
+            let parameters = Parameters::default().with("kernel", what).with("threads", threads);
+            let race = Race { test: "stream", ..race(ground, found, work, 2.0 * once_s + 1.5) };
+            races.push(Race { parameters, figure: Figure::Printed(Unit::BytesPerSecond), ..race });
+        }
+    }
+    races
+}
+
+fn race(ground: &Ground, found: &Found, work: Work, expected_s: f64) -> Race<'static> {
+    Race {
+        test: "",
+        parameters: Parameters::default(),
+        figure: Figure::Time,
+        bytes: 0,
+        contestants: vec![Contestant::flatout(), found.into()],
+        expected_s,
+        workload: Box::new(ComputeWorkload {
+            work,
+            flatout: ground.flatout.clone().into(),
+            rival: found.path.clone().into(),
+        }),
+    }
+}
+
+/// What is computed.
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    /// The word of `flatout compute`.
+    what: &'static str,
+    order: u64,
+    threads: u32,
+    duration: &'static str,
+    /// Of a stream: the first word of its line in STREAM's table.
+    table_word: Option<&'static str>,
+}
+
+struct ComputeWorkload {
+    work: Work,
+    flatout: OsString,
+    /// A library, a program, or nothing: our own loops.
+    rival: OsString,
+}
+
+impl ComputeWorkload {
+    fn argv(&self, index: usize) -> Vec<OsString> {
+        let Work { what, order, threads, duration, table_word } = self.work;
+        let is_stream = table_word.is_some();
+        // Whatever the user's environment holds OpenBLAS down to; STREAM takes its threads from it.
+        let mut argv: Vec<OsString> = Vec::new();
+        if index > 0 && is_stream && !self.rival.is_empty() {
+            argv.extend(["env".into(), format!("OMP_NUM_THREADS={threads}").into()]);
+            argv.push(self.rival.clone());
+            return argv;
+        }
+        if index > 0 && !is_stream {
+            let words = ["env", "-u", "OPENBLAS_CORETYPE", "-u", "OPENBLAS_L2_SIZE"];
+            argv.extend(words.map(OsString::from));
+            argv.extend(core_type(instruction_set::limit()).map(OsString::from));
+        }
+        argv.push(self.flatout.clone());
+        let words =
+            format!("compute {what} --order {order} --threads {threads} --duration {duration}");
+        argv.extend(words.split(' ').map(OsString::from));
+        match (index, is_stream) {
+            (0, _) => {}
+            (_, true) => argv.push("--plain".into()),
+            (_, false) => argv.extend(["--library".into(), self.rival.clone()]),
+        }
+        argv
+    }
+}
+
+impl Workload for ComputeWorkload {
+    fn prepare(&mut self, _run: &Run<'_>) -> Result<Facts, Error> {
+        Ok(Facts::default())
+    }
+
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+        Ok(Invocation { argv: self.argv(run.index), directory: None })
+    }
+
+    fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+        let name = run.contestant.name.as_str();
+        let text = super::disk::output(name, finished)?;
+        let is_foreign = run.index > 0 && !Path::new(&self.rival).as_os_str().is_empty();
+        let checked = match self.work.table_word.filter(|_| is_foreign) {
+            Some(word) => of_stream(text, word),
+            None => of_compute(text),
+        };
+        checked
+            .filter(|checked| {
+                checked.figure.is_some_and(|figure| figure.is_finite() && figure > 0.0)
+            })
+            .ok_or_else(|| Error::Usage(format!("{name} printed no figure of what was asked for")))
+    }
+}
+
+/// What `flatout compute` prints.
+fn of_compute(text: &str) -> Option<Checked> {
+    let document: Value = serde_json::from_str(text).ok()?;
+    let number = |name: &str| document.get(name).and_then(Value::as_f64);
+    let mut facts = Facts::default();
+    facts.set_known(fact::BY, document.get("by").and_then(Value::as_str).map(str::to_owned));
+    facts.set_known(fact::NORMALISED_RESIDUAL, number("normalised_residual"));
+    facts.set_known(fact::REPETITIONS, number("repetitions"));
+    Some(Checked { figure: number("figure"), facts, ..Checked::default() })
+}
+
+/// What STREAM prints: the best rate in MB/s behind the kernel's name; and whether it found its own
+/// results right.
+fn of_stream(text: &str, word: &str) -> Option<Checked> {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(word))?;
+    let rate: f64 = line.split_whitespace().next()?.parse().ok()?;
+    let is_right = text.contains("Solution Validates");
+    is_right.then(|| Checked { figure: Some(rate * 1e6), ..Checked::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(
+        what: &'static str,
+        table_word: Option<&'static str>,
+        rival: &str,
+    ) -> ComputeWorkload {
+        let work = Work { what, order: 500, threads: 2, duration: "200ms", table_word };
+        ComputeWorkload { work, flatout: "flatout".into(), rival: rival.into() }
+    }
+
+    fn text(workload: &ComputeWorkload, index: usize) -> String {
+        workload.argv(index).join(std::ffi::OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn both_sides_do_the_same_work() {
+        let matrix = workload("product", None, "/lib/libopenblas.so.0");
+        let same = "flatout compute product --order 500 --threads 2 --duration 200ms";
+        assert_eq!(text(&matrix, 0), same);
+        let theirs = text(&matrix, 1);
+        assert!(theirs.ends_with(&format!("{same} --library /lib/libopenblas.so.0")), "{theirs}");
+        assert!(theirs.starts_with("env -u OPENBLAS_CORETYPE"), "{theirs}");
+        assert!(text(&workload("triad", Some("Triad:"), ""), 1).ends_with("200ms --plain"));
+        let stream = workload("triad", Some("Triad:"), "/bin/stream");
+        assert_eq!(text(&stream, 1), "env OMP_NUM_THREADS=2 /bin/stream");
+        assert_eq!(core_type(Some(Extension::Avx2)), Some("OPENBLAS_CORETYPE=Haswell"));
+        assert_eq!((core_type(None), core_type(Some(Extension::Avx512))), (None, None));
+    }
+
+    #[test]
+    fn what_is_printed_is_read() {
+        let line =
+            r#"{"figure": 4e10, "repetitions": 7, "by": "OpenBLAS", "normalised_residual": 0.01}"#;
+        let checked = of_compute(line).unwrap();
+        assert_eq!(checked.figure, Some(4e10));
+        assert_eq!(of_compute("cannot load it"), None);
+        let table = "Function    Best Rate MB/s  Avg time\nCopy:           12345.5     0.03\n\
+                     Triad:          10000.0     0.04\nSolution Validates: avg error\n";
+        assert_eq!(of_stream(table, "Triad:").unwrap().figure, Some(1e10));
+        assert_eq!(of_stream(&table.replace("Validates", "fails"), "Triad:"), None);
+        assert_eq!(of_stream("", "Triad:"), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! `flatout compute`: times one product, factorisation or stream, checks its result, and prints a
+//! line of JSON.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::arguments::compute::Compute;
+use crate::{conclusion, output};
+
+/// Does the work.
+pub fn run(arguments: &Compute) -> ExitCode {
+    match arguments.job().run() {
+        Ok(found) => {
+            let line = json!({
+                "figure": found.figure,
+                "repetitions": found.repetitions,
+                "by": found.by,
+                "normalised_residual": found.residual,
+            });
+            output::print(format!("{line}\n").as_bytes(), conclusion::DONE)
+        }
+        Err(text) => {
+            output::complain(&text);
+            output::exit(conclusion::FAILED)
+        }
+    }
+}

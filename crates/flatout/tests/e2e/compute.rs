@@ -1,0 +1,35 @@
+//! `flatout compute`: what `versus` races against OpenBLAS and STREAM.
+
+use serde_json::Value;
+
+use crate::bin::Folder;
+
+#[test]
+fn products_factors_and_streams_are_done_and_checked() {
+    let folder = Folder::new();
+    for (what, order, threads) in [
+        ("product", "77", "1"),
+        ("product", "300", "3"),
+        ("factor", "130", "2"),
+        ("triad", "100000", "2"),
+        ("copy", "100000", "1"),
+    ] {
+        let words = ["compute", what, "--order", order, "--threads", threads, "--duration", "1ms"];
+        let ran = folder.flatout(words).run();
+        let found: Value = serde_json::from_str(&ran.exits(0).stdout).unwrap();
+        assert!(found["figure"].as_f64() > Some(0.0), "{what}: {found}");
+        assert!(found["by"].as_str().unwrap().starts_with("flatout"), "{what}: {found}");
+        let is_matrix = ["product", "factor"].contains(&what);
+        assert_eq!(found["normalised_residual"].as_f64().is_some(), is_matrix, "{what}: {found}");
+    }
+}
+
+#[test]
+fn a_library_that_is_none_is_refused_with_the_reason() {
+    let folder = Folder::new();
+    let words = ["compute", "product", "--order", "10", "--library"];
+    let ran = folder.flatout(words.into_iter().chain(["libc.so.6"])).run();
+    ran.complains(1, &["libc.so.6", "it has no cblas_dgemm"]);
+    let ran = folder.flatout(words.into_iter().chain(["./none.so"])).run();
+    ran.complains(1, &["none.so", "No such file"]);
+}

@@ -1,0 +1,41 @@
+//! Races against a library and against STREAM, which are what the test makes them.
+
+use std::fs;
+
+use super::{Stable, rows};
+use crate::schema::assert_valid;
+
+const TABLE: &str = "echo 'Function    Best Rate MB/s  Avg time'; for one in Copy Scale Add Triad; do \
+                     echo \"$one:           1000.5     0.1\"; done";
+
+#[test]
+fn the_table_of_stream_is_held_against_our_streams() {
+    let stable = Stable::new();
+    stable.rival("stream", &format!("{TABLE}; echo 'Solution Validates: avg error'"));
+    let ran = stable.race(&["stream", "--max-time", "4s", "--format", "json"]);
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    let row = &rows(&document, "versus/stream")[1];
+    assert_eq!((&row["median"], &row["unit"]), (&1000.5e6.into(), &"bytes/s".into()), "{row:#}");
+    assert!(!rows(&document, "versus/ratio").is_empty());
+}
+
+#[test]
+fn a_stream_that_does_not_validate_and_a_library_that_is_none_fail_their_rows() {
+    let stable = Stable::new();
+    stable.rival("stream", &format!("{TABLE}; echo 'Failed Validation on array a[]'"));
+    fs::write(stable.0.join("bin/libopenblas.so.0"), "no library").unwrap();
+    let place = stable.0.join("place");
+    let words = ["stream", "openblas", "--max-time", "4s", "--format", "json"];
+    let libraries = stable.0.join("bin");
+    let ran = stable.flatout(&place, &words).with(|command| {
+        command.env("LD_LIBRARY_PATH", libraries);
+    });
+    let ran = ran.run();
+    let document = ran.exits(1).document();
+    assert!(ran.stderr.contains("stream printed no figure"), "{ran}");
+    assert!(ran.stderr.contains("cannot load"), "{ran}");
+    for row in rows(&document, "versus/ratio") {
+        assert_eq!(row["status"], "failed", "{row:#}");
+    }
+}
