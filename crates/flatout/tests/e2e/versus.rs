@@ -139,7 +139,7 @@ fn all_rivals_are_listed_with_version_or_package() {
     let stable = Stable::new();
     let ran = stable.honest().race(&["--list"]);
     let lines: Vec<_> = ran.exits(0).stdout.lines().collect();
-    assert_eq!(lines.len(), 21);
+    assert_eq!(lines.len(), 25);
     let line = |name: &str| *lines.iter().find(|line| line.starts_with(name)).unwrap();
     assert!(line("b3sum").contains("b3sum 9.9") && line("b3sum").contains("flatout sum"));
     assert!(line("rsync-r").starts_with("rsync-r "));
