@@ -90,7 +90,7 @@ fn rooms(extent: Extent) -> Vec<&'static str> {
 const PROGRAMS: &str = "e2e";
 
 /// Tests that run at once on each CPU.
-const TESTS_PER_CPU: usize = 3;
+const TESTS_PER_CPU: usize = 5;
 
 /// Runs every check, the quick ones first; the first failure ends the run.
 fn test(root: &Path, extent: Extent) -> Result<(), String> {
