@@ -4,7 +4,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::finish::discard;
@@ -158,7 +158,10 @@ impl Place {
         if is_bound || appearance == Appearance::Atomic {
             return Err(target("replace")(why));
         }
-        let place = Self::cut(copy, entry, opened, Bytes::All)?;
+        let place = match why {
+            Errno::NOSPC | Errno::DQUOT => Self::refill(copy, entry, opened, why)?,
+            _ => Self::cut(copy, entry, opened, Bytes::All)?,
+        };
         copy.tell_in_place(entry, why);
         Ok(place)
     }
@@ -206,11 +209,49 @@ impl Place {
         opened: &Opened,
         bytes: Bytes,
     ) -> Result<Self, Trouble> {
-        let source = &opened.facts;
         let reads = match copy.options.assurance {
             Assurance::Accepted if bytes == Bytes::All => OFlags::WRONLY,
             _ => OFlags::RDWR,
         };
+        let (file, facts) = Self::open_old(copy, entry, opened, reads)?;
+        close_to_others(copy, &file, &facts, &opened.facts);
+        if bytes == Bytes::All {
+            rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
+        }
+        Ok(Self::old(file, &facts, bytes))
+    }
+
+    /// Opens an existing file to be written over where there is no room for a second one, once all
+    /// blocks that it will need are its own: what it gave up, another thread or program might take,
+    /// and then neither the old bytes nor the new ones would be there.
+    fn refill(
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+        why: Errno,
+    ) -> Result<Self, Trouble> {
+        let (file, facts) = Self::open_old(copy, entry, opened, OFlags::RDWR)?;
+        let (held, needed) = (facts.st_size as u64, opened.facts.st_size as u64);
+        if needed > 0 && rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, needed).is_err()
+        {
+            let _given_back = rustix::fs::ftruncate(&file, held);
+            return Err(target("replace")(why));
+        }
+        close_to_others(copy, &file, &facts, &opened.facts);
+        Ok(Self::old(file, &facts, Bytes::Different))
+    }
+
+    fn old(file: OwnedFd, facts: &Stat, bytes: Bytes) -> Self {
+        Self { file, made: Made::found(facts), name: Name::Old, device: facts.st_dev, bytes }
+    }
+
+    /// Opens an existing file as it is.
+    fn open_old(
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+        reads: OFlags,
+    ) -> Result<(OwnedFd, Stat), Trouble> {
         let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = unlocked(copy, entry, opened, || {
             rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
@@ -220,13 +261,8 @@ impl Place {
         if !FileType::from_raw_mode(facts.st_mode).is_file() {
             return Err(refused("overwrite", "it is no file any more"));
         }
-        refuse_itself(&facts, source)?;
-        close_to_others(copy, &file, &facts, source);
-        if bytes == Bytes::All {
-            rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
-        }
-        let (made, name) = (Made::found(&facts), Name::Old);
-        Ok(Self { file, made, name, device: facts.st_dev, bytes })
+        refuse_itself(&facts, &opened.facts)?;
+        Ok((file, facts))
     }
 }
 
@@ -300,8 +336,8 @@ pub(super) fn needs_no_directory(errno: Errno) -> bool {
     matches!(errno, Errno::BUSY | Errno::ACCESS | Errno::PERM | Errno::ROFS)
 }
 
-/// Whether a file that has no room beside the old one has it in its place. A guess that is too high
-/// would cost the old one.
+/// Whether a file that has no room beside the old one may have it in its place: a guess, until its
+/// blocks are reserved ([`Place::refill`]).
 pub(super) fn has_room_in_place(
     entry: Entry<'_>,
     source: &Stat,
