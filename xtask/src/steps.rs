@@ -72,8 +72,16 @@ impl Steps {
             let first = self.cargo(name, arguments);
             let others: Vec<Captured> =
                 others.join().map_err(|_| "a thread of this program panicked".to_owned())?;
-            let shown: Vec<Result<(), String>> =
-                others.into_iter().map(|other| self.show(other)).collect();
+            // The last lines are those of what failed.
+            let shown: Vec<Result<(), String>> = others
+                .into_iter()
+                .map(|mut other| {
+                    if first.is_err() && other.outcome.is_ok() {
+                        other.output.clear();
+                    }
+                    self.show(other)
+                })
+                .collect();
             std::iter::once(first).chain(shown).collect()
         })
     }
