@@ -1,8 +1,9 @@
 //! The areas: a name each, and the type that is the area and has its options.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
 use flatout_bench::{Area, cache, copy, cpu, disk, memory, network, syscall};
 
 use super::notes;
@@ -108,8 +109,14 @@ impl Name {
 
     /// The areas that know an option which not all know; none for one that all know.
     pub fn owners(id: &str) -> Vec<Self> {
-        let defines = |name: &Self| name.arguments().iter().any(|argument| argument.get_id() == id);
-        Self::value_variants().iter().copied().filter(defines).collect()
+        // Asked for each option of each area: the definitions are gone through once.
+        static KNOWN: LazyLock<Vec<(Name, Vec<Id>)>> = LazyLock::new(|| {
+            let ids =
+                |name: Name| name.arguments().iter().map(|own| own.get_id().clone()).collect();
+            Name::value_variants().iter().map(|name| (*name, ids(*name))).collect()
+        });
+        let defines = |(_, ids): &&(Self, Vec<Id>)| ids.iter().any(|own| own == id);
+        KNOWN.iter().filter(defines).map(|(name, _)| *name).collect()
     }
 }
 
@@ -163,7 +170,7 @@ impl Areas {
     pub fn given(&self) -> impl Iterator<Item = &str> {
         let is_given =
             |id: &&str| self.0.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
-        self.0.ids().map(clap::Id::as_str).filter(is_given)
+        self.0.ids().map(Id::as_str).filter(is_given)
     }
 
     /// How many values an option has.
