@@ -109,8 +109,10 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let rooms = rooms(extent);
     let everything = [&rooms[..], &FEATURES].concat();
     let with_mpi: &[&str] = if debian::can_build_mpi() { &WITH_MPI } else { &[] };
-    let lint = [&["clippy", "--all-targets"], &everything[..], with_mpi, &["--", "-D", "warnings"]];
-    steps.cargo("build", &[&["test", "--no-run"], &everything[..]].concat())?;
+    steps.lint_what_is_compiled();
+    // Benches are no part of the tests, but of what is linted.
+    let targets: &[&str] = if extent == Extent::Full { &["--all-targets"] } else { &[] };
+    steps.cargo("build", &[&["test", "--no-run"], targets, &everything[..]].concat())?;
 
     let deny = deny::Deny::prepare(&steps, place);
     let log = skips::fresh_log(&target)?;
@@ -129,9 +131,8 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let tests = workspace.rooms.iter().flat_map(|room| &room.tests);
     tests.filter(|test| *test != PROGRAMS).for_each(|test| others.extend(["--test", test]));
     let doc = [&["doc", "--no-deps"], &rooms[..]].concat();
-    // Clippy and the others keep busy what the tests of programs leave idle.
-    let beside: [(&str, &[&str]); 3] =
-        [("clippy", &lint.concat()), ("others", &others), ("doc", &doc)];
+    // The others keep busy what the tests of programs leave idle.
+    let beside: [(&str, &[&str]); 2] = [("others", &others), ("doc", &doc)];
     let mut ran = steps.cargo_beside(("programs", &programs), &beside);
     // It makes another program of the same name: not beside the tests of the usual one.
     match with_mpi {
