@@ -151,3 +151,29 @@ fn a_name_that_two_operands_bring_does_not_cost_another_one_its_link() {
         assert!(names.iter().all(|name| inode(name) == inode(names[0])), "{operands:?}");
     }
 }
+
+/// Of the names of one symlink, one is not put in the place that the symlink refers to: the others
+/// are there, and one file.
+#[test]
+fn a_name_that_is_refused_does_not_cost_the_others_their_link() {
+    needs!(under_test());
+    for first in ["h", "y"] {
+        let folder = Folder::new();
+        fs::create_dir_all(folder.join("a/k")).unwrap();
+        fs::create_dir(folder.join("t")).unwrap();
+        symlink("../t/h", folder.join("a").join(first)).unwrap();
+        for name in ["a/h", "a/k/h", "a/x", "a/y"] {
+            let _the_first_is_there =
+                fs::hard_link(folder.join("a").join(first), folder.join(name));
+        }
+        symlink("g", folder.join("t/h")).unwrap();
+        let ran = folder.flatout(&["copy", "-T", "a", "t"]).leaves("t").run();
+        ran.complains(1, &["t/h", "refers to it"]);
+        assert_eq!(fs::read_link(folder.join("t/h")).unwrap().to_str(), Some("g"));
+        let inode = |name: &str| folder.join(name).symlink_metadata().unwrap().ino();
+        for name in ["t/k/h", "t/x", "t/y"] {
+            assert_eq!(fs::read_link(folder.join(name)).unwrap().to_str(), Some("../t/h"));
+            assert_eq!(inode(name), inode("t/x"), "{name}");
+        }
+    }
+}

@@ -253,7 +253,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "a symlink does not replace the symlink that it refers to",
         sentence: FIRST_HOP,
-        allows: |facts, place, _| is_kept_from_loop(facts, place),
+        allows: |facts, place, aspects| {
+            is_kept_from_loop(facts, place)
+                || is_link_beside((facts, place, aspects), |twin| is_kept_from_loop(facts, twin))
+        },
         changes_exit: is_kept_from_loop,
     },
     Rule {
