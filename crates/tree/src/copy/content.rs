@@ -42,6 +42,7 @@ use room::{preallocate, set_length};
 pub(super) use tally::Tally;
 
 pub use large::Large;
+use large::Task;
 pub use methods::Methods;
 
 /// The operation of a [`Refusal`] that the source is to blame for.
@@ -283,7 +284,7 @@ impl<'a> Content<'a> {
         } else {
             self.read_around(job, pair, choice.method);
             let reached = match choice.shares {
-                true => large::copy(self, job, pair, choice.method, tally)?,
+                true => large::copy(self, job, pair, Task::Move(choice.method), tally)?,
                 false => self.range(route, choice.method, pair, tally)?.bytes,
             };
             around::end(job.source, length);
@@ -313,15 +314,18 @@ impl<'a> Content<'a> {
         if (fills && method == Method::CopyFileRange) || !pair.may(method) {
             method = Method::Sync;
         }
-        let has_threads =
-            self.options.threads != 1 && (self.options.threads > 1 || self.options.tuned.shares());
         // Other processes are of use wherever the file lies: on another host, too.
         let is_joint = job.meanwhile.is_some() && length >= choice::SHARE_FROM_BYTES;
-        let shares = (best.shares && has_threads || is_joint)
+        let shares = (best.shares && self.has_threads() || is_joint)
             && self.fingerprint().is_none()
             && (matches!(method, Method::Sync | Method::Mmap)
                 || is_joint && method == Method::CopyFileRange);
         Choice { method, shares, ..best }
+    }
+
+    /// Whether several threads may copy one file.
+    fn has_threads(&self) -> bool {
+        self.options.threads != 1 && (self.options.threads > 1 || self.options.tuned.shares())
     }
 
     /// Moves a range by read and write, with its fingerprint where one is wanted.

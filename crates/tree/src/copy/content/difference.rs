@@ -4,12 +4,14 @@
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-use flatout_io::transfer::{Method, is_zero};
+use flatout_io::transfer::{End, Method, Moved, Route, is_zero};
 use rustix::fs::{FallocateFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
+use super::choice::SHARE_FROM_BYTES;
 use super::holes::segment;
-use super::{Content, Copied, FileJob, READ, WRITE, set_length};
+use super::large::{self, Task};
+use super::{Content, Copied, FileJob, READ, Tally, WRITE, is_sparse, set_length, whole_route};
 use crate::copy::failure::Refusal;
 use crate::file_data;
 
@@ -30,7 +32,7 @@ impl Content<'_> {
     /// Holes of the source become holes; what it has written as zeros may stay a hole.
     ///
     /// Errors: as [`Content::copy`]; the target has a part of both files then.
-    /// Cost: both files are read.
+    /// Cost: both files are read, large ones by all threads that have time.
     pub fn amend(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
         self.look()?;
         let length = job.facts.st_size as u64;
@@ -38,39 +40,60 @@ impl Content<'_> {
             set_length(job.target, 0)?;
             return self.copy(job);
         }
-        self.pair(&job)?;
-        let (mut place, mut written, mut length_bytes) = (0, 0, length);
-        while place < length {
-            let Some((data, hole)) = segment(&job, place, length)? else {
+        let pair = self.pair(&job)?;
+        let (task, mut tally) = (Task::Amend { has_holes: is_sparse(job.facts) }, Tally::default());
+        let reached = match self.has_threads() && length >= SHARE_FROM_BYTES {
+            true => large::copy(self, &job, &pair, task, &mut tally)?,
+            false => self.task(task, whole_route(&job, length), &pair, &mut tally)?.bytes,
+        };
+        // What lies behind the end goes last: until then nothing is lost that might be wanted.
+        set_length(job.target, reached)?;
+        let seen = self.digest_of_source(&job, reached)?;
+        Ok(Copied::new((tally.bytes(), tally.most()), reached, seen))
+    }
+
+    /// The same of a range, which begins and ends where blocks do, or with the file.
+    pub(super) fn amend_range(
+        &mut self,
+        route: Route<'_>,
+        has_holes: bool,
+        tally: &mut Tally,
+    ) -> Result<Moved, Refusal> {
+        let (begin, end) = (route.offset_bytes, route.offset_bytes + route.length_bytes);
+        let (mut place, mut written, mut moved_end) = (begin, 0, End::Whole);
+        while place < end && moved_end == End::Whole {
+            let Some((data, hole)) = segment(route.source, has_holes, (place, end))? else {
                 // Nothing but a hole follows, or the file is shorter now.
-                let end = seek(job.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;
-                length_bytes = end.min(length).max(place);
-                written += self.clear(&job, (place, length_bytes))?;
+                let length = seek(route.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;
+                let rest = (place, length.min(end).max(place));
+                written += self.clear(&route, rest)?;
+                if rest.1 < end {
+                    moved_end = End::SourceEnded;
+                }
+                place = rest.1;
                 break;
             };
-            written += self.clear(&job, (place, data))?;
+            written += self.clear(&route, (place, data))?;
             place = data;
-            while place < hole {
+            while place < hole && moved_end == End::Whole {
                 // Chunks end where blocks do, wherever the data begins.
                 let wanted = (CHUNK_BYTES - place % CHUNK_BYTES).min(hole - place);
-                let (got, more) = self.amend_chunk(&job, place, wanted as usize)?;
+                let (got, more) = self.amend_chunk(&route, place, wanted as usize)?;
                 (place, written) = (place + got, written + more);
                 if got < wanted {
-                    (length_bytes, place) = (place, length);
+                    moved_end = End::SourceEnded;
                 }
             }
         }
-        // What lies behind the end goes last: until then nothing is lost that might be wanted.
-        set_length(job.target, length_bytes)?;
-        let seen = self.digest_of_source(&job, length_bytes)?;
-        Ok(Copied::new((written, (written > 0).then_some(Method::Sync)), length_bytes, seen))
+        tally.add(Method::Sync, written);
+        Ok(Moved { bytes: place - begin, end: moved_end })
     }
 
     /// Compares what begins at a place, and writes what differs. Returns how far the source went, and
     /// how much was written.
     fn amend_chunk(
         &mut self,
-        job: &FileJob<'_>,
+        route: &Route<'_>,
         place: u64,
         wanted: usize,
     ) -> Result<(u64, u64), Refusal> {
@@ -80,14 +103,14 @@ impl Content<'_> {
         let Blocks { mut source, mut target } = std::mem::take(&mut self.blocks);
         source.resize(CHUNK_BYTES as usize, 0);
         target.resize(CHUNK_BYTES as usize, 0);
-        let got = file_data::read(job.source, &mut source[..wanted], place);
+        let got = file_data::read(route.source, &mut source[..wanted], place);
         let got = got.map_err(Refusal::of(READ))?;
         // What cannot be read of the target is written anew.
-        let there = file_data::read(job.target, &mut target[..got], place).unwrap_or(0);
+        let there = file_data::read(route.target, &mut target[..got], place).unwrap_or(0);
         let mut written = 0;
         let mut begin = 0;
         while let Some((from, to)) = next_difference(&source[..got], &target[..there], begin) {
-            written += self.put(job, &source[from..to], place + from as u64)?;
+            written += self.put(route, &source[from..to], place + from as u64)?;
             begin = to;
         }
         self.blocks = Blocks { source, target };
@@ -96,16 +119,16 @@ impl Content<'_> {
 
     /// Makes a hole of a range of the target, as far as it has data there. Where there are no holes,
     /// zeros are written instead. Returns how much was written.
-    fn clear(&mut self, job: &FileJob<'_>, (mut place, end): (u64, u64)) -> Result<u64, Refusal> {
+    fn clear(&mut self, route: &Route<'_>, (mut place, end): (u64, u64)) -> Result<u64, Refusal> {
         let mut written = 0;
         while place < end {
-            let extent = file_data::next_extent(job.target, place, end);
+            let extent = file_data::next_extent(route.target, place, end);
             let Some((data, hole)) = extent.map_err(Refusal::of(WRITE))? else { break };
             place = hole;
-            match punch(job.target, data, hole - data) {
+            match punch(route.target, data, hole - data) {
                 Ok(()) => {}
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                    written += self.fill_with_zeros(job, (data, hole))?;
+                    written += self.fill_with_zeros(route, (data, hole))?;
                 }
                 Err(errno) => return Err(Refusal::of(WRITE)(errno)),
             }
@@ -115,7 +138,7 @@ impl Content<'_> {
 
     fn fill_with_zeros(
         &mut self,
-        job: &FileJob<'_>,
+        route: &Route<'_>,
         (mut place, end): (u64, u64),
     ) -> Result<u64, Refusal> {
         let (mut written, zeros) = (0, vec![0; BLOCK_BYTES as usize]);
@@ -123,12 +146,12 @@ impl Content<'_> {
         while place < end {
             self.look()?;
             let length = (BLOCK_BYTES - place % BLOCK_BYTES).min(end - place) as usize;
-            let there = file_data::read(job.target, &mut found[..length], place);
+            let there = file_data::read(route.target, &mut found[..length], place);
             if there == Ok(0) {
                 break;
             }
             if !there.is_ok_and(|there| is_zero(&found[..there])) {
-                written += self.put(job, &zeros[..length], place)?;
+                written += self.put(route, &zeros[..length], place)?;
             }
             place += length as u64;
         }
@@ -136,17 +159,17 @@ impl Content<'_> {
     }
 
     /// Writes bytes to their place, not faster than they may be. Returns how many.
-    fn put(&self, job: &FileJob<'_>, bytes: &[u8], place: u64) -> Result<u64, Refusal> {
+    fn put(&self, route: &Route<'_>, bytes: &[u8], place: u64) -> Result<u64, Refusal> {
         let piece_bytes =
             self.methods.limits.piece_bytes().map_or(bytes.len(), |piece| piece as usize);
         let mut done = 0;
         while done < bytes.len() {
             let piece = &bytes[done..bytes.len().min(done + piece_bytes)];
             self.wait_for(piece.len() as u64)?;
-            match rustix::io::pwrite(job.target, piece, place + done as u64) {
+            match rustix::io::pwrite(route.target, piece, place + done as u64) {
                 Ok(0) => return Err(Refusal::of(WRITE)(Errno::IO)),
                 Ok(taken) => {
-                    job.moved.fetch_add(taken as u64, Ordering::Relaxed);
+                    route.moved.fetch_add(taken as u64, Ordering::Relaxed);
                     done += taken;
                 }
                 Err(Errno::INTR) => {}

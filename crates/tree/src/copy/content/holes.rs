@@ -1,5 +1,7 @@
 //! Files with holes, and files that are to have holes wherever there are zeros.
 
+use std::os::fd::BorrowedFd;
+
 use flatout_io::transfer::{End, Method, Moved, Route};
 use rustix::fs::{SeekFrom, seek};
 
@@ -24,7 +26,8 @@ impl Content<'_> {
         let mut ended = length;
         while place < length {
             self.look()?;
-            let Some((data, hole)) = segment(job, place, length)? else {
+            let has_holes = is_sparse(job.facts);
+            let Some((data, hole)) = segment(job.source, has_holes, (place, length))? else {
                 // Nothing but a hole follows, or the file is shorter now.
                 let end = seek(job.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;
                 ended = end.min(length);
@@ -66,12 +69,12 @@ impl Content<'_> {
 /// The next data from `place` on, as its begin and end; `None` where there is none before `length`.
 /// A file without holes, or whose filesystem does not tell, is one segment.
 pub(super) fn segment(
-    job: &FileJob<'_>,
-    place: u64,
-    length: u64,
+    source: BorrowedFd<'_>,
+    has_holes: bool,
+    (place, length): (u64, u64),
 ) -> Result<Option<(u64, u64)>, Refusal> {
-    if !is_sparse(job.facts) {
+    if !has_holes {
         return Ok(Some((place, length)));
     }
-    file_data::next_extent(job.source, place, length).map_err(Refusal::of(READ))
+    file_data::next_extent(source, place, length).map_err(Refusal::of(READ))
 }

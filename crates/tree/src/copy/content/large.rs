@@ -5,6 +5,7 @@
 //! gets the last half of what nobody has begun with, in one range, and shares that likewise.
 
 mod span;
+mod task;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 
 use self::span::Span;
 pub(in crate::copy) use self::span::{Ranges, halves};
+pub(in crate::copy) use self::task::Task;
 use super::methods::Pair;
 use super::{Content, FileJob, INTERRUPTED, READ, Tally, WRITE, whole_route};
 use crate::copy::failure::Refusal;
@@ -33,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Large {
     length_bytes: u64,
-    method: Method,
+    task: Task,
     pair: Arc<Pair>,
     /// Ranges that nobody has taken.
     left: Span,
@@ -132,7 +134,7 @@ impl Content<'_> {
         let pair = self.pair(job)?;
         let files = Files::of(job).map_err(Refusal::of(READ))?;
         self.read_around(job, &pair, method);
-        let large = Large::new(job.facts.st_size as u64, method, pair, (files, ranges));
+        let large = Large::new(job.facts.st_size as u64, Task::Move(method), pair, (files, ranges));
         let _there_was_none = large.abroad.set(abroad);
         Ok(Arc::new(large))
     }
@@ -143,17 +145,17 @@ pub(super) fn copy(
     content: &mut Content<'_>,
     job: &FileJob<'_>,
     pair: &Arc<Pair>,
-    method: Method,
+    task: Task,
     tally: &mut Tally,
 ) -> Result<u64, Refusal> {
     let length_bytes = job.facts.st_size as u64;
     let ranges = u32::try_from(length_bytes.div_ceil(RANGE_BYTES)).ok();
     let (Ok(files), Some(ranges)) = (Files::of(job), ranges) else {
         // There are no descriptors for others.
-        let moved = content.range(whole_route(job, length_bytes), method, pair, tally)?;
+        let moved = content.task(task, whole_route(job, length_bytes), pair, tally)?;
         return Ok(moved.bytes);
     };
-    let large = Arc::new(Large::new(length_bytes, method, Arc::clone(pair), (files, (0, ranges))));
+    let large = Arc::new(Large::new(length_bytes, task, Arc::clone(pair), (files, (0, ranges))));
     (job.share)(Arc::clone(&large));
     large.work(content, Some(job.moved));
     large.finish(content, job, tally)
@@ -162,7 +164,7 @@ pub(super) fn copy(
 impl Large {
     fn new(
         length_bytes: u64,
-        method: Method,
+        task: Task,
         pair: Arc<Pair>,
         (files, ranges): (Files, Ranges),
     ) -> Self {
@@ -176,7 +178,7 @@ impl Large {
         };
         Self {
             length_bytes,
-            method,
+            task,
             pair,
             left: Span::new(ranges),
             end: AtomicU64::new(length_bytes),
@@ -222,11 +224,13 @@ impl Large {
 
     /// What other processes must know to help, if they may.
     pub(in crate::copy) fn abroad(&self) -> Option<&Abroad> {
-        self.abroad.get().filter(|_| !self.stays.load(Ordering::Relaxed))
+        let may_go = self.method().is_some() && !self.stays.load(Ordering::Relaxed);
+        self.abroad.get().filter(|_| may_go)
     }
 
-    pub(in crate::copy) fn method(&self) -> Method {
-        self.method
+    /// What moves the bytes; `None`: they are compared, which another process does not do.
+    pub(in crate::copy) fn method(&self) -> Option<Method> {
+        if let Task::Move(method) = self.task { Some(method) } else { None }
     }
 
     /// Takes the last half of the ranges that nobody has taken, for another process.
@@ -326,7 +330,7 @@ impl Large {
             };
             let moved = content
                 .look()
-                .and_then(|()| content.range(route, self.method, &self.pair, &mut helper.tally));
+                .and_then(|()| content.task(self.task, route, &self.pair, &mut helper.tally));
             match moved {
                 Ok(moved) => {
                     if moved.end == End::SourceEnded {

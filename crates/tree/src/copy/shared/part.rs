@@ -73,7 +73,9 @@ impl Copy<'_> {
     /// Half of what is left of a large file, for a process that has nothing to do.
     pub(super) fn part_of_a_file(&self, shared: &Shared) -> Option<Parcel> {
         let (large, ranges) = self.dispatch.spare_part()?;
-        let Some((abroad, Ok(way))) = large.abroad().map(|abroad| (abroad, abroad.directory.way()))
+        let known = large.abroad().zip(large.method());
+        let Some((abroad, method, Ok(way))) =
+            known.map(|(abroad, method)| (abroad, method, abroad.directory.way()))
         else {
             large.came_back(ranges, None);
             return None;
@@ -85,7 +87,7 @@ impl Copy<'_> {
             inodes: *inodes,
             length_bytes: *length_bytes,
             ranges,
-            method: large.method(),
+            method,
         };
         let out = Out::Part(Arc::clone(&large), ranges, None);
         Some(shared.send_out(out, way, vec![Piece::Part(part)]))

@@ -19,7 +19,7 @@ fn share(
     let job = FileJob { share: help, ..job(source, target, (facts, &moved)) };
     let pair = content.pair(&job)?;
     let mut tally = Tally::default();
-    let reached = copy(&mut content, &job, &pair, method, &mut tally)?;
+    let reached = copy(&mut content, &job, &pair, Task::Move(method), &mut tally)?;
     // A mapping goes on to the end of its last page; what lay behind the file is taken back.
     assert!(moved.load(Ordering::Relaxed) >= tally.bytes());
     Ok((reached, tally))
