@@ -29,6 +29,37 @@ struct Value {
     flags: u32,
 }
 
+/// Extent size, for new entries, and of what is written to shared ones (`FS_XFLAG_EXTSIZE` and so
+/// on, linux/fs.h).
+const EXTENT_HINTS: u64 = 0x800 | 0x1000 | 0x1_0000;
+
+/// How the extents of a file, or of what is made in a directory, are to be laid out (xfs).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExtentHints {
+    flags: u64,
+    extent_bytes: u32,
+    cow_extent_bytes: u32,
+}
+
+impl ExtentHints {
+    /// What was said in a directory to be the extent size of new entries.
+    ///
+    /// Units: bytes, a multiple of the block size.
+    pub fn for_new_entries(extent_bytes: u32) -> Self {
+        Self { flags: 0x1000, extent_bytes, cow_extent_bytes: 0 }
+    }
+
+    /// The extent size of a file that is empty yet. Units: as above.
+    pub fn of_a_file(extent_bytes: u32) -> Self {
+        Self { flags: 0x800, extent_bytes, cow_extent_bytes: 0 }
+    }
+
+    /// Whether nothing was said.
+    pub fn are_none(self) -> bool {
+        self.flags == 0
+    }
+}
+
 /// `struct file_attr` (linux/fs.h).
 #[repr(C)]
 #[derive(Default)]
@@ -195,16 +226,64 @@ impl Owned<'_> {
     ///
     /// Errors: as [`Owned::project`].
     pub fn set_project(&self, project: u32) -> Result<()> {
+        self.set(|old| FsXattr { project, ..old }, |found| FileAttr { project, ..found })
+    }
+
+    /// How its extents are to be laid out. By the same calls.
+    ///
+    /// Errors: as [`Owned::project`].
+    pub fn extent_hints(&self) -> Result<ExtentHints> {
+        let of = |xflags, extent_bytes, cow_extent_bytes| ExtentHints {
+            flags: xflags & EXTENT_HINTS,
+            extent_bytes,
+            cow_extent_bytes,
+        };
+        match self.attributes() {
+            Err(Errno::NOSYS | Errno::PERM) if self.name.is_empty() => self
+                .old_attributes()
+                .map(|old| of(old.xflags.into(), old.extent_bytes, old.cow_extent_bytes)),
+            found => {
+                found.map(|found| of(found.xflags, found.extent_bytes, found.cow_extent_bytes))
+            }
+        }
+    }
+
+    /// Sets how its extents are to be laid out, and nothing else.
+    ///
+    /// Errors: as [`Owned::project`]; `INVAL` for a file that has extents.
+    pub fn set_extent_hints(&self, hints: ExtentHints) -> Result<()> {
+        let ExtentHints { flags, extent_bytes, cow_extent_bytes } = hints;
+        self.set(
+            |old| FsXattr {
+                xflags: old.xflags & !(EXTENT_HINTS as u32) | flags as u32,
+                extent_bytes,
+                cow_extent_bytes,
+                ..old
+            },
+            |found| FileAttr {
+                xflags: found.xflags & !EXTENT_HINTS | flags,
+                extent_bytes,
+                cow_extent_bytes,
+                ..found
+            },
+        )
+    }
+
+    fn set(
+        &self,
+        old: impl FnOnce(FsXattr) -> FsXattr,
+        new: impl FnOnce(FileAttr) -> FileAttr,
+    ) -> Result<()> {
         let wanted = match self.attributes() {
             Err(Errno::NOSYS | Errno::PERM) if self.name.is_empty() => {
-                let wanted = FsXattr { project, ..self.old_attributes()? };
+                let wanted = old(self.old_attributes()?);
                 // SAFETY: the request reads a `struct fsxattr`, which `wanted` is.
                 let set = unsafe {
                     libc::ioctl(self.directory.as_raw_fd(), FSSETXATTR, &raw const wanted)
                 };
                 return answer(set.into()).map(drop);
             }
-            found => FileAttr { project, ..found? },
+            found => new(found?),
         };
         // SAFETY: the name ends in a NUL; the kernel reads `wanted`, whose length it is told.
         answer(unsafe {

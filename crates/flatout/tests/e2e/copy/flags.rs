@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use flatout_sys::attribute_at::Owned;
+use flatout_sys::attribute_at::{ExtentHints, Owned};
 use rustix::fs::{CWD, IFlags, ioctl_getflags, ioctl_setflags};
 
 use super::copier::is_control;
@@ -271,6 +271,52 @@ fn project_ids_are_kept_where_there_are_any() {
     let ran = copy(&["--preserve=all,project"], &source, &other.path().join("target"));
     assert_eq!(ran.exits(0).complaints().len(), 1, "{ran}");
     ran.says(&["cannot keep project ids"]);
+    other.finish();
+    mounted.finish();
+}
+
+#[test]
+fn extent_size_hints_are_kept_where_there_are_any() {
+    needs!(under_test());
+    needs!(needs_root("mounts xfs"));
+    let mounted = needs!(Mounted::new(Kind::Xfs));
+    let source = mounted.path().join("source");
+    fs::create_dir_all(source.join("sub")).unwrap();
+    let of = |path: PathBuf, act: &dyn Fn(Owned<'_>) -> rustix::io::Result<ExtentHints>| {
+        let file = File::open(path).unwrap();
+        act(Owned { directory: file.as_fd(), name: c"", follows: false }).unwrap()
+    };
+    for (name, hints) in
+        [("sub", ExtentHints::for_new_entries(1 << 16)), ("file", ExtentHints::of_a_file(1 << 20))]
+    {
+        if name == "file" {
+            File::create(source.join(name)).unwrap();
+        }
+        of(source.join(name), &|owned| owned.set_extent_hints(hints).map(|()| hints));
+    }
+    // It gets the hints of its directory.
+    for name in ["file", "sub/file", "none"] {
+        fs::write(source.join(name), "text").unwrap();
+    }
+    let all = |tree: &str| {
+        let names = ["sub", "file", "sub/file", "none"];
+        names.map(|name| of(mounted.path().join(tree).join(name), &|owned| owned.extent_hints()))
+    };
+    assert!(!all("source")[2].are_none() && all("source")[3].are_none());
+    let words = ["--preserve=all,flags", "--reflink=never"];
+    for words in [&words[..1], &words[1..], &words] {
+        let target = mounted.path().join("target");
+        let ran = copy(words, &source, &target);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran}");
+        match words[0] {
+            "--reflink=never" => assert!(all("target").iter().all(|hints| hints.are_none())),
+            _ => assert_eq!(all("target"), all("source"), "{words:?}"),
+        }
+        fs::remove_dir_all(target).unwrap();
+    }
+    let other = needs!(Mounted::new(Kind::Ext4));
+    let ran = copy(&["--preserve=all,flags"], &source, &other.path().join("target"));
+    assert_eq!(ran.exits(0).complaints().len(), 1, "{ran}");
     other.finish();
     mounted.finish();
 }

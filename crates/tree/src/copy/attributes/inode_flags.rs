@@ -7,6 +7,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use flatout_sys::attribute_at::{ExtentHints, Owned};
 use rustix::fs::{FileType, IFlags, Stat, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 
@@ -27,6 +28,26 @@ const LATE: u32 = 0x0000_0001 | 0x2 | 0x8 | 0x40 | 0x80 | 0x4000 | 0x8000 | 0x1_
 /// New entries get the project of their directory.
 const INHERITS_PROJECT: u32 = 0x2000_0000;
 
+/// All that are kept, as lsattr(1) shows them.
+const LETTERS: [(u32, u8); 16] = [
+    (0x1, b's'),
+    (0x2, b'u'),
+    (0x4, b'c'),
+    (0x8, b'S'),
+    (0x10, b'i'),
+    (0x20, b'a'),
+    (0x40, b'd'),
+    (0x80, b'A'),
+    (0x400, b'm'),
+    (0x4000, b'j'),
+    (0x8000, b't'),
+    (0x1_0000, b'D'),
+    (0x2_0000, b'T'),
+    (0x80_0000, b'C'),
+    (0x200_0000, b'x'),
+    (0x4000_0000, b'F'),
+];
+
 const SET_FLAGS: &str = "set the flags of";
 const SET_PROJECT: &str = "set the project of";
 
@@ -41,14 +62,17 @@ const CANNOT: [Errno; 7] = [
     Errno::BADF,
 ];
 
-/// Flags of a source, as far as they are to be kept.
+/// Flags and extent size hints of a source, as far as they are to be kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Flags(u32);
+pub struct Flags {
+    flags: u32,
+    hints: ExtentHints,
+}
 
 impl Flags {
     /// Whether nobody may write or remove it, or only add to it.
     pub fn is_locked(self) -> bool {
-        self.0 & LOCKS != 0
+        self.flags & LOCKS != 0
     }
 }
 
@@ -75,6 +99,40 @@ fn set(file: BorrowedFd<'_>, flags: u32) -> Result<(), Errno> {
     ioctl_setflags(file, IFlags::from_bits_retain(flags))
 }
 
+/// The flags of a regular file or a directory, as far as they can be kept; `None`: it may not be
+/// opened. Cost: three calls.
+pub(crate) fn all_flags_of(node: Node<'_>) -> Option<u32> {
+    let found = match node {
+        Node::Open(file) => flags(file),
+        Node::Named(Place { directory, name }) => {
+            flags(file_data::open(directory, name).ok()?.as_fd())
+        }
+        Node::Pinned(directory) | Node::PinnedDirectory(directory) => {
+            flags(file_data::open(directory, c".").ok()?.as_fd())
+        }
+    };
+    // What cannot be asked has none.
+    Some(found.unwrap_or(0) & (LOCKS | EARLY | LATE))
+}
+
+/// Flags as letters of lsattr(1).
+pub(crate) fn flag_letters(flags: u32) -> String {
+    let is_set = |(mask, _): &&(u32, u8)| flags & mask != 0;
+    LETTERS.iter().filter(is_set).map(|&(_, letter)| char::from(letter)).collect()
+}
+
+/// Reads them again; `None`: one is none.
+pub(crate) fn flags_of_letters(letters: &[u8]) -> Option<u32> {
+    letters.iter().try_fold(0, |flags, letter| {
+        let known = LETTERS.iter().find(|(_, known)| known == letter)?;
+        Some(flags | known.0)
+    })
+}
+
+fn owned(file: BorrowedFd<'_>) -> Owned<'_> {
+    Owned { directory: file, name: c"", follows: false }
+}
+
 /// Gives an open inode the flags that [`Attributes::unlock_open`] found.
 pub fn lock_again(file: BorrowedFd<'_>, flags: u32) {
     let _who_may_lift_may_lock = set(file, flags);
@@ -97,21 +155,31 @@ impl Attributes<'_> {
         self.kept_flags() != 0
     }
 
-    /// The flags of an open source. One call; none where they are not kept.
+    /// The flags of an open source, and its extent size hints. Two calls; none where they are not
+    /// kept.
     pub fn flags_of(&self, source: BorrowedFd<'_>) -> Flags {
         match self.kept_flags() {
             0 => Flags::default(),
             // What cannot be asked has none.
-            mask => Flags(flags(source).unwrap_or(0) & mask),
+            mask => Flags {
+                flags: flags(source).unwrap_or(0) & mask,
+                hints: match self.keeps_flags() {
+                    true => owned(source).extent_hints().unwrap_or_default(),
+                    false => ExtentHints::default(),
+                },
+            },
         }
     }
 
     /// Sets what must be set while the target is empty. Whether it came to be is seen in the end.
     pub fn begin_flags(&self, target: BorrowedFd<'_>, wanted: Flags) {
-        if wanted.0 & EARLY != 0
+        if !wanted.hints.are_none() {
+            let _or_it_is_said_in_the_end = owned(target).set_extent_hints(wanted.hints);
+        }
+        if wanted.flags & EARLY != 0
             && let Ok(found) = flags(target)
         {
-            let early = found & !(EARLY & self.kept_flags()) | wanted.0 & EARLY;
+            let early = found & !(EARLY & self.kept_flags()) | wanted.flags & EARLY;
             let _or_one_by_one_in_the_end = set(target, early);
         }
     }
@@ -143,9 +211,15 @@ impl Attributes<'_> {
         target: BorrowedFd<'_>,
         wanted: Flags,
     ) -> Result<(), Refusal> {
+        if !wanted.hints.are_none() && owned(target).extent_hints() != Ok(wanted.hints) {
+            let set = owned(target).set_extent_hints(wanted.hints);
+            if set.is_err() || owned(target).extent_hints() != Ok(wanted.hints) {
+                self.lose(job, Loss::Flags, set.err());
+            }
+        }
         let found = match flags(target) {
             Ok(found) => found,
-            Err(_) if wanted.0 == 0 => return Ok(()),
+            Err(_) if wanted == Flags::default() => return Ok(()),
             Err(errno) if CANNOT.contains(&errno) => {
                 self.lose(job, Loss::Flags, Some(errno));
                 return Ok(());
@@ -156,7 +230,7 @@ impl Attributes<'_> {
         let was_found = matches!(job.made.origin, Origin::Found(_));
         let is_merged = was_found && job.kind.is_dir();
         let surplus = if is_merged { 0 } else { self.kept_flags() };
-        let goal = found & !surplus | wanted.0;
+        let goal = found & !surplus | wanted.flags;
         if goal != found {
             self.reach_flags(job, target, (found, goal))?;
         }
@@ -241,7 +315,7 @@ impl Attributes<'_> {
         overwrite: Overwrite,
     ) -> Option<u32> {
         let found = flags(target).ok().filter(|_| self.keeps_flags())?;
-        let is_copy = found & LOCKS & !source.0 == 0;
+        let is_copy = found & LOCKS & !source.flags == 0;
         let may = is_copy || overwrite == Overwrite::Protected;
         (found & LOCKS != 0 && may && set(target, found & !LOCKS).is_ok()).then_some(found)
     }
