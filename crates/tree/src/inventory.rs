@@ -6,13 +6,16 @@
 //!
 //! ```text
 //! #mtree flatout 1
+//! #trusted
 //! #root ./copy
 //! ./copy/file type=file uid=0 gid=0 mode=0644 time=1.000000002 size=5 blake3=HEX xattrs=HEX
+//! ./copy/two type=file uid=0 gid=0 … trusted=HEX chattr=ad resdevice=linux,8,1 inode=77
 //! ./copy/link type=link uid=0 gid=0 mode=0777 time=1.000000002 link=text
 //! #end 2
 //! ```
 
 mod line;
+mod replaced;
 
 use std::ffi::{CStr, CString, OsString};
 use std::fmt::Write;
@@ -24,10 +27,11 @@ use flatout_io::digest::{Algorithm, Digest, Hasher};
 use flatout_sys::cancel::CancelToken;
 use rustix::fs::{FileType, Stat};
 
-use crate::copy::attributes::{Node, Place, digest_of};
+use crate::copy::attributes::{Node, Place, all_flags_of, digests_of, flag_letters};
 use crate::file_data;
 
-pub use line::{FIRST, Line, append_root, parse, plain};
+pub use line::{FIRST, Line, TRUSTED, append_root, parse, plain};
+pub use replaced::LastLines;
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -47,6 +51,12 @@ pub struct Record {
     pub digest: Option<Digest>,
     /// Of its extended attributes and lists, if it has any.
     attributes: Option<Digest>,
+    /// Of those that only root sees (`trusted.*`).
+    pub trusted: Option<Digest>,
+    /// Flags of chattr(1) that copies can keep; `None`: they are not known.
+    flags: Option<u32>,
+    /// Device and inode of what is no directory and has, or may get, other names.
+    pub identity: Option<(u64, u64)>,
     /// Where a symlink points.
     text: Option<Vec<u8>>,
     /// The device that it stands for.
@@ -56,7 +66,8 @@ pub struct Record {
 impl Record {
     /// Looks at an entry without opening it. Its bytes are not read.
     ///
-    /// Cost: three calls, and one for each extended attribute.
+    /// Cost: three calls, one for each extended attribute, and of files and directories three for
+    /// their flags.
     /// Errors: those of the kernel.
     pub fn of(node: Node<'_>, path: &[u8]) -> io::Result<(Self, Stat)> {
         let facts = node.stat()?;
@@ -69,6 +80,9 @@ impl Record {
         };
         let is_device = matches!(kind, FileType::BlockDevice | FileType::CharacterDevice);
         let device = || (rustix::fs::major(facts.st_rdev), rustix::fs::minor(facts.st_rdev));
+        let [attributes, trusted] = digests_of(node)?;
+        let has_flags = kind.is_file() || kind.is_dir();
+        let has_names = facts.st_nlink > 1 && !kind.is_dir();
         let record = Self {
             name: OsString::from_vec(plain(path)),
             kind,
@@ -77,7 +91,10 @@ impl Record {
             time: (facts.st_mtime as _, facts.st_mtime_nsec as _),
             length_bytes: if kind.is_file() { facts.st_size as u64 } else { 0 },
             digest: None,
-            attributes: digest_of(node)?,
+            attributes,
+            trusted,
+            flags: if has_flags { all_flags_of(node) } else { Some(0) },
+            identity: has_names.then_some((facts.st_dev, facts.st_ino)),
             text: text.map(CString::into_bytes),
             device: is_device.then(device),
         };
@@ -159,6 +176,15 @@ impl Record {
         if self.attributes != found.attributes {
             all.push("other extended attributes or lists".to_owned());
         }
+        if self.trusted != found.trusted {
+            all.push("other trusted attributes".to_owned());
+        }
+        if let (Some(wanted), Some(flags)) = (self.flags, found.flags)
+            && wanted != flags
+        {
+            let [flags, wanted] = [flags, wanted].map(flag_letters);
+            all.push(format!("flags {flags:?} instead of {wanted:?}"));
+        }
         all
     }
 
@@ -190,6 +216,16 @@ impl Record {
         if let Some(digest) = &self.attributes {
             more(format_args!(" xattrs={digest}"));
         }
+        if let Some(digest) = &self.trusted {
+            more(format_args!(" trusted={digest}"));
+        }
+        if let Some(flags) = self.flags.filter(|&flags| flags != 0) {
+            more(format_args!(" chattr={}", flag_letters(flags)));
+        }
+        if let Some((device, inode)) = self.identity {
+            let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+            more(format_args!(" resdevice=linux,{major},{minor} inode={inode}"));
+        }
         line.extend_from_slice(words.as_bytes());
         if let Some(text) = &self.text {
             line.extend_from_slice(b" link=");
@@ -197,6 +233,25 @@ impl Record {
         }
         line.push(b'\n');
     }
+}
+
+/// A number that stands for a name: half of a digest of 256 bits would say no more.
+pub fn key(name: &[u8]) -> u128 {
+    let mut hasher = Hasher::new(Algorithm::Xxh3);
+    hasher.update(name);
+    let digest = hasher.finish();
+    digest.as_bytes().iter().fold(0, |key, &byte| key << 8 | u128::from(byte))
+}
+
+/// Whether this process is shown attributes of the class trusted: it needs CAP_SYS_ADMIN (bit 21)
+/// where users are numbered as the kernel numbers them (xattr(7), user_namespaces(7)).
+pub fn sees_trusted() -> bool {
+    let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+    let status = read("/proc/self/status");
+    let granted = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let granted = granted.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    let map = read("/proc/self/uid_map");
+    granted >> 21 & 1 == 1 && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 #[cfg(test)]

@@ -186,9 +186,6 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
     if let Some(error) = deletes.then(|| demand::mirror_obstacle(&plan)).flatten() {
         return Err(error);
     }
-    if arguments.manifest.is_some() && plan.rounds.len() > 1 {
-        return Err("--manifest: several sources go to one place, where a later one may replace what was listed".to_owned());
-    }
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
     for place in places.iter().flatten() {

@@ -36,12 +36,13 @@ use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 pub use self::difference::Difference;
-pub(crate) use self::extended::digest_of;
+pub(crate) use self::extended::digests_of;
 use self::extended::without_acl;
 pub use self::heir::Predecessor;
 use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
 pub use self::inode_flags::{Flags, Unlocked, lock_again};
+pub(crate) use self::inode_flags::{all_flags_of, flag_letters, flags_of_letters};
 pub use self::node::Node;
 use self::node::pin;
 use self::owner::Expectation;

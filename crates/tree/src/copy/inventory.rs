@@ -37,6 +37,11 @@ impl Copy<'_> {
         let path = entry.path(Side::Target);
         let record = Record::of(Node::Named(entry.target_place()), path.as_bytes());
         let record = record.and_then(|(mut record, facts)| {
+            // Its other names are still to come.
+            let has_names = || entry.facts(self).is_ok_and(|source| source.st_nlink > 1);
+            if record.identity.is_none() && has_names() {
+                record.identity = Some((facts.st_dev, facts.st_ino));
+            }
             if record.is_file() {
                 let (key, is_bound) = ((facts.st_dev, facts.st_ino), facts.st_nlink > 1);
                 let known = || lock(&self.digests.0).get(&key).copied().filter(|_| is_bound);

@@ -7,10 +7,14 @@ use flatout_io::digest::Algorithm;
 use rustix::fs::FileType;
 
 use super::Record;
+use crate::copy::attributes::flags_of_letters;
 use crate::manifest::digest_of_digits;
 
 /// How an inventory begins.
 pub const FIRST: &[u8] = b"#mtree flatout 1\n";
+
+/// Attributes of the class trusted are listed, too: who listed them could see them.
+pub const TRUSTED: &[u8] = b"#trusted\n";
 
 const KINDS: [(FileType, &str); 7] = [
     (FileType::RegularFile, "file"),
@@ -33,6 +37,8 @@ pub enum Line {
     Root(OsString),
     /// An entry.
     Entry(Box<Record>),
+    /// Attributes of the class trusted are listed, too.
+    Trusted,
     /// The end, and how many entries there are.
     End(u64),
     /// Nothing.
@@ -54,6 +60,9 @@ pub fn parse(line: &[u8]) -> Option<Line> {
     if let Some(count) = line.strip_prefix(b"#end ") {
         return Some(Line::End(number(count)?));
     }
+    if line == &TRUSTED[..TRUSTED.len() - 1] {
+        return Some(Line::Trusted);
+    }
     if line.is_empty() || line[0] == b'#' {
         return Some(Line::Comment);
     }
@@ -68,6 +77,9 @@ pub fn parse(line: &[u8]) -> Option<Line> {
         length_bytes: 0,
         digest: None,
         attributes: None,
+        trusted: None,
+        flags: Some(0),
+        identity: None,
         text: None,
         device: None,
     };
@@ -99,15 +111,24 @@ fn set(record: &mut Record, word: &[u8]) -> Option<()> {
         b"size" => record.length_bytes = number(value)?,
         b"blake3" => record.digest = Some(blake3()?),
         b"xattrs" => record.attributes = Some(blake3()?),
-        b"link" => record.text = Some(unescape(value)?),
-        b"device" => {
-            let mut parts = value.split(|&byte| byte == b',').skip(1);
-            record.device = Some((number(parts.next()?)?, number(parts.next()?)?));
+        b"trusted" => record.trusted = Some(blake3()?),
+        b"chattr" => record.flags = Some(flags_of_letters(value)?),
+        b"resdevice" => {
+            let (major, minor) = device(value)?;
+            record.identity = Some((rustix::fs::makedev(major, minor), 0));
         }
+        b"inode" => record.identity.as_mut()?.1 = number(value)?,
+        b"link" => record.text = Some(unescape(value)?),
+        b"device" => record.device = Some(device(value)?),
         // Younger versions may say more.
         _ => {}
     }
     Some(())
+}
+
+fn device(text: &[u8]) -> Option<(u32, u32)> {
+    let mut parts = text.split(|&byte| byte == b',').skip(1);
+    Some((number(parts.next()?)?, number(parts.next()?)?))
 }
 
 fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {

@@ -2,7 +2,7 @@
 //! `--strict` all else that is listed, and that there is nothing else.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
@@ -11,15 +11,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
-use flatout_io::digest::{Algorithm, Hasher};
 use flatout_tree::copy::attributes::{self, Node};
-use flatout_tree::inventory::{self, Line, Record};
+use flatout_tree::inventory::{self, Line, Record, key};
 use flatout_tree::item::{Item, Place, Wanted};
 use flatout_tree::manifest::{self, MAX_LINE_BYTES};
 use flatout_tree::sum::{Failure, Summed};
 use flatout_tree::visit::visit;
 use flatout_tree::walk::{Yielded, place_of};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Stat};
 
 use super::check::complaint;
 use super::document::Verdict;
@@ -28,6 +27,7 @@ use super::input::Input;
 use super::session::Session;
 use crate::arguments::sum::Talk;
 use crate::conclusion::FAILED;
+use crate::output;
 
 /// What is known so far.
 #[derive(Default)]
@@ -39,9 +39,45 @@ struct State {
     roots: Vec<OsString>,
     /// With `--strict`, the names of all entries: 16 bytes of a digest for each.
     listed: HashSet<u128>,
+    /// With `--strict`, which names are one file.
+    names: Names,
+    /// Attributes that only root sees are listed, and how often some were not looked at.
+    lists_trusted: bool,
+    unseen: u64,
     /// Files of which something was said already.
     spoiled: HashSet<OsString>,
     is_cut: bool,
+}
+
+/// Which names are one file: as listed, and now.
+#[derive(Default)]
+struct Names {
+    /// What was found under the first name of each file that is listed with several.
+    listed: HashMap<(u64, u64), (u64, u64)>,
+    /// As what each file was listed that has several names now.
+    found: HashMap<(u64, u64), (u64, u128)>,
+}
+
+impl Names {
+    /// What is wrong about the file that bears a name.
+    fn difference(&mut self, record: &Record, facts: &Stat) -> Option<&'static str> {
+        let found = (facts.st_dev, facts.st_ino);
+        if record.is_directory() || record.identity.is_none() && facts.st_nlink == 1 {
+            return None;
+        }
+        if let Some(listed) = record.identity
+            && *self.listed.entry(listed).or_insert(found) != found
+        {
+            return Some("another file than its other names");
+        }
+        let group = match record.identity {
+            Some((device, inode)) => (device, u128::from(inode)),
+            // No device has this number.
+            None => (u64::MAX, key(record.name.as_bytes())),
+        };
+        let known = *self.found.entry(found).or_insert(group);
+        (known != group).then_some("another name of a file that is listed apart from it")
+    }
 }
 
 struct Check<'a, 'b> {
@@ -49,6 +85,7 @@ struct Check<'a, 'b> {
     state: &'a RefCell<State>,
     path: &'a Path,
     is_strict: bool,
+    sees_trusted: bool,
 }
 
 /// Checks a tree, and reads the bytes of its files.
@@ -56,7 +93,13 @@ pub fn check<'b>(session: Session<'b>, path: &Path, mut input: BufReader<Input>)
     let (threads, cancel) = (session.arguments.threads, session.cancel);
     let is_strict = session.arguments.strict;
     let (session, state) = (RefCell::new(session), RefCell::default());
-    let check = Check { session: &session, state: &state, path, is_strict };
+    let check = Check {
+        session: &session,
+        state: &state,
+        path,
+        is_strict,
+        sees_trusted: inventory::sees_trusted(),
+    };
     let mut line = Vec::new();
     let items = std::iter::from_fn(|| {
         loop {
@@ -111,6 +154,10 @@ impl Check<'_, '_> {
                 None
             }
             Some(Line::Comment) => None,
+            Some(Line::Trusted) => {
+                state.lists_trusted = true;
+                None
+            }
             Some(Line::Root(name)) => {
                 state.roots.push(name);
                 None
@@ -131,29 +178,42 @@ impl Check<'_, '_> {
     }
 
     /// Looks at an entry.
-    fn entry(&self, record: Record) -> Option<Yielded> {
+    fn entry(&self, mut record: Record) -> Option<Yielded> {
         let path = PathBuf::from(&record.name);
         let place = place_of(&path);
         // What the user named may be a symlink to a directory.
         let is_root = record.is_directory() && self.state.borrow().roots.contains(&record.name);
-        let found = match look(&place, record.name.as_bytes(), is_root.then_some(c"/.")) {
-            Ok(found) => found,
-            Err(error) if is_gone(&error) && record.is_file() && record.digest.is_some() => {
-                return Some(Ok(Item { place, shown: record.name, wanted: wanted(record.digest) }));
-            }
-            Err(error) => {
-                let mut session = self.session.borrow_mut();
-                if is_gone(&error) {
-                    session.account.missing += 1;
-                    if session.arguments.ignore_missing {
-                        return None;
-                    }
+        let (mut found, facts) =
+            match look(&place, record.name.as_bytes(), is_root.then_some(c"/.")) {
+                Ok(found) => found,
+                Err(error) if is_gone(&error) && record.is_file() && record.digest.is_some() => {
+                    return Some(Ok(Item {
+                        place,
+                        shown: record.name,
+                        wanted: wanted(record.digest),
+                    }));
                 }
-                let _stopped = session.wrong(&record.name, &cause_text(&error));
-                return None;
-            }
-        };
+                Err(error) => {
+                    let mut session = self.session.borrow_mut();
+                    if is_gone(&error) {
+                        session.account.missing += 1;
+                        if session.arguments.ignore_missing {
+                            return None;
+                        }
+                    }
+                    let _stopped = session.wrong(&record.name, &cause_text(&error));
+                    return None;
+                }
+            };
+        if !self.sees_trusted || !self.state.borrow().lists_trusted {
+            self.state.borrow_mut().unseen += u64::from(record.trusted.is_some());
+            (record.trusted, found.trusted) = (None, None);
+        }
         let mut differences = record.differences(&found);
+        if self.is_strict {
+            let is_other = self.state.borrow_mut().names.difference(&record, &facts);
+            differences.extend(is_other.map(str::to_owned));
+        }
         let is_other = record.is_file() != found.is_file();
         if !self.is_strict && !is_other {
             differences.retain(|what| what.contains(" instead of ") && is_kind_or_text(what));
@@ -224,6 +284,10 @@ impl Check<'_, '_> {
         if !self.is_strict {
             return;
         }
+        if state.unseen > 0 {
+            let text = "have attributes that only root sees (trusted.*): these were not compared";
+            output::complain(&format!("{} entries of {:?} {text}", state.unseen, self.path));
+        }
         for root in &state.roots {
             let is_directory = std::fs::metadata(root).is_ok_and(|facts| facts.is_dir());
             if !is_directory || session.is_over() {
@@ -252,18 +316,11 @@ impl Check<'_, '_> {
     }
 }
 
-fn key(name: &[u8]) -> u128 {
-    let mut hasher = Hasher::new(Algorithm::Xxh3);
-    hasher.update(name);
-    let digest = hasher.finish();
-    digest.as_bytes().iter().fold(0, |key, &byte| key << 8 | u128::from(byte))
-}
-
 fn wanted(digest: Option<flatout_io::digest::Digest>) -> Wanted {
     Wanted::Match(digest.into_iter().collect())
 }
 
-fn look(place: &Place, path: &[u8], end: Option<&CStr>) -> io::Result<Record> {
+fn look(place: &Place, path: &[u8], end: Option<&CStr>) -> io::Result<(Record, Stat)> {
     let (directory, name) = match place {
         Place::In { directory, name } => (directory.as_fd(), name.as_bytes()),
         _ => (CWD, path),
@@ -271,7 +328,7 @@ fn look(place: &Place, path: &[u8], end: Option<&CStr>) -> io::Result<Record> {
     let end = end.unwrap_or_default().to_bytes();
     let name = &*CString::new([name, end].concat())?;
     let node = Node::Named(attributes::Place { directory, name });
-    Record::of(node, path).map(|(record, _)| record)
+    Record::of(node, path)
 }
 
 fn is_gone(error: &io::Error) -> bool {
@@ -280,7 +337,7 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// Whether a difference is one of what an entry is, and not of its attributes.
 fn is_kind_or_text(what: &str) -> bool {
-    !["mode ", "owner ", "time ", "size "].iter().any(|word| what.starts_with(word))
+    !["mode ", "owner ", "time ", "size ", "flags "].iter().any(|word| what.starts_with(word))
 }
 
 /// Writes `NAME: OK` where that is wanted.

@@ -250,18 +250,29 @@ impl Attributes<'_> {
     }
 }
 
-/// A digest of the extended attributes of an entry and of its lists; `None`: it has none. What only
-/// root sees (`trusted.*`) and what the system writes by itself (labels, checksums) is not among
-/// them.
+/// Digests of the extended attributes of an entry and of its lists, and of what only root sees
+/// (`trusted.*`); `None`: it has none. What the system writes by itself (labels, checksums) is not
+/// among them.
 ///
 /// Errors: they cannot be read.
-pub(crate) fn digest_of(node: Node<'_>) -> std::io::Result<Option<Digest>> {
+pub(crate) fn digests_of(node: Node<'_>) -> std::io::Result<[Option<Digest>; 2]> {
     let names = match node.names() {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(None),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok([None; 2]),
         names => names?,
     };
     let told = [Loss::Acl, Loss::OtherAcl, Loss::Capability, Loss::UserAttribute];
-    let mut names: Vec<&CStr> = names.iter().filter(|name| told.contains(&loss(name))).collect();
+    let visible = digest_of(node, &names, |name| told.contains(&loss(name)))?;
+    let is_hidden =
+        |name: &CStr| loss(name) == Loss::TrustedAttribute && !STORED_LISTS.contains(&name);
+    Ok([visible, digest_of(node, &names, is_hidden)?])
+}
+
+fn digest_of(
+    node: Node<'_>,
+    names: &Names,
+    is_told: impl Fn(&CStr) -> bool,
+) -> std::io::Result<Option<Digest>> {
+    let mut names: Vec<&CStr> = names.iter().filter(|name| is_told(name)).collect();
     names.sort_unstable();
     let mut hasher = Hasher::new(Algorithm::Blake3);
     for name in &names {
