@@ -26,6 +26,7 @@ pub mod place;
 pub mod read;
 pub mod roofline;
 mod scratch;
+mod stream_form;
 pub mod syscall;
 pub mod tune;
 pub mod versus;

@@ -234,7 +234,7 @@ fn measure_group(
         .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
     memory.check_cpus_since(&machine.cpus);
     let case = |row: RateRow| match is_in_time(&row) {
-        true => row.case(&memory),
+        true => row.raced(&memory).case(&memory),
         false => Case::without_time(row),
     };
     let cases = rows.into_iter().map(case).collect();

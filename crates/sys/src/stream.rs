@@ -3,9 +3,8 @@
 //!
 //! A [`Stream`] is a kernel for an instruction set that this CPU has; it runs over [`Arrays`],
 //! whole or block by block. The x86-64 kernels are written in assembly, because compilers turn
-//! copy loops into calls of memcpy, and drop passes whose results nobody reads. What the figure
-//! means is decided by the room above. Memory to run over: [`arena`]; accesses of eight bytes:
-//! [`access`]; the instructions: `stream/x86.rs` and `stream/portable.rs`.
+//! copy loops into calls of memcpy, and drop passes whose results nobody reads. Memory to run
+//! over: [`arena`]; accesses of eight bytes: [`access`]; instructions: `stream/x86.rs`.
 
 pub mod access;
 pub mod arena;
@@ -205,6 +204,16 @@ pub enum Reach {
     Far,
 }
 
+impl Reach {
+    /// The name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "first to last",
+            Self::Far => "eight pages side by side",
+        }
+    }
+}
+
 /// A kernel for an instruction set that this CPU has.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
@@ -229,6 +238,11 @@ impl Stream {
             Some(body) => Self { reach: Reach::Far, body, ..self },
             None => self,
         }
+    }
+
+    /// Whether it has a form of its own for each instruction set.
+    pub fn has_widths(&self) -> bool {
+        !matches!(self.kernel, Kernel::RepMovsb | Kernel::Memcpy)
     }
 
     /// In which order it goes.

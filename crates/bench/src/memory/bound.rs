@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flatout_measure::case::Measured;
 use flatout_measure::record::Ceiling;
 use flatout_measure::{ceiling, statistics};
-use flatout_sys::stream::{Kernel, Reach};
+use flatout_sys::stream::Kernel;
 
 use super::levels::{Levels, MEMORY};
 use super::row::{RateRow, Work};
@@ -95,13 +95,7 @@ fn add_facts(measured: &mut Measured<RateRow>, machine: &Machine, huge_ratio: Op
     let kernel = test.stream.kernel();
     facts.set(fact::KERNEL, kernel.name());
     facts.set(fact::INSTRUCTION_SET, test.stream.level().name());
-    facts.set(
-        fact::ORDER,
-        match test.stream.reach() {
-            Reach::Near => "first to last",
-            Reach::Far => "eight pages side by side",
-        },
-    );
+    facts.set(fact::ORDER, test.stream.reach().name());
     let bytes = facts.number(fact::APPLICATION_BYTES).filter(|_| level == Some(MEMORY));
     let bus_bytes = traffic(kernel)
         .zip(bytes)

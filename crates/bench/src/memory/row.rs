@@ -225,6 +225,12 @@ impl RateRow {
         self.parts.share_bytes * u64::from(self.parts.threads)
     }
 
+    /// The same with the kernels that are the fastest over its arrays.
+    pub(super) fn raced(self, memory: &TestMemory) -> Self {
+        let test = self.test.map(|test| test.fastest(memory, self.parts));
+        Self { test, ..self }
+    }
+
     /// The row as a case for the sampler.
     pub(super) fn case(self, memory: &TestMemory) -> Case<'_, Self> {
         let row = self.clone();

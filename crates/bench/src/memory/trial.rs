@@ -14,6 +14,7 @@ use flatout_sys::stream::{Arrays, GRANULE_BYTES, Kernel, Stream};
 
 use super::fact;
 use super::test_memory::{Lane, Parts, TestMemory};
+use crate::stream_form::{self, Ground};
 
 /// What is run over the parts.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,26 @@ struct Done {
     passes: u64,
     /// What it read is what was there.
     is_right: bool,
+}
+
+impl StreamTest {
+    /// The same in the form of the kernel that is the fastest over these parts; as it is where they
+    /// cannot be gone through, which its trials say, too.
+    pub(super) fn fastest(self, memory: &TestMemory, parts: Parts) -> Self {
+        let forms = stream_form::forms(self.stream);
+        if forms.len() < 2 {
+            return self;
+        }
+        let ground = match self.way {
+            Way::Again => Ground::Whole,
+            Way::Once | Way::Blocks { .. } => Ground::Slices { threads: parts.threads },
+        };
+        let race =
+            |lane: &mut Lane<'_>, (): &()| stream_form::race(&forms, &mut arrays(lane), ground);
+        let times = memory.run(parts, |_, _| (), race, |_, _| Ok(()));
+        let best = times.ok().and_then(|(times, _)| stream_form::fastest(&forms, &times));
+        Self { stream: best.unwrap_or(self.stream), ..self }
+    }
 }
 
 /// Runs one trial.

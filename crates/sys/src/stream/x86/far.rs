@@ -5,7 +5,8 @@
 //! at a time, and lines asked for a little ahead, keep more of them under way. On two virtual CPUs
 //! of a Sapphire Rapids server (arrays of 440 MB on 2 MiB pages, medians of 5, 2026-11-22) a triad
 //! moved 9.9 GB/s so and 7.0 in plain order, a read 11.3 and 6.8, a non-temporal triad 13.1 and
-//! 9.6; the same with 16 pages, with 4, or with 64 KiB between the lines gave less or no more.
+//! 9.6; the same with 16 pages, with 4, or with 64 KiB between the lines gave less or no more. On
+//! Zen 4 it is slower than plain order (2026-11-26): whoever measures races both.
 //!
 //! What does not fill eight pages at the end of the arrays is done in plain order.
 
