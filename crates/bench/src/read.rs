@@ -14,7 +14,7 @@ use flatout_io::{Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, 
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::{affinity, filesystem};
+use flatout_sys::{affinity, filesystem, page_cache};
 
 use crate::choice::{self, Choice, Facts, Wishes};
 use crate::error::Error;
@@ -256,10 +256,13 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
 }
 
 /// Share of the range in the page cache in percent, whether that is a sample's, and whether some
-/// of it is dirty. Unknown counts as cold and clean: then the device is asked, and a cached file
+/// of it is dirty. What is all there in each of many pieces is taken for hot: the trial proves it. Unknown counts as cold and clean: then the device is asked, and a cached file
 /// is only read more slowly than it could be.
 fn residency(source: &Source, end_bytes: u64) -> (u8, bool, bool) {
     let pages = Pages { file: source.file(), path: source.path(), length_bytes: end_bytes };
+    if let Some(samples) = page_cache::all_samples(source.file(), end_bytes) {
+        return (100, true, samples.dirty_bytes.is_some_and(|dirty| dirty > 0));
+    }
     match pages.held() {
         Some(state) => {
             let percent = u128::from(state.cached_bytes) * 100 / u128::from(end_bytes.max(1));

@@ -210,7 +210,7 @@ impl Reader {
             }
         }
         if self.source.kind() == Kind::Sized {
-            let held = self.pages(self.end_bytes).held();
+            let held = self.pages(self.end_bytes).held_by_workers();
             total.cached_after_bytes = held.map(|held| held.cached_bytes);
         }
         Ok(total)
@@ -230,7 +230,7 @@ impl Reader {
         }
         // The whole file is cleared, whatever of it is read.
         let pages = self.pages(if is_cold { self.source.length_bytes() } else { end_bytes });
-        let found = pages.held();
+        let found = pages.held_by_workers();
         let dirty = found.and_then(|found| found.dirty_bytes).filter(|&dirty| dirty > 0);
         let goes_around = self.source.caching() == Caching::Direct;
         if let Some(dirty) = dirty.filter(|_| is_cold || goes_around) {
@@ -241,7 +241,10 @@ impl Reader {
             let text = format!("{dirty} bytes had not reached the device yet; {when}");
             total.warn(warning::DIRTY_PAGES, text);
         }
-        let held = pages.bring(state, self.job.cancel)?;
+        let held = match state {
+            CacheStart::AsItIs | CacheStart::HotAlready => found,
+            CacheStart::Hot | CacheStart::Cold(_) => pages.bring(state, self.job.cancel)?,
+        };
         if let Some(Warning { code, text }) = page_cache::start_warning(state, held, end_bytes) {
             total.warn(&code, text);
         }

@@ -200,11 +200,13 @@ impl<'a> Reader<'a> {
         item: &Item,
     ) -> Result<(Digest, u64), Failure> {
         let Opened { file, facts } = opened;
-        let cached = page_cache::state(file.as_fd(), 0, cut.length_bytes);
-        let is_cached = cached.is_ok_and(|state| {
-            state.cached_bytes >= cut.length_bytes / 2 || state.dirty_bytes.is_some_and(|n| n > 0)
-        });
-        if !is_cached {
+        let is_cached = || {
+            page_cache::state(file.as_fd(), 0, cut.length_bytes).is_ok_and(|state| {
+                let is_dirty = state.dirty_bytes.is_some_and(|bytes| bytes > 0);
+                is_dirty || state.cached_bytes >= cut.length_bytes / 2
+            })
+        };
+        if page_cache::all_samples(file.as_fd(), cut.length_bytes).is_none() && !is_cached() {
             return self.around_the_cache(Opened { file, facts }, cut, item);
         }
         let large = Arc::new(Large::new(file, cut));
