@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ValueEnum};
+use clap::{Arg, Command, ValueEnum, ValueHint};
 use clap_complete::{generate, shells};
 use flatout_bench::versus::rival;
 
@@ -24,6 +24,7 @@ fn script(shell: Shell) -> Vec<u8> {
     });
     // What is defined when its command is named, is defined now.
     command.build();
+    command = told(command);
     for (name, operand, words) in words() {
         let known = PossibleValuesParser::new(words);
         command = command.mut_subcommand(name, |command| {
@@ -41,43 +42,93 @@ fn script(shell: Shell) -> Vec<u8> {
         }
         Shell::Zsh => {
             generate(shells::Zsh, &mut command, name, &mut script);
-            script = or_area(&script);
+            script = zsh(&script);
         }
         Shell::Fish => {
             generate(shells::Fish, &mut command, name, &mut script);
             // What is generated for fish has options and commands only.
             let areas = areas().join(" ");
-            let seen = format!("__fish_seen_subcommand_from {areas}");
-            let bench = format!("__fish_flatout_using_subcommand bench; and {seen}");
-            let line = format!("complete -c flatout -n '{bench}' -a '{areas}' -d 'Another area'\n");
-            script.extend(line.into_bytes());
-            for (name, _, words) in words() {
-                let (when, words) = ("__fish_flatout_using_subcommand", words.join(" "));
-                let line = format!("complete -c flatout -n '{when} {name}' -f -a '{words}'\n");
-                script.extend(line.into_bytes());
+            let bench = "__fish_flatout_using_subcommand bench; and __fish_seen_subcommand_from";
+            let line = format!("-n '{bench} {areas}' -a '{areas}' -d 'Another area'");
+            let no_files = format!("-n '{bench} {areas}; and not {PLACED}' -f");
+            let operands = words().into_iter().map(|(name, _, words)| {
+                let words = words.join(" ");
+                format!("-n '__fish_flatout_using_subcommand {name}' -f -a '{words}'")
+            });
+            for line in [line, no_files].into_iter().chain(operands) {
+                script.extend(format!("complete -c flatout {line}\n").into_bytes());
             }
         }
     }
     script
 }
 
-/// Offers options where an option is begun, and files where they belong: what is generated for bash
-/// offers options everywhere, and then no files.
+/// Whether an area is named that a place may follow.
+const PLACED: &str = "__fish_seen_subcommand_from disk copy";
+
+/// Offers options where an option is begun, files where they belong, and words behind `--option=`,
+/// which is three words to bash: what is generated for bash offers options everywhere, and then no
+/// files.
 const BASH: &str = r#"_flatout_words() {
-    _flatout "$@"
-    [[ $2 == -* ]] && return
-    local word words=()
+    local word=$2 before=$3 words=()
+    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}
+    [[ ${COMP_WORDS[COMP_CWORD]} == = ]] && word= before=${COMP_WORDS[COMP_CWORD - 1]}
+    _flatout "$1" "$word" "$before"
+    [[ $word == -* ]] && return
     for word in "${COMPREPLY[@]}"; do
         [[ $word == -* ]] || words+=("$word")
     done
     COMPREPLY=("${words[@]}")
-    if [[ $3 != -* && ${COMP_WORDS[1]} == bench && " ${COMP_WORDS[*]} " == *" "@(disk|copy)" "* ]]; then
+    if [[ $before != -* && ${COMP_WORDS[1]} == bench && " ${COMP_WORDS[*]} " == *" "@(disk|copy)" "* ]]; then
         compopt -o filenames 2>/dev/null
         mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$2")
     fi
 }
 
 "#;
+
+/// Values of options that the parser takes as text, since they stand in lists or have short forms.
+const VALUES: [(&str, &[&str]); 8] = [
+    ("preserve", PRESERVED),
+    ("no-preserve", PRESERVED),
+    ("no_preserve", PRESERVED),
+    ("reflink", WHEN),
+    ("sparse", WHEN),
+    ("backup", &["none", "simple", "existing", "numbered"]),
+    ("update", &["all", "none", "none-fail", "older"]),
+    (
+        "corpus",
+        &["small-files", "one-directory", "source-tree", "sparse", "large", "large-one", "all"],
+    ),
+];
+const PRESERVED: &[&str] = &["mode", "ownership", "timestamps", "links", "context", "xattr", "all"];
+const WHEN: &[&str] = &["auto", "always", "never"];
+
+/// Tells of each value what it is: a word, a path, or neither.
+fn told(command: Command) -> Command {
+    let command = command.mut_args(|argument| {
+        if !argument.get_action().takes_values() || !argument.get_possible_values().is_empty() {
+            return argument;
+        }
+        let id = argument.get_id().to_string();
+        if let Some((_, words)) = VALUES.iter().find(|(known, _)| *known == id) {
+            let argument = argument.default_missing_value(None);
+            return argument.value_parser(PossibleValuesParser::new(*words));
+        }
+        let value = argument.get_value_names().and_then(|names| names.first());
+        let value = value.map(|name| name.to_string()).unwrap_or_default();
+        let hint = match (argument.get_value_hint(), value.as_str()) {
+            (ValueHint::Unknown, "FILE" | "SOURCE" | "PATH" | "OLD" | "NEW") => ValueHint::AnyPath,
+            (ValueHint::Unknown, "DIR" | "DIRECTORY") => ValueHint::DirPath,
+            (ValueHint::Unknown, "COMMAND") => ValueHint::CommandString,
+            (ValueHint::Unknown, "HOST[:PORT]") => ValueHint::Hostname,
+            (ValueHint::Unknown, _) if !argument.is_positional() => ValueHint::Other,
+            (known, _) => known,
+        };
+        argument.value_hint(hint)
+    });
+    command.mut_subcommands(told)
+}
 
 /// What `help` and `man` have something of.
 const COMMANDS: [&str; 14] = [
@@ -98,10 +149,16 @@ const COMMANDS: [&str; 14] = [
 ];
 
 /// Operands that are words of ours: command, the operand's name, the words.
-fn words() -> [(&'static str, &'static str, Vec<&'static str>); 3] {
+fn words() -> [(&'static str, &'static str, Vec<&'static str>); 4] {
     let all: Vec<&str> = COMMANDS.into_iter().chain(areas()).collect();
-    let rivals = rival::ALL.iter().map(|rival| rival.name).collect();
-    [("help", "words", all.clone()), ("man", "words", all), ("versus", "rivals", rivals)]
+    let variants = ["cp", "rsync"].into_iter();
+    let rivals = variants.chain(rival::ALL.iter().map(|rival| rival.name)).collect();
+    [
+        ("help", "words", all.clone()),
+        ("man", "words", all),
+        ("versus", "rivals", rivals),
+        ("completions", "shell", vec!["bash", "zsh", "fish"]),
+    ]
 }
 
 fn areas() -> Vec<&'static str> {
@@ -114,13 +171,15 @@ fn further() -> Arg {
     Arg::new("area").value_name("AREA").num_args(0..).help("Another area").value_parser(areas)
 }
 
-/// Offers zsh an area wherever a place may stand: its functions know one kind of word per place.
-fn or_area(script: &[u8]) -> Vec<u8> {
+/// Corrects what is generated for zsh: an area is offered wherever a place may stand, since its
+/// functions know one kind of word per place; options go on behind an operand; and the name of a
+/// value has no colon, which ends it.
+fn zsh(script: &[u8]) -> Vec<u8> {
     let areas = areas().join(" ");
     let either = format!(":{{_alternative \"areas:area:({areas})\" \"files:file:_files\"}}'");
     let line = |line: &str| match line.starts_with("'::place -- ") {
         true => line.replace(":_files'", &either),
-        false => line.to_owned(),
+        false => line.replace("'*::", "'*:").replace(":HOST[:PORT]:", ":HOST:"),
     };
     let script = String::from_utf8_lossy(script);
     script.lines().map(|one| line(one) + "\n").collect::<String>().into_bytes()

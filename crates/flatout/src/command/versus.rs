@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
 use flatout_bench::versus::race::{self, Race};
+use flatout_bench::versus::rival::Discipline;
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Trees, finish};
 use flatout_measure::case::{Plan, WhenPrecise};
@@ -116,7 +117,7 @@ struct Prepared {
     field: Field,
     ground: Ground,
     races: Vec<Race<'static>>,
-    /// Where nobody is raced, nothing is made.
+    /// Where no race needs files, nothing is made.
     place: Option<Place>,
 }
 
@@ -161,11 +162,14 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
     if races.is_empty() {
         return Ok(Prepared { field, ground, races, place: None });
     }
-    let place = Place::take(&ground.directory, place::RACE)?;
-    // It takes room, but is no reason not to race.
-    place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
+    let takes_place = needed_bytes > 0;
+    let place = takes_place.then(|| Place::take(&ground.directory, place::RACE)).transpose()?;
+    if let Some(place) = &place {
+        // It takes room, but is no reason not to race.
+        place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
+    }
     output::notice(&announcement(arguments, &field, &races, needed_bytes));
-    Ok(Prepared { field, ground, races, place: Some(place) })
+    Ok(Prepared { field, ground, races, place })
 }
 
 /// Errors: options that would be ignored, or make a race copy itself.
@@ -189,12 +193,23 @@ fn announcement(
     let seconds = time_ns(arguments, races).div_ceil(SECOND_NS);
     let noun = if races.len() == 1 { "race" } else { "races" };
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
+    let size = quantity::rounded_size(needed_bytes);
+    let files = format!("files of {size} in {:?}", arguments.directory);
+    let has = |disciplines: &[Discipline]| {
+        field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))
+    };
+    let work = [
+        (needed_bytes > 0, files.as_str()),
+        (has(&[Discipline::Matrix]), "matrices in memory"),
+        (has(&[Discipline::Stream]), "arrays in memory"),
+        (has(&[Discipline::Network]), "connections over loopback"),
+    ];
+    let work: Vec<&str> = work.iter().filter(|(is, _)| *is).map(|(_, what)| *what).collect();
     format!(
-        "racing {} in {:?}: {} {noun}, files of {}, takes about {seconds} s{few}",
+        "racing {}: {} {noun}, {}, takes about {seconds} s{few}",
         names.join(", "),
-        arguments.directory,
         races.len(),
-        quantity::rounded_size(needed_bytes),
+        work.join(", "),
     )
 }
 

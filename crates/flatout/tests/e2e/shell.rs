@@ -82,7 +82,15 @@ fn bash_completes_commands_and_forms() {
     let areas = ask("flatout help bench me", 3).unwrap();
     assert_eq!(areas.trim(), "memory");
     let rivals = ask("flatout versus rsy", 2).unwrap();
-    assert_eq!(rivals.trim(), "rsync-a rsync-r");
+    assert_eq!(rivals.trim(), "rsync rsync-a rsync-r");
+    // `--format=` is three words to bash.
+    let words = ask("flatout report --format = open", 4).unwrap();
+    assert_eq!(words.trim(), "openmetrics");
+    let words = ask("flatout cp --reflink = al", 4).unwrap();
+    assert_eq!(words.trim(), "always");
+    // What is neither a word of ours nor a path stays as it is.
+    let size = ask("flatout write --size 4", 3).unwrap();
+    assert_eq!(size.trim(), "4");
     // Where nothing of ours is meant, bash offers files.
     let asked = "source ./script; COMP_WORDS=(flatout report ''); COMP_CWORD=2; \
                  _flatout_words flatout '' report; echo ${#COMPREPLY[@]}; complete -p flatout";
@@ -98,14 +106,23 @@ fn fish_completes_a_further_area_or_a_place() {
     fs::write(folder.join("cold"), "").unwrap();
     let script = folder.flatout(["completions", "fish"]).run().stdout;
     fs::write(folder.join("script"), script).unwrap();
-    let asked = "source ./script; complete -C 'flatout bench disk c'";
-    let Some(said) = checked("fish", &["-c", asked], &folder) else {
+    let asked = ["bench disk c", "bench cpu c", "completions ", "write --size "]
+        .map(|words| format!("complete -C 'flatout {words}'; echo =="));
+    let asked = format!("source ./script; {}", asked.join("; "));
+    let Some(said) = checked("fish", &["-c", &asked], &folder) else {
         skip!("fish is not installed")
     };
-    let words: Vec<&str> = said.lines().filter_map(|line| line.split('\t').next()).collect();
-    for word in ["cache", "cpu", "copy", "cold"] {
-        assert!(words.contains(&word), "{word}: {said}");
-    }
+    let said: Vec<&str> = said.lines().filter_map(|line| line.split('\t').next()).collect();
+    let offered = said.split(|word| *word == "==").map(|words| {
+        let mut words = words.to_vec();
+        words.sort_unstable();
+        words
+    });
+    let offered: Vec<Vec<&str>> = offered.collect();
+    assert_eq!(offered[0], ["cache", "cold", "copy", "cpu"], "an area or a place");
+    assert_eq!(offered[1], ["cache", "copy", "cpu"], "no place is taken");
+    assert_eq!(offered[2], ["bash", "fish", "zsh"]);
+    assert_eq!(offered[3], Vec::<&str>::new(), "a size is no file");
 }
 
 #[test]
@@ -113,6 +130,8 @@ fn zsh_is_offered_an_area_where_a_place_may_stand() {
     let script = Folder::new().flatout(["completions", "zsh"]).run().stdout;
     let areas = "_alternative \"areas:area:(cache disk syscall cpu memory network copy)\"";
     assert_eq!(script.matches(areas).count(), 2, "behind disk and behind copy");
+    assert!(!script.contains("'*::"), "options are offered behind an operand");
+    assert!(!script.contains(":HOST[:"), "a colon ends the name of a value");
 }
 
 #[test]

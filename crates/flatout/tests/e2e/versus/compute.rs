@@ -15,6 +15,7 @@ fn the_table_of_stream_is_held_against_our_streams() {
     let ran = stable.race(&["stream", "--max-time", "60s", "--format", "json"]);
     let document = ran.exits(0).document();
     assert_valid(&document);
+    assert!(ran.stderr.contains("racing stream: 4 races, arrays in memory, takes"), "{ran}");
     let row = &rows(&document, "versus/stream")[1];
     assert_eq!((&row["median"], &row["unit"]), (&1000.5e6.into(), &"bytes/s".into()), "{row:#}");
     assert!(!rows(&document, "versus/ratio").is_empty());
@@ -35,6 +36,8 @@ fn a_stream_that_does_not_validate_and_a_library_that_is_none_fail_their_rows() 
     let document = ran.exits(1).document();
     assert!(ran.stderr.contains("stream printed no figure"), "{ran}");
     assert!(ran.stderr.contains("cannot load"), "{ran}");
+    assert!(ran.stderr.contains("races, matrices in memory, arrays in memory, takes"), "{ran}");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 0, "no race needs files");
     for row in rows(&document, "versus/ratio") {
         assert_eq!(row["status"], "failed", "{row:#}");
     }

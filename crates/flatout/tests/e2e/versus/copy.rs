@@ -75,7 +75,7 @@ fn without_names_copiers_are_raced_too() {
         })
         .run();
     let document = ran.exits(0).document();
-    assert!(ran.stderr.contains("racing fcp in"), "{ran}");
+    assert!(ran.stderr.contains("racing fcp: 1 race, files of "), "{ran}");
     assert!(ran.stderr.contains("not raced yet: linpack"), "{ran}");
     let [pair] = &rows(&document, "versus/ratio")[..] else { panic!("{document:#}") };
     let parameters = &pair["parameters"];
