@@ -9,7 +9,7 @@ use crate::page::{
     Align, Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind, Part,
 };
 use crate::page::{Row, Section, Table, commands, summary_table};
-use crate::style::Tone;
+use crate::style::{Extent, Tone};
 use crate::text;
 
 /// Lines of a table or list that a reader scrolls past; longer ones are folded.
@@ -121,7 +121,10 @@ impl Document {
             Block::Table(table) => self.part(table.name, &rows(table)),
             Block::Summary(summary) => {
                 self.part("summary", &rows(&summary_table(summary, summary.usual())));
-                self.paragraph(&escaped(&summary.rest));
+                summary
+                    .below(Extent::Full)
+                    .iter()
+                    .for_each(|below| self.paragraph(&escaped(below)));
             }
             Block::Findings(findings) => {
                 let item = |finding: &crate::page::Finding| {

@@ -86,12 +86,18 @@ fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
         other => format!(" <small>{}</small>", escaped(other)),
     };
     let figure = escaped(&line.figure);
-    let remark = escaped(&line.remark(UsualPlace::InRemark));
+    let remark = escaped(&line.remark(UsualPlace::InColumn));
+    let usual = match line.usual.as_str() {
+        "" => String::new(),
+        usual => {
+            format!(" <small>usual {}: {}</small>", escaped(usual), escaped(&line.usual_origin))
+        }
+    };
     let tone = class(if line.change.is_some() { line.tone } else { Tone::Plain });
     let shown = |track: &str, bound: &str| {
         format!(
             "<li{tone}><span class=\"what\">{name}</span><span class=\"figure\"><b>{figure}</b>{interval}</span>\
-             {track}<span class=\"why\">{remark}{bound}</span></li>"
+             {track}<span class=\"why\">{remark}{bound}{usual}</span></li>"
         )
     };
     if let Some(change) = &line.change {

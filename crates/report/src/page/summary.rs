@@ -18,7 +18,8 @@ use self::lines::{FILES, number, rows};
 use super::column::{self, Align, Column, Known};
 use super::race::Race;
 use super::{Block, Cell, Part, Ratio, Row, Section, Table};
-use crate::{label, order, quantity, quantity::Scale, style::Tone, text};
+use crate::style::{Extent, Tone};
+use crate::{label, order, quantity, quantity::Scale, text};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
 pub(crate) const MOST_LINES: usize = 14;
@@ -34,7 +35,33 @@ pub(crate) struct Summary {
     pub rest: String,
 }
 
+/// Origins of what is usual that a screen has room for.
+const FEW_ORIGINS: usize = 2;
+
 impl Summary {
+    /// What stands below the lines: what the ranges of what is usual come from, as far as there is
+    /// room, and the rest.
+    pub fn below(&self, extent: Extent) -> Vec<String> {
+        let known = self.lines.iter().filter(|line| !line.usual_origin.is_empty());
+        let known: Vec<&SummaryLine> = known.collect();
+        let origins = order::distinct(known.iter().map(|line| line.usual_origin.clone()));
+        let told = |origin: &String| {
+            let of_it = known.iter().filter(|line| line.usual_origin == *origin);
+            let names = order::distinct(of_it.map(|line| line.name.clone()));
+            format!("usual for {}: {origin}", names.join("; "))
+        };
+        let origins = match (origins.len(), extent) {
+            (0, _) => Vec::new(),
+            (1, _) => vec![format!("usual: {}", origins[0])],
+            (count, Extent::Summary) if count > FEW_ORIGINS => {
+                vec!["usual: worked out from the machine's parts; --verbose says how".to_owned()]
+            }
+            _ => origins.iter().map(told).collect(),
+        };
+        let rest = Some(self.rest.clone()).filter(|rest| !rest.is_empty());
+        rest.into_iter().chain(origins).collect()
+    }
+
     /// What is usual has a column of its own where half of the lines know it.
     pub fn usual(&self) -> UsualPlace {
         let known = self.lines.iter().filter(|line| !line.usual.is_empty()).count();
@@ -75,6 +102,8 @@ pub(crate) struct SummaryLine {
     pub origin: String,
     /// The range of what is usual, in the unit of the figure; empty where nothing is known.
     pub usual: String,
+    /// What that range comes from.
+    pub usual_origin: String,
     /// What speaks against the figure, in one word: noisy, degraded; or what stands for it.
     pub word: &'static str,
     /// Percentiles and the like.
@@ -129,23 +158,18 @@ pub(super) fn of_record(record: &Record, race: &Race<'_>, earlier: &[Record]) ->
     section
 }
 
-/// The lines of figures, and below them where the ranges of what is usual are from.
+/// The lines of figures, and what is usual for them.
 fn figures(record: &Record, earlier: &[Record]) -> Summary {
     let mut summary = Summary::default();
-    let mut origins: Vec<String> = Vec::new();
     for (name, row) in rows(record) {
         let mut line = line(&name, row);
         let known = usual::here(&name, record, earlier);
-        let known = known.or_else(|| usual::derived(row, &record.start.environment));
+        let known = known.or_else(|| usual::derived(row, record));
         if let (Some(known), Some((median, unit))) = (known, figure(row)) {
             line.usual = known.text(&Scale::of(unit, median));
-            origins.push(known.origin);
+            line.usual_origin = known.origin;
         }
         summary.lines.push(line);
-    }
-    let origins = order::distinct(origins.into_iter());
-    if !origins.is_empty() {
-        summary.rest = format!("usual: {}", origins.join("; "));
     }
     summary
 }

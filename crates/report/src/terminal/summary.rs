@@ -23,7 +23,7 @@ const SHORTEST_NAME: usize = 24;
 const SHORTEST_REMARK: usize = 12;
 
 /// What is usual has a column only where what limits the figure has this much.
-const LEAST_BESIDE_USUAL: usize = 20;
+const LEAST_BESIDE_USUAL: usize = 16;
 
 /// What happens to a name or a remark that its column has no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl Terminal<'_> {
         if shown < all {
             self.paragraph(INDENT, &format!("{} more with --verbose", all - shown), Tone::Dim);
         }
-        if !summary.rest.is_empty() {
-            self.paragraph(INDENT, &summary.rest, Tone::Dim);
+        for below in summary.below(self.style.extent) {
+            self.paragraph(INDENT, &below, Tone::Dim);
         }
     }
 
@@ -102,7 +102,12 @@ impl Terminal<'_> {
         table.rows.truncate(shown);
         for (row, line) in table.rows.iter_mut().zip(&summary.lines) {
             let [name, .., remark] = &mut row.cells[..] else { continue };
-            let words = line.remark_within(usual, most_remark);
+            if usual == UsualPlace::InColumn {
+                name.text = text::unbroken(&name.text);
+            }
+            // Beside what is usual two lines have room for what one has elsewhere.
+            let lines = if line.usual.is_empty() { 1 } else { 2 };
+            let words = line.remark_within(usual, lines * most_remark);
             remark.text = words.split(", ").map(unbroken_setting).collect::<Vec<_>>().join(", ");
             if too_long == TooLong::Cut {
                 for (cell, most) in [(name, most_name), (remark, most_remark)] {

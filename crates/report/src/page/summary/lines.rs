@@ -167,7 +167,7 @@ pub(super) fn number(row: &Outcome, key: &str) -> f64 {
     row.parameter_number(key).unwrap_or(0.0)
 }
 
-fn level(row: &Outcome, name: &str) -> bool {
+pub(super) fn level(row: &Outcome, name: &str) -> bool {
     row.fact_text("level") == Some(name)
 }
 

@@ -2,26 +2,20 @@
 //! what this machine gave in earlier records.
 //!
 //! Nothing here comes from other people's machines: a range follows from the speed of a link, the
-//! peak of memory modules or of arithmetic units, or from how a class of device works.
+//! peak of memory modules or of arithmetic units, or from how a class of device works:
+//! `usual/derived.rs`, of disks `usual/disk.rs`.
+
+mod derived;
+mod disk;
 
 use flatout_measure::comparison::are_one_machine;
-use flatout_measure::record::{Outcome, Provenance, Record};
-use serde_json::Value;
+use flatout_measure::record::Record;
 
+pub(super) use self::derived::derived;
 use super::figure;
-use super::lines::{is, number, rows};
-use crate::{label, quantity::Scale};
+use super::lines::rows;
+use crate::quantity::{self, Scale};
 
-/// Shares of a bound that well-made programs reach, and where that is from.
-const OF_MODULES: (f64, f64, &str) = (0.7, 0.9, "70–90 % of the memory modules' peak");
-const OF_PEAK: (f64, f64, &str) = (0.7, 0.9, "70–90 % of the peak for Linpack");
-const OF_LINK: (f64, f64, &str) = (0.9, 0.96, "90–96 % of a link, the rest is frames");
-/// A seek takes 4 to 9 ms, half a turn at 7,200 rpm 4 ms.
-const OF_HEADS: (f64, f64, &str) = (70.0, 120.0, "a seek and half a turn for each request");
-/// Reading a page of flash takes 40 to 100 µs, and way and kernel 20 µs.
-const OF_FLASH: (f64, f64, &str) = (8e3, 16e3, "flash answers in 60–120 µs");
-/// The outer tracks of disks with 7,200 rpm pass by at twice the rate of the inner ones.
-const OF_TRACKS: (f64, f64, &str) = (1e8, 2.8e8, "tracks at 7,200 rpm");
 /// Earlier records that make a range.
 const LEAST_RECORDS: usize = 2;
 
@@ -34,9 +28,16 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// The range with as many digits as the figure, without its unit.
+    /// The range in the scale of the figure, without its unit, short: `83–106`, `29k–79k`.
     pub fn text(&self, scale: &Scale) -> String {
-        format!("{}–{}", scale.number(self.low), scale.number(self.high))
+        let [low, high] = [self.low, self.high].map(|value| value / scale.divisor);
+        let (divisor, sign) = if high >= 999.5 { (1e3, "k") } else { (1.0, "") };
+        let number = |value: f64| match value / divisor {
+            value if value >= 9.95 => quantity::count(value.round() as u64),
+            value if value >= 0.995 || divisor > 1.0 => format!("{value:.1}"),
+            value => format!("{value:.2}"),
+        };
+        format!("{}{sign}–{}{sign}", number(low), number(high))
     }
 }
 
@@ -69,75 +70,11 @@ pub(super) fn here(name: &str, record: &Record, earlier: &[Record]) -> Option<Us
     (count >= LEAST_RECORDS).then_some(Usual { low, high, origin })
 }
 
-/// What such hardware gives, where it is known.
-pub(super) fn derived(row: &Outcome, environment: &Value) -> Option<Usual> {
-    let bound = row.ceiling.as_ref().and_then(|ceiling| Some((ceiling.provenance, ceiling.value?)));
-    let of = |value: f64, (low, high, origin): (f64, f64, &str)| Usual {
-        low: low * value,
-        high: high * value,
-        origin: origin.to_owned(),
-    };
-    match (row.id.as_str(), bound) {
-        ("cpu/linpack", Some((Provenance::Inferred | Provenance::Measured, peak))) => {
-            Some(of(peak, OF_PEAK))
-        }
-        ("memory/stream", Some((Provenance::Smbios, peak))) => Some(of(peak, OF_MODULES)),
-        (_, Some((Provenance::Link, link))) => Some(of(link, OF_LINK)),
-        (id, _) if label::area(id) == "disk" && is(row, "caching", "direct") => {
-            let class = class(environment)?;
-            match (label::test(id), class) {
-                ("sequential-read" | "sequential-write", Class::Rotating) => {
-                    Some(of(1.0, OF_TRACKS))
-                }
-                ("random-read", Class::Rotating) if is_single(row) => Some(of(1.0, OF_HEADS)),
-                ("random-read", Class::Flash) if is_single(row) => Some(of(1.0, OF_FLASH)),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// One small request at a time.
-fn is_single(row: &Outcome) -> bool {
-    number(row, "depth") == 1.0
-        && number(row, "threads") == 1.0
-        && number(row, "block_bytes") == 4096.0
-}
-
-/// How a disk works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Rotating,
-    Flash,
-}
-
-/// The class of the one disk below; none of a virtual one, of several, or behind a network.
-fn class(environment: &Value) -> Option<Class> {
-    let place = environment.get("storage")?.get(0)?;
-    let layers = place.get("layers")?.as_array()?;
-    let kind = |layer: &Value| layer.get("kind").and_then(Value::as_str).map(str::to_owned);
-    let plain =
-        |layer: &Value| matches!(kind(layer).as_deref(), Some("mount" | "partition" | "disk"));
-    let disks: Vec<&Value> =
-        layers.iter().filter(|layer| kind(layer).as_deref() == Some("disk")).collect();
-    let [disk] = disks[..] else { return None };
-    let is_virtual = environment.get("hypervisor") != Some(&Value::Bool(false));
-    if is_virtual || !layers.iter().all(plain) {
-        return None;
-    }
-    let transport = disk.get("transport").and_then(Value::as_str);
-    match (disk.get("rotational")?.as_bool()?, transport) {
-        (true, Some("sata" | "ata" | "sas")) => Some(Class::Rotating),
-        (false, Some("nvme" | "pcie" | "sata" | "ata" | "sas")) => Some(Class::Flash),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::Ceiling;
-    use serde_json::json;
+    use flatout_measure::record::{Ceiling, Outcome, Provenance};
+    use flatout_measure::warning::{self, Warning};
+    use serde_json::{Value, json};
 
     use super::super::tests::{record, row};
     use super::*;
@@ -148,7 +85,9 @@ mod tests {
     }
 
     fn range(row: &Outcome, environment: &Value) -> Option<(f64, f64)> {
-        derived(row, environment).map(|usual| (usual.low, usual.high))
+        let mut record = record(Vec::new());
+        record.start.environment = environment.clone();
+        derived(row, &record).map(|usual| (usual.low, usual.high))
     }
 
     #[test]
@@ -161,12 +100,17 @@ mod tests {
         assert_eq!(range(&read, &disk(false, "virtio")), None);
         let mut virtual_machine = disk(false, "nvme");
         virtual_machine["hypervisor"] = json!(true);
-        assert_eq!(range(&read, &virtual_machine), None);
+        assert_eq!(range(&read, &virtual_machine), Some((6.7e3, 2e4)));
         let mut encrypted = disk(false, "nvme");
         encrypted["storage"][0]["layers"][0]["kind"] = json!("dm");
         assert_eq!(range(&read, &encrypted), None);
-        let cached = row("disk/sequential-read", json!({"caching": "buffered"}), Some(1.0));
-        assert_eq!(range(&cached, &disk(true, "sata")), None);
+        let stream =
+            |caching| row("disk/sequential-read", json!({ "caching": caching }), Some(1.0));
+        assert_eq!(range(&stream("buffered"), &disk(true, "sata")), None);
+        assert_eq!(range(&stream("direct"), &disk(true, "sata")), Some((1e8, 2.8e8)));
+        let mut linked = disk(false, "nvme");
+        linked["storage"][0]["layers"][1]["link"] = json!({"bytes_per_s": 1e10});
+        assert_eq!(range(&stream("direct"), &linked), Some((5e9, 9e9)));
     }
 
     #[test]
@@ -180,7 +124,64 @@ mod tests {
         assert_eq!(range("memory/stream", Provenance::Smbios), Some((70.0, 90.0)));
         assert_eq!(range("memory/stream", Provenance::BestSeen), None);
         assert_eq!(range("network/tcp-throughput", Provenance::Link), Some((90.0, 96.0)));
+        assert_eq!(range("disk/random-read", Provenance::Link), None);
         assert_eq!(range("syscall/read", Provenance::Measured), None);
+    }
+
+    fn told(id: &str, parameters: Value, facts: Value, median: f64) -> Outcome {
+        let audit = facts.as_object().cloned().unwrap_or_default();
+        Outcome { audit, ..row(id, parameters, Some(median)) }
+    }
+
+    #[test]
+    fn a_core_fetches_what_it_may_wait_for() {
+        let latency = told("memory/latency", json!({}), json!({"level": "DRAM"}), 100.0);
+        let stream = |threads: u32| {
+            let facts = json!({"application_bytes": 300, "read_bytes": 200, "bus_bytes": 300});
+            told("memory/stream", json!({ "threads": threads }), facts, 1.0)
+        };
+        let mut record = record(vec![latency]);
+        record.start.environment = json!({"cpu_model": "AMD EPYC"});
+        let of =
+            |threads, record: &Record| derived(&stream(threads), record).map(|usual| usual.low);
+        let one = 24.0 * 64.0 / 100e-9 * 1.5;
+        assert_eq!(of(1, &record), Some(one));
+        assert_eq!(of(2, &record), Some(one), "two threads may share a core");
+        record.results.push(told("cpu/core-sharing", json!({}), json!({}), 2.0));
+        assert_eq!(of(2, &record), Some(2.0 * one));
+        assert_eq!(of(64, &record), None, "the modules bound these");
+        record.start.environment = json!({"cpu_model": "Neoverse"});
+        assert_eq!(of(1, &record), None);
+    }
+
+    #[test]
+    fn an_entry_takes_what_its_mitigations_add() {
+        let clock = told("cpu/throughput", json!({}), json!({"clock_hz": 2e9}), 1.0);
+        let mut record = record(vec![clock]);
+        let call = row("syscall/getppid", json!({}), Some(1.0));
+        let of = |record: &Record| derived(&call, record).map(|usual| (usual.low, usual.high));
+        assert_eq!(of(&record), Some((75.0, 200.0)));
+        record.start.environment = json!({"mitigations": {"meltdown": "Mitigation: PTI"}});
+        assert_eq!(of(&record), Some((175.0, 450.0)));
+    }
+
+    #[test]
+    fn a_loopback_copies_and_passes_the_stack() {
+        let copy =
+            json!({"cache_state": "hot", "engine": "sync", "block_bytes": 1 << 20, "threads": 1});
+        let record = record(vec![row("cache/block-sweep", copy, Some(65_536.0 / 8e-6))]);
+        let loopback = |id, parameters| Outcome {
+            warnings: vec![Warning::new(warning::LOOPBACK, "")],
+            ..row(id, parameters, Some(1.0))
+        };
+        let stream = loopback("network/tcp-throughput", json!({"streams": 1}));
+        let usual = derived(&stream, &record).unwrap();
+        assert!((usual.low - 8.0 * 65_536.0 / 20e-6).abs() < 1.0, "{usual:?}");
+        let parameters = json!({"wait": "blocking", "placement": "apart"});
+        let mut trip = loopback("network/tcp-latency", parameters);
+        trip.unit = "ns".to_owned();
+        let usual = derived(&trip, &record).unwrap();
+        assert_eq!((usual.low, usual.high), (14_000.0, 48_000.0));
     }
 
     #[test]
@@ -197,7 +198,7 @@ mod tests {
         let usual = here("disk read", &now, &earlier).unwrap();
         assert_eq!((usual.low, usual.high), (3.0, 5.0));
         assert_eq!(usual.origin, "this machine in 2 earlier records");
-        assert_eq!(usual.text(&Scale::of("ns", 4.0)), "3.00–5.00");
+        assert_eq!(usual.text(&Scale::of("ns", 4.0)), "3.0–5.0");
         assert_eq!(here("disk read", &now, &earlier[..3]), None);
         assert_eq!(here("disk write", &now, &earlier), None);
     }
