@@ -158,7 +158,7 @@ pub fn deliver(output: &Output, shown: &[u8]) -> ExitCode {
 pub fn shown(record: &Record, earlier: &[Record], output: &Output) -> String {
     let style = if output.output.is_some() { Style::default() } else { terminal_style() };
     let style = Style { extent: output.extent(), ..style };
-    match output.format {
+    match output.format() {
         Format::Table if is_in_pairs(record) => pairs(record),
         format => flatout_report::render_beside(record, earlier, format, &style, output.identity()),
     }
@@ -173,7 +173,7 @@ pub fn is_in_pairs(record: &Record) -> bool {
 
 /// Where record and page lie, or will lie, and how to see everything.
 fn more(record: &Record, left: Option<&str>, output: &Output) -> String {
-    if output.format != Format::Table || is_in_pairs(record) || record.results.is_empty() {
+    if output.format() != Format::Table || is_in_pairs(record) || record.results.is_empty() {
         return String::new();
     }
     let rows = match record.results.len() {

@@ -14,10 +14,10 @@ use flatout_report::{Extent, Format, Identity};
 // documentation for that of the command.)
 #[derive(Debug, Clone, Args)]
 pub struct Output {
-    /// Form: table, json, csv, markdown, html, …
-    #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true,
-        value_parser = format(), hide_possible_values = true, help_heading = "Output")]
-    pub format: Format,
+    /// Form: table, json, csv, markdown, html, … [default: what FILE ends in]
+    #[arg(long = "format", value_name = "FORMAT", value_parser = format(),
+        hide_possible_values = true, help_heading = "Output")]
+    pub wanted: Option<Format>,
     /// Write results into FILE (replaced); - is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
         value_parser = file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
@@ -72,12 +72,25 @@ impl Output {
     /// The whole record, into a file or on standard output.
     pub fn json(output: Option<PathBuf>) -> Self {
         let talk = Talk::default();
-        Self { format: Format::Json, output, verbose: false, identify: true, talk }
+        Self { wanted: Some(Format::Json), output, verbose: false, identify: true, talk }
     }
 
     /// The same on standard output.
     pub fn shown(&self) -> Self {
-        Self { output: None, ..self.clone() }
+        Self { output: None, wanted: Some(self.format()), ..self.clone() }
+    }
+
+    /// The form that was asked for, else the one that the file's name ends in, else a table.
+    pub fn format(&self) -> Format {
+        let ending = self.output.as_ref().and_then(|path| path.extension());
+        let meant = ending.and_then(|ending| match ending.to_str()? {
+            "json" => Some(Format::Json),
+            "html" | "htm" => Some(Format::Html),
+            "md" => Some(Format::Markdown),
+            "csv" => Some(Format::Csv),
+            _ => None,
+        });
+        self.wanted.or(meant).unwrap_or_default()
     }
 
     /// How much a terminal is told.

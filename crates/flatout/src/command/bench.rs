@@ -31,7 +31,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
     let is_bare = arguments.names().is_empty();
-    let shown_only = arguments.output.output.is_none() && arguments.output.format == Format::Table;
+    let shown_only =
+        arguments.output.output.is_none() && arguments.output.format() == Format::Table;
     let keep = if is_bare && shown_only { Keep::JsonAndPage } else { Keep::Nothing };
     if let (Keep::JsonAndPage, Err(error)) = (keep, output::check_current_directory()) {
         draft.fail(FAILED, error);

@@ -26,7 +26,7 @@ pub fn run(arguments: &Report) -> ExitCode {
     match done {
         Ok(()) => output::exit(conclusion::DONE),
         Err((code, error)) => {
-            output::cannot_begin(code, error, arguments.output.format == Format::Json)
+            output::cannot_begin(code, error, arguments.output.format() == Format::Json)
         }
     }
 }
@@ -35,7 +35,7 @@ pub fn run(arguments: &Report) -> ExitCode {
 fn check(arguments: &Report) -> Result<(), Refusal> {
     let wrong_use = |text: String| (conclusion::WRONG_USE, text);
     let Report { files, output, .. } = arguments;
-    let holds_one = match output.format {
+    let holds_one = match output.format() {
         Format::Table | Format::Markdown | Format::Csv | Format::GoBench => None,
         Format::Json => Some("a document holds one record; --format csv takes several"),
         Format::Html => Some("a page holds one record; flatout compare holds several together"),
@@ -43,7 +43,7 @@ fn check(arguments: &Report) -> Result<(), Refusal> {
         Format::FioJson => Some("its jobs would be one run"),
     };
     if let Some(reason) = holds_one.filter(|_| files.len() > 1) {
-        let format = output.format;
+        let format = output.format();
         return Err(wrong_use(format!("--format {format} takes one FILE: {reason}")));
     }
     if files.iter().filter(|file| is_standard_input(file)).count() > 1 {
@@ -62,7 +62,7 @@ fn is_standard_input(file: &Path) -> bool {
 /// The folder that gets a file per row.
 fn into_folder(arguments: &Report) -> Option<&Path> {
     let output = arguments.output.output.as_deref()?;
-    (arguments.output.format == Format::FioJson && output.is_dir()).then_some(output)
+    (arguments.output.format() == Format::FioJson && output.is_dir()).then_some(output)
 }
 
 fn records(files: &[PathBuf]) -> Result<Vec<(String, Record)>, Refusal> {
@@ -116,7 +116,7 @@ fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
 }
 
 fn shown(records: &[(String, Record)], earlier: &[Record], arguments: &Report) -> String {
-    let format = arguments.output.format;
+    let format = arguments.output.format();
     if let (Format::Csv, 2..) = (format, records.len()) {
         return csv::documents(records);
     }

@@ -66,7 +66,7 @@ fn list(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         output::complain(&error);
         return output::exit(FAILED);
     }
-    if arguments.output.format == Format::Table {
+    if arguments.output.format() == Format::Table {
         let shown = field::list(cancel);
         return output::deliver(&arguments.output, shown.as_bytes());
     }

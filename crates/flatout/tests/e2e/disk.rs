@@ -245,7 +245,8 @@ fn fio_finds_what_the_row_says() {
             let line = row["audit"]["fio_command"].as_str().unwrap();
             let line = format!("{line} --output-format=json");
             let ran = folder.program("sh".as_ref(), vec!["-c".into(), line.into()]).run();
-            let read = ran.exits(0).document()["jobs"][0]["read"].clone();
+            let said: Value = serde_json::from_str(&ran.exits(0).stdout).unwrap();
+            let read = &said["jobs"][0]["read"];
             let figure = if is_bytes { &read["bw_bytes"] } else { &read["iops"] };
             theirs.push(figure.as_f64().unwrap());
             ours.push(row);

@@ -2,7 +2,7 @@
 
 use super::{Discipline, Rival};
 
-const NO_CPU: &str = "cannot be raced: flatout bench cpu measures the CPU";
+const NO_CPU: &str = "cannot be raced: see flatout bench cpu";
 const VERSION: &[&str] = &["--version"];
 
 /// All rivals, in the order in which they are listed.

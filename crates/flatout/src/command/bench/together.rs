@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
     }
     conclusion.keep = Keep::Nothing;
     let rows = rows(&parts);
-    if arguments.output.format == Format::Table && arguments.output.output.is_none() {
+    if arguments.output.format() == Format::Table && arguments.output.output.is_none() {
         conclusion.record.end.errors.iter().for_each(|error| output::complain(error));
         return output::print(table(&rows).as_bytes(), conclusion.record.end.exit_code);
     }

@@ -161,10 +161,11 @@ pub(super) fn list(cancel: CancelToken) -> String {
         let state = match rival::look(rival, OsStr::new(&path), &mut runner) {
             Some(found) if found.version.is_empty() => "installed".to_owned(),
             Some(found) => found.version,
-            None => format!("not installed: {}", rival.package),
+            None => format!("- {}", rival.package),
         };
-        format!("{:<10} {:<44} {}\n", rival.name, state, rival.counterpart)
+        format!("{:<12} {:<29} {}\n", rival.name, state, rival.counterpart)
     });
-    let heading = format!("{:<10} {:<44} {}\n", "rival", "installed", "raced against");
+    let heading =
+        format!("{:<12} {:<29} {}\n", "rival", "version, or - its package", "raced against");
     std::iter::once(heading).chain(lines).collect()
 }
