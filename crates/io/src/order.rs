@@ -53,7 +53,7 @@ fn strided(position: u64, count: u64, step: u64) -> u64 {
     row * step + column
 }
 
-/// Rounds of mixing; after two a test below still finds neighbours too close to each other.
+/// Rounds of mixing; after two a test below still finds adjacent items too close to each other.
 const ROUNDS: u32 = 3;
 
 /// A bijection of the numbers of as many bits as `count` needs, walked until the result is below
@@ -120,13 +120,13 @@ mod tests {
             let other = |position| Order::Random { seed: seed ^ 1 }.block(position, COUNT);
             let same = (0..COUNT).filter(|&p| at(p) == other(p)).count();
             assert!(same < 30, "seed {seed}: {same} places in common, about 1 expected");
-            // Of independent neighbours, the distance is a third of the count on average.
+            // Of independent adjacent items, the distance is a third of the count on average.
             let distance: u64 = (1..COUNT).map(|p| at(p).abs_diff(at(p - 1))).sum();
             let mean = distance as f64 / (COUNT - 1) as f64 / COUNT as f64;
             assert!((mean - 1.0 / 3.0).abs() < 0.01, "seed {seed}: mean distance {mean}");
             // Blocks that follow directly on their predecessor: about one in all.
             let adjacent = (1..COUNT).filter(|&p| at(p) == at(p - 1) + 1).count();
-            assert!(adjacent < 30, "seed {seed}: {adjacent} neighbours");
+            assert!(adjacent < 30, "seed {seed}: {adjacent} adjacent");
             // A tenth of the visits falls into each tenth of the file, also early in the pass.
             let early = (0..COUNT / 10).filter(|&p| at(p) < COUNT / 10).count() as f64;
             assert!((early / 1000.0 - 1.0).abs() < 0.15, "seed {seed}: {early} of about 1000");

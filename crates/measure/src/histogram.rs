@@ -180,7 +180,7 @@ mod tests {
         ) {
             let got = of(durations.clone()).quantile_ns(percent as f64 / 100.0).unwrap() as f64;
             durations.sort_unstable();
-            // Floats may round the rank to either neighbour.
+            // Floats may round the rank up or down.
             let rank = (durations.len() * percent).div_ceil(100).max(1) - 1;
             let near = |index: usize| {
                 durations.get(index).is_some_and(|d| (got / *d as f64 - 1.0).abs() <= 0.001)

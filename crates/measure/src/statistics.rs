@@ -62,7 +62,7 @@ pub fn max(samples: &[f64]) -> Option<f64> {
 }
 
 /// The value below which the share `q` of the samples lies, interpolated linearly between
-/// neighbours. `None` of nothing and for `q` outside 0 to 1.
+/// the two samples beside it. `None` of nothing and for `q` outside 0 to 1.
 ///
 /// Source: type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", 1996.
 pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {

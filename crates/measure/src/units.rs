@@ -64,7 +64,7 @@ pub fn parse_time(text: &str) -> Result<u64, UnitError> {
     parse(text, "nanoseconds", TIME_UNITS, time_factor)
 }
 
-/// From here on nobody reads a number at a glance.
+/// From here on nobody reads a number quickly.
 const LEAST_LONG: u64 = 10_000;
 
 /// A size for a message, as somebody would write it: `256 MiB`, `5 GB`, `1000 bytes`. With a decimal

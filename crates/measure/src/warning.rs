@@ -158,7 +158,7 @@ codes! {
     CACHE_DIFFERS = "cache_differs";
     /// Two kinds of dependency chain read clocks that differ by more than 1 %.
     CLOCK_DISAGREES = "clock_disagrees";
-    /// The clock fell while the row was measured: power, heat, or contention by an SMT sibling.
+    /// The clock fell while the row was measured: power, temperature, or contention by an SMT sibling.
     CLOCK_DRIFT = "clock_drift";
     /// The control group has a CPU quota below what the threads could use.
     CPU_QUOTA = "cpu_quota";

@@ -21,7 +21,7 @@ const TIME_WRAP_NS: u64 = (1 << 32) * NS_PER_MS;
 pub struct Requests {
     /// Requests that the device finished, after merging and splitting.
     pub requests: u64,
-    /// Requests that became part of a neighbour while they waited.
+    /// Requests that became part of an adjacent one while they waited.
     pub merges: u64,
     /// Bytes of the finished requests; 0 for flushes, which carry none.
     pub bytes: u64,

@@ -266,7 +266,7 @@ mod tests {
         assert_ne!(addresses(&one), first);
         one.link(order(1)).unwrap();
         assert_eq!(addresses(&one), first);
-        // Neighbours in the ring are no neighbours in memory.
+        // What is adjacent in the ring is not adjacent in memory.
         let near = first.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) <= 128).count();
         assert!(near < first.len() / 50, "{near} of {}", first.len());
     }

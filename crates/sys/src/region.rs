@@ -47,7 +47,7 @@ fn below_large(reserved_bytes: usize) -> *mut libc::c_void {
 /// Zeroed memory in a mapping of its own.
 ///
 /// The mapping has a page without access on both sides, so that the kernel cannot join it with a
-/// neighbour, and what it says of the mapping holds for this memory alone.
+/// mapping beside it, and what it says of it holds for this memory alone.
 #[derive(Debug)]
 pub(crate) struct Region {
     reserved: *mut libc::c_void,

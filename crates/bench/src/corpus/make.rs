@@ -116,7 +116,7 @@ fn make(corpus: &Corpus, root: &Path, cancel: CancelToken) -> Result<(), Error> 
             }
             for number in 0..files {
                 let name = format!("file-{number:06}");
-                // Neighbours lie in one directory, as they do where people put them.
+                // What follows one another lies in one directory, as it does where people put it.
                 let home = number * directories / files;
                 let path = match directories {
                     0 | 1 => bottom.join(name),

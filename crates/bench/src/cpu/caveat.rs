@@ -52,7 +52,7 @@ pub(super) fn add_of_clock(outcome: &mut Outcome, facts: &Facts) {
         facts.number(fact::CLOCK_AFTER_HZ).zip(before).map(|(after, before)| 1.0 - after / before);
     if let Some(fall) = fall.filter(|&fall| fall > CLOCK_FALL) {
         let text = format!(
-            "the clock fell by {:.1} % from before the work to after it: power, heat, or \
+            "the clock fell by {:.1} % from before the work to after it: power, temperature, or \
              contention by an SMT sibling",
             fall * 100.0
         );

@@ -38,7 +38,7 @@ pub(super) fn value(
     merge_subtrees_non_root(&left, &right, Mode::Hash)
 }
 
-/// The subtrees that still wait for their right neighbours, the largest first.
+/// The subtrees that still wait for the subtree to their right, the largest first.
 #[derive(Default)]
 pub(super) struct Stack {
     values: Vec<Value>,

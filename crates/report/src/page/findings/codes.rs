@@ -114,7 +114,7 @@ pub(super) const CODES: [(&str, Severity, &str, &str); 36] = [
         warning::CLOCK_DRIFT,
         Warn,
         "the CPU's clock fell during the run",
-        "power or heat: look at cooling and limits (turbostat)",
+        "power or temperature: look at cooling and limits (turbostat)",
     ),
     (
         warning::BURST,
