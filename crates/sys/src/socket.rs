@@ -111,15 +111,6 @@ pub fn ask_receive_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<us
     Ok(sockopt::socket_recv_buffer_size(socket)?)
 }
 
-/// As [`ask_receive_buffer`], for what is sent and not yet gone.
-///
-/// # Errors
-/// Those of setsockopt(2).
-pub fn ask_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
-    sockopt::set_socket_send_buffer_size(socket, bytes)?;
-    Ok(sockopt::socket_send_buffer_size(socket)?)
-}
-
 /// The sizes of both buffers now, sending and receiving.
 ///
 /// # Errors
