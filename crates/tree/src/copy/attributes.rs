@@ -363,6 +363,12 @@ fn replaced() -> Refusal {
     Refusal::because("set the attributes of", "something else took its name meanwhile")
 }
 
+/// The times of an entry, to be set again.
+pub(super) fn timestamps(facts: &Stat) -> Timestamps {
+    let [last_access, last_modification] = times(facts);
+    Timestamps { last_access, last_modification }
+}
+
 /// Access and modification time, as the kernel takes them. A filesystem that makes up fractions of
 /// a second and more must not hit the numbers that mean `now` and `leave it` (utimensat(2)).
 fn times(facts: &Stat) -> [Timespec; 2] {

@@ -7,10 +7,10 @@ use std::ffi::{CStr, CString};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStringExt;
 
-use rustix::fs::{AtFlags, FileType, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::attributes::Place;
+use super::attributes::{self, Place};
 use super::bond::Bond;
 use super::directory::{Side, identity};
 use super::entry::{Entry, Outcome, Trouble, refused, target};
@@ -224,13 +224,8 @@ pub(super) fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
 }
 
 fn set_times(entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
-    let time = |tv_sec: i64, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds as _ };
-    let times = Timestamps {
-        last_access: time(facts.st_atime as _, facts.st_atime_nsec as _),
-        last_modification: time(facts.st_mtime as _, facts.st_mtime_nsec as _),
-    };
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    rustix::fs::utimensat(entry.pair.target(), entry.target, &times, flags)
+    rustix::fs::utimensat(entry.pair.target(), entry.target, &attributes::timestamps(facts), flags)
         .map_err(target("set the times of"))
 }
 

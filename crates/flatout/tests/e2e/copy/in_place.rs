@@ -1,7 +1,7 @@
 //! Files that cannot be replaced are written in place, as cp does, and it is said.
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
@@ -161,8 +161,30 @@ fn a_file_without_room_for_a_second_one_is_written_in_place() {
     ran.exits(1);
     assert!(ran.stderr.contains("No space left"), "{ran}");
     assert!(fs::read(&target).unwrap() == random_bytes(8 << 20, 2), "the old one is whole");
+    // Holes of the source are holes.
+    sparse(&folder.join("new"), [(0, 4), (8, 1)]);
+    is_said(&copy(&folder, &folder.join("new"), &target));
+    assert!(fs::read(&target).unwrap() == fs::read(folder.join("new")).unwrap());
+    assert_eq!(fs::metadata(&target).unwrap().blocks(), (5 << 20) / 512);
+    // Where blocks cannot be reserved, not even its time is another.
+    fs::remove_file(&target).unwrap();
+    sparse(&target, [(2, 5), (7, 1)]);
+    let before = (fs::metadata(&target).unwrap().modified().unwrap(), fs::read(&target).unwrap());
+    fs::write(folder.join("new"), random_bytes(9 << 20, 3)).unwrap();
+    let ran = copy(&folder, &folder.join("new"), &target);
+    assert!(ran.exits(1).stderr.contains("cannot replace"), "{ran}");
+    let after = (fs::metadata(&target).unwrap().modified().unwrap(), fs::read(&target).unwrap());
+    assert!(before == after);
     assert_eq!(Folder::names_in(&mounted.path()).len(), 1);
     mounted.finish();
+}
+
+/// A file with data at these places, in MiB, of these lengths, and holes between them.
+fn sparse(path: &Path, data: [(u64, usize); 2]) {
+    let file = File::create(path).unwrap();
+    for (place, length) in data {
+        file.write_all_at(&random_bytes(length << 20, place), place << 20).unwrap();
+    }
 }
 
 /// A mount inside of the target that is full ends only what lies on it.

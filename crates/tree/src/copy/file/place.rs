@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::finish::discard;
 use super::source::Opened;
-use crate::copy::attributes::{Flags, Made, Predecessor};
+use crate::copy::attributes::{self, Flags, Made, Predecessor};
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::{Existing, SECTOR_BYTES, is_bound, refuse_itself};
 use crate::copy::failure::Refusal;
@@ -18,6 +18,7 @@ use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
 use crate::copy::rules::{Form, Rules};
 use crate::copy::temporary::is_temporary;
+use crate::file_data;
 
 pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -223,7 +224,8 @@ impl Place {
 
     /// Opens an existing file to be written over where there is no room for a second one, once all
     /// blocks that it will need are its own: what it gave up, another thread or program might take,
-    /// and then neither the old bytes nor the new ones would be there.
+    /// and then neither the old bytes nor the new ones would be there. While it is neither, it is
+    /// closed to others.
     fn refill(
         copy: &Copy<'_>,
         entry: Entry<'_>,
@@ -231,13 +233,13 @@ impl Place {
         why: Errno,
     ) -> Result<Self, Trouble> {
         let (file, facts) = Self::open_old(copy, entry, opened, OFlags::RDWR)?;
-        let (held, needed) = (facts.st_size as u64, opened.facts.st_size as u64);
-        if needed > 0 && rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, needed).is_err()
-        {
-            let _given_back = rustix::fs::ftruncate(&file, held);
+        if !has_reserved(&file, &facts, opened) {
             return Err(target("replace")(why));
         }
-        close_to_others(copy, &file, &facts, &opened.facts);
+        if copy.options.preserve.has(Preserve::MODE) {
+            let mode = Mode::from_raw_mode(facts.st_mode) & PRIVATE;
+            let _not_ours = rustix::fs::fchmod(&file, mode);
+        }
         Ok(Self::old(file, &facts, Bytes::Different))
     }
 
@@ -264,6 +266,35 @@ impl Place {
         refuse_itself(&facts, &opened.facts)?;
         Ok((file, facts))
     }
+}
+
+/// Reserves the blocks that a file without holes needs to become the source; where that cannot be, it
+/// stays as it was.
+fn has_reserved(file: &OwnedFd, facts: &Stat, opened: &Opened) -> bool {
+    let (held, needed) = (facts.st_size as u64, opened.facts.st_size as u64);
+    if held > 0 && file_data::next_extent(file.as_fd(), 0, held) != Ok(Some((0, held))) {
+        return false;
+    }
+    let mut place = held;
+    while place < needed {
+        let reserved = match file_data::next_extent(opened.file.as_fd(), place, needed) {
+            Ok(None) => break,
+            Ok(Some((data, hole))) => {
+                place = hole;
+                rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, data, hole - data)
+            }
+            Err(errno) => Err(errno),
+        };
+        if reserved.is_err() {
+            let _given_back = rustix::fs::ftruncate(file, held);
+            let _as_it_was = rustix::fs::futimens(file, &attributes::timestamps(facts));
+            if facts.st_mode & 0o6000 != 0 {
+                let _ours_or_not = rustix::fs::fchmod(file, Mode::from_raw_mode(facts.st_mode));
+            }
+            return false;
+        }
+    }
+    true
 }
 
 /// Makes a file under a name of ours.
