@@ -313,7 +313,7 @@ fn run_round(
     members: Option<&mut Members>,
 ) -> Result<Ended, String> {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
-    let inquiries = inquiry::listen(&operands);
+    let inquiries = inquiry::listen(copy, &operands);
     let work = || match members {
         Some(members) => members.run(copy, operands),
         None => Ok(in_threads(copy, operands)),

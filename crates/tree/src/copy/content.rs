@@ -271,10 +271,9 @@ impl<'a> Content<'a> {
             preallocate(job.target, length)?;
         }
         let route = whole_route(job, length);
-        let is_limited = self.methods.limits.piece_bytes().is_some();
         let mut fingerprint = match choice.method {
             // Pieces of a limit are none of a fingerprint: then the source is read once more.
-            Method::Sync if !is_limited => self.fingerprint(),
+            Method::Sync if !self.is_limited() => self.fingerprint(),
             _ => None,
         };
         let reached = if fingerprint.is_some() {
@@ -282,10 +281,10 @@ impl<'a> Content<'a> {
             tally.add(Method::Sync, reached);
             reached
         } else {
-            self.read_around(job, pair, choice.method);
+            let method = self.read_around(job, pair, choice.method);
             let reached = match choice.shares {
-                true => large::copy(self, job, pair, Task::Move(choice.method), tally)?,
-                false => self.range(route, choice.method, pair, tally)?.bytes,
+                true => large::copy(self, job, pair, Task::Move(method), tally)?,
+                false => self.range(route, method, pair, tally)?.bytes,
             };
             around::end(job.source, length);
             reached
@@ -301,8 +300,11 @@ impl<'a> Content<'a> {
     fn choice(&self, job: &FileJob<'_>, pair: &Pair) -> Choice {
         let length = job.facts.st_size as u64;
         let mut best = choice::choice(length, &pair.facts);
-        if best.method == Method::Sync {
-            best.method = self.options.tuned.method(length).unwrap_or(best.method);
+        if !choice::is_servers(&pair.facts) {
+            // Blocks are asked for to be read and written, and a rate is kept best so.
+            let reads = self.options.block_bytes > 0 || self.is_limited();
+            let usual = if reads { Method::Sync } else { best.method };
+            best.method = self.options.tuned.method(length).unwrap_or(usual);
         }
         let wanted = self.options.method.filter(|&method| method != Method::Reflink);
         let mut method = wanted.unwrap_or(best.method);
@@ -318,8 +320,7 @@ impl<'a> Content<'a> {
         let is_joint = job.meanwhile.is_some() && length >= choice::SHARE_FROM_BYTES;
         let shares = (best.shares && self.has_threads() || is_joint)
             && self.fingerprint().is_none()
-            && (matches!(method, Method::Sync | Method::Mmap)
-                || is_joint && method == Method::CopyFileRange);
+            && matches!(method, Method::Sync | Method::Mmap | Method::CopyFileRange);
         Choice { method, shares, ..best }
     }
 
@@ -342,6 +343,10 @@ impl<'a> Content<'a> {
             }
         };
         Ok(unless_stopped(moved)?.bytes)
+    }
+
+    fn is_limited(&self) -> bool {
+        self.methods.limits.piece_bytes().is_some()
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {

@@ -134,6 +134,11 @@ impl Copy<'_> {
         self.methods.limits = limits;
         self
     }
+
+    /// Whether it may not be as fast as it could.
+    pub fn is_limited(&self) -> bool {
+        self.methods.limits.piece_bytes().is_some()
+    }
 }
 
 #[cfg(test)]

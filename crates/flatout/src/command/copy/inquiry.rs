@@ -11,13 +11,17 @@ use rustix::fs::FileType;
 use super::pace::{Moment, Pace};
 use super::witness::Witness;
 
-/// A file below this size is copied before anybody asks: no thread is started for it.
-const SMALL_BYTES: i64 = 1 << 20;
+/// A file below this size is copied before anybody asks: no thread is started for it, which would
+/// take a tenth of the time that a whole run takes for one of 1 MiB. The second one where a rate is
+/// to be kept.
+const SMALL_BYTES: i64 = 16 << 20;
+const SMALL_LIMITED_BYTES: i64 = 1 << 20;
 
 /// Listens where there is so much to copy that somebody may ask. Where nobody can be heard, the copy
 /// goes on without.
-pub fn listen(operands: &[Operand]) -> Option<Inquiries> {
-    is_worth_it(operands).then(inquiry::listen).and_then(Result::ok).flatten()
+pub fn listen(copy: &Copy<'_>, operands: &[Operand]) -> Option<Inquiries> {
+    let small_bytes = if copy.is_limited() { SMALL_LIMITED_BYTES } else { SMALL_BYTES };
+    is_worth_it(operands, small_bytes).then(inquiry::listen).and_then(Result::ok).flatten()
 }
 
 /// Answers while `work` goes on, if a thread can be had for that.
@@ -45,11 +49,11 @@ impl Drop for End<'_> {
     }
 }
 
-fn is_worth_it(operands: &[Operand]) -> bool {
+fn is_worth_it(operands: &[Operand], small_bytes: i64) -> bool {
     let is_small = |path: &PathBuf| {
         rustix::fs::lstat(path).is_ok_and(|facts| {
             let kind = FileType::from_raw_mode(facts.st_mode);
-            !kind.is_dir() && facts.st_size < SMALL_BYTES
+            !kind.is_dir() && facts.st_size < small_bytes
         })
     };
     !matches!(operands, [one] if is_small(&one.source))

@@ -81,21 +81,24 @@ fn flags(source: BorrowedFd<'_>) -> OFlags {
 }
 
 impl Content<'_> {
-    /// Has a file that is not cached read around the page cache, if that can be done.
+    /// Has a file that is not cached read around the page cache, if that can be done. Returns how it is
+    /// to be copied.
     ///
     /// Cost: two cachestat for a file of 256 KiB and more.
-    pub(super) fn read_around(&self, job: &FileJob<'_>, pair: &Pair, method: Method) {
+    pub(super) fn read_around(&self, job: &FileJob<'_>, pair: &Pair, method: Method) -> Method {
         let length = job.facts.st_size as u64;
-        let is_free = method == Method::Sync
+        let is_free = matches!(method, Method::Sync | Method::CopyFileRange)
             && self.options.method.is_none()
             && self.options.block_bytes == 0;
         let is_apt = pair.facts.source.nature == Nature::Disk && !pair.facts.source.in_memory;
         if !is_free || !is_apt || length < FROM_BYTES || is_cached(job.source, length) {
-            return;
+            return method;
         }
-        if rustix::fs::fcntl_setfl(job.source, flags(job.source) | OFlags::DIRECT).is_ok() {
-            (job.waits)(THREADS);
+        if rustix::fs::fcntl_setfl(job.source, flags(job.source) | OFlags::DIRECT).is_err() {
+            return method;
         }
+        (job.waits)(THREADS);
+        Method::Sync
     }
 
     /// Moves a range of a file that is read around the page cache. Where the filesystem wants other

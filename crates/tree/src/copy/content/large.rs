@@ -133,7 +133,7 @@ impl Content<'_> {
     ) -> Result<Arc<Large>, Refusal> {
         let pair = self.pair(job)?;
         let files = Files::of(job).map_err(Refusal::of(READ))?;
-        self.read_around(job, &pair, method);
+        let method = self.read_around(job, &pair, method);
         let large = Large::new(job.facts.st_size as u64, Task::Move(method), pair, (files, ranges));
         let _there_was_none = large.abroad.set(abroad);
         Ok(Arc::new(large))

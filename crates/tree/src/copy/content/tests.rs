@@ -15,6 +15,7 @@ use crate::copy::options::{
 };
 
 mod around;
+mod by_kernel;
 mod faults;
 mod holes;
 mod mounted;

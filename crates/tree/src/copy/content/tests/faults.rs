@@ -47,7 +47,7 @@ fn calls_that_are_not_there_are_done_without() {
     }
     let methods = Methods::default();
     for method in METHODS {
-        for length in [5, 10 << 20] {
+        for length in [5, 100_000, 10 << 20] {
             let options = CopyOptions { method, reflink: When::Never, ..options() };
             let (source, target) = (random(length), tempfile::tempfile().unwrap());
             let copied = copy(&source, &target, &options, &methods).unwrap();
