@@ -9,6 +9,7 @@ pub mod copy;
 pub mod cp;
 pub mod help;
 pub mod man;
+mod plain;
 pub mod read;
 pub mod refusal;
 pub mod report;
@@ -214,7 +215,8 @@ const MOST_COLUMNS: usize = 100;
 /// Reads the command line.
 pub fn parse(argv: impl Iterator<Item = OsString>) -> Result<Arguments, Box<Refusal>> {
     let argv = as_cp(argv.collect());
-    let parsed = Arguments::try_parse_from(&argv).and_then(Arguments::checked);
+    let parsed = plain::read(&argv).map_or_else(|| Arguments::try_parse_from(&argv), Ok);
+    let parsed = parsed.and_then(Arguments::checked);
     parsed.map_err(|error| Box::new(Refusal { error, argv }))
 }
 

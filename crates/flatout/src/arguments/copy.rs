@@ -13,6 +13,8 @@ mod selection;
 mod snapshot;
 mod words;
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -78,7 +80,7 @@ const MIN_FDS: i64 = 16;
 /// A part of the 32 MiB that a copy may take in all.
 const MEMORY_BYTES: u64 = 8 << 20;
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(after_help = AFTER, override_usage = USAGE, args_override_self = true)]
 pub struct Copy {
     /// What to copy, and at last where to
@@ -218,6 +220,20 @@ fn own_file() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 impl Copy {
+    /// Reads words without options, but for letters that scripts give; `None`: there are others.
+    pub(super) fn plain(words: &[OsString]) -> Option<Self> {
+        let mut copy = Self::default();
+        for word in words {
+            match word.as_bytes() {
+                b"-a" => copy.archive += 1,
+                b"-T" => copy.no_target_directory = true,
+                [b'-', ..] => return None,
+                _ => copy.paths.push(word.into()),
+            }
+        }
+        (copy.paths.len() > 1).then_some(copy)
+    }
+
     /// The sources, and where they go.
     pub fn operands(&self) -> (&[PathBuf], Destination) {
         match (self.target_directory.first(), self.paths.split_last()) {

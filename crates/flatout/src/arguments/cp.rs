@@ -4,6 +4,7 @@
 
 mod defined;
 mod place;
+mod plain;
 pub mod words;
 
 use std::ffi::{OsStr, OsString};

@@ -30,6 +30,7 @@ mod tests;
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
@@ -115,9 +116,9 @@ pub struct Attributes<'a> {
     remarks: Remarks<'a>,
     expectation: Expectation,
     /// Permissions that new files may have when modes are not kept.
-    unmasked: u32,
+    unmasked: OnceLock<u32>,
     /// The umask takes from the owner of a new file what the copy needs.
-    masks_owner: bool,
+    masks_owner: OnceLock<bool>,
     /// Whether the kernel would let us give files away, as far as cp asks: who is not root expects
     /// no owner to be kept.
     is_privileged: bool,
@@ -127,14 +128,12 @@ pub struct Attributes<'a> {
 impl<'a> Attributes<'a> {
     /// Attributes of this set are kept; the watch hears what cannot be.
     pub fn new(preserve: Preserve, watch: &'a dyn Watch) -> Self {
-        let unmasked = permissions::unmasked();
-        let masks_owner = unmasked & PRIVATE.bits() != PRIVATE.bits();
         Self {
             preserve,
             remarks: Remarks::new(watch),
             expectation: Expectation::default(),
-            unmasked,
-            masks_owner,
+            unmasked: OnceLock::new(),
+            masks_owner: OnceLock::new(),
             is_privileged: rustix::process::geteuid().is_root(),
             incomplete: AtomicU64::new(0),
         }

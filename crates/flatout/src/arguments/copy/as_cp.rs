@@ -12,7 +12,7 @@ use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
 use super::super::cp::words::{self, Update};
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "As cp (what is there is written in place then)")]
 pub struct AsCp {
     /// Ask before overwriting

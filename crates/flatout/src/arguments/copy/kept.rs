@@ -12,7 +12,7 @@ const NO_PRESERVE: &str = "no_preserve";
 const BARE: &str = "mode,ownership,timestamps";
 
 /// Which attributes are kept.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Kept(Vec<Change>);
 
 #[derive(Debug, Clone, Copy)]

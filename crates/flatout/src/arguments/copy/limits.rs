@@ -7,7 +7,7 @@ use flatout_measure::units::size_text;
 /// Less is a number that was meant in KiB, as rsync takes it, or a copy that never ends.
 const LEAST_BYTES_PER_SECOND: u64 = 1 << 10;
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Limits {
     /// Move so many bytes a second at most, by all threads together: 10M are 10 MiB/s. Shared
     /// extents, which move nothing, are not limited

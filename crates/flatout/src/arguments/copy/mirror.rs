@@ -5,7 +5,7 @@ use flatout_tree::copy::options::{Deletion, Effect, Excluded};
 
 const HEADING: &str = "Mirror";
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Mirror {
     /// Delete from the directories that are copied into what their sources do not have, and let things
     /// of another kind take the place of what is there; nothing once a source cannot be read

@@ -20,7 +20,7 @@ const EXCLUDE: &str = "exclude";
 const EXCLUDE_FROM: &str = "exclude_from";
 const HEADING: &str = "Selection";
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Selection {
     #[command(flatten)]
     filters: Filters,
@@ -50,7 +50,7 @@ pub struct Selection {
 }
 
 /// Rules, and files of them, in the order given.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Filters(Vec<Filter>);
 
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use super::{Copy, path};
 /// Snapshots at most. Each is open all the time, and is searched for each file.
 const MOST: usize = 8;
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Snapshot {
     /// Make files that are in DIR with the same size, time, owner, mode and extended attributes hard
     /// links to those; may be repeated. DIR stands for TARGET: a relative one is looked up from here

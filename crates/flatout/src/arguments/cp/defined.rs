@@ -88,6 +88,12 @@ pub const OPTIONS: &[Defined] = &[
     Defined(&[], "context", Maybe("CTX"), "Nothing: there is no SELinux here"),
 ];
 
+/// The option of a letter that takes no value.
+pub fn plain(letter: char) -> Option<&'static str> {
+    let defined = OPTIONS.iter().find(|option| option.0.contains(&letter))?;
+    (defined.2 == Nothing).then_some(defined.1)
+}
+
 impl Defined {
     /// The same for the parser.
     pub fn argument(&self) -> Arg {

@@ -61,8 +61,8 @@ impl Attributes<'_> {
             _ => 0o666,
         };
         let allowed = match job.made.inheritance.acl {
-            DefaultAcl::Present(permissions) => permissions & self.unmasked,
-            DefaultAcl::Absent | DefaultAcl::Unknown => self.unmasked,
+            DefaultAcl::Present(permissions) => permissions & self.unmasked(),
+            DefaultAcl::Absent | DefaultAcl::Unknown => self.unmasked(),
         };
         Some(new & allowed | self.kept_bits(job))
     }
@@ -134,13 +134,38 @@ impl Attributes<'_> {
     /// refused, it is as it was made. No call where the owner has what is needed.
     pub fn let_owner_in(&self, file: BorrowedFd<'_>, inheritance: Inheritance) {
         let is_masked = match inheritance.acl {
-            DefaultAcl::Absent => self.masks_owner,
+            DefaultAcl::Absent => self.masks_owner(file),
             DefaultAcl::Present(permissions) => permissions & PRIVATE.bits() != PRIVATE.bits(),
             DefaultAcl::Unknown => true,
         };
         if is_masked {
             let _refused = rustix::fs::fchmod(file, PRIVATE);
         }
+    }
+
+    /// Permissions that the umask leaves to new files. Read, not set and set back: other threads create
+    /// files meanwhile. Where it cannot be read, the owner alone gets any.
+    pub(super) fn unmasked(&self) -> u32 {
+        *self.unmasked.get_or_init(|| {
+            // It stands in the second line.
+            let mut start = [0; 512];
+            let file = std::fs::File::open("/proc/self/status");
+            let length = file.and_then(|mut file| file.read(&mut start));
+            let status = String::from_utf8_lossy(&start[..length.unwrap_or(0)]);
+            let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+            let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+            0o777 & !mask.unwrap_or(0o077)
+        })
+    }
+
+    /// Whether the umask takes from the owner of new files what the copy needs. The first one that was
+    /// made tells whether it does not, for less than reading what the kernel has to write down.
+    fn masks_owner(&self, made: BorrowedFd<'_>) -> bool {
+        let lacks = |mode: u32| mode & PRIVATE.bits() != PRIVATE.bits();
+        *self.masks_owner.get_or_init(|| {
+            let is_whole = rustix::fs::fstat(made).is_ok_and(|facts| !lacks(facts.st_mode));
+            !is_whole && lacks(self.unmasked())
+        })
     }
 
     pub(super) fn set_mode(&self, job: &Job<'_>, mode: u32) -> Result<(), Refusal> {
@@ -187,17 +212,4 @@ pub fn open_up(target: BorrowedFd<'_>, found: &Stat) {
         return;
     }
     let _refused = Node::of_directory(target).set_mode(mode | OWNER_BITS);
-}
-
-/// The permissions that the umask of the process leaves. Read, not set and set back: other threads
-/// create files meanwhile. Where it cannot be read, the owner alone gets any.
-pub(super) fn unmasked() -> u32 {
-    // It stands in the second line.
-    let mut start = [0; 512];
-    let length =
-        std::fs::File::open("/proc/self/status").and_then(|mut file| file.read(&mut start));
-    let status = String::from_utf8_lossy(&start[..length.unwrap_or(0)]);
-    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
-    0o777 & !mask.unwrap_or(0o077)
 }
