@@ -131,7 +131,8 @@ impl Attributes<'_> {
 
     /// Opens a file that was just made to its owner, where the umask or a default ACL did not let
     /// openat(2) do so: what a kill leaves of it must not keep out who completes it. Where that is
-    /// refused, it is as it was made. No call where the owner has what is needed.
+    /// refused, it is as it was made. No call where the owner has what is needed, but for one of the
+    /// first file.
     pub fn let_owner_in(&self, file: BorrowedFd<'_>, inheritance: Inheritance) {
         let is_masked = match inheritance.acl {
             DefaultAcl::Absent => self.masks_owner(file),
