@@ -127,9 +127,11 @@ impl<R> Measured<R> {
         let own = MeasuredFurther { outcome: self.outcome, facts: self.facts };
         [own].into_iter().chain(self.further).map(|MeasuredFurther { mut outcome, facts }| {
             outcome.audit.extend(facts.to_json());
-            // Whoever works out what limits a row knows the hardware; others come before it.
+            // Whoever works out what limits a row knows the hardware; others come before it, but not
+            // before a limit that somebody set and that the row has reached.
             if let Some(bound) = &mut outcome.ceiling
                 && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+                && !bound.is_reached()
             {
                 bound.limiter = "other programs".to_owned();
             }

@@ -10,7 +10,15 @@ use crate::warning::{self, Warning};
 /// How far above its ceiling a figure may be: clocks and counters are no better than this.
 pub const TOLERANCE: f64 = 1.02;
 
+/// Share of a limit from which on the limit itself is what holds a figure back.
+const REACHED: f64 = 0.9;
+
 impl Ceiling {
+    /// Whether the figure is at a limit that somebody set, or bursts above it.
+    pub fn is_reached(&self) -> bool {
+        self.provenance == Provenance::Given && self.ratio.is_some_and(|share| share >= REACHED)
+    }
+
     /// A bound that nobody knows the value of.
     pub fn unknown(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
@@ -178,6 +186,9 @@ mod tests {
         assert_eq!((row.status, row.median, row.n), (Status::Degraded, Some(154.0), 6));
         let bound = row.ceiling.unwrap();
         assert_eq!((bound.value, bound.provenance), (Some(104.9), Provenance::Given));
+        assert!(bound.is_reached());
+        let below = judged(50.0, Better::Higher, 104.9, Provenance::Given).ceiling.unwrap();
+        assert!(!below.is_reached());
         assert_eq!(row.warnings[0].code, warning::LIMIT_EXCEEDED);
         assert!(row.warnings[0].text.starts_with("147 % of the bound"), "{:?}", row.warnings);
     }

@@ -181,6 +181,11 @@ pub fn percent(ratio: f64) -> String {
     }
 }
 
+/// Half the width of an interval as a percentage; from ten times the figure on it says no more.
+pub fn half(ratio: f64) -> String {
+    if ratio < 9.995 { percent(ratio) } else { ">999 %".to_owned() }
+}
+
 /// Half the width of an interval over the size of the median, as in `measure::statistics`; none
 /// where the median is zero.
 pub fn half_width(median: f64, interval: [f64; 2]) -> Option<f64> {
@@ -279,6 +284,7 @@ mod tests {
         assert_eq!(percent(0.0004), "0.04 %");
         assert_eq!(percent(1e-9), "<0.01 %");
         assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!((half(9.99), half(1.9e4)), ("999 %".to_owned(), ">999 %".to_owned()));
     }
 
     #[test]

@@ -273,7 +273,7 @@ impl Lines {
         let scale = quantity::Scale::of(&outcome.unit, median);
         if let Some([low, high]) = outcome.ci95 {
             let half = quantity::half_width(median, [low, high]).map_or_else(String::new, |half| {
-                format!(", half-width ± {}", quantity::percent(half))
+                format!(", half-width ± {}", quantity::half(half))
             });
             self.push(
                 "interval",

@@ -60,6 +60,12 @@ fn took_turns(old: &[Record], new: &[Record]) -> bool {
 }
 
 impl Learned {
+    /// The share of the CPUs that others had, where that is what runs differ by: intervals of a
+    /// quiet machine are not to be as wide.
+    pub fn busy_share(&self) -> Option<f64> {
+        self.load_share.filter(|share| *share > BUSY_SHARE)
+    }
+
     /// Whether what was learned holds beside the load of these runs: noise of a quiet machine says
     /// nothing of a busy one. Without a word of the load it does.
     pub fn holds_beside<'a>(&self, mut records: impl Iterator<Item = &'a Record>) -> bool {

@@ -377,14 +377,17 @@ fn hostile_noise_is_passed_over() {
         log_variance,
     };
     let rows = vec![row(f64::MAX, 2), row(-1.0, 3), row(0.1, 1), row(0.1, u64::MAX), row(0.0, 2)];
-    let learned = Learned {
+    let mut learned = Learned {
         machine: Map::new(),
         tool: String::new(),
         time: String::new(),
         runs: 2,
-        load_share: None,
+        load_share: Some(0.6),
         rows,
     };
+    assert_eq!(learned.busy_share(), Some(0.6));
+    learned.load_share = Some(0.01);
+    assert_eq!(learned.busy_share(), None);
     let question = Question { threshold_ratio: None, noise: Some(Noise::of(&learned)) };
     let (old, new) = ([record(vec![around("a/b", 1.0)])], [record(vec![around("a/b", 2.0)])]);
     let comparison = asked(&old, &new, &question);

@@ -124,9 +124,10 @@ impl SummaryLine {
     pub fn remark_within(&self, usual: UsualPlace, columns: usize) -> String {
         let mut statements = self.statements(usual);
         while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
-            // The width of the interval tells as much.
-            let noisy = statements.iter().position(|word| word == label::state(Status::Unstable));
-            statements.remove(noisy.unwrap_or(statements.len() - 1));
+            // The width of the interval, or that there is none, tells as much.
+            let told = [label::state(Status::Unstable), FEW_TRIALS];
+            let told = statements.iter().position(|word| told.contains(&word.as_str()));
+            statements.remove(told.unwrap_or(statements.len() - 1));
         }
         statements.join("; ")
     }
@@ -141,6 +142,8 @@ impl SummaryLine {
     }
 }
 
+/// What is said of a figure without an interval.
+const FEW_TRIALS: &str = "few trials";
 /// The word in the bottleneck of a latency that says no more than its name.
 const LATENCY: &str = "latency";
 /// The lines of a record; of one without any figure a sentence.
@@ -197,7 +200,7 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         area: label::area(&row.id).to_owned(),
         name: name.chars().take(LONGEST_NAME).collect(),
         figure: scale.text(median),
-        interval: half.map(quantity::percent).unwrap_or_default(),
+        interval: half.map(quantity::half).unwrap_or_default(),
         word: reservation.unwrap_or_else(|| word(row)),
         further: percentile(row).unwrap_or_default(),
         tone: label::tone(row.status),
@@ -257,7 +260,7 @@ fn reservation(row: &Outcome) -> Option<&'static str> {
 fn word(row: &Outcome) -> &'static str {
     match row.status {
         Status::Ok => "",
-        Status::Unstable if row.ci95.is_none() => "few trials",
+        Status::Unstable if row.ci95.is_none() => FEW_TRIALS,
         other => label::state(other),
     }
 }

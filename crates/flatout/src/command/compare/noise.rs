@@ -40,6 +40,13 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
     if learned.runs == 2 {
         output::notice("two runs know little of the noise: three or more are better");
     }
+    if let Some(share) = learned.busy_share() {
+        let share = quantity::percent(share);
+        output::notice(&format!(
+            "others had up to {share} of the CPUs beside these runs: bench uses what is assumed \
+             instead; learn again when the machine is quiet"
+        ));
+    }
     let path = noise_file::save(&learned)?;
     let shown = match arguments.format {
         Form::Json => {

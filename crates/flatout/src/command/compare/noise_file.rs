@@ -27,10 +27,12 @@ pub fn load() -> Vec<Learned> {
     })
 }
 
-/// What is known of the machine with this environment.
+/// What is known of the machine with this environment, where it was quiet.
 pub fn of(environment: &Value) -> Option<Arc<Noise>> {
     let known = load();
-    known.iter().find(|learned| learned.is_of(environment)).map(|own| Arc::new(Noise::of(own)))
+    let is_meant = |learned: &&Learned| learned.is_of(environment);
+    let own = known.iter().find(is_meant).filter(|own| own.busy_share().is_none());
+    own.map(|own| Arc::new(Noise::of(own)))
 }
 
 fn read() -> Result<Vec<Learned>, String> {

@@ -48,7 +48,7 @@ fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
         area: label::area(&row.id).to_owned(),
         name: name.to_owned(),
         figure: quantity::value(&row.unit, median),
-        interval: half.map(quantity::percent).unwrap_or_default(),
+        interval: half.map(quantity::half).unwrap_or_default(),
         share: Some(median / best).filter(|share| share.is_finite()),
         further: settings(row),
         bottleneck: format!("{gain} the slowest of {}", figures().count()),

@@ -73,6 +73,8 @@ pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual>
         ("syscall", _) if test == "getppid" => entry(record),
         ("network", Some(Provenance::Link)) => of(bound?, OF_LINK),
         ("network", _) if warning::has(&row.warnings, warning::LOOPBACK) => loopback(row, record),
+        // A limit that somebody set says more.
+        ("disk", Some(Provenance::Given)) => None,
         ("disk", _) if is(row, "caching", "direct") => super::disk::derived(row, record),
         _ => None,
     }
