@@ -23,8 +23,8 @@ use crate::{label, order, quantity, quantity::Scale, text};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
 pub(crate) const MOST_LINES: usize = 14;
-/// A name is cut behind so many characters.
-const LONGEST_NAME: usize = 40;
+/// A name is cut behind so many characters: all of ours are shorter, and are wrapped.
+const LONGEST_NAME: usize = 120;
 
 /// Figures worth a line each.
 #[derive(Debug, Default)]

@@ -185,7 +185,7 @@ fn at_small_blocks(row: &Outcome) -> f64 {
 }
 
 /// Whether requests are asked for at a rate, however fast they are answered.
-fn is_paced(row: &Outcome) -> bool {
+pub(super) fn is_paced(row: &Outcome) -> bool {
     row.parameters.contains_key("rate_operations_per_s")
 }
 

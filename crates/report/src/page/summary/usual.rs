@@ -104,6 +104,9 @@ mod tests {
         let mut encrypted = disk(false, "nvme");
         encrypted["storage"][0]["layers"][0]["kind"] = json!("dm");
         assert_eq!(range(&read, &encrypted), None);
+        let mut paced = read.clone();
+        paced.parameters.insert("rate_operations_per_s".to_owned(), json!(5000));
+        assert_eq!(range(&paced, &disk(true, "sata")), None);
         let stream =
             |caching| row("disk/sequential-read", json!({ "caching": caching }), Some(1.0));
         assert_eq!(range(&stream("buffered"), &disk(true, "sata")), None);

@@ -3,7 +3,7 @@
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use super::super::lines::number;
+use super::super::lines::{is_paced, number};
 use super::Usual;
 use super::derived::{is_virtual, of};
 use crate::label;
@@ -59,7 +59,8 @@ pub(super) fn derived(row: &Outcome, record: &Record) -> Option<Usual> {
 
 /// Requests of 4 KiB: one at a time, or 64.
 fn pages(row: &Outcome, class: Class) -> Option<Usual> {
-    let is_plain = number(row, "threads") == 1.0 && number(row, "block_bytes") == 4096.0;
+    let is_plain =
+        number(row, "threads") == 1.0 && number(row, "block_bytes") == 4096.0 && !is_paced(row);
     let range = match (class, number(row, "depth")) {
         _ if !is_plain => return None,
         (Class::Rotating, 1.0) => HEADS,
