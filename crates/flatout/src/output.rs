@@ -159,7 +159,10 @@ pub fn shown(record: &Record, earlier: &[Record], output: &Output) -> String {
     let style = if output.output.is_some() { Style::default() } else { terminal_style() };
     let style = Style { extent: output.extent(), ..style };
     match output.format() {
-        Format::Table if is_in_pairs(record) => pairs(record),
+        Format::Table if is_in_pairs(record) => {
+            let lines = pairs(record);
+            lines.lines().map(|line| flatout_report::text::shown(line, &style) + "\n").collect()
+        }
         format => flatout_report::render_beside(record, earlier, format, &style, output.identity()),
     }
 }

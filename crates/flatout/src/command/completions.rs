@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn all_commands_are_known() {
         let shown = arguments::shown_definition();
-        let names: Vec<&str> = shown.get_subcommands().map(clap::Command::get_name).collect();
+        let names: Vec<&str> = shown.get_subcommands().map(Command::get_name).collect();
         assert_eq!(names, COMMANDS);
     }
 

@@ -269,19 +269,16 @@ fn noise_is_learned_from_runs_made_now() {
         .run();
     assert!(ran.exits(0).stdout.contains("syscall/"), "{ran}");
     let place = folder.join("noise.json");
-    let mut known: Value = serde_json::from_str(&fs::read_to_string(&place).unwrap()).unwrap();
+    let mut known: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
     assert_eq!(known["machines"][0]["runs"], 2);
     // The intervals of the next run are made of it, unless others were at work meanwhile.
     for (load_share, source) in [(0.0, "learned"), (0.6, "assumed")] {
         known["machines"][0]["load_share"] = load_share.into();
         fs::write(&place, known.to_string()).unwrap();
         let words = "bench syscall --quick --max-time 1s --format json";
-        let ran = folder
-            .flatout(words.split(' '))
-            .with(|command| _ = command.env("FLATOUT_NOISE", &place))
-            .run();
-        let document = ran.exits(0).document();
-        let rows = document["results"].as_array().unwrap();
+        let run = folder.flatout(words.split(' '));
+        let ran = run.with(|command| _ = command.env("FLATOUT_NOISE", &place)).run();
+        let rows = ran.exits(0).document()["results"].as_array().unwrap().clone();
         let own = rows.iter().find(|row| row["id"] == "syscall/getppid").unwrap();
         assert_eq!(own["audit"]["between_runs"]["source"], source, "{own:#}");
     }

@@ -137,7 +137,7 @@ fn lines(row: &Outcome, record: &Record) -> Option<Usual> {
     let threads = number(row, "threads");
     let moved = row.fact_number("application_bytes")?;
     let fetched = row.fact_number("read_bytes")? + row.fact_number("bus_bytes")? - moved;
-    if threads < 1.0 || threads > FEW_THREADS || fetched <= 0.0 {
+    if !(1.0..=FEW_THREADS).contains(&threads) || fetched <= 0.0 {
         return None;
     }
     let apart = record.results.iter().find(|row| row.id == "cpu/core-sharing");
