@@ -159,10 +159,7 @@ pub fn shown(record: &Record, earlier: &[Record], output: &Output) -> String {
     let style = if output.output.is_some() { Style::default() } else { terminal_style() };
     let style = Style { extent: output.extent(), ..style };
     match output.format() {
-        Format::Table if is_in_pairs(record) => {
-            let lines = pairs(record);
-            lines.lines().map(|line| flatout_report::text::shown(line, &style) + "\n").collect()
-        }
+        Format::Table if is_in_pairs(record) => pairs(record, &style),
         format => flatout_report::render_beside(record, earlier, format, &style, output.identity()),
     }
 }
@@ -300,14 +297,10 @@ pub fn settle(talk: &Talk) {
     let _ = TALK.set(talk.clone());
 }
 
-fn pairs(record: &Record) -> String {
-    let shown: Vec<_> = record
-        .results
-        .iter()
-        .filter(|outcome| outcome.status != Status::Failed)
-        .map(flatout_report::summary)
-        .collect();
-    shown.join("\n")
+fn pairs(record: &Record, style: &Style) -> String {
+    let done = record.results.iter().filter(|outcome| outcome.status != Status::Failed);
+    let shown = done.map(flatout_report::summary).collect::<Vec<_>>().join("\n");
+    shown.lines().map(|line| flatout_report::text::shown(line, style) + "\n").collect()
 }
 
 /// Writes to standard output.
