@@ -2,6 +2,7 @@
 
 use flatout_io::Engine;
 use flatout_io::transfer::Method;
+use flatout_sys::memory;
 
 use crate::copy::options::CopyOptions;
 
@@ -11,8 +12,31 @@ const MOST_THREADS: u32 = 32;
 /// Threads from the start for each CPU at most.
 const MOST_THREADS_PER_CPU: u32 = 2;
 
+/// Addresses for each thread where they are limited (`ulimit -v`): its stack is 2 MiB, its buffers
+/// are some more.
+const THREAD_ADDRESSES_BYTES: u64 = 64 << 20;
+
 /// Threads at most as long as the CPUs are what limits, and when it turns out that they wait.
 pub(super) fn of(options: &CopyOptions, cpus: u32) -> (u32, u32) {
+    within(planned(options, cpus), options, memory::address_space_left_bytes())
+}
+
+/// Those of which each has room where this process may map so many bytes more. Who asks for threads
+/// gets them.
+fn within(
+    (usual, most): (u32, u32),
+    options: &CopyOptions,
+    left_bytes: Option<u64>,
+) -> (u32, u32) {
+    let Some(left_bytes) = left_bytes.filter(|_| options.threads == 0) else {
+        return (usual, most);
+    };
+    let fitting = u32::try_from(left_bytes / THREAD_ADDRESSES_BYTES).unwrap_or(u32::MAX).max(1);
+    (usual.min(fitting), most.min(fitting))
+}
+
+/// The same where addresses are not limited.
+fn planned(options: &CopyOptions, cpus: u32) -> (u32, u32) {
     let large = options.tuned.large;
     // Each thread of these has buffers or windows of its own.
     let has_own = matches!(options.method, Some(Method::Uring | Method::Mmap))
@@ -50,7 +74,7 @@ mod tests {
             split: Split::Contiguous,
         };
         let base = options();
-        let with = |asked, tuned| of(&CopyOptions { threads: asked, tuned, ..base }, 4);
+        let with = |asked, tuned| planned(&CopyOptions { threads: asked, tuned, ..base }, 4);
         let nothing = Tuned::default();
         assert_eq!(with(0, nothing), (4, 32));
         assert_eq!(with(3, nothing), (3, 3));
@@ -63,5 +87,11 @@ mod tests {
         assert_eq!(with(0, ring), (4, 4), "buffers of their own");
         let many = Tuned { usual_threads: Some(500), ..nothing };
         assert_eq!(with(0, many), (8, 32), "fewer CPUs today");
+        let left = |asked, mebibytes: Option<u64>| {
+            within((4, 32), &CopyOptions { threads: asked, ..base }, mebibytes.map(|left| left << 20))
+        };
+        assert_eq!([left(0, None), left(0, Some(1 << 20))], [(4, 32); 2]);
+        assert_eq!([left(0, Some(5)), left(0, Some(200))], [(1, 1), (3, 3)]);
+        assert_eq!(left(4, Some(5)), (4, 32), "asked for");
     }
 }
