@@ -24,6 +24,8 @@ use flatout_tree::copy::options::{
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 use words::Update;
 
+use crate::command::cp::complaint::quote;
+
 /// A part of the 32 MiB that a copy may take in all.
 const MEMORY_BYTES: u64 = 8 << 20;
 const PATHS: &str = "paths";
@@ -227,12 +229,18 @@ impl Cp {
                 is(self.requires_context, text)
             })
             .or_else(|| is(self.paths.is_empty(), "missing file operand"))
-            .or_else(|| is(operands < 2, "missing destination file operand"))
+            .or_else(|| {
+                let only = quote(self.paths.first()?);
+                is(operands < 2, &format!("missing destination file operand after {only}"))
+            })
             .or_else(|| {
                 let both = self.no_target_directory && !self.target_directories.is_empty();
                 is(both, "cannot combine --target-directory (-t) and --no-target-directory (-T)")
             })
-            .or_else(|| is(self.no_target_directory && operands > 2, "extra operand"))
+            .or_else(|| {
+                let extra = quote(self.paths.get(2).filter(|_| self.no_target_directory)?);
+                Some(format!("extra operand {extra}"))
+            })
             .or_else(|| self.backups().err())
             .or_else(|| {
                 let is_one = !matches!(self.destination(), Destination::Into(_));

@@ -1,7 +1,7 @@
 //! `flatout cp`: what GNU cp does, by the same copier as `flatout copy`. Nothing is said but what went
 //! wrong, and with `--verbose` what is made.
 
-mod complaint;
+pub mod complaint;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
