@@ -23,11 +23,7 @@ pub(super) fn of(options: &CopyOptions, cpus: u32) -> (u32, u32) {
 
 /// Those of which each has room where this process may map so many bytes more. Who asks for threads
 /// gets them.
-fn within(
-    (usual, most): (u32, u32),
-    options: &CopyOptions,
-    left_bytes: Option<u64>,
-) -> (u32, u32) {
+fn within((usual, most): (u32, u32), options: &CopyOptions, left_bytes: Option<u64>) -> (u32, u32) {
     let Some(left_bytes) = left_bytes.filter(|_| options.threads == 0) else {
         return (usual, most);
     };
@@ -88,7 +84,11 @@ mod tests {
         let many = Tuned { usual_threads: Some(500), ..nothing };
         assert_eq!(with(0, many), (8, 32), "fewer CPUs today");
         let left = |asked, mebibytes: Option<u64>| {
-            within((4, 32), &CopyOptions { threads: asked, ..base }, mebibytes.map(|left| left << 20))
+            within(
+                (4, 32),
+                &CopyOptions { threads: asked, ..base },
+                mebibytes.map(|left| left << 20),
+            )
         };
         assert_eq!([left(0, None), left(0, Some(1 << 20))], [(4, 32); 2]);
         assert_eq!([left(0, Some(5)), left(0, Some(200))], [(1, 1), (3, 3)]);
