@@ -363,6 +363,9 @@ fn conclude(
     if account.is_interrupted {
         output::complain(&account::hint(arguments));
     }
+    if let Some(text) = account.spared_text().filter(|_| document.is_none()) {
+        output::complain(&text);
+    }
     // The figures say it all where they go to the same terminal.
     let is_told = arguments.verbose || witness.terminal().is_some();
     if account.is_plan && document.is_none() && arguments.log.is_none() {

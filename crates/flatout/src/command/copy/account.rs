@@ -164,6 +164,12 @@ impl Account {
         self.totals.failed + self.objections
     }
 
+    /// That not all was deleted, and why.
+    pub fn spared_text(&self) -> Option<String> {
+        let spared = Some(self.totals.spared).filter(|&spared| spared > 0)?;
+        Some(format!("{spared} were to be deleted and were not: --max-delete"))
+    }
+
     /// Bytes in the files copied, or that would be.
     pub fn bytes(&self) -> u64 {
         match self.is_plan {

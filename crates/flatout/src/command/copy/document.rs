@@ -96,8 +96,7 @@ fn row(account: &Account) -> Outcome {
         outcome.status = Status::Degraded;
         outcome.warnings.push(Warning::new(warning::FAILED, text));
     }
-    if totals.spared > 0 {
-        let text = format!("{} were to be deleted and were not: --max-delete", totals.spared);
+    if let Some(text) = account.spared_text() {
         outcome.status = Status::Degraded;
         outcome.warnings.push(Warning::new(warning::FAILED, text));
     }

@@ -25,9 +25,11 @@ use crate::selection::Ignored;
 const DELETE: &str = "delete";
 
 /// What became of something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
     Gone,
+    /// It would go if more might be deleted.
+    Spared,
     /// It, or something in it, is to stay, or could not be removed.
     Stays,
 }
@@ -123,14 +125,15 @@ impl<'c, 'a> Removal<'c, 'a> {
         while let Some(level) = levels.last_mut() {
             let Some(name) = level.below.pop() else {
                 let Some(Level { name, fate, mode, .. }) = levels.pop() else { break };
-                if let (Fate::Stays, Some(mode)) = (fate, mode) {
+                if let (Fate::Spared | Fate::Stays, Some(mode)) = (fate, mode) {
                     let _as_far_as_it_goes = rustix::fs::fchmod(stack.here(), mode);
                 }
                 let Some(above) = levels.last_mut() else {
-                    if fate == Fate::Stays {
-                        return fate;
+                    match fate {
+                        Fate::Gone => break,
+                        Fate::Spared => return self.spare(purpose),
+                        Fate::Stays => return fate,
                     }
-                    break;
                 };
                 if let Err(error) = stack.ascend() {
                     return self.fail_io(&error);
@@ -139,11 +142,10 @@ impl<'c, 'a> Removal<'c, 'a> {
                     Fate::Gone => {
                         self.unlink(stack.here(), &name, Purpose::Surplus, AtFlags::REMOVEDIR)
                     }
+                    Fate::Spared => self.spare(Purpose::Surplus),
                     Fate::Stays => fate,
                 };
-                if fate == Fate::Stays {
-                    above.fate = fate;
-                }
+                above.fate = above.fate.max(fate);
                 self.leave();
                 continue;
             };
@@ -154,9 +156,7 @@ impl<'c, 'a> Removal<'c, 'a> {
                     levels.push(level);
                 }
                 Err(fate) => {
-                    if fate == Fate::Stays {
-                        level.fate = fate;
-                    }
+                    level.fate = level.fate.max(fate);
                     self.leave();
                 }
             }
@@ -245,9 +245,7 @@ impl<'c, 'a> Removal<'c, 'a> {
                 }
                 removal.unlink(stack.here(), name, Purpose::Surplus, AtFlags::empty())
             });
-            if one == Fate::Stays {
-                fate = one;
-            }
+            fate = fate.max(one);
             Ok(())
         });
         if let Err(error) = listed {
@@ -260,8 +258,7 @@ impl<'c, 'a> Removal<'c, 'a> {
     fn unlink(&self, at: BorrowedFd<'_>, name: &CStr, purpose: Purpose, flags: AtFlags) -> Fate {
         let counts = purpose == Purpose::Surplus;
         if counts && !self.is_permitted() {
-            count(&self.copy.mirror.spared);
-            return Fate::Stays;
+            return self.spare(purpose);
         }
         let backups = self.copy.backups.as_ref().filter(|_| flags.is_empty());
         let done = match (self.copy.is_plan(), backups) {
@@ -283,6 +280,14 @@ impl<'c, 'a> Removal<'c, 'a> {
             Err(Errno::NOENT) => Fate::Gone,
             Err(errno) => self.fail(Refusal::of(DELETE)(errno)),
         }
+    }
+
+    /// Leaves something, since no more may be deleted.
+    fn spare(&self, purpose: Purpose) -> Fate {
+        if purpose == Purpose::Surplus {
+            count(&self.copy.mirror.spared);
+        }
+        Fate::Spared
     }
 
     /// Takes one of those that may be deleted.
