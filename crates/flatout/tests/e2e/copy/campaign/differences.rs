@@ -6,9 +6,9 @@ use super::super::oracle::{Aspect, Entry, Kind};
 use super::facts::{Facts, State};
 use super::mapping::Meeting;
 use super::names::{
-    is_dangling_still, is_directory_twice, is_kept_from_loop, is_link_beside, is_name_left,
-    is_name_of_replaced, is_name_of_source, is_parted_or_written, is_protected_or_linked,
-    stays_with_other_name,
+    is_beside_kept_from_loop, is_dangling_still, is_directory_twice, is_kept_from_loop,
+    is_link_beside, is_name_left, is_name_of_replaced, is_name_of_source, is_parted_or_written,
+    is_protected_or_linked, stays_with_other_name,
 };
 use super::predictions::{
     has_known_attributes, has_one_inode_twice, has_planned_bits, has_time_of_its_own,
@@ -253,10 +253,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "a symlink does not replace the symlink that it refers to",
         sentence: FIRST_HOP,
-        allows: |facts, place, aspects| {
-            is_kept_from_loop(facts, place)
-                || is_link_beside((facts, place, aspects), |twin| is_kept_from_loop(facts, twin))
-        },
+        allows: is_beside_kept_from_loop,
         changes_exit: is_kept_from_loop,
     },
     Rule {

@@ -141,6 +141,12 @@ pub fn is_directory_twice(facts: &Facts<'_>, place: &[u8]) -> bool {
         && is_said_by_cp(facts, "will not create hard link")
 }
 
+/// This place, or another name of its symlink, is one of which [`is_kept_from_loop`] speaks.
+pub fn is_beside_kept_from_loop(facts: &Facts<'_>, place: &[u8], aspects: &[Aspect]) -> bool {
+    is_kept_from_loop(facts, place)
+        || is_link_beside((facts, place, aspects), |twin| is_kept_from_loop(facts, twin))
+}
+
 /// A source is a symlink that leads through this place, where a symlink is that was there, or that
 /// an earlier operand has brought: it is refused.
 pub fn is_kept_from_loop(facts: &Facts<'_>, place: &[u8]) -> bool {
