@@ -167,7 +167,7 @@ fn a_name_that_is_refused_does_not_cost_the_others_their_link() {
                 fs::hard_link(folder.join("a").join(first), folder.join(name));
         }
         symlink("g", folder.join("t/h")).unwrap();
-        let ran = folder.flatout(&["copy", "-T", "a", "t"]).leaves("t").run();
+        let ran = folder.flatout(["copy", "-T", "a", "t"]).leaves("t").run();
         ran.complains(1, &["t/h", "refers to it"]);
         assert_eq!(fs::read_link(folder.join("t/h")).unwrap().to_str(), Some("g"));
         let inode = |name: &str| folder.join(name).symlink_metadata().unwrap().ino();

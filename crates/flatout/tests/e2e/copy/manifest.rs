@@ -107,24 +107,40 @@ fn what_was_copied_is_found_as_it_was_by_every_way_to_copy() {
     mounted.finish();
 }
 
+/// What is said of a change, whether it is seen without `--strict`, and the change.
+type Change<'a> = (&'a str, bool, &'a dyn Fn());
+
+fn copy_again(folder: &Folder) {
+    let _gone = fs::remove_dir_all(folder.join("new"));
+    run(folder, &["copy", "--manifest", "list", "-T", "src", "new"]).exits(0);
+}
+
+fn assert_found(folder: &Folder, changes: &[Change<'_>]) {
+    for (said, is_always, change) in changes {
+        copy_again(folder);
+        change();
+        let ran = check(folder);
+        assert_eq!(ran.code, Some(1), "{said}{ran}");
+        let said_it = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said_it.contains(said), "{said}{ran}");
+        let loose = run(folder, &["sum", "--check", "--quiet", "list"]);
+        let has_other_bytes = ran.stdout.contains("other bytes");
+        assert_eq!(loose.code, Some(i32::from(*is_always || has_other_bytes)), "{said}{loose}");
+    }
+}
+
 #[test]
 fn whatever_is_otherwise_missing_or_extra_is_found() {
     needs!(under_test());
     let folder = Folder::new();
     plant(&folder);
-    let again = || {
-        let _gone = fs::remove_dir_all(folder.join("new"));
-        run(&folder, &["copy", "--manifest", "list", "-T", "src", "new"]).exits(0);
-    };
     let at = |name: &str| folder.join("new").join(name);
     let time = |name: &str, seconds| {
         let time = UNIX_EPOCH + Duration::from_secs(seconds);
         File::options().write(true).open(at(name)).unwrap().set_modified(time).unwrap();
     };
-    type Change<'a> = (&'a str, bool, &'a dyn Fn());
-    let modified = |name: &str| fs::metadata(at(name)).unwrap().modified().unwrap();
-    let kept = || modified("dir/large");
-    let changes: [Change<'_>; 14] = [
+    let kept = || fs::metadata(at("dir/large")).unwrap().modified().unwrap();
+    let changes: [Change<'_>; 10] = [
         ("other bytes", true, &|| {
             let modified = kept();
             let file = File::options().write(true).open(at("dir/large")).unwrap();
@@ -153,15 +169,32 @@ fn whatever_is_otherwise_missing_or_extra_is_found() {
             let path = at("dir/sparse");
             setxattr(&path, "user.more", b"1", XattrFlags::empty()).unwrap();
         }),
+    ];
+    assert_found(&folder, &changes);
+    // A directory that becomes a symlink to another one like it.
+    copy_again(&folder);
+    fs::rename(at("dir"), folder.join("again")).unwrap();
+    symlink("../again", at("dir")).unwrap();
+    assert!(check(&folder).exits(1).stdout.contains("link instead of dir"));
+    fs::remove_dir_all(folder.join("again")).unwrap();
+}
+
+#[test]
+fn names_that_are_one_file_no_more_and_flags_are_found() {
+    needs!(under_test());
+    let folder = Folder::new();
+    plant(&folder);
+    let at = |name: &str| folder.join("new").join(name);
+    let changes: [Change<'_>; 4] = [
         // One file becomes two, two become one, and a name moves from one to another.
         ("another file than its other names", false, &|| {
             let bytes = fs::read(at("plain")).unwrap();
-            let (modified, facts) = (modified("plain"), fs::metadata(at("plain")).unwrap());
+            let facts = fs::metadata(at("plain")).unwrap();
             fs::remove_file(at("dir/linked")).unwrap();
             fs::write(at("dir/linked"), bytes).unwrap();
             fs::set_permissions(at("dir/linked"), facts.permissions()).unwrap();
             let file = File::options().write(true).open(at("dir/linked")).unwrap();
-            file.set_modified(modified).unwrap();
+            file.set_modified(facts.modified().unwrap()).unwrap();
         }),
         ("listed apart", false, &|| {
             fs::remove_file(at("same 2")).unwrap();
@@ -177,23 +210,7 @@ fn whatever_is_otherwise_missing_or_extra_is_found() {
             rustix::fs::ioctl_setflags(&file, flags | IFlags::NODUMP).unwrap();
         }),
     ];
-    for (said, is_always, change) in changes {
-        again();
-        change();
-        let ran = check(&folder);
-        assert_eq!(ran.code, Some(1), "{said}{ran}");
-        let said_it = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(said_it.contains(said), "{said}{ran}");
-        let loose = run(&folder, &["sum", "--check", "--quiet", "list"]);
-        let has_other_bytes = ran.stdout.contains("other bytes");
-        assert_eq!(loose.code, Some(i32::from(is_always || has_other_bytes)), "{said}{loose}");
-    }
-    // A directory that becomes a symlink to another one like it.
-    again();
-    fs::rename(at("dir"), folder.join("again")).unwrap();
-    symlink("../again", at("dir")).unwrap();
-    assert!(check(&folder).exits(1).stdout.contains("link instead of dir"));
-    fs::remove_dir_all(folder.join("again")).unwrap();
+    assert_found(&folder, &changes);
 }
 
 #[test]
