@@ -78,11 +78,12 @@ pub(crate) fn race(forms: &[Stream], arrays: &mut Arrays<'_>, ground: Ground) ->
     least
 }
 
-/// The form that all threads together were done with first.
+/// The form that all threads together were done with first; `None` where the arrays were too small to
+/// race any.
 pub(crate) fn fastest(forms: &[Stream], lanes: &[Vec<u64>]) -> Option<Stream> {
     let all_ns = |form: usize| lanes.iter().map(|lane| u128::from(lane[form])).sum::<u128>();
     let best = (0..forms.len()).min_by_key(|&form| all_ns(form))?;
-    Some(forms[best])
+    (all_ns(best) < u128::from(u64::MAX)).then(|| forms[best])
 }
 
 #[cfg(test)]
@@ -140,5 +141,6 @@ mod tests {
         let best = fastest(&forms, &[lane(10, 60), lane(80, 20)]).unwrap();
         assert_eq!(best.level(), forms[1].level());
         assert!(fastest(&[], &[]).is_none());
+        assert!(fastest(&forms, &[vec![u64::MAX; forms.len()]]).is_none(), "none was raced");
     }
 }

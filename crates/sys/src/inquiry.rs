@@ -42,6 +42,16 @@ pub fn listen() -> io::Result<Option<Inquiries>> {
     }))
 }
 
+/// Has SIGUSR1 end nothing where nobody answers it.
+///
+/// Errors: those of sigaction(2).
+pub fn ignore() -> io::Result<()> {
+    match action_of(libc::SIGUSR1)? {
+        libc::SIG_DFL => install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART),
+        _ => Ok(()),
+    }
+}
+
 impl Inquiries {
     /// Waits for a question; false: there will be none.
     pub fn wait(&self) -> bool {

@@ -21,7 +21,11 @@ const SMALL_LIMITED_BYTES: i64 = 1 << 20;
 /// goes on without.
 pub fn listen(copy: &Copy<'_>, operands: &[Operand]) -> Option<Inquiries> {
     let small_bytes = if copy.is_limited() { SMALL_LIMITED_BYTES } else { SMALL_BYTES };
-    is_worth_it(operands, small_bytes).then(inquiry::listen).and_then(Result::ok).flatten()
+    if is_worth_it(operands, small_bytes) {
+        return inquiry::listen().ok().flatten();
+    }
+    let _or_it_ends_the_copy = inquiry::ignore();
+    None
 }
 
 /// Answers while `work` goes on, if a thread can be had for that.
@@ -52,8 +56,8 @@ impl Drop for End<'_> {
 fn is_worth_it(operands: &[Operand], small_bytes: i64) -> bool {
     let is_small = |path: &PathBuf| {
         rustix::fs::lstat(path).is_ok_and(|facts| {
-            let kind = FileType::from_raw_mode(facts.st_mode);
-            !kind.is_dir() && facts.st_size < small_bytes
+            let is_regular = FileType::from_raw_mode(facts.st_mode).is_file();
+            is_regular && facts.st_size < small_bytes
         })
     };
     !matches!(operands, [one] if is_small(&one.source))

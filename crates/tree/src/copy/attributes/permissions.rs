@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use super::inheritance::{DefaultAcl, Inheritance};
@@ -144,8 +144,9 @@ impl Attributes<'_> {
         }
     }
 
-    /// Permissions that the umask leaves to new files. Read, not set and set back: other threads create
-    /// files meanwhile. Where it cannot be read, the owner alone gets any.
+    /// Permissions that the umask leaves to new files. Read, since other threads create files meanwhile;
+    /// where it cannot be (there is no /proc, or no descriptor is left), set and set back: what is
+    /// made meanwhile is for its owner alone in any case.
     pub(super) fn unmasked(&self) -> u32 {
         *self.unmasked.get_or_init(|| {
             // It stands in the second line.
@@ -155,7 +156,13 @@ impl Attributes<'_> {
             let status = String::from_utf8_lossy(&start[..length.unwrap_or(0)]);
             let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
             let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
-            0o777 & !mask.unwrap_or(0o077)
+            0o777
+                & !mask.unwrap_or_else(|| {
+                    let closed = Mode::from_raw_mode(GROUP_AND_OTHERS);
+                    let found = rustix::process::umask(closed);
+                    rustix::process::umask(found);
+                    found.as_raw_mode()
+                })
         })
     }
 
