@@ -13,7 +13,7 @@ mod fact;
 mod finish;
 mod fio;
 mod lane;
-mod metadata;
+pub(crate) mod metadata;
 mod overhead;
 mod pass;
 mod pattern;

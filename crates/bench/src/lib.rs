@@ -10,6 +10,7 @@ mod area;
 mod between_runs;
 pub mod cache;
 pub mod choice;
+pub mod cluster;
 pub mod compute;
 pub mod copy;
 pub mod corpus;

@@ -61,6 +61,12 @@ impl Draft {
         Self { load: Some(LoadWatch::begin()), ..Self::begin(seed) }
     }
 
+    /// The same, where other processes of a launcher measure together with this one.
+    #[cfg(feature = "mpi")]
+    pub fn measure_in_job(seed: u64) -> Self {
+        Self { load: Some(LoadWatch::begin().in_job()), ..Self::begin(seed) }
+    }
+
     /// Begins a record now.
     pub fn begin(seed: u64) -> Self {
         Self::of(std::env::args_os().map(|argument| escape(&argument)).collect(), seed)

@@ -63,8 +63,12 @@ impl Launched {
     pub fn refusal(&self) -> String {
         let Self { by, processes, .. } = self;
         let copies = match cfg!(feature = "mpi") {
-            true => "they share copies and sum -r, and measure each host with bench cpu and memory",
-            false => "built with the feature mpi, flatout shares copies and sum -r among them",
+            true => {
+                "they share copies, sum -r, bench disk and network, and measure each host with bench cpu and memory"
+            }
+            false => {
+                "built with the feature mpi, flatout shares copies, sum -r and bench among them"
+            }
         };
         format!(
             "{by} started this {processes} times, and each would do all of the work: \

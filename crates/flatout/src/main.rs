@@ -56,7 +56,7 @@ fn works_together(command: &Command) -> bool {
         Command::Copy(_) => true,
         Command::Sum(sum) => sum.is_of_trees(),
         Command::Recorded(command) => match command.as_ref() {
-            Recorded::Bench(bench) => bench.is_of_each_host(),
+            Recorded::Bench(bench) => bench.among_processes().is_some(),
             _ => false,
         },
         _ => false,

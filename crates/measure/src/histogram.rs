@@ -3,6 +3,7 @@
 //! Percentiles of percentiles mean nothing, so threads and trials hand in whole histograms.
 
 use hdrhistogram::Histogram as Counts;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::record::Latency;
@@ -47,7 +48,32 @@ pub struct Histogram {
     max_ns: u64,
 }
 
+/// What a histogram is made of, to be sent to another process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packed {
+    /// Durations, and how many operations each has.
+    counts: Vec<(u64, u64)>,
+    min_ns: u64,
+    max_ns: u64,
+}
+
 impl Histogram {
+    /// All that it takes to make it anew.
+    pub fn packed(&self) -> Packed {
+        let counts = self.counts.iter_recorded();
+        let counts = counts.map(|count| (count.value_iterated_to(), count.count_at_value()));
+        Packed { counts: counts.collect(), min_ns: self.min_ns, max_ns: self.max_ns }
+    }
+
+    /// Adds all operations of one that was packed, as [`Histogram::merge`] would.
+    pub fn merge_packed(&mut self, other: &Packed) {
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        for &(value, count) in &other.counts {
+            self.counts.saturating_record_n(value, count);
+        }
+    }
+
     /// A histogram of nothing.
     pub fn new() -> Self {
         let counts = Counts::new_with_bounds(1, LONGEST_NS, DIGITS)
@@ -169,6 +195,9 @@ mod tests {
         ) {
             let mut merged = of(a.clone());
             merged.merge(&of(b.clone()));
+            let mut packed = of(a.clone());
+            packed.merge_packed(&of(b.clone()).packed());
+            prop_assert_eq!(&packed, &merged);
             let all = of(a.into_iter().chain(b));
             prop_assert_eq!(merged.latency(LoopKind::Closed), all.latency(LoopKind::Closed));
         }

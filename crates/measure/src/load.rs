@@ -59,6 +59,7 @@ impl Counted {
 #[derive(Debug)]
 pub struct LoadWatch {
     begun: Counted,
+    is_in_job: bool,
 }
 
 impl LoadWatch {
@@ -66,12 +67,34 @@ impl LoadWatch {
     ///
     /// Cost: some 10 µs per process of the machine.
     pub fn begin() -> Self {
-        Self { begun: Counted::now() }
+        Self { begun: Counted::now(), is_in_job: false }
+    }
+
+    /// The same, where processes of this program with the same parent are not others: a launcher has
+    /// started them to work with this one.
+    pub fn in_job(self) -> Self {
+        Self { is_in_job: true, ..self }
     }
 
     /// What others did since then. Cost: as [`Self::begin`].
     pub fn end(&self) -> Load {
-        between(&self.begun, &Counted::now(), std::process::id(), steal::tick_ns())
+        let (mut ended, own_pid) = (Counted::now(), std::process::id());
+        if self.is_in_job {
+            let used = process_table::since(&self.begun.processes, &ended.processes);
+            let own = ended.processes.iter().find(|process| process.pid == own_pid);
+            let kin = own.map(|own| (own.parent, own.name.clone()));
+            let is_kin = |process: &Process| {
+                let kin = kin.as_ref().is_some_and(|(parent, name)| {
+                    (process.parent, &process.name) == (*parent, name)
+                });
+                kin && process.pid != own_pid
+            };
+            let kin = used.iter().filter(|(process, _)| is_kin(process));
+            let kin_ticks: u64 = kin.map(|used| used.1).sum();
+            ended.own_ns += kin_ticks * steal::tick_ns();
+            ended.processes.retain(|process| !is_kin(process));
+        }
+        between(&self.begun, &ended, own_pid, steal::tick_ns())
     }
 }
 

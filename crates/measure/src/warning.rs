@@ -178,6 +178,14 @@ codes! {
     DATAGRAMS_LOST = "datagrams_lost";
     /// Datagrams came so late that they cannot be told from duplicates.
     ACCOUNT_INCOMPLETE = "account_incomplete";
+    /// Some processes, or a host's, are clearly slower than the others.
+    STRAGGLERS = "stragglers";
+    /// Some pairs of processes are clearly slower than the others.
+    SLOW_PAIRS = "slow_pairs";
+    /// Between two processes one way is clearly slower than the other.
+    ASYMMETRIC_PAIRS = "asymmetric_pairs";
+    /// Some processes did less than the fastest had done at the stonewall: the time for it was over.
+    WEAR_OUT_BOUNDED = "wear_out_bounded";
     /// Bytes were thrown away in the kernel instead of being read.
     DISCARDED = "discarded";
 }

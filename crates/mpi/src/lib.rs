@@ -2,10 +2,12 @@
 //!
 //! Rule: the only room that knows MPI, and outside the default build. One thread of a process
 //! speaks MPI, the one that called [`World::join`]; nothing here waits for a message, but
-//! [`World::tell_all`] and [`World::gather`], which all processes call together.
+//! [`World::tell_all`] and [`World::gather`], which all processes call together, and the messages
+//! that are measured ([`Wire`]), which have a tag of their own.
 
 #![forbid(unsafe_code)]
 
+use flatout_bench::cluster::{Seat, Window, Wire};
 use flatout_tree::copy::Post;
 use mpi::environment::Universe;
 use mpi::point_to_point::MatchedReceiveVec;
@@ -15,6 +17,8 @@ use mpi::traits::*;
 /// Bytes that may be on their way from one process: a message is copied there, and whoever sends it
 /// does not wait. A process has one account and some parcels of at most 16 pieces on their way.
 const UNDERWAY_BYTES: usize = 64 << 20;
+/// What tells messages apart that are measured.
+const MEASURED: i32 = 1;
 /// The process that tells the user.
 const FIRST: i32 = 0;
 
@@ -91,8 +95,44 @@ impl Post for World {
     }
 
     fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
-        let found = self.all.any_process().immediate_matched_probe()?;
+        let found = self.all.any_process().immediate_matched_probe_with_tag(0)?;
         let (message, status) = found.matched_receive_vec();
         Some((status.source_rank() as usize, message))
+    }
+}
+
+impl Wire for World {
+    fn seat(&self) -> Seat {
+        Seat { rank: self.rank(), size: self.size() }
+    }
+
+    fn put(&mut self, to: usize, message: &[u8]) {
+        self.all.process_at_rank(to as i32).send_with_tag(message, MEASURED);
+    }
+
+    fn take(&mut self, from: usize, into: &mut [u8]) {
+        self.all.process_at_rank(from as i32).receive_into_with_tag(into, MEASURED);
+    }
+
+    fn window(&mut self, window: Window<'_>) {
+        let Window { to, from, count, message, into } = window;
+        let mut done = Vec::with_capacity(count * (to.len() + from.len()));
+        mpi::request::multiple_scope(done.capacity(), |scope, requests| {
+            let mut places = into.chunks_mut(message.len().max(1));
+            for &from in from {
+                let from = self.all.process_at_rank(from as i32);
+                for place in places.by_ref().take(count) {
+                    let request = from.immediate_receive_into_with_tag(scope, place, MEASURED);
+                    requests.add(request);
+                }
+            }
+            for &to in to {
+                let to = self.all.process_at_rank(to as i32);
+                for _ in 0..count {
+                    requests.add(to.immediate_send_with_tag(scope, message, MEASURED));
+                }
+            }
+            requests.wait_all(&mut done);
+        });
     }
 }

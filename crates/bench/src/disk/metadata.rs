@@ -16,7 +16,7 @@ mod fio;
 mod operation;
 mod room;
 mod row;
-mod test_directory;
+pub(crate) mod test_directory;
 mod test_files;
 mod timed;
 mod trial;

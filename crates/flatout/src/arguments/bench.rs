@@ -94,6 +94,15 @@ pub fn shown(areas: &[Name]) -> Command {
     command.arg(place.help("Where [default: the current directory]"))
 }
 
+/// How processes that were started together share an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    /// Each measures its own machine.
+    EachHost,
+    /// They measure something that all of them use.
+    Together,
+}
+
 /// A word that stands alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
@@ -109,10 +118,32 @@ fn word() -> impl TypedValueParser<Value = Word> {
 }
 
 impl Bench {
-    /// Whether each of several processes measures its own machine, and nothing that they share.
-    pub fn is_of_each_host(&self) -> bool {
+    /// What several processes do of it: all areas named are of one kind.
+    pub fn among_processes(&self) -> Option<Among> {
+        let kind = |name: &Name| match name {
+            Name::Cpu | Name::Memory => Some(Among::EachHost),
+            Name::Disk | Name::Network => Some(Among::Together),
+            _ => None,
+        };
         let names = self.names();
-        !names.is_empty() && names.iter().all(|name| matches!(name, Name::Cpu | Name::Memory))
+        let first = names.first().and_then(kind);
+        first.filter(|_| names.iter().all(|name| kind(name) == first))
+    }
+
+    /// Refuses options of areas that several processes measure in rows of their own.
+    ///
+    /// Errors: one line that says which.
+    #[cfg(feature = "mpi")]
+    pub fn check_together(&self) -> Result<(), String> {
+        const TAKEN: [&str; 3] = ["--time", "--size", "--block-size"];
+        let known = |(option, _): &(String, _)| TAKEN.contains(&option.as_str());
+        match self.given().find(|given| !known(given)) {
+            Some((option, _)) => Err(format!(
+                "{option} is for one process: where several measure together, {} are taken",
+                TAKEN.join(", ")
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The areas named, each once, in the order of a report.

@@ -279,12 +279,9 @@ impl Copy {
                 self.mirror.deletion().is_some_and(|deletion| deletion.most.is_some()),
                 "--max-delete",
             ),
-            (self.mirror.dry_run, "--dry-run"),
             (self.mirror.itemize, "--itemize"),
             (!self.snapshot.link_dest.is_empty(), "--link-dest"),
             (!self.snapshot.reflink_dest.is_empty(), "--reflink-dest"),
-            (self.limits.bwlimit.is_some(), "--bwlimit"),
-            (self.limits.background, "--background"),
             (self.manifest.is_some(), "--manifest"),
             (self.rules().is_some(), "any of -i -n -u -l -s -b -H -L"),
         ];

@@ -14,6 +14,7 @@ use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::Bench as Arguments;
+use crate::arguments::refusal;
 use crate::command::compare::noise_file;
 use crate::command::history;
 use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, WRONG_USE};
@@ -27,9 +28,23 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Measures the areas one after the other; one that fails does not stop the next.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
+    let make = |name| {
+        let made = arguments.areas.make(name);
+        made.map_err(|error| Error::Usage(refusal::one_line(&error)))
+    };
+    run_with(arguments, cancel, &make, Draft::measure)
+}
+
+/// The same with areas of somebody's making.
+fn run_with(
+    arguments: &Arguments,
+    cancel: CancelToken,
+    make: &job::Make<'_>,
+    begin: fn(u64) -> Draft,
+) -> Conclusion {
     let begun_ns = SystemClock.now_ns();
     let seed = arguments.seed.unwrap_or(begun_ns);
-    let mut draft = Draft::measure(seed);
+    let mut draft = begin(seed);
     let is_bare = arguments.names().is_empty();
     let shown_only =
         arguments.output.output.is_none() && arguments.output.format() == Format::Table;
@@ -50,7 +65,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         return draft.conclude();
     }
     let mut jobs =
-        match job::jobs(arguments, seed, cancel).and_then(|jobs| announce(jobs, arguments)) {
+        match job::jobs(arguments, seed, cancel, make).and_then(|jobs| announce(jobs, arguments)) {
             Ok(jobs) => jobs,
             Err(error) => {
                 fail(&mut draft, &error);

@@ -67,6 +67,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launche
         Err(error) => output::cannot_begin(conclusion::FAILED, error, false),
         Ok(None) => launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
         Ok(Some(members)) if !members.is_first() => members.follow(arguments, cancel),
+        // Nothing is moved: one sees all there is to see.
+        Ok(_) if arguments.mirror.dry_run => lead(arguments, cancel, None),
         Ok(members) => lead(arguments, cancel, members),
     }
 }
@@ -265,8 +267,10 @@ fn copy(
     if let Some(members) = &members {
         members.begin(&evidence);
     }
+    let processes = members.as_ref().map_or(1, Members::size);
     let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
-    let copy = copy.with_limits(restraint::limits(arguments, witness));
+    let copy =
+        copy.with_limits(restraint::limits(arguments, processes, &|line| witness.remark(line)));
     let mut copy = copy.with_selection(selection).with_backups(arguments.backups());
     let follows = arguments.rules().is_some();
     if follows || plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {

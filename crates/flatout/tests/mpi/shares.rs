@@ -62,6 +62,23 @@ fn mirrors_and_verified_copies_say_what_one_process_says() {
 }
 
 #[test]
+fn a_dry_run_says_it_once_and_a_rate_is_shared() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    plant(&source, 2);
+    let words = [FLATOUT, "copy", "-v", "--dry-run", "source", "target"];
+    let output = run(&mut mpirun(3, place.path(), &words));
+    assert!(output.status.success(), "{output:?}");
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(lines.matches("source/large'").count(), 1, "{lines}");
+    assert!(!place.path().join("target").exists());
+    let words = [FLATOUT, "copy", "--bwlimit", "1G", "--background", "source", "target"];
+    let output = run(&mut mpirun(3, place.path(), &words));
+    assert!(output.status.success(), "{output:?}");
+    assert_same(&source, &place.path().join("target"));
+}
+
+#[test]
 fn a_huge_file_is_whole_whoever_copies_its_parts() {
     let place = tempfile::tempdir().unwrap();
     fs::create_dir(place.path().join("source")).unwrap();
@@ -87,9 +104,6 @@ fn each_host_is_measured_and_their_rows_put_together() {
         assert!(document.contains(word) || document.contains(&spaced), "{word}: {document}");
     }
     assert_eq!(said(&output).matches("measuring memory").count(), 1, "{output:?}");
-    let output = run(&mut mpirun(2, place.path(), &[FLATOUT, "bench", "disk", "."]));
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(said(&output).matches("started this 2 times").count(), 1, "{output:?}");
 }
 
 #[test]

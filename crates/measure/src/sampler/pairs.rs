@@ -25,6 +25,13 @@ pub struct Pair<P> {
     pub against: usize,
 }
 
+/// In which order the cases of a round run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Own,
+    Random,
+}
+
 impl Sampler<'_> {
     /// Runs all cases once per round, in a new random order, until the ratio of each pair is as
     /// precise as the plan asks where that is its end, or its trials or time are over. Returns the rows in the order of
@@ -37,6 +44,22 @@ impl Sampler<'_> {
         cases: Vec<Case<'_, R>>,
         pairs: Vec<Pair<P>>,
     ) -> (Vec<Measured<R>>, Vec<Measured<P>>) {
+        self.in_rounds(cases, pairs, Order::Random)
+    }
+
+    /// Runs all cases once per round in their own order, as steps of which each needs what those
+    /// before it left, until trials or time are over; a round counts as a whole. What ends one step
+    /// for want of another is [`TrialError::NoMore`].
+    pub fn sequence<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Measured<R>> {
+        self.in_rounds(cases, Vec::<Pair<R>>::new(), Order::Own).0
+    }
+
+    fn in_rounds<R: Row, P: Row>(
+        &mut self,
+        cases: Vec<Case<'_, R>>,
+        pairs: Vec<Pair<P>>,
+        kind: Order,
+    ) -> (Vec<Measured<R>>, Vec<Measured<P>>) {
         let overhead = super::calibrate(self.clock);
         let started_ns = self.clock.now_ns();
         let rows = cases.into_iter().map(|case| Sampled::in_rounds(case, &self.plan)).collect();
@@ -44,7 +67,9 @@ impl Sampler<'_> {
         let mut random = SplitMix64::new(run.sampler.plan.seed);
         let mut order: Vec<usize> = (0..run.rows.len()).collect();
         while run.wants_round(&pairs) {
-            random.shuffle(&mut order);
+            if kind == Order::Random {
+                random.shuffle(&mut order);
+            }
             run.round(&order);
         }
         for row in run.rows.iter_mut().filter(|row| row.is_open()) {

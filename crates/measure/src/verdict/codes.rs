@@ -57,7 +57,7 @@ pub(super) const LABELS: [&str; 6] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 14] = [
+pub(super) const CIRCUMSTANCES: [&str; 18] = [
     warning::DONE_OTHERWISE,
     warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,
@@ -72,6 +72,10 @@ pub(super) const CIRCUMSTANCES: [&str; 14] = [
     warning::CLOCK_DISAGREES,
     warning::DATAGRAMS_LOST,
     warning::ACCOUNT_INCOMPLETE,
+    warning::STRAGGLERS,
+    warning::SLOW_PAIRS,
+    warning::ASYMMETRIC_PAIRS,
+    warning::WEAR_OUT_BOUNDED,
 ];
 
 /// Does it reproduce? However narrow the interval is, the figure will be another one when others

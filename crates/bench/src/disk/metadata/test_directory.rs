@@ -24,9 +24,9 @@ const SWEEPS: u32 = 16;
 const LISTING_BYTES: usize = 32 << 10;
 
 /// What getdents64 fills.
-pub(super) type Listing = [MaybeUninit<u8>; LISTING_BYTES];
+pub(crate) type Listing = [MaybeUninit<u8>; LISTING_BYTES];
 /// An empty one.
-pub(super) const fn no_listing() -> Listing {
+pub(crate) const fn no_listing() -> Listing {
     [MaybeUninit::uninit(); LISTING_BYTES]
 }
 
@@ -38,12 +38,12 @@ const TRIES: u32 = 16;
 const OWNER_ONLY: Mode = Mode::from_raw_mode(0o700);
 
 /// How directories are opened: never through a symbolic link.
-pub(super) const DIRECTORY: OFlags =
+pub(crate) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A fresh directory. [`TestDirectory::finish`] removes it with all that flatout put into it.
 #[derive(Debug)]
-pub(super) struct TestDirectory {
+pub(crate) struct TestDirectory {
     parent: OwnedFd,
     own: OwnedFd,
     name: CString,
@@ -56,7 +56,7 @@ impl TestDirectory {
     /// gone; what cannot be removed is no hindrance.
     ///
     /// Errors: `directory` cannot be opened or written to.
-    pub(super) fn make(directory: &Path) -> Result<Self, Error> {
+    pub(crate) fn make(directory: &Path) -> Result<Self, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = rustix::fs::open(directory, flags, Mode::empty())
             .map_err(IoError::system("open the directory", directory))?;
@@ -83,19 +83,26 @@ impl TestDirectory {
         Err(IoError::system("make a directory in", directory)(Errno::NOENT).into())
     }
 
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.own.as_fd()
     }
 
     /// For messages; nothing is opened by it.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Removes all that flatout put into it.
+    ///
+    /// Errors: what could not be removed first.
+    pub(crate) fn empty(&self) -> Result<(), Error> {
+        Ok(empty(self.own.as_fd(), DEPTH).map_err(IoError::system("empty", &self.path))?)
     }
 
     /// Removes the directory and all that flatout put into it.
     ///
     /// Errors: what could not be removed first; as much as possible is gone nevertheless.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
         self.is_removed = true;
         Ok(self.remove().map_err(IoError::system("remove", &self.path))?)
     }
@@ -155,6 +162,14 @@ fn remove_leftovers(parent: BorrowedFd<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Removes what runs that are gone left in `directory`; what cannot be removed stays.
+pub(crate) fn remove_abandoned(directory: &Path) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(parent) = rustix::fs::open(directory, flags, Mode::empty()) {
+        let _the_next_run_does = remove_leftovers(parent.as_fd());
+    }
+}
+
 /// Whether a name is one that a run gives: the prefix, and two numbers.
 fn is_a_runs(name: &CStr) -> bool {
     let numbers = name.to_str().ok().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
@@ -172,13 +187,13 @@ fn open_empty(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
 }
 
 /// Makes the directory `name` and opens it.
-pub(super) fn make_directory(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn make_directory(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     rustix::fs::mkdirat(parent, name, OWNER_ONLY)?;
     rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
 }
 
 /// Calls `each` with the names of all entries but `.` and `..`.
-pub(super) fn each_entry(
+pub(crate) fn each_entry(
     directory: BorrowedFd<'_>,
     buffer: &mut Listing,
     mut each: impl FnMut(&CStr),

@@ -166,6 +166,14 @@ impl Areas {
         (name.entry().make)(&self.0)
     }
 
+    /// Options of an area, as another type has them.
+    ///
+    /// Errors: none that parsing the command line would not have found.
+    #[cfg(feature = "mpi")]
+    pub fn options<T: FromArgMatches>(&self) -> Result<T, clap::Error> {
+        T::from_arg_matches(&self.0)
+    }
+
     /// The options on the command line, by the names of their fields.
     pub fn given(&self) -> impl Iterator<Item = &str> {
         let is_given =

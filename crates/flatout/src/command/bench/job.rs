@@ -9,7 +9,6 @@ use flatout_measure::comparison::noise::Noise;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::bench::{Bench as Arguments, Name};
-use crate::arguments::refusal;
 use crate::output;
 
 /// Trials that every row gets at least.
@@ -28,6 +27,9 @@ pub(super) struct Job {
     pub(super) area: Box<dyn Area>,
 }
 
+/// An area as the options want it.
+pub(super) type Make<'m> = dyn Fn(Name) -> Result<Box<dyn Area>, Error> + 'm;
+
 /// The areas asked for, or all of them in short.
 ///
 /// Errors: what cannot be done; nothing is written before all areas are known to be possible.
@@ -35,6 +37,7 @@ pub(super) fn jobs(
     arguments: &Arguments,
     seed: u64,
     cancel: CancelToken,
+    make: &Make<'_>,
 ) -> Result<Vec<Job>, Error> {
     arguments.check().map_err(Error::Usage)?;
     let names = arguments.names();
@@ -58,11 +61,8 @@ pub(super) fn jobs(
         cancel,
         notice: output::notice,
     };
-    let area = |name: Name| {
-        arguments.areas.make(name).map_err(|error| Error::Usage(refusal::one_line(&error)))
-    };
     let mut areas: Vec<Box<dyn Area>> =
-        names.iter().copied().map(area).collect::<Result<_, _>>()?;
+        names.iter().copied().map(make).collect::<Result<_, _>>()?;
     let runs = vec![run; areas.len()];
     let mut estimates = plan_all(&mut areas, &runs, arguments.max_write)?;
     if let Some(asked_ns) = arguments.max_time {

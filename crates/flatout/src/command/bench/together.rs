@@ -1,5 +1,8 @@
-//! `flatout bench cpu|memory` by all processes that a launcher has started: each measures its machine,
-//! and the first one tells what all have found, row by row.
+//! `flatout bench` by all processes that a launcher has started. Each measures its machine (`cpu`,
+//! `memory`), and the first one tells what all have found, row by row; or all measure what they
+//! share (`disk`, `network`), as the first one leads them.
+
+mod shared;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,7 +14,7 @@ use flatout_report::{Format, document, json, parameters_text, quantity};
 use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
 
-use crate::arguments::bench::Bench as Arguments;
+use crate::arguments::bench::{Among, Bench as Arguments};
 use crate::conclusion::{self, Keep};
 use crate::group::Group;
 use crate::launched::Launched;
@@ -33,11 +36,18 @@ struct Part {
 
 /// Measures at the same time as the others.
 pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> ExitCode {
+    let is_shared = arguments.among_processes() == Some(Among::Together);
+    if let Err(error) = if is_shared { arguments.check_together() } else { Ok(()) } {
+        return launched.refuse(&error, conclusion::WRONG_USE);
+    }
     let group = match Group::join() {
         Ok(Some((group, _))) => group,
         Ok(None) => return launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
         Err(error) => return launched.refuse(&error, conclusion::FAILED),
     };
+    if is_shared {
+        return shared::run(arguments, cancel, group);
+    }
     let mut conclusion = super::run(arguments, cancel);
     let mut own = World::host().into_bytes();
     own.push(0);
@@ -245,6 +255,7 @@ mod tests {
         assert_eq!(across, ["sum", "slowest", "fastest", "spread"]);
         assert_eq!(rows[1].outcomes().len(), 2 + 3, "a sum of times means nothing");
         let table = table(&rows);
-        assert!(table.contains("slowest 2 B/s (1 b)"), "{table}");
+        let slowest = format!("slowest {} (1 b)", quantity::value("bytes/s", 2.0));
+        assert!(table.contains(&slowest), "{table}");
     }
 }

@@ -22,6 +22,10 @@ impl Members {
         match *self {}
     }
 
+    pub fn size(&self) -> u64 {
+        match *self {}
+    }
+
     pub fn hosts(&self) -> &Hosts {
         match *self {}
     }

@@ -16,7 +16,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
 use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter};
 
-use super::hire;
+use super::{hire, restraint};
 use crate::arguments::copy::Copy as Arguments;
 use crate::group::Group;
 use crate::{conclusion, output};
@@ -51,6 +51,11 @@ impl Members {
     /// Whether this is the one that tells the user.
     pub fn is_first(&self) -> bool {
         self.group.is_first()
+    }
+
+    /// How many there are.
+    pub fn size(&self) -> u64 {
+        self.group.world.size() as u64
     }
 
     /// Where they run.
@@ -129,6 +134,8 @@ impl Members {
         let reporter = Arc::new(Reporter::new(arguments.wants_each()));
         let copy = Copy::new(options, &*reporter).with_evidence(evidence);
         let membership = self.membership(u64::from_le_bytes(*job));
+        let limits = restraint::limits(arguments, self.size(), &|_| ());
+        let copy = copy.with_limits(limits);
         let copy = copy.with_members(membership, Some(Arc::clone(&reporter)));
         loop {
             let mut message = Vec::new();

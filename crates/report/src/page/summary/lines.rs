@@ -227,7 +227,7 @@ fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
     let has_room = all.len() <= MOST_LINES;
     for (name, row) in names.into_iter().zip(all) {
         let is_told = found.iter().any(|(_, known)| known.id == row.id);
-        let is_best = || best(all.iter().copied().filter(|other| other.id == row.id), |_| 0.0);
+        let is_best = || best(all.iter().copied().filter(|other| other.id == row.id), wholeness);
         // What is derived of other rows says nothing new.
         let is_derived = row.samples.is_empty();
         let stands = !is_derived
@@ -238,12 +238,19 @@ fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
     }
 }
 
+/// A row of all processes of a job says more than one of some of them, or of a part of the time.
+fn wholeness(row: &Outcome) -> f64 {
+    let is_of_one = ["process", "from"].iter().any(|key| row.parameters.contains_key(*key));
+    let is_of_all = row.parameter_text("across").is_none_or(|of| of == "last") && !is_of_one;
+    f64::from(u8::from(is_of_all) + u8::from(row.parameter_text("until") == Some("wear-out")))
+}
+
 /// The best row of each area that has no line yet.
 fn other_areas<'a>(record: &'a Record, found: &[(String, &Outcome)]) -> Vec<(String, &'a Outcome)> {
     let is_told = |area: &str| found.iter().any(|(_, row)| label::area(&row.id) == area);
     let areas = label::areas(record).into_iter().filter(|area| !is_told(area));
     let best_of = |area: &str| {
-        let row = best(label::rows_of(record, area).into_iter(), |_| 0.0)?;
+        let row = best(label::rows_of(record, area).into_iter(), wholeness)?;
         Some((row.id.clone(), row))
     };
     areas.filter_map(best_of).collect()

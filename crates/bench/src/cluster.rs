@@ -1,0 +1,64 @@
+//! What processes of one launcher measure together: a filesystem that all of them see
+//! ([`disk`]), and the network between them ([`network`]).
+//!
+//! The first process decides and tells; the others do what it says and answer with what
+//! they saw (team.rs). How messages travel is the [`Wire`]'s affair; nothing here waits for one
+//! without a limit. docs/cluster.md explains each figure.
+
+mod clocks;
+pub mod disk;
+mod fact;
+pub mod network;
+mod outlying;
+mod team;
+#[cfg(test)]
+mod threads;
+mod window;
+mod witness;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use flatout_tree::copy::Post;
+
+pub use team::{Dismissal, follow};
+
+/// The processes that were started together, as one of them reaches the others.
+pub trait Wire: Post {
+    /// The number of this process, and how many there are.
+    fn seat(&self) -> Seat;
+    /// Sends a message of the measured kind, and waits until it may be forgotten (MPI_Send).
+    fn put(&mut self, to: usize, message: &[u8]);
+    /// Waits for such a message, of this very length (MPI_Recv).
+    fn take(&mut self, from: usize, into: &mut [u8]);
+    /// Begins all messages of a window at once, and waits for all (MPI_Isend, MPI_Irecv,
+    /// MPI_Waitall).
+    fn window(&mut self, window: Window<'_>);
+}
+
+/// Messages that are on their way at one time.
+#[derive(Debug)]
+pub struct Window<'a> {
+    /// Who gets `count` messages each.
+    pub to: &'a [usize],
+    /// Who sends as many.
+    pub from: &'a [usize],
+    /// Messages from one to another.
+    pub count: usize,
+    /// What each message says.
+    pub message: &'a [u8],
+    /// Where those that come are put, one after the other.
+    pub into: &'a mut [u8],
+}
+
+/// Which one of several processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// Its number, from 0.
+    pub rank: usize,
+    /// How many there are.
+    pub size: usize,
+}
+
+/// A way to the others that an area and whoever made it share.
+pub type Shared = Rc<RefCell<dyn Wire>>;

@@ -1,0 +1,417 @@
+//! The first process of the disk area: it has all do their part of each phase between one agreed
+//! start and one stonewall, and makes one figure of what they answer.
+
+use std::cell::RefCell;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use flatout_io::Error as IoError;
+use flatout_measure::case::{Case, Further, Latencies, Sample, TrialError};
+use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
+use flatout_measure::fact::Facts;
+use flatout_measure::histogram::{Histogram, LoopKind};
+use flatout_measure::row::Parameters;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
+
+use super::super::team::Team;
+use super::super::window::{Lane, Part, Together};
+use super::super::{Shared, fact};
+use super::phase::{Phase, Target};
+use super::row::{ACROSS, DiskRow, PROCESS};
+use super::worker::{Command, Reply, Worker};
+use crate::disk::metadata::test_directory::TestDirectory;
+use crate::error::Error;
+use crate::fact::{BYTES, CACHED_BEFORE_BYTES};
+
+/// From the word to begin to the agreed start, and what each process adds.
+const LEAD_NS: u64 = 4_000_000;
+const LEAD_EACH_NS: u64 = 100_000;
+/// A wear-out ends after so many stonewalls, and so does a phase that makes nothing.
+const WEAR_OUT_STONEWALLS: u64 = 1;
+const OTHER_STONEWALLS: u64 = 2;
+/// From here on the page cache had a part in a cold read, or storage in what should be its work.
+const WARM: f64 = 0.01;
+const MOVED: f64 = 0.9;
+
+/// What all phases obey.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    pub(super) stonewall_ns: u64,
+    pub(super) block_bytes: usize,
+    /// Bytes that a process writes in a phase at most, in blocks, and small files.
+    pub(super) each: u64,
+    pub(super) small: u64,
+    pub(super) most_items: u64,
+}
+
+/// The first process.
+pub(super) struct Leader<'d> {
+    team: Team<Worker>,
+    terms: Terms,
+    directory: &'d TestDirectory,
+    filesystem: String,
+    in_memory: bool,
+    /// Whose files each process reads: those of one a host away.
+    of: Vec<usize>,
+    /// Items that each process has made in each target.
+    made: Vec<(Target, Vec<u64>)>,
+    /// The agreed start of the phase that is under way, and what was done at its stonewall.
+    agreed_ns: u64,
+    reached: Vec<u64>,
+    cached_bytes: u64,
+    is_buffered: bool,
+}
+
+/// The case of a row.
+pub(super) fn case<'c>(row: DiskRow, leader: &'c RefCell<Leader<'_>>) -> Case<'c, DiskRow> {
+    let trial = move |_| {
+        leader.borrow_mut().trial(&row).map_err(|error| match error {
+            // What comes after it needs it.
+            TrialError::Failed(text) => TrialError::NoMore(Warning::new(warning::FAILED, text)),
+            error => error,
+        })
+    };
+    Case { row, trial: Box::new(trial) }
+}
+
+impl<'d> Leader<'d> {
+    pub(super) fn new(
+        (wire, own, hosts, cancel): (Shared, Worker, Vec<String>, CancelToken),
+        terms: Terms,
+        directory: &'d TestDirectory,
+    ) -> Self {
+        let of = one_host_away(&hosts);
+        let filesystem = flatout_sys::filesystem::of(directory.descriptor());
+        let in_memory = filesystem.as_ref().is_ok_and(|filesystem| filesystem.in_memory);
+        let filesystem = filesystem.map(|filesystem| filesystem.name.to_owned());
+        Self {
+            team: Team::new(wire, own, hosts, cancel),
+            terms,
+            directory,
+            filesystem: filesystem.unwrap_or_default(),
+            in_memory,
+            of,
+            made: Vec::new(),
+            agreed_ns: 0,
+            reached: Vec::new(),
+            cached_bytes: 0,
+            is_buffered: false,
+        }
+    }
+
+    /// Has all open the directory.
+    ///
+    /// Errors: one of them does not find it, or finds another one.
+    pub(super) fn begin(&mut self, path: &Path) -> Result<(), Error> {
+        let facts = std::fs::metadata(path).map_err(IoError::system("examine", path))?;
+        let Terms { block_bytes, most_items: region_items, .. } = self.terms;
+        let patience_ns = 2 * OTHER_STONEWALLS * self.terms.stonewall_ns;
+        self.team.patience_ns = patience_ns;
+        let directory = path.as_os_str().as_bytes();
+        let replies = self.team.all(|_| Command::Begin {
+            directory: directory.to_vec(),
+            inode: facts.ino(),
+            block_bytes,
+            region_items,
+            patience_ns,
+        });
+        let replies = match replies {
+            // The rows say that they were interrupted.
+            Err(TrialError::Interrupted) => return Ok(()),
+            replies => replies.map_err(|error| Error::NoRoom(error.to_string()))?,
+        };
+        let differs = |reply: &Reply| reply.filesystem != self.filesystem;
+        match replies.iter().position(differs) {
+            Some(rank) => Err(Error::NoRoom(format!(
+                "process {} sees {path:?} on another filesystem ({}, here {})",
+                self.team.name(rank),
+                replies[rank].filesystem,
+                self.filesystem
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// All rows, in the order of their phases.
+    pub(super) fn rows(&self) -> Vec<DiskRow> {
+        let (processes, hosts) = (self.team.size(), self.team.host_count());
+        let of_phase = |phase: Phase| {
+            let item_bytes = phase.target().item_bytes(self.terms.block_bytes);
+            let row = move |wear_out| DiskRow { phase, wear_out, item_bytes, processes, hosts };
+            let rows = if phase.makes() { vec![Some(false), Some(true)] } else { vec![None] };
+            rows.into_iter().map(row)
+        };
+        Phase::ALL.into_iter().flat_map(of_phase).collect()
+    }
+
+    fn trial(&mut self, row: &DiskRow) -> Result<Sample, TrialError> {
+        let phase = row.phase;
+        let replies = match row.wear_out {
+            Some(true) => self.wear_out(phase)?,
+            _ => self.start(phase, row.item_bytes)?,
+        };
+        if phase.makes() {
+            let items: Vec<u64> = replies.iter().map(|reply| reply.items).collect();
+            self.made.retain(|(target, _)| *target != phase.target());
+            self.made.push((phase.target(), items.clone()));
+            if row.wear_out == Some(false) {
+                self.reached = items;
+            }
+        }
+        Ok(self.sample(row, &replies))
+    }
+
+    /// A phase from the agreed start to the stonewall.
+    fn start(&mut self, phase: Phase, item_bytes: usize) -> Result<Vec<Reply>, TrialError> {
+        if phase == Phase::ALL[0] {
+            self.directory.empty()?;
+            self.made.clear();
+            self.team.compare_clocks()?;
+        }
+        let of = self.of.clone();
+        let whose = |rank: usize| if phase.makes() { rank } else { of[rank] };
+        let ready = self.team.all(|rank| Command::Prepare { phase, of: whose(rank) })?;
+        self.cached_bytes = ready.iter().map(|reply| reply.cached_bytes).max().unwrap_or(0);
+        self.is_buffered = ready.iter().any(|reply| reply.is_buffered);
+        let size = self.team.size();
+        let stonewalls = if phase.makes() { 1 } else { OTHER_STONEWALLS };
+        let lead_ns = LEAD_NS + LEAD_EACH_NS * size as u64 + 4 * self.team.clock_error_ns();
+        self.agreed_ns = monotonic_ns() + lead_ns;
+        let stop_ns = self.agreed_ns + stonewalls * self.terms.stonewall_ns;
+        let most = match phase.target() {
+            _ if phase == Phase::Find => u64::MAX,
+            Target::OwnDirectory | Target::SharedDirectory => self.terms.small,
+            _ => self.terms.each / item_bytes.max(1) as u64,
+        };
+        let made = self.made(phase.target()).map(<[u64]>::to_vec);
+        let items = |rank: usize| match &made {
+            Some(made) if !phase.makes() && phase != Phase::Find => made[whose(rank)],
+            _ => most,
+        };
+        let offsets = self.team.offsets.clone();
+        self.team.all(|rank| Command::Start {
+            start_ns: offsets[rank].there(self.agreed_ns),
+            stop_ns: offsets[rank].there(stop_ns),
+            items: items(rank),
+        })
+    }
+
+    /// All go on until they have done as much as the fastest.
+    fn wear_out(&mut self, phase: Phase) -> Result<Vec<Reply>, TrialError> {
+        let items = self.made(phase.target()).and_then(|made| made.iter().copied().max());
+        let items = items.unwrap_or(0);
+        let stop_ns = monotonic_ns() + WEAR_OUT_STONEWALLS * self.terms.stonewall_ns;
+        let offsets = self.team.offsets.clone();
+        self.team.all(|rank| Command::WearOut { stop_ns: offsets[rank].there(stop_ns), items })
+    }
+
+    fn made(&self, target: Target) -> Option<&[u64]> {
+        self.made.iter().find(|(known, _)| *known == target).map(|(_, made)| made.as_slice())
+    }
+
+    /// One figure of all answers, and what else they say.
+    fn sample(&self, row: &DiskRow, replies: &[Reply]) -> Sample {
+        let offsets = &self.team.offsets;
+        let lanes: Vec<Lane> = replies
+            .iter()
+            .zip(offsets)
+            .map(|(reply, offset)| {
+                let times = (reply.start_ns, reply.end_ns);
+                Lane::new(times, reply.items, &reply.curve, |time| offset.here(time))
+            })
+            .collect();
+        let each = if row.phase.is_of_bytes() { row.item_bytes as f64 } else { 1.0 };
+        let together = Together::of(&lanes, self.agreed_ns);
+        let further = |parameters: Parameters, part: Part| Further {
+            parameters,
+            amount: part.amount * each,
+            elapsed_ns: part.elapsed_ns,
+            ..Further::default()
+        };
+        let across = |word| Parameters::default().with(ACROSS, word);
+        let mut all = vec![
+            further(across("first"), together.first),
+            further(across("common"), together.common.unwrap_or_default()),
+        ];
+        for (rank, lane) in lanes.iter().enumerate() {
+            let elapsed_ns = lane.end_ns.saturating_sub(lane.start_ns);
+            let own = Part { amount: lane.done as f64, elapsed_ns };
+            let parameters = across("process").with(PROCESS, self.team.name(rank));
+            all.push(further(parameters, own));
+        }
+        let mut histogram = Histogram::new();
+        for latencies in replies.iter().filter_map(|reply| reply.latencies.as_ref()) {
+            histogram.merge_packed(latencies);
+        }
+        let facts = self.facts(row, replies, &lanes);
+        Sample {
+            amount: together.last.amount * each,
+            elapsed_ns: together.last.elapsed_ns,
+            warnings: self.warnings(row, replies, &facts),
+            facts,
+            latencies: Some(Latencies { histogram, loop_kind: LoopKind::Closed }),
+            further: all,
+            ..Sample::default()
+        }
+    }
+
+    fn facts(&self, row: &DiskRow, replies: &[Reply], lanes: &[Lane]) -> Facts {
+        let sum = |part: fn(&Reply) -> u64| replies.iter().map(part).sum::<u64>();
+        let operations = sum(|reply| reply.items);
+        let most = |part: fn(&Lane) -> u64| lanes.iter().map(part).max().unwrap_or(0);
+        let least = |part: fn(&Lane) -> u64| lanes.iter().map(part).min().unwrap_or(0);
+        let rate = |lane: &Lane| {
+            lane.done as f64 / lane.end_ns.saturating_sub(lane.start_ns).max(1) as f64
+        };
+        let mut facts = Facts::default()
+            .with(fact::OPERATIONS, operations)
+            .with(fact::CLOCK_ERROR_NS, self.team.clock_error_ns())
+            .with(fact::START_SPREAD_NS, most(|lane| lane.start_ns).saturating_sub(self.agreed_ns))
+            .with(fact::END_SPREAD_NS, most(|lane| lane.end_ns) - least(|lane| lane.end_ns))
+            .with(fact::LEAST_OPERATIONS, least(|lane| lane.done))
+            .with(fact::MOST_OPERATIONS, most(|lane| lane.done));
+        let slowest = (0..lanes.len())
+            .min_by(|&one, &other| rate(&lanes[one]).total_cmp(&rate(&lanes[other])));
+        facts.set_known(fact::SLOWEST_PROCESS, slowest.map(|rank| self.team.name(rank)));
+        facts.set_known(fact::SLOWEST_HOST, slowest_host(&self.team.hosts, lanes, rate));
+        if row.wear_out == Some(true) {
+            let wanted = self.reached.iter().max().copied().unwrap_or(0);
+            let is_complete = lanes.iter().all(|lane| lane.done >= wanted);
+            facts.set(fact::WEAR_OUT_COMPLETE, is_complete);
+        }
+        if row.phase == Phase::Find {
+            facts.set(fact::ENTRIES_FOUND, sum(|reply| reply.found));
+        }
+        if row.phase.is_of_bytes() {
+            let bytes = operations * row.item_bytes as u64;
+            facts.set(BYTES, bytes);
+            facts.set(fact::PROCESS_READ_BYTES, sum(|reply| reply.read_bytes));
+            facts.set(fact::PROCESS_WRITE_BYTES, sum(|reply| reply.write_bytes));
+            if row.phase.reads_bytes() {
+                facts.set(CACHED_BEFORE_BYTES, self.cached_bytes);
+            }
+            facts.set(EVIDENCE, self.evidence(row, &facts, bytes));
+        }
+        facts
+    }
+
+    /// Whether storage was asked for what was read or written, by the accounts of the kernels.
+    fn evidence(&self, row: &DiskRow, facts: &Facts, bytes: u64) -> Evidence {
+        let key = match row.phase.makes() {
+            true => fact::PROCESS_WRITE_BYTES,
+            false => fact::PROCESS_READ_BYTES,
+        };
+        if self.in_memory {
+            return Evidence::missing(key.name(), "the filesystem lies in memory");
+        }
+        let moved = facts.number(key).unwrap_or(0.0) / bytes.max(1) as f64;
+        let happened = if moved >= MOVED { Happened::Yes } else { Happened::No };
+        let text = "share of the bytes that storage was asked for, by the processes' own accounts";
+        Evidence::read(happened, key.name(), moved, text)
+    }
+
+    fn warnings(&self, row: &DiskRow, replies: &[Reply], facts: &Facts) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut warn = |code: &str, text: String| warnings.push(Warning::new(code, text));
+        let (phase, size) = (row.phase, replies.len());
+        if self.in_memory {
+            let text = "the files live in memory; no storage is involved";
+            warn(warning::MEMORY_FILESYSTEM, text.to_owned());
+        }
+        if facts.flag(fact::WEAR_OUT_COMPLETE) == Some(false) {
+            let text = "the wear-out was cut off after as much time as the stonewall took: some \
+                        processes did less than the fastest had done by then";
+            warn(warning::WEAR_OUT_BOUNDED, text.to_owned());
+        }
+        let made = self.made(phase.target()).unwrap_or_default();
+        let made: u64 = made.iter().sum();
+        let operations = facts.count(fact::OPERATIONS).unwrap_or(0);
+        if phase == Phase::Find {
+            let small = self.made(Target::SharedDirectory).unwrap_or_default();
+            let (all, found) = (made + small.iter().sum::<u64>(), facts.count(fact::ENTRIES_FOUND));
+            if found != Some(all) {
+                let text = format!("{} of {all} names were found", found.unwrap_or(0));
+                warn(warning::MISSING, text);
+            }
+        } else if !phase.makes() && operations < made {
+            let text =
+                format!("the time was over after {operations} of {made}: the rest was left alone");
+            warn(warning::TIME_SHORT, text);
+        }
+        if self.is_buffered && matches!(phase.target(), Target::OwnFile | Target::Contiguous) {
+            let text = "the filesystem refuses direct I/O; the page cache had a part in it";
+            warn(warning::DIRECT_REFUSED, text.to_owned());
+        }
+        let cached = self.cached_bytes as f64 / (operations * row.item_bytes as u64).max(1) as f64;
+        if phase.reads_bytes() && !self.in_memory && cached > WARM {
+            let text = "part of the files was still in the page cache when it began";
+            warn(warning::NOT_COLD, text.to_owned());
+        }
+        if phase == Phase::SharedRead && self.team.host_count() == 1 && size > 0 {
+            let text = "the small files were written on the same host: its page cache has them";
+            warn(warning::NOT_COLD, text.to_owned());
+        }
+        if matches!(
+            phase,
+            Phase::OwnCreate | Phase::SharedCreate | Phase::OwnDelete | Phase::SharedDelete
+        ) {
+            let text = "the names change in memory and in the journal; nothing was synced";
+            warn(warning::NOT_DURABLE, text.to_owned());
+        }
+        warnings
+    }
+}
+
+/// The host whose processes were slowest in the mean; none where there is one host.
+fn slowest_host(hosts: &[String], lanes: &[Lane], rate: impl Fn(&Lane) -> f64) -> Option<String> {
+    let mean = |host: &String| {
+        let own = hosts.iter().zip(lanes).filter(|(known, _)| *known == host);
+        let rates: Vec<f64> = own.map(|(_, lane)| rate(lane)).collect();
+        rates.iter().sum::<f64>() / rates.len().max(1) as f64
+    };
+    let is_one = hosts.iter().all(|host| *host == hosts[0]);
+    let slowest = hosts.iter().min_by(|one, other| mean(one).total_cmp(&mean(other)));
+    slowest.filter(|_| !is_one).cloned()
+}
+
+/// For each process the one whose files it reads: each is somebody's, and on another host wherever
+/// no host has more than half of them. On one host it is the next process.
+fn one_host_away(hosts: &[String]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..hosts.len()).collect();
+    order.sort_by_key(|&rank| hosts.iter().position(|host| *host == hosts[rank]));
+    let most = hosts.iter().map(|host| hosts.iter().filter(|other| *other == host).count()).max();
+    let step = most.filter(|&most| most < hosts.len()).unwrap_or(1);
+    let mut of = vec![0; hosts.len()];
+    for (at, &rank) in order.iter().enumerate() {
+        of[rank] = order[(at + step) % order.len()];
+    }
+    of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reads_what_another_host_wrote_and_nothing_is_read_twice() {
+        let hosts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        for names in [
+            &["a", "b"][..],
+            &["a", "a", "b", "b"],
+            &["a", "b", "a", "b"],
+            &["a", "a", "b", "b", "c", "c"],
+            &["a", "a", "b", "c"],
+        ] {
+            let hosts = hosts(names);
+            let of = one_host_away(&hosts);
+            let mut sorted = of.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..hosts.len()).collect::<Vec<_>>());
+            assert!(of.iter().enumerate().all(|(rank, &of)| hosts[rank] != hosts[of]), "{names:?}");
+        }
+        assert_eq!(one_host_away(&hosts(&["a", "a", "a"])), [1, 2, 0]);
+    }
+}

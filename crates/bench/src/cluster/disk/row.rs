@@ -1,0 +1,86 @@
+//! The rows: a phase, with or without wear-out; what they say of single processes.
+
+use std::borrow::Cow;
+
+use flatout_measure::case::Measured;
+use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::warning::{self, Warning};
+
+use super::super::outlying::{self, Outlying};
+use super::phase::Phase;
+
+/// What a figure is of all processes, and the one that it is of.
+pub(super) const ACROSS: &str = "across";
+pub(super) const PROCESS: &str = "process";
+
+/// A row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DiskRow {
+    pub(super) phase: Phase,
+    /// Of a phase that writes: whether all went on until they had done as much as the fastest.
+    pub(super) wear_out: Option<bool>,
+    pub(super) item_bytes: usize,
+    pub(super) processes: usize,
+    pub(super) hosts: usize,
+}
+
+impl Row for DiskRow {
+    fn id(&self) -> Cow<'static, str> {
+        self.phase.id().into()
+    }
+
+    fn parameters(&self) -> Parameters {
+        let mut parameters = Parameters::default()
+            .with("like", self.phase.like())
+            .with("processes", self.processes)
+            .with("hosts", self.hosts);
+        if self.phase.is_of_bytes() {
+            parameters.set("block_bytes", self.item_bytes);
+        }
+        let word = |is_worn: bool| if is_worn { "wear-out" } else { "stonewall" };
+        parameters.set_known("until", self.wear_out.map(word));
+        parameters.with(ACROSS, "last")
+    }
+
+    fn unit(&self) -> Unit {
+        if self.phase.is_of_bytes() { Unit::BytesPerSecond } else { Unit::OperationsPerSecond }
+    }
+}
+
+/// Names processes that are clearly slower than the others, by host.
+pub(super) fn name_stragglers(rows: &mut [Measured<DiskRow>], hosts: &[String]) {
+    for measured in rows {
+        let named = measured
+            .further
+            .iter()
+            .filter_map(|further| Some((further.outcome.parameter_text(PROCESS)?, further)));
+        let slow = outlying::slow(named);
+        if slow.is_empty() {
+            continue;
+        }
+        let mut by_host: Vec<(&str, usize)> = Vec::new();
+        for Outlying { key, .. } in &slow {
+            let host = key.split_once(' ').map_or("?", |(_, host)| host);
+            match by_host.iter_mut().find(|(known, _)| *known == host) {
+                Some((_, count)) => *count += 1,
+                None => by_host.push((host, 1)),
+            }
+        }
+        let all = |host: &str| hosts.iter().filter(|known| *known == host).count();
+        let by_host: Vec<String> = by_host
+            .iter()
+            .map(|(host, count)| format!("{count} of {} on {host}", all(host)))
+            .collect();
+        let slow: Vec<Outlying<String>> = slow
+            .into_iter()
+            .map(|Outlying { key, share }| Outlying { key: key.to_owned(), share })
+            .collect();
+        let text = format!(
+            "clearly slower than the others: {}; by host: {}",
+            outlying::named(&slow),
+            by_host.join(", ")
+        );
+        let warning = Warning::new(warning::STRAGGLERS, text);
+        warning::add(&mut measured.outcome.warnings, warning);
+    }
+}
