@@ -207,6 +207,7 @@ impl Disk {
         };
         let mut rows = sampler.sequence(cases);
         row::name_stragglers(&mut rows, &self.hosts);
+        row::warn_of_slow_creates(&mut rows);
         Ok(Found { outcomes: record_counted(rows, &[fact::OPERATIONS]), ..Found::default() })
     }
 }

@@ -239,7 +239,7 @@ impl<'d> Leader<'d> {
         for (rank, lane) in lanes.iter().enumerate() {
             let elapsed_ns = lane.end_ns.saturating_sub(lane.start_ns);
             let own = Part { amount: lane.done as f64, elapsed_ns };
-            let parameters = across("process").with(PROCESS, self.team.name(rank));
+            let parameters = Parameters::default().with(PROCESS, self.team.name(rank));
             all.push(further(parameters, own));
         }
         let mut histogram = Histogram::new();

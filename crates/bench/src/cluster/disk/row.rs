@@ -9,7 +9,8 @@ use flatout_measure::warning::{self, Warning};
 use super::super::outlying::{self, Outlying};
 use super::phase::Phase;
 
-/// What a figure is of all processes, and the one that it is of.
+/// What a figure is of all processes, where it is not of all until the last one was done; and the one
+/// that it is of.
 pub(super) const ACROSS: &str = "across";
 pub(super) const PROCESS: &str = "process";
 
@@ -39,11 +40,39 @@ impl Row for DiskRow {
         }
         let word = |is_worn: bool| if is_worn { "wear-out" } else { "stonewall" };
         parameters.set_known("until", self.wear_out.map(word));
-        parameters.with(ACROSS, "last")
+        parameters
     }
 
     fn unit(&self) -> Unit {
         if self.phase.is_of_bytes() { Unit::BytesPerSecond } else { Unit::OperationsPerSecond }
+    }
+}
+
+/// Creating this many times slower than removing is hardly ever the filesystem's usual way.
+const SLOW_CREATES: f64 = 8.0;
+
+/// Says of creating that is far slower than removing what it most likely is: rounds follow each other.
+pub(super) fn warn_of_slow_creates(rows: &mut [Measured<DiskRow>]) {
+    let median = |rows: &[Measured<DiskRow>], phase| {
+        let row = rows.iter().find(|measured| measured.row.phase == phase)?;
+        row.outcome.median
+    };
+    for (create, delete) in
+        [(Phase::OwnCreate, Phase::OwnDelete), (Phase::SharedCreate, Phase::SharedDelete)]
+    {
+        let Some(removed) = median(rows, delete) else { continue };
+        for measured in rows.iter_mut().filter(|measured| measured.row.phase == create) {
+            let times = removed / measured.outcome.median.unwrap_or(f64::INFINITY);
+            if times > SLOW_CREATES {
+                let text = format!(
+                    "creating is {times:.0} times slower than removing: most likely the round \
+                     before deleted files here within the last minute, whose inodes are skipped \
+                     one by one; --runs 1 has no round before it"
+                );
+                let warning = Warning::new(warning::RECENT_DELETES, text);
+                warning::add(&mut measured.outcome.warnings, warning);
+            }
+        }
     }
 }
 

@@ -241,7 +241,7 @@ fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
 /// A row of all processes of a job says more than one of some of them, or of a part of the time.
 fn wholeness(row: &Outcome) -> f64 {
     let is_of_one = ["process", "from"].iter().any(|key| row.parameters.contains_key(*key));
-    let is_of_all = row.parameter_text("across").is_none_or(|of| of == "last") && !is_of_one;
+    let is_of_all = !row.parameters.contains_key("across") && !is_of_one;
     f64::from(u8::from(is_of_all) + u8::from(row.parameter_text("until") == Some("wear-out")))
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use flatout_measure::record::{Better, Outcome};
-use flatout_report::quantity::Scale;
+use flatout_report::quantity::{self, Scale};
 
 /// From how much of the best figure on a cell has which shade, on a terminal with Unicode and without.
 const SHADES: [(f64, [char; 2]); 4] =
@@ -30,21 +30,23 @@ fn matrix(rows: &[Outcome], id: &str, is_unicode: bool) -> Option<String> {
         Some((end("from")?, end("to")?))
     };
     let own = rows.iter().filter(|row| row.id == id);
-    let pairs: Vec<(usize, usize, f64)> = own
-        .clone()
-        .filter_map(|row| ends(row).zip(row.median).map(|((f, t), m)| (f, t, m)))
-        .collect();
+    let first = own.clone().next()?;
+    let (unit, factor) = flatout_report::unit(id, &first.unit);
+    let pair = |row: &Outcome| {
+        let (from, to) = ends(row)?;
+        Some((from, to, row.median? * factor))
+    };
+    let pairs: Vec<(usize, usize, f64)> = own.filter_map(pair).collect();
     if pairs.len() < LEAST_PAIRS {
         return None;
     }
-    let first = own.clone().next()?;
     let is_better = |one: f64, other: f64| match first.better {
         Better::Higher => one.max(other),
         Better::Lower => one.min(other),
     };
     let best = pairs.iter().map(|pair| pair.2).reduce(is_better)?;
     let size = pairs.iter().map(|&(from, to, _)| from.max(to) + 1).max()?;
-    let scale = Scale::of(&first.unit, best);
+    let scale = Scale::of(unit, best);
     // What has no direction stands on both sides.
     let figure = |from: usize, to: usize| {
         let of = |one, other| pairs.iter().find(|pair| (pair.0, pair.1) == (one, other));
@@ -52,15 +54,16 @@ fn matrix(rows: &[Outcome], id: &str, is_unicode: bool) -> Option<String> {
     };
     let name = id.trim_start_matches("network/");
     let mut text = String::new();
-    let legend: Vec<String> = SHADES[1..]
-        .iter()
-        .zip(&SHADES)
-        .map(|((_, shade), (over, _))| {
-            format!("{} below {over} of the best", shade[usize::from(!is_unicode)])
-        })
-        .collect();
-    let _to_memory =
-        writeln!(text, "\n{name}, {}: from a row to a column; {}", scale.unit, legend.join(", "));
+    let legend = SHADES[1..].iter().zip(&SHADES).map(|((_, shade), (over, _))| {
+        format!("{} below {}", shade[usize::from(!is_unicode)], quantity::percent(*over))
+    });
+    let legend: Vec<String> = legend.collect();
+    let _to_memory = writeln!(
+        text,
+        "\n{name}, {}, from row to column ({} of the best)",
+        scale.unit,
+        legend.join(", ")
+    );
     let has_figures = size <= MOST_WITH_FIGURES;
     if has_figures {
         let heads: String = (0..size).map(|to| format!(" {to:>7}")).collect();
