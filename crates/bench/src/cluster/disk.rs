@@ -5,6 +5,7 @@
 //! then, the one with wear-out what it took until all had done as much as the fastest. What is
 //! read, examined or removed is what a process one host away has made (disk/leader.rs).
 
+mod hosts;
 mod leader;
 mod names;
 mod phase;
@@ -35,7 +36,7 @@ const STONEWALL_NS: u64 = 1_000_000_000;
 const QUICK_STONEWALL_NS: u64 = 250_000_000;
 /// Stonewalls that a whole round takes: six phases that write, nearly all of them with a sync and a
 /// wear-out, and eight others that take less than one as a rule.
-const STONEWALLS_OF_A_ROUND: u64 = 20;
+const STONEWALLS_OF_A_ROUND: u64 = 25;
 const LEAST_STONEWALL_NS: u64 = 2_000_000;
 /// Bytes of a request to files of their own and to ranges, where none are given.
 const BLOCK_BYTES: u64 = 1 << 20;
@@ -195,6 +196,7 @@ impl Disk {
         let leader = std::cell::RefCell::new(leader);
         let rows = leader.borrow().rows();
         let cases = rows.into_iter().map(|row| leader::case(row, &leader)).collect();
+        leader.borrow_mut().ends_ns = sampler.plan.ends_ns;
         let max_trials = sampler.plan.max_trials.min(*most_rounds);
         let plan = Plan { max_trials, ..sampler.plan.clone() };
         let mut witness = OfTheJob(&mut *sampler.witness);

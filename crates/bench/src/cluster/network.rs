@@ -16,6 +16,8 @@ use clap::Args;
 use flatout_measure::case::{Case, Plan, Sample, TrialError, record_counted};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
+use flatout_measure::warning;
+use flatout_sys::clock::monotonic_ns;
 
 use super::team::Team;
 use super::witness::OfTheJob;
@@ -99,7 +101,8 @@ impl Area for Network {
         let seat = self.wire.borrow().seat();
         let own = Member::new(seat).map_err(Error::NoRoom)?;
         let team = Team::new(self.wire.clone(), own, self.hosts.clone(), run.cancel);
-        let leader = RefCell::new(Leader { team, exchange_ns });
+        let ends_ns = sampler.plan.ends_ns;
+        let leader = RefCell::new(Leader { team, exchange_ns, ends_ns });
         let rows = row::rows(&self.hosts, run.extent, (PING_BYTES, BULK_BYTES, &SWEPT_BYTES));
         let cases = rows.into_iter().map(|row| {
             let (leader, mut counts) = (&leader, Counts::default());
@@ -140,6 +143,8 @@ struct Counts(Option<u64>);
 struct Leader {
     team: Team<Member>,
     exchange_ns: u64,
+    /// When all must be over.
+    ends_ns: u64,
 }
 
 impl Leader {
@@ -183,6 +188,9 @@ impl Leader {
         step: &[Setting],
         count: u64,
     ) -> Result<Vec<member::Reply>, TrialError> {
+        if monotonic_ns() > self.ends_ns {
+            return Err(TrialError::NoMore(warning::no_time()));
+        }
         self.team.all(|rank| Command {
             setting: step[rank].clone(),
             bytes: row.bytes,

@@ -19,6 +19,7 @@ use flatout_sys::clock::monotonic_ns;
 use super::super::team::Team;
 use super::super::window::{Lane, Part, Together};
 use super::super::{Shared, fact};
+use super::hosts::{one_host_away, slowest_host};
 use super::phase::{Phase, Target};
 use super::row::{ACROSS, DiskRow, PROCESS};
 use super::worker::{Command, Reply, Worker};
@@ -63,6 +64,10 @@ pub(super) struct Leader<'d> {
     reached: Vec<u64>,
     cached_bytes: u64,
     is_buffered: bool,
+    /// When all was begun, and when it must be over.
+    begun_ns: u64,
+    pub(super) ends_ns: u64,
+    rounds: u64,
 }
 
 /// The case of a row.
@@ -99,6 +104,9 @@ impl<'d> Leader<'d> {
             reached: Vec::new(),
             cached_bytes: 0,
             is_buffered: false,
+            begun_ns: monotonic_ns(),
+            ends_ns: u64::MAX,
+            rounds: 0,
         }
     }
 
@@ -149,6 +157,9 @@ impl<'d> Leader<'d> {
 
     fn trial(&mut self, row: &DiskRow) -> Result<Sample, TrialError> {
         let phase = row.phase;
+        if self.is_late() {
+            return Err(TrialError::NoMore(warning::no_time()));
+        }
         let replies = match row.wear_out {
             Some(true) => self.wear_out(phase)?,
             _ => self.start(phase, row.item_bytes)?,
@@ -164,9 +175,16 @@ impl<'d> Leader<'d> {
         Ok(self.sample(row, &replies))
     }
 
+    /// Whether the time is over. The first round gets as much again: without it there is no figure.
+    fn is_late(&self) -> bool {
+        let more_ns = if self.rounds > 1 { 0 } else { self.ends_ns.saturating_sub(self.begun_ns) };
+        monotonic_ns() > self.ends_ns.saturating_add(more_ns)
+    }
+
     /// A phase from the agreed start to the stonewall.
     fn start(&mut self, phase: Phase, item_bytes: usize) -> Result<Vec<Reply>, TrialError> {
         if phase == Phase::ALL[0] {
+            self.rounds += 1;
             self.directory.empty()?;
             self.made.clear();
             self.team.compare_clocks()?;
@@ -362,56 +380,5 @@ impl<'d> Leader<'d> {
             warn(warning::NOT_DURABLE, text.to_owned());
         }
         warnings
-    }
-}
-
-/// The host whose processes were slowest in the mean; none where there is one host.
-fn slowest_host(hosts: &[String], lanes: &[Lane], rate: impl Fn(&Lane) -> f64) -> Option<String> {
-    let mean = |host: &String| {
-        let own = hosts.iter().zip(lanes).filter(|(known, _)| *known == host);
-        let rates: Vec<f64> = own.map(|(_, lane)| rate(lane)).collect();
-        rates.iter().sum::<f64>() / rates.len().max(1) as f64
-    };
-    let is_one = hosts.iter().all(|host| *host == hosts[0]);
-    let slowest = hosts.iter().min_by(|one, other| mean(one).total_cmp(&mean(other)));
-    slowest.filter(|_| !is_one).cloned()
-}
-
-/// For each process the one whose files it reads: each is somebody's, and on another host wherever
-/// no host has more than half of them. On one host it is the next process.
-fn one_host_away(hosts: &[String]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..hosts.len()).collect();
-    order.sort_by_key(|&rank| hosts.iter().position(|host| *host == hosts[rank]));
-    let most = hosts.iter().map(|host| hosts.iter().filter(|other| *other == host).count()).max();
-    let step = most.filter(|&most| most < hosts.len()).unwrap_or(1);
-    let mut of = vec![0; hosts.len()];
-    for (at, &rank) in order.iter().enumerate() {
-        of[rank] = order[(at + step) % order.len()];
-    }
-    of
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_reads_what_another_host_wrote_and_nothing_is_read_twice() {
-        let hosts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        for names in [
-            &["a", "b"][..],
-            &["a", "a", "b", "b"],
-            &["a", "b", "a", "b"],
-            &["a", "a", "b", "b", "c", "c"],
-            &["a", "a", "b", "c"],
-        ] {
-            let hosts = hosts(names);
-            let of = one_host_away(&hosts);
-            let mut sorted = of.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, (0..hosts.len()).collect::<Vec<_>>());
-            assert!(of.iter().enumerate().all(|(rank, &of)| hosts[rank] != hosts[of]), "{names:?}");
-        }
-        assert_eq!(one_host_away(&hosts(&["a", "a", "a"])), [1, 2, 0]);
     }
 }

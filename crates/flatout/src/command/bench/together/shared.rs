@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &Arguments, cancel: CancelToken, group: Group) -> E
 
 /// Shows what was found; people see a matrix of the pairs of processes, too.
 fn tell(conclusion: Conclusion, arguments: &Arguments) -> ExitCode {
-    let is_shown = arguments.output.format == Format::Table && arguments.output.output.is_none();
+    let is_shown = arguments.output.format() == Format::Table && arguments.output.output.is_none();
     let rows = if is_shown { conclusion.record.results.clone() } else { Vec::new() };
     let exit_code = conclusion.record.end.exit_code;
     let code = output::conclude(conclusion, &arguments.output);
