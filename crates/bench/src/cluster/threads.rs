@@ -6,11 +6,14 @@ use flatout_tree::copy::Post;
 
 use super::{Seat, Window, Wire};
 
+/// A message, and who sent it.
+type Letter = (usize, Vec<u8>);
+
 /// One of several threads that take each other for processes.
 pub(super) struct Thread {
     seat: Seat,
-    words: Receiver<(usize, Vec<u8>)>,
-    to: Vec<(Sender<(usize, Vec<u8>)>, Sender<Vec<u8>>)>,
+    words: Receiver<Letter>,
+    to: Vec<(Sender<Letter>, Sender<Vec<u8>>)>,
     from: Vec<Receiver<Vec<u8>>>,
 }
 

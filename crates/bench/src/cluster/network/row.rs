@@ -223,7 +223,7 @@ impl NetworkRow {
         if matches!(self.test, Test::SweptLatency(..) | Test::SweptRate(..)) {
             further.clear();
         }
-        let facts = Facts::default().with(fact::MESSAGES, messages as u64);
+        let facts = Facts::default().with(fact::MESSAGES, messages);
         let warnings = match self.hosts {
             1 => {
                 let text = "all processes are on one host: messages go through its memory";
