@@ -80,7 +80,10 @@ impl Pages<'_> {
     /// The same of a long file by a thread for each CPU, as nothing else is at work meanwhile.
     pub(crate) fn held_by_workers(&self) -> Option<CacheState> {
         let most = u64::from(affinity::allowed_cpu_count().min(MOST_WORKERS));
-        let workers = (self.length_bytes / WORKER_BYTES).clamp(1, most);
+        let workers = (self.length_bytes / WORKER_BYTES).min(most);
+        if workers < 2 {
+            return self.held();
+        }
         let step = self.length_bytes.div_ceil(workers).next_multiple_of(WORKER_BYTES);
         let look = |index: u32, (): &mut ()| {
             let start = (u64::from(index) * step).min(self.length_bytes);
