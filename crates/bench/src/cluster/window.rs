@@ -24,11 +24,6 @@ impl Curve {
         }
     }
 
-    /// The time of the last point.
-    pub(super) fn last_ns(&self) -> Option<u64> {
-        self.points.last().map(|&(time, _)| time)
-    }
-
     /// Notes what is done by now in any case.
     pub(super) fn keep(&mut self, now_ns: u64, done: u64) {
         if self.points.len() >= MOST_POINTS {

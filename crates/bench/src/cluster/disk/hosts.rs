@@ -1,5 +1,7 @@
 //! Which process is on which host: whose files each reads, and which host is slowest.
 
+use std::collections::BTreeMap;
+
 use super::super::window::Lane;
 
 /// The host whose processes were slowest in the mean; none where there is one host.
@@ -32,9 +34,26 @@ pub(super) fn one_host_away(hosts: &[String]) -> Vec<usize> {
     of
 }
 
+/// Bytes that the page caches of all hosts have of one file: what processes of a host see of it is the
+/// same.
+pub(super) fn shared_bytes(hosts: &[String], seen: &[u64]) -> u64 {
+    let mut most = BTreeMap::new();
+    for (host, &bytes) in hosts.iter().zip(seen) {
+        let known = most.entry(host).or_insert(0);
+        *known = bytes.max(*known);
+    }
+    most.into_values().sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_processes_of_a_host_see_of_one_file_counts_once() {
+        let hosts = ["a", "b", "a"].map(str::to_owned);
+        assert_eq!(shared_bytes(&hosts, &[5, 7, 6]), 13);
+    }
 
     #[test]
     fn each_reads_what_another_host_wrote_and_nothing_is_read_twice() {

@@ -15,11 +15,12 @@ use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::filesystem::Nature;
 
 use super::super::team::Team;
 use super::super::window::{Lane, Part, Together};
 use super::super::{Shared, fact};
-use super::hosts::{one_host_away, slowest_host};
+use super::hosts::{one_host_away, shared_bytes, slowest_host};
 use super::phase::{Phase, Target};
 use super::row::{ACROSS, DiskRow, PROCESS};
 use super::worker::{Command, Reply, Worker};
@@ -36,6 +37,8 @@ const OTHER_STONEWALLS: u64 = 2;
 /// From here on the page cache had a part in a cold read, or storage in what should be its work.
 const WARM: f64 = 0.01;
 const MOVED: f64 = 0.9;
+/// Where requests may stand in no account of a process.
+const UNACCOUNTED: [Nature; 2] = [Nature::Network, Nature::Userspace];
 
 /// What all phases obey.
 #[derive(Debug, Clone)]
@@ -55,6 +58,7 @@ pub(super) struct Leader<'d> {
     directory: &'d TestDirectory,
     filesystem: String,
     in_memory: bool,
+    is_unaccounted: bool,
     /// Whose files each process reads: those of one a host away.
     of: Vec<usize>,
     /// Items that each process has made in each target.
@@ -91,6 +95,7 @@ impl<'d> Leader<'d> {
         let of = one_host_away(&hosts);
         let filesystem = flatout_sys::filesystem::of(directory.descriptor());
         let in_memory = filesystem.as_ref().is_ok_and(|filesystem| filesystem.in_memory);
+        let is_unaccounted = filesystem.as_ref().is_ok_and(|it| UNACCOUNTED.contains(&it.nature));
         let filesystem = filesystem.map(|filesystem| filesystem.name.to_owned());
         Self {
             team: Team::new(wire, own, hosts, cancel),
@@ -98,6 +103,7 @@ impl<'d> Leader<'d> {
             directory,
             filesystem: filesystem.unwrap_or_default(),
             in_memory,
+            is_unaccounted,
             of,
             made: Vec::new(),
             agreed_ns: 0,
@@ -192,7 +198,11 @@ impl<'d> Leader<'d> {
         let of = self.of.clone();
         let whose = |rank: usize| if phase.makes() { rank } else { of[rank] };
         let ready = self.team.all(|rank| Command::Prepare { phase, of: whose(rank) })?;
-        self.cached_bytes = ready.iter().map(|reply| reply.cached_bytes).max().unwrap_or(0);
+        let cached: Vec<u64> = ready.iter().map(|reply| reply.cached_bytes).collect();
+        self.cached_bytes = match phase.target() {
+            Target::OwnFile => cached.iter().sum(),
+            _ => shared_bytes(&self.team.hosts, &cached),
+        };
         self.is_buffered = ready.iter().any(|reply| reply.is_buffered);
         let size = self.team.size();
         let stonewalls = if phase.makes() { 1 } else { OTHER_STONEWALLS };
@@ -325,6 +335,10 @@ impl<'d> Leader<'d> {
         if self.in_memory {
             return Evidence::missing(key.name(), "the filesystem lies in memory");
         }
+        let asked = facts.count(key).unwrap_or(0);
+        if asked == 0 && self.is_unaccounted {
+            return Evidence::missing(key.name(), "this filesystem keeps no such account");
+        }
         let moved = facts.number(key).unwrap_or(0.0) / bytes.max(1) as f64;
         let happened = if moved >= MOVED { Happened::Yes } else { Happened::No };
         let text = "share of the bytes that storage was asked for, by the processes' own accounts";
@@ -353,6 +367,8 @@ impl<'d> Leader<'d> {
             if found != Some(all) {
                 let text = format!("{} of {all} names were found", found.unwrap_or(0));
                 warn(warning::MISSING, text);
+            } else if operations < all {
+                warn(warning::TIME_SHORT, format!("the time was over after {operations} of {all}"));
             }
         } else if !phase.makes() && operations < made {
             let text =

@@ -237,7 +237,8 @@ impl Worker {
             self.find(&mut underway).map_err(|errno| fail(&underway, why(errno)))?;
             items = underway.found();
         }
-        let mut now_ns = underway.curve.last_ns().unwrap_or(underway.start_ns);
+        // What all waited for each other before, and listing, belong to no operation.
+        let mut now_ns = monotonic_ns();
         // One is done however late it is: a phase in which nothing was done has no figure.
         let is_due = |now_ns, done| now_ns < stop_ns || done == 0;
         while underway.done < items && is_due(now_ns, underway.done) && !self.cancel.is_cancelled()
