@@ -1,7 +1,8 @@
-//! The smallest settings that reach 95 % of what a place gives: for reading, writing and copying.
+//! The smallest settings that reach 98 % of what a place gives: for reading, writing and copying.
 //!
 //! Each kind of work has a group of settings (`tune/candidate.rs`), which are measured in rounds, in a
-//! new random order each, by the code that does the work itself. `tune/choose.rs` picks; what it picked
+//! new random order each, by the code that does the work itself; those that came close to the best are
+//! measured once more, alone, and only that counts for them. `tune/choose.rs` picks; what it picked
 //! becomes an entry of an [`flatout_io::Profile`]. Read next: `tune/group.rs`.
 
 mod candidate;
@@ -130,8 +131,23 @@ fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, 
         let budget_ns = (sampler.left_ns() as f64 * group.weight / whole) as u64;
         whole -= group.weight;
         let share = Plan { budget_ns, max_trials: group.most_trials(plan), ..plan.clone() };
-        let cases = group.tunings.iter().map(|tuning| trial::case(&group, *tuning, options));
-        let mut rows = sampler.with(share).run(cases.collect());
+        let case = |index: usize| trial::case(&group, group.tunings[index], options);
+        let all = (0..group.tunings.len()).map(case).collect();
+        let mut rows;
+        if share.min_trials >= share.max_trials {
+            rows = sampler.with(share).run(all);
+        } else {
+            // The best of many that were measured shortly is good or lucky.
+            let half = share.halved();
+            rows = sampler.with(half.clone()).run(all);
+            let close = choose::close(&rows);
+            let again = close.iter().map(|&index| case(index)).collect();
+            for (index, measured) in close.iter().zip(sampler.with(half).run(again)) {
+                if measured.outcome.median.is_some() {
+                    rows[*index] = measured;
+                }
+            }
+        }
         if let Some(choice) =
             choose::among(&group.tunings, &mut rows, |taken| group.ceiling_name(taken))
             && !options.cancel.is_cancelled()

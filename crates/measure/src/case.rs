@@ -237,6 +237,12 @@ impl Plan {
         Self { ends_ns, ..self }
     }
 
+    /// The same for half of the trials and half of the time.
+    pub fn halved(self) -> Self {
+        let (min_trials, max_trials) = (self.min_trials.div_ceil(2), self.max_trials.div_ceil(2));
+        Self { min_trials, max_trials, budget_ns: self.budget_ns / 2, ..self }
+    }
+
     /// Time that is left of it; without an end all that was meant for it.
     pub fn left_ns(&self, now_ns: u64) -> u64 {
         match self.ends_ns {

@@ -68,7 +68,7 @@ pub(super) fn large(work: Work, cached: bool, cpus: u32) -> Vec<Tuning> {
 /// Settings for copying many small files: how many threads.
 pub(super) fn tiny(cached: bool, cpus: u32) -> Vec<Tuning> {
     let mut threads = match cached {
-        true => vec![1, cpus, cpus.saturating_mul(2)],
+        true => vec![1, cpus, cpus.saturating_mul(2), cpus.saturating_mul(4)],
         false => vec![cpus, WAITING_THREADS / 4, WAITING_THREADS],
     };
     threads.sort_unstable();

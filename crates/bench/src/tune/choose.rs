@@ -1,4 +1,4 @@
-//! Which of the settings tried is taken: the smallest that reaches 95 % of the best.
+//! Which of the settings tried is taken: the smallest that reaches 98 % of the best.
 
 use flatout_io::Tuning;
 use flatout_measure::case::Measured;
@@ -9,7 +9,9 @@ use flatout_measure::record::{Ceiling, Outcome};
 /// Whether a row's setting was taken.
 const CHOSEN: Key = Key::last("chosen");
 /// What a setting must reach of the best.
-const ENOUGH: f64 = 0.95;
+const ENOUGH: f64 = 0.98;
+/// What a setting must reach of the best to be measured once more.
+const CLOSE: f64 = 0.8;
 
 /// The settings taken, and the limit: the median of the best ones, with its interval, in the unit of
 /// the rows.
@@ -19,6 +21,13 @@ pub(super) struct Choice {
     pub(super) limit: f64,
     pub(super) n: u64,
     pub(super) ci95: Option<[f64; 2]>,
+}
+
+/// The settings that may be the best: which of them is, few trials do not tell.
+pub(super) fn close<R>(rows: &[Measured<R>]) -> Vec<usize> {
+    let rate = |index: &usize| rows[*index].outcome.median.unwrap_or(0.0);
+    let best = (0..rows.len()).map(|index| rate(&index)).fold(0.0, f64::max);
+    (0..rows.len()).filter(|index| rate(index) > 0.0 && rate(index) >= CLOSE * best).collect()
 }
 
 /// Picks one, marks its row, and holds each row against the best. `None` where none has a figure.
@@ -76,9 +85,9 @@ mod tests {
     #[test]
     fn the_smallest_that_is_good_enough_is_taken() {
         let tunings = [tuning(4, 16, 1), tuning(4, 4, 1), tuning(1, 8, 1), tuning(1, 1, 2)];
-        assert_eq!(smallest(&tunings, &[100.0, 94.9, 94.0, 96.0]), Some(0));
-        assert_eq!(smallest(&tunings, &[100.0, 95.0, 94.0, 200.0]), Some(3));
-        assert_eq!(smallest(&tunings, &[100.0, 95.0, 95.1, 100.0]), Some(2));
+        assert_eq!(smallest(&tunings, &[100.0, 97.9, 97.0, 99.0]), Some(0));
+        assert_eq!(smallest(&tunings, &[100.0, 98.0, 97.0, 200.0]), Some(3));
+        assert_eq!(smallest(&tunings, &[100.0, 98.0, 98.1, 100.0]), Some(2));
         assert_eq!(smallest(&tunings, &[0.0; 4]), None);
         assert_eq!(smallest(&[], &[]), None);
     }
@@ -91,7 +100,7 @@ mod tests {
             let outcome = Outcome { median, n: 6, ci95, ..Outcome::default() };
             Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
         };
-        let mut rows = [row(Some(97.0)), row(Some(100.0)), row(None)];
+        let mut rows = [row(Some(98.5)), row(Some(100.0)), row(None)];
         let choice = among(&tunings, &mut rows, |_| "best".to_owned()).unwrap();
         assert_eq!((choice.tuning.threads, choice.limit, choice.n), (1, 100.0, 6));
         assert_eq!(choice.ci95, Some([99.0, 101.0]));
@@ -103,5 +112,8 @@ mod tests {
             among(&tunings, &mut [row(None), row(None), row(None)], |_| String::new()),
             None
         );
+        let rows = [79.9, 80.0, 100.0].map(|rate| row(Some(rate)));
+        assert_eq!(close(&rows), [1, 2]);
+        assert_eq!(close(&[row(None), row(None)]), [0; 0]);
     }
 }

@@ -11,7 +11,7 @@ const AFTER: &str = "\
 For each directory it measures, with the code that does the work later, what its filesystem gives:
 reading a large file that is cached, and one that is not; writing one until it is durable; copying
 a large file and many small ones, from the cache and not. Each with several engines, block sizes,
-depths and numbers of threads, in rounds of random order. The smallest settings that reach 95 % of
+depths and numbers of threads, in rounds of random order. The smallest settings that reach 98 % of
 the best are saved, with the best rate as the limit. Copies are measured within each directory, and
 between each two that are named.
 
