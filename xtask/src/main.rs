@@ -138,7 +138,8 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     match with_mpi {
         [] => println!("==> mpi: skipped: mpicc or libclang is not installed"),
         _ => {
-            let tests = [&["test"], &everything[..], with_mpi, &["--test", "mpi"]].concat();
+            let bins: &[&str] = if extent == Extent::Full { &["--bins"] } else { &[] };
+            let tests = [&["test"], &everything[..], with_mpi, bins, &["--test", "mpi"]].concat();
             ran = ran.and_then(|()| steps.cargo("mpi", &tests));
         }
     }
