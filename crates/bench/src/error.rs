@@ -28,6 +28,14 @@ pub enum Error {
     Thread(#[from] ThreadError),
 }
 
+impl Error {
+    /// Whether the kernel had no memory, or no room for more addresses.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let Self::Io(flatout_io::Error::System { source, .. }) = self else { return false };
+        source.kind() == std::io::ErrorKind::OutOfMemory
+    }
+}
+
 impl From<ThreadError> for TrialError {
     fn from(error: ThreadError) -> Self {
         Self::Failed(error.to_string())

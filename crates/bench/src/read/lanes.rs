@@ -2,16 +2,16 @@
 
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner};
-use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop};
+use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::view::ByteView;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::error::Error;
-use crate::file_trial;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::page_cache::{self, Pages};
+use crate::file_trial::{self, Ran};
 
 /// Blocks shorter than this are too often all zero by chance to be counted.
 const ZERO_BLOCK_BYTES: usize = 512;
@@ -262,7 +262,25 @@ impl Reader {
         duration_ns: Option<u64>,
         total: &mut Measured,
     ) -> Result<u32, Error> {
-        let tuning = self.choice.tuning;
+        let mut tally = self.run_lanes(range, self.choice.tuning, duration_ns);
+        // Windows that some lanes got may leave no room for the buffers of the others.
+        let is_mapped = self.choice.tuning.engine == Engine::Mmap;
+        if is_mapped && tally.as_ref().is_err_and(Error::is_out_of_memory) {
+            let text = "mmap left no memory for all threads; read with sync";
+            total.warn(warning::MMAP_REFUSED, text);
+            let tuning = Tuning { engine: Engine::Sync, ..self.choice.tuning };
+            tally = self.run_lanes(range, tuning, duration_ns);
+        }
+        Ok(self.add(tally?, range, total))
+    }
+
+    /// The passes over a range by all lanes.
+    fn run_lanes(
+        &self,
+        range: Range,
+        tuning: Tuning,
+        duration_ns: Option<u64>,
+    ) -> Result<Ran<Tally>, Error> {
         let prepare =
             |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
         let work = |index, lane: &mut (Scanner, Option<Fallback>), begun_ns: u64| {
@@ -296,7 +314,11 @@ impl Reader {
             }
             Ok(tally)
         };
-        let ran = file_trial::run(tuning.threads, Scope::Process, prepare, work)?;
+        file_trial::run(tuning.threads, Scope::Process, prepare, work)
+    }
+
+    /// Adds what lanes did to `total`; returns the digest of one pass.
+    fn add(&self, ran: Ran<Tally>, range: Range, total: &mut Measured) -> u32 {
         total.elapsed_ns += ran.elapsed_ns;
         let fetched = ran.accounts.device_read_bytes();
         total.device_read_bytes = fetched.map(|bytes| total.device_read_bytes.unwrap_or(0) + bytes);
@@ -321,7 +343,7 @@ impl Reader {
             zeros.extend((tally.zeros.bytes > 0).then_some(tally.zeros));
         }
         self.judge_zeros(&zeros, total);
-        Ok(digest.0)
+        digest.0
     }
 
     /// Blocks whose words XOR to nothing are read once more, and named if they are all zero.
