@@ -29,6 +29,8 @@ const LEAST_BESIDE_USUAL: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TooLong {
     Wrapped,
+    /// A remark has as many whole statements as one line takes.
+    OneLine,
     Cut,
 }
 
@@ -66,10 +68,11 @@ impl Terminal<'_> {
         };
         let mut shown = all;
         self.summary_lines(summary, shown, TooLong::Wrapped);
+        // Words are left out before figures are.
         while self.out[begun..].lines().count() > most && shown > FEWEST_LINES {
-            shown -= 1;
             self.out.truncate(begun);
-            self.summary_lines(summary, shown, TooLong::Wrapped);
+            self.summary_lines(summary, shown, TooLong::OneLine);
+            shown -= usize::from(self.out[begun..].lines().count() > most);
         }
         if self.out[begun..].lines().count() > most {
             shown = all;
@@ -106,7 +109,8 @@ impl Terminal<'_> {
                 name.text = text::unbroken(&name.text);
             }
             // Beside what is usual two lines have room for what one has elsewhere.
-            let lines = if line.usual.is_empty() { 1 } else { 2 };
+            let is_wrapped = too_long != TooLong::OneLine && !line.usual.is_empty();
+            let lines = if is_wrapped { 2 } else { 1 };
             let words = line.remark_within(usual, lines * most_remark);
             remark.text = words.split(", ").map(unbroken_setting).collect::<Vec<_>>().join(", ");
             if too_long == TooLong::Cut {
