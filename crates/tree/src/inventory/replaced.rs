@@ -12,7 +12,7 @@ const MEMORY_BYTES: usize = 1 << 20;
 /// Before each line: its length, and the number that stands for its name.
 const HEAD_BYTES: usize = 4 + 16;
 
-/// Lines in the order in which they came. 24 bytes of memory for each name.
+/// Lines in the order in which they came. Some 40 to 75 bytes of memory for each name, as full as the table is.
 #[derive(Debug)]
 pub struct LastLines {
     spool: Spool,
