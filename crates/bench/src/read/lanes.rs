@@ -264,10 +264,13 @@ impl Reader {
     ) -> Result<u32, Error> {
         let mut tally = self.run_lanes(range, self.choice.tuning, duration_ns);
         // Windows that some lanes got may leave no room for the buffers of the others.
-        let is_mapped = self.choice.tuning.engine == Engine::Mmap;
+        let is_mapped =
+            self.choice.tuning.engine == Engine::Mmap && self.source.kind() == Kind::Sized;
         if is_mapped && tally.as_ref().is_err_and(Error::is_out_of_memory) {
             let text = "mmap left no memory for all threads; read with sync";
             total.warn(warning::MMAP_REFUSED, text);
+            // Lanes that had their windows have read meanwhile: what was cold is made cold again.
+            self.set_cache_state(range.end_bytes, total)?;
             let tuning = Tuning { engine: Engine::Sync, ..self.choice.tuning };
             tally = self.run_lanes(range, tuning, duration_ns);
         }
