@@ -1,11 +1,11 @@
 //! Steps: one check after another, each named and timed; the first failure is the last step.
 //!
 //! What a step prints goes straight to the terminal. Steps that run beside another, because that
-//! one mostly waits, show theirs when it has ended: the last lines on the screen belong to the step
-//! that failed.
+//! one mostly waits, show theirs when it has ended. The last lines on the screen are those of the
+//! tests that failed.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -79,20 +79,28 @@ impl Steps {
                 let ran = commands.into_iter().zip(others);
                 ran.map(|(command, (name, arguments))| captured(command, name, arguments)).collect()
             });
-            let first = self.cargo(name, arguments);
+            let (mut failed, command, said) = (Vec::new(), self.command(arguments), said(arguments));
+            let first = self.inside(&format!("{name}: {said}"), || {
+                let mut output = Vec::new();
+                let outcome = succeeded(run_into(command, &mut output, true), &said);
+                if outcome.is_err() {
+                    failed.push(failures(&String::from_utf8_lossy(&output)));
+                }
+                outcome
+            });
             let others: Vec<Captured> =
                 others.join().map_err(|_| "a thread of this program panicked".to_owned())?;
+            let first = first.map_err(|why| format!("{name} failed: {why}"));
+            let mut outcomes = vec![first];
+            for other in others {
+                if other.outcome.is_err() {
+                    failed.push(failures(&other.output));
+                }
+                outcomes.push(self.show(other));
+            }
             // The last lines are those of what failed.
-            let shown: Vec<Result<(), String>> = others
-                .into_iter()
-                .map(|mut other| {
-                    if first.is_err() && other.outcome.is_ok() {
-                        other.output.clear();
-                    }
-                    self.show(other)
-                })
-                .collect();
-            std::iter::once(first).chain(shown).collect()
+            failed.iter().for_each(|failures| println!("{failures}"));
+            outcomes.into_iter().collect()
         })
     }
 
@@ -182,11 +190,18 @@ fn succeeded(status: io::Result<ExitStatus>, said: &str) -> Result<String, Strin
     }
 }
 
+/// What the tests that failed have printed, without all the lines of those that passed.
+fn failures(output: &str) -> String {
+    let lines = output.lines().skip_while(|line| *line != "failures:");
+    let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("test result:")).collect();
+    lines.join("\n")
+}
+
 /// Runs a command and keeps what it prints, in order.
 fn captured(command: Command, name: &str, arguments: &[&str]) -> Captured {
     let (begun, said) = (Instant::now(), said(arguments));
     let mut output = Vec::new();
-    let status = run_into(command, &mut output);
+    let status = run_into(command, &mut output, false);
     Captured {
         name: name.to_owned(),
         said: format!("{name}: {said}"),
@@ -196,14 +211,21 @@ fn captured(command: Command, name: &str, arguments: &[&str]) -> Captured {
     }
 }
 
-/// Both streams of a command through one pipe.
-fn run_into(mut command: Command, output: &mut Vec<u8>) -> io::Result<ExitStatus> {
-    let (mut reader, writer) = io::pipe()?;
+/// Both streams of a command through one pipe, each line shown as it comes where that is wanted.
+fn run_into(mut command: Command, output: &mut Vec<u8>, shows: bool) -> io::Result<ExitStatus> {
+    let (reader, writer) = io::pipe()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
     // The command holds the ends that are written to; with it they close.
     drop(command);
-    reader.read_to_end(output)?;
+    let mut reader = BufReader::new(reader);
+    let mut start = 0;
+    while reader.read_until(b'\n', output)? > 0 {
+        if shows {
+            io::stdout().write_all(&output[start..])?;
+        }
+        start = output.len();
+    }
     child.wait()
 }
 
@@ -257,6 +279,13 @@ mod tests {
         assert!(why.starts_with("b failed") && why.ends_with("exit status: 3"), "{why}");
         let ran = captured(steps.command(&good), "b", &good);
         assert_eq!(ran.output, "out\nerr\n");
+    }
+
+    #[test]
+    fn what_failed_is_said_again() {
+        let output = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b ----\nwhy\n\nfailures:\n    b\n\ntest result: FAILED.\nmore";
+        assert_eq!(failures(output), "failures:\n\n---- b ----\nwhy\n\nfailures:\n    b\n");
+        assert_eq!(failures("test a ... ok\n\ntest result: ok."), "");
     }
 
     #[test]
