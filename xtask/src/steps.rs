@@ -79,7 +79,8 @@ impl Steps {
                 let ran = commands.into_iter().zip(others);
                 ran.map(|(command, (name, arguments))| captured(command, name, arguments)).collect()
             });
-            let (mut failed, command, said) = (Vec::new(), self.command(arguments), said(arguments));
+            let (mut failed, command, said) =
+                (Vec::new(), self.command(arguments), said(arguments));
             let first = self.inside(&format!("{name}: {said}"), || {
                 let mut output = Vec::new();
                 let outcome = succeeded(run_into(command, &mut output, true), &said);

@@ -96,7 +96,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     let plan = plan(arguments, &witness);
     let witness = witness.with_manifest(manifest.map(|file| Listing::begin(file, &plan)));
     if let Some(listed) = &selection.listed {
-        demand::look_for(listed, &plan, &witness);
+        demand::look_for(listed, &plan, arguments.wording(), &witness);
     }
     let limits = limits(&plan);
     let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
@@ -185,7 +185,11 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
     // What cannot be planned is said later.
     let plan = operand::plan(sources, &destination, arguments.reach(), arguments.wording());
     let plan = plan.unwrap_or_default();
-    if let Some(error) = deletes.then(|| demand::mirror_obstacle(&plan)).flatten() {
+    let named = &arguments.snapshot;
+    let snapshots = [&named.link_dest[..], &named.reflink_dest[..]].concat();
+    if let Some(error) =
+        deletes.then(|| demand::mirror_obstacle(&plan, arguments.wording(), &snapshots)).flatten()
+    {
         return Err(error);
     }
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();

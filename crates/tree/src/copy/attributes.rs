@@ -28,7 +28,8 @@ mod repair;
 mod tests;
 
 use std::cell::Cell;
-use std::ffi::CStr;
+
+use std::ffi::{CStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,9 +141,15 @@ impl<'a> Attributes<'a> {
     }
 
     /// Entries that were copied without something of their source for which `cp -a` would fail: an
-    /// access control list, an owner that root cannot give, a mode, times.
+    /// access control list, an owner that root cannot give, a mode, times, hard links.
     pub fn incomplete(&self) -> u64 {
         self.incomplete.load(Ordering::Relaxed)
+    }
+
+    /// An entry was copied without something else for which `cp -a` would fail, `code`.
+    pub(super) fn is_incomplete(&self, source: OsString, code: &'static str) {
+        self.incomplete.fetch_add(1, Ordering::Relaxed);
+        self.remarks.name(source, code);
     }
 
     /// Takes from a new directory the lists that it inherited, before anything is made in it: its
@@ -263,8 +270,7 @@ impl<'a> Attributes<'a> {
         let applied = self.set_all(job, found);
         // One that failed is counted as such.
         if let (Ok(_), Some(loss)) = (&applied, job.lost.get().filter(|loss| loss.fails_cp())) {
-            self.incomplete.fetch_add(1, Ordering::Relaxed);
-            self.remarks.name(loss, job.source.shown());
+            self.is_incomplete(job.source.shown(), loss.said().0);
         }
         applied
     }

@@ -72,17 +72,24 @@ impl Backups {
 
     /// Moves what bears the name aside; returns what it is called now, `None` where it is gone.
     pub(super) fn make(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
-        self.move_aside(entry.pair.target(), entry.target).map_err(target(BACK_UP))
+        let source = Some(entry.pair.source());
+        self.move_aside((entry.pair.target(), source), entry.target).map_err(target(BACK_UP))
     }
 
-    /// The same for a name in a directory.
+    /// The same for a name in a directory, `source` that of the source. What that has under the
+    /// name of the backup is copied, too: the backup gets a number then.
     pub(super) fn move_aside(
         &self,
-        at: BorrowedFd<'_>,
+        (at, source): (BorrowedFd<'_>, Option<BorrowedFd<'_>>),
         name: &CStr,
     ) -> Result<Option<CString>, Errno> {
+        let numbered = Self { naming: Naming::Numbered, suffix: self.suffix.clone() };
         for _ in 0..ATTEMPTS {
-            let backup = self.name_of(at, name)?;
+            let mut backup = self.name_of(at, name)?;
+            let is_there = |source| rustix::fs::statat(source, &backup, AtFlags::SYMLINK_NOFOLLOW);
+            if source.is_some_and(|source| is_there(source).is_ok()) {
+                backup = numbered.name_of(at, name)?;
+            }
             // A numbered one takes nobody's place.
             let is_numbered = backup.to_bytes() != [name.to_bytes(), &self.suffix].concat();
             let moved = match is_numbered {

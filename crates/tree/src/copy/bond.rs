@@ -55,7 +55,7 @@ impl<'c> Bond<'c> {
                 }),
                 Another::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
                 Another::Cannot(cause) => {
-                    copy.lose_links(cause);
+                    copy.lose_links(entry, cause);
                     ControlFlow::Continue(Self::Again(identity(facts)))
                 }
             }),
@@ -85,7 +85,7 @@ impl<'c> Bond<'c> {
                 // Without it nobody knows what the other names are to be links of.
                 let made = made?;
                 if path().and_then(|path| ticket.done(&path, made)).is_err() {
-                    copy.lose_links("they cannot be remembered");
+                    copy.lose_links(entry, "they cannot be remembered");
                 }
             }
             (Self::Again(source), Ok(made)) => {

@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, FileType, SeekFrom};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use self::removal::{Fate, Purpose, Removal};
@@ -24,7 +24,7 @@ use super::dispatch::Work;
 use super::entry::Entry;
 use super::failure::Refusal;
 use super::job::Copy;
-use super::listing::Lister;
+use super::listing::{Lister, behind};
 use super::options::Excluded;
 use super::sieve::Sieve;
 use super::tally::count;
@@ -129,7 +129,8 @@ enum Side {
 fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names, Side> {
     let mut sieve = Sieve::of(copy, directory, None).map_err(Side::Source)?;
     let mut lister = Lister::default();
-    let known = Known::of(&mut lister, &mut sieve, pair).map_err(Side::Source)?;
+    let source = Source { pair, follows: copy.follows(directory) };
+    let known = Known::of(&mut lister, &mut sieve, source).map_err(Side::Source)?;
     let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
     let mut surplus = Names::new(MOST_SURPLUS_BYTES);
     let mut folding = None;
@@ -152,7 +153,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         {
             return Ok(());
         }
-        let is_alike = is_in_source(&mut sieve, pair, name)
+        let is_alike = is_in_source(&mut sieve, source, name)
             .and_then(|is_there| Ok(is_there || is_another_spelling(&mut folding, pair, name)?));
         match is_alike {
             Ok(true) => Ok(()),
@@ -172,10 +173,27 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     }
 }
 
+/// A directory of the source, and whether its symlinks stand for what they lead to.
+#[derive(Clone, Copy)]
+struct Source<'p> {
+    pair: &'p Pair,
+    follows: bool,
+}
+
+impl Source<'_> {
+    /// What a name is to the copier.
+    fn kind(self, name: &CStr, kind: FileType) -> FileType {
+        if self.follows { behind(self.pair.source(), name, kind) } else { kind }
+    }
+}
+
 /// Whether the source has a name by now, that is taken.
-fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool, Refusal> {
-    match rustix::fs::statat(pair.source(), name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(facts) => Ok(sieve.takes(name, FileType::from_raw_mode(facts.st_mode))),
+fn is_in_source(sieve: &mut Sieve<'_>, source: Source<'_>, name: &CStr) -> Result<bool, Refusal> {
+    match rustix::fs::statat(source.pair.source(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => {
+            let kind = source.kind(name, FileType::from_raw_mode(facts.st_mode));
+            Ok(sieve.takes(name, kind))
+        }
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(Refusal::of(COMPARE)(errno)),
     }
@@ -226,11 +244,11 @@ struct Known {
 }
 
 impl Known {
-    fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, pair: &Pair) -> Result<Self, Refusal> {
+    fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, source: Source<'_>) -> Result<Self, Refusal> {
         let mut known = Self { state: RandomState::new(), names: HashSet::new() };
-        rewind(pair.source())?;
-        lister.each(pair.source(), |name, kind| {
-            if known.names.len() < MOST_KNOWN && sieve.takes(name, kind) {
+        rewind(source.pair.source())?;
+        lister.each(source.pair.source(), |name, kind| {
+            if known.names.len() < MOST_KNOWN && sieve.takes(name, source.kind(name, kind)) {
                 known.names.insert(known.state.hash_one(name));
             }
             Ok(())
@@ -265,7 +283,7 @@ pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mute
                 }
             };
             for (name, _) in batch.iter() {
-                removal.remove(pair.target(), name, Purpose::Surplus);
+                removal.remove(&pair, name, Purpose::Surplus);
             }
         }
     }
@@ -293,7 +311,7 @@ pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: 
     }
     let found = entry.in_the_way().ok().flatten();
     let is_obstacle = found.is_some_and(|found| !FileType::from_raw_mode(found.st_mode).is_dir());
-    if !is_obstacle || !make_way(copy, entry) {
+    if !is_obstacle || !can_be_read(entry) || !make_way(copy, entry) {
         return origin;
     }
     if copy.is_plan() {
@@ -305,10 +323,16 @@ pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: 
     if made.is_ok() { Origin::Fresh } else { origin }
 }
 
+/// Whether the directory that is to take a name can be opened at all: nothing goes for one that cannot.
+fn can_be_read(entry: Entry<'_>) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty()).is_ok()
+}
+
 /// Has something of another kind make room for an entry; false where it stays.
 pub(super) fn make_way(copy: &Copy<'_>, entry: Entry<'_>) -> bool {
     removal(copy, entry.directory).is_some_and(|mut removal| {
-        removal.remove(entry.pair.target(), entry.target, Purpose::Room) == Fate::Gone
+        removal.remove(entry.pair, entry.target, Purpose::Room) == Fate::Gone
     })
 }
 

@@ -120,11 +120,13 @@ impl Copy<'_> {
         self.watch.event(&Event::Failed(failure));
     }
 
-    /// Names of one file became files of their own. Said once.
-    pub(super) fn lose_links(&self, cause: &str) {
-        self.notice_once("links_not_kept", None, || {
+    /// A name of a file with several becomes a file of its own. Why is said once.
+    pub(super) fn lose_links(&self, entry: Entry<'_>, cause: &str) {
+        const CODE: &str = "links_not_kept";
+        self.notice_once(CODE, None, || {
             format!("some names of one file became files of their own: {cause}")
         });
+        self.attributes.is_incomplete(entry.path(Side::Source), CODE);
     }
 
     /// Unchanged files of a snapshot get no further names. Said once.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::backup::{self, Naming};
 use super::directory::{Identity, identity};
-use super::entry::{Entry, Trouble, refused, target};
+use super::entry::{Entry, Trouble, obstacle, refused, target};
 use super::existing::{OVERWRITE, is_bound};
 use super::job::Copy;
 use super::options::Preserve;
@@ -144,7 +144,7 @@ impl Standing {
             return Ok(Self::Skipped);
         }
         if FileType::from_raw_mode(found.st_mode).is_dir() {
-            return Err(refused(OVERWRITE, DIRECTORY_OVER));
+            return Err(obstacle(OVERWRITE, DIRECTORY_OVER));
         }
         refuse_just_made(copy, entry, &found)?;
         if let Some(backups) = &copy.backups {

@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use flatout_io::quote;
 use flatout_tree::copy::failure::{Failure, Refusal};
-use flatout_tree::copy::operand::{Objection, Plan, mirrored};
+use flatout_tree::copy::operand::{Objection, Plan, Wording, mirrored};
+use flatout_tree::copy::rules::Follow;
 use flatout_tree::selection::listed::Listed;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -13,14 +15,20 @@ use rustix::io::Errno;
 use super::witness::Witness;
 
 /// Why operands cannot be mirrored.
-pub fn mirror_obstacle(plan: &Plan) -> Option<String> {
-    let (operand, why) = mirrored::obstacle(plan)?;
+pub fn mirror_obstacle(
+    plan: &Plan,
+    wording: Option<Wording>,
+    snapshots: &[PathBuf],
+) -> Option<String> {
+    let follows = wording.is_some_and(|wording| wording.follow != Follow::Never);
+    let (operand, why) = mirrored::obstacle(plan, follows, snapshots)?;
     let (source, target) = (quote(&operand.source), quote(&operand.target));
     Some(format!("cannot mirror {source} to {target}: {why}, and would be deleted"))
 }
 
 /// Says which listed paths are not there; the source is a directory.
-pub fn look_for(listed: &Listed, plan: &Plan, witness: &Witness<'_>) {
+pub fn look_for(listed: &Listed, plan: &Plan, wording: Option<Wording>, witness: &Witness<'_>) {
+    let follows = wording.is_some_and(|wording| wording.follow == Follow::Always);
     for operand in plan.rounds.iter().flatten() {
         let object = |operation, errno, path: &std::path::Path| {
             let path = path.as_os_str().to_owned();
@@ -41,6 +49,17 @@ pub fn look_for(listed: &Listed, plan: &Plan, witness: &Witness<'_>) {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             let found = match rustix::fs::openat2(&root, path, flags, Mode::empty(), resolve) {
                 // O_PATH and O_NOFOLLOW open a symlink itself, which NO_SYMLINKS refuses.
+                Err(Errno::LOOP) if !follows => {
+                    let path = std::path::Path::new(path);
+                    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+                    let above = above.unwrap_or(".".as_ref());
+                    rustix::fs::openat2(&root, above, flags, Mode::empty(), resolve).and_then(
+                        |above| {
+                            let name = path.file_name().unwrap_or_default();
+                            rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+                        },
+                    )
+                }
                 Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => {
                     rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW).map(drop)
                 }

@@ -5,6 +5,7 @@ mod against_rsync;
 mod dry_run;
 mod garden;
 mod itemized;
+mod loss;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -48,7 +48,7 @@ impl Loss {
     }
 
     /// A stable code, and a sentence.
-    const fn said(self) -> (&'static str, &'static str) {
+    pub(super) const fn said(self) -> (&'static str, &'static str) {
         match self {
             Self::Owner => ("owner_not_kept", "cannot keep owners"),
             Self::SetId => (
@@ -91,8 +91,8 @@ impl<'a> Remarks<'a> {
     }
 
     /// Names an entry that lost something for which cp fails.
-    pub(super) fn name(&self, loss: Loss, source: OsString) {
-        self.watch.event(&Event::Incomplete { source, code: loss.said().0 });
+    pub(super) fn name(&self, source: OsString, code: &'static str) {
+        self.watch.event(&Event::Incomplete { source, code });
     }
 
     /// Says it, unless it was said for this filesystem.

@@ -12,12 +12,13 @@ use super::place::{Name, PRIVATE, Place, has_room_in_place, needs_no_directory, 
 use super::source::{Opened, State};
 use crate::copy::attributes::Completeness;
 use crate::copy::content::Copied;
-use crate::copy::entry::{Entry, Outcome, Trouble, target};
+use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::links::mark;
+use crate::copy::mirror;
 use crate::copy::temporary::Discarded;
 use crate::file_data;
 
@@ -71,6 +72,17 @@ impl Place {
                 closed(file)?;
                 None
             }
+            Name::BesideObstacle(name) => {
+                let moved = match mirror::make_way(copy, entry) {
+                    true => move_in(entry, &file, &name),
+                    false => Err(refused("overwrite", "what is there stays")),
+                };
+                if let Err(trouble) = moved {
+                    discard(copy, entry, &file, Some(&name));
+                    return Err(trouble.into());
+                }
+                lock(&file)
+            }
             Name::Temporary(name, predecessor) => {
                 if let Err(trouble) = unlocked(copy, entry, opened, || move_in(entry, &file, &name))
                 {
@@ -115,7 +127,9 @@ impl Place {
     ) -> Setback {
         let Self { file, name, .. } = self;
         match &name {
-            Name::Temporary(temporary, _) => discard(copy, entry, &file, Some(temporary)),
+            Name::Temporary(temporary, _) | Name::BesideObstacle(temporary) => {
+                discard(copy, entry, &file, Some(temporary));
+            }
             Name::New => discard(copy, entry, &file, None),
             // It may hold a part of the source by now, and stays closed to whom that is closed. Room
             // behind its end is given back.

@@ -60,6 +60,8 @@ impl Bytes {
 pub(in crate::copy) enum Name {
     /// One that is taken away or moved to its place in the end, where this file was.
     Temporary(CString, Option<Predecessor>),
+    /// One that is moved to its place when what bears the name, and is no file, has made room.
+    BesideObstacle(CString),
     /// Its own, which nobody had.
     New,
     /// That of a file that was there.
@@ -78,7 +80,7 @@ impl Place {
     /// The name that the file has now.
     pub(in crate::copy) fn name_now<'p>(&'p self, entry: Entry<'p>) -> &'p CStr {
         match &self.name {
-            Name::Temporary(name, _) => name,
+            Name::Temporary(name, _) | Name::BesideObstacle(name) => name,
             Name::New | Name::Old => entry.target,
         }
     }
@@ -112,7 +114,16 @@ impl Place {
                 Err(errno) => return Err(target("create")(errno)),
             }
         }
-        match Existing::of(lane, entry, opened)? {
+        let existing = match Existing::of(lane, entry, opened) {
+            // It goes when the file is complete.
+            Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => {
+                let (file, name) = temporary(copy, entry, opened.flags).map_err(Trouble::Target)?;
+                let name = Name::BesideObstacle(name);
+                return Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }));
+            }
+            existing => existing?,
+        };
+        match existing {
             Existing::Unchanged(found) => Ok(Where::Done(found)),
             Existing::Replace(found) => {
                 Self::successor(copy, entry, (opened, &found), in_place).map(Where::Open)

@@ -3,6 +3,7 @@
 //! lies in.
 
 use std::ffi::{CStr, CString, OsString};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{AtFlags, FileType, Mode, Stat, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use crate::copy::directory::{self, Directory, Side, identity};
+use crate::copy::directory::{self, Directory, Pair, Side, identity};
 use crate::copy::event::Event;
 use crate::copy::failure::{Failure, Refusal};
 use crate::copy::job::Copy;
@@ -77,7 +78,8 @@ impl<'c, 'a> Removal<'c, 'a> {
     }
 
     /// Removes what bears a name, with all that is in it.
-    pub(super) fn remove(&mut self, at: BorrowedFd<'_>, name: &CStr, purpose: Purpose) -> Fate {
+    pub(super) fn remove(&mut self, pair: &Pair, name: &CStr, purpose: Purpose) -> Fate {
+        let at = pair.target();
         self.within(name, |removal| {
             let found = match look(at, name) {
                 Err(Errno::NOENT) => return Fate::Gone,
@@ -86,7 +88,10 @@ impl<'c, 'a> Removal<'c, 'a> {
             };
             match is_directory(&found) {
                 true => removal.tree(at, name, &found, purpose),
-                false => removal.unlink(at, name, purpose, AtFlags::empty()),
+                false => {
+                    let at = (at, Some(pair.source()));
+                    removal.unlink(at, name, purpose, AtFlags::empty())
+                }
             }
         })
     }
@@ -124,27 +129,12 @@ impl<'c, 'a> Removal<'c, 'a> {
         let mut levels = vec![self.list(&stack, CString::default(), mode)];
         while let Some(level) = levels.last_mut() {
             let Some(name) = level.below.pop() else {
-                let Some(Level { name, fate, mode, .. }) = levels.pop() else { break };
-                if let (Fate::Spared | Fate::Stays, Some(mode)) = (fate, mode) {
-                    let _as_far_as_it_goes = rustix::fs::fchmod(stack.here(), mode);
-                }
-                let Some(above) = levels.last_mut() else {
-                    match fate {
-                        Fate::Gone => break,
-                        Fate::Spared => return self.spare(purpose),
-                        Fate::Stays => return fate,
-                    }
+                let Some(done) = levels.pop() else { break };
+                let fate = match self.leave_level(&mut stack, done, (at, name, purpose)) {
+                    Ok(fate) => fate,
+                    Err(error) => return self.fail_io(&error),
                 };
-                if let Err(error) = stack.ascend() {
-                    return self.fail_io(&error);
-                }
-                let fate = match fate {
-                    Fate::Gone => {
-                        self.unlink(stack.here(), &name, Purpose::Surplus, AtFlags::REMOVEDIR)
-                    }
-                    Fate::Spared => self.spare(Purpose::Surplus),
-                    Fate::Stays => fate,
-                };
+                let Some(above) = levels.last_mut() else { return fate };
                 above.fate = above.fate.max(fate);
                 self.leave();
                 continue;
@@ -161,8 +151,36 @@ impl<'c, 'a> Removal<'c, 'a> {
                 }
             }
         }
-        drop(stack);
-        self.unlink(at, name, purpose, AtFlags::REMOVEDIR)
+        Fate::Gone
+    }
+
+    /// Leaves a directory that is emptied as far as may be, and removes it if nothing is in it. One
+    /// that stays has the mode again that it had. `root`: where the first one lies.
+    fn leave_level(
+        &self,
+        stack: &mut DirectoryStack,
+        level: Level,
+        root: (BorrowedFd<'_>, &CStr, Purpose),
+    ) -> io::Result<Fate> {
+        let reopened =
+            level.mode.map(|mode| io::Result::Ok((stack.here().try_clone_to_owned()?, mode)));
+        let changed = reopened.transpose()?;
+        let (at, name, purpose) = match level.name.is_empty() {
+            true => root,
+            false => {
+                stack.ascend()?;
+                (stack.here(), level.name.as_c_str(), Purpose::Surplus)
+            }
+        };
+        let fate = match level.fate {
+            Fate::Gone => self.unlink((at, None), name, purpose, AtFlags::REMOVEDIR),
+            Fate::Spared => self.spare(purpose),
+            Fate::Stays => Fate::Stays,
+        };
+        if let (Fate::Spared | Fate::Stays, Some((directory, mode))) = (fate, changed) {
+            let _as_far_as_it_goes = rustix::fs::fchmod(directory, mode);
+        }
+        Ok(fate)
     }
 
     fn go_into(&mut self, name: &CStr) {
@@ -243,7 +261,7 @@ impl<'c, 'a> Removal<'c, 'a> {
                     below.push(name.to_owned());
                     return Fate::Gone;
                 }
-                removal.unlink(stack.here(), name, Purpose::Surplus, AtFlags::empty())
+                removal.unlink((stack.here(), None), name, Purpose::Surplus, AtFlags::empty())
             });
             fate = fate.max(one);
             Ok(())
@@ -254,8 +272,14 @@ impl<'c, 'a> Removal<'c, 'a> {
         Level { name, below, fate, mode }
     }
 
-    /// Removes one name, if it may go.
-    fn unlink(&self, at: BorrowedFd<'_>, name: &CStr, purpose: Purpose, flags: AtFlags) -> Fate {
+    /// Removes one name, if it may go; `source` is the directory of the source, if there is one.
+    fn unlink(
+        &self,
+        (at, source): (BorrowedFd<'_>, Option<BorrowedFd<'_>>),
+        name: &CStr,
+        purpose: Purpose,
+        flags: AtFlags,
+    ) -> Fate {
         let counts = purpose == Purpose::Surplus;
         if counts && !self.is_permitted() {
             return self.spare(purpose);
@@ -263,7 +287,7 @@ impl<'c, 'a> Removal<'c, 'a> {
         let backups = self.copy.backups.as_ref().filter(|_| flags.is_empty());
         let done = match (self.copy.is_plan(), backups) {
             (true, _) => Ok(()),
-            (false, Some(backups)) => backups.move_aside(at, name).map(drop),
+            (false, Some(backups)) => backups.move_aside((at, source), name).map(drop),
             (false, None) => rustix::fs::unlinkat(at, name, flags),
         };
         if done.is_err() && counts {
@@ -321,7 +345,7 @@ impl<'c, 'a> Removal<'c, 'a> {
         Fate::Stays
     }
 
-    fn fail_io(&self, error: &std::io::Error) -> Fate {
+    fn fail_io(&self, error: &io::Error) -> Fate {
         self.fail(match Errno::from_io_error(error) {
             Some(errno) => Refusal::of(DELETE)(errno),
             None => Refusal::because(DELETE, "it was moved meanwhile"),

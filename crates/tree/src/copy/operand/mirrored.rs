@@ -1,50 +1,79 @@
 //! What may not be mirrored: a target in which a source lies, or to which something else goes.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
 use super::Plan;
-use super::place::{Inode, parent, way_up};
+use super::place::{Inode, last_name, parent, way_up};
 use crate::copy::job::Operand;
 
 const HOLDS_SOURCE: &str = "a source lies in it";
+const HOLDS_SNAPSHOT: &str = "a snapshot lies in it";
 const SHARED: &str = "something else is copied into it, too";
 
 /// An operand in whose target nothing can be deleted, and why: what is to stay may lie there.
+/// `follows`: a source that is a symlink stands for what it leads to. `kept`: directories to which
+/// nothing may happen.
 ///
 /// Cost: a system call for each directory above an operand.
-pub fn obstacle(plan: &Plan) -> Option<(&Operand, &'static str)> {
+pub fn obstacle<'p>(
+    plan: &'p Plan,
+    follows: bool,
+    kept: &[PathBuf],
+) -> Option<(&'p Operand, &'static str)> {
     let operands: Vec<&Operand> = plan.rounds.iter().flatten().collect();
-    let inode = |path: &Path| rustix::fs::stat(path).ok().map(|facts| Inode::of(&facts));
     let is_directory = |path: &Path| {
-        rustix::fs::lstat(path).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
+        let facts = if follows { rustix::fs::stat(path) } else { rustix::fs::lstat(path) };
+        facts.is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
     };
-    let mut mirrored: HashMap<Inode, usize> = HashMap::new();
+    let mut mirrored: HashMap<Mirrored, usize> = HashMap::new();
     for (index, operand) in operands.iter().enumerate() {
         if is_directory(&operand.source)
-            && let Some(target) = inode(&operand.target)
+            && let Some(target) = Mirrored::of(&operand.target)
             && mirrored.insert(target, index).is_some()
         {
             return Some((operand, SHARED));
         }
+    }
+    let holder = |inode: &Inode| mirrored.get(&Mirrored::There(*inode)).copied();
+    let holder_of_kept = kept.iter().flat_map(|path| way_up(path)).find_map(|inode| holder(&inode));
+    if let Some(holder) = holder_of_kept {
+        return Some((operands[holder], HOLDS_SNAPSHOT));
     }
     for (index, operand) in operands.iter().enumerate() {
         let source = match is_directory(&operand.source) {
             true => way_up(&operand.source),
             false => way_up(&parent(&operand.source)),
         };
-        if let Some(&holder) = source.iter().find_map(|inode| mirrored.get(inode)) {
+        if let Some(holder) = source.iter().find_map(holder) {
             return Some((operands[holder], HOLDS_SOURCE));
         }
         let holders = way_up(&parent(&operand.target));
-        let mut holders = holders.iter().filter_map(|inode| mirrored.get(inode));
-        if let Some(&holder) = holders.find(|&&holder| holder != index) {
+        if let Some(holder) = holders.iter().filter_map(holder).find(|&holder| holder != index) {
             return Some((operands[holder], SHARED));
         }
     }
     None
+}
+
+/// A directory of the target that is to be as its source is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Mirrored {
+    There(Inode),
+    /// Its name, and the directory in which it will be made.
+    New(Inode, OsString),
+}
+
+impl Mirrored {
+    fn of(target: &Path) -> Option<Self> {
+        let inode = |path: &Path| rustix::fs::stat(path).ok().map(|facts| Inode::of(&facts));
+        inode(target)
+            .map(Self::There)
+            .or_else(|| Some(Self::New(inode(&parent(target))?, last_name(target)?)))
+    }
 }
 
 #[cfg(test)]
@@ -59,17 +88,20 @@ mod tests {
             std::fs::create_dir_all(at(name)).unwrap();
         }
         std::fs::write(at("file"), "x").unwrap();
-        let obstacle = |operands: &[(&str, &str)]| {
+        std::os::unix::fs::symlink(at("there/in"), at("link")).unwrap();
+        let obstacle = |follows: bool, operands: &[(&str, &str)]| {
             let operand = |&(source, target): &(&str, &str)| Operand {
                 source: at(source),
                 target: at(target),
             };
             let rounds = vec![operands.iter().map(operand).collect()];
-            obstacle(&Plan { rounds, ..Plan::default() }).map(|(_, why)| why)
+            obstacle(&Plan { rounds, ..Plan::default() }, follows, &[]).map(|(_, why)| why)
         };
         for (operands, expected) in [
             (&[("a", "there")][..], None),
             (&[("a", "new")], None),
+            (&[("a", "new"), ("b", "new")], Some(SHARED)),
+            (&[("a", "new"), ("b", "other"), ("file", "new-file")], None),
             (&[("a", "there/a"), ("b", "there/b"), ("file", "there/file")], None),
             (&[("a/.", "there/."), ("b/.", "there/.")], Some(SHARED)),
             (&[("a/.", "there/."), ("b", "there/b")], Some(SHARED)),
@@ -77,7 +109,16 @@ mod tests {
             (&[("there/in/side", "there")], Some(HOLDS_SOURCE)),
             (&[("a", "there"), ("there/in/side", "new")], Some(HOLDS_SOURCE)),
         ] {
-            assert_eq!(obstacle(operands), expected, "{operands:?}");
+            assert_eq!(obstacle(false, operands), expected, "{operands:?}");
+            assert_eq!(obstacle(true, operands), expected, "{operands:?}");
         }
+        for (operands, expected) in [
+            (&[("link", "there")][..], HOLDS_SOURCE),
+            (&[("a", "there"), ("link", "there")], SHARED),
+            (&[("a", "new"), ("link", "new")], SHARED),
+        ] {
+            assert_eq!(obstacle(true, operands), Some(expected), "{operands:?}");
+        }
+        assert_eq!(obstacle(false, &[("link", "there/link")]), None, "a symlink is one");
     }
 }

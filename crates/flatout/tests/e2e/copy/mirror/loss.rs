@@ -1,0 +1,177 @@
+//! What a mirror must not take with it: what it has just brought, what a symlink stands for, what is
+//! kept aside, and what nothing takes the place of in the end.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+use super::{assert_holds, paths, plant};
+use crate::bin::Folder;
+use crate::faulty::{Begin, Fault, Faults, Faulty};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
+use crate::input::as_nobody;
+use crate::skip::needs;
+
+#[test]
+fn two_directories_of_one_name_are_refused_before_either_is_there() {
+    let folder = Folder::new();
+    plant(&folder, &["d1/s/a", "d2/s/b", "there/"]);
+    for dry in [&["--dry-run"][..], &[]] {
+        let words = [&["copy", "--delete", "d1/s", "d2/s", "there"], dry].concat();
+        folder.flatout(words).run().complains(1, &["cannot mirror", "would be deleted"]);
+        assert!(paths(&folder.join("there")).is_empty());
+    }
+}
+
+#[test]
+fn operands_that_are_followed_count_as_what_they_lead_to() {
+    let folder = Folder::new();
+    plant(&folder, &["d1/a", "d2/b", "one/", "two/", "there/in/sub/f", "there/in/precious"]);
+    plant(&folder, &["there/s/stays", "there/other"]);
+    for (link, to) in [("one/s", "../d1"), ("two/s", "../d2"), ("into", "there/in/sub")] {
+        symlink(to, folder.join(link)).unwrap();
+    }
+    let before = paths(&folder.join("there"));
+    for letter in ["-L", "-H"] {
+        for words in [&["one/s", "two/s", "there"][..], &["-T", "into", "there"]] {
+            let words = [&["copy", letter, "--delete"], words].concat();
+            folder.flatout(words).run().complains(1, &["cannot mirror", "would be deleted"]);
+            assert_eq!(paths(&folder.join("there")), before);
+        }
+    }
+}
+
+/// The rule for directories takes a symlink that stands for one.
+#[test]
+fn a_directory_behind_a_symlink_that_was_copied_stays() {
+    let folder = Folder::new();
+    plant(&folder, &["source/", "real/b.txt", "real/c.o", "target/link/gone.txt", "target/old"]);
+    symlink("../real", folder.join("source/link")).unwrap();
+    let rules = ["--include=*/", "--include=*.txt", "--exclude=*.o", "--exclude=b"];
+    for _ in 0..2 {
+        let words = [&["copy", "-T", "-L", "--delete", "source", "target"][..], &rules].concat();
+        let ran = folder.flatout(words).run();
+        ran.exits(0);
+        assert_holds(&folder.join("target"), &["link", "link/b.txt"], &ran);
+    }
+}
+
+#[test]
+fn a_backup_does_not_take_the_place_of_a_copy() {
+    let contents = |folder: &Folder| {
+        let names = ["target/a~", "target/a.~1~"];
+        names.map(|name| fs::read_to_string(folder.join(name)).unwrap_or_default())
+    };
+    for words in [&["--delete", "-b"][..], &["--delete", "--backup=simple"], &["--backup=simple"]] {
+        let folder = Folder::new();
+        plant(&folder, &["source/a~", "target/a"]);
+        if !words.contains(&"--delete") {
+            plant(&folder, &["source/a"]);
+        }
+        let words = [&["copy", "-T", "source", "target"], words].concat();
+        folder.flatout(words).run().exits(0);
+        assert_eq!(contents(&folder), ["source/a~", "target/a"]);
+    }
+}
+
+#[test]
+fn a_snapshot_in_the_target_is_no_surplus() {
+    let folder = Folder::new();
+    plant(&folder, &["source/a", "target/previous/a"]);
+    for option in ["--link-dest", "--reflink-dest"] {
+        let words = ["copy", "-T", "--delete", option, "target/previous", "source", "target"];
+        let ran = folder.flatout(words).run();
+        ran.complains(1, &["a snapshot lies in it"]);
+        assert_holds(&folder.join("target"), &["previous", "previous/a"], &ran);
+    }
+}
+
+#[test]
+fn a_directory_stays_until_the_file_in_its_place_is_complete() {
+    let read = Fault::broken(Begin::AtByte(65_536));
+    let faulty = needs!(Faulty::new(Faults { read, ..Faults::default() }));
+    faulty.put("x", &[7; 300_000]);
+    let folder = Folder::new();
+    plant(&folder, &["target/x/precious"]);
+    let source = faulty.path().to_str().unwrap().to_owned();
+    let copy = || folder.flatout(["copy", "-T", "--delete", &source, "target"]).run();
+    let ran = copy();
+    assert!(ran.exits(1).stderr.contains("Input/output error"), "{ran}");
+    assert_holds(&folder.join("target"), &["x", "x/precious"], &ran);
+    faulty.change(|faults| faults.read = None);
+    copy().exits(0);
+    assert_eq!(fs::read(folder.join("target/x")).unwrap(), [7; 300_000]);
+    assert_eq!(Folder::names_in(&folder.join("target")), ["x".to_owned()].into());
+    faulty.finish();
+}
+
+#[test]
+fn a_file_stays_where_the_directory_in_its_place_cannot_be_read() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = Folder::new();
+    plant(&folder, &["source/x/in", "target/x"]);
+    for name in ["target", "target/x"] {
+        chown(folder.join(name), Some(65_534), Some(65_534)).unwrap();
+    }
+    fs::set_permissions(folder.join("source/x"), PermissionsExt::from_mode(0)).unwrap();
+    let ran = as_nobody(&folder, "copy -T --delete source target").leaves("program").run();
+    ran.exits(1);
+    assert_eq!(fs::read_to_string(folder.join("target/x")).unwrap(), "target/x", "{ran}");
+}
+
+#[test]
+fn things_of_another_kind_make_room_by_the_rules_of_cp_too() {
+    let folder = Folder::new();
+    plant(&folder, &["source/file", "target/file/in"]);
+    folder.flatout(["copy", "-T", "-L", "source", "target"]).run().complains(1, &["target/file"]);
+    folder.flatout(["copy", "-T", "-L", "--delete", "source", "target"]).run().exits(0);
+    assert_eq!(fs::read_to_string(folder.join("target/file")).unwrap(), "source/file");
+}
+
+/// Its mode was changed so that it could be emptied.
+#[test]
+fn a_directory_that_stays_when_it_is_empty_keeps_its_mode() {
+    let folder = Folder::new();
+    plant(&folder, &["source/", "target/d/1"]);
+    let mode = |name| fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o7777;
+    fs::set_permissions(folder.join("target/d"), PermissionsExt::from_mode(0o2555)).unwrap();
+    super::mirror(&folder, &["--max-delete", "1"]).run().exits(1);
+    assert!(Folder::names_in(&folder.join("target/d")).is_empty());
+    assert_eq!(mode("target/d"), 0o2555);
+}
+
+#[test]
+fn a_listed_path_behind_a_symlink_is_said_not_to_be_copied() {
+    let folder = Folder::new();
+    plant(&folder, &["source/real/f", "target/"]);
+    symlink("real", folder.join("source/link")).unwrap();
+    fs::write(folder.join("list"), "link/f\n").unwrap();
+    let words = ["copy", "-T", "--files-from", "list", "source", "target"];
+    folder.flatout(words).run().complains(1, &["source/link/f"]);
+    fs::write(folder.join("list"), "link\nreal/f\n").unwrap();
+    folder.flatout(words).run().exits(0);
+    fs::write(folder.join("list"), "link/f\n").unwrap();
+    fs::remove_dir_all(folder.join("target")).unwrap();
+    let words = ["copy", "-T", "-L", "--files-from", "list", "source", "target"];
+    folder.flatout(words).leaves("target").run().exits(0);
+    assert!(folder.join("target/link/f").exists());
+}
+
+/// `cp -a` fails where a name cannot be a link to the copy of another.
+#[test]
+fn names_of_one_file_that_become_two_are_no_success() {
+    let folder = Folder::new();
+    plant(&folder, &["source/a", "source/sub/", "target/sub/"]);
+    fs::hard_link(folder.join("source/a"), folder.join("source/sub/b")).unwrap();
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
+    let at = folder.join("target/sub");
+    let mut mount = std::process::Command::new("mount");
+    assert!(mount.arg("--bind").arg(mounted.path()).arg(&at).status().unwrap().success());
+    let copied = folder.flatout(["copy", "-T", "source", "target"]).run();
+    let cp = folder.flatout(["cp", "-a", "source/.", "target"]).run();
+    assert!(std::process::Command::new("umount").arg(&at).status().unwrap().success());
+    assert_eq!(fs::read_to_string(mounted.path().join("b")).unwrap(), "source/a");
+    copied.complains(1, &["became files of their own"]);
+    cp.complains(1, &["links_not_kept"]);
+    mounted.finish();
+}
