@@ -9,15 +9,18 @@ use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::lock_again;
-use super::directory::{Identity, identity};
+use super::directory::{Identity, Side, identity};
 use super::entry::{Entry, Outcome, Trouble, target};
 use super::event::Action;
 use super::existing::{refuse_loss, refuse_obstacle};
 use super::failure::Refusal;
 use super::job::Copy;
 use super::links::{self, Claim, Linking, Ticket, mark};
+use super::notices::LINKS_NOT_KEPT;
 use super::options::Preserve;
 use crate::lock::lock;
+
+const LOST: &str = "its copy was moved or replaced meanwhile";
 
 /// What there is to be remembered when an entry is copied.
 pub(super) enum Bond<'c> {
@@ -55,7 +58,11 @@ impl<'c> Bond<'c> {
                 }),
                 Another::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
                 Another::Cannot(cause) => {
-                    copy.lose_links(entry, cause);
+                    copy.lose_links(cause);
+                    // The copy that somebody has taken away is none of the target's shortcomings.
+                    if cause != LOST {
+                        copy.attributes.is_incomplete(entry.path(Side::Source), LINKS_NOT_KEPT);
+                    }
                     ControlFlow::Continue(Self::Again(identity(facts)))
                 }
             }),
@@ -85,7 +92,7 @@ impl<'c> Bond<'c> {
                 // Without it nobody knows what the other names are to be links of.
                 let made = made?;
                 if path().and_then(|path| ticket.done(&path, made)).is_err() {
-                    copy.lose_links(entry, "they cannot be remembered");
+                    copy.lose_links("they cannot be remembered");
                 }
             }
             (Self::Again(source), Ok(made)) => {
@@ -126,7 +133,7 @@ pub(super) fn link(
         None => Another::WasThere,
         Some(Linking::Made) => Another::Made,
         Some(Linking::Cannot(_)) => Another::Cannot("the target takes no (more) links to it"),
-        Some(Linking::Lost) => Another::Cannot("its copy was moved or replaced meanwhile"),
+        Some(Linking::Lost) => Another::Cannot(LOST),
     })
 }
 

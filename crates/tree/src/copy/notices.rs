@@ -16,6 +16,8 @@ use super::job::Copy;
 use super::tally::count;
 use crate::lock::lock;
 
+pub(super) const LINKS_NOT_KEPT: &str = "links_not_kept";
+
 impl Copy<'_> {
     /// Counts what came of an entry that is no directory, and tells it. Returns the bytes moved.
     pub(super) fn tell(
@@ -120,13 +122,11 @@ impl Copy<'_> {
         self.watch.event(&Event::Failed(failure));
     }
 
-    /// A name of a file with several becomes a file of its own. Why is said once.
-    pub(super) fn lose_links(&self, entry: Entry<'_>, cause: &str) {
-        const CODE: &str = "links_not_kept";
-        self.notice_once(CODE, None, || {
+    /// Names of one file became files of their own. Said once.
+    pub(super) fn lose_links(&self, cause: &str) {
+        self.notice_once(LINKS_NOT_KEPT, None, || {
             format!("some names of one file became files of their own: {cause}")
         });
-        self.attributes.is_incomplete(entry.path(Side::Source), CODE);
     }
 
     /// Unchanged files of a snapshot get no further names. Said once.

@@ -114,26 +114,21 @@ impl Place {
                 Err(errno) => return Err(target("create")(errno)),
             }
         }
-        let existing = match Existing::of(lane, entry, opened) {
+        let is_obstructed = match Existing::of(lane, entry, opened) {
+            Ok(Existing::Unchanged(found)) => return Ok(Where::Done(found)),
+            Ok(Existing::Replace(found)) => {
+                let found = (opened, &found);
+                return Self::successor(copy, entry, found, in_place).map(Where::Open);
+            }
+            Ok(Existing::ReplaceSymlink | Existing::Gone) => false,
             // It goes when the file is complete.
-            Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => {
-                let (file, name) = temporary(copy, entry, opened.flags).map_err(Trouble::Target)?;
-                let name = Name::BesideObstacle(name);
-                return Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }));
-            }
-            existing => existing?,
+            Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => true,
+            Err(trouble) => return Err(trouble),
         };
-        match existing {
-            Existing::Unchanged(found) => Ok(Where::Done(found)),
-            Existing::Replace(found) => {
-                Self::successor(copy, entry, (opened, &found), in_place).map(Where::Open)
-            }
-            Existing::ReplaceSymlink | Existing::Gone => {
-                let (file, name) = temporary(copy, entry, opened.flags).map_err(Trouble::Target)?;
-                let name = Name::Temporary(name, None);
-                Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
-            }
-        }
+        let (file, name) = temporary(copy, entry, opened.flags).map_err(Trouble::Target)?;
+        let name =
+            if is_obstructed { Name::BesideObstacle(name) } else { Name::Temporary(name, None) };
+        Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
     }
 
     /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::{Claimed, bytes_in, claim, is_that, note};
+use super::{Claimed, Room, bytes_in, claim, is_that, note};
 use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
 use crate::copy::file::{Opened, Reading};
@@ -21,18 +21,23 @@ pub(in crate::copy) fn copy(
     copy: &Copy<'_>,
     entry: Entry<'_>,
     rules: &Rules,
+    room: Room,
 ) -> Result<Outcome, Trouble> {
     let facts = entry.facts(copy)?;
     let kind = FileType::from_raw_mode(facts.st_mode);
     if kind.is_dir() {
         return Err(Trouble::Became);
     }
-    let standing = Standing::of(copy, entry, rules, &facts)?;
+    let standing = match room {
+        Room::Made => Standing::Free,
+        Room::Unasked => Standing::of(copy, entry, rules, &facts)?,
+    };
     let is_there = !matches!(standing, Standing::Free);
     let is_in_the_way =
         is_there && !matches!(standing, Standing::BackedUp) && !replaces(rules, &standing);
     let makes = !matches!(standing, Standing::Skipped | Standing::UpToDate);
-    let is_free = matches!(standing, Standing::Free) && !entry.pair.found().made.is_new();
+    let is_new = room == Room::Made || entry.pair.found().made.is_new();
+    let is_free = matches!(standing, Standing::Free) && !is_new;
     if is_free && !rules.through_dangling && is_read(rules, &facts) && entry.in_the_way()?.is_some()
     {
         return Err(refused(WRITE_THROUGH, LEADS_NOWHERE));
@@ -71,7 +76,7 @@ pub(in crate::copy) fn copy(
         outcome.bytes = bytes_in(&Opened::open(entry, copy, reading)?)?;
         copy.tally.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
     }
-    if is_there && outcome.action != Action::Unchanged {
+    if (is_there || room == Room::Made) && outcome.action != Action::Unchanged {
         count(&copy.tally.overwritten);
     }
     if outcome.action != Action::Unchanged {
