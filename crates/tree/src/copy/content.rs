@@ -283,11 +283,12 @@ impl<'a> Content<'a> {
         } else {
             let method = self.read_around(job, pair, choice.method);
             let reached = match choice.shares {
-                true => large::copy(self, job, pair, Task::Move(method), tally)?,
-                false => self.range(route, method, pair, tally)?.bytes,
+                true => large::copy(self, job, pair, Task::Move(method), tally),
+                false => self.range(route, method, pair, tally).map(|moved| moved.bytes),
             };
+            // Whatever came of it: what failed may be tried in another way.
             around::end(job.source, length);
-            reached
+            reached?
         };
         if reached < length {
             // Room, or blocks from behind the place where the source was found to end.

@@ -14,7 +14,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 
-use flatout_io::transfer::{End, Method, Moved, Route, TransferError};
+use flatout_io::transfer::{DIRECT_BYTES, End, Method, Moved, Route, TransferError};
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::filesystem::Nature;
 use flatout_sys::page_cache;
@@ -25,7 +25,7 @@ use super::{Content, FileJob};
 use crate::lock::lock;
 
 /// Shorter files are read through the cache.
-const FROM_BYTES: u64 = 256 << 10;
+pub(super) const FROM_BYTES: u64 = 256 << 10;
 /// A huge page, and a request.
 const BLOCK_BYTES: usize = 2 << 20;
 /// Blocks of all threads together; who gets none reads in blocks of its own.
@@ -62,9 +62,10 @@ impl Blocks {
     }
 }
 
-/// Whether a range, or what is left of one, is to be read around the page cache.
-pub(super) fn is_direct(route: &Route<'_>) -> bool {
-    let may_be = route.offset_bytes > 0 || route.length_bytes >= FROM_BYTES;
+/// Whether a range, or what is left of one, is to be read around the page cache. The flags of a short
+/// file are not asked for, unless it may be the first piece of a long one.
+pub(super) fn is_direct(route: &Route<'_>, is_piece: bool) -> bool {
+    let may_be = is_piece || route.offset_bytes > 0 || route.length_bytes >= FROM_BYTES;
     may_be && flags(route.source).contains(OFlags::DIRECT)
 }
 
@@ -91,6 +92,9 @@ impl Content<'_> {
             && self.options.method.is_none()
             && self.options.block_bytes == 0;
         let is_apt = pair.facts.source.nature == Nature::Disk && !pair.facts.source.in_memory;
+        // A rate may want pieces that are no direct reads.
+        let fits = |piece: u64| piece >= FROM_BYTES && piece.is_multiple_of(DIRECT_BYTES);
+        let is_apt = is_apt && self.methods.limits.piece_bytes().is_none_or(fits);
         if !is_free || !is_apt || length < FROM_BYTES || is_cached(job.source, length) {
             return method;
         }

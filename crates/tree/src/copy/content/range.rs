@@ -71,7 +71,9 @@ impl Content<'_> {
         loop {
             let rest = route.behind(bytes);
             let moved = match method {
-                Method::Sync if around::is_direct(&rest) => self.range_around(rest),
+                Method::Sync if around::is_direct(&rest, self.is_limited()) => {
+                    self.range_around(rest)
+                }
                 method => self.transfer.run(method, rest, &mut self.stop),
             };
             let moved = unless_stopped(moved)?;

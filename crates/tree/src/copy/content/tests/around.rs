@@ -3,7 +3,7 @@
 use flatout_sys::filesystem::{self, Nature};
 use rustix::fs::OFlags;
 
-use super::super::around::{Blocks, is_direct};
+use super::super::around::{Blocks, FROM_BYTES, is_direct};
 use super::*;
 
 /// A file that lies on a disk and not in the cache; `None`, which is said: this place has none.
@@ -20,14 +20,17 @@ fn cold(length_bytes: u64) -> Option<File> {
 
 /// Copies a file, and says what the cache holds of it then, and how many threads were asked for.
 fn copied(source: &File, options: &CopyOptions) -> (u64, u64) {
-    let (target, methods, moved) =
-        (tempfile::tempfile().unwrap(), Methods::default(), AtomicU64::new(0));
+    copied_by(source, options, &Methods::default())
+}
+
+fn copied_by(source: &File, options: &CopyOptions, methods: &Methods) -> (u64, u64) {
+    let (target, moved) = (tempfile::tempfile().unwrap(), AtomicU64::new(0));
     let facts = rustix::fs::fstat(source).unwrap();
     let asked = AtomicU64::new(0);
     let waits = |threads: u32| asked.store(threads.into(), Ordering::Relaxed);
-    let share = |large: Arc<Large>| large.help(&mut Content::new(options, &methods));
+    let share = |large: Arc<Large>| large.help(&mut Content::new(options, methods));
     let job = FileJob { waits: &waits, share: &share, ..job(source, &target, (&facts, &moved)) };
-    let copied = Content::new(options, &methods).copy(job).unwrap();
+    let copied = Content::new(options, methods).copy(job).unwrap();
     let length = facts.st_size as u64;
     assert_eq!((copied.length_bytes, copied.bytes_moved), (length, length));
     assert_eq!(moved.load(Ordering::Relaxed), length);
@@ -84,7 +87,35 @@ fn a_file_that_ends_early_or_refuses_direct_reads_is_read_through_the_cache() {
     target.set_len(0).unwrap();
     let got = content.range(route(513), Method::Sync, &pair, &mut tally).unwrap();
     assert_eq!((got.bytes, got.end), ((1 << 20) - 1, End::SourceEnded));
-    assert!(!is_direct(&route(513)), "its place was refused");
+    assert!(!is_direct(&route(513), false), "its place was refused");
+}
+
+#[test]
+fn pieces_of_any_rate_are_read_whether_they_may_be_direct_or_not() {
+    // Pieces of 500 kB are no multiple of a block, those of 256 KiB are, and those of 50 kB are short.
+    for (rate, is_direct) in [(100_000_000, false), (200 * FROM_BYTES, true), (10_000_000, false)] {
+        for length in [FROM_BYTES, 700_001] {
+            let Some(source) = cold(length) else { return };
+            let limits = crate::copy::limits::Limits::new(Some(rate), false);
+            let mut methods = Methods::default();
+            methods.limits = limits;
+            let (cached, _) = copied_by(&source, &options(), &methods);
+            assert_eq!(cached == 0, is_direct, "{rate} {length}");
+        }
+    }
+}
+
+#[test]
+fn what_failed_is_read_through_the_cache_when_it_is_tried_again() {
+    let Some(source) = cold(3 << 20) else { return };
+    let (options, methods, moved) = (options(), Methods::default(), AtomicU64::new(0));
+    let target = File::options().write(true).open("/dev/full").unwrap();
+    let facts = rustix::fs::fstat(&source).unwrap();
+    let mut content = Content::new(&options, &methods);
+    let failed = content.copy(job(&source, &target, (&facts, &moved))).unwrap_err();
+    assert_eq!(failed.operation, WRITE);
+    let mut byte = [0];
+    assert_eq!(rustix::io::pread(&source, &mut byte, 1), Ok(1), "any place, any length");
 }
 
 #[test]
