@@ -1,7 +1,7 @@
 //! What an open file holds: its bytes at a place, and where they are.
 
 use std::ffi::CStr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, SeekFrom, seek};
 use rustix::io::Errno;
@@ -13,6 +13,12 @@ const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
 pub(crate) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::openat(directory, name, flags, Mode::empty())
+}
+
+/// Opens an open file once more, in another way: the link of /proc leads to the inode, not to its name.
+pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::open(itself, flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Fills `into` with what begins at `offset`, as far as the file goes. Returns how much that was.

@@ -15,7 +15,7 @@ mod source;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 pub(super) use self::as_found::open_as_found;
@@ -39,6 +39,7 @@ use super::options::Unchanged;
 use super::tally::count;
 use super::temporary::is_temporary;
 use crate::compare::content::Pair;
+use crate::file_data;
 
 /// A file that changes while it is copied is copied again so often.
 const ATTEMPTS: u32 = 2;
@@ -222,13 +223,21 @@ fn is_prefix(
     target: BorrowedFd<'_>,
     length_bytes: u64,
 ) -> Result<bool, Trouble> {
+    // One that is written in place may not be open for reading.
+    let again = match rustix::fs::fcntl_getfl(target) {
+        Ok(flags) if flags & OFlags::RWMODE == OFlags::WRONLY => {
+            file_data::reopen(target, OFlags::empty()).ok()
+        }
+        _ => None,
+    };
+    let target = again.as_ref().map_or(target, AsFd::as_fd);
     // Holes are read as the zeros that they are.
     let pair = Pair { source: opened.file.as_fd(), target, length_bytes, sparse: [false; 2] };
     let stop = &lane.copy.stop;
     match lane.comparer.first_difference(pair, || !stop.is_due()) {
         _ if stop.is_due() => Err(Trouble::Source(Refusal::interrupted("compare"))),
         Ok(difference) => Ok(difference.is_none()),
-        // One that is written in place may not be readable: nobody knows.
+        // It may not be readable: nobody knows.
         Err(_) => Ok(false),
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! XXH3 with 128 bits: it finds what memory, buses and devices do to bytes, not what an enemy does.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use flatout_io::Stop;
 use flatout_io::digest::{Algorithm, Digest, Hasher};
 use flatout_io::transfer::is_zero;
 use flatout_sys::{filesystem, page_cache};
-use rustix::fs::{Mode, OFlags, SeekFrom, seek};
+use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::{INTERRUPTED, READ_BACK};
@@ -179,7 +179,8 @@ pub(super) fn read_back(
         return read(target);
     }
     let reason = "its pages stay in the page cache, and it cannot be read around it";
-    let direct = around_the_cache(target).map_err(|_| Refusal::because(READ_BACK, reason))?;
+    let direct = file_data::reopen(target, OFlags::DIRECT)
+        .map_err(|_| Refusal::because(READ_BACK, reason))?;
     read(direct.as_fd())
 }
 
@@ -193,10 +194,4 @@ fn is_unknowable(error: &std::io::Error) -> bool {
 
 fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
-/// The same file again, for direct reads. The link of /proc leads to the inode, not to its name.
-fn around_the_cache(file: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECT;
-    rustix::fs::open(format!("/proc/self/fd/{}", file.as_raw_fd()), flags, Mode::empty())
 }
