@@ -118,8 +118,12 @@ impl Opened {
         let before = &self.facts;
         let after = rustix::fs::fstat(&self.file).map_err(source("examine"))?;
         let all = before.st_size as u64;
-        let is_written =
-            (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec);
+        // Whoever writes may put the modification time back, but not that of the last change. A new
+        // mode or name changes that, too: such a source is read once more for nothing.
+        let times = |facts: &Stat| {
+            (facts.st_mtime, facts.st_mtime_nsec, facts.st_ctime, facts.st_ctime_nsec)
+        };
+        let is_written = times(before) != times(&after);
         if after.st_size > before.st_size && length_bytes == all {
             return Ok(State::Grew);
         }
