@@ -56,9 +56,8 @@ impl Existing {
         if FileType::from_raw_mode(found.st_mode).is_symlink() {
             return Ok(Self::ReplaceSymlink);
         }
-        // A snapshot may have the very inode: its attributes are not ours to put right.
-        let may_be_shared = copy.references.is_some() && found.st_nlink > 1;
-        if !may_be_shared
+        // Its attributes are not ours to put right.
+        if !may_be_shared(copy, &found)
             && is_unchanged(lane, entry, opened, &found)?
             && is_free(copy, source, &found)?
         {
@@ -75,6 +74,11 @@ impl Existing {
 /// Whether something has several names, and that matters: what happens to one happens to all.
 pub(super) fn is_bound(copy: &Copy<'_>, found: &Stat) -> bool {
     found.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS)
+}
+
+/// Whether a snapshot may have the very inode.
+pub(super) fn may_be_shared(copy: &Copy<'_>, found: &Stat) -> bool {
+    copy.references.is_some() && found.st_nlink > 1
 }
 
 /// Whether what bears the name in the target may stand for this source. Another name of something

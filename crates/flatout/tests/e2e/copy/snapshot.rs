@@ -10,8 +10,9 @@ use rustix::fs::XattrFlags;
 use super::copier::is_control;
 use super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use crate::bin::{Folder, Ran};
-use crate::filesystem::{Kind, Mounted};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::fixture::random_bytes;
+use crate::input::as_nobody;
 use crate::skip::needs;
 
 fn under_test() -> Result<(), String> {
@@ -340,4 +341,22 @@ fn extents_of_a_renamed_file_are_shared() {
     is_copy(&source.join("src"), &folder.join("tue"));
     drop(folder);
     mounted.finish();
+}
+
+/// Also where links are not kept, and no new file can take the place of the old one.
+#[test]
+fn what_a_snapshot_has_is_never_written_in_place() {
+    needs!(under_test());
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = Folder::new();
+    write(&folder.join("mon/f"), "snapshot", 1000);
+    write(&folder.join("src/f"), "new", 2000);
+    fs::create_dir(folder.join("tue")).unwrap();
+    fs::hard_link(folder.join("mon/f"), folder.join("tue/f")).unwrap();
+    fs::set_permissions(folder.join("mon/f"), Permissions::from_mode(0o666)).unwrap();
+    let words = "copy --no-preserve=links --link-dest mon src/. tue";
+    let ran = as_nobody(&folder, words).run();
+    assert!(ran.exits(1).stderr.contains("cannot replace \"tue/./f\": Permission denied"), "{ran}");
+    assert_eq!(fs::read(folder.join("mon/f")).unwrap(), b"snapshot");
 }

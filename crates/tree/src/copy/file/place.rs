@@ -11,7 +11,7 @@ use super::finish::discard;
 use super::source::Opened;
 use crate::copy::attributes::{self, Flags, Made, Predecessor};
 use crate::copy::entry::{Entry, Trouble, refused, target};
-use crate::copy::existing::{Existing, SECTOR_BYTES, is_bound, refuse_itself};
+use crate::copy::existing::{Existing, SECTOR_BYTES, is_bound, may_be_shared, refuse_itself};
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
@@ -141,7 +141,7 @@ impl Place {
     ) -> Result<Self, Trouble> {
         let appearance = copy.options.appearance;
         // What is written into one name is in all others.
-        let is_bound = is_bound(copy, found);
+        let is_bound = is_bound(copy, found) || may_be_shared(copy, found);
         let why = match in_place {
             Some(errno) => errno,
             None if appearance == Appearance::InPlace && !is_bound => {
