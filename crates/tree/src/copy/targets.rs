@@ -88,6 +88,20 @@ impl Targets {
     ///
     /// Errors: no descriptor is left with which it could be synced in the end.
     pub(super) fn will_sync(&self, directory: BorrowedFd<'_>, device: u64) -> Result<(), Errno> {
+        // syncfs(2) takes no descriptor of `O_PATH`.
+        self.hold(device, || rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty()))
+    }
+
+    /// The same of a file.
+    pub(super) fn will_sync_file(&self, file: BorrowedFd<'_>, device: u64) -> Result<(), Errno> {
+        self.hold(device, || rustix::io::fcntl_dupfd_cloexec(file, 3))
+    }
+
+    fn hold(
+        &self,
+        device: u64,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    ) -> Result<(), Errno> {
         if self.durability == Durability::Cached {
             return Ok(());
         }
@@ -100,8 +114,7 @@ impl Targets {
             known.insert(device, None);
             return Ok(());
         }
-        // syncfs(2) takes no descriptor of `O_PATH`.
-        match rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty()) {
+        match open() {
             Ok(opened) => known.insert(device, Some(opened)),
             Err(Errno::ACCESS) => {
                 self.some_unreadable.store(true, Ordering::Relaxed);

@@ -255,7 +255,7 @@ impl Temporaries {
         let aside = self.unique(ASIDE_PREFIX);
         match rustix::fs::renameat(directory, name, directory, &aside) {
             Ok(()) if is_own(&aside) => remove(&aside),
-            Ok(()) => match put_back(directory, &aside, name) {
+            Ok(()) => match move_to_free(directory, &aside, name) {
                 Ok(()) | Err(Errno::NOENT) => Discarded::Gone,
                 Err(_) => Discarded::Aside(aside),
             },
@@ -281,13 +281,17 @@ pub(super) enum Discarded {
     Aside(CString),
 }
 
-/// Gives what is aside its name again, unless something bears that by now.
-fn put_back(directory: BorrowedFd<'_>, aside: &CStr, name: &CStr) -> Result<(), Errno> {
+/// Gives something another name, unless something bears that by now.
+pub(super) fn move_to_free(
+    directory: BorrowedFd<'_>,
+    from: &CStr,
+    name: &CStr,
+) -> Result<(), Errno> {
     let flags = RenameFlags::NOREPLACE;
-    match rustix::fs::renameat_with(directory, aside, directory, name, flags) {
+    match rustix::fs::renameat_with(directory, from, directory, name, flags) {
         Err(errno) if NO_FLAGS.contains(&errno) => {
-            rustix::fs::linkat(directory, aside, directory, name, AtFlags::empty())?;
-            rustix::fs::unlinkat(directory, aside, AtFlags::empty())
+            rustix::fs::linkat(directory, from, directory, name, AtFlags::empty())?;
+            rustix::fs::unlinkat(directory, from, AtFlags::empty())
         }
         moved => moved,
     }
@@ -505,10 +509,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         std::fs::write(place.path().join("aside"), "first").unwrap();
-        put_back(directory.as_fd(), c"aside", c"name").unwrap();
+        move_to_free(directory.as_fd(), c"aside", c"name").unwrap();
         assert_eq!(std::fs::read(place.path().join("name")).unwrap(), b"first");
         std::fs::write(place.path().join("aside"), "second").unwrap();
-        assert_eq!(put_back(directory.as_fd(), c"aside", c"name"), Err(Errno::EXIST));
+        assert_eq!(move_to_free(directory.as_fd(), c"aside", c"name"), Err(Errno::EXIST));
         assert_eq!(std::fs::read(place.path().join("name")).unwrap(), b"first");
         assert_eq!(std::fs::read(place.path().join("aside")).unwrap(), b"second");
     }

@@ -6,6 +6,7 @@ use flatout_io::transfer::Method;
 use flatout_report::quantity;
 use flatout_sys::memory;
 use flatout_tree::copy::operand::Destination;
+use flatout_tree::copy::rules::Skip;
 use flatout_tree::copy::{Ended, Snapshot, Waiting};
 
 use super::limit::{Limits, Moved, Share};
@@ -66,6 +67,14 @@ pub fn hint(arguments: &Arguments) -> String {
     let same = if goes_into_itself(arguments) { "same command, with -T," } else { "same command" };
     if arguments.checksum || arguments.quick_check {
         return format!("interrupted; give the {same} again to go on");
+    }
+    if let Some(rules) = arguments.rules() {
+        return match rules.skip {
+            Skip::Nothing => {
+                format!("interrupted; give the {same} again: it copies everything anew")
+            }
+            _ => format!("interrupted; give the {same} again to go on: what is complete stays"),
+        };
     }
     match resume::place(arguments) {
         Some(_) => format!(

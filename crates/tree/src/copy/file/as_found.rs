@@ -1,22 +1,25 @@
 //! Where the bytes of a file go by the rules of cp(1): into what bears the name, as it is.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::place::{Bytes, Name, PRIVATE, Place, Where, close_to_others};
+use super::place::{
+    Bytes, CREATE, Name, Over, PRIVATE, Place, Where, close_to_others, temporary, will_sync,
+};
 use super::source::Opened;
 use crate::copy::attributes::Made;
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::refuse_itself;
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
+use crate::copy::options::Assurance;
 use crate::copy::reason::LEADS_NOWHERE;
-use crate::copy::rules::{Clearing, Form, Rules};
+use crate::copy::rules::{Clearing, Form, Rules, Skip};
 use crate::copy::standing::{WRITE_THROUGH, remove};
 
-const CREATE: &str = "create";
 /// How often it is looked whether somebody reads from a FIFO.
 const WAIT: Duration = Duration::from_millis(10);
 
@@ -37,15 +40,12 @@ pub(in crate::copy) fn open_as_found(
             place => return place,
         }
     }
-    let directory = entry.pair.target();
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    match rustix::fs::openat(directory, entry.target, flags, PRIVATE) {
-        Ok(file) => {
+    match make(copy, entry, opened, rules) {
+        Ok((file, name)) => {
             let found = entry.pair.found();
-            copy.attributes.let_owner_in(std::os::fd::AsFd::as_fd(&file), found.inheritance);
             let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
             let (made, device) = (Made::new(found.inheritance), found.target.0);
-            Ok(Where::Open(Place { file, made, name: Name::New, device, bytes }))
+            Ok(Where::Open(Place { file, made, name, device, bytes }))
         }
         Err(Errno::EXIST) if !leads_nowhere(entry)? => Err(target(CREATE)(Errno::EXIST)),
         Err(Errno::EXIST) if rules.through_dangling => {
@@ -54,6 +54,33 @@ pub(in crate::copy) fn open_as_found(
         Err(Errno::EXIST) => Err(refused(WRITE_THROUGH, LEADS_NOWHERE)),
         Err(errno) => Err(target(CREATE)(errno)),
     }
+}
+
+/// Makes a file. Where what is there may stay as it is, one that is not complete must not be taken for
+/// that by the next run: it gets its name when it is, but in a directory that lets no name go.
+fn make(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    opened: &Opened,
+    rules: &Rules,
+) -> Result<(OwnedFd, Name), Errno> {
+    let directory = entry.pair.target();
+    if rules.skip != Skip::Nothing && rules.form == Form::Copy {
+        if entry.in_the_way().is_ok_and(|found| found.is_some()) {
+            return Err(Errno::EXIST);
+        }
+        match temporary(copy, entry, opened.flags) {
+            Ok((file, name)) => return Ok((file, Name::Temporary(name, Over::Nothing))),
+            Err(refusal) => match refusal.errno() {
+                Some(Errno::PERM) | None => {}
+                Some(errno) => return Err(errno),
+            },
+        }
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, entry.target, flags, PRIVATE)?;
+    copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
+    Ok((file, Name::New))
 }
 
 fn leads_nowhere(entry: Entry<'_>) -> Result<bool, Trouble> {
@@ -68,13 +95,16 @@ fn open(
     opened: &Opened,
     (rules, more): (&Rules, OFlags),
 ) -> Result<Where, Trouble> {
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
+    // What is read back is a file; a FIFO that is open for reading, too, has nobody who reads from it.
+    let reads = copy.options.assurance == Assurance::Verified && !is(entry, |kind| !kind.is_file());
+    let access = if reads { OFlags::RDWR } else { OFlags::WRONLY };
+    let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
     // As any new one: it is not private while it is written, for it may lie anywhere.
     let mode = Mode::from_raw_mode(opened.facts.st_mode & 0o777);
     let file = loop {
         match rustix::fs::openat(entry.pair.target(), entry.target, flags, mode) {
             // A FIFO that nobody reads from. A signal must not find this waiting in the kernel.
-            Err(Errno::NXIO) if is_fifo(entry) => {
+            Err(Errno::NXIO) if is(entry, |kind| kind.is_fifo()) => {
                 if copy.stop.is_due() {
                     return Err(Trouble::Target(Refusal::interrupted(CREATE)));
                 }
@@ -85,6 +115,7 @@ fn open(
     };
     let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
     refuse_itself(&facts, &opened.facts)?;
+    will_sync(copy, entry, &file, &facts)?;
     let kind = FileType::from_raw_mode(facts.st_mode);
     if kind.is_file() && rules.form != Form::Attributes {
         close_to_others(copy, &file, &facts, &opened.facts);
@@ -95,7 +126,8 @@ fn open(
     Ok(Where::Open(Place { file, made, name: Name::Old, device, bytes }))
 }
 
-fn is_fifo(entry: Entry<'_>) -> bool {
+/// Whether what bears the name, or a symlink of that name leads to, is of such a kind.
+fn is(entry: Entry<'_>, kind: impl Fn(FileType) -> bool) -> bool {
     let found = rustix::fs::statat(entry.pair.target(), entry.target, rustix::fs::AtFlags::empty());
-    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_fifo())
+    found.is_ok_and(|found| kind(FileType::from_raw_mode(found.st_mode)))
 }

@@ -8,18 +8,21 @@ use rustix::fs::{Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::Setback;
-use super::place::{Name, PRIVATE, Place, has_room_in_place, needs_no_directory, unlocked};
+use super::place::{
+    Bytes, CREATE, Name, Over, PRIVATE, Place, has_room_in_place, needs_no_directory, unlocked,
+};
 use super::source::{Opened, State};
 use crate::copy::attributes::Completeness;
 use crate::copy::content::Copied;
 use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
+use crate::copy::existing::OVERWRITE;
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::links::mark;
 use crate::copy::mirror;
-use crate::copy::temporary::Discarded;
+use crate::copy::temporary::{Discarded, move_to_free};
 use crate::file_data;
 
 impl Place {
@@ -69,26 +72,15 @@ impl Place {
             // It may have been the same a moment ago, with other bytes.
             Name::Old => {
                 lock(&file);
-                closed(file)?;
+                closed(file).inspect_err(|_| unfinish(entry, opened))?;
                 None
             }
-            Name::BesideObstacle(name) => {
-                let moved = match mirror::make_way(copy, entry) {
-                    true => move_in(entry, &file, &name),
-                    false => Err(refused("overwrite", "what is there stays")),
-                };
-                if let Err(trouble) = moved {
+            Name::Temporary(name, over) => {
+                let act = || move_in(copy, entry, &file, (&name, &over));
+                if let Err(trouble) = unlocked(copy, entry, opened, act) {
                     discard(copy, entry, &file, Some(&name));
-                    return Err(trouble.into());
-                }
-                lock(&file)
-            }
-            Name::Temporary(name, predecessor) => {
-                if let Err(trouble) = unlocked(copy, entry, opened, || move_in(entry, &file, &name))
-                {
-                    discard(copy, entry, &file, Some(&name));
-                    return Err(match (trouble.target_errno(), predecessor) {
-                        (Some(errno), Some(_)) if needs_no_directory(errno) => {
+                    return Err(match (trouble.target_errno(), over) {
+                        (Some(errno), Over::File(_)) if needs_no_directory(errno) => {
                             Setback::Irreplaceable(errno)
                         }
                         _ => trouble.into(),
@@ -111,7 +103,7 @@ impl Place {
 
     fn set_attributes(&self, copy: &Copy<'_>, opened: &Opened) -> Result<Completeness, Refusal> {
         let (from, to) = (opened.file.as_fd(), self.file.as_fd());
-        if let Name::Temporary(_, Some(predecessor)) = &self.name {
+        if let Name::Temporary(_, Over::File(predecessor)) = &self.name {
             copy.attributes.succeed(predecessor, to, self.made)?;
         }
         copy.attributes.file(from, to, &opened.facts, self.made)
@@ -125,21 +117,23 @@ impl Place {
         opened: &Opened,
         setback: Setback,
     ) -> Setback {
-        let Self { file, name, .. } = self;
+        let Self { file, name, bytes, .. } = self;
         match &name {
-            Name::Temporary(temporary, _) | Name::BesideObstacle(temporary) => {
-                discard(copy, entry, &file, Some(temporary));
-            }
+            Name::Temporary(temporary, _) => discard(copy, entry, &file, Some(temporary)),
             Name::New => discard(copy, entry, &file, None),
-            // It may hold a part of the source by now, and stays closed to whom that is closed. Room
-            // behind its end is given back.
+            // It may hold a part of the source by now, and stays closed to whom that is closed, and older
+            // than that. Room behind its end is given back.
             Name::Old => {
-                let length = rustix::fs::fstat(&file).map(|facts| facts.st_size as u64);
-                let _kept = length.and_then(|length| rustix::fs::ftruncate(&file, length));
+                if let Ok(facts) = rustix::fs::fstat(&file)
+                    && matches!(bytes, Bytes::All | Bytes::Different)
+                {
+                    let _kept = rustix::fs::ftruncate(&file, facts.st_size as u64);
+                    outdate(&file, &facts, &opened.facts);
+                }
             }
         }
         drop(file);
-        if let (Name::Temporary(_, Some(_)), Setback::Trouble(trouble)) = (&name, &setback)
+        if let (Name::Temporary(_, Over::File(_)), Setback::Trouble(trouble)) = (&name, &setback)
             && let Ok(Some(found)) = entry.in_the_way()
             && let Some(errno) = trouble.target_errno()
             && has_room_in_place(entry, &opened.facts, &found, errno)
@@ -151,10 +145,22 @@ impl Place {
 }
 
 /// Moves a complete file to its name. The lock stays until it has that.
-fn move_in(entry: Entry<'_>, file: &OwnedFd, name: &CStr) -> Result<(), Trouble> {
+fn move_in(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    file: &OwnedFd,
+    (name, over): (&CStr, &Over),
+) -> Result<(), Trouble> {
     closed(rustix::io::fcntl_dupfd_cloexec(file, 3).map_err(target("close"))?)?;
     let directory = entry.pair.target();
-    rustix::fs::renameat(directory, name, directory, entry.target).map_err(target("replace"))
+    match over {
+        Over::Obstacle if !mirror::make_way(copy, entry) => {
+            Err(refused(OVERWRITE, "what is there stays"))
+        }
+        Over::Nothing => move_to_free(directory, name, entry.target).map_err(target(CREATE)),
+        _ => rustix::fs::renameat(directory, name, directory, entry.target)
+            .map_err(target("replace")),
+    }
 }
 
 /// Removes a file that was made here under a temporary name, or its own: then only if it is what
@@ -182,17 +188,30 @@ fn seen(copy: &Copy<'_>, opened: &Opened, file: &OwnedFd) -> Option<Stat> {
 }
 
 /// Has a file that was complete but for what its filesystem said last look as one that is not: it is
-/// private, and has a time of its own. It cannot be removed: its descriptor is gone, and with it what
+/// private, and older than its source. It cannot be removed: its descriptor is gone, and with it what
 /// tells it from a file that somebody else has put there meanwhile.
 fn unfinish(entry: Entry<'_>, opened: &Opened) {
     let Ok(file) = file_data::open(entry.pair.target(), entry.target) else { return };
     let time = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
     let is_made = |found: &Stat| found.st_nlink == 1 && time(found) == time(&opened.facts);
-    if rustix::fs::fstat(&file).is_ok_and(|found| is_made(&found)) {
-        let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
-        let times = Timestamps { last_access: now, last_modification: now };
-        let _as_far_as_it_goes =
-            (rustix::fs::fchmod(&file, PRIVATE), rustix::fs::futimens(&file, &times));
+    if let Ok(found) = rustix::fs::fstat(&file)
+        && is_made(&found)
+    {
+        let _as_far_as_it_goes = rustix::fs::fchmod(&file, PRIVATE);
+        outdate(&file, &found, &opened.facts);
+    }
+}
+
+/// Has an unfinished file be older than its source, so that whoever copies what is newer
+/// (`--update`) copies it again.
+fn outdate(file: &OwnedFd, found: &Stat, source: &Stat) {
+    // Some filesystems count in steps of two seconds.
+    const STEP_S: i64 = 2;
+    if found.st_mtime as i64 + STEP_S > source.st_mtime as i64 {
+        let before = Timespec { tv_sec: source.st_mtime as i64 - STEP_S, tv_nsec: 0 };
+        let last_access = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+        let times = Timestamps { last_access, last_modification: before };
+        let _as_far_as_it_goes = rustix::fs::futimens(file, &times);
     }
 }
 

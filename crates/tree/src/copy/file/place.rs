@@ -20,6 +20,7 @@ use crate::copy::rules::{Form, Rules};
 use crate::copy::temporary::is_temporary;
 use crate::file_data;
 
+pub(super) const CREATE: &str = "create";
 pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Where the bytes go.
@@ -58,14 +59,24 @@ impl Bytes {
 
 /// Under which name they go there.
 pub(in crate::copy) enum Name {
-    /// One that is taken away or moved to its place in the end, where this file was.
-    Temporary(CString, Option<Predecessor>),
-    /// One that is moved to its place when what bears the name, and is no file, has made room.
-    BesideObstacle(CString),
+    /// One that is taken away or moved to its place in the end.
+    Temporary(CString, Over),
     /// Its own, which nobody had.
     New,
     /// That of a file that was there.
     Old,
+}
+
+/// What a file may take the place of.
+pub(in crate::copy) enum Over {
+    /// This file.
+    File(Predecessor),
+    /// Whatever bears its name by then.
+    Anything,
+    /// Something of another kind, which makes room first.
+    Obstacle,
+    /// Nothing: it is new.
+    Nothing,
 }
 
 /// What there is to do.
@@ -80,7 +91,7 @@ impl Place {
     /// The name that the file has now.
     pub(in crate::copy) fn name_now<'p>(&'p self, entry: Entry<'p>) -> &'p CStr {
         match &self.name {
-            Name::Temporary(name, _) | Name::BesideObstacle(name) => name,
+            Name::Temporary(name, _) => name,
             Name::New | Name::Old => entry.target,
         }
     }
@@ -111,23 +122,22 @@ impl Place {
                     return Ok(Where::Open(Self { file, made, name, device, bytes }));
                 }
                 Err(Errno::EXIST) => {}
-                Err(errno) => return Err(target("create")(errno)),
+                Err(errno) => return Err(target(CREATE)(errno)),
             }
         }
-        let is_obstructed = match Existing::of(lane, entry, opened) {
+        let over = match Existing::of(lane, entry, opened) {
             Ok(Existing::Unchanged(found)) => return Ok(Where::Done(found)),
             Ok(Existing::Replace(found)) => {
                 let found = (opened, &found);
                 return Self::successor(copy, entry, found, in_place).map(Where::Open);
             }
-            Ok(Existing::ReplaceSymlink | Existing::Gone) => false,
+            Ok(Existing::ReplaceSymlink | Existing::Gone) => Over::Anything,
             // It goes when the file is complete.
-            Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => true,
+            Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => Over::Obstacle,
             Err(trouble) => return Err(trouble),
         };
         let (file, name) = temporary(copy, entry, opened.flags).map_err(Trouble::Target)?;
-        let name =
-            if is_obstructed { Name::BesideObstacle(name) } else { Name::Temporary(name, None) };
+        let name = Name::Temporary(name, over);
         Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
     }
 
@@ -199,7 +209,7 @@ impl Place {
         let preceded = copy.attributes.precede(file.as_fd(), old, source, inheritance);
         let refused = match preceded {
             Ok(Some((made, predecessor))) => {
-                let name = Name::Temporary(name, Some(predecessor));
+                let name = Name::Temporary(name, Over::File(predecessor));
                 return Ok(Ok(Self { file, made, name, device, bytes: Bytes::All }));
             }
             Ok(None) => Ok(Err(Errno::PERM)),
@@ -270,7 +280,21 @@ impl Place {
             return Err(refused("overwrite", "it is no file any more"));
         }
         refuse_itself(&facts, &opened.facts)?;
+        will_sync(copy, entry, &file, &facts)?;
         Ok((file, facts))
+    }
+}
+
+/// A file of another filesystem than its directory: a mounted one, or one to which a symlink leads.
+pub(super) fn will_sync(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    file: &OwnedFd,
+    facts: &Stat,
+) -> Result<(), Trouble> {
+    match facts.st_dev == entry.pair.found().target.0 {
+        true => Ok(()),
+        false => copy.targets.will_sync_file(file.as_fd(), facts.st_dev).map_err(target("hold")),
     }
 }
 
@@ -304,7 +328,7 @@ fn has_reserved(file: &OwnedFd, facts: &Stat, opened: &Opened) -> bool {
 }
 
 /// Makes a file under a name of ours.
-fn temporary(
+pub(super) fn temporary(
     copy: &Copy<'_>,
     entry: Entry<'_>,
     flags: Flags,
@@ -361,7 +385,7 @@ fn claim(file: &OwnedFd) -> Result<(), Trouble> {
     let _where_there_are_locks = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
     match rustix::fs::fstat(file) {
         Ok(facts) if facts.st_nlink == 0 => {
-            Err(refused("create", "it was taken for what a copy has left, and removed"))
+            Err(refused(CREATE, "it was taken for what a copy has left, and removed"))
         }
         _ => Ok(()),
     }

@@ -1,0 +1,150 @@
+//! What happens in the middle of a file: it is written, or the copy ends there.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use flatout_sys::launcher::{PWRITE, Resource, limit};
+
+use super::copier::is_control;
+use super::race::held::Held;
+use crate::bin::{Folder, Ran};
+use crate::fixture::random_bytes;
+use crate::skip::needs;
+
+const LENGTH_BYTES: usize = 3 << 20;
+
+fn under_test() -> Result<(), String> {
+    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
+}
+
+/// A file `f`, and an empty `t`.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("t")).unwrap();
+    fs::write(folder.join("f"), random_bytes(LENGTH_BYTES, 1)).unwrap();
+    folder
+}
+
+fn begun<'a>(folder: &'a Folder, words: &[&str]) -> Result<Held<'a>, String> {
+    let all = [words, &["--engine=sync", "--threads=1", "-T", "f", "t/f"]].concat();
+    Held::start(folder.flatout(all), &[PWRITE])
+}
+
+/// A copy of `f` to `t/f` that something happens to when a part of it has been written.
+fn copied_while(folder: &Folder, words: &[&str], happens: impl FnOnce()) -> Result<Ran, String> {
+    let mut held = begun(folder, words)?;
+    let (mut happens, mut writes) = (Some(happens), 0);
+    while let Some(stop) = held.next() {
+        writes += u32::from(stop.number == PWRITE);
+        if writes == 2
+            && let Some(happens) = happens.take()
+        {
+            happens();
+        }
+        held.go_on(stop);
+    }
+    Ok(held.finish())
+}
+
+fn set_time(path: &Path, seconds_ago: u64) {
+    let time = SystemTime::now() - Duration::from_secs(seconds_ago);
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[track_caller]
+fn is_copied(folder: &Folder, context: &Ran) {
+    let is_same = fs::read(folder.join("t/f")).unwrap() == fs::read(folder.join("f")).unwrap();
+    assert!(is_same, "{context}");
+    assert_eq!(Folder::names_in(&folder.join("t")).len(), 1, "{context}");
+}
+
+/// Whoever writes may put the modification time back.
+#[test]
+fn a_change_whose_time_is_put_back_is_seen() {
+    needs!(under_test());
+    let folder = folder();
+    let source = folder.join("f");
+    let ran = needs!(copied_while(&folder, &["copy"], || {
+        let (file, before) =
+            (File::options().write(true).open(&source).unwrap(), || fs::metadata(&source).unwrap());
+        let (modified, changed) = (before().modified().unwrap(), before().ctime_nsec());
+        // A clock may not have ticked since the file was made.
+        while before().ctime_nsec() == changed {
+            file.write_all_at(b"other", 0).unwrap();
+            file.write_all_at(b"other", LENGTH_BYTES as u64 - 5).unwrap();
+            file.set_modified(modified).unwrap();
+        }
+    }));
+    assert!(ran.exits(0).stderr.contains("changed while it was copied"), "{ran}");
+    is_copied(&folder, &ran);
+}
+
+/// Neither costs more than a second attempt.
+#[test]
+fn a_new_mode_or_name_of_the_source_is_no_failure() {
+    needs!(under_test());
+    let folder = folder();
+    let ran = needs!(copied_while(&folder, &["copy"], || {
+        fs::hard_link(folder.join("f"), folder.join("t/other")).unwrap();
+    }));
+    ran.exits(0);
+    fs::remove_file(folder.join("t/other")).unwrap();
+    is_copied(&folder, &ran);
+}
+
+/// What is written in place is compared with a source that grew, too.
+#[test]
+fn a_source_that_grows_is_copied_once_where_it_is_written_in_place() {
+    needs!(under_test());
+    for words in [&["copy", "--in-place"][..], &["copy", "--in-place", "--verify"]] {
+        let folder = folder();
+        fs::write(folder.join("t/f"), "old").unwrap();
+        let source = folder.join("f");
+        let ran = needs!(copied_while(&folder, words, || {
+            let file = File::options().write(true).open(&source).unwrap();
+            file.write_all_at(b"more", LENGTH_BYTES as u64).unwrap();
+        }));
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+        let copied = fs::read(folder.join("t/f")).unwrap();
+        assert!(copied == fs::read(&source).unwrap()[..LENGTH_BYTES], "{ran}");
+    }
+}
+
+/// Where what is there may stay as it is, nothing that is not complete is taken for that.
+#[test]
+fn a_new_file_that_was_not_completed_is_not_taken_for_up_to_date() {
+    needs!(under_test());
+    for words in [&["copy", "-u"][..], &["copy", "-n"], &["copy", "--update=none-fail"]] {
+        let folder = folder();
+        let mut held = needs!(begun(&folder, words));
+        while let Some(stop) = held.next() {
+            if stop.number == PWRITE {
+                break;
+            }
+            held.go_on(stop);
+        }
+        let ran = held.kill();
+        assert!(!folder.join("t/f").exists(), "{ran}");
+        let again = [words, &["-T", "f", "t/f"]].concat();
+        is_copied(&folder, folder.flatout(again).run().exits(0));
+    }
+}
+
+#[test]
+fn a_file_whose_update_failed_is_updated_by_the_next_run() {
+    needs!(under_test());
+    for words in [&["copy", "-u"][..], &["copy", "-u", "-L"], &["cp", "-u"], &["cp", "-pu"]] {
+        let folder = folder();
+        fs::write(folder.join("t/f"), "old").unwrap();
+        set_time(&folder.join("f"), 1_000);
+        set_time(&folder.join("t/f"), 2_000);
+        let all = [words, &["-T", "f", "t/f"]].concat();
+        let failed = folder.flatout(&all).with(|command| {
+            limit(command, Resource::FileSize, 1 << 20);
+        });
+        failed.run().exits(1);
+        is_copied(&folder, folder.flatout(&all).run().exits(0));
+    }
+}
