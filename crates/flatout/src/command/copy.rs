@@ -35,7 +35,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage;
 use flatout_tree::copy::operand::{self, Plan};
-use flatout_tree::copy::options::CopyOptions;
+use flatout_tree::copy::options::{CopyOptions, Durability};
 use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::selection::Selection;
@@ -209,12 +209,13 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
         }
     }
     let [output, log, manifest] = places;
-    let log = log.map(|place| begin(&place, &kept)).transpose()?;
-    let manifest = manifest.map(|place| begin(&place, &kept)).transpose()?;
+    let durability = if arguments.sync { Durability::Durable } else { Durability::Cached };
+    let begin = |place: Place| begin(&place, &kept, durability);
+    let [log, manifest] = [log.map(begin).transpose()?, manifest.map(begin).transpose()?];
     Ok(Own { selection, output, log, manifest })
 }
 
-fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
+fn begin(place: &Place, kept: &Kept<'_>, durability: Durability) -> Result<Log, String> {
     let file = place.open()?;
     let facts = rustix::fs::fstat(&file).map_err(|errno| {
         format!("cannot write {}: {}", quote(place.path()), cause_text(&errno.into()))
@@ -224,7 +225,7 @@ fn begin(place: &Place, kept: &Kept<'_>) -> Result<Log, String> {
             place.withdraw();
             Err(error)
         }
-        None => Ok(Log::new(place.path(), file)),
+        None => Ok(Log::new(place.path(), file, durability)),
     }
 }
 

@@ -4,12 +4,14 @@
 //! the last lines, which were still in memory.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use flatout_io::{cause_text, quote};
 use flatout_report::json;
+use flatout_sys::descriptor;
+use flatout_tree::copy::options::Durability;
 use serde_json::Value;
 
 /// Bytes that are collected before they are written.
@@ -18,6 +20,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// A log that is written by many threads.
 pub struct Log {
     path: PathBuf,
+    durability: Durability,
     state: Mutex<State>,
 }
 
@@ -28,10 +31,11 @@ struct State {
 }
 
 impl Log {
-    /// Begins a log in an empty file.
-    pub fn new(path: &Path, file: File) -> Self {
+    /// Begins a log in an empty file, which is on storage when it ends if that is wanted.
+    pub fn new(path: &Path, file: File, durability: Durability) -> Self {
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Self { path: path.to_owned(), state: Mutex::new(State { file, error: None }) }
+        let state = Mutex::new(State { file, error: None });
+        Self { path: path.to_owned(), durability, state }
     }
 
     /// Writes a line.
@@ -50,15 +54,22 @@ impl Log {
         }
     }
 
-    /// Writes what is left.
+    /// Writes what is left, and hears what the filesystem has to say to that.
     pub fn finish(self) -> Result<(), String> {
-        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let flushed = state.file.flush();
-        match state.error {
-            Some(error) => Err(error),
-            None => flushed.map_err(|error| {
-                format!("cannot write {}: {}", quote(&self.path), cause_text(&error))
-            }),
+        let State { file, error } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = error {
+            return Err(error);
         }
+        end(file, self.durability)
+            .map_err(|error| format!("cannot write {}: {}", quote(&self.path), cause_text(&error)))
     }
+}
+
+fn end(file: BufWriter<File>, durability: Durability) -> io::Result<()> {
+    let file = file.into_inner().map_err(IntoInnerError::into_error)?;
+    if durability == Durability::Durable {
+        // With the name, which is new.
+        rustix::fs::syncfs(&file)?;
+    }
+    descriptor::close(file.into())
 }

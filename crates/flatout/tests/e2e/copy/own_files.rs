@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::bin::{Folder, executable};
-use crate::filesystem::{Kind, Mounted, needs_root};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::skip::needs;
 
 const OPTIONS: [&str; 2] = ["--log", "--output"];
@@ -277,4 +277,24 @@ fn with_one_file_system_a_log_may_lie_on_another_one() {
     done.exits(0);
     assert!(mounted.path().join("log").exists());
     mounted.finish();
+}
+
+/// Some filesystems say only at the end that bytes were lost; and what is durable has a durable log.
+#[test]
+fn the_last_word_about_a_log_is_heard_and_it_is_synced() {
+    needs!(needs_program("strace"));
+    for option in ["--log", "--manifest"] {
+        let folder = folder();
+        let log = folder.path().canonicalize().unwrap().join("aside/log");
+        let words = ["copy", "--sync", option, "aside/log", "-T", "src", "dst"];
+        let filter = ["strace", "-f", "-qq", "-o", "aside/trace", "-P", log.to_str().unwrap()];
+        let traced = [&filter[..], &["-e", "trace=syncfs"]].concat();
+        folder.under(&traced, &words).run().exits(0);
+        let trace = fs::read_to_string(folder.join("aside/trace")).unwrap();
+        assert_eq!(trace.matches("syncfs(").count(), 1, "{option}: {trace}");
+        for inject in ["inject=close:error=EIO", "inject=syncfs:error=EIO"] {
+            let faulty = [&filter[..], &["-e", inject]].concat();
+            folder.under(&faulty, &words).run().complains(1, &["cannot write", "aside/log"]);
+        }
+    }
 }
