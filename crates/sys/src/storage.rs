@@ -27,9 +27,9 @@ pub use disk::Disk;
 pub use limit::{IoLimit, limits};
 pub use link::Link;
 pub use location::Location;
+pub use mount::MountTable;
 
 use crate::filesystem::{self, Nature};
-use mount::MountTable;
 
 /// What lies between a file and its disks, from the top down.
 #[derive(Debug, Clone, PartialEq, Eq)]

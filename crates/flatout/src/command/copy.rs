@@ -277,8 +277,7 @@ fn copy(
     let copy =
         copy.with_limits(restraint::limits(arguments, processes, &|line| witness.remark(line)));
     let mut copy = copy.with_selection(selection).with_backups(arguments.backups());
-    let follows = arguments.rules().is_some();
-    if follows || plan.rounds.iter().map(Vec::len).sum::<usize>() > 1 {
+    if arguments.rules().is_some() || plan.repeats_names() {
         copy = copy.with_repeated_names();
     }
     if let Some(members) = &members {

@@ -44,7 +44,7 @@ impl MountTable {
 
     /// The mount that a file lies in: by its number, else by its device and path, else, because
     /// btrfs gives each subvolume a device number that the table does not show, by path alone.
-    pub fn of(&self, origin: &Origin, path: &Path) -> Option<&Mount> {
+    pub(super) fn of(&self, origin: &Origin, path: &Path) -> Option<&Mount> {
         if let Some(id) = origin.mount_id {
             return self.mounts.iter().find(|mount| mount.id == id);
         }

@@ -6,6 +6,7 @@
 mod as_cp;
 pub mod mirrored;
 mod place;
+mod repeated;
 #[cfg(test)]
 mod tests;
 

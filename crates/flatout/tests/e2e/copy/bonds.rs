@@ -8,7 +8,8 @@ use flatout_sys::launcher::{EIO, deny};
 
 use super::copier::is_control;
 use super::race::held::{Call, Held};
-use crate::bin::Folder;
+use crate::bin::{Folder, executable};
+use crate::filesystem::{needs_program, needs_root};
 use crate::skip::needs;
 
 fn under_test() -> Result<(), String> {
@@ -176,4 +177,22 @@ fn a_name_that_is_refused_does_not_cost_the_others_their_link() {
             assert_eq!(inode(name), inode("t/x"), "{name}");
         }
     }
+}
+
+/// A directory that is mounted a second time shows its names again: more than the file says it has.
+#[test]
+fn names_that_are_seen_more_often_than_there_are_stay_one_file() {
+    needs!(under_test());
+    needs!(needs_root("mounts a directory"));
+    needs!(needs_program("unshare"));
+    let folder = folder();
+    let program = executable().display();
+    let script = format!(
+        "mkdir -p tree/one tree/two tree/three && ln src/a src/b tree/one || exit 9\n\
+         mount --bind tree/one tree/two && mount --bind tree/one tree/three || exit 9\n\
+         {program} copy -T tree copy && stat -c %i copy/*/* | uniq | wc -l"
+    );
+    let words = ["--mount", "sh", "-c", &script].map(Into::into).to_vec();
+    let ran = folder.program("unshare".as_ref(), words).leaves("copy").leaves("tree").run();
+    assert_eq!(ran.exits(0).stdout, "1\n", "{ran}");
 }
