@@ -9,8 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
+use rustix::time::Timespec;
 
 use crate::cancel::{action_of, install_with};
+
+/// An end that could not be told is seen so much later.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static LISTENING: OnceLock<OwnedFd> = OnceLock::new();
@@ -59,7 +63,7 @@ impl Inquiries {
             if self.is_over.load(Ordering::SeqCst) {
                 return false;
             }
-            match poll(&mut [PollFd::new(self.wake, PollFlags::IN)], None) {
+            match poll(&mut [PollFd::new(self.wake, PollFlags::IN)], Some(&LOOK_EVERY)) {
                 Ok(_) => {
                     // Several that came together are one.
                     let asked = rustix::io::read(self.wake, &mut [0_u8; 8]).is_ok();
@@ -76,7 +80,7 @@ impl Inquiries {
     /// Ends the wait.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
-        let _wakes_in_any_case = rustix::io::write(self.wake, &1_u64.to_ne_bytes());
+        let _told_or_found_out = rustix::io::write(self.wake, &1_u64.to_ne_bytes());
     }
 }
 
@@ -103,6 +107,13 @@ mod tests {
         assert!(inquiries.wait());
         inquiries.end();
         assert!(!inquiries.wait());
+        let waited = Inquiries { wake: inquiries.wake, is_over: AtomicBool::new(false) };
+        let _read = rustix::io::read(waited.wake, &mut [0_u8; 8]);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| waited.wait());
+            waited.is_over.store(true, Ordering::SeqCst);
+            assert!(!waiting.join().unwrap(), "nobody could wake it");
+        });
         // Nobody asks the next ones.
         assert!(
             listen()
