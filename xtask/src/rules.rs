@@ -15,7 +15,8 @@ const UNSAFE_MANIFEST: &str = "crates/sys/Cargo.toml";
 
 /// All rules over one file.
 pub fn complaints(source: &Source) -> impl Iterator<Item = String> {
-    missing_module_doc(source).into_iter().chain(empty_name(&source.path))
+    let more = empty_name(&source.path).into_iter().chain(uncounted_threads(source));
+    missing_module_doc(source).into_iter().chain(more)
 }
 
 /// A package that does not inherit the lints is held to none, `unsafe_code` included.
@@ -45,6 +46,29 @@ fn empty_name(path: &str) -> Option<String> {
         .map(|name| format!("{path}:1: `{name}` says nothing about what is inside"))
 }
 
+/// A thread that does work of a trial is started by `sys::run_queue::spawn`, which counts what it waits
+/// for a CPU; one that does none says so in a comment above: `Not counted: why`.
+fn uncounted_threads(source: &Source) -> Vec<String> {
+    let rooms = ["crates/bench/src/", "crates/sys/src/call/"];
+    if !rooms.iter().any(|room| source.path.starts_with(room)) {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = source.text.lines().take(source.counted_lines()).collect();
+    let starts = |line: &str| {
+        let calls = ["spawn_scoped(", ".spawn(", "thread::spawn("];
+        !line.contains("run_queue::spawn(") && calls.iter().any(|call| line.contains(call))
+    };
+    let is_excused = |at: usize| {
+        lines[at.saturating_sub(4)..at].iter().any(|line| line.contains("// Not counted: "))
+    };
+    let complaint = |at: usize| {
+        let path = &source.path;
+        format!("{path}:{}: a thread that `run_queue::spawn` did not start", at + 1)
+    };
+    let bad = (0..lines.len()).filter(|&at| starts(lines[at]) && !is_excused(at));
+    bad.map(complaint).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +95,19 @@ mod tests {
         for bad in ["crates/common/src/lib.rs", "crates/io/src/util.rs", "a/tests/helpers/mod.rs"] {
             assert!(empty_name(bad).is_some(), "{bad}");
         }
+    }
+
+    #[test]
+    fn threads_of_trials_are_counted_or_excused() {
+        let found = |path: &str, text: &str| uncounted_threads(&source(path, text)).len();
+        let bench = "crates/bench/src/a.rs";
+        for bad in ["scope.spawn(a);", "b\n.spawn_scoped(scope, a)?;", "thread::spawn(a);"] {
+            assert_eq!((found(bench, bad), found("crates/tree/src/a.rs", bad)), (1, 0), "{bad}");
+            let tests = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{bad}\n}}\n");
+            assert_eq!(found(bench, &format!("// Not counted: it sleeps.\n{bad}")), 0);
+            assert_eq!(found(bench, &tests), 0);
+        }
+        assert_eq!(found(bench, "run_queue::spawn(scope, Builder::new(), a)?;"), 0);
     }
 
     #[test]

@@ -178,11 +178,11 @@ fn together(
             let closed = gate.write();
             for index in 0..count {
                 let gate = &gate;
-                let counted = move || {
+                let work = move || {
                     drop(gate.read());
-                    run_queue::counted(|| worker(index))
+                    worker(index)
                 };
-                match builder(index).spawn_scoped(scope, counted) {
+                match run_queue::spawn(scope, builder(index), work) {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {
                         line.let_go(Go::Home);
@@ -272,6 +272,9 @@ impl Drop for Absence<'_> {
         self.0.let_go(Go::Home);
     }
 }
+
+#[cfg(test)]
+pub(crate) mod waiting;
 
 #[cfg(test)]
 mod tests {

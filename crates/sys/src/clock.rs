@@ -1,4 +1,4 @@
-//! The kernel's two steady clocks and that of a thread's CPU time, in nanoseconds.
+//! The kernel's two steady clocks and those of CPU time, in nanoseconds.
 //!
 //! Both count from an arbitrary start and never go back. Only differences mean anything.
 
@@ -25,6 +25,13 @@ pub fn monotonic_raw_ns() -> u64 {
 /// Units: nanoseconds. Cost: one system call.
 pub fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// Reads `CLOCK_PROCESS_CPUTIME_ID`: what all threads of this process have had of the CPUs.
+///
+/// Units and cost as [`thread_cpu_ns`].
+pub fn process_cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
 
 /// Both fields are non-negative for the clocks read here, and 2^64 ns are 584 years of uptime.

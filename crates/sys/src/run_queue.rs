@@ -5,34 +5,99 @@
 //! CPU, whoever that was and however short the time. What the hypervisor took is not in it.
 
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// What threads that have ended had waited, as far as they were [`counted`].
-static ENDED_NS: AtomicU64 = AtomicU64::new(0);
+/// What the threads of [`spawn`] have waited.
+static WORKERS: Mutex<Workers> = Mutex::new(Workers { ended_ns: 0, running: Vec::new() });
 
-/// Time that the calling thread and all workers that ended have waited so far; a total that only
-/// grows. `None` where the kernel does not say.
+struct Workers {
+    /// Those that have ended, all together.
+    ended_ns: u64,
+    /// Those that run: the number of each, and what it had waited when its work began.
+    running: Vec<(i32, u64)>,
+}
+
+/// Time that the calling thread and all that were started by [`spawn`] have waited so far; a total
+/// that only grows. `None` where the kernel does not say.
 ///
-/// Cost: open, read, close; some 10 µs.
+/// Cost: open, read, close for the calling thread and each worker that runs; some 10 µs each.
 pub fn waited_ns() -> Option<u64> {
-    Some(thread_waited_ns()?.saturating_add(ENDED_NS.load(Ordering::Acquire)))
+    let (own_ns, own) = (waited_ns_of("thread-self")?, thread_number());
+    let is_worker = workers().running.iter().any(|&(number, _)| number == own);
+    Some(workers_waited_ns() + if is_worker { 0 } else { own_ns })
 }
 
-/// Does `work` in a thread other than the one that asks for [`waited_ns`], and adds what this thread
-/// waits meanwhile to that total.
+/// The part of [`waited_ns`] that threads of [`spawn`] have waited.
 ///
-/// Cost: two readings of a file in `/proc`.
-pub fn counted<T>(work: impl FnOnce() -> T) -> T {
-    let before = thread_waited_ns();
-    let done = work();
-    if let (Some(before), Some(after)) = (before, thread_waited_ns()) {
-        ENDED_NS.fetch_add(after.saturating_sub(before), Ordering::Release);
-    }
-    done
+/// Cost: as [`waited_ns`].
+pub fn workers_waited_ns() -> u64 {
+    let workers = workers();
+    let running = workers.running.iter().filter_map(|&(number, begun_ns)| {
+        Some(waited_ns_of(&format!("self/task/{number}"))?.saturating_sub(begun_ns))
+    });
+    workers.ended_ns + running.sum::<u64>()
 }
 
-fn thread_waited_ns() -> Option<u64> {
-    parse_waited_ns(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+/// Starts `work` on a thread of `scope` whose waiting is part of [`waited_ns`] from its beginning on,
+/// while it runs and when it has ended. Every thread that does work of a trial is started by this.
+///
+/// # Errors
+/// The kernel's: no thread can be started.
+///
+/// Cost: two readings of a file in `/proc`, on that thread, before and after the work.
+pub fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    builder: Builder,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    builder.spawn_scoped(scope, || {
+        let _worker = Worker::begin();
+        work()
+    })
+}
+
+/// Adds to [`waited_ns`] what threads have waited for others that wait for each other by their nature,
+/// so that what the kernel counts would not tell.
+pub fn add(waited_ns: u64) {
+    workers().ended_ns += waited_ns;
+}
+
+/// A thread whose waiting is counted, until it is dropped on that thread.
+struct Worker(i32);
+
+impl Worker {
+    fn begin() -> Option<Self> {
+        let (number, begun_ns) = (thread_number(), waited_ns_of("thread-self")?);
+        workers().running.push((number, begun_ns));
+        Some(Self(number))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let mut workers = workers();
+        let Some(at) = workers.running.iter().position(|&(number, _)| number == self.0) else {
+            return;
+        };
+        let (_, begun_ns) = workers.running.swap_remove(at);
+        workers.ended_ns +=
+            waited_ns_of("thread-self").unwrap_or(begun_ns).saturating_sub(begun_ns);
+    }
+}
+
+fn workers() -> MutexGuard<'static, Workers> {
+    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn thread_number() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// What a thread has waited so far, by its folder in `/proc`.
+fn waited_ns_of(thread: &str) -> Option<u64> {
+    parse_waited_ns(&fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?)
 }
 
 /// The second of three numbers: time on CPUs, time waiting for one, turns.
@@ -42,6 +107,8 @@ fn parse_waited_ns(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -52,25 +119,26 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_shares_a_cpu_adds_what_it_waited() {
-        let Some(before) = waited_ns() else {
-            eprintln!("skipped: this kernel counts no waiting (CONFIG_SCHED_INFO)");
-            return;
-        };
+    fn a_worker_that_shares_a_cpu_adds_what_it_waited_while_it_runs_and_afterwards() {
+        if waited_ns().is_none() {
+            return eprintln!("skipped: this kernel counts no waiting (CONFIG_SCHED_INFO)");
+        }
         let cpu = crate::affinity::allowed_cpus().unwrap()[0];
         // Two on one CPU until one of them has waited: a turn takes milliseconds.
-        let has_waited = std::sync::atomic::AtomicBool::new(false);
+        let (before, seen) = (workers_waited_ns(), std::sync::atomic::AtomicBool::new(false));
         let wait = || {
             crate::affinity::pin_to(cpu).unwrap();
-            let start = thread_waited_ns();
-            while !has_waited.load(Ordering::Relaxed) {
-                has_waited.fetch_or(thread_waited_ns() != start, Ordering::Relaxed);
-            }
+            while !seen.load(Ordering::Relaxed) {}
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| counted(wait));
-            scope.spawn(|| counted(wait));
+            for _ in 0..2 {
+                spawn(scope, Builder::new(), wait).unwrap();
+            }
+            while workers_waited_ns() == before {
+                std::thread::yield_now();
+            }
+            seen.store(true, Ordering::Relaxed);
         });
-        assert!(waited_ns().is_some_and(|after| after > before));
+        assert!(workers_waited_ns() > before);
     }
 }

@@ -91,8 +91,8 @@ impl Topology {
 /// Does `work` in a thread of its own, which may be tied to CPUs without the caller's being so.
 pub(super) fn in_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
-        scope
-            .spawn(|| run_queue::counted(work))
+        run_queue::spawn(scope, thread::Builder::new(), work)
+            .expect("a thread can be started")
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

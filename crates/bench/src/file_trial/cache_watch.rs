@@ -87,6 +87,7 @@ impl<'a> CacheWatch<'a> {
         let (begins, ended) = (|| progress.set(Phase::Running), || progress.set(Phase::Ended));
         let watch = Watch { begins: &begins, ended: &ended };
         thread::scope(|scope| {
+            // Not counted: it looks at work now and then.
             let looking =
                 thread::Builder::new().spawn_scoped(scope, || self.look_until_ended(&progress));
             let done = {

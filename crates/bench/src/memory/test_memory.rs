@@ -200,7 +200,7 @@ impl TestMemory {
         let run =
             || workers::run(threads, pinned, |_, prepared| Ok::<_, TrialError>(work(prepared)));
         let finished = thread::scope(|scope| {
-            let thread = thread::Builder::new().spawn_scoped(scope, || run_queue::counted(run));
+            let thread = run_queue::spawn(scope, thread::Builder::new(), run);
             let thread =
                 thread.map_err(|source| ThreadError { number: 1, count: threads, source })?;
             let finished = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -21,6 +21,7 @@ use std::thread::{self, ScopedJoinHandle};
 use flatout_measure::histogram::Histogram;
 use flatout_sys::affinity;
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
+use flatout_sys::run_queue;
 
 use super::channel::{Channel, ChannelError};
 use super::frame::{EndReport, FlowReport, TcpPoint};
@@ -227,7 +228,7 @@ pub fn run(
     thread::scope(|scope| {
         let start = |connection| {
             let thread = thread::Builder::new().name("flow".to_owned());
-            thread.spawn_scoped(scope, move || work(test, connection))
+            run_queue::spawn(scope, thread, move || work(test, connection))
         };
         let workers: io::Result<Vec<_>> = connections.iter().map(start).collect();
         let workers = workers.map_err(|error| {

@@ -14,6 +14,7 @@ use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::fact::Facts;
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::run_queue;
 
 use super::flow::bulk::random_block;
 use crate::fact::BYTES;
@@ -73,8 +74,8 @@ pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, Tri
         };
         let write = move || tied(first).map(|()| blocks.fill(block, copies));
         let read = move || tied(second).map(|()| blocks.empty());
-        let writer = thread::Builder::new().spawn_scoped(scope, write);
-        let reader = thread::Builder::new().spawn_scoped(scope, read);
+        let writer = run_queue::spawn(scope, thread::Builder::new(), write);
+        let reader = run_queue::spawn(scope, thread::Builder::new(), read);
         let count = || (monotonic_ns(), blocks.emptied.load(Ordering::Relaxed));
         thread::sleep(Duration::from_nanos(warm_ns));
         let (start_ns, before) = count();
@@ -137,6 +138,16 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workers::waiting;
+
+    #[test]
+    fn copies_tell_that_they_waited() {
+        if affinity::allowed_cpus().unwrap().len() > 1 {
+            let copy = || _ = trial(Copies::Two, 1_000_000, 5_000_000).unwrap();
+            let test = "network::memcpy::tests::copies_tell_that_they_waited";
+            waiting::is_seen(test, vec![Box::new(copy)]);
+        }
+    }
 
     #[test]
     fn blocks_go_from_core_to_core() {

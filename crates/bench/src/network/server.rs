@@ -292,6 +292,7 @@ impl<'s> Acceptor<'_, 's> {
         let key = random::<32>()?;
         let (arrivals, incoming) = mpsc::channel();
         let mut session = Session { channel, key, arrivals: incoming, cancel: self.cancel };
+        // Not counted: it coordinates, and sleeps while flows run.
         let thread = thread::Builder::new()
             .name("session".to_owned())
             .spawn_scoped(scope, move || session.serve())?;

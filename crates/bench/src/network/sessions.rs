@@ -59,6 +59,7 @@ fn start_server<'s>(
     let at = server.address().map_err(broken)?;
     let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
     let thread = thread::Builder::new().name("server".to_owned());
+    // Not counted: it accepts connections.
     thread.spawn_scoped(scope, serve).map_err(broken)?;
     Ok((at, key))
 }
@@ -131,5 +132,27 @@ impl Sessions {
         others.into_iter().for_each(|mut other| other.keep_alive());
         let missing = || self.missing.clone().unwrap_or("there is no such session".to_owned());
         own.first_mut().ok_or_else(|| TrialError::Unsupported(missing()))?.run(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+    use crate::workers::waiting;
+
+    #[test]
+    fn flows_over_loopback_tell_that_they_waited() {
+        let usual = Options::augment_args(Command::new("network")).get_matches_from(["network"]);
+        let options =
+            Options { extent: Extent::Quick, ..Options::from_arg_matches(&usual).unwrap() };
+        let spec = Spec { warm_ns: 1_000_000, window_ns: 10_000_000, ..Spec::one_stream() };
+        let spec = Spec { tail_ns: 50_000_000, ..spec };
+        let run = || {
+            with(&options, |sessions| sessions.first().run(spec).map(drop).unwrap()).unwrap();
+        };
+        let test = "network::sessions::tests::flows_over_loopback_tell_that_they_waited";
+        waiting::is_seen(test, vec![Box::new(run)]);
     }
 }

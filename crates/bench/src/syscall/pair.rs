@@ -6,12 +6,14 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::thread;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use flatout_measure::case::TrialError;
 use flatout_sys::affinity;
 use flatout_sys::call::{self, Turn};
+use flatout_sys::clock::process_cpu_ns;
+use flatout_sys::run_queue;
 
 use super::fact;
 use super::row::{Call, Placement};
@@ -40,7 +42,10 @@ pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timi
 }
 
 /// The CPUs of asker and answerer.
-fn choose(placement: Placement, allowed: &[usize]) -> Result<(usize, usize), TrialError> {
+type Cpus = (usize, usize);
+
+/// Those of a placement.
+fn choose(placement: Placement, allowed: &[usize]) -> Result<Cpus, TrialError> {
     match (placement, allowed) {
         (Placement::OneCpu, [one, ..]) => Ok((*one, *one)),
         (Placement::TwoCpus, [one, other, ..]) => Ok((*one, *other)),
@@ -48,14 +53,16 @@ fn choose(placement: Placement, allowed: &[usize]) -> Result<(usize, usize), Tri
     }
 }
 
-fn futex(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
+fn futex(cpus: Cpus, rounds: u64) -> io::Result<Duration> {
     let turn = &Turn::default();
     // Who fails frees the other, or it would wait for ever.
     let freeing = move |result: io::Result<Duration>| result.inspect_err(|_| turn.give_up());
     both(
+        cpus,
         move || {
             freeing(
-                affinity::pin_to(cpus.0).and_then(|()| timed(rounds, |rounds| turn.ask(rounds))),
+                affinity::pin_to(cpus.0)
+                    .and_then(|()| timed(cpus, rounds, |rounds| turn.ask(rounds))),
             )
         },
         move || {
@@ -67,15 +74,16 @@ fn futex(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
     )
 }
 
-fn pipe(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
+fn pipe(cpus: Cpus, rounds: u64) -> io::Result<Duration> {
     let (questions_out, questions_in) = io::pipe()?;
     let (answers_out, answers_in) = io::pipe()?;
     // Each side owns its ends, so that the other sees the end of file if it goes early.
     both(
+        cpus,
         move || {
             affinity::pin_to(cpus.0)?;
             let (to, from) = (questions_in.as_fd(), answers_out.as_fd());
-            timed(rounds, |rounds| call::pipe_ask(to, from, rounds))
+            timed(cpus, rounds, |rounds| call::pipe_ask(to, from, rounds))
         },
         move || {
             affinity::pin_to(cpus.1)?;
@@ -88,23 +96,39 @@ fn pipe(cpus: (usize, usize), rounds: u64) -> io::Result<Duration> {
 }
 
 /// The asker's time for `rounds`, after a warm-up that also waits for the answerer's start.
-fn timed(rounds: u64, ask: impl Fn(u64) -> io::Result<()>) -> io::Result<Duration> {
+///
+/// Of two threads on one CPU each waits for the other by nature, and one of them always wants it:
+/// what they waited for others is the time in which neither had it.
+fn timed(cpus: Cpus, rounds: u64, ask: impl Fn(u64) -> io::Result<()>) -> io::Result<Duration> {
     ask(warm_up(rounds))?;
+    let cpu_ns = process_cpu_ns();
     let start = Instant::now();
     ask(rounds)?;
-    Ok(start.elapsed())
+    let wall = start.elapsed();
+    if cpus.0 == cpus.1 {
+        let had_ns = process_cpu_ns() - cpu_ns;
+        run_queue::add((wall.as_nanos() as u64).saturating_sub(had_ns));
+    }
+    Ok(wall)
 }
 
 /// Runs both sides on threads of their own and returns the asker's time; `abandon` frees the
 /// answerer if the asker cannot be started.
 fn both(
+    cpus: Cpus,
     ask: impl FnOnce() -> io::Result<Duration> + Send,
     answer: impl FnOnce() -> io::Result<Duration> + Send,
     abandon: impl FnOnce(),
 ) -> io::Result<Duration> {
+    type Side<'s> = Box<dyn FnOnce() -> io::Result<Duration> + Send + 's>;
     thread::scope(|scope| {
-        let answerer = thread::Builder::new().spawn_scoped(scope, answer)?;
-        let asker = thread::Builder::new().spawn_scoped(scope, ask).inspect_err(|_| abandon())?;
+        let start = |side| match cpus.0 == cpus.1 {
+            // Not counted: see `timed`.
+            true => Builder::new().spawn_scoped(scope, side),
+            false => run_queue::spawn(scope, Builder::new(), side),
+        };
+        let answerer = start(Box::new(answer) as Side<'_>)?;
+        let asker = start(Box::new(ask)).inspect_err(|_| abandon())?;
         let join = |side: thread::ScopedJoinHandle<'_, _>| match side.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),

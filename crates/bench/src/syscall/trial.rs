@@ -187,7 +187,8 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syscall::row;
+    use crate::syscall::row::{self, Placement};
+    use crate::workers::waiting;
 
     /// Runs each row that `wanted` picks with a few calls on a real directory.
     fn run_rows(wanted: impl Fn(&Row) -> bool) {
@@ -205,6 +206,29 @@ mod tests {
             assert!(timing.wall >= timing.excluded, "{row:?}: {timing:?}");
         }
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn getppid_and_pairs_tell_that_they_waited() {
+        let place = tempfile::tempdir().unwrap();
+        let site = Site::new(place.path(), 3);
+        let run = |variant| {
+            let row = row::all(1).into_iter().find(|row| row.variant == variant).unwrap();
+            // Each turn of a pair may wait for a loop's.
+            let calls = if variant == Variant::Alone { 10_000 } else { 50 };
+            if let Err(error) = run(&row, &site, calls, &|| false) {
+                assert!(matches!(error, TrialError::Unsupported(_)), "{error}");
+            }
+        };
+        let mut trials: Vec<Box<dyn FnMut()>> = vec![
+            Box::new(|| run(Variant::Alone)),
+            Box::new(|| run(Variant::Pair(Placement::OneCpu))),
+        ];
+        if flatout_sys::affinity::allowed_cpus().unwrap().len() > 1 {
+            trials.push(Box::new(|| run(Variant::Pair(Placement::TwoCpus))));
+        }
+        let test = "syscall::trial::tests::getppid_and_pairs_tell_that_they_waited";
+        waiting::is_seen(test, trials);
     }
 
     #[test]

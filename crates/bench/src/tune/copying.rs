@@ -9,6 +9,7 @@ use flatout_io::transfer::{BUFFER_BYTES, Method};
 use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_measure::case::{Sample, TrialError};
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::run_queue;
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::options::{
     Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve, Reach,
@@ -134,7 +135,7 @@ fn asked_block(tuning: &Tuning) -> u64 {
 
 fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
     let thread = Builder::new().name("copy".to_owned());
-    thread.spawn_scoped(scope, move || copy.work(&|_| hire(scope, copy))).is_ok()
+    run_queue::spawn(scope, thread, move || copy.work(&|_| hire(scope, copy))).is_ok()
 }
 
 /// The first thing that went wrong.

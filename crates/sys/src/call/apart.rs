@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::baseline::empty_loop_time;
 use super::work::Work;
+use crate::run_queue;
 
 /// Who can see the descriptors that a loop opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub fn time_apart(work: Work<'_>, warm_up_calls: u64, calls: u64) -> io::Result<
         Ok(Timed { table, wall, excluded, empty_loop: empty_loop_time(calls) })
     };
     thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, time)?;
+        let thread = run_queue::spawn(scope, thread::Builder::new(), time)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -36,6 +36,7 @@ pub(super) fn fill(values: &mut [f64], shape: Shape, seed: u64, threads: u32) {
             if first + width >= order {
                 fill();
             } else {
+                // Not counted: nothing is timed yet.
                 scope.spawn(fill);
             }
         }

@@ -8,6 +8,7 @@ use flatout_measure::guard::Spoil;
 use flatout_measure::sampler::CLOCK_READS;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::hand_over::{Line, Unanswered};
+use flatout_sys::run_queue;
 
 use super::super::fact;
 use super::ring;
@@ -85,8 +86,7 @@ fn exchange(
         ring::on_cpu(second, || Ok(line.answer(0, WARM_UP_ROUNDS + rounds))).inspect_err(give_up)
     };
     let (served, answered) = thread::scope(|scope| {
-        let answerer = thread::Builder::new()
-            .spawn_scoped(scope, answer)
+        let answerer = run_queue::spawn(scope, thread::Builder::new(), answer)
             .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
         let served = ring::on_cpu(first, || Ok(serve())).inspect_err(give_up);
         let answered = answerer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

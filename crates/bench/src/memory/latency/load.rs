@@ -10,6 +10,7 @@ use flatout_sys::affinity;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
+use flatout_sys::run_queue;
 use flatout_sys::xor::xor32;
 
 /// Bytes between two pauses: some ten microseconds, a thousandth of a walk.
@@ -69,7 +70,8 @@ impl Loads {
                     ready.fetch_add(1, Ordering::Release);
                     tied.map(|()| read(buffer.as_slice(), load.percent, stop, &counter.0))
                 };
-                threads.push(thread::Builder::new().spawn_scoped(scope, reading).map_err(failed)?);
+                let thread = run_queue::spawn(scope, thread::Builder::new(), reading);
+                threads.push(thread.map_err(failed)?);
             }
             while (ready.load(Ordering::Acquire) as usize) < threads.len() {
                 thread::yield_now();

@@ -13,6 +13,7 @@ use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::run_queue;
 
 /// From this length on a ring is made once: its order takes as long as a trial (here 5 ms for
 /// 8 MiB and 35 ms for 32 MiB, virtual Sapphire Rapids, November 2026), a trial walks a part of it,
@@ -291,8 +292,7 @@ pub(super) fn on_cpu<T: Send>(
                 .map_err(|error| TrialError::Failed(format!("cannot run on CPU {cpu}: {error}")))?;
             work()
         };
-        let thread = thread::Builder::new()
-            .spawn_scoped(scope, tied)
+        let thread = run_queue::spawn(scope, thread::Builder::new(), tied)
             .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

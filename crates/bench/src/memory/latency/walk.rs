@@ -202,12 +202,39 @@ mod tests {
     use super::super::grid::RUN_BYTES;
     use super::super::node::Pair;
     use super::*;
+    use crate::workers::waiting;
 
     const MIB: u64 = 1 << 20;
 
     /// A trial of every kind of row, as short as can be; a ring of 1 MiB passes for memory.
     fn trial(row: LatencyRow) -> Result<Sample, TrialError> {
         sample(&row, &Chases::hasty(), 5)
+    }
+
+    #[test]
+    fn chases_loads_and_hand_overs_tell_that_they_waited() {
+        let curve = Shape::random(100 << 10, Pages::Base);
+        let mut trials: Vec<Box<dyn FnMut()>> =
+            vec![Box::new(move || _ = trial(LatencyRow::Curve(curve)).unwrap())];
+        let cpus = affinity::allowed_cpus().unwrap();
+        if let [first, second, ..] = cpus[..] {
+            let pair = Some((first, second));
+            trials.push(Box::new(move || _ = super::super::hand_over::sample(pair).unwrap()));
+        }
+        let loads = super::super::load::Loads::new(1 << 20);
+        let load = Load { percent: 100, seed: 1 };
+        trials.push(Box::new(move || {
+            let until_read = |count: &(dyn Fn() -> u64 + Sync)| {
+                while count() < 64 << 20 {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            };
+            loads.during(load, &cpus[..1], until_read).unwrap();
+        }));
+        let test =
+            "memory::latency::walk::tests::chases_loads_and_hand_overs_tell_that_they_waited";
+        waiting::is_seen(test, trials);
     }
 
     #[test]

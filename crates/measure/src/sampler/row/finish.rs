@@ -53,7 +53,7 @@ impl<R: Row> Sampled<'_, R> {
         let use_of_cpus = counted.iter().map(|taken| taken.use_of_cpus).reduce(UseOfCpus::and);
         let use_of_cpus = use_of_cpus.filter(|all| all.elapsed_ns > 0);
         if let Some(all) = use_of_cpus {
-            note_use_of_cpus(&mut outcome, &mut facts, all);
+            note_use_of_cpus(&mut outcome, &mut facts, all, beside.cpus);
         }
         let is_beside_others = warning::has(&outcome.warnings, warning::LOCAL_LOAD)
             || use_of_cpus.is_some_and(|all| all.is_beside_load(beside.cpus));
@@ -193,7 +193,8 @@ fn between_runs(known: &Knowledge) -> Value {
 }
 
 /// Says who had the CPUs during the trials that count, and warns where others kept threads waiting.
-fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus) {
+/// That threads waited is their own doing in some rows, unless others had a good part of the CPUs.
+fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus, cpus: u32) {
     let in_cpus = |ns: u64| ns as f64 / all.elapsed_ns as f64;
     let fields = [
         ("own_cpus", Some(in_cpus(all.own_ns))),
@@ -202,7 +203,7 @@ fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus) {
     ];
     facts.set(USE_OF_CPUS, Value::fields(fields));
     if let Some(ratio) = all.wait_for_others()
-        && !is_own_doing(&outcome.warnings)
+        && (!is_own_doing(&outcome.warnings) || all.is_beside_load(cpus))
     {
         let text = format!(
             "its threads waited for a CPU in {:.0} % of the time that they wanted one: other \

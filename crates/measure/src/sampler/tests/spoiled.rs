@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::guard::Reading;
 
 #[test]
 fn spoiled_trials_do_not_count_but_are_counted() {
@@ -160,4 +159,28 @@ fn preemption_is_no_news_when_threads_outnumber_cpus() {
     assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
     assert_eq!(outcome.audit["intervals_spoiled"], 0);
     assert_eq!(codes(outcome), [warning::OVERSUBSCRIBED]);
+}
+
+#[test]
+fn a_row_over_loopback_tells_that_it_waited_where_others_had_the_cpus() {
+    for (others_ns, is_told) in [(0, false), (MS / 2, true)] {
+        let clock = FakeClock::default();
+        let trial = scripted("a/b", |_| {
+            clock.advance(MS);
+            let warnings = vec![Warning::new(warning::LOOPBACK, "loopback")];
+            Ok(Sample { amount: 1.0, elapsed_ns: MS, warnings, ..Sample::default() })
+        });
+        let reading = |count: u64| Reading {
+            monotonic_ns: count * MS,
+            raw_ns: count * MS,
+            own_ns: count * MS / 2,
+            waited_ns: Some(count * MS / 2),
+            others_busy_ns: count * others_ns,
+            others_running: 1,
+            ..Reading::default()
+        };
+        let witness = FakeWitness::new((0..40).map(reading));
+        let outcome = &run_watched(&clock, vec![trial], &Plan::default(), witness)[0];
+        assert_eq!(warning::has(&outcome.warnings, warning::LOCAL_LOAD), is_told);
+    }
 }

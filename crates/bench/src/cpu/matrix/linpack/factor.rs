@@ -10,10 +10,11 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::Builder;
 
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
-use flatout_sys::run_queue::counted;
+use flatout_sys::run_queue;
 
 use super::super::meeting::{Meeting, spin_until};
 use super::super::order::Shape;
@@ -184,8 +185,8 @@ pub(in super::super) fn timed(
         let mut count = 1;
         for room in others {
             // Without a further thread the others do its work.
-            let member = || counted(|| work.run(room, || ()));
-            count += u32::from(std::thread::Builder::new().spawn_scoped(scope, member).is_ok());
+            let member = || work.run(room, || ());
+            count += u32::from(run_queue::spawn(scope, Builder::new(), member).is_ok());
         }
         work.meeting.expect(count);
         work.run(own, || start_ns = monotonic_ns());
