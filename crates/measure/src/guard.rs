@@ -24,7 +24,7 @@ pub struct Reading {
     pub steal_ns: u64,
     /// Times that the scheduler took the CPU from this process.
     pub involuntary_switches: u64,
-    /// CPU time of this process.
+    /// CPU time of this process and of its children that have ended.
     pub own_ns: u64,
     /// Time that threads of this process were ready and waited for a CPU; `None` where the kernel
     /// does not count it.
@@ -33,7 +33,8 @@ pub struct Reading {
     pub throttled_ns: u64,
     /// Threads of others that ran or were ready to at that moment.
     pub others_running: u32,
-    /// CPU time of everything but this process, all CPUs together, to about a tick each.
+    /// CPU time of everything but this process and those children, all CPUs together, to about a
+    /// tick each.
     pub others_busy_ns: u64,
     /// `CLOCK_MONOTONIC`.
     pub monotonic_ns: u64,
@@ -235,18 +236,18 @@ impl Default for SystemWitness {
 impl Witness for SystemWitness {
     fn read(&mut self) -> Reading {
         let times = steal::cpu_times(Path::new("/")).unwrap_or_default();
-        let own = usage::usage();
+        let (own, own_ns) = (usage::usage(), usage::cpu_ns_with_children());
         let (monotonic_ns, raw_ns) = both_clocks();
         let busy_ns = times.busy().saturating_mul(steal::tick_ns());
         Reading {
             steal_ns: times.steal.saturating_mul(steal::tick_ns()),
             involuntary_switches: own.involuntary_switches,
             throttled_ns: self.groups.throttled_ns().unwrap_or(0),
-            own_ns: own.cpu_ns(),
+            own_ns,
             waited_ns: run_queue::waited_ns(),
             // The thread that reads is one of them.
             others_running: times.running.saturating_sub(1),
-            others_busy_ns: busy_ns.saturating_sub(own.cpu_ns()),
+            others_busy_ns: busy_ns.saturating_sub(own_ns),
             monotonic_ns,
             raw_ns,
         }
@@ -437,6 +438,17 @@ mod tests {
         assert!(witness.cpus() >= 1);
         assert!(first.monotonic_ns > 0 && second.monotonic_ns >= first.monotonic_ns);
         assert!(second.involuntary_switches >= first.involuntary_switches);
+    }
+
+    #[test]
+    fn what_a_child_used_is_ours_and_not_others() {
+        let mut witness = SystemWitness::new();
+        let (before, children_ns) = (witness.read(), usage::children().cpu_ns());
+        let busy = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", busy]).status().unwrap().success());
+        let child_ns = usage::children().cpu_ns() - children_ns;
+        let after = witness.read();
+        assert!(child_ns > 0 && after.own_ns - before.own_ns >= child_ns);
     }
 
     #[test]

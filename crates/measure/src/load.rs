@@ -43,11 +43,10 @@ struct Counted {
 impl Counted {
     fn now() -> Self {
         let root = Path::new("/");
-        let (own, children) = (usage::usage(), usage::children());
         Self {
             at_ns: clock::monotonic_ns(),
             times: steal::cpu_times(root).unwrap_or_default(),
-            own_ns: own.cpu_ns() + children.cpu_ns(),
+            own_ns: usage::cpu_ns_with_children(),
             waited_ns: run_queue::waited_ns(),
             pressure_ns: pressure(root, Resource::Cpu).map(|pressure| pressure.some_ns),
             processes: process_table::processes(root),

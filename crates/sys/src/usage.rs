@@ -67,6 +67,13 @@ pub fn children() -> Usage {
     of(libc::RUSAGE_CHILDREN)
 }
 
+/// CPU time of this process and of its children that ended and were waited for.
+///
+/// Cost: two system calls.
+pub fn cpu_ns_with_children() -> u64 {
+    usage().cpu_ns() + children().cpu_ns()
+}
+
 /// Reads the totals of the calling thread; the peak of memory is still that of the process.
 ///
 /// Cost: one system call.
