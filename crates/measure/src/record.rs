@@ -85,6 +85,23 @@ impl Outcome {
         (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
     }
 
+    /// Takes over what stands against a row with a figure from which this one was made: its warnings,
+    /// and its status where that is the worse one.
+    pub fn take_over(&mut self, source: &Self) {
+        let weight = |status: Status| match status {
+            Status::Ok => 0,
+            Status::Degraded => 1,
+            Status::Unstable => 2,
+            _ => 3,
+        };
+        if weight(source.status) > weight(self.status) {
+            self.status = source.status;
+        }
+        for warning in &source.warnings {
+            crate::warning::add(&mut self.warnings, warning.clone());
+        }
+    }
+
     /// A number among the facts.
     pub fn fact_number(&self, key: &str) -> Option<f64> {
         self.audit.get(key)?.as_f64()

@@ -8,6 +8,7 @@ use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Provenance, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::sampler::NOISY;
 use flatout_measure::statistics::interval::{self, Knowledge};
 use flatout_measure::statistics::median;
 use flatout_measure::warning::{self, Warning};
@@ -19,6 +20,7 @@ use super::super::levels::{self, Level, Levels, Point};
 use super::bound;
 use super::ring::page_bytes;
 use super::row::LatencyRow;
+use crate::between_runs;
 
 /// Points from which on a curve shows levels; fewer are single rows.
 const CURVE_POINTS: usize = 12;
@@ -40,6 +42,10 @@ impl Row for LevelRow {
     fn unit(&self) -> Unit {
         Unit::Nanoseconds
     }
+
+    fn deviation_between_runs(&self) -> f64 {
+        between_runs::MEMORY
+    }
 }
 
 /// The levels that the rows of the curve show, and a row for each that was seen.
@@ -59,8 +65,9 @@ pub(super) fn find(
     let levels = levels::agreed(first, second, caches);
     let curve = levels::quietest(first, second);
     let row = |level: &Level| Some(level_row(level, level.latency_ns?, &curve, &levels, *pages));
-    let rows = levels.levels.iter().filter_map(row).collect();
-    (levels, rows)
+    let mut found: Vec<_> = levels.levels.iter().filter_map(row).collect();
+    found.iter_mut().for_each(|level| conclude(level, rows, &levels, *pages));
+    (levels, found)
 }
 
 /// The points on such pages that have a figure, working sets ascending, twice.
@@ -79,6 +86,42 @@ fn curves(rows: &[Measured<LatencyRow>], pages: Pages) -> [Vec<Point>; 2] {
     points.sort_by_key(|(point, _)| point.working_set_bytes);
     let (first, second) = points.into_iter().unzip();
     [first, second]
+}
+
+/// Gives a level its interval and its status: it is no more certain than the least certain row of the
+/// curve that it is made of, and runs differ in it as they do in these.
+fn conclude(
+    level: &mut Measured<LevelRow>,
+    rows: &[Measured<LatencyRow>],
+    levels: &Levels,
+    pages: Pages,
+) {
+    let Measured { row, outcome, .. } = level;
+    let is_of_level = |measured: &&Measured<LatencyRow>| match measured.row {
+        LatencyRow::Curve(shape) => {
+            let of = levels.of(shape.working_set_bytes);
+            shape.pages == pages
+                && measured.outcome.median.is_some()
+                && of.is_some_and(|of| of.name == row.0)
+        }
+        _ => false,
+    };
+    rows.iter().filter(is_of_level).for_each(|source| outcome.take_over(&source.outcome));
+    let is_beside_others = warning::has(&outcome.warnings, warning::LOCAL_LOAD);
+    let known = Knowledge {
+        is_loaded: is_beside_others || warning::has(&outcome.warnings, warning::DISTURBED),
+        is_beside_others,
+        assumed_deviation: row.deviation_between_runs(),
+        ..Knowledge::default()
+    };
+    let figure = outcome.median.unwrap_or_default();
+    outcome.ci95 = interval::of_runs(&outcome.samples, &known)
+        .filter(|[low, high]| (*low..=*high).contains(&figure));
+    if outcome.status != Status::Interrupted
+        && outcome.half_width().is_none_or(|width| width > NOISY)
+    {
+        outcome.status = Status::Unstable;
+    }
 }
 
 fn level_row(
@@ -101,11 +144,8 @@ fn level_row(
     let figure = median(&samples).filter(|_| is_apart).unwrap_or(latency_ns);
     let mut outcome = Outcome {
         median: Some(figure),
-        ci95: interval::of_runs(&samples, &Knowledge::default())
-            .filter(|[low, high]| (*low..=*high).contains(&figure)),
         n: samples.len() as u64,
         samples,
-        status: Status::Ok,
         warnings: warnings(level, pages),
         ..blank(&row)
     };
@@ -192,6 +232,21 @@ mod tests {
         assert_eq!(found[2].facts.value(fact::MEASURED_BYTES), None);
         assert_eq!(found[0].outcome.ceiling.as_ref().unwrap().value, None);
         assert_eq!(found[2].outcome.parameters["level"], "DRAM");
+    }
+
+    #[test]
+    fn a_level_is_no_more_certain_than_the_rows_of_its_curve() {
+        let mut rows = points(Pages::Huge);
+        let disturbed = Warning::new(warning::DISTURBED, "3 of 9 trials");
+        let doubted = rows.iter_mut().find(|row| row.outcome.median == Some(6.0)).unwrap();
+        doubted.outcome.status = Status::Degraded;
+        doubted.outcome.warnings.push(disturbed);
+        let (_, found) = find(&rows, &caches(&[32 * KIB, MIB]));
+        let statuses: Vec<_> = found.iter().map(|row| row.outcome.status).collect();
+        assert_eq!(statuses, [Status::Ok, Status::Degraded, Status::Ok]);
+        assert!(warning::has(&found[1].outcome.warnings, warning::DISTURBED));
+        // Points that agree to the digit say nothing of how far runs lie apart.
+        assert!(found[0].outcome.half_width().unwrap() > between_runs::MEMORY);
     }
 
     #[test]
