@@ -206,9 +206,7 @@ pub(super) fn outcomes(
         }
         for row in &mut rows {
             hold(row, double_peak(units, threads), contention);
-            let text = "the residual of each result was checked";
-            let trials = row.outcome.n as f64;
-            row.facts.set(EVIDENCE, Evidence::read(Happened::Yes, "trials_checked", trials, text));
+            prove(row);
         }
         outcomes.extend(record(rows));
     }
@@ -287,8 +285,19 @@ fn best(measured: &Measured<MatrixRow>) -> Option<Measured<MatrixRow>> {
     let row = MatrixRow { id: "cpu/linpack-best", ..*row };
     let rate = statistics::max(&outcome.samples)?;
     let facts = Facts::default().with(fact::CHOSEN_FROM_TRIALS, outcome.n);
-    let outcome = Outcome { median: Some(rate), n: 1, samples: vec![rate], ..blank(&row) };
+    let mut best = Outcome { median: Some(rate), n: 1, samples: vec![rate], ..blank(&row) };
+    best.take_over(outcome);
+    let outcome = best;
     Some(Measured { row, outcome, facts, further: Vec::new() })
+}
+
+/// Says what shows that a row with a figure happened.
+fn prove(measured: &mut Measured<MatrixRow>) {
+    if measured.outcome.median.is_some() {
+        let trials = measured.outcome.n as f64;
+        let text = "the residual of each result was checked";
+        measured.facts.set(EVIDENCE, Evidence::read(Happened::Yes, "trials_checked", trials, text));
+    }
 }
 
 /// Holds a row against the peak of the CPUs that it used: multiply-adds of doubles, as the registers

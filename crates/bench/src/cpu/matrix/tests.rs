@@ -112,3 +112,24 @@ fn the_plan_makes_the_trials_that_were_asked_for() {
     let plan = terms(None).plan(1_000_000, &Plan::default());
     assert_eq!((plan.min_trials, plan.max_trials, plan.budget_ns), (3, 3, 1_000_000));
 }
+
+#[test]
+fn the_best_trial_is_as_certain_as_its_row() {
+    let mut row = held(72e9, Provenance::Inferred, None);
+    row.outcome.status = Status::Degraded;
+    row.outcome.warnings.push(Warning::new(warning::DISTURBED, "3 of 6 trials"));
+    let best = best(&row).unwrap().outcome;
+    assert_eq!((best.status, best.n), (Status::Degraded, 1));
+    assert!(warning::has(&best.warnings, warning::DISTURBED));
+}
+
+#[test]
+fn a_row_without_a_figure_has_no_evidence() {
+    let mut row = held(72e9, Provenance::Inferred, None);
+    prove(&mut row);
+    assert!(row.facts.value(EVIDENCE).is_some());
+    let mut refused = held(72e9, Provenance::Inferred, None);
+    (refused.outcome.median, refused.outcome.n) = (None, 0);
+    prove(&mut refused);
+    assert_eq!(refused.facts.value(EVIDENCE), None);
+}
