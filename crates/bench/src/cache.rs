@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::Args;
 use flatout_io::{Engine, Tuning};
 use flatout_measure::case::{Measured, record};
-use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
+use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::record::Chart;
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
@@ -171,28 +171,17 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     Ok(rows)
 }
 
-/// Says what shows that the bytes of a row came from where it has them, in all of its trials.
+/// Says what shows that the bytes of a row came from where it has them.
 fn prove(measured: &mut Measured<Row>, ground: Option<Nature>) {
-    let Measured { row, outcome, facts, .. } = measured;
-    if outcome.median.is_none() {
-        return;
-    }
-    let bytes = facts.number(fact::BYTES).unwrap_or(0.0);
-    let fetched = facts.number(fact::DEVICE_READ_BYTES);
-    let evidence = match row.state {
-        State::Hot => evidence::hot(bytes, fetched),
-        State::Cold => evidence::moved(bytes, &[fetched], ground),
+    match measured.row.state {
         // Each trial was held against the digest of the whole.
-        State::Apart => Evidence::counted(facts, fact::BYTES),
-    };
-    let code = match row.state {
-        State::Hot => warning::NOT_HOT,
-        State::Cold | State::Apart => warning::NOT_FROM_DEVICE,
-    };
-    if evidence.happened == Happened::No {
-        warning::add(&mut outcome.warnings, Warning::new(code, evidence.text.to_string()));
+        State::Apart if measured.outcome.median.is_some() => {
+            let evidence = Evidence::counted(&measured.facts, fact::BYTES);
+            measured.facts.set(EVIDENCE, evidence);
+        }
+        State::Apart => {}
+        state => evidence::prove_read(measured, state == State::Hot, ground),
     }
-    facts.set(EVIDENCE, evidence);
 }
 
 /// What every row says of files that are shorter than they should be.
@@ -247,6 +236,7 @@ fn best(rows: &[Measured<Row>], engine: Option<Engine>) -> Option<Tuning> {
 mod tests {
     use flatout_measure::case::Plan;
     use flatout_measure::clock::SystemClock;
+    use flatout_measure::evidence::Happened;
     use flatout_measure::fact::Facts;
     use flatout_measure::guard::FakeWitness;
     use flatout_measure::record::{Outcome, Status};

@@ -378,6 +378,7 @@ fn measure_phase(
     let mut cases = bare::cases(site, bare_bytes, phase);
     cases.extend(others.into_iter().map(|wanted| trial::case(wanted, phase, site)));
     rows.extend(sampler.within(budget_ns).run(cases));
+    bare::prove(&mut rows, site);
     bound::apply(&mut rows, site);
     site.end_phase()?;
     Ok((rows, late))

@@ -24,6 +24,7 @@ use flatout_sys::cancel::CancelToken;
 use crate::area::Extent;
 use crate::error::Error;
 use crate::fact;
+use crate::file_trial::evidence;
 
 use group::Group;
 use tuned_place::{Sizes, TunedPlace};
@@ -153,6 +154,10 @@ fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, 
             && !options.cancel.is_cancelled()
         {
             tuned.entries.push(entry(&group, &choice, options));
+        }
+        if group.work == Work::Read {
+            let ground = group.source.ground();
+            rows.iter_mut().for_each(|row| evidence::prove_read(row, group.cached, ground));
         }
         tuned.outcomes.extend(record_counted(rows, &[fact::BYTES]));
         if options.cancel.is_cancelled() {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::case::{Case, Sample, Trial, TrialError};
+use flatout_measure::case::{Case, Measured, Sample, Trial, TrialError};
 use flatout_measure::fact::{Facts, Key};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
@@ -22,6 +22,7 @@ use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
 use crate::error::Error;
+use crate::file_trial::evidence;
 use crate::read::{CacheStart, Clearing, Job};
 use crate::workers;
 
@@ -165,4 +166,14 @@ fn read(site: &Site) -> Result<Sample, TrialError> {
     };
     let cold = CacheStart::Cold(Clearing::File);
     Job::exactly(file.path(), &tuning, cold, site.options.cancel).sample()
+}
+
+/// Says whether what was read came from the device.
+pub(super) fn prove(rows: &mut [Measured<Row>], site: &Site) {
+    let ground = || {
+        let path = site.read_file.as_ref()?.path();
+        evidence::ground(File::open(&path).ok()?.as_fd(), &path)
+    };
+    let reads = rows.iter_mut().filter(|row| matches!(row.row.work, Work::BareRead { .. }));
+    reads.for_each(|row| evidence::prove_read(row, false, ground()));
 }

@@ -4,13 +4,16 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use flatout_measure::evidence::{Evidence, Happened};
+use flatout_measure::case::Measured;
+use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::fact::Facts;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::filesystem::Nature;
 use flatout_sys::storage;
 
 use super::accounting::DIRTIED_BYTES;
 use super::cache_watch::{CACHE_LOOKS, CACHE_LOOKS_FILLED};
+use crate::fact;
 
 /// The readings that decide, as they are called in the record.
 pub(crate) const MOVED_RATIO: &str = "moved_ratio";
@@ -104,8 +107,29 @@ pub(crate) fn hot(read_bytes: f64, fetched_bytes: Option<f64>) -> Evidence {
     Evidence::read(happened, MISSED_RATIO, share, text)
 }
 
+/// Says what shows that the bytes of a row of reads came from where the row has them, in all of its
+/// trials, and warns where they did not.
+pub(crate) fn prove_read<R>(measured: &mut Measured<R>, is_hot: bool, ground: Option<Nature>) {
+    let Measured { outcome, facts, .. } = measured;
+    if outcome.median.is_none() {
+        return;
+    }
+    let bytes = facts.number(fact::BYTES).unwrap_or(0.0);
+    let fetched = facts.number(fact::DEVICE_READ_BYTES);
+    let (evidence, code) = match is_hot {
+        true => (hot(bytes, fetched), warning::NOT_HOT),
+        false => (moved(bytes, &[fetched], ground), warning::NOT_FROM_DEVICE),
+    };
+    if evidence.happened == Happened::No {
+        warning::add(&mut outcome.warnings, Warning::new(code, evidence.text.to_string()));
+    }
+    facts.set(EVIDENCE, evidence);
+}
+
 #[cfg(test)]
 mod tests {
+    use flatout_measure::record::Outcome;
+
     use super::*;
 
     const DISK: Option<Nature> = Some(Nature::Disk);
@@ -133,6 +157,24 @@ mod tests {
         {
             assert_eq!(moved(100.0, &full, ground).happened, Happened::Unknown, "{ground:?}");
         }
+    }
+
+    #[test]
+    fn a_row_of_reads_is_proved_by_all_of_its_trials() {
+        let proved = |is_hot, fetched: u64| {
+            let facts = Facts::default().with(fact::BYTES, 1000_u64);
+            let facts = facts.with(fact::DEVICE_READ_BYTES, fetched);
+            let outcome = Outcome { median: Some(1e9), ..Outcome::default() };
+            let mut measured = Measured { row: (), outcome, facts, further: Vec::new() };
+            prove_read(&mut measured, is_hot, DISK);
+            let row = measured.record().next().unwrap();
+            let codes: Vec<_> = row.warnings.iter().map(|warning| warning.code.clone()).collect();
+            (Evidence::of(&row).unwrap().happened, codes.concat())
+        };
+        assert_eq!(proved(true, 0), (Happened::Yes, String::new()));
+        assert_eq!(proved(true, 950), (Happened::No, warning::NOT_HOT.to_owned()));
+        assert_eq!(proved(false, 1000), (Happened::Yes, String::new()));
+        assert_eq!(proved(false, 100), (Happened::No, warning::NOT_FROM_DEVICE.to_owned()));
     }
 
     /// As read on Linux 6.18: btrfs with checksums, then the same file with `chattr +C`.

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use flatout_io::Error as IoError;
 use flatout_io::SizeClass;
 use flatout_measure::units::size_text;
-use flatout_sys::{affinity, filesystem, memory};
+use flatout_sys::filesystem::{self, Nature};
+use flatout_sys::{affinity, memory};
 
 use super::{Options, group};
 use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, make};
 use crate::error::Error;
+use crate::file_trial::evidence;
 use crate::place::{Place, TUNING};
 use crate::scratch;
 use crate::versus::{allowed_bytes, state};
@@ -160,6 +162,12 @@ impl TunedPlace {
     /// The large file.
     pub(super) fn large_file(&self) -> PathBuf {
         self.large.join("file-000000")
+    }
+
+    /// What its bytes lie in at the bottom; none where that cannot be seen.
+    pub(super) fn ground(&self) -> Option<Nature> {
+        let path = self.large_file();
+        evidence::ground(File::open(&path).ok()?.as_fd(), &path)
     }
 
     /// Waits until everything that was written lies on the device.
