@@ -51,7 +51,7 @@ pub(super) fn of(row: &Row, file: &TestFile, pass: &Pass) -> Sample {
         parameters: Figure::Fsynced.parameters(),
         amount: pass.amount(row),
         elapsed_ns: pass.figure_ns(row, fsynced_ns),
-        facts: pass.accounts.cpu_time_until_synced().with(fact::ELAPSED_NS, fsynced_ns),
+        facts: pass.accounts.times_until_synced().with(fact::ELAPSED_NS, fsynced_ns),
     };
     let has_latencies = pass.tally.histogram.operations() > 0;
     let latencies = Latencies {

@@ -79,18 +79,18 @@ impl Account {
 /// One reading of an account, where there is one.
 type Reading = fn(&Account) -> Option<u64>;
 
-/// CPU time of this process.
-const CPU_TIME: [(Key, Reading); 2] = [
+/// Times, which are held against that of a figure: until the last request, or until all is durable.
+const TIMES: [(Key, Reading); 4] = [
     (USER_NS, |account| Some(account.usage.user_ns)),
     (SYSTEM_NS, |account| Some(account.usage.system_ns)),
+    (IO_PRESSURE_NS, |account| account.io_waited_ns),
+    (STOLEN_NS, |account| account.stolen_ns),
 ];
 /// What else belongs to the work alone.
-const OF_THE_WORK: [(Key, Reading); 5] = [
+const OF_THE_WORK: [(Key, Reading); 3] = [
     (MINOR_FAULTS, |account| Some(account.usage.minor_faults)),
     (PROCESS_READ_BYTES, |account| Some(account.process?.device_read_bytes)),
     (DIRTIED_BYTES, |account| account.dirtied_bytes),
-    (IO_PRESSURE_NS, |account| account.io_waited_ns),
-    (STOLEN_NS, |account| account.stolen_ns),
 ];
 /// What may happen only while the bytes are synced.
 const UNTIL_SYNCED: [(Key, Reading); 5] = [
@@ -113,15 +113,15 @@ pub(crate) struct Accounts {
 impl Accounts {
     /// What happened between the readings.
     pub(crate) fn facts(&self) -> Facts {
-        let mut facts = until(&self.before, &self.worked, &CPU_TIME);
+        let mut facts = until(&self.before, &self.worked, &TIMES);
         facts.extend(until(&self.before, &self.worked, &OF_THE_WORK));
         facts.extend(until(&self.before, &self.synced, &UNTIL_SYNCED));
         facts
     }
 
-    /// CPU time until the bytes were durable.
-    pub(crate) fn cpu_time_until_synced(&self) -> Facts {
-        until(&self.before, &self.synced, &CPU_TIME)
+    /// Times until the bytes were durable: of the CPU, of waiting for I/O, stolen.
+    pub(crate) fn times_until_synced(&self) -> Facts {
+        until(&self.before, &self.synced, &TIMES)
     }
 
     /// Bytes that storage was asked to fetch for this process.
@@ -164,6 +164,20 @@ mod tests {
         assert_eq!(facts.count(PROCESS_READ_BYTES), Some(3));
         assert_eq!(facts.count(PROCESS_WRITE_BYTES), Some(40));
         assert_eq!(facts.value(DISK_READ_BYTES), None, "no disk, no figure");
+    }
+
+    #[test]
+    fn a_figure_until_all_is_durable_has_the_times_until_then() {
+        let account = |ns| Account {
+            io_waited_ns: Some(ns),
+            stolen_ns: Some(10 * ns),
+            usage: Usage { user_ns: 100 * ns, ..Usage::default() },
+            ..Account::default()
+        };
+        let accounts = Accounts { before: account(1), worked: account(3), synced: account(8) };
+        let times = |facts: Facts| [IO_PRESSURE_NS, STOLEN_NS, USER_NS].map(|key| facts.count(key));
+        assert_eq!(times(accounts.facts()), [Some(2), Some(20), Some(200)]);
+        assert_eq!(times(accounts.times_until_synced()), [Some(7), Some(70), Some(700)]);
     }
 
     #[test]

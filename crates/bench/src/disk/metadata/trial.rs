@@ -59,7 +59,7 @@ fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample,
         |_, worker, _| worker.work(row, options, &set),
     )?;
     let mut sample = evaluate(row, files, &threads);
-    sample.facts.extend(accounts.cpu_time_until_synced());
+    sample.facts.extend(accounts.times_until_synced());
     sample.facts.set_known(fact::PROCESS_WRITE_BYTES, accounts.device_write_bytes());
     let spread = [("files", set.files.len() as u64), ("directories", set.directories.into())];
     sample.facts.set(fact::SPREAD, Value::fields(spread));
