@@ -12,7 +12,7 @@ use flatout_measure::warning::{self, Warning};
 use crate::fact;
 
 /// Blocks that were moved.
-const BLOCKS: Key = Key::last("blocks");
+const BLOCKS: Key = Key::sum("blocks");
 /// Why the engine is the one that was used.
 pub(crate) const ENGINE_REASON: Key = Key::last("engine_reason");
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flatout_io::{Caching, Kind};
-use flatout_measure::case::blank;
+use flatout_measure::case::{Sample, blank};
 use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
@@ -18,9 +18,9 @@ use crate::file_trial::measured::{self, ENGINE_REASON};
 /// Id of the row of a read.
 pub const ID: &str = "read/file";
 /// Time of the read.
-const SECONDS: Key = Key::last("seconds");
+const SECONDS: Key = Key::sum("seconds");
 /// Passes over the file.
-const PASSES: Key = Key::last("passes");
+const PASSES: Key = Key::sum("passes");
 /// The digest of a pass.
 const DIGEST_XOR32: Key = Key::last("digest_xor32");
 /// Bytes that took the time which was asked for.
@@ -65,17 +65,20 @@ impl Reader {
         Outcome { warnings: self.warnings.clone(), ..blank(&self.row()) }
     }
 
-    /// Writes what one trial found into the row; the figure itself comes from the samples.
+    /// A trial for the sampler, with all that is summed over several of them.
+    pub fn sample(&self, measured: &Measured) -> Sample {
+        let mut sample = measured.sample();
+        sample.facts.extend(totals(measured));
+        sample
+    }
+
+    /// Writes what one trial found into the row; the figure itself comes from the samples, and what
+    /// the row already has of several trials stays.
     pub fn describe(&self, measured: &Measured, outcome: &mut Outcome) {
         if let Some(engine) = measured.engine {
             outcome.parameters.insert("engine".to_owned(), engine.to_string().into());
         }
-        let mut facts = measured
-            .facts()
-            .with(SECONDS, measured.elapsed_ns as f64 / 1e9)
-            .with(PASSES, measured.passes)
-            .with(ENGINE_REASON, self.engine_reason(measured))
-            .with(EVIDENCE, self.evidence(measured));
+        let mut facts = totals(measured).with(ENGINE_REASON, self.engine_reason(measured));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
         let covers_a_pass = measured.passes > 1 || !measured.stopped;
         if self.job.digest == DigestKind::Xor32 && covers_a_pass {
@@ -90,16 +93,20 @@ impl Reader {
             }
             Limit::Blocks => {}
         }
-        outcome.audit.extend(facts.to_json());
+        for (key, value) in facts.to_json() {
+            outcome.audit.entry(key).or_insert(value);
+        }
+        let evidence = Facts::default().with(EVIDENCE, self.evidence(outcome));
+        outcome.audit.extend(evidence.to_json());
         for warning in &measured.warnings {
             warning::add(&mut outcome.warnings, warning.clone());
         }
     }
 
-    /// What shows that the bytes came from where the row has them.
-    fn evidence(&self, measured: &Measured) -> Evidence {
-        let (bytes, fetched) = (measured.bytes as f64, measured.device_read_bytes);
-        let fetched = fetched.map(|bytes| bytes as f64);
+    /// What shows that the bytes of all trials came from where the row has them.
+    fn evidence(&self, outcome: &Outcome) -> Evidence {
+        let bytes = outcome.fact_number(fact::BYTES.name()).unwrap_or(0.0);
+        let fetched = outcome.fact_number(fact::DEVICE_READ_BYTES.name());
         let is_sized = self.source.kind() == Kind::Sized;
         match (self.job.state, self.source.caching()) {
             (CacheStart::Hot | CacheStart::HotAlready, _) => evidence::hot(bytes, fetched),
@@ -107,7 +114,7 @@ impl Reader {
                 let ground = evidence::ground(self.source.file(), self.source.path());
                 evidence::moved(bytes, &[fetched], ground)
             }
-            _ => Evidence::counted(&measured.facts(), fact::BYTES),
+            _ => Evidence::counted(&Facts::default().with(fact::BYTES, bytes as u64), fact::BYTES),
         }
     }
 
@@ -176,5 +183,41 @@ impl Reader {
             let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
             warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
         }
+    }
+}
+
+/// What a trial found, as it is summed over several.
+fn totals(measured: &Measured) -> Facts {
+    measured.facts().with(SECONDS, measured.elapsed_ns as f64 / 1e9).with(PASSES, measured.passes)
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::evidence::Happened;
+    use flatout_sys::cancel::CancelToken;
+
+    use super::super::Job;
+    use super::*;
+
+    #[test]
+    fn the_evidence_of_several_trials_is_of_all_of_them() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7; 5000]).unwrap();
+        let tuning = flatout_io::Tuning::default();
+        let state = CacheStart::Hot;
+        let job = Job::exactly(file.path().to_owned(), &tuning, state, CancelToken::manual());
+        let reader = Reader::open(job).unwrap();
+        let measured = Measured { device_read_bytes: Some(0), ..reader.trial().unwrap() };
+        let happened = |outcome: &Outcome| Evidence::of(outcome).unwrap().happened;
+        assert_eq!(happened(&reader.single(&measured)), Happened::Yes);
+        // The trials before were fetched from storage, the last was not.
+        let before = Measured { device_read_bytes: Some(5000), ..reader.trial().unwrap() };
+        let samples = [&before, &before, &measured].map(|trial| reader.sample(trial).facts);
+        let audit = Facts::merged(samples.iter()).to_json();
+        let mut outcome = Outcome { audit, ..reader.blank() };
+        reader.describe(&measured, &mut outcome);
+        assert_eq!(happened(&outcome), Happened::No);
+        let counts = ["bytes", "device_read_bytes", "passes"].map(|key| outcome.fact_count(key));
+        assert_eq!(counts, [Some(15_000), Some(10_000), Some(3)]);
     }
 }

@@ -83,7 +83,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
                 last = Some(measured);
                 Err(TrialError::Interrupted)
             }
-            Ok(measured) => Ok(last.insert(measured).sample()),
+            Ok(measured) => Ok(reader.sample(last.insert(measured))),
             Err(error) => {
                 let refusal = TrialError::Failed(error.to_string());
                 failure = Some(error);

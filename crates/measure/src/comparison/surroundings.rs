@@ -2,7 +2,7 @@
 //!
 //! Members that change from minute to minute are left out, and so is what a page has hidden.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -37,10 +37,17 @@ pub const LOAD: &str = "others_cpu_ratio";
 /// Options whose value says where results go or which numbers were drawn.
 const UNTOLD_OPTIONS: [&str; 4] = ["--output", "-o", "--format", "--seed"];
 
-/// Whether two sides are one machine as far as they say; `None` if one says nothing.
+/// Whether all runs of two sides are of one machine as far as they say; `None` if one says nothing.
 pub(super) fn same_machine(old: &[Record], new: &[Record]) -> Option<bool> {
-    let environment = |records: &[Record]| records.first().map(|r| r.start.environment.clone());
-    are_one_machine(&environment(old)?, &environment(new)?)
+    let first = &old.first()?.start.environment;
+    new.first()?;
+    let others = old.iter().skip(1).chain(new);
+    let same: Vec<_> =
+        others.map(|record| are_one_machine(first, &record.start.environment)).collect();
+    if same.contains(&Some(false)) {
+        return Some(false);
+    }
+    same.into_iter().collect::<Option<Vec<bool>>>().map(|_| true)
 }
 
 /// Whether two records are of one run, in whatever form they were kept: it began in the same second
@@ -81,27 +88,36 @@ pub fn are_one_machine(one: &Value, other: &Value) -> Option<bool> {
     (!named.is_empty()).then_some(true)
 }
 
-/// Everything that differs between the first runs of both sides.
+/// Everything that differs between the runs of both sides. Where those of one side differ among
+/// each other, all of its values stand there.
 pub(super) fn differences(
     old: &[Record],
     new: &[Record],
     pairs: &[(&Group<'_>, &Group<'_>)],
     loads: Option<[f64; 2]>,
 ) -> Vec<Difference> {
-    let (Some(old), Some(new)) = (old.first(), new.first()) else { return Vec::new() };
+    if old.is_empty() || new.is_empty() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     let mut add = |name: &str, old: Value, new: Value| {
         if old != new {
             found.push(Difference { name: name.to_owned(), old, new });
         }
     };
-    add("tool", old.start.tool.clone().into(), new.start.tool.clone().into());
-    add("command", command(&old.start.argv).into(), command(&new.start.argv).into());
-    let (old, new) = (members(&old.start.environment), members(&new.start.environment));
-    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
+    let tool = |record: &Record| record.start.tool.clone().into();
+    add("tool", distinct("", old.iter().map(tool)), distinct("", new.iter().map(tool)));
+    let argv = |record: &Record| command(&record.start.argv).into();
+    add("command", distinct("", old.iter().map(argv)), distinct("", new.iter().map(argv)));
+    let all = |side: &[Record]| -> Vec<_> {
+        side.iter().map(|record| members(&record.start.environment)).collect()
+    };
+    let (old, new) = (all(old), all(new));
+    let names: BTreeSet<&String> = old.iter().chain(&new).flat_map(BTreeMap::keys).collect();
     for name in names {
-        let value = |side: &BTreeMap<String, Value>| side.get(name).cloned().unwrap_or_default();
-        let (old, new) = (value(&old), value(&new));
+        let value = |run: &BTreeMap<String, Value>| run.get(name).cloned().unwrap_or_default();
+        let (old, new) =
+            (distinct(name, old.iter().map(value)), distinct(name, new.iter().map(value)));
         let is_hidden = [&old, &new].iter().any(|value| value.as_str() == Some(HIDDEN));
         if !is_hidden && !is_restless(name, &old, &new) {
             add(name, old, new);
@@ -115,6 +131,32 @@ pub(super) fn differences(
         found.push(Difference { name: LOAD.to_owned(), old: old.into(), new: new.into() });
     }
     found
+}
+
+/// The one value that all runs of a side have; where they differ by more than from minute to minute,
+/// all of them in words.
+fn distinct(name: &str, values: impl Iterator<Item = Value>) -> Value {
+    let mut all: Vec<Value> = Vec::new();
+    for value in values {
+        let is_known = |known: &Value| *known == value || is_restless(name, known, &value);
+        // The load of the moment is that of the first; what others took is told apart from it.
+        let is_of_the_moment = !all.is_empty() && name.ends_with("load_average");
+        if !is_of_the_moment && !all.iter().any(is_known) {
+            all.push(value);
+        }
+    }
+    if all.len() > 1 {
+        all.retain(|value| value.as_str() != Some(HIDDEN));
+    }
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "none".to_owned(),
+        other => other.to_string(),
+    };
+    match all.len() {
+        0 | 1 => all.pop().unwrap_or_default(),
+        _ => all.iter().map(word).collect::<Vec<_>>().join(" | ").into(),
+    }
 }
 
 /// The command without the path of the program and without what changes no figure.

@@ -440,6 +440,29 @@ fn the_machines_come_first() {
 }
 
 #[test]
+fn every_run_of_a_side_has_a_say_in_what_differs() {
+    let with = |cpu: &str, kernel: &str| {
+        let mut run = record(vec![around("a/b", 1.0)]);
+        run.start.environment = json!({"cpu_model": cpu, "kernel_release": kernel});
+        run
+    };
+    let found = |old: &[Record], new: &[Record]| {
+        let runs = |name, records| Runs { name, records };
+        compare(runs("old", old), runs("new", new), &Question::default())
+    };
+    let old = [with("X", "6.1"), with("X", "6.1")];
+    assert_eq!(found(&old, &old).same_machine, Some(true));
+    let mixed = found(&old, &[with("X", "6.1"), with("Y", "6.2")]);
+    assert_eq!(mixed.same_machine, Some(false));
+    let told: Vec<_> =
+        mixed.environment.iter().map(|one| (one.name.as_str(), one.new.clone())).collect();
+    assert_eq!(told, [("cpu_model", json!("X | Y")), ("kernel_release", json!("6.1 | 6.2"))]);
+    let mut silent = with("X", "6.1");
+    silent.start.environment = json!(null);
+    assert_eq!(found(&old, &[with("X", "6.1"), silent]).same_machine, None);
+}
+
+#[test]
 fn a_clock_that_changed_is_told() {
     let clocked = |hz: f64| Outcome { audit: map(json!({ "clock_hz": hz })), ..around("a/b", 1.0) };
     let comparison = held(vec![clocked(3e9)], vec![clocked(2.5e9)]);
