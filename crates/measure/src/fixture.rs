@@ -99,7 +99,7 @@ pub(crate) fn full_record() -> Record {
     let program = ProgramLoad { name: "cc1".to_owned(), processes: 2, cpus: 0.5 };
     record.end.load = Some(Load {
         cpus: 2,
-        others_cpus: 0.5,
+        others_cpus: Some(0.5),
         stolen_ratio: 0.001,
         run_queue_wait_ratio: Some(0.2),
         cpu_pressure_ratio: Some(0.3),

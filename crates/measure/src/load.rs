@@ -100,8 +100,9 @@ impl LoadWatch {
 /// Whether others were in the way.
 pub fn is_busy(load: &Load) -> bool {
     let has_waited = load.run_queue_wait_ratio.is_some_and(|ratio| ratio > BUSY_WAIT);
-    load.others_cpus > BUSY_SHARE * f64::from(load.cpus)
-        || has_waited && load.others_cpus > KEEPING_CPUS
+    load.others_cpus.is_some_and(|others_cpus| {
+        others_cpus > BUSY_SHARE * f64::from(load.cpus) || has_waited && others_cpus > KEEPING_CPUS
+    })
 }
 
 /// What was going on, in words: `busy machine: 1.6 of 2 CPUs taken by others (yes 1.6)`; `None` where
@@ -110,7 +111,7 @@ pub fn busy_words(load: &Load) -> Option<String> {
     if !is_busy(load) {
         return None;
     }
-    let taken = format!("{:.1} of {} CPUs taken by others", load.others_cpus, load.cpus);
+    let taken = format!("{:.1} of {} CPUs taken by others", load.others_cpus?, load.cpus);
     let programs: Vec<String> = load
         .programs
         .iter()
@@ -139,7 +140,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let elapsed_ns = ended.at_ns.saturating_sub(begun.at_ns).max(1) as f64;
     let cpus = ended.times.cpus.max(1);
     if elapsed_ns < (LEAST_TICKS * tick_ns) as f64 {
-        return Load { cpus, ..Load::default() };
+        return Load { cpus, others_cpus: Some(0.0), ..Load::default() };
     }
     let used = process_table::since(&begun.processes, &ended.processes);
     let in_cpus = |ticks: u64| (ticks * tick_ns) as f64 / elapsed_ns;
@@ -148,6 +149,9 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let programs = |times: &CpuTimes| times.user + times.nice + times.system;
     let busy_ticks = programs(&ended.times).saturating_sub(programs(&begun.times));
     let own_ns = ended.own_ns.saturating_sub(begun.own_ns) as f64;
+    // In a namespace of its own a program sees no thread of the kernel, of which every machine has
+    // some; what they did, for us perhaps, cannot be told from what others did.
+    let sees_kernel = ended.processes.iter().any(|process| process.is_kernel);
     let others_cpus = in_cpus(busy_ticks) - in_cpus(kernel) - own_ns / elapsed_ns;
     let waited_ns = ended.waited_ns.zip(begun.waited_ns);
     let waited_ns = waited_ns.map(|(end, begin)| end.saturating_sub(begin) as f64);
@@ -172,7 +176,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     Load {
         cpus,
         // Ticks are coarse: more of them can be counted than there were.
-        others_cpus: others_cpus.clamp(0.0, f64::from(cpus)),
+        others_cpus: sees_kernel.then(|| others_cpus.clamp(0.0, f64::from(cpus))),
         stolen_ratio: stolen / f64::from(cpus),
         run_queue_wait_ratio: waited_ns.map(|waited| waited / (waited + own_ns).max(1.0)),
         cpu_pressure_ratio: pressure_ns
@@ -195,6 +199,8 @@ mod tests {
 
     /// Ten seconds on two CPUs in which everybody used so much.
     fn ten_seconds(user: u64, own_ns: u64, processes: Vec<Process>) -> Load {
+        let mut processes = processes;
+        processes.push(Process { is_kernel: true, ..process(2, "kthreadd", 0) });
         let before = processes.iter().map(|process| Process { ticks: 0, ..process.clone() });
         let times = |user| CpuTimes { user, cpus: 2, ..CpuTimes::default() };
         let begun = Counted {
@@ -217,9 +223,14 @@ mod tests {
     #[test]
     fn of_a_run_of_a_few_ticks_nothing_is_said() {
         let times = |user| CpuTimes { user, cpus: 2, ..CpuTimes::default() };
+        let kernel = Process { is_kernel: true, ..process(2, "kthreadd", 0) };
         let begun = Counted { times: times(0), ..Counted::default() };
-        let ended = |at_ns, user| Counted { at_ns, times: times(user), ..Counted::default() };
-        let others = |at_ns, user| between(&begun, &ended(at_ns, user), 99, TICK_NS).others_cpus;
+        let ended = |at_ns, user| {
+            let processes = vec![kernel.clone()];
+            Counted { at_ns, times: times(user), processes, ..Counted::default() }
+        };
+        let others =
+            |at_ns, user| between(&begun, &ended(at_ns, user), 99, TICK_NS).others_cpus.unwrap();
         assert!(others(10 * TICK_NS, 30) < 1e-9);
         assert!((others(30 * TICK_NS, 30) - 1.0).abs() < 1e-9);
         assert!((others(30 * TICK_NS, 90) - 2.0).abs() < 1e-9, "no more than there are");
@@ -230,7 +241,7 @@ mod tests {
         let loops = (1..=4).map(|pid| process(pid, "yes", 400));
         let all: Vec<Process> = loops.chain([process(99, "flatout", 300)]).collect();
         let load = ten_seconds(1900, 3 * SECOND_NS, all);
-        assert!((load.others_cpus - 1.6).abs() < 1e-9, "{load:?}");
+        assert!((load.others_cpus.unwrap() - 1.6).abs() < 1e-9, "{load:?}");
         assert_eq!(load.run_queue_wait_ratio, Some(0.5));
         assert_eq!((load.programs.len(), load.programs[0].processes), (1, 4));
         assert!((load.programs[0].cpus - 1.6).abs() < 1e-9);
@@ -247,16 +258,27 @@ mod tests {
     fn what_the_kernel_does_for_us_makes_no_machine_busy() {
         let kernel = Process { is_kernel: true, ..process(3, "kworker/0:1", 500) };
         let load = ten_seconds(800, 3 * SECOND_NS, vec![kernel]);
-        assert!(load.others_cpus < 1e-9 && load.programs.is_empty(), "{load:?}");
+        assert!(load.others_cpus.unwrap() < 1e-9 && load.programs.is_empty(), "{load:?}");
+    }
+
+    #[test]
+    fn where_no_thread_of_the_kernel_is_seen_others_cannot_be_told_from_it() {
+        let times = |user| CpuTimes { user, cpus: 2, ..CpuTimes::default() };
+        let begun = Counted { times: times(0), ..Counted::default() };
+        let processes = vec![process(99, "flatout", 10)];
+        let ended =
+            Counted { at_ns: SECOND_NS, times: times(150), processes, ..Counted::default() };
+        let load = between(&begun, &ended, 99, TICK_NS);
+        assert_eq!((load.others_cpus, busy_words(&load)), (None, None));
     }
 
     #[test]
     fn a_quiet_machine_is_not_busy() {
-        let load = Load { cpus: 2, others_cpus: 0.05, ..Load::default() };
+        let load = Load { cpus: 2, others_cpus: Some(0.05), ..Load::default() };
         assert_eq!(busy_words(&load), None);
         let waited = Load { run_queue_wait_ratio: Some(0.2), ..load };
         assert!(!is_busy(&waited), "threads of ours wait for each other");
-        let one_of_many = Load { cpus: 64, others_cpus: 1.0, ..waited };
+        let one_of_many = Load { cpus: 64, others_cpus: Some(1.0), ..waited };
         assert!(is_busy(&one_of_many), "tied to its CPU");
     }
 }

@@ -312,8 +312,9 @@ pub struct Load {
     /// CPUs of the machine.
     pub cpus: u32,
     /// CPUs that other programs used, in the mean of the run; threads of the kernel and interrupts,
-    /// which may have worked for us, are not in it.
-    pub others_cpus: f64,
+    /// which may have worked for us, are not in it. Null where these cannot be told apart: in a
+    /// container that does not see them.
+    pub others_cpus: Option<f64>,
     /// Share of the CPU time of the machine that its hypervisor took.
     pub stolen_ratio: f64,
     /// Of the time that threads of ours wanted a CPU, the share in which they waited for one; null

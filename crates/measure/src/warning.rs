@@ -195,6 +195,9 @@ pub fn no_time() -> Warning {
     Warning::new(TIME_SHORT, "there was no time for it (--max-time allows more)")
 }
 
+/// Share of the free space below which a filesystem counts as nearly full.
+pub const NEARLY_FULL_SHARE: f64 = 0.05;
+
 /// Adds `warning` unless one with its code is there.
 pub fn add(warnings: &mut Vec<Warning>, warning: Warning) {
     if !warnings.iter().any(|known| known.code == warning.code) {

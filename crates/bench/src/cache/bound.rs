@@ -26,10 +26,12 @@ pub(super) fn apply(rows: &mut [Measured<Row>]) {
             (_, State::Hot) => {
                 // More threads than were tried on memory cannot bring more than those did.
                 let at = memory.iter().find(|row| row.0 == threads);
-                let best = memory.iter().map(|row| row.1).reduce(f64::max);
-                let noun = if threads == 1 { "thread" } else { "threads" };
-                let name = format!("bare memory read, {threads} {noun}");
-                Ceiling::measured(name, at.map(|row| row.1).or(best))
+                let best = memory.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+                let held = at.or(best);
+                let count = held.map_or(threads, |row| row.0);
+                let noun = if count == 1 { "thread" } else { "threads" };
+                let name = format!("bare memory read, {count} {noun}");
+                Ceiling::measured(name, held.map(|row| row.1))
             }
             // The best row of a run is no bound: a device is faster a moment later.
             _ => Ceiling::best_seen("direct device read, depth 16", device),
@@ -79,6 +81,26 @@ mod tests {
         let mut outcome = blank(&row);
         outcome.median = Some(median);
         Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
+    #[test]
+    fn a_bound_is_called_after_the_threads_that_gave_it() {
+        let of = |test, threads, median| {
+            let row = Row::new(test, State::Hot, Engine::Sync, 1 << 20, threads);
+            let outcome = flatout_measure::record::Outcome { median: Some(median), ..blank(&row) };
+            Measured { row, outcome, facts: Facts::default(), further: Vec::new() }
+        };
+        let mut rows = [
+            of(Test::MemoryRead, 1, 20e9),
+            of(Test::MemoryRead, 2, 30e9),
+            of(Test::ThreadSweep, 2, 9e9),
+            of(Test::ThreadSweep, 8, 9e9),
+        ];
+        apply(&mut rows);
+        for row in &rows[2..] {
+            let bound = row.outcome.ceiling.as_ref().unwrap();
+            assert_eq!((&*bound.name, bound.value), ("bare memory read, 2 threads", Some(30e9)));
+        }
     }
 
     #[test]

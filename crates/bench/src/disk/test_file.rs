@@ -22,9 +22,6 @@ use crate::error::Error;
 use crate::file_trial::page_cache::Pages;
 use crate::scratch::Scratch;
 
-/// Share of the free space below which a filesystem counts as nearly full.
-const NEARLY_FULL_SHARE: f64 = 0.05;
-
 /// Everything that the rows of a run share.
 pub(super) struct TestFile {
     pub(super) place: Place,
@@ -186,7 +183,7 @@ impl TestFile {
             _ => None,
         });
         let free_share = self.filesystem.free_share().unwrap_or(1.0);
-        let is_full = free_share < NEARLY_FULL_SHARE && is_above_disks;
+        let is_full = free_share < warning::NEARLY_FULL_SHARE && is_above_disks;
         let found = [
             nature,
             is_above_memory.then(|| (

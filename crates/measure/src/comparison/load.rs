@@ -18,7 +18,7 @@ const MOST_DIVISIONS: usize = 1_000;
 /// The share of the machine's CPUs that others had beside a run, on it or on its host.
 pub(super) fn share(record: &Record) -> Option<f64> {
     let load = record.end.load.as_ref()?;
-    let share = load.others_cpus / f64::from(load.cpus.max(1)) + load.stolen_ratio;
+    let share = load.others_cpus? / f64::from(load.cpus.max(1)) + load.stolen_ratio;
     share.is_finite().then_some(share)
 }
 

@@ -196,7 +196,7 @@ fn a_busy_machine_is_named_and_the_figures_are_those_of_a_busy_machine() {
     let mut busy = record(vec![row("a/b")]);
     let program = ProgramLoad { name: "yes".to_owned(), processes: 4, cpus: 1.6 };
     busy.end.load =
-        Some(Load { cpus: 2, others_cpus: 1.6, programs: vec![program], ..Load::default() });
+        Some(Load { cpus: 2, others_cpus: Some(1.6), programs: vec![program], ..Load::default() });
     let answer = answer(&busy).remove(MATTER);
     assert_eq!(answer.mark(), Mark::Partly);
     let said = "It was a busy machine: 1.6 of 2 CPUs taken by others (4 yes 1.6).";

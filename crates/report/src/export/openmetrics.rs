@@ -8,7 +8,7 @@
 
 mod family;
 
-use flatout_measure::record::{Outcome, Record};
+use flatout_measure::record::{Ceiling, Outcome, Provenance, Record};
 use serde_json::{Map, Value};
 
 use self::family::{Families, Labels};
@@ -85,13 +85,18 @@ fn run(families: &mut Families, record: &Record) {
 }
 
 fn row(families: &mut Families, outcome: &Outcome, labels: &Labels) {
+    // What was best in this run, or is not known, bounds nothing.
+    let is_bound = |ceiling: &&Ceiling| {
+        !matches!(ceiling.provenance, Provenance::BestSeen | Provenance::Unknown)
+    };
     let ceiling = outcome.ceiling.as_ref();
+    let bound = ceiling.filter(is_bound);
     let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
     let mut info = labels.clone();
     info.add("status", label::status(outcome.status));
     info.add("better", better(outcome.better));
     info.add("warnings", &codes.join(" "));
-    info.add("ceiling", ceiling.map_or("", |ceiling| &ceiling.name));
+    info.add("ceiling", bound.map_or("", |ceiling| &ceiling.name));
     info.add("limiter", ceiling.map_or("", |ceiling| &ceiling.limiter));
     families.add("flatout_result_info", "How far a row can be trusted.", &info, 1.0);
     let help = "Trials that count.";
@@ -107,10 +112,10 @@ fn row(families: &mut Families, outcome: &Outcome, labels: &Labels) {
         figure("_low", "Lower end of the median's 95 % confidence interval.", low);
         figure("_high", "Upper end of the median's 95 % confidence interval.", high);
     }
-    if let Some(value) = ceiling.and_then(|ceiling| ceiling.value) {
+    if let Some(value) = bound.and_then(|ceiling| ceiling.value) {
         figure("_ceiling", "What bounds the figure.", value);
     }
-    if let Some(ratio) = ceiling.and_then(|ceiling| ceiling.ratio) {
+    if let Some(ratio) = bound.and_then(|ceiling| ceiling.ratio) {
         let help = "Share of its ceiling that a figure reaches.";
         families.add("flatout_result_of_ceiling_ratio", help, labels, ratio);
     }
@@ -195,6 +200,24 @@ mod tests {
         assert_eq!(unit("flop/s"), ("flop_per_second".to_owned(), 1.0));
         assert_eq!(unit("CPUs"), ("cpus".to_owned(), 1.0));
         assert_eq!(unit("\u{1b}<a b>"), ("a_b".to_owned(), 1.0));
+    }
+
+    #[test]
+    fn only_what_bounds_a_figure_is_written_as_its_ceiling() {
+        let text = |provenance| {
+            let ceiling = Ceiling { value: Some(2e9), provenance, ..Ceiling::default() };
+            let ceiling = Some(Ceiling { name: "the best".to_owned(), ..ceiling });
+            let unit = "bytes/s".to_owned();
+            let outcome = Outcome { median: Some(1e9), unit, ceiling, ..Outcome::default() };
+            let mut families = Families::default();
+            row(&mut families, &outcome, &Labels::default());
+            families.text()
+        };
+        assert!(text(Provenance::Measured).contains("flatout_result_ceiling_bytes_per_second 2"));
+        for no_bound in [Provenance::BestSeen, Provenance::Unknown] {
+            let text = text(no_bound);
+            assert!(!text.contains("_ceiling_") && !text.contains("the best"), "{text}");
+        }
     }
 
     #[test]

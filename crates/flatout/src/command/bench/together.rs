@@ -170,6 +170,10 @@ impl<'p> Row<'p> {
         add("slowest", Some(across.slowest.0), unit, across.slowest.1);
         add("fastest", Some(across.fastest.0), unit, across.fastest.1);
         add("spread", None, "ratio", across.spread);
+        // Processes that differ less are better, whatever they measure.
+        if let Some(spread) = outcomes.last_mut() {
+            spread.better = Better::Lower;
+        }
         outcomes
     }
 
@@ -253,6 +257,8 @@ mod tests {
         let said = |outcome: &Outcome| outcome.parameter_text(ACROSS).map(str::to_owned);
         let across: Vec<_> = outcomes.iter().filter_map(said).collect();
         assert_eq!(across, ["sum", "slowest", "fastest", "spread"]);
+        let better: Vec<_> = outcomes[3..].iter().map(|outcome| outcome.better).collect();
+        assert_eq!(better, [Better::Higher, Better::Higher, Better::Higher, Better::Lower]);
         assert_eq!(rows[1].outcomes().len(), 2 + 3, "a sum of times means nothing");
         let table = table(&rows);
         let slowest = format!("slowest {} (1 b)", quantity::value("bytes/s", 2.0));

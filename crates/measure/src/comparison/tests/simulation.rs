@@ -210,7 +210,7 @@ fn beside(random: &mut SplitMix64, share: f64) -> Record {
             &Knowledge { is_loaded: share > 0.2, ..Knowledge::default() },
         );
     }
-    let load = Load { cpus: 2, others_cpus: 2.0 * share, ..Load::default() };
+    let load = Load { cpus: 2, others_cpus: Some(2.0 * share), ..Load::default() };
     record.end.load = Some(load);
     record
 }
@@ -255,7 +255,7 @@ fn a_busy_machine_that_changes_slowly_raises_no_alarm_where_the_sides_took_no_tu
                 run.start.time = format!("2026-11-24T01:00:{second:02}+00:00");
                 // What they do changes, too, and only how much of it is seen.
                 if let Some(load) = &mut run.end.load {
-                    load.others_cpus = 1.0;
+                    load.others_cpus = Some(1.0);
                 }
                 run
             });

@@ -2,6 +2,7 @@
 
 use flatout_measure::load;
 use flatout_measure::record::{Load, Record};
+use flatout_measure::warning::NEARLY_FULL_SHARE;
 use serde_json::Value;
 
 use super::Severity::{Note, Warn};
@@ -24,22 +25,19 @@ const DEAR_MITIGATIONS: [(&str, &str); 7] = [
     ("IBRS", "IBRS"),
     ("Clear buffers", "buffers cleared"),
 ];
-/// Share of a filesystem below which its free space is little; as for the warning of a row.
-const LITTLE_ROOM: f64 = 0.1;
 
 /// What others took meanwhile.
 pub(super) fn of_load(record: &Record) -> Vec<Finding> {
     let Some(seen) = &record.end.load else { return Vec::new() };
     let mut found = Vec::new();
-    if load::is_busy(seen) {
+    if let Some(others_cpus) = seen.others_cpus.filter(|_| load::is_busy(seen)) {
         let names: Vec<&str> = seen.programs.iter().map(|program| program.name.as_str()).collect();
         let whom = if names.is_empty() { "them".to_owned() } else { names.join(", ") };
         let rows = match (codes::disturbed_rows(record), record.results.len()) {
             (0, _) => String::new(),
             (disturbed, all) => format!(", {disturbed} of {all} rows were disturbed"),
         };
-        let text =
-            format!("other programs took {:.1} of {} CPUs{rows}", seen.others_cpus, seen.cpus);
+        let text = format!("other programs took {others_cpus:.1} of {} CPUs{rows}", seen.cpus);
         found.push(Finding::new(
             Warn,
             text,
@@ -144,7 +142,7 @@ fn storage(environment: &Value) -> Vec<Finding> {
         let free = number("free_bytes");
         let used = number("used_bytes").or_else(|| Some(number("size_bytes")? - free?));
         if let (Some(free), Some(used)) = (free, used)
-            && free < LITTLE_ROOM * (used + free)
+            && free < NEARLY_FULL_SHARE * (used + free)
         {
             let full = quantity::percent(used / (used + free));
             let text = format!("the filesystem is {full} full");

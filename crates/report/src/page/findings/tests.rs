@@ -62,9 +62,9 @@ fn settings_and_limits_of_the_machine_are_found() {
 #[test]
 fn disks_and_filesystems_are_found() {
     let storage = |place: Value| json!({"storage": [place]});
-    of_machine(storage(json!({"free_bytes": 5, "size_bytes": 100})), "WARN", "is 95 % full");
-    let reserved = json!({"free_bytes": 5, "used_bytes": 75, "size_bytes": 100});
-    of_machine(storage(reserved), "WARN", "is 94 % full");
+    of_machine(storage(json!({"free_bytes": 4, "size_bytes": 100})), "WARN", "is 96 % full");
+    let reserved = json!({"free_bytes": 3, "used_bytes": 75, "size_bytes": 100});
+    of_machine(storage(reserved), "WARN", "is 96 % full");
     let layer = |layer: Value| storage(json!({"layers": [layer]}));
     let through = json!({"kind": "disk", "name": "sda", "write_cache": "write through"});
     of_machine(layer(through), "NOTE", "sda has its write cache off");
@@ -75,7 +75,7 @@ fn disks_and_filesystems_are_found() {
 #[test]
 fn what_others_took_is_found() {
     let program = ProgramLoad { name: "yes".to_owned(), processes: 4, cpus: 1.6 };
-    let load = Load { cpus: 2, others_cpus: 1.6, programs: vec![program], ..Load::default() };
+    let load = Load { cpus: 2, others_cpus: Some(1.6), programs: vec![program], ..Load::default() };
     let end = |load| End { load: Some(load), ..End::default() };
     only(
         found(json!({}), Vec::new(), end(load)),
@@ -126,7 +126,7 @@ fn contention_has_its_cost_where_the_record_measured_it() {
     let quiet = || Some(Load { cpus: 2, ..Load::default() });
     assert!(told(of("cpu/sustained", &[], 93.0), quiet()));
     assert!(!told(of("cpu/sustained", &[], 93.0), None), "nobody looked at who else was there");
-    let busy = Load { others_cpus: 1.0, ..quiet().unwrap() };
+    let busy = Load { others_cpus: Some(1.0), ..quiet().unwrap() };
     assert!(!told(of("cpu/sustained", &[], 93.0), Some(busy)));
     let stolen = Load { stolen_ratio: 0.05, ..quiet().unwrap() };
     assert!(!told(of("cpu/sustained", &[], 93.0), Some(stolen)));
@@ -142,7 +142,7 @@ fn a_busy_machine_is_one_finding_and_not_three() {
         let both = row("cpu/x", &[warning::LOCAL_LOAD, warning::DISTURBED]);
         vec![both, row("cpu/y", &[warning::DISTURBED]), row("cpu/z", &[])]
     };
-    let busy = Load { cpus: 2, others_cpus: 1.3, ..Load::default() };
+    let busy = Load { cpus: 2, others_cpus: Some(1.3), ..Load::default() };
     let end = End { load: Some(busy), ..End::default() };
     let text = "other programs took 1.3 of 2 CPUs, 2 of 3 rows were disturbed";
     only(found(json!({}), rows(), end), "WARN", text);
