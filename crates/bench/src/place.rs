@@ -5,6 +5,7 @@
 //! is gone, whatever its number means today.
 
 use std::ffi::CString;
+use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_tree::remove::{remove_tree, remove_tree_at};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, IFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -158,6 +159,28 @@ impl Place {
         });
         removed.filter_map(|(name, removed)| Some((name, removed.err()?))).collect()
     }
+}
+
+/// `chattr +T`, which rustix has no name for.
+const TOP_OF_TREES: IFlags = IFlags::from_bits_retain(0x2_0000);
+
+/// Has ext4 give each directory that is made in this one a group of inodes of its own, which the name
+/// picks. Without a journal it passes over what was deleted in the last minutes one by one, so files
+/// beside those of an earlier run are made 10 to 40 times slower. Others refuse: nothing is lost.
+pub(crate) fn spread_directories(directory: impl AsFd) {
+    let flags = rustix::fs::ioctl_getflags(&directory);
+    let _unread = flags.map(|flags| rustix::fs::ioctl_setflags(directory, flags | TOP_OF_TREES));
+}
+
+/// The same of a path.
+pub(crate) fn spread_directories_of(path: &Path) {
+    let opened = rustix::fs::open(path, DIRECTORY, Mode::empty());
+    let _unread = opened.map(spread_directories);
+}
+
+/// A name that begins so and that no run gave to a directory, so that its group is another one.
+pub(crate) fn unused_name(word: &str, number: impl fmt::Display) -> String {
+    format!("{word}-{number:04}-{:x}", flatout_sys::clock::monotonic_ns())
 }
 
 /// Names of digits alone: tenants call their targets so, and nothing else is touched.

@@ -24,6 +24,7 @@ use super::experiment::Experiment;
 use super::{Options, State};
 use crate::corpus::{Corpus, make};
 use crate::error::Error;
+use crate::place;
 use crate::scratch::{self, Scratch};
 use crate::versus::state;
 
@@ -58,6 +59,7 @@ impl Site {
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, Error> {
         fs::create_dir_all(&folder).map_err(IoError::system("make the directory", &folder))?;
+        place::spread_directories_of(&folder);
         let filesystem = scratch::on(&folder)?;
         let shares_extents = can_share(&folder).map_err(IoError::system("write in", &folder))?;
         let wants_read = options.state == State::Cold && !filesystem.in_memory;
@@ -95,7 +97,7 @@ impl Site {
         most_ns: u64,
         events: &mut dyn FnMut(Event),
     ) -> Result<Vec<Wanted>, Error> {
-        let sources = self.folder.join(format!("sources-{number}"));
+        let sources = self.folder.join(place::unused_name("sources", number));
         self.sources.replace(sources.clone());
         let total: u64 = trees.iter().map(|wanted| wanted.corpus.bytes).sum();
         let (mut done, mut made_bytes) = (0, 0_u64);
@@ -149,7 +151,7 @@ impl Site {
     /// A name that nothing has had.
     pub(super) fn fresh(&self) -> PathBuf {
         let number = self.given.replace(self.given.get() + 1);
-        self.folder.join(format!("copy-{number}"))
+        self.folder.join(place::unused_name("copy", number))
     }
 
     /// Whether cold copies are wanted where files live in memory.

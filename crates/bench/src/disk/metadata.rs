@@ -5,7 +5,7 @@
 //! reached through descriptors, and are gone when [`run`] returns. There are two phases, because
 //! ext4 can create 10 to 40 times slower for a minute after many files were deleted (freed inodes are
 //! skipped one by one): the first creates and never deletes, the second unlinks what the first
-//! left. For the same reason two runs within a minute cannot be compared there.
+//! left, and each set of files gets a group of inodes of its own.
 //!
 //! Which rows there are and what one operation is: `metadata/row.rs`; how they are timed:
 //! `metadata/trial.rs`; how the names are kept and removed: `metadata/test_directory.rs`.

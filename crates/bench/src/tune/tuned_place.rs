@@ -17,7 +17,7 @@ use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, make};
 use crate::error::Error;
 use crate::file_trial::evidence;
-use crate::place::{Place, TUNING};
+use crate::place::{self, Place, TUNING};
 use crate::scratch;
 use crate::versus::{allowed_bytes, state};
 
@@ -156,7 +156,7 @@ impl TunedPlace {
     /// A name that nothing has yet.
     pub(super) fn fresh(&self) -> PathBuf {
         self.made.set(self.made.get() + 1);
-        self.targets.join(format!("target-{}", self.made.get()))
+        self.targets.join(place::unused_name("target", self.made.get()))
     }
 
     /// The large file.
@@ -193,6 +193,7 @@ fn sources(place: &Place, sizes: Sizes, options: &Options) -> Result<[PathBuf; 2
     }
     let targets = place.targets();
     fs::create_dir_all(&targets).map_err(IoError::system("make the folder", &targets))?;
+    place::spread_directories_of(&targets);
     let Sizes { large_bytes, tiny_files } = sizes;
     let shapes = [
         ("large", Shape::Files { files: 1, file_bytes: large_bytes, directories: 1, depth: 0 }),

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::row::Directories;
 use super::test_directory::{self, DIRECTORY, TestDirectory};
+use crate::place;
 
 /// What a file is called at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl FileSet {
         directories: u32,
         spread: Directories,
     ) -> Result<Self, Errno> {
-        let text = format!("set-{number:04}");
+        let text = place::unused_name("set", number);
         let path = place.path().join(&text);
         let own = test_directory::make_directory(place.descriptor(), &c_string(text))?;
         for index in 0..directories {

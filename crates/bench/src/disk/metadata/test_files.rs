@@ -14,6 +14,7 @@ use super::row::{Directories, Test};
 use super::test_directory::TestDirectory;
 use super::{MetadataOptions, room};
 use crate::error::Error;
+use crate::place::spread_directories;
 
 /// What fsync(2) says of a directory where the filesystem has no such thing.
 const CANNOT_SYNC_DIRECTORIES: [Errno; 4] =
@@ -47,6 +48,7 @@ impl<'a> TestFiles<'a> {
     /// Errors: the directory is not there or cannot be written to.
     pub(super) fn make(options: &'a MetadataOptions) -> Result<Self, Error> {
         let place = TestDirectory::make(&options.directory)?;
+        spread_directories(place.descriptor());
         let filesystem = filesystem::of(place.descriptor())
             .map_err(IoError::system("examine", &options.directory))?;
         Ok(Self {

@@ -151,7 +151,8 @@ fn each_file_has_a_content_of_its_length_when_it_is_synced() {
     let test_files = TestFiles::make(&options).unwrap();
     trial(&test_files, Test::Fsync, Directories::One, 1);
     let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
-    let file = place.path().join("set-0000/d-000/file-000007");
+    let set = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap();
+    let file = set.path().join("d-000/file-000007");
     let content = fs::read(file).unwrap();
     assert!(content.len() == 777 && content.iter().any(|&byte| byte != 0));
     test_files.finish().unwrap();

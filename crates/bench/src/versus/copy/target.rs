@@ -10,6 +10,7 @@ use flatout_io::Error as IoError;
 use flatout_tree::remove::remove_tree;
 
 use crate::error::Error;
+use crate::place;
 
 /// Free inodes that are taken at most: one part in this many.
 const INODES_PART: u64 = 2;
@@ -64,6 +65,7 @@ impl Targets {
     pub fn folder(&mut self) -> Result<&Path, Error> {
         let folder = &self.folder;
         std::fs::create_dir_all(folder).map_err(IoError::system("make the directory", folder))?;
+        place::spread_directories_of(folder);
         let facts = rustix::fs::statvfs(folder).map_err(IoError::system("examine", folder))?;
         // Filesystems without a fixed number of inodes show none.
         if facts.f_files > 0 && self.live.is_empty() {
@@ -86,7 +88,7 @@ impl Targets {
 
     /// A name that no copy has had.
     pub fn fresh(&mut self, takes: Amount) -> PathBuf {
-        let path = self.folder.join(format!("copy-{}", self.given));
+        let path = self.folder.join(place::unused_name("copy", self.given));
         self.given += 1;
         self.taken = self.taken.plus(takes);
         self.live.push(path.clone());
