@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
+use crate::clock::monotonic_ns;
+
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
 /// When the first signal came, by the monotonic clock; 0 before it.
 static FIRST_SIGNAL_NS: AtomicU64 = AtomicU64::new(0);
@@ -24,30 +26,40 @@ const HEEDED: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGTERM, libc::SIGINT];
 static WAKE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static WAKE: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Something that a loop asks whether it should stop. Cost of asking: one relaxed load.
+/// Something that a loop asks whether it should stop. Cost of asking: one relaxed load, and a reading of
+/// the clock where it has an end.
 #[derive(Debug, Clone, Copy)]
-pub struct CancelToken(&'static AtomicBool);
+pub struct CancelToken {
+    flag: &'static AtomicBool,
+    ends_ns: u64,
+}
 
 impl CancelToken {
     /// The token that signals set, once [`listen_for_signals`] was called.
     pub fn signals() -> Self {
-        Self(&SIGNALLED)
+        Self { flag: &SIGNALLED, ends_ns: u64::MAX }
     }
 
     /// A token of its own, for callers and tests that stop by themselves.
     pub fn manual() -> Self {
-        Self(Box::leak(Box::new(AtomicBool::new(false))))
+        Self { flag: Box::leak(Box::new(AtomicBool::new(false))), ends_ns: u64::MAX }
     }
 
     /// Asks everybody who holds the token to stop.
     pub fn cancel(self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
     }
 
     /// Whether somebody asked to stop.
     #[inline]
     pub fn is_cancelled(self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed)
+            || (self.ends_ns != u64::MAX && monotonic_ns() >= self.ends_ns)
+    }
+
+    /// The same token, whose holder stops at this time of the monotonic clock in any case.
+    pub fn until(self, ends_ns: u64) -> Self {
+        Self { ends_ns: self.ends_ns.min(ends_ns), ..self }
     }
 }
 
@@ -190,7 +202,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     // Another handler may interrupt this one: which signal came first is settled by one operation.
     let _ = FIRST_SIGNAL.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
     SIGNALLED.store(true, Ordering::Relaxed);
-    let now_ns = crate::clock::monotonic_ns();
+    let now_ns = monotonic_ns();
     let first = FIRST_SIGNAL_NS.compare_exchange(0, now_ns, Ordering::SeqCst, Ordering::SeqCst);
     if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > SAME_WISH_NS) {
         crate::screen::give_back();
@@ -222,6 +234,14 @@ mod tests {
         copy.cancel();
         assert!(one.is_cancelled());
         assert!(!other.is_cancelled());
+    }
+
+    #[test]
+    fn a_token_with_an_end_stops_then_and_the_others_go_on() {
+        let token = CancelToken::manual();
+        assert!(token.until(monotonic_ns()).is_cancelled());
+        assert!(!token.until(u64::MAX - 1).is_cancelled() && !token.is_cancelled());
+        assert!(token.until(u64::MAX).until(0).until(u64::MAX).is_cancelled());
     }
 
     #[test]

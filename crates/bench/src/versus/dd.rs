@@ -188,13 +188,13 @@ impl CopyWorkload {
 }
 
 impl Workload for CopyWorkload {
-    fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         if self.kept.len() as u64 >= self.most_kept.max(1) {
             self.remove_targets()?;
         }
         std::fs::create_dir_all(&self.targets)
             .map_err(flatout_io::Error::system("make the folder", &self.targets))?;
-        self.source.prepare(State::Hot)
+        self.source.prepare(State::Hot, run.ends_ns)
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
@@ -243,8 +243,8 @@ struct ReadWorkload {
 }
 
 impl Workload for ReadWorkload {
-    fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
-        self.source.prepare(State::Hot)
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
+        self.source.prepare(State::Hot, run.ends_ns)
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {

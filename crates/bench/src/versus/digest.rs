@@ -188,11 +188,11 @@ impl SumWorkload {
 }
 
 impl Workload for SumWorkload {
-    fn prepare(&mut self, _: &Run<'_>) -> Result<Facts, Error> {
-        self.source.make()?;
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
+        self.source.make(run.ends_ns)?;
         // Before the state is made, because it reads all files.
         self.expected()?;
-        self.source.prepare(self.state)
+        self.source.prepare(self.state, run.ends_ns)
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {

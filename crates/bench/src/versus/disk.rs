@@ -222,14 +222,14 @@ struct DiskWorkload {
 }
 
 impl Workload for DiskWorkload {
-    fn prepare(&mut self, _run: &Run<'_>) -> Result<Facts, Error> {
+    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         let targets = &self.targets;
         fs::create_dir_all(targets).map_err(flatout_io::Error::system("create", targets))?;
         if self.work == fio::COLD {
-            return self.file.prepare(State::Cold);
+            return self.file.prepare(State::Cold, run.ends_ns);
         }
         // Around the page cache, or warmed by each program itself.
-        self.file.make()?;
+        self.file.make(run.ends_ns)?;
         // What the last run wrote would be written back while this one is timed.
         state::settle(&self.targets)?;
         Ok(Facts::default())

@@ -66,6 +66,8 @@ pub struct Run<'a> {
     pub round: u32,
     /// A number that no other run of this race has, for fresh names.
     pub number: u64,
+    /// When the race must be over, on the monotonic clock: so long its sources may be made.
+    pub ends_ns: u64,
 }
 
 /// What a process left behind.
@@ -302,9 +304,12 @@ impl Track<'_, '_> {
         index: usize,
         round: u32,
     ) -> Result<Sample, TrialError> {
-        let run = Run { contestant, index, round, number: self.runs };
+        let run = Run { contestant, index, round, number: self.runs, ends_ns: self.ends_ns };
         self.runs += 1;
         let facts = self.workload.prepare(&run).map_err(|error| {
+            if self.clock.now_ns() >= self.ends_ns && !(self.cancelled)() {
+                return TrialError::NoMore(warning::no_time());
+            }
             let text = format!("the state of the race cannot be had: {error}");
             self.unless_cancelled(TrialError::NoMore(Warning::new(warning::FAILED, text)))
         })?;

@@ -43,8 +43,8 @@ impl Source {
     /// Makes the files unless they are there, whole, from an earlier race. What was begun and not
     /// ended has another name and is made again.
     ///
-    /// Errors: those of the filesystem; the wish to stop. Nothing half is left.
-    pub(super) fn make(&self) -> Result<(), Error> {
+    /// Errors: those of the filesystem; the wish to stop; the time was over. Nothing half is left.
+    pub(super) fn make(&self, ends_ns: u64) -> Result<(), Error> {
         if self.is_whole() {
             return Ok(());
         }
@@ -56,7 +56,8 @@ impl Source {
         let part = PathBuf::from(name);
         remove(&part)?;
         remove(&self.path)?;
-        let made = self.fill(&part).and_then(|()| {
+        let filler = Self { cancel: self.cancel.until(ends_ns), ..self.clone() };
+        let made = filler.fill(&part).and_then(|()| {
             let rename = fs::rename(&part, &self.path);
             Ok(rename.map_err(IoError::system("name", &self.path))?)
         });
@@ -134,9 +135,9 @@ impl Source {
 
     /// Makes the files, brings them into the state, and proves it.
     ///
-    /// Errors: those of the filesystem; the state is not there although everything was done.
-    pub(super) fn prepare(&self, state: State) -> Result<Facts, Error> {
-        self.make()?;
+    /// Errors: those of [`Self::make`]; the state is not there although everything was done.
+    pub(super) fn prepare(&self, state: State, ends_ns: u64) -> Result<Facts, Error> {
+        self.make(ends_ns)?;
         let is_hot = state != State::Cold;
         // What earlier runs wrote would be written back while the next one is timed.
         state::settle(&self.path)?;
@@ -242,12 +243,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for files in [0, 250] {
             let source = source(folder.path().join(format!("corpora/of-{files}")), files);
-            source.make().unwrap();
+            source.make(u64::MAX).unwrap();
             let paths: Vec<_> = source.paths().collect();
             assert_eq!(paths.len() as u64, files.max(1));
             assert!(paths.iter().all(|path| fs::metadata(path).unwrap().len() == 5000));
             let before = fs::metadata(&paths[0]).unwrap().modified().unwrap();
-            source.make().unwrap();
+            source.make(u64::MAX).unwrap();
             assert_eq!(fs::metadata(&paths[0]).unwrap().modified().unwrap(), before);
         }
         assert_eq!(fs::read_dir(folder.path().join("corpora")).unwrap().count(), 2);
@@ -257,7 +258,7 @@ mod tests {
     fn what_was_lost_changed_or_added_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let source = source(folder.path().join("many"), 101);
-        source.make().unwrap();
+        source.make(u64::MAX).unwrap();
         let some = source.paths().nth(100).unwrap();
         let harms: [&dyn Fn(); 4] = [
             &|| fs::remove_file(&some).unwrap(),
@@ -268,7 +269,7 @@ mod tests {
         for harm in harms {
             harm();
             assert!(!source.is_whole());
-            source.make().unwrap();
+            source.make(u64::MAX).unwrap();
             assert!(source.is_whole());
         }
     }
@@ -281,9 +282,9 @@ mod tests {
             return;
         }
         let source = source(folder.path().join("many"), 3);
-        source.make().unwrap();
+        source.make(u64::MAX).unwrap();
         fs::write(folder.path().join("other"), vec![1; 1 << 20]).unwrap();
-        source.prepare(State::Hot).unwrap();
+        source.prepare(State::Hot, u64::MAX).unwrap();
         if let Ok(state) = page_cache::state(other.as_fd(), 0, 1 << 20) {
             assert_eq!(state.dirty_bytes.unwrap_or(0), 0);
         }
@@ -295,12 +296,12 @@ mod tests {
         let path = folder.path().join("one");
         fs::write(&path, b"short").unwrap();
         fs::write(folder.path().join("one.part"), b"shorter").unwrap();
-        source(path.clone(), 0).make().unwrap();
+        source(path.clone(), 0).make(u64::MAX).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), 5000);
         fs::remove_file(&path).unwrap();
         let stopped = source(path, 0);
         stopped.cancel.cancel();
-        assert!(stopped.make().is_err());
+        assert!(stopped.make(u64::MAX).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

@@ -71,7 +71,7 @@ impl Stable {
 /// One turn, as the race takes it.
 fn turn(race: &mut Race<'_>, index: usize, round: u32) -> Result<Checked, Error> {
     let contestant = race.contestants[index].clone();
-    let run = Run { contestant: &contestant, index, round, number: 0 };
+    let run = Run { contestant: &contestant, index, round, number: 0, ends_ns: u64::MAX };
     let facts = race.workload.prepare(&run)?;
     let call = race.workload.invocation(&run)?;
     let ran = Command::new(&call.argv[0]).args(&call.argv[1..]).output().unwrap();

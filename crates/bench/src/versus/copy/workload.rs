@@ -87,11 +87,11 @@ impl CopyWorkload {
     }
 
     /// The tree to be copied; made the first time.
-    fn source(&mut self) -> Result<PathBuf, Error> {
+    fn source(&mut self, ends_ns: u64) -> Result<PathBuf, Error> {
         if let Some(source) = &self.source {
             return Ok(source.clone());
         }
-        let source = make::ensure(&self.corpus, &self.corpora, self.cancel)?;
+        let source = make::ensure(&self.corpus, &self.corpora, self.cancel.until(ends_ns))?;
         self.source = Some(source.clone());
         Ok(source)
     }
@@ -155,7 +155,7 @@ impl CopyWorkload {
     /// Holds the copy against its source: in the first run of a copier in everything, so that what
     /// it lacks is known, later in what it promises.
     fn compare(&mut self, index: usize) -> Result<Comparison, Error> {
-        let source = self.source()?;
+        let source = self.source(u64::MAX)?;
         let copier = &self.copiers[index];
         let fidelity = if copier.lacks.is_some() { copier.promise } else { Fidelity::ALL };
         let asked = Asked { fidelity, most_named: NAMED, cancel: self.cancel };
@@ -172,7 +172,7 @@ impl CopyWorkload {
 
 impl Workload for CopyWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
-        let source = self.source()?;
+        let source = self.source(run.ends_ns)?;
         if self.state == State::Refresh {
             self.copy_to_be_deleted(run, &source)?;
         } else {
@@ -193,7 +193,7 @@ impl Workload for CopyWorkload {
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
-        let source = self.source()?;
+        let source = self.source(run.ends_ns)?;
         let Copier { manner, program, .. } = &self.copiers[run.index];
         Ok(manner.invocation(program, &source, &self.target))
     }
