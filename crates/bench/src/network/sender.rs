@@ -28,6 +28,21 @@ pub struct Best {
     pub reason: String,
 }
 
+/// A run that is long enough to tell ways apart, however long the trials of the rows are: had they been
+/// as long as a third of a second's trial, there would have been no time for a round of all.
+fn short(spec: Spec, times: Times) -> Spec {
+    let usual = Times { window_ns: None, ..times }.of(spec);
+    Spec {
+        streams: 1,
+        bytes: 0,
+        rate_per_s: 0,
+        warm_ns: WARM_NS.max(usual.warm_ns / 2),
+        window_ns: WINDOW_NS.max(usual.window_ns / 3).min(times.of(spec).window_ns),
+        tail_ns: usual.tail_ns,
+        ..spec
+    }
+}
+
 /// Measures all ways, in turn, if a row wants the best one and a round of all is over before
 /// `ends_ns`, on the system's clock. A way that this machine cannot go is left out.
 pub fn choose(
@@ -41,16 +56,7 @@ pub fn choose(
     let reason = "nothing was measured".to_owned();
     let unmeasured = Best { sender: Sender::Write, placement, reason };
     let Some(test) = test else { return unmeasured };
-    let long = times.of(test.spec);
-    let spec = Spec {
-        streams: 1,
-        bytes: 0,
-        rate_per_s: 0,
-        warm_ns: WARM_NS.max(long.warm_ns / 2),
-        window_ns: WINDOW_NS.max(long.window_ns / 3).min(long.window_ns),
-        tail_ns: long.tail_ns,
-        ..test.spec
-    };
+    let spec = short(test.spec, times);
     let placements = match test.is_best_placement && topology.is_one_machine {
         true => &[Placement::Apart, Placement::Together][..],
         false => &[placement],
@@ -86,4 +92,20 @@ pub fn choose(
     let figures = medians.iter().map(figure).collect::<Vec<_>>().join(", ");
     let reason = format!("median of {rounds} short runs: {figures}");
     Best { sender: *sender, placement: *placement, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_trials_leave_time_for_the_choice_of_a_sender() {
+        let [usual, long] = [None, Some(1_000_000_000)].map(|window_ns| {
+            let spec = short(Spec::default(), Times { round_trip_ns: 40_000, window_ns });
+            spec.warm_ns + spec.window_ns + spec.tail_ns
+        });
+        assert_eq!(usual, long);
+        // A quarter of the five seconds of a race has room for three rounds of eight ways.
+        assert!(long * 8 * 3 < 1_250_000_000, "{long}");
+    }
 }
