@@ -3,6 +3,8 @@
 use flatout_measure::fact::Key;
 pub(crate) use flatout_measure::sampler::fact::OVERHEAD_RATIO;
 
+/// What all of the work took, where the figure is that of its quiet moments.
+pub(crate) const ALL_TIME_NS: Key = Key::sum("all_time_ns");
 /// Bytes that the work moved, as it counted them itself.
 pub(crate) const BYTES: Key = Key::sum("bytes");
 /// Bytes that the disks behind the place read meanwhile.

@@ -1,4 +1,6 @@
-//! One trial: so many calls that they take some 30 ms, timed as a whole, less the empty loop.
+//! One trial: so many calls that they take some 30 ms, less the empty loop.
+//! One thread is timed in windows of 1 ms, and the lower quartile of those counts: what calls take
+//! while nobody else uses the core. What they took in all of the time stands beside it. Several threads are timed as a whole.
 
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use super::row::{Call, Placement, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, pair};
+use crate::fact::ALL_TIME_NS;
 use crate::workers;
 
 /// What a trial should take: long against the start of threads, short against other programs.
@@ -32,12 +35,22 @@ pub(super) struct Timing {
     pub(super) wall: Duration,
     /// The part of it that is not the calls'.
     pub(super) excluded: Duration,
+    /// What the calls take in the quiet quarter of its windows, where it has some.
+    pub(super) quiet: Option<Duration>,
     /// An empty loop of as many turns.
     pub(super) empty_loop: Duration,
     /// What else is known.
     pub(super) facts: Facts,
     /// Warnings.
     pub(super) warnings: Vec<Warning>,
+}
+
+impl Timing {
+    /// What the calls took.
+    fn own(&self) -> Duration {
+        let whole = self.wall.saturating_sub(self.excluded);
+        self.quiet.unwrap_or(whole).saturating_sub(self.empty_loop)
+    }
 }
 
 /// Runs of one trial at most: an interruption of the empty loop can make it look longer than the
@@ -57,7 +70,7 @@ pub(super) fn sample(
     };
     for _ in 1..ATTEMPTS {
         let timing = run(row, site, count, cancelled)?;
-        if timing.wall > timing.excluded + timing.empty_loop {
+        if !timing.own().is_zero() {
             return evaluate(row, count, timing);
         }
     }
@@ -112,8 +125,9 @@ fn alone(row: &Row, site: &Site, calls: u64) -> Result<Timing, TrialError> {
     let work = work::of(row, &target, source, site.block_bytes)?;
     let timed = call::time_apart(work, warm_up(calls), calls)
         .map_err(|error| work::refusal(row.call, &error))?;
-    let call::Timed { table, wall, excluded, empty_loop } = timed;
-    let mut timing = Timing { wall, excluded, empty_loop, ..Timing::default() };
+    let call::Timed { table, wall, quiet, excluded, empty_loop } = timed;
+    let quiet = Some(quiet);
+    let mut timing = Timing { wall, excluded, quiet, empty_loop, ..Timing::default() };
     if table == DescriptorTable::Shared && row.call.uses_descriptor() {
         timing.warnings.push(Warning::new(
             warning::DESCRIPTOR_TABLE_SHARED,
@@ -151,7 +165,7 @@ fn facts(row: &Row, site: &Site) -> Result<Facts, TrialError> {
 }
 
 fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialError> {
-    let own = timing.wall.saturating_sub(timing.excluded).saturating_sub(timing.empty_loop);
+    let own = timing.own();
     if own.is_zero() {
         return Err(TrialError::Failed(format!(
             "{}: the calls took no longer than an empty loop",
@@ -161,6 +175,9 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
     let facts = &mut timing.facts;
     facts.set(fact::CALLS, calls * u64::from(row.threads()));
     facts.set(fact::EMPTY_LOOP_NS, nanoseconds(timing.empty_loop));
+    if timing.quiet.is_some() {
+        facts.set(ALL_TIME_NS, nanoseconds(timing.wall.saturating_sub(timing.excluded)));
+    }
     if !timing.excluded.is_zero() {
         facts.set(fact::EXCLUDED_NS, nanoseconds(timing.excluded));
     }

@@ -18,12 +18,15 @@ use super::Chases;
 use super::load::Load;
 use super::ring::{self, Shape, page_bytes};
 use super::row::LatencyRow;
+use crate::fact::ALL_TIME_NS;
 
 /// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
 const TABLE_LINE_BYTES: u64 = 8 * 4096;
 /// Parts of a walk that are timed one by one, eight in each half: whatever disturbs a chase makes it
 /// slower, so the quietest of them says what the hardware takes, and two of them say it twice.
 const PARTS: u64 = 16;
+/// The share of parts that the figure of a row of the curve is the slowest of.
+const QUIET: f64 = 0.25;
 /// Most CPUs that make a load; more than a memory controller needs.
 const MOST_LOADERS: usize = 32;
 
@@ -75,6 +78,10 @@ pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sam
     }
     let warning = if let LatencyRow::Curve(_) = row {
         sample.facts.set(fact::STEPS, walked.steps);
+        sample.facts.set(ALL_TIME_NS, elapsed_ns);
+        if let Some(quiet_ns) = statistics::quantile(&walked.parts_ns, QUIET) {
+            sample.elapsed_ns = (quiet_ns * walked.steps as f64).ceil() as u64;
+        }
         let (first, second) = walked.parts_ns.split_at(walked.parts_ns.len() / 2);
         sample.facts.set_known(fact::QUIETEST_FIRST_NS, statistics::min(first));
         sample.facts.set_known(fact::QUIETEST_SECOND_NS, statistics::min(second));
