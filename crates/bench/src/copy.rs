@@ -301,7 +301,8 @@ fn measure_in(
     let removing_ns = (choose::removing_s(&all, planned.most_rounds) * 1e9) as u64;
     let left_ns = sampler.left_ns();
     let sampler = &mut sampler.within(left_ns.saturating_sub(removing_ns));
-    let site = Site::make(options, place.targets(), &mut *sampler.events)?;
+    let mut site = Site::make(options, place.targets(), &mut *sampler.events)?;
+    site.ends_ns = sampler.part_ends_ns(1);
     let (mut outcomes, mut measured) = (Vec::new(), Vec::new());
     for (number, phase) in planned.phases.iter().enumerate() {
         let left_ns = sampler.left_ns();

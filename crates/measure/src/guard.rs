@@ -121,10 +121,12 @@ impl UseOfCpus {
     /// From one reading to a later one.
     pub fn between(before: &Reading, after: &Reading) -> Self {
         let waited_ns = after.waited_ns.zip(before.waited_ns);
+        // While a quota holds threads back they wait, but for nobody.
+        let throttled_ns = after.throttled_ns.saturating_sub(before.throttled_ns);
         Self {
             elapsed_ns: after.monotonic_ns.saturating_sub(before.monotonic_ns),
             own_ns: after.own_ns.saturating_sub(before.own_ns),
-            waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before)),
+            waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before + throttled_ns)),
             others_ns: after.others_busy_ns.saturating_sub(before.others_busy_ns),
             stolen_ns: after.steal_ns.saturating_sub(before.steal_ns),
             intervals: 1,
@@ -223,7 +225,7 @@ impl SystemWitness {
     pub fn new() -> Self {
         let root = Path::new("/");
         let cpus = steal::cpu_times(root).map_or(1, |times| times.cpus.max(1));
-        Self { groups: Groups::discover(root).throttling(), cpus }
+        Self { groups: Groups::discover(root), cpus }
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use flatout_sys::pressure::{Resource, pressure};
 use flatout_sys::process_table::{self, Process};
+use flatout_sys::quota::Groups;
 use flatout_sys::steal::{self, CpuTimes};
 use flatout_sys::{clock, run_queue, usage};
 
@@ -36,6 +37,8 @@ struct Counted {
     times: CpuTimes,
     own_ns: u64,
     waited_ns: Option<u64>,
+    /// Time that a CPU quota held this process back: its threads wait then, but for nobody.
+    throttled_ns: u64,
     pressure_ns: Option<u64>,
     processes: Vec<Process>,
 }
@@ -48,6 +51,7 @@ impl Counted {
             times: steal::cpu_times(root).unwrap_or_default(),
             own_ns: usage::cpu_ns_with_children(),
             waited_ns: run_queue::waited_ns(),
+            throttled_ns: Groups::discover(root).throttled_ns().unwrap_or(0),
             pressure_ns: pressure(root, Resource::Cpu).map(|pressure| pressure.some_ns),
             processes: process_table::processes(root),
         }
@@ -154,7 +158,9 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let sees_kernel = ended.processes.iter().any(|process| process.is_kernel);
     let others_cpus = in_cpus(busy_ticks) - in_cpus(kernel) - own_ns / elapsed_ns;
     let waited_ns = ended.waited_ns.zip(begun.waited_ns);
-    let waited_ns = waited_ns.map(|(end, begin)| end.saturating_sub(begin) as f64);
+    let throttled_ns = ended.throttled_ns.saturating_sub(begun.throttled_ns);
+    let for_others = |(end, begin): (u64, u64)| end.saturating_sub(begin + throttled_ns) as f64;
+    let waited_ns = waited_ns.map(for_others);
     let stolen = in_cpus(ended.times.steal.saturating_sub(begun.times.steal));
     let pressure_ns = ended.pressure_ns.zip(begun.pressure_ns);
     let mut by_name: BTreeMap<&str, ProgramLoad> = BTreeMap::new();
@@ -214,6 +220,7 @@ mod tests {
             times: times(user),
             own_ns,
             waited_ns: Some(3 * SECOND_NS),
+            throttled_ns: 0,
             pressure_ns: None,
             processes,
         };
@@ -252,6 +259,19 @@ mod tests {
                  CPU in 50 % of the time that they wanted one"
             )
         );
+    }
+
+    #[test]
+    fn waiting_that_a_quota_caused_is_not_for_others() {
+        let (begun, mut ended) = (Counted::default(), Counted::default());
+        let times = CpuTimes { user: 400, cpus: 2, ..CpuTimes::default() };
+        (ended.at_ns, ended.times, ended.own_ns) = (10 * SECOND_NS, times, 3 * SECOND_NS);
+        let begun = Counted { waited_ns: Some(0), ..begun };
+        ended.waited_ns = Some(3 * SECOND_NS);
+        assert!(is_busy(&between(&begun, &ended, 99, TICK_NS)));
+        ended.throttled_ns = 3 * SECOND_NS;
+        let load = between(&begun, &ended, 99, TICK_NS);
+        assert_eq!((is_busy(&load), load.run_queue_wait_ratio), (false, Some(0.0)));
     }
 
     #[test]

@@ -167,22 +167,13 @@ impl Groups {
 
     /// Time for which a quota held this process's groups back; `None` where no level tells.
     ///
-    /// The levels are summed: the figure only ever grows, and only its growth means anything.
+    /// The levels are summed: the figure only ever grows, and only its growth means anything. Those
+    /// without a quota are read, too: one may be set later.
     pub fn throttled_ns(&self) -> Option<u64> {
         let levels = self.cpu.as_ref()?;
         let read = |folder: &PathBuf| fs::read_to_string(folder.join("cpu.stat")).ok();
         let times = levels.folders.iter().filter_map(read);
         times.filter_map(|text| parse_throttled_ns(&text, levels.version)).reduce(|a, b| a + b)
-    }
-
-    /// The same groups without those levels that have no quota and so cannot be throttled: what
-    /// is read around every trial should be short. A quota that is set later goes unnoticed.
-    pub fn throttling(&self) -> Self {
-        let Some(levels) = &self.cpu else { return Self::default() };
-        let limited = |folder: &&PathBuf| levels.quota(folder).is_some();
-        let folders: Vec<_> = levels.folders.iter().filter(limited).cloned().collect();
-        let cpu = (!folders.is_empty()).then_some(Levels { version: levels.version, folders });
-        Self { cpu, memory: None }
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Site {
     /// What tells how fast the device is read; `None` where nothing is cold.
     pub(super) read_file: Option<Scratch>,
     pub(super) cpus: u32,
+    /// When copying must be over, on the monotonic clock.
+    pub(super) ends_ns: u64,
     folder: PathBuf,
     /// Where the trees of this phase lie.
     sources: RefCell<PathBuf>,
@@ -78,6 +80,7 @@ impl Site {
             shares_extents,
             read_file,
             cpus: affinity::allowed_cpu_count(),
+            ends_ns: u64::MAX,
             folder,
             sources: RefCell::default(),
             given: Cell::new(0),
@@ -114,8 +117,12 @@ impl Site {
             if !make::is_made(corpus, &sources) {
                 made_bytes = made_bytes.saturating_add(corpus.make_bytes());
             }
-            match make::ensure(corpus, &sources, self.options.cancel) {
+            match make::ensure(corpus, &sources, self.options.cancel.until(self.ends_ns)) {
                 Err(_) if self.options.cancel.is_cancelled() => break,
+                Err(_) if monotonic_ns() >= self.ends_ns => {
+                    late.push(wanted.clone());
+                    continue;
+                }
                 made => made?,
             };
             done += corpus.bytes;

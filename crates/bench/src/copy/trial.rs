@@ -96,10 +96,13 @@ pub(super) fn durable(amount: f64, elapsed_ns: u64) -> Further {
 
 fn run(call: &Invocation, wanted: &Wanted, site: &Site) -> Result<Spent, TrialError> {
     let mut runner = SystemRunner { cancel: site.options.cancel };
-    let limit_ns = race::limit_ns(choose::expected_s(&wanted.corpus));
+    let usual_ns = race::limit_ns(choose::expected_s(&wanted.corpus));
+    let left_ns = site.ends_ns.saturating_sub(monotonic_ns());
     let text = command_text(call);
+    let limit_ns = usual_ns.min(left_ns.saturating_add(race::GRACE_NS));
     let spent = runner.run(call, limit_ns).map_err(|error| match error {
         RunError::Interrupted => TrialError::Interrupted,
+        RunError::TooLong { .. } if limit_ns < usual_ns => TrialError::NoMore(warning::no_time()),
         other => TrialError::Failed(refusal(NAME, &text, &other)),
     })?;
     if spent.finished.exit_code != 0 {

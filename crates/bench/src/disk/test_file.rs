@@ -245,6 +245,15 @@ impl TestFile {
             row.tuning.caching = Caching::Buffered;
             refuse(&mut row, fallback.code, fallback.text);
         }
+        let blocks = self.length_bytes / row.tuning.block_bytes.max(1);
+        let in_flight = u64::from(row.tuning.depth) * u64::from(row.tuning.threads);
+        if blocks > 0 && in_flight > blocks {
+            let text = format!(
+                "the file has {blocks} blocks, fewer than the {in_flight} requests in flight: several \
+                 ask for the same one"
+            );
+            refuse(&mut row, warning::DEPTH_UNUSED, text);
+        }
         let memory = memory::available_bytes().unwrap_or(0);
         let is_cold = !matches!(row.test, Test::Reread | Test::Latency(_));
         if row.tuning.caching != Caching::Direct

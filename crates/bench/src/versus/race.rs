@@ -165,7 +165,7 @@ impl Figure {
 const RUN_STRETCH: f64 = 20.0;
 const RUN_LEAST_NS: u64 = 60_000_000_000;
 /// How much later than the race a run may end before it is ended.
-const GRACE_NS: u64 = 500_000_000;
+pub(crate) const GRACE_NS: u64 = 500_000_000;
 
 /// The figure of one contestant.
 #[derive(Debug, Clone)]
@@ -217,9 +217,7 @@ impl Row for RatioRow {
 }
 
 /// Runs a race: a row per contestant (and its speed where bytes are moved), then a row per pair.
-/// What the runs left is removed.
-///
-/// Never fails: what goes wrong becomes the status and a warning of the rows.
+/// What the runs left is removed. Never fails: what goes wrong becomes the status and a warning of the rows.
 pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_>) -> Vec<Outcome> {
     let pairs = pairs(&race).into_iter().map(|(subject, against)| {
         let names = [subject, against].map(|at| race.contestants[at].name.clone());
@@ -307,11 +305,11 @@ impl Track<'_, '_> {
         let run = Run { contestant, index, round, number: self.runs, ends_ns: self.ends_ns };
         self.runs += 1;
         let facts = self.workload.prepare(&run).map_err(|error| {
-            if self.clock.now_ns() >= self.ends_ns && !(self.cancelled)() {
-                return TrialError::NoMore(warning::no_time());
-            }
             let text = format!("the state of the race cannot be had: {error}");
-            self.unless_cancelled(TrialError::NoMore(Warning::new(warning::FAILED, text)))
+            let is_late = self.clock.now_ns() >= self.ends_ns;
+            let why =
+                if is_late { warning::no_time() } else { Warning::new(warning::FAILED, text) };
+            self.unless_cancelled(TrialError::NoMore(why))
         })?;
         let invocation = self.workload.invocation(&run);
         let invocation = invocation.map_err(|error| self.failed(error.to_string()))?;
@@ -323,7 +321,6 @@ impl Track<'_, '_> {
         let before = self.witness.read();
         let left_ns = self.ends_ns.saturating_sub(self.clock.now_ns());
         if left_ns == 0 {
-            // Preparing it took all the time.
             return Err(TrialError::NoMore(warning::no_time()));
         }
         let limit_ns = self.limit_ns.min(left_ns.saturating_add(GRACE_NS));

@@ -57,6 +57,18 @@ fn a_file_of_zeros_is_named() {
 }
 
 #[test]
+fn more_requests_in_flight_than_blocks_are_named() {
+    let folder = Folder::new();
+    random_file(&folder.join("short"), 10_000, 1);
+    let document = document(&disk(&folder, "short", "--rw random-read").run());
+    let texts = |row: &serde_json::Value| row["warnings"].to_string();
+    for row in rows(&document, "disk/random-read") {
+        let is_deep = row["parameters"]["depth"].as_u64() > Some(2);
+        assert_eq!(texts(row).contains("the file has 2 blocks"), is_deep, "{row:#}");
+    }
+}
+
+#[test]
 fn reads_that_the_cache_answers_are_named() {
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
