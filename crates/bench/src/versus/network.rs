@@ -69,7 +69,7 @@ const WORKS: [Work; 5] = [
         unit: Unit::BytesPerSecond,
         protocol: "tcp",
         block_bytes: 128 << 10,
-        ours: &["--sender", "sendfile"],
+        ours: &["--sender", "sendfile", "--placement", "free"],
         theirs: &["-Z"],
     },
     Work {
