@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn waiting_that_a_quota_caused_is_not_for_others() {
         let (begun, mut ended) = (Counted::default(), Counted::default());
-        let times = CpuTimes { user: 400, cpus: 2, ..CpuTimes::default() };
+        let times = CpuTimes { user: 380, cpus: 2, ..CpuTimes::default() };
         (ended.at_ns, ended.times, ended.own_ns) = (10 * SECOND_NS, times, 3 * SECOND_NS);
         let begun = Counted { waited_ns: Some(0), ..begun };
         ended.waited_ns = Some(3 * SECOND_NS);
