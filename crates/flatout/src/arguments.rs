@@ -23,7 +23,7 @@ pub mod versus;
 pub mod write;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -226,9 +226,7 @@ pub const CP: &str = "cp";
 /// The words of a command line; where the program was called as cp, or is told to be, as cp takes
 /// them.
 fn as_cp(mut argv: Vec<OsString>) -> Vec<OsString> {
-    let is_called =
-        argv.first().is_some_and(|name| Path::new(name).file_name() == Some(CP.as_ref()));
-    if is_called {
+    if argv.first().is_some_and(help::is_cp) {
         argv.splice(..1, ["flatout".into(), CP.into()]);
     }
     if argv.get(1).is_some_and(|word| word == CP) {

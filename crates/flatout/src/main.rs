@@ -66,6 +66,9 @@ fn works_together(command: &Command) -> bool {
 
 /// Says once what is wrong with words that all processes of a launcher have.
 fn refuse(refusal: &Refusal) -> ExitCode {
+    if refusal.is_of_cp() {
+        output::speak_as(arguments::CP);
+    }
     match Launched::find() {
         Some(launched) if !launched.is_first() => output::exit(refusal.error.exit_code()),
         _ => output::refuse(refusal),

@@ -19,9 +19,9 @@ use flatout_measure::record::{Record, Status};
 use flatout_report::{Format, Identity, Style};
 use flatout_sys::standard_output;
 
+use crate::arguments::help;
 use crate::arguments::refusal::Refusal;
 use crate::arguments::shared::{Color, Output, Talk};
-use crate::arguments::{CP, help};
 use crate::conclusion::{self, Conclusion, Keep};
 
 pub use speech::{complain, consents, finish, say, show_help, speak_as};
@@ -259,10 +259,11 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
         _ => {}
     }
     let line = refusal.line();
-    let mut code = conclusion::WRONG_USE;
-    if help::words(&refusal.argv).first().is_some_and(|word| word == CP) {
-        speak_as(CP);
-        code = conclusion::FAILED;
+    if refusal.is_of_cp() {
+        complain(&line);
+        let help = format!("Try '{}' for more information.\n", help::pointer_of_cp());
+        let _ = io::stderr().lock().write_all(help.as_bytes());
+        return exit(conclusion::FAILED);
     }
     complain_of_use(&line, &refusal.argv);
     if refusal.wants_json() {
@@ -271,7 +272,7 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
         // The refusal is already on standard error; a closed pipe changes nothing.
         let _ = to_standard_output(json.as_bytes());
     }
-    exit(code)
+    exit(conclusion::WRONG_USE)
 }
 
 /// One line on standard error about a wrong use, and where the right one stands.

@@ -241,7 +241,7 @@ mod tests {
             Box::new(|| run(Variant::Alone)),
             Box::new(|| run(Variant::Pair(Placement::OneCpu))),
         ];
-        if flatout_sys::affinity::allowed_cpus().unwrap().len() > 1 {
+        if affinity::allowed_cpus().unwrap().len() > 1 {
             trials.push(Box::new(|| run(Variant::Pair(Placement::TwoCpus))));
         }
         let test = "syscall::trial::tests::getppid_and_pairs_tell_that_they_waited";

@@ -122,6 +122,7 @@ fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
         max_fds: 0,
         inventory: Inventory::None,
         max_memory_bytes: MEMORY_BYTES,
+        umask: None,
         cancel: options.cancel,
     }
 }

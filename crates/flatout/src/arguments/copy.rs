@@ -23,6 +23,7 @@ use flatout_bench::option::{Wish, words};
 use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
+use flatout_tree::copy::attributes::umask;
 use flatout_tree::copy::backup::Backups;
 use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{
@@ -346,6 +347,7 @@ impl Copy {
             max_fds: self.max_fds.unwrap_or(0),
             inventory: self.inventory(),
             max_memory_bytes: self.max_memory.unwrap_or(MEMORY_BYTES),
+            umask: Some(umask()),
             cancel,
         }
     }

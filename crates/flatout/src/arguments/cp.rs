@@ -3,6 +3,7 @@
 //! `cp/words.rs`.
 
 mod defined;
+pub mod misuse;
 mod place;
 mod plain;
 pub mod words;
@@ -14,8 +15,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 pub use defined::in_order;
-use defined::{Defined, OPTIONS, Takes};
+use defined::{ABSENT, Defined, OPTIONS, Takes};
 use flatout_sys::cancel::CancelToken;
+use flatout_tree::copy::attributes::umask;
 use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{
     Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve, Reach,
@@ -83,8 +85,6 @@ pub struct Cp {
     /// How it is done, too.
     debug: bool,
     into_symlinks: bool,
-    /// An extended attribute that is lost is a failure.
-    pub requires_attributes: bool,
     requires_context: bool,
     strips_slashes: bool,
     /// What is wrong with a value.
@@ -117,7 +117,6 @@ impl Cp {
             verbose: false,
             debug: false,
             into_symlinks: false,
-            requires_attributes: false,
             requires_context: false,
             strips_slashes: false,
             wrong: None,
@@ -130,13 +129,14 @@ impl Cp {
     /// Errors: what is wrong with its value.
     fn take(&mut self, id: &str, value: &OsStr) -> Result<(), String> {
         let text = || value.to_string_lossy();
+        let is_given = value != ABSENT;
         match id {
             "archive" => {
                 (self.follow, self.is_recursive) = (Some(Follow::Never), true);
                 self.keep(Preserve::ALL);
             }
             "attributes-only" => self.is_attributes_only = true,
-            "backup" if !value.is_empty() => self.backup = Some(value.to_owned()),
+            "backup" if is_given && !value.is_empty() => self.backup = Some(value.to_owned()),
             "backup" | "-b" => self.backup = self.backup.take().or(Some(OsString::new())),
             "copy-contents" => self.reads_specials = true,
             "debug" => (self.debug, self.verbose) = (true, true),
@@ -153,12 +153,12 @@ impl Cp {
             "no-clobber" => self.overwriting = Overwriting::Nothing,
             "no-dereference" => self.follow = Some(Follow::Never),
             "-p" => self.keep(BARE),
-            "preserve" if value.is_empty() => self.keep(BARE),
+            "preserve" if !is_given => self.keep(BARE),
             "preserve" => {
                 let list = words::attributes("--preserve", &text())?;
-                self.requires_attributes |= text().split(',').any(|word| "xattr".starts_with(word));
-                self.requires_context |= text().split(',').any(|word| "context".starts_with(word));
-                self.keep(list);
+                let names = |name: &str| text().split(',').any(|word| name.starts_with(word));
+                self.requires_context |= names("context");
+                self.keep(if names("xattr") { list.with(Preserve::DEMANDED) } else { list });
             }
             "no-preserve" => {
                 let list = words::attributes("--no-preserve", &text())?;
@@ -169,7 +169,7 @@ impl Cp {
             }
             "parents" => self.parents = true,
             "recursive" => self.is_recursive = true,
-            "reflink" if value.is_empty() => self.reflink = When::Always,
+            "reflink" if !is_given => self.reflink = When::Always,
             "reflink" => self.reflink = words::when("--reflink", &text())?,
             "remove-destination" => self.clearing[1] = true,
             "sparse" => self.sparse = words::when("--sparse", &text())?,
@@ -182,12 +182,12 @@ impl Cp {
             "target-directory" => self.target_directories.push(PathBuf::from(value)),
             "no-target-directory" => self.no_target_directory = true,
             "-u" => self.update = Update::Older,
-            "update" if value.is_empty() => self.update = Update::Older,
+            "update" if !is_given => self.update = Update::Older,
             "update" => self.update = words::update(&text())?,
             "verbose" => self.verbose = true,
             "one-file-system" => self.reach = Reach::OneFilesystem,
-            "context" if !value.is_empty() => {
-                self.warning = Some("ignoring --context; it requires a kernel with SELinux");
+            "context" if is_given => {
+                self.warning = Some("ignoring --context; it requires an SELinux-enabled kernel");
             }
             // -Z.
             _ => {}
@@ -218,7 +218,8 @@ impl Cp {
             })
             .or_else(|| is(both_links, "cannot make both hard and symbolic links"))
             .or_else(|| {
-                is(is_backed_up && keeps, "--backup and --no-clobber contradict each other")
+                let text = "options --backup and --no-clobber are mutually exclusive";
+                is(is_backed_up && keeps, text)
             })
             .or_else(|| {
                 let shares = self.reflink == When::Always && self.sparse != When::Auto;
@@ -333,6 +334,7 @@ impl Cp {
             max_fds: 0,
             inventory: Inventory::None,
             max_memory_bytes: MEMORY_BYTES,
+            umask: Some(umask()),
             cancel,
         }
     }

@@ -1,12 +1,13 @@
 //! `flatout help`, and what `--help` shows: the definition as [`super::shown_definition`] has it.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{Arg, Args, Command};
 
 use super::bench::{self, Name};
 use super::similar::similar;
-use super::{MOST_COLUMNS, shown_definition};
+use super::{CP, MOST_COLUMNS, shown_definition};
 
 const AFTER: &str = "\
 Examples:
@@ -104,6 +105,19 @@ pub fn pointer(argv: &[OsString]) -> String {
         .chain(["--help".to_owned()])
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// The same of cp, by the name by which it was called.
+pub fn pointer_of_cp() -> &'static str {
+    match std::env::args_os().next() {
+        Some(name) if is_cp(&name) => "cp --help",
+        _ => "flatout cp --help",
+    }
+}
+
+/// Whether a program of this path is called cp.
+pub fn is_cp(path: impl AsRef<Path>) -> bool {
+    path.as_ref().file_name() == Some(CP.as_ref())
 }
 
 #[cfg(test)]

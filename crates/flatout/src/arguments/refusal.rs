@@ -6,8 +6,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 use super::bench::Name;
-use super::help;
+use super::cp::misuse;
 use super::similar::similar;
+use super::{CP, help};
 
 /// What is wrong with a command line.
 pub struct Refusal {
@@ -36,6 +37,11 @@ impl Refusal {
 
     /// One line that says what is wrong, and what may have been meant.
     pub fn line(&self) -> String {
+        if self.is_of_cp()
+            && let Some(line) = misuse::line(&self.error, &self.argv)
+        {
+            return line;
+        }
         let line = one_line(&self.error);
         if self.error.kind() == ErrorKind::InvalidSubcommand {
             return self.unknown_command().unwrap_or(line);
@@ -50,6 +56,11 @@ impl Refusal {
         let shown = help::definition(&help::words(&self.argv)).ok();
         let shown = shown.and_then(|command| visible_name(&command, meant));
         format!("{line}; did you mean '{}'?", shown.as_deref().unwrap_or(meant))
+    }
+
+    /// Whether the command is cp, which has words of its own.
+    pub fn is_of_cp(&self) -> bool {
+        help::words(&self.argv).first().is_some_and(|word| word == CP)
     }
 
     fn context(&self, kind: ContextKind) -> Option<&str> {
@@ -129,6 +140,14 @@ mod tests {
             ("flatout bench cpu -j many", "it is no whole number"),
             ("flatout trasnfer", "there are bench"),
             ("flatout iperf3", "'flatout bench network'"),
+            ("flatout cp -az x y", "invalid option -- 'z'"),
+            ("flatout cp --none x y", "unrecognized option '--none'"),
+            ("flatout cp --p x y", "'--p' is ambiguous; possibilities: '--parents' '--preserve'"),
+            ("flatout cp x --target", "option '--target' requires an argument"),
+            ("flatout cp x -at", "option requires an argument -- 't'"),
+            ("flatout cp --recursive=x y z", "option '--recursive' doesn't allow an argument"),
+            ("flatout cp --preserve= y z", "ambiguous argument '' for '--preserve'"),
+            ("flatout cp --reflink= y z", "ambiguous argument '' for '--reflink'"),
         ] {
             let said = refusal(line).line();
             assert!(said.contains(meant) && !said.contains("transfer'?"), "{line}: {said}");

@@ -21,10 +21,7 @@ use flatout_tree::copy::operand::{self, Destination, Plan};
 use super::copy::{disguise, in_threads};
 use crate::arguments::cp::Cp;
 use crate::{conclusion, output};
-use complaint::{of_failure, of_objection, quote};
-
-/// Notices about extended attributes, which are failures for who names them.
-const ATTRIBUTES: [&str; 2] = ["xattr_not_kept", "capability_not_kept"];
+use complaint::{of_failure, of_incomplete, of_objection, quote};
 
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
@@ -118,7 +115,6 @@ struct Witness {
     is_verbose: bool,
     /// How each file was copied is said, and that holes were looked for in this way.
     hole_search: Option<&'static str>,
-    requires_attributes: bool,
     failures: AtomicU64,
     /// Held while somebody is asked.
     asking: Mutex<()>,
@@ -129,7 +125,6 @@ impl Witness {
         Self {
             is_verbose: arguments.verbose,
             hole_search: arguments.hole_search(),
-            requires_attributes: arguments.requires_attributes,
             failures: AtomicU64::new(0),
             asking: Mutex::default(),
         }
@@ -168,13 +163,8 @@ impl Watch for Witness {
                 output::say(&format!("{} -> {}{backup}", quote(source), quote(target)));
             }
             Event::Failed(failure) => self.fail(&of_failure(failure)),
-            Event::Incomplete { source, code } => {
-                self.fail(&format!("cannot preserve all attributes of {}: {code}", quote(source)));
-            }
-            Event::Notice(notice)
-                if self.requires_attributes && ATTRIBUTES.contains(&notice.code) =>
-            {
-                self.fail(&notice.text);
+            Event::Incomplete { target, code, cause, .. } => {
+                self.fail(&of_incomplete(target, code, *cause));
             }
             Event::Done { action, source, method, .. } => self.tell_how(*action, source, *method),
             Event::Notice(_) | Event::Deleted { .. } | Event::Changed { .. } | Event::Listed(_) => {

@@ -5,6 +5,7 @@ mod letters;
 mod option;
 mod order;
 mod property;
+mod restated;
 mod special;
 
 use std::ffi::OsString;

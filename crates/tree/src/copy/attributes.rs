@@ -48,9 +48,9 @@ pub(crate) use self::inode_flags::{all_flags_of, flag_letters, flags_of_letters}
 pub use self::node::Node;
 use self::node::pin;
 use self::owner::Expectation;
-pub use self::permissions::open_up;
-use self::remarks::{Loss, Remarks};
-use super::event::Watch;
+pub use self::permissions::{open_up, umask};
+use self::remarks::{Loss, Lost, Remarks};
+use super::event::{Event, Watch};
 use super::failure::Refusal;
 use super::options::Preserve;
 
@@ -87,7 +87,7 @@ struct Job<'a> {
     kind: FileType,
     made: Made,
     /// What was lost; before anything else, something for which `cp -a` fails.
-    lost: Cell<Option<Loss>>,
+    lost: Cell<Option<Lost>>,
 }
 
 impl<'a> Job<'a> {
@@ -116,10 +116,8 @@ pub struct Attributes<'a> {
     preserve: Preserve,
     remarks: Remarks<'a>,
     expectation: Expectation,
-    /// Permissions that new files may have when modes are not kept.
+    /// Permissions that the umask leaves to new files.
     unmasked: OnceLock<u32>,
-    /// The umask takes from the owner of a new file what the copy needs.
-    masks_owner: OnceLock<bool>,
     /// Whether the kernel would let us give files away, as far as cp asks: who is not root expects
     /// no owner to be kept.
     is_privileged: bool,
@@ -127,14 +125,14 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Attributes of this set are kept; the watch hears what cannot be.
-    pub fn new(preserve: Preserve, watch: &'a dyn Watch) -> Self {
+    /// Attributes of this set are kept; the watch hears what cannot be. Without a umask that is known
+    /// it is looked up when it is needed.
+    pub fn new(preserve: Preserve, umask: Option<u32>, watch: &'a dyn Watch) -> Self {
         Self {
             preserve,
             remarks: Remarks::new(watch),
             expectation: Expectation::default(),
-            unmasked: OnceLock::new(),
-            masks_owner: OnceLock::new(),
+            unmasked: umask.map_or_else(OnceLock::new, |umask| OnceLock::from(0o777 & !umask)),
             is_privileged: rustix::process::geteuid().is_root(),
             incomplete: AtomicU64::new(0),
         }
@@ -146,10 +144,15 @@ impl<'a> Attributes<'a> {
         self.incomplete.load(Ordering::Relaxed)
     }
 
-    /// An entry was copied without something else for which `cp -a` would fail, `code`.
-    pub(super) fn is_incomplete(&self, source: OsString, code: &'static str) {
+    /// An entry was copied, from one path to another, without something for which `cp -a` would fail.
+    pub(super) fn is_incomplete(
+        &self,
+        [source, target]: [OsString; 2],
+        code: &'static str,
+        cause: Option<Errno>,
+    ) {
         self.incomplete.fetch_add(1, Ordering::Relaxed);
-        self.remarks.name(source, code);
+        self.remarks.tell(&Event::Incomplete { source, target, code, cause });
     }
 
     /// Takes from a new directory the lists that it inherited, before anything is made in it: its
@@ -269,8 +272,11 @@ impl<'a> Attributes<'a> {
     fn apply(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
         let applied = self.set_all(job, found);
         // One that failed is counted as such.
-        if let (Ok(_), Some(loss)) = (&applied, job.lost.get().filter(|loss| loss.fails_cp())) {
-            self.is_incomplete(job.source.shown(), loss.said().0);
+        if let (Ok(_), Some((loss, cause))) = (&applied, job.lost.get())
+            && self.fails(loss)
+        {
+            let both = [job.source, job.target].map(Node::shown);
+            self.is_incomplete(both, loss.said().0, cause);
         }
         applied
     }
@@ -339,10 +345,15 @@ impl<'a> Attributes<'a> {
         }
     }
 
+    /// Whether a copy without it is incomplete.
+    fn fails(&self, loss: Loss) -> bool {
+        loss.fails_cp() || loss.is_attribute() && self.preserve.has(Preserve::DEMANDED)
+    }
+
     /// Says once that something is not kept on the filesystem of the target.
     fn lose(&self, job: &Job<'_>, loss: Loss, cause: Option<Errno>) {
-        let graver = job.lost.get().filter(|lost| lost.fails_cp() && !loss.fails_cp());
-        job.lost.set(graver.or(Some(loss)));
+        let graver = job.lost.get().filter(|(lost, _)| self.fails(*lost) && !self.fails(loss));
+        job.lost.set(graver.or(Some((loss, cause))));
         let device = match job.made.inheritance.device {
             0 => job.target.stat().map_or(0, |facts| facts.st_dev as _),
             device => device,

@@ -61,7 +61,8 @@ impl<'c> Bond<'c> {
                     copy.lose_links(cause);
                     // The copy that somebody has taken away is none of the target's shortcomings.
                     if cause != LOST {
-                        copy.attributes.is_incomplete(entry.path(Side::Source), LINKS_NOT_KEPT);
+                        let both = [Side::Source, Side::Target].map(|side| entry.path(side));
+                        copy.attributes.is_incomplete(both, LINKS_NOT_KEPT, None);
                     }
                     ControlFlow::Continue(Self::Again(identity(facts)))
                 }

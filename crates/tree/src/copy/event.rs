@@ -77,8 +77,12 @@ pub enum Event<'a> {
     Incomplete {
         /// The source, by its absolute path.
         source: OsString,
+        /// The same of the copy; of other processes it is not known.
+        target: OsString,
         /// As that of the notice.
         code: &'static str,
+        /// The kernel's answer, where it gave one and this process got it.
+        cause: Option<rustix::io::Errno>,
     },
     /// Something could not be kept, said once.
     Notice(&'a Notice),

@@ -172,7 +172,7 @@ impl<'a> Copy<'a> {
             links,
             stop,
             user: rustix::process::geteuid().as_raw(),
-            attributes: Attributes::new(options.preserve, watch),
+            attributes: Attributes::new(options.preserve, options.umask, watch),
             methods: Methods::default(),
             held: Held::new(descriptors.pairs, opening(&options), options.effect),
             tally: Tally::default(),

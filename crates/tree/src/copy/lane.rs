@@ -345,16 +345,21 @@ pub(super) fn base(
     target: &Path,
     guest: Option<Guest>,
 ) -> Result<(Arc<Directory>, Arc<Pair>), Failure> {
+    let shown = |path: &Path| match path.as_os_str() {
+        path if path.is_empty() => std::ffi::OsString::from("."),
+        path => path.to_owned(),
+    };
+    let refused = |path: &Path| {
+        let path = shown(path);
+        |errno| Failure::of(Refusal::of("open the directory")(errno), path)
+    };
     let open = |path: &Path| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let opened = rustix::fs::open(path, flags, Mode::empty()).and_then(|file| {
+        let opened = rustix::fs::open(shown(path), flags, Mode::empty()).and_then(|file| {
             let facts = rustix::fs::fstat(&file)?;
             Ok((file, facts))
         });
-        opened.map_err(|errno| {
-            Failure::of(Refusal::of("open the directory")(errno), path.as_os_str().to_owned())
-        })
+        opened.map_err(refused(path))
     };
     let (from, facts) = open(source)?;
     let (to, target_facts) = open(target)?;
@@ -365,9 +370,7 @@ pub(super) fn base(
         inheritance: Inheritance::of(to.as_fd()),
         made: Made::found(&target_facts),
     };
-    copy.targets.remember_base(&to, &target_facts).map_err(|errno| {
-        Failure::of(Refusal::of("hold the directory")(errno), target.as_os_str().to_owned())
-    })?;
+    copy.targets.remember_base(&to, &target_facts).map_err(refused(target))?;
     Ok(Directory::base(Pair::new(from, to, found), guest))
 }
 

@@ -38,6 +38,9 @@ impl Preserve {
     /// The project that pays for the room (quotas); `cp -a` does not keep it.
     pub const PROJECT: Self = Self(512);
 
+    /// Extended attributes and capabilities that are lost make a copy incomplete.
+    pub const DEMANDED: Self = Self(1024);
+
     /// This, and `other`.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -240,6 +243,8 @@ pub struct CopyOptions {
     pub max_fds: u32,
     /// Memory for what is remembered; beyond it, a file without a name takes it.
     pub max_memory_bytes: u64,
+    /// The umask; `None`: it is looked up when it is needed.
+    pub umask: Option<u32>,
     /// The wish to stop.
     pub cancel: CancelToken,
 }

@@ -56,6 +56,7 @@ pub(super) fn options() -> CopyOptions {
         max_fds: 0,
         inventory: Inventory::None,
         max_memory_bytes: 8 << 20,
+        umask: None,
         cancel: CancelToken::manual(),
     }
 }

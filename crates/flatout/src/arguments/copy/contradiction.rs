@@ -14,6 +14,7 @@ impl Copy {
             .or_else(|| self.wrong_method())
             .or_else(|| self.mirror.contradiction())
             .or_else(|| self.wrong_output())
+            .or_else(|| self.selection.contradiction())
             .or_else(|| self.wrong_list())
             .or_else(|| self.wrong_snapshot())
             .or_else(|| self.as_cp.contradiction())

@@ -9,8 +9,8 @@ const LEAST_BYTES_PER_SECOND: u64 = 1 << 10;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Limits {
-    /// Move so many bytes a second at most, by all threads together: 10M are 10 MiB/s. Shared
-    /// extents, which move nothing, are not limited
+    /// Move so many bytes a second at most, by all threads together: 10M are 10 MiB/s, 0 is no
+    /// limit. Shared extents, which move nothing, are not limited
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Limits")]
     pub bwlimit: Option<u64>,
     /// Give way to others: nice 19, I/O of the idle class, and rests while work waits for CPUs or
@@ -21,6 +21,7 @@ pub struct Limits {
 
 fn rate(text: &str) -> Result<u64, String> {
     match size(text.strip_suffix("/s").unwrap_or(text))? {
+        0 => Ok(0),
         bytes if bytes >= LEAST_BYTES_PER_SECOND => Ok(bytes),
         _ => {
             let least = size_text(LEAST_BYTES_PER_SECOND);

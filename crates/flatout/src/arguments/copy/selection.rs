@@ -69,6 +69,12 @@ impl Selection {
             || [&self.newer, &self.older].into_iter().any(Option::is_some)
     }
 
+    /// What leaves nothing to be copied.
+    pub fn contradiction(&self) -> Option<String> {
+        let is_empty = self.min_size? > self.max_size?;
+        is_empty.then(|| "--min-size is more than --max-size: nothing would be copied".to_owned())
+    }
+
     /// What is selected, with what its files say.
     ///
     /// Errors: one of them cannot be read, or has something in it that makes no sense.

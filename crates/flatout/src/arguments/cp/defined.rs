@@ -16,6 +16,9 @@ pub enum Takes {
 
 use Takes::{Maybe, Nothing, Value};
 
+/// The value of an option that was given without one; no word of a command line has a NUL.
+pub const ABSENT: &str = "\0";
+
 /// An option: its letters, the first of them shown; its name, where it has none the letter with its
 /// hyphen; what it takes; what it is for.
 pub struct Defined(&'static [char], pub &'static str, pub Takes, &'static str);
@@ -114,7 +117,7 @@ impl Defined {
                 .value_name(*value)
                 .num_args(0..=1)
                 .require_equals(true)
-                .default_missing_value("")
+                .default_missing_value(ABSENT)
                 .value_parser(parser),
             Value(value) => argument
                 .action(ArgAction::Append)

@@ -21,12 +21,13 @@ fn find<T: Copy + PartialEq>(option: &str, word: &str, known: &[(&str, T)]) -> R
         return Ok(*found);
     }
     let mut begun = known.iter().filter(|(name, _)| name.starts_with(word)).map(|(_, one)| *one);
-    let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    match begun.next() {
-        Some(found) if begun.all(|other| other == found) => Ok(found),
-        Some(_) => Err(format!("ambiguous argument '{word}' for {option}; there are {}", names())),
-        None => Err(format!("invalid argument '{word}' for {option}; there are {}", names())),
-    }
+    let what = match begun.next() {
+        Some(found) if begun.all(|other| other == found) => return Ok(found),
+        Some(_) => "ambiguous",
+        None => "invalid",
+    };
+    let names = known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    Err(format!("{what} argument '{word}' for '{option}'; valid arguments are {names}"))
 }
 
 /// `--sparse` and `--reflink`.

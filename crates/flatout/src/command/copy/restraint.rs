@@ -26,6 +26,7 @@ pub fn limits(arguments: &Arguments, processes: u64, remark: &dyn Fn(&str)) -> L
             );
         }
     }
-    let part = arguments.limits.bwlimit.map(|rate| (rate / processes).max(1));
+    let part =
+        arguments.limits.bwlimit.filter(|&rate| rate > 0).map(|rate| (rate / processes).max(1));
     Limits::new(part, gives_way)
 }

@@ -179,7 +179,7 @@ impl Watch for Witness<'_> {
                 }
                 self.note(failure.to_string());
             }
-            Event::Incomplete { source, code } => {
+            Event::Incomplete { source, code, .. } => {
                 let path = escape(source);
                 if let Some(log) = &self.log {
                     log.write(&json!({"action": "incomplete", "path": path, "code": code}));

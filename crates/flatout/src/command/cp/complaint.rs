@@ -2,13 +2,16 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use flatout_io::cause_text;
 use flatout_tree::copy::failure::{Cause, Failure};
 use flatout_tree::copy::operand::Objection;
 use flatout_tree::copy::reason::{
     DIRECTORY_OVER, ELSEWHERE, INSIDE, IS_BACKUP, IS_THERE, JUST_MADE, LEADS_NOWHERE, LOOPS,
     OTHER_OVER, OVER_OTHER, SAME, SAME_FILE,
 };
+use rustix::io::Errno;
 
 /// A name as a shell takes it back: in quotes, what cannot be shown spelt out.
 pub fn quote(name: impl AsRef<OsStr>) -> String {
@@ -115,10 +118,36 @@ fn because(reason: &str, operation: &str, (path, other): (&str, &str)) -> Option
         IS_THERE => format!("not replacing {path}"),
         LEADS_NOWHERE => format!("not writing through dangling symlink {path}"),
         IS_BACKUP => format!("backing up {path} might destroy source;  {other} not copied"),
-        ELSEWHERE => format!("{path}: can make relative symbolic links only in current directory"),
+        // Quoted only where it must be.
+        ELSEWHERE => {
+            format!("{}: can make relative symbolic links only in current directory", bare(path))
+        }
         LOOPS => format!("cannot copy cyclic symbolic link {path}"),
         _ => return None,
     })
+}
+
+/// A quoted name without its quotes, if a shell takes it back without them.
+fn bare(quoted: &str) -> &str {
+    let inside = quoted.trim_matches('\'');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+,@%-".contains(&byte);
+    if !inside.is_empty() && inside.bytes().all(is_plain) { inside } else { quoted }
+}
+
+/// What a copy lacks for which cp fails. Its path is shown from the current directory, where it lies below.
+pub fn of_incomplete(target: &OsStr, code: &str, cause: Option<Errno>) -> String {
+    let below = std::env::current_dir().ok();
+    let below = below.and_then(|directory| Path::new(target).strip_prefix(directory).ok());
+    let path = quote(below.map_or(target, Path::as_os_str));
+    let what = match code {
+        "owner_not_kept" => "failed to preserve ownership for",
+        "times_not_kept" => "preserving times for",
+        "links_not_kept" => "cannot create hard link",
+        "xattr_not_kept" | "capability_not_kept" => "setting attributes for",
+        _ => "preserving permissions for",
+    };
+    let cause = cause.map(|errno| format!(": {}", cause_text(&errno.into())));
+    format!("{what} {path}{}", cause.unwrap_or_default())
 }
 
 /// Why an operand is not copied. `into`: what says that there are several.

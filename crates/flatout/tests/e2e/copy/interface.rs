@@ -43,8 +43,9 @@ const WRONG: &[(&str, &str)] = &[
     ("--depth 0", "1..="),
     ("--max-fds 3", "16..="),
     ("--max-memory 1", "64 KiB"),
-    ("--bwlimit 0", "1 KiB a second"),
+    ("--bwlimit 1", "1 KiB a second"),
     ("--bwlimit 1000", "in bytes"),
+    ("--min-size 2K --max-size 1K", "would be copied"),
     ("--bwlimit fast", "fast"),
     ("--no-such-option", "--no-such-option"),
 ];
@@ -58,6 +59,7 @@ const RIGHT: &[&str] = &[
     "--no-preserve all",
     "--no-preserve=mode --no-preserve=links",
     "--in-place",
+    "--bwlimit 0",
     "--atomic --sync",
     "--atomic --in-place --atomic",
     "--always --checksum --always",

@@ -3,13 +3,16 @@
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::process::{Command, Stdio};
 
+use rustix::fs::XattrFlags;
+
 use crate::bin::{Folder, executable};
+use crate::copy::likeness::{assert_alike, likeness};
 use crate::filesystem::{is_root, needs_program, needs_root};
 use crate::input::as_nobody;
-use crate::skip::needs;
+use crate::skip::{needs, skip};
 
 const NOBODY: u32 = 65_534;
 
@@ -114,6 +117,37 @@ fn a_profile_that_may_not_be_read_is_none() {
 }
 
 /// Takes a lease on the file that is named, says so, and gives it back as soon as it is asked to.
+/// What is open has its attributes without it, and so has what is pinned and a directory. The calls that
+/// take a name (Linux 6.13) take no pinned file (fget(9)), and a name may be another file's by then.
+#[test]
+fn without_proc_attributes_are_kept_but_for_those_of_symlinks_and_devices() {
+    needs!(needs_root("takes /proc away"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("src/sub")).unwrap();
+    fs::write(folder.join("src/sub/file"), "bytes").unwrap();
+    symlink("sub/file", folder.join("src/link")).unwrap();
+    for name in ["src/sub", "src/sub/file"] {
+        let (path, none) = (folder.join(name), XattrFlags::empty());
+        if rustix::fs::setxattr(&path, "user.k", b"v", none).is_err() {
+            skip!("the filesystem of temporary files has no attributes");
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+    }
+    let run = |target: &str| {
+        let script =
+            format!("umount -l /proc && exec {} copy -T src {target}", executable().display());
+        let words = ["--mount", "sh", "-c", &script].map(OsString::from).to_vec();
+        folder.program("unshare".as_ref(), words).leaves(target).run()
+    };
+    let ran = run("new");
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    assert_alike(&likeness(&folder.join("src")), &likeness(&folder.join("new")), &ran);
+    let (link, none) = (folder.join("src/link"), XattrFlags::empty());
+    rustix::fs::lsetxattr(link, "trusted.k", b"v", none).unwrap();
+    run("second").complains(1, &["set the extended attributes of", "second/link"]);
+}
+
 const LEASE_HOLDER: &str = "
 import fcntl, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
-use super::Pair;
+use super::{Pair, Trial};
 use crate::bin::{Folder, executable};
+use crate::filesystem::{Kind, Mounted};
+use crate::skip::{needs, skip};
 
 fn plant(folder: &Path) {
     fs::write(folder.join("a"), "some bytes").unwrap();
@@ -33,6 +35,49 @@ fn devices_are_read_and_written() {
         pair.same(line);
     }
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+/// Word for word, and once for each copy.
+#[test]
+fn what_the_target_cannot_hold_is_said_in_the_words_of_cp() {
+    let mounted = needs!(Mounted::new(Kind::Ramfs));
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("src/d")).unwrap();
+    for name in ["src/a", "src/d/b", "src/plain"] {
+        fs::write(folder.join(name), name).unwrap();
+    }
+    for name in ["src/a", "src/d", "src/d/b"] {
+        if setxattr(folder.join(name), "user.k", b"v", XattrFlags::empty()).is_err() {
+            skip!("the filesystem of temporary files has no attributes");
+        }
+    }
+    for options in ["-a", "-r --preserve=xattr", "-a --preserve=xattr", "-p --preserve=all,xattr"] {
+        let [cp, flatout] = [("cp", &[][..]), ("flatout", &["cp"])].map(|(name, first)| {
+            let program = if first.is_empty() { Path::new(name) } else { executable() };
+            let _ = fs::remove_dir_all(mounted.path().join("new"));
+            let trial = Trial {
+                program,
+                first,
+                folder: &mounted.path(),
+                user: None,
+                input: None,
+                environment: &[],
+            };
+            let source = folder.join(if options.starts_with("-p") { "src/a" } else { "src" });
+            let words = options.split(' ').map(str::to_owned);
+            let output = trial.run(
+                &words.chain([source.display().to_string(), "new".into()]).collect::<Vec<_>>(),
+            );
+            let said = String::from_utf8(output.stderr).unwrap();
+            let mut lines: Vec<String> = said.lines().map(str::to_owned).collect();
+            lines.sort();
+            let _ = fs::remove_file(mounted.path().join("new"));
+            (output.status.code(), lines)
+        });
+        assert_eq!(cp, flatout, "{options}");
+        assert_eq!(cp.1.is_empty(), options == "-a", "{options}: {cp:?}");
+    }
+    mounted.finish();
 }
 
 #[test]

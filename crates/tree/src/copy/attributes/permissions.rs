@@ -131,20 +131,21 @@ impl Attributes<'_> {
 
     /// Opens a file that was just made to its owner, where the umask or a default ACL did not let
     /// openat(2) do so: what a kill leaves of it must not keep out who completes it. Where that is
-    /// refused, it is as it was made. No call where the owner has what is needed, but for one of the
-    /// first file.
+    /// refused, it is as it was made. No call where the owner has what is needed. (What one file got
+    /// tells nothing of the next one: filesystems that are mounted in the target may know no umask.)
     pub fn let_owner_in(&self, file: BorrowedFd<'_>, inheritance: Inheritance) {
-        let is_masked = match inheritance.acl {
-            DefaultAcl::Absent => self.masks_owner(file),
-            DefaultAcl::Present(permissions) => permissions & PRIVATE.bits() != PRIVATE.bits(),
-            DefaultAcl::Unknown => true,
+        let permissions = match inheritance.acl {
+            DefaultAcl::Absent => self.unmasked(),
+            DefaultAcl::Present(permissions) => permissions,
+            DefaultAcl::Unknown => 0,
         };
-        if is_masked {
+        if permissions & PRIVATE.bits() != PRIVATE.bits() {
             let _refused = rustix::fs::fchmod(file, PRIVATE);
         }
     }
 
-    /// Permissions that the umask leaves to new files. Read, since other threads create files meanwhile;
+    /// Permissions that the umask leaves to new files. Where nobody has told: read, since other threads
+    /// create files meanwhile;
     /// where it cannot be (there is no /proc, or no descriptor is left), set and set back: what is
     /// made meanwhile is for its owner alone in any case.
     pub(super) fn unmasked(&self) -> u32 {
@@ -156,23 +157,7 @@ impl Attributes<'_> {
             let status = String::from_utf8_lossy(&start[..length.unwrap_or(0)]);
             let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
             let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
-            0o777
-                & !mask.unwrap_or_else(|| {
-                    let closed = Mode::from_raw_mode(GROUP_AND_OTHERS);
-                    let found = rustix::process::umask(closed);
-                    rustix::process::umask(found);
-                    found.as_raw_mode()
-                })
-        })
-    }
-
-    /// Whether the umask takes from the owner of new files what the copy needs. The first one that was
-    /// made tells whether it does not, for less than reading what the kernel has to write down.
-    fn masks_owner(&self, made: BorrowedFd<'_>) -> bool {
-        let lacks = |mode: u32| mode & PRIVATE.bits() != PRIVATE.bits();
-        *self.masks_owner.get_or_init(|| {
-            let is_whole = rustix::fs::fstat(made).is_ok_and(|facts| !lacks(facts.st_mode));
-            !is_whole && lacks(self.unmasked())
+            0o777 & !mask.unwrap_or_else(umask)
         })
     }
 
@@ -205,6 +190,14 @@ impl Attributes<'_> {
         }
         Ok(())
     }
+}
+
+/// The umask, set and set back: for programs in which no other thread makes files meanwhile. What is
+/// made is for its owner alone.
+pub fn umask() -> u32 {
+    let found = rustix::process::umask(Mode::from_raw_mode(GROUP_AND_OTHERS));
+    rustix::process::umask(found);
+    found.as_raw_mode()
 }
 
 /// Opens a directory that this copy has made to its owner, where the umask or a default ACL did not

@@ -3,7 +3,6 @@
 //! Says it to the watch of the copy; whether something counts as failed is decided elsewhere.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::sync::Mutex;
 
 use flatout_io::cause_text;
@@ -47,6 +46,11 @@ impl Loss {
         matches!(self, Self::Owner | Self::Mode | Self::Times | Self::Acl)
     }
 
+    /// Whether it is an extended attribute that is no list.
+    pub(super) const fn is_attribute(self) -> bool {
+        matches!(self.said().0.as_bytes(), b"xattr_not_kept" | b"capability_not_kept")
+    }
+
     /// A stable code, and a sentence.
     pub(super) const fn said(self) -> (&'static str, &'static str) {
         match self {
@@ -79,6 +83,9 @@ impl Loss {
     }
 }
 
+/// What is not kept, and why.
+pub(super) type Lost = (Loss, Option<Errno>);
+
 /// What was said already.
 pub(super) struct Remarks<'a> {
     watch: &'a dyn Watch,
@@ -90,9 +97,9 @@ impl<'a> Remarks<'a> {
         Self { watch, said: Mutex::default() }
     }
 
-    /// Names an entry that lost something for which cp fails.
-    pub(super) fn name(&self, source: OsString, code: &'static str) {
-        self.watch.event(&Event::Incomplete { source, code });
+    /// Tells of an entry.
+    pub(super) fn tell(&self, event: &Event<'_>) {
+        self.watch.event(event);
     }
 
     /// Says it, unless it was said for this filesystem.

@@ -111,7 +111,7 @@ impl Folders {
     }
 
     fn attributes(&self) -> Attributes<'_> {
-        Attributes::new(Preserve::ALL, &self.heard)
+        Attributes::new(Preserve::ALL, None, &self.heard)
     }
 
     /// Makes a file in the target as the copier does, and finishes it.
@@ -339,16 +339,32 @@ fn what_is_not_asked_for_is_not_kept() {
     set_times(&source, 1_000_000_000, 5);
     let has_attribute = set(&source, c"user.x", b"x").is_ok();
     for (preserve, expected) in [(Preserve::PLAIN_MODE, 0o666), (Preserve::NOTHING, 0o755)] {
-        let attributes = Attributes::new(preserve, &folders.heard);
+        let attributes = Attributes::new(preserve, None, &folders.heard);
         let facts = folders.copy_with(&attributes, "file").unwrap();
         assert_eq!(mode(&facts), expected & attributes.unmasked());
         let _again = fs::remove_file(folders.target.join("file"));
     }
-    let attributes = Attributes::new(Preserve::NOTHING, &folders.heard);
+    let attributes = Attributes::new(Preserve::NOTHING, None, &folders.heard);
     let facts = folders.copy_with(&attributes, "file").unwrap();
     assert!(facts.mtime() > 1_000_000_000);
     assert!(names(&folders.target.join("file")).is_empty() || !has_attribute);
     assert_eq!(attributes.unmasked() & !0o777, 0);
+}
+
+#[test]
+fn what_one_file_got_tells_nothing_of_the_umask() {
+    let folders = Folders::new();
+    let (directory, attributes) = (
+        File::open(&folders.target).unwrap(),
+        Attributes::new(Preserve::ALL, Some(0o277), &folders.heard),
+    );
+    // The first one lies on a filesystem that knows no umask.
+    for (name, made) in [("whole", 0o600), ("masked", 0o400)] {
+        let path = folders.target.join(name);
+        let file = File::options().write(true).create_new(true).mode(made).open(path).unwrap();
+        attributes.let_owner_in(file.as_fd(), Inheritance::of(directory.as_fd()));
+        assert_eq!(file.metadata().unwrap().mode() & MODE_BITS, 0o600, "{name}");
+    }
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn write(event: &Event<'_>, out: &mut Vec<u8>) {
             put_bytes(out, other.as_ref().map_or(&[], |other| other.as_bytes()));
             put_refusal(out, refusal);
         }
-        Event::Incomplete { source, code } => {
+        Event::Incomplete { source, code, .. } => {
             out.push(INCOMPLETE);
             put_bytes(out, source.as_bytes());
             put_bytes(out, code.as_bytes());
@@ -188,7 +188,8 @@ fn tell_one(from: &mut &[u8], watch: &dyn Watch, words: &Words) -> Option<()> {
         }
         INCOMPLETE => {
             let (source, code) = (path(from)?, words.of(take_bytes(from)?));
-            watch.event(&Event::Incomplete { source, code });
+            let target = OsString::new();
+            watch.event(&Event::Incomplete { source, target, code, cause: None });
         }
         NOTICE => {
             let code = words.of(take_bytes(from)?);
@@ -327,7 +328,12 @@ mod tests {
         let notice = Notice { code: "owner_not_kept", text: "owners".to_owned() };
         let mut events: Vec<Event<'_>> = failures.iter().map(Event::Failed).collect();
         events.push(Event::Notice(&notice));
-        events.push(Event::Incomplete { source: path(), code: "acl_not_kept" });
+        events.push(Event::Incomplete {
+            source: path(),
+            target: OsString::new(),
+            code: "acl_not_kept",
+            cause: None,
+        });
         events.push(Event::Deleted { target: path(), below: b"a/\xff", is_directory: true });
         events.push(Event::Making { source: path(), target: path(), backup: Some(path()) });
         for (action, method) in ACTIONS.into_iter().zip(Method::ALL) {

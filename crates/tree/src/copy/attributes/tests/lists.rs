@@ -98,7 +98,7 @@ fn without_modes_what_a_directory_hands_on_decides() {
     needs!(set(&folders.target, acl::DEFAULT, &strict).is_ok(), "no lists here");
     folders.source_file("file", 0o777);
     let plain = Preserve::ALL.without(Preserve::MODE).with(Preserve::PLAIN_MODE);
-    let attributes = Attributes::new(plain, &folders.heard);
+    let attributes = Attributes::new(plain, None, &folders.heard);
     let facts = folders.copy_with(&attributes, "file").unwrap();
     assert_eq!(mode(&facts), 0o640);
     assert_eq!(names(&folders.target.join("file")), ["system.posix_acl_access"]);

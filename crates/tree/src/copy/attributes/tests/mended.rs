@@ -168,7 +168,7 @@ fn a_file_that_is_written_again_loses_what_it_had_besides() {
     assert_eq!(names(&target), [""; 0]);
     assert_eq!(mode(&to.metadata().unwrap()), 0o640);
     // Where modes are not kept it gets its own back.
-    let attributes = Attributes::new(Preserve::NOTHING, &folders.heard);
+    let attributes = Attributes::new(Preserve::NOTHING, None, &folders.heard);
     to.set_permissions(Permissions::from_mode(0o600)).unwrap();
     let mut before = found;
     before.st_mode = 0o100_751;
