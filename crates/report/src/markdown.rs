@@ -9,7 +9,7 @@ use crate::page::{
     Align, Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind, Part,
 };
 use crate::page::{Row, Section, Table, commands, summary_table};
-use crate::style::{Extent, Tone};
+use crate::style::Tone;
 use crate::text;
 
 /// Lines of a table or list that a reader scrolls past; longer ones are folded.
@@ -121,10 +121,10 @@ impl Document {
             Block::Table(table) => self.part(table.name, &rows(table)),
             Block::Summary(summary) => {
                 self.part("summary", &rows(&summary_table(summary, summary.usual())));
-                summary
-                    .below(Extent::Full)
-                    .iter()
-                    .for_each(|below| self.paragraph(&escaped(below)));
+                let below = summary.below(usize::MAX).into_iter();
+                let below = below.chain([summary.left_out(summary.lines.len())]);
+                let told = below.filter(|below| !below.is_empty());
+                told.for_each(|below| self.paragraph(&escaped(&below)));
             }
             Block::Findings(findings) => {
                 let item = |finding: &crate::page::Finding| {

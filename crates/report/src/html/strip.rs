@@ -66,10 +66,14 @@ pub(super) fn ratio(of: &Ratio) -> String {
     let at = |log: f64| RATIO_WIDTH / 2.0 * (1.0 + (log / of.span).clamp(-1.0, 1.0));
     let ([low, high], left, right) = (of.interval.map(at), at(-of.same), at(of.same));
     let (middle, y) = (RATIO_WIDTH / 2.0, RATIO_HEIGHT / 2.0);
+    // An interval that goes on beyond the picture ends in an arrow.
+    let [from, to] = of.interval;
+    let left_end = if from < -of.span { "m5 -4l-5 4l5 4m-5 -4" } else { "" };
+    let right_end = if to > of.span { "m-5 -4l5 4l-5 4" } else { "" };
     format!(
         "<svg class=\"ratio\" viewBox=\"0 0 {RATIO_WIDTH} {RATIO_HEIGHT}\" role=\"img\" aria-label=\"{0}\">\
          <title>{0}</title><rect class=\"same\" x=\"{left:.1}\" y=\"2\" width=\"{1:.1}\" height=\"16\"/>\
-         <path class=\"one\" d=\"M{middle} 0V{RATIO_HEIGHT}\"/><path class=\"interval\" d=\"M{low:.1} {y}H{high:.1}\"/>\
+         <path class=\"one\" d=\"M{middle} 0V{RATIO_HEIGHT}\"/><path class=\"interval\" d=\"M{low:.1} {y}{left_end}H{high:.1}{right_end}\"/>\
          <circle cx=\"{2:.1}\" cy=\"{y}\" r=\"3.2\"/></svg>",
         escaped(&of.text),
         right - left,

@@ -30,8 +30,10 @@ impl Writer {
             self.line(&summary_item(line, place));
         }
         self.line("</ul>");
-        if !summary.rest.is_empty() {
-            self.line(&format!("<p>{}</p>", escaped(&summary.rest)));
+        for below in [&summary.rest, &summary.left_out(summary.lines.len())] {
+            if !below.is_empty() {
+                self.line(&format!("<p>{}</p>", escaped(below)));
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::column::{self, Column, Known};
 use super::{
     Block, Cell, Folded, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table,
 };
-use super::{summary, words};
+use super::{summary, units, words};
 use crate::comparison::Document;
 use crate::style::Tone;
 use crate::{label, quantity, quantity::Scale};
@@ -158,9 +158,10 @@ fn interval_text(ci95: [f64; 2]) -> String {
 /// A row with as many cells as its verdict has columns.
 fn row_of(row: &Judged, strip: Strip) -> Row {
     let largest = [row.old.median, row.new.median].into_iter().flatten().fold(0.0, f64::max);
-    let scale = Scale::of(&row.unit, largest);
+    let (unit, factor) = units::unit(&row.id, &row.unit);
+    let scale = Scale::of(unit, largest * factor);
     let value = |figure: &Figure| {
-        let median = figure.median.map(|median| scale.text(median));
+        let median = figure.median.map(|median| scale.text(median * factor));
         Cell::plain(median.unwrap_or_else(|| label::state(figure.status).to_owned()))
     };
     let mut parameters = words::parameters(row);

@@ -18,7 +18,7 @@ use self::lines::{FILES, number, rows};
 use super::column::{self, Align, Column, Known};
 use super::race::Race;
 use super::{Block, Cell, Part, Ratio, Row, Section, Table};
-use crate::style::{Extent, Tone};
+use crate::style::Tone;
 use crate::{label, order, quantity, quantity::Scale, text};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
@@ -33,15 +33,14 @@ pub(crate) struct Summary {
     pub lines: Vec<SummaryLine>,
     /// What else there is to say, in a few words: `7 more pairs`.
     pub rest: String,
+    /// Of a comparison the verdicts of rows that have no line.
+    pub unlisted: Vec<&'static str>,
 }
 
-/// Origins of what is usual that a screen has room for.
-const FEW_ORIGINS: usize = 2;
-
 impl Summary {
-    /// What stands below the lines: what the ranges of what is usual come from, as far as there is
-    /// room, and the rest.
-    pub fn below(&self, extent: Extent) -> Vec<String> {
+    /// What stands below the lines: what the ranges of what is usual come from, unless there are more
+    /// origins than these, and the rest.
+    pub fn below(&self, most_origins: usize) -> Vec<String> {
         let known = self.lines.iter().filter(|line| !line.usual_origin.is_empty());
         let known: Vec<&SummaryLine> = known.collect();
         let origins = order::distinct(known.iter().map(|line| line.usual_origin.clone()));
@@ -50,16 +49,32 @@ impl Summary {
             let names = order::distinct(of_it.map(|line| line.name.clone()));
             format!("usual for {}: {origin}", names.join("; "))
         };
-        let origins = match (origins.len(), extent) {
-            (0, _) => Vec::new(),
-            (1, _) => vec![format!("usual: {}", origins[0])],
-            (count, Extent::Summary) if count > FEW_ORIGINS => {
+        let origins = match origins.len() {
+            0 => Vec::new(),
+            1 => vec![format!("usual: {}", origins[0])],
+            count if count > most_origins => {
                 vec!["usual: worked out from the machine's parts; --verbose says how".to_owned()]
             }
             _ => origins.iter().map(told).collect(),
         };
         let rest = Some(self.rest.clone()).filter(|rest| !rest.is_empty());
         rest.into_iter().chain(origins).collect()
+    }
+
+    /// What is not among the first lines, in a few words; nothing where all is.
+    pub fn left_out(&self, shown: usize) -> String {
+        let cut = self.lines.get(shown..).unwrap_or_default();
+        let is_change = cut.iter().all(|line| line.change.is_some() && !line.word.is_empty());
+        if !is_change {
+            return format!("{} more", cut.len());
+        }
+        let cut = cut.iter().map(|line| line.word);
+        let words: Vec<&str> = cut.chain(self.unlisted.iter().copied()).collect();
+        let counted = order::distinct(words.iter().copied())
+            .into_iter()
+            .map(|word| format!("{} {word}", words.iter().filter(|other| **other == word).count()));
+        let counted = counted.collect::<Vec<_>>().join(", ");
+        if counted.is_empty() { counted } else { format!("not shown: {counted}") }
     }
 
     /// What is usual has a column of its own where half of the lines know it.

@@ -13,10 +13,14 @@ const MOST_LINES: usize = 27;
 const MOST_FINDINGS: usize = 6;
 /// Lines of a screen that are kept for what stands below a table.
 const BELOW_TABLE: usize = 6;
+/// Lines that what is wrong has at least: a finding, and how many more there are.
+const FINDINGS_LINES: usize = 6;
+/// Origins of what is usual that a screen has room for.
+const FEW_ORIGINS: usize = 2;
 /// Where fewer lines than these would have room, names and remarks are cut instead of wrapped.
 const FEWEST_LINES: usize = 7;
 /// A name is narrowed to this before what limits the figure is.
-const USUAL_NAME: usize = 30;
+const USUAL_NAME: usize = 32;
 /// A name is not narrowed below this for the sake of what limits the figure.
 const SHORTEST_NAME: usize = 24;
 /// What limits the figure is not narrowed below this.
@@ -79,11 +83,24 @@ impl Terminal<'_> {
             self.out.truncate(begun);
             self.summary_lines(summary, shown, TooLong::Cut);
         }
-        if shown < all {
-            self.paragraph(INDENT, &format!("{} more with --verbose", all - shown), Tone::Dim);
+        let left_out = summary.left_out(shown);
+        if !left_out.is_empty() {
+            let has_words = left_out.contains(':');
+            let how = if has_words { "; --verbose has all" } else { " with --verbose" };
+            self.paragraph(INDENT, &format!("{left_out}{how}"), Tone::Dim);
         }
-        for below in summary.below(self.style.extent) {
-            self.paragraph(INDENT, &below, Tone::Dim);
+        let (begun, is_screen) = (self.out.len(), self.style.extent == Extent::Summary);
+        let mut below = |few_origins| {
+            self.out.truncate(begun);
+            for below in summary.below(few_origins) {
+                self.paragraph(INDENT, &below, Tone::Dim);
+            }
+            self.out.lines().count()
+        };
+        // What is wrong is more than how it is known what is usual.
+        let lines = below(if is_screen { FEW_ORIGINS } else { usize::MAX });
+        if is_screen && lines + FINDINGS_LINES > MOST_LINES {
+            below(1);
         }
     }
 

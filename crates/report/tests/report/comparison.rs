@@ -217,9 +217,18 @@ fn rows_with_long_names_leave_room_for_each_other_and_none_is_cut() {
         row.samples.iter_mut().for_each(|sample| *sample *= 0.8);
         row.median = row.median.map(|median| median * 0.8);
     }
+    let slower_rows = slower.results.len();
     let document = held(&[record("whole")], &[slower], &Question::default());
     let style = Style { extent: Extent::Summary, ..FULL };
     let shown = render(&document, Form::Table, &style);
     assert!(shown.lines().count() <= 30 && !shown.contains('…'), "{shown}");
     assert!(shown.contains("uring, 4 KiB"), "{shown}");
+    // Rows without a line are counted once, those that the screen cuts among them.
+    let listed = shown.lines().filter(|line| line.ends_with("  unclear")).count();
+    let left = format!("not shown: {} unclear; --verbose has all", slower_rows - listed);
+    assert!(shown.contains(&left) && shown.matches("--verbose").count() == 1, "{left}\n{shown}");
+    for form in [Form::Table, Form::Html] {
+        let whole = render(&document, form, &FULL);
+        assert!(whole.contains("Gbit/s") && whole.contains("kIOPS"), "networks and disks");
+    }
 }

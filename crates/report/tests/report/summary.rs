@@ -49,6 +49,33 @@ fn no_summary_is_longer_than_a_screen_or_wider_than_its_columns() {
 }
 
 #[test]
+fn the_gravest_of_what_is_wrong_is_always_shown() {
+    let graves = ["FAIL  ", "WARN  ", "NOTE  "];
+    let areas = ["cache", "disk", "syscall", "cpu", "memory", "network", "copy"];
+    let whole = record("whole");
+    let of_areas = areas.map(|area| {
+        let mut record = whole.clone();
+        record.results.retain(|row| row.id.split('/').next() == Some(area));
+        record
+    });
+    let many = whole.results.iter().find(|row| row.id == "disk/random-read").cloned().unwrap();
+    let mut sweep = whole.clone();
+    sweep.results = (0..8_u64)
+        .map(|row| {
+            let mut one = many.clone();
+            one.parameters.insert("depth".to_owned(), (64 >> row).into());
+            one
+        })
+        .collect();
+    for record in FIXTURES.map(record).into_iter().chain(of_areas).chain([sweep]) {
+        let full = render(&record, Format::Table, &Style { width_columns: 80, ..FULL });
+        let grave = graves.iter().find(|grave| full.contains(*grave));
+        let shown = summary(&record, 80);
+        assert!(grave.is_none_or(|grave| shown.contains(grave)), "{grave:?}: {shown}");
+    }
+}
+
+#[test]
 fn all_forms_say_the_same_lines() {
     let record = record("whole");
     let page = render(&record, Format::Html, &FULL);

@@ -85,7 +85,12 @@ pub(super) const CODES: [(&str, Severity, &str, &str); 36] = [
         "the control group's CPU quota is below what the threads could use",
         "raise cpu.max",
     ),
-    (warning::IO_LIMIT, Warn, "the control group limits the device", "raise io.max"),
+    (
+        warning::IO_LIMIT,
+        Warn,
+        "the control group limits the device",
+        "raise io.max (blkio.throttle.*)",
+    ),
     (
         warning::LOCAL_LOAD,
         Warn,

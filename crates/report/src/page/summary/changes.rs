@@ -34,7 +34,8 @@ pub(in crate::page) fn of_comparison(
     rows.sort_by(|(a, _), (b, _)| {
         rank(a.verdict).cmp(&rank(b.verdict)).then(size(b).total_cmp(&size(a)))
     });
-    let more = rows.len().saturating_sub(MOST_LINES);
+    let left = rows.get(MOST_LINES..).unwrap_or_default();
+    let unlisted = left.iter().map(|(row, _)| row.verdict.word()).collect();
     if !rows.is_empty() {
         let strip = Strip::of(comparison);
         let line = |(row, own): (&Row, Vec<String>)| SummaryLine {
@@ -43,12 +44,19 @@ pub(in crate::page) fn of_comparison(
             ..line(row, tone)
         };
         let lines = rows.into_iter().take(MOST_LINES).map(line).collect();
-        let rest = if more > 0 {
-            format!("{more} more rows differ or are unclear")
-        } else {
-            String::new()
-        };
-        section.push(Block::Summary(Summary { heads: HEADS, lines, rest }));
+        section.push(Block::Summary(Summary {
+            heads: HEADS,
+            lines,
+            unlisted,
+            ..Summary::default()
+        }));
+    }
+    let sides = [(&comparison.only_old, "OLD"), (&comparison.only_new, "NEW")];
+    let sides = sides.iter().filter(|(names, _)| !names.is_empty());
+    let sides: Vec<String> =
+        sides.map(|(names, side)| format!("{} only in {side}", names.len())).collect();
+    if !sides.is_empty() {
+        section.push(Block::Text(format!("not compared: {}", sides.join(", ")), Tone::Plain));
     }
     let advice = words::threshold(comparison).pop().unwrap_or_default();
     section.with(Block::Text(advice, Tone::Dim))

@@ -22,6 +22,7 @@ pub(super) fn summary(race: &Race<'_>) -> Summary {
         heads: HEADS,
         lines: pairs.iter().take(MOST_LINES).map(|pair| line(pair, span)).collect(),
         rest: counts.chain(more).collect::<Vec<_>>().join("; "),
+        ..Summary::default()
     }
 }
 

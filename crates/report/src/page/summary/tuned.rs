@@ -15,7 +15,7 @@ const WORK: [&str; 5] = ["source_place", "target_place", "files", "file_bytes", 
 pub(super) fn summary(record: &Record) -> Summary {
     let groups = order::grouped(record.results.iter().map(|row| (work(row), row)));
     let lines = groups.iter().filter_map(|(name, rows)| line(name, rows)).take(MOST_LINES);
-    Summary { heads: HEADS, lines: lines.collect(), rest: String::new() }
+    Summary { heads: HEADS, lines: lines.collect(), ..Summary::default() }
 }
 
 /// What was done, in words: `copy, 4 KiB files, cold`.
