@@ -5,6 +5,7 @@ use flatout_measure::ceiling;
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::row::{Parameters, Unit};
+use flatout_measure::units::size_text;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 
@@ -60,15 +61,14 @@ impl Writer {
 
     /// What an interrupted write has done to its file, in one sentence.
     pub fn how_far(&self, measured: &Measured) -> String {
-        let (bytes, length) = (measured.bytes, self.length_bytes);
+        let [bytes, length] = [measured.bytes, self.length_bytes].map(size_text);
         let path = self.target.path();
         if self.target.is_new() {
-            return format!(
-                "interrupted after {bytes} of {length} bytes; {path:?} was removed again"
-            );
+            return format!("interrupted after {bytes} of {length}; {path:?} was removed again");
         }
         format!(
-            "interrupted: {bytes} of {length} bytes of {path:?} were overwritten, the rest is as it was"
+            "interrupted: {} bytes of {length} of {path:?} were overwritten, the rest is as it was",
+            measured.bytes
         )
     }
 

@@ -206,6 +206,15 @@ impl Bench {
                         meant.word()
                     ));
                 }
+                _ if !has_place && path == "help" => {
+                    return Err(
+                        "there is no area 'help'; did you mean 'flatout help bench'?".into()
+                    );
+                }
+                _ if !has_place && path == "all" => {
+                    let text = "there is no area 'all': without one all are measured";
+                    return Err(format!("{text}; did you mean 'flatout bench'?"));
+                }
                 _ if !has_place => {
                     let names: Vec<_> = names.collect();
                     return Err(format!(

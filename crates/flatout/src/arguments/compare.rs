@@ -26,7 +26,7 @@ flatout/noise.json beside the profile. One run of each, without that, shows larg
 How many runs find a change as large as the threshold in 80 % of the rows is said.
 
 --runs N makes the runs, OLD and NEW in turn: of two programs, or of one in two states, which
---before-old and --before-new bring about. ARGUMENTS are those of flatout [default: bench].
+--before-old and --before-new bring about. ARGS are those of flatout [default: bench].
 
 Exit codes: 0 same or better (no row worse, four of five the same or better), 1 worse, 2 wrong use
 or a FILE that cannot be read, 3 nothing matches, 4 unclear; the first of 1, 4, 3 that some NEW
@@ -48,7 +48,7 @@ Examples:
     after_help = AFTER,
     allow_negative_numbers = true,
     override_usage = "flatout compare [OPTIONS] OLD NEW [MORE]...\n       \
-                      flatout compare --runs N [OPTIONS] [OLD_PROGRAM NEW_PROGRAM] [-- ARGUMENTS]\n       \
+                      flatout compare --runs N [OPTIONS] [OLD_PROGRAM NEW_PROGRAM] [-- ARGS]\n       \
                       flatout compare --noise [OPTIONS] [FILE]..."
 )]
 pub struct Compare {
@@ -56,7 +56,7 @@ pub struct Compare {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// What the runs that are made are told to do
-    #[arg(last = true, value_name = "ARGUMENTS", conflicts_with_all = ["area", "quick", "noise"])]
+    #[arg(last = true, value_name = "ARGS", conflicts_with_all = ["area", "quick", "noise"])]
     pub words: Vec<OsString>,
     /// Another run of the old side; can be repeated
     #[arg(long, value_name = "FILE")]

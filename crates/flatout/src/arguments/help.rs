@@ -1,5 +1,7 @@
 //! `flatout help`, and what `--help` shows: the definition as [`super::shown_definition`] has it.
 
+pub mod text;
+
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -38,8 +40,17 @@ pub fn definition(words: &[String]) -> Result<Command, String> {
     Ok(command)
 }
 
-/// The help of a definition; a long one where there is more to say, as `--help` has it.
-pub fn render(mut command: Command, is_long: bool) -> String {
+/// The help of a definition, as wide as the terminal; a long one where there is more to say, as
+/// `--help` has it.
+pub fn render(command: Command, is_long: bool) -> String {
+    let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let terminal = flatout_sys::terminal::width_columns(&std::io::stdout()).map(usize::from);
+    let columns = terminal.or_else(asked).map_or(MOST_COLUMNS, |columns| columns.min(MOST_COLUMNS));
+    let notes = command.get_after_help().map(|notes| text::wrapped(&notes.to_string(), columns));
+    let mut command = command.term_width(columns);
+    if let Some(notes) = notes {
+        command = command.after_help(notes);
+    }
     let has_more = |argument: &Arg| {
         let values = argument.get_possible_values();
         let is_told = !argument.is_hide_set() && !argument.is_hide_possible_values_set();

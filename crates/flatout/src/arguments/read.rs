@@ -18,7 +18,7 @@ Else the defaults, chosen by measurement (docs/performance.md):
   file mostly in the page cache   mmap, 1 MiB blocks, one thread per CPU (files under 4 MiB: one)
   file not cached                 uring, direct, 1 MiB blocks, depth 16, one thread
   --block-size given              requests of exactly that size: sync when cached, else uring
-  shorter than 1 MiB, pipe, /proc sync, 256 KiB blocks, one thread
+  under 1 MiB, a pipe, /proc      sync, 256 KiB blocks, one thread
   --caching                       buffered, but direct for a file that is not cached
   --split                         contiguous; interleaved with --time
 

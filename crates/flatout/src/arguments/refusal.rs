@@ -46,11 +46,16 @@ impl Refusal {
         if self.error.kind() == ErrorKind::InvalidSubcommand {
             return self.unknown_command().unwrap_or(line);
         }
+        if let Some(meant) = self.option_of_value() {
+            return format!("{line}; did you mean '{meant}'?");
+        }
         let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
         let Some(meant) = kinds.iter().find_map(|kind| self.context(*kind)) else { return line };
-        // Clap finds `xml` like `html`.
-        let word = self.context(ContextKind::InvalidValue);
-        if word.is_some_and(|word| similar(word, [meant]).is_none()) {
+        // Clap finds `xml` like `html`, and `--list` like `--history`.
+        let kinds = [ContextKind::InvalidArg, ContextKind::InvalidValue];
+        let bare = |word: &'_ str| word.trim_start_matches('-').to_owned();
+        let words = kinds.map(|kind| self.context(kind).map(bare));
+        if !words.iter().flatten().any(|word| similar(word, [bare(meant).as_str()]).is_some()) {
             return line;
         }
         let shown = help::definition(&help::words(&self.argv)).ok();
@@ -71,12 +76,32 @@ impl Refusal {
         }
     }
 
+    /// What is meant by an option that is called like an area, or like a value of an option.
+    fn option_of_value(&self) -> Option<String> {
+        if self.error.kind() != ErrorKind::UnknownArgument {
+            return None;
+        }
+        let word = self.context(ContextKind::InvalidArg)?.strip_prefix("--")?;
+        let words = help::words(&self.argv);
+        if words.first().is_some_and(|command| command == "bench") && Name::of(word).is_some() {
+            return Some(format!("flatout bench {word}"));
+        }
+        let command = help::definition(&words).ok()?;
+        let takes = |argument: &&Arg| {
+            argument.get_possible_values().iter().any(|value| value.get_name() == word)
+        };
+        let option = command.get_opts().find(takes)?;
+        Some(format!("--{} {word}", option.get_long()?))
+    }
+
     fn unknown_command(&self) -> Option<String> {
         let word = self.context(ContextKind::InvalidSubcommand)?;
         let definition = super::shown_definition();
         let known: Vec<&str> = definition.get_subcommands().map(Command::get_name).collect();
+        let called = OTHER_WORDS.iter().find(|(_, words)| words.contains(&word));
+        let called = called.map(|(command, _)| *command);
         let meant = match (
-            similar(word, known.iter().copied()),
+            called.or_else(|| similar(word, known.iter().copied())),
             Name::of(word).or_else(|| Name::called(word)),
         ) {
             (_, Some(area)) => format!("flatout bench {}", area.word()),
@@ -91,6 +116,17 @@ impl Refusal {
         Some(format!("there is no command '{word}'; did you mean '{meant}'?"))
     }
 }
+
+/// What others call the commands.
+const OTHER_WORDS: [(&str, &[&str]); 7] = [
+    ("bench", &["benchmark", "measure", "run", "test"]),
+    ("copy", &["mirror", "rsync"]),
+    ("sum", &["b3sum", "checksum", "cksum", "hash", "md5sum", "sha256sum", "verify", "xxhsum"]),
+    ("versus", &["race"]),
+    ("compare", &["cmp", "diff"]),
+    ("report", &["print", "show", "view"]),
+    ("--version", &["version"]),
+];
 
 /// The option that help shows for this one, which may be an older name of it.
 fn visible_name(command: &Command, option: &str) -> Option<String> {
@@ -107,9 +143,19 @@ pub fn one_line(error: &clap::Error) -> String {
     let first = text.strip_prefix("error: ").unwrap_or(&text);
     let paragraph = first.split("\n\n").next().unwrap_or(first);
     let words: Vec<_> = paragraph.split_whitespace().collect();
-    // What the standard library says of a number that is none.
-    words.join(" ").replace("invalid digit found in string", "it is no whole number")
+    // What the standard library says of a number that is none, and clap of one out of range.
+    let none = ["invalid digit found in string", "cannot parse integer from empty string"];
+    let line = none.iter().fold(words.join(" "), |line, said| line.replace(said, NO_NUMBER));
+    let Some((before, range)) = line.split_once(" is not in ") else { return line };
+    match (before.rsplit_once(": "), range.split_once("..=")) {
+        (Some((before, _)), Some((from, to))) => {
+            format!("{before}: it must be from {from} to {to}")
+        }
+        _ => line,
+    }
 }
+
+const NO_NUMBER: &str = "it is no whole number";
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +184,10 @@ mod tests {
             ("flatout report --format jsn x", "'json'"),
             ("flatout report --format xml x", "fio-json]"),
             ("flatout bench cpu -j many", "it is no whole number"),
+            ("flatout bench --runs=", "'--runs <N>': it is no whole number"),
+            ("flatout bench -n 0", "'--runs <N>': it must be from 1 to 10000"),
+            ("flatout bench --list", "'--list' found"),
+            ("flatout copy --frobnicate a b", "'--frobnicate' found"),
             ("flatout trasnfer", "there are bench"),
             ("flatout iperf3", "'flatout bench network'"),
             ("flatout cp -az x y", "invalid option -- 'z'"),
@@ -148,9 +198,16 @@ mod tests {
             ("flatout cp --recursive=x y z", "option '--recursive' doesn't allow an argument"),
             ("flatout cp --preserve= y z", "ambiguous argument '' for '--preserve'"),
             ("flatout cp --reflink= y z", "ambiguous argument '' for '--reflink'"),
+            ("flatout sha256sum x", "'flatout sum'"),
+            ("flatout version", "'flatout --version'"),
+            ("flatout sum --sha256 x", "'--digest sha256'"),
+            ("flatout report --html x", "'--format html'"),
+            ("flatout bench --disk", "'flatout bench disk'"),
         ] {
             let said = refusal(line).line();
             assert!(said.contains(meant) && !said.contains("transfer'?"), "{line}: {said}");
         }
+        let conflict = refusal("flatout versus --cold --state cold").line();
+        assert!(!conflict.contains("did you mean"), "{conflict}");
     }
 }

@@ -38,7 +38,8 @@ fn script(shell: Shell) -> Vec<u8> {
             generate(shells::Bash, &mut command, name, &mut script);
             let own =
                 String::from_utf8_lossy(&script).replace(" -F _flatout ", " -F _flatout_words ");
-            script = format!("{BASH}{own}").into_bytes();
+            let of_areas = BASH.replace("AREAS", &areas().join("|"));
+            script = format!("{of_areas}{own}").into_bytes();
         }
         Shell::Zsh => {
             generate(shells::Zsh, &mut command, name, &mut script);
@@ -68,12 +69,33 @@ const PLACED: &str = "__fish_seen_subcommand_from disk copy";
 
 /// Offers options where an option is begun, files where they belong, and words behind `--option=`,
 /// which is three words to bash: what is generated for bash offers options everywhere, and then no
-/// files.
-const BASH: &str = r#"_flatout_words() {
+/// files. What is generated knows the options of one area: where several are named it is asked for
+/// each, and who does not know the option before the word has nothing to say.
+const BASH: &str = r#"_flatout_areas() {
+    local word=$2 before=$3 area areas=() words=()
+    if [[ ${COMP_WORDS[1]} == bench ]]; then
+        for area in "${COMP_WORDS[@]:2:COMP_CWORD - 2}"; do
+            [[ $area == @(AREAS) ]] && areas+=("$area")
+        done
+    fi
+    (( ${#areas[@]} > 1 )) || { _flatout "$@"; return; }
+    for area in "${areas[@]}"; do
+        local COMP_WORDS=(flatout bench "$area" "$before" "$word") COMP_CWORD=4
+        if [[ $before == -* ]]; then
+            _flatout "$1" "$before" "$area"
+            [[ " ${COMPREPLY[*]} " == *" $before "* ]] || continue
+        fi
+        _flatout "$1" "$word" "$before"
+        words+=("${COMPREPLY[@]}")
+    done
+    mapfile -t COMPREPLY < <((( ${#words[@]} )) && printf '%s\n' "${words[@]}" | sort -u)
+}
+
+_flatout_words() {
     local word=$2 before=$3 words=()
     [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}
     [[ ${COMP_WORDS[COMP_CWORD]} == = ]] && word= before=${COMP_WORDS[COMP_CWORD - 1]}
-    _flatout "$1" "$word" "$before"
+    _flatout_areas "$1" "$word" "$before"
     [[ $word == -* ]] && return
     for word in "${COMPREPLY[@]}"; do
         [[ $word == -* ]] || words+=("$word")
@@ -173,7 +195,7 @@ fn further() -> Arg {
 
 /// Corrects what is generated for zsh: an area is offered wherever a place may stand, since its
 /// functions know one kind of word per place; options go on behind an operand; and the name of a
-/// value has no colon, which ends it.
+/// value has no colon, which ends it. Where several areas are named it is asked for each.
 fn zsh(script: &[u8]) -> Vec<u8> {
     let areas = areas().join(" ");
     let either = format!(":{{_alternative \"areas:area:({areas})\" \"files:file:_files\"}}'");
@@ -182,8 +204,29 @@ fn zsh(script: &[u8]) -> Vec<u8> {
         false => line.replace("'*::", "'*:").replace(":HOST[:PORT]:", ":HOST:"),
     };
     let script = String::from_utf8_lossy(script);
-    script.lines().map(|one| line(one) + "\n").collect::<String>().into_bytes()
+    let script: String = script.lines().map(|one| line(one) + "\n").collect();
+    let wrapped = format!("{}_flatout_area() {{", ZSH.replace("AREAS", &areas));
+    script.replacen("_flatout() {", &wrapped, 1).into_bytes()
 }
+
+/// Asks for each area that is named.
+const ZSH: &str = r#"_flatout() {
+    local -a known=(AREAS) before=("${(@)words[3,CURRENT-1]}") all=("${words[@]}")
+    local -a named=(${(u)${before:*known}})
+    if [[ $words[2] != bench ]] || (( $#named < 2 )); then
+        _flatout_area "$@"
+        return
+    fi
+    local area at=$CURRENT ret=1
+    for area in $named; do
+        words=(flatout bench $area "${(@)before:|known}" "${all[at]}")
+        CURRENT=$#words
+        _flatout_area "$@" && ret=0
+    done
+    return ret
+}
+
+"#;
 
 #[cfg(test)]
 mod tests {

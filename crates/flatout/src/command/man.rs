@@ -11,6 +11,7 @@ use clap_mangen::{Man as Page, roff};
 use flatout_io::cause_text;
 
 use crate::arguments::help;
+use crate::arguments::help::text::{self, Part};
 use crate::arguments::man::Man;
 use crate::{conclusion, output};
 use sections::{Entry, Sections};
@@ -48,18 +49,22 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
     let title = name.to_uppercase().replace('-', "\\-");
     writeln!(out, ".TH \"{title}\" 1 \"\" \"{version}\" flatout")?;
     page.render_name_section(&mut out)?;
-    as_written("SYNOPSIS", usage).to_writer(&mut out)?;
+    synopsis(usage).to_writer(&mut out)?;
     page.render_description_section(&mut out)?;
-    page.render_options_section(&mut out)?;
+    let mut options = Vec::new();
+    page.render_options_section(&mut options)?;
+    // An empty line breaks the one before it already.
+    let options = String::from_utf8_lossy(&options).replace("\n.br\n\n.br\n", "\n.sp\n");
+    out.write_all(options.as_bytes())?;
     if has_commands {
         page.render_subcommands_section(&mut out)?;
     }
-    as_written("NOTES", &notes).to_writer(&mut out)?;
-    as_written("EXAMPLES", &examples).to_writer(&mut out)?;
+    section("NOTES", &notes).to_writer(&mut out)?;
+    section("EXAMPLES", &examples).to_writer(&mut out)?;
     terms("EXIT STATUS", status).to_writer(&mut out)?;
     terms("FILES", files).to_writer(&mut out)?;
     terms("ENVIRONMENT", environment).to_writer(&mut out)?;
-    as_written("SEE ALSO", see_also).to_writer(&mut out)?;
+    section("SEE ALSO", see_also).to_writer(&mut out)?;
     Ok(out)
 }
 
@@ -79,19 +84,47 @@ fn parted(text: &str) -> (String, String) {
     (examples.join("\n"), notes.join("\n\n"))
 }
 
-/// A section whose lines stay as they are: tables and examples are aligned by spaces. Nothing where
-/// there are none.
-fn as_written(head: &str, text: &str) -> roff::Roff {
+/// Each way to call the command, in a line of its own.
+fn synopsis(usage: &str) -> roff::Roff {
+    let mut synopsis = roff::Roff::new();
+    synopsis.control("SH", ["SYNOPSIS"]);
+    for (at, line) in usage.lines().enumerate() {
+        if at > 0 {
+            synopsis.control("br", []);
+        }
+        synopsis.text([roff::roman(line.trim())]);
+    }
+    synopsis
+}
+
+/// A section of paragraphs and terms. Nothing where there are none.
+fn section(head: &str, text: &str) -> roff::Roff {
     let mut section = roff::Roff::new();
-    if text.is_empty() {
-        return section;
+    if !text.is_empty() {
+        section.control("SH", [head]);
     }
-    section.control("SH", [head]);
-    section.control("nf", []);
-    for line in text.lines() {
-        section.text([roff::roman(line)]);
+    for (at, part) in text::parts(text).into_iter().enumerate() {
+        match part {
+            Part::Gap => {}
+            Part::Prose(words) => {
+                if at > 0 {
+                    section.control("PP", []);
+                }
+                section.text([roff::roman(words)]);
+            }
+            Part::Term { term, meaning, .. } if meaning.is_empty() => {
+                if at > 0 {
+                    section.control("PP", []);
+                }
+                section.text([roff::bold(term)]);
+            }
+            Part::Term { term, meaning, .. } => {
+                section.control("TP", []);
+                section.text([roff::bold(term)]);
+                section.text([roff::roman(meaning)]);
+            }
+        }
     }
-    section.control("fi", []);
     section
 }
 

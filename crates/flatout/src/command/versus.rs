@@ -60,18 +60,24 @@ pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCo
     Some(output::exit(code))
 }
 
-/// Shows all rivals.
+/// Shows the rivals that are named, or all.
 fn list(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     if let Err(error) = output::check(&arguments.output, &[]) {
         output::complain(&error);
         return output::exit(FAILED);
     }
-    if arguments.output.format() == Format::Table {
-        let shown = field::list(cancel);
-        return output::deliver(&arguments.output, shown.as_bytes());
-    }
     let mut draft = Draft::begin(0);
-    field::listed(cancel).into_iter().for_each(|row| draft.add(row));
+    let rows = match field::listed(&arguments.rivals, cancel) {
+        Ok(rows) => rows,
+        Err(error) => {
+            draft.refuse(&error);
+            return output::conclude(draft.conclude(), &arguments.output);
+        }
+    };
+    if arguments.output.format() == Format::Table {
+        return output::deliver(&arguments.output, field::list(&rows).as_bytes());
+    }
+    rows.into_iter().for_each(|row| draft.add(row));
     output::conclude(draft.conclude(), &arguments.output)
 }
 

@@ -193,7 +193,7 @@ impl View<'_> {
         let half = line.half_width();
         let is_noisy = line.is_closed && half.is_none_or(|half| half > NOISY);
         let style = if is_noisy { self.colored(Color::Yellow) } else { Style::new() };
-        let half = half.map(quantity::percent).unwrap_or_default();
+        let half = half.map(quantity::half).unwrap_or_default();
         Span::styled(text::pad_left(&half, HALF_WIDTH), style)
     }
 

@@ -59,7 +59,7 @@ impl Place {
         let (way, found) = look(path).map_err(fail)?;
         let kind = found.as_ref().map(|facts| FileType::from_raw_mode(facts.st_mode));
         match kind {
-            Some(FileType::Directory) => Err(fail(io::ErrorKind::IsADirectory.into())),
+            Some(FileType::Directory) => Err(fail(Errno::ISDIR.into())),
             Some(FileType::BlockDevice) => {
                 let reason = "it is a block device, which flatout never writes to";
                 Err(format!("cannot write {path:?}: {reason}"))

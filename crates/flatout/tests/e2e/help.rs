@@ -59,6 +59,20 @@ fn the_help_of_bench_fits_a_screen() {
 }
 
 #[test]
+fn no_help_is_wider_than_the_terminal() {
+    let folder = Folder::new();
+    let commands = ["read", "write", "copy", "cp", "sum", "versus", "compare", "tune", "report"];
+    for command in commands.into_iter().chain(["serve", "completions", "man", "bench"]) {
+        let ran = folder.flatout(["help", command]).with(|command| {
+            command.env("COLUMNS", "80");
+        });
+        let ran = ran.run();
+        let is_wide = |line: &&str| line.chars().count() > 80;
+        assert_eq!(ran.exits(0).stdout.lines().find(is_wide), None, "{command}");
+    }
+}
+
+#[test]
 fn an_area_is_helped_with_wherever_it_stands() {
     let folder = Folder::new();
     let help = |words: &[&str]| folder.flatout(words).run().exits(0).stdout.clone();

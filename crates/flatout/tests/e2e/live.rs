@@ -15,6 +15,11 @@ use crate::bin::{Flatout, Folder, POLL, Ran, Running};
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
+/// What stands once in each whole drawing, and what any row begins with. Later drawings write only
+/// what differs, so that the name of one row may never be written whole.
+const FOOT: &str = "q stops";
+const ROW: &str = "syscall/";
+
 /// A terminal: the end that programs have, and the one of who sits before it.
 struct Terminal {
     theirs: OwnedFd,
@@ -99,7 +104,7 @@ fn q_ends_the_run_as_an_interrupt_does() {
     let folder = Folder::new();
     let mut terminal = Terminal::new(80, 24);
     let running = terminal.start(endless(&folder));
-    terminal.wait_for("syscall/getppid", 1, &running, || ());
+    terminal.wait_for(ROW, 1, &running, || ());
     terminal.types("xq");
     let ran = terminal.is_given_back(running);
     let document = ran.died_of(Signal::INT).document();
@@ -114,12 +119,12 @@ fn a_run_that_is_stopped_leaves_the_normal_screen_and_comes_back() {
     let folder = Folder::new();
     let mut terminal = Terminal::new(80, 24);
     let running = terminal.start(endless(&folder));
-    terminal.wait_for("syscall/getppid", 1, &running, || ());
+    terminal.wait_for(ROW, 1, &running, || ());
     running.signal(Signal::TSTP);
     terminal.wait_for(LEAVE, 1, &running, || ());
     // Until it was noticed: one that comes before the stop is lost.
     terminal.wait_for(ENTER, 2, &running, || running.signal(Signal::CONT));
-    terminal.wait_for("syscall/getppid", 2, &running, || ());
+    terminal.wait_for(FOOT, 2, &running, || ());
     running.interrupt();
     terminal.is_given_back(running).died_of(Signal::INT).document();
 }
@@ -131,7 +136,7 @@ fn a_signal_that_ends_the_run_at_once_gives_the_screen_back() {
     let folder = Folder::new();
     let mut terminal = Terminal::new(80, 24);
     let running = terminal.start(endless(&folder));
-    terminal.wait_for("syscall/getppid", 1, &running, || ());
+    terminal.wait_for(ROW, 1, &running, || ());
     running.signal(Signal::QUIT);
     terminal.is_given_back(running).died_of(Signal::QUIT);
 }

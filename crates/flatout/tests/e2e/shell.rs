@@ -83,6 +83,15 @@ fn bash_completes_commands_and_forms() {
     assert_eq!(areas.trim(), "memory");
     let rivals = ask("flatout versus rsy", 2).unwrap();
     assert_eq!(rivals.trim(), "rsync rsync-a rsync-r");
+    // Of several areas each one's options, and the values of those that know the option before.
+    let several = ask("flatout bench cpu disk --rwm", 4).unwrap();
+    assert_eq!(several.trim(), "--rwmixread");
+    let neither = ask("flatout bench cpu memory --rwm", 4).unwrap();
+    assert_eq!(neither.trim(), "");
+    let values = ask("flatout bench disk cpu --rw randw", 5).unwrap();
+    assert_eq!(values.trim(), "randwrite");
+    let further = ask("flatout bench cpu disk me", 4).unwrap();
+    assert_eq!(further.trim(), "memory");
     // `--format=` is three words to bash.
     let words = ask("flatout report --format = open", 4).unwrap();
     assert_eq!(words.trim(), "openmetrics");
@@ -134,6 +143,41 @@ fn zsh_is_offered_an_area_where_a_place_may_stand() {
     assert!(!script.contains(":HOST[:"), "a colon ends the name of a value");
 }
 
+/// A shell in a terminal of its own, in which each line is typed and completed, and then printed.
+const ZSH: &str = r#"
+zmodload zsh/zpty
+for words in "$@"; do
+    zpty shell "zsh -f -i"
+    zpty -w shell "PS1=; bindkey -e; fpath=($PWD \$fpath); autoload -Uz compinit; compinit -u -D"
+    zpty -w shell 'ask() { zle complete-word; print -r -- "<""<$BUFFER>>"; exit; }'
+    zpty -w shell 'zle -N ask; bindkey "^I" ask; print REA''DY'
+    zpty -r -m shell seen "*READY*"
+    zpty -w -n shell "$words"$'\t'
+    zpty -r -m shell seen "*<<*>>*"
+    zpty -d shell
+    print -r -- "${${seen##*<<}%%>>*}"
+done
+"#;
+
+#[test]
+fn zsh_completes_the_options_of_each_area_that_is_named() {
+    let folder = Folder::new();
+    let script = folder.flatout(["completions", "zsh"]).run().stdout;
+    fs::write(folder.join("_flatout"), script).unwrap();
+    fs::write(folder.join("ask"), ZSH).unwrap();
+    let asked = [
+        ("flatout bench cpu disk --rwm", "flatout bench cpu disk --rwmixread="),
+        ("flatout bench disk cpu --rw randw", "flatout bench disk cpu --rw randwrite"),
+        ("flatout bench cpu memory --rwm", "flatout bench cpu memory --rwm"),
+    ];
+    let words = asked.map(|(typed, _)| typed);
+    let Some(said) = checked("zsh", &[&["-f", "ask"], &words[..]].concat(), &folder) else {
+        skip!("zsh is not installed")
+    };
+    let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+    assert_eq!(said, asked.map(|(_, completed)| completed));
+}
+
 #[test]
 fn manual_pages_are_clean_and_keep_their_examples() {
     let folder = Folder::new();
@@ -145,9 +189,13 @@ fn manual_pages_are_clean_and_keep_their_examples() {
         assert!(page.exits(0).stdout.starts_with(".TH \"FLATOUT"), "{page}");
         fs::write(folder.join("page"), &page.stdout).unwrap();
         let path = folder.join("page");
-        let shown = ["--warnings", "-E", "UTF-8", "-l", path.to_str().unwrap()];
-        if let Some(shown) = checked("man", &shown, &folder) {
+        let shown =
+            ["MANWIDTH=80", "man", "--warnings", "-E", "UTF-8", "-l", path.to_str().unwrap()];
+        if Command::new("man").arg("--version").output().is_ok() {
+            let shown = checked("env", &shown, &folder).unwrap();
             assert!(!shown.contains("warning"), "{words:?}: {shown}");
+            let is_wide = |line: &&str| line.chars().count() > 80;
+            assert_eq!(shown.lines().find(is_wide), None, "{words:?}");
             for head in ["EXAMPLES", "EXIT STATUS", "SEE ALSO"] {
                 assert!(shown.contains(head), "{words:?}: {head}: {shown}");
             }

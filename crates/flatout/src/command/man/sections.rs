@@ -32,6 +32,20 @@ const LOCALE: Entry = (
     "The first that is not empty tells whether a terminal gets more than ASCII: in a locale of UTF-8.",
 );
 
+const NOISE: Entry = (
+    "~/.config/flatout/noise.json",
+    "How far runs of this machine differ by themselves, as flatout compare --noise learned it.",
+);
+const NOISE_FILE: Entry = ("FLATOUT_NOISE", "The file of noise instead; empty: none.");
+
+/// Areas of bench.
+const AREA: Sections = Sections {
+    files: &[NOISE],
+    environment: &[NOISE_FILE, CONFIG, INSTRUCTIONS, COLOR, LOCALE],
+    see_also: "flatout-bench(1)",
+    ..USUAL
+};
+
 const USUAL: Sections = Sections {
     status: STATUS,
     files: &[],
@@ -55,12 +69,12 @@ const PAGES: &[(&str, Sections)] = &[
     (
         "bench",
         Sections {
-            files: &[(
-                "flatout-DATE.json, flatout-DATE.html",
-                "What a run without an area leaves here.",
-            )],
+            files: &[
+                ("flatout-DATE.json, flatout-DATE.html", "What a run without an area leaves here."),
+                NOISE,
+            ],
             see_also: "flatout(1), flatout-report(1), flatout-compare(1), flatout-serve(1), fio(1)",
-            ..USUAL
+            ..AREA
         },
     ),
     (
@@ -134,16 +148,8 @@ const PAGES: &[(&str, Sections)] = &[
                 ("3", "Nothing in one matches anything in the other."),
                 ("4", "Too much is unclear."),
             ],
-            files: &[(
-                "~/.config/flatout/noise.json",
-                "How far runs of this machine differ by themselves.",
-            )],
-            environment: &[
-                ("FLATOUT_NOISE", "The file of noise instead; empty: none."),
-                CONFIG,
-                COLOR,
-                LOCALE,
-            ],
+            files: &[NOISE],
+            environment: &[NOISE_FILE, CONFIG, COLOR, LOCALE],
             see_also: "flatout(1), flatout-bench(1), flatout-report(1)",
         },
     ),
@@ -204,29 +210,32 @@ const PAGES: &[(&str, Sections)] = &[
             ..USUAL
         },
     ),
-    ("network", Sections { see_also: "flatout-bench(1), flatout-serve(1), iperf3(1)", ..USUAL }),
+    ("network", Sections { see_also: "flatout-bench(1), flatout-serve(1), iperf3(1)", ..AREA }),
     (
         "disk",
         Sections {
-            files: &[(
-                "DIR/.flatout-*",
-                "The files of metadata tests, until they end; others have no name.",
-            )],
+            files: &[
+                (
+                    "DIR/.flatout-*",
+                    "The files of metadata tests, until they end; others have no name.",
+                ),
+                NOISE,
+            ],
             see_also: "flatout-bench(1), fio(1)",
-            ..USUAL
+            ..AREA
         },
     ),
-    ("cache", Sections { see_also: "flatout-bench(1)", ..USUAL }),
-    ("syscall", Sections { see_also: "flatout-bench(1)", ..USUAL }),
-    ("cpu", Sections { see_also: "flatout-bench(1)", ..USUAL }),
-    ("memory", Sections { see_also: "flatout-bench(1)", ..USUAL }),
+    ("cache", AREA),
+    ("syscall", AREA),
+    ("cpu", AREA),
+    ("memory", AREA),
 ];
 
 /// The area copy; there is a command of this name, too.
 const COPY_AREA: Sections = Sections {
-    files: &[("DIR/.flatout-copy", "The trees that are copied, until it ends.")],
+    files: &[("DIR/.flatout-copy", "The trees that are copied, until it ends."), NOISE],
     see_also: "flatout-bench(1), flatout-copy(1)",
-    ..USUAL
+    ..AREA
 };
 
 /// The sections of a page, by its name: `flatout-bench-disk`.

@@ -1,6 +1,6 @@
 //! Who takes part: the rivals asked for, those of them that are there, and those that are not.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use flatout_bench::Error;
 use flatout_bench::versus::rival::{self, Discipline, Found, Rival};
@@ -8,6 +8,7 @@ use flatout_bench::versus::run::SystemRunner;
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
+use serde_json::Value;
 
 use crate::arguments::similar::similar;
 
@@ -136,8 +137,10 @@ fn why(rival: &Rival) -> &str {
     rival.counterpart.trim_start_matches("cannot be raced: ")
 }
 
-/// All rivals as rows.
-pub(super) fn listed(cancel: CancelToken) -> Vec<Outcome> {
+/// These rivals, or all, as rows.
+///
+/// Errors: nobody is called so.
+pub(super) fn listed(names: &[String], cancel: CancelToken) -> Result<Vec<Outcome>, Error> {
     let (path, mut runner) = (path(), SystemRunner { cancel });
     let row = |rival: &'static Rival| {
         let found = rival::look(rival, &path, &mut runner);
@@ -150,22 +153,37 @@ pub(super) fn listed(cancel: CancelToken) -> Vec<Outcome> {
         row.audit.extend(version.map(|version| ("version".to_owned(), version.into())));
         row
     };
-    rival::ALL.iter().map(row).collect()
+    let rivals = names.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?.concat();
+    let is_listed = |rival: &&Rival| rivals.is_empty() || rivals.contains(rival);
+    Ok(rival::ALL.iter().filter(is_listed).map(row).collect())
 }
 
-/// All rivals as a table: name, what they are raced against, version or package.
-pub(super) fn list(cancel: CancelToken) -> String {
-    let mut runner = SystemRunner { cancel };
-    let path = path();
-    let lines = rival::ALL.iter().map(|rival| {
-        let state = match rival::look(rival, OsStr::new(&path), &mut runner) {
-            Some(found) if found.version.is_empty() => "installed".to_owned(),
-            Some(found) => found.version,
-            None => format!("- {}", rival.package),
+/// The same as a table: name, version or package, what they are raced against.
+pub(super) fn list(rows: &[Outcome]) -> String {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let line = |row: &Outcome| {
+        let state = match row.audit.get("version") {
+            Some(version) => short(&text(Some(version))),
+            None if row.status == Status::Ok => "installed".to_owned(),
+            None => format!("- {}", text(row.audit.get("package"))),
         };
-        format!("{:<12} {:<29} {}\n", rival.name, state, rival.counterpart)
-    });
-    let heading =
-        format!("{:<12} {:<29} {}\n", "rival", "version, or - its package", "raced against");
-    std::iter::once(heading).chain(lines).collect()
+        [text(row.parameters.get("rival")), state, text(row.audit.get("counterpart"))]
+    };
+    let heading = ["rival", "version, or - its package", "raced against"].map(str::to_owned);
+    let lines: Vec<_> = std::iter::once(heading).chain(rows.iter().map(line)).collect();
+    let wide = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let [first, second] = [wide(0), wide(1)];
+    lines
+        .iter()
+        .map(|[name, state, other]| format!("{name:first$} {state:second$} {other}\n"))
+        .collect()
+}
+
+/// What a program says of itself, up to the number of its version.
+fn short(version: &str) -> String {
+    let words: Vec<&str> = version.split_whitespace().collect();
+    let is_number =
+        |word: &&str| word.contains(|letter: char| letter.is_ascii_digit()) && word.contains('.');
+    let end = words.iter().position(is_number).map_or(words.len(), |at| at + 1);
+    words[..end].join(" ")
 }

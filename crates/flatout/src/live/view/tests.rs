@@ -91,6 +91,15 @@ fn a_usual_terminal_shows_row_figure_interval_time_left_and_load() {
 }
 
 #[test]
+fn an_interval_that_says_nothing_leaves_room_for_the_figure() {
+    let mut board = board();
+    board.take(&ended("disk/random-read", 41, 3, 225.75), None);
+    let shown = lines(&board, 80, 60, Terminal { unicode: true, ..Terminal::default() });
+    let row = shown.iter().find(|line| line.contains('>')).unwrap();
+    assert!(row.contains("954 MiB/s  >999 %"), "{row}");
+}
+
+#[test]
 fn a_large_terminal_has_room_for_long_names() {
     let shown = lines(&board(), 120, 40, Terminal::default());
     assert_eq!(shown[0].chars().count(), 120);
