@@ -32,7 +32,7 @@ use flatout_tree::copy::options::{
 };
 
 use as_cp::AsCp;
-use flatout_tree::copy::rules::Rules;
+use flatout_tree::copy::rules::{Follow, Rules};
 use kept::Kept;
 use limits::Limits;
 use mirror::Mirror;
@@ -274,28 +274,19 @@ impl Copy {
 
     /// Why several processes cannot do together what is asked for.
     pub fn only_alone(&self) -> Option<String> {
+        let rules = self.rules();
+        let is_read = |path: &PathBuf| path.as_os_str() == "-";
         let asked = [
-            (self.selection.is_given(), "a selection"),
-            (
-                self.mirror.deletion().is_some_and(|deletion| deletion.most.is_some()),
-                "--max-delete",
-            ),
-            (self.mirror.itemize, "--itemize"),
+            (self.selection.files().iter().any(is_read), "a selection from standard input"),
             (!self.snapshot.link_dest.is_empty(), "--link-dest"),
-            (!self.snapshot.reflink_dest.is_empty(), "--reflink-dest"),
-            (self.manifest.is_some(), "--manifest"),
-            (self.rules().is_some(), "any of -i -n -u -l -s -b -H -L"),
+            (rules.is_some_and(|rules| rules.asks), "-i"),
+            (self.backups().is_some(), "-b"),
+            (rules.is_some_and(|rules| rules.follow != Follow::Never), "-H or -L"),
         ];
         let (_, option) = asked.into_iter().find(|(is_asked, _)| *is_asked)?;
         Some(format!(
             "several processes cannot do {option} together; with --single each does it all"
         ))
-    }
-
-    /// Whether it is to be told of every entry.
-    #[cfg(feature = "mpi")]
-    pub fn wants_each(&self) -> bool {
-        self.log.is_some() || self.verbose && self.figures().is_none()
     }
 
     fn inventory(&self) -> Inventory {

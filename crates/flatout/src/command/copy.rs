@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launche
     if let Some(refusal) = arguments.only_alone() {
         return launched.refuse(&refusal, conclusion::WRONG_USE);
     }
-    match Members::join() {
+    match Members::join(arguments) {
         Err(_) if !launched.is_first() => output::exit(conclusion::FAILED),
         Err(error) => output::cannot_begin(conclusion::FAILED, error, false),
         Ok(None) => launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
@@ -269,15 +269,17 @@ fn copy(
     let mut ended = account::nothing_yet();
     let hosts = members.as_ref().map(Members::hosts);
     let evidence = resume::evidence(arguments, &options, &plan, hosts);
+    let follows = arguments.rules().is_some();
+    let repeats = arguments.rules().is_some() || plan.repeats_names();
     if let Some(members) = &members {
-        members.begin(&evidence);
+        members.begin(repeats, witness, (&selection, &evidence));
     }
     let processes = members.as_ref().map_or(1, Members::size);
     let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
     let copy =
         copy.with_limits(restraint::limits(arguments, processes, &|line| witness.remark(line)));
     let mut copy = copy.with_selection(selection).with_backups(arguments.backups());
-    if arguments.rules().is_some() || plan.repeats_names() {
+    if repeats {
         copy = copy.with_repeated_names();
     }
     if let Some(members) = &members {

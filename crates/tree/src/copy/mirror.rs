@@ -52,6 +52,8 @@ pub(super) type Surplus = Arc<Mutex<Names>>;
 pub(super) struct Mirror {
     /// Things deleted.
     pub(super) deleted: AtomicU64,
+    /// Things that were permitted to be deleted, by other processes, too.
+    permitted: AtomicU64,
     /// Things that stay because enough was deleted.
     pub(super) spared: AtomicU64,
     /// A source could not be read.
@@ -67,6 +69,17 @@ impl Mirror {
     /// A source could not be read.
     pub(super) fn doubt(&self) {
         self.is_doubtful.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes one of those that may be deleted.
+    pub(super) fn permit(&self, most: u64) -> bool {
+        let more = |permitted: u64| (permitted < most).then_some(permitted + 1);
+        self.permitted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Gives one back.
+    pub(super) fn return_permit(&self) {
+        self.permitted.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -14,6 +14,7 @@ mod account;
 mod member;
 mod parcel;
 mod part;
+mod permit;
 mod silence;
 #[cfg(test)]
 mod simulation;
@@ -44,6 +45,7 @@ use super::dispatch::Work;
 use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
 use super::job::Copy;
+use super::sieve::Sieve;
 use super::tally::Snapshot;
 use super::{lane, visit};
 use crate::lock::lock;
@@ -77,6 +79,7 @@ pub(super) struct Shared {
     others: Mutex<Vec<Option<(Snapshot, u64)>>>,
     /// Messages sent.
     sent: AtomicU64,
+    permits: permit::Permits,
     /// What happens here, if another process tells the user.
     reporter: Option<Arc<Reporter>>,
 }
@@ -104,6 +107,8 @@ enum Letter {
     Part(usize, u64, Done),
     /// All of a parcel is done.
     Done(usize, u64),
+    /// One more is to be deleted, or was not.
+    Permit(u8),
 }
 
 impl Shared {
@@ -118,6 +123,7 @@ impl Shared {
             is_wanted: AtomicBool::new(false),
             others: Mutex::new(vec![None; size]),
             sent: AtomicU64::new(0),
+            permits: permit::Permits::default(),
             reporter,
         }
     }
@@ -308,6 +314,9 @@ impl Copy<'_> {
             pair = Arc::clone(&opened);
             let is_last = depth + 1 == below.len();
             let next = self.held.enter(&here, opened, monotonic_ns(), is_last.then_some(guest));
+            // What its .gitignore says counts below it.
+            Sieve::of(self, &next, Some(&pair))
+                .map_err(|refusal| Failure::of(refusal, next.path(Side::Source, None)))?;
             if depth > 0 {
                 here.end_use();
             }

@@ -60,13 +60,13 @@ enum Filter {
 }
 
 impl Selection {
-    /// Whether anything is left out.
-    pub fn is_given(&self) -> bool {
-        !self.filters.0.is_empty()
-            || self.gitignore
-            || self.files_from.is_some()
-            || [self.min_size, self.max_size].iter().any(Option::is_some)
-            || [&self.newer, &self.older].into_iter().any(Option::is_some)
+    /// The files that it is read from; `-` is standard input.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let rules = self.filters.0.iter().filter_map(|filter| match filter {
+            Filter::File(path) => Some(path),
+            Filter::Rule(_) => None,
+        });
+        rules.chain(&self.files_from).cloned().collect()
     }
 
     /// What leaves nothing to be copied.

@@ -4,8 +4,10 @@
 use std::process::ExitCode;
 
 use flatout_sys::cancel::CancelToken;
+use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
 use flatout_tree::copy::{Copy, Ended, Operand};
+use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::Copy as Arguments;
 
@@ -14,7 +16,7 @@ pub enum Members {}
 
 impl Members {
     /// Nobody is there.
-    pub fn join() -> Result<Option<Self>, String> {
+    pub fn join(_arguments: &Arguments) -> Result<Option<Self>, String> {
         Ok(None)
     }
 
@@ -30,7 +32,7 @@ impl Members {
         match *self {}
     }
 
-    pub fn begin(&self, _evidence: &Evidence) {
+    pub fn begin(&self, _repeats: bool, _watch: &dyn Watch, _: (&Selection, &Evidence)) {
         match *self {}
     }
 

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,10 +13,13 @@ use flatout_io::quote;
 use flatout_mpi::World;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
+use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
+use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter};
+use flatout_tree::selection::{Moment, Selection};
 
-use super::{hire, restraint};
+use super::{hire, restraint, snapshot};
 use crate::arguments::copy::Copy as Arguments;
 use crate::group::Group;
 use crate::{conclusion, output};
@@ -26,6 +29,12 @@ use crate::{conclusion, output};
 const BEGIN: u8 = 2;
 const ROUND: u8 = 1;
 const OVER: u8 = 0;
+/// It, three flags, a number and two moments.
+const BEGIN_BYTES: usize = 1 + 3 + 8 + 2 * MOMENT_BYTES;
+const MOMENT_BYTES: usize = 12;
+const NO_MOMENT: u32 = u32::MAX;
+/// No inode has this number.
+const OBSTACLE: [u8; 8] = [u8::MAX; 8];
 
 /// All processes, this one among them.
 pub struct Members {
@@ -34,6 +43,8 @@ pub struct Members {
     job: u64,
     /// Of the first process.
     hosts: Hosts,
+    /// Files and directories that say what is copied, besides the operands.
+    files: Vec<PathBuf>,
     /// The others do not wait for another round.
     is_over: bool,
 }
@@ -42,10 +53,12 @@ impl Members {
     /// The processes that were started together; `None`: this one is alone.
     ///
     /// Errors: they are of different versions, which the first one says.
-    pub fn join() -> Result<Option<Self>, String> {
+    pub fn join(arguments: &Arguments) -> Result<Option<Self>, String> {
         let Some((group, boots)) = Group::join()? else { return Ok(None) };
         let job = monotonic_ns() << 16 ^ u64::from(std::process::id());
-        Ok(Some(Self { group, job, hosts: hosts(boots), is_over: false }))
+        let mut files = arguments.selection.files();
+        files.extend(arguments.snapshot.reflink_dest.iter().cloned());
+        Ok(Some(Self { group, job, hosts: hosts(boots), files, is_over: false }))
     }
 
     /// Whether this is the one that tells the user.
@@ -63,10 +76,14 @@ impl Members {
         &self.hosts
     }
 
-    /// Tells the others what they need before the first round.
-    pub fn begin(&self, evidence: &Evidence) {
-        let mut message = vec![BEGIN];
-        message.extend(self.job.to_le_bytes());
+    /// Tells the others what they need before the first round: whether names may be met again, what the
+    /// first process wants to know, its clock's idea of ages, and what was copied before.
+    pub fn begin(&self, repeats: bool, watch: &dyn Watch, copied: (&Selection, &Evidence)) {
+        let (selection, evidence) = copied;
+        let flags = [repeats, watch.wants_each(), watch.wants_changes()].map(u8::from);
+        let (newer, older) = selection.modified;
+        let numbers = self.job.to_le_bytes();
+        let mut message = [&[BEGIN][..], &flags, &numbers, &packed(newer), &packed(older)].concat();
         message.extend(evidence.packed());
         self.group.world.tell_all(&mut message);
     }
@@ -80,24 +97,30 @@ impl Members {
         Membership { rank: self.group.world.rank(), size: self.group.world.size(), job }
     }
 
-    /// Has every process look at the operands: they must be the same everywhere.
+    /// Has every process look at the operands, and at other files that say what is copied: they must be
+    /// the same everywhere.
     ///
     /// Errors: a process finds something else, or nothing.
-    pub fn look(&self, operands: &[Operand]) -> Result<(), String> {
+    pub fn look(&self, operands: &[Operand], files: &[PathBuf]) -> Result<(), String> {
         let paths = |operand: &Operand| {
             let above = operand.target.parent().unwrap_or(Path::new(""));
             let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
             [operand.source.as_os_str().as_bytes().to_vec(), above.as_os_str().as_bytes().to_vec()]
         };
-        let paths: Vec<Vec<u8>> = operands.iter().flat_map(paths).collect();
+        let mut paths: Vec<Vec<u8>> = operands.iter().flat_map(paths).collect();
+        paths.extend(files.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
         let mut message = vec![ROUND];
         message.extend(paths.join(&0));
         self.group.world.tell_all(&mut message);
-        let found = seen(&message[1..]);
+        let found = seen(&message[1..], None);
         let all = self.group.world.gather(&found);
         let other =
             all.iter().enumerate().find(|(_, seen)| without_host(seen) != without_host(&found));
         let refusal = other.map(|(rank, seen)| {
+            if let Some(why) = without_host(seen).strip_prefix(&OBSTACLE) {
+                let why = String::from_utf8_lossy(why);
+                return format!("process {rank} on {}: {why}", host(seen));
+            }
             let pairs = numbers(seen).zip(numbers(&found));
             let differs = pairs.zip(&paths).find(|((theirs, ours), _)| theirs != ours);
             let path = differs.map_or("?".to_owned(), |(_, path)| quote(OsStr::from_bytes(path)));
@@ -110,7 +133,7 @@ impl Members {
     ///
     /// Errors: they cannot.
     pub fn run(&mut self, copy: &Copy<'_>, operands: Vec<Operand>) -> Result<Ended, String> {
-        self.look(&operands)?;
+        self.look(&operands, &self.files)?;
         let world = &mut self.group.world;
         let ended = std::thread::scope(|scope| {
             copy.run_shared(operands, &|number| hire(scope, copy, number), world)
@@ -126,14 +149,27 @@ impl Members {
     pub fn follow(mut self, arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         let mut message = Vec::new();
         self.group.world.tell_all(&mut message);
-        let Some((&[BEGIN, ref job @ ..], evidence)) = message.split_first_chunk::<9>() else {
+        let begun = message.split_first_chunk::<BEGIN_BYTES>();
+        let Some((&[BEGIN, repeats, each, changes, ref numbers @ ..], evidence)) = begun else {
             return output::exit(conclusion::DONE);
         };
+        let (job, moments) = numbers.split_at(size_of::<u64>());
         let options = arguments.options(cancel);
         let evidence = Evidence::unpacked(evidence, &options);
-        let reporter = Arc::new(Reporter::new(arguments.wants_each()));
-        let copy = Copy::new(options, &*reporter).with_evidence(evidence);
-        let membership = self.membership(u64::from_le_bytes(*job));
+        let reporter = Arc::new(Reporter::like(each != 0, changes != 0));
+        let mut copy = Copy::new(options, &*reporter).with_evidence(evidence);
+        if repeats != 0 {
+            copy = copy.with_repeated_names();
+        }
+        let (own, obstacle) = match own(arguments) {
+            Ok(own) => (own, None),
+            Err(why) => (Default::default(), Some(why)),
+        };
+        let (newer, older) = moments.split_at(MOMENT_BYTES);
+        let selection = Selection { modified: (unpacked(newer), unpacked(older)), ..own.0 };
+        let copy = copy.with_selection(selection).with_references(own.1);
+        let job = job.try_into().map_or(0, u64::from_le_bytes);
+        let membership = self.membership(job);
         let limits = restraint::limits(arguments, self.size(), &|_| ());
         let copy = copy.with_limits(limits);
         let copy = copy.with_members(membership, Some(Arc::clone(&reporter)));
@@ -143,7 +179,7 @@ impl Members {
             if message.first() != Some(&ROUND) {
                 return output::exit(conclusion::DONE);
             }
-            self.group.world.gather(&seen(&message[1..]));
+            self.group.world.gather(&seen(&message[1..], obstacle.as_deref()));
             // The first one says what is wrong.
             if self.group.agree(None).is_err() {
                 continue;
@@ -187,10 +223,36 @@ fn hosts(mut boots: Vec<String>) -> Hosts {
     Hosts { boots, is_one }
 }
 
-/// The host, and the inode number of each path; 0 where there is nothing.
-fn seen(paths: &[u8]) -> Vec<u8> {
+/// What says what is copied, besides the operands.
+///
+/// Errors: it cannot be read here.
+fn own(arguments: &Arguments) -> Result<(Selection, Option<References>), String> {
+    Ok((arguments.selection.selected()?, snapshot::open(arguments)?))
+}
+
+fn packed(moment: Option<Moment>) -> [u8; MOMENT_BYTES] {
+    let (seconds, nanoseconds) = moment.unwrap_or((0, NO_MOMENT));
+    let mut bytes = [0; MOMENT_BYTES];
+    bytes[..8].copy_from_slice(&seconds.to_le_bytes());
+    bytes[8..].copy_from_slice(&nanoseconds.to_le_bytes());
+    bytes
+}
+
+fn unpacked(bytes: &[u8]) -> Option<Moment> {
+    let (seconds, nanoseconds) = bytes.split_first_chunk()?;
+    let nanoseconds = u32::from_le_bytes(nanoseconds.try_into().ok()?);
+    (nanoseconds != NO_MOMENT).then_some((i64::from_le_bytes(*seconds), nanoseconds))
+}
+
+/// The host, and the inode number of each path, 0 where there is nothing; or why this process cannot
+/// take part.
+fn seen(paths: &[u8], obstacle: Option<&str>) -> Vec<u8> {
     let mut seen = World::host().into_bytes();
     seen.push(0);
+    if let Some(why) = obstacle {
+        seen.extend([&OBSTACLE, why.as_bytes()].concat());
+        return seen;
+    }
     for path in paths.split(|&byte| byte == 0) {
         let found = std::fs::symlink_metadata(OsStr::from_bytes(path));
         seen.extend(found.map_or(0, |found| found.ino()).to_le_bytes());

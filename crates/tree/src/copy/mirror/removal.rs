@@ -7,7 +7,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rustix::fs::{AtFlags, FileType, Mode, Stat, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
@@ -281,7 +280,8 @@ impl<'c, 'a> Removal<'c, 'a> {
         flags: AtFlags,
     ) -> Fate {
         let counts = purpose == Purpose::Surplus;
-        if counts && !self.is_permitted() {
+        let most = self.deletion.most.filter(|_| counts);
+        if most.is_some_and(|most| !self.copy.may_delete_one(most)) {
             return self.spare(purpose);
         }
         let backups = self.copy.backups.as_ref().filter(|_| flags.is_empty());
@@ -290,12 +290,13 @@ impl<'c, 'a> Removal<'c, 'a> {
             (false, Some(backups)) => backups.move_aside((at, source), name).map(drop),
             (false, None) => rustix::fs::unlinkat(at, name, flags),
         };
-        if done.is_err() && counts {
-            self.copy.mirror.deleted.fetch_sub(1, Ordering::Relaxed);
+        if done.is_err() && most.is_some() {
+            self.copy.return_permit();
         }
         match done {
             Ok(()) => {
                 if counts {
+                    count(&self.copy.mirror.deleted);
                     self.tell(flags.contains(AtFlags::REMOVEDIR));
                 }
                 // In its directory something stays.
@@ -312,14 +313,6 @@ impl<'c, 'a> Removal<'c, 'a> {
             count(&self.copy.mirror.spared);
         }
         Fate::Spared
-    }
-
-    /// Takes one of those that may be deleted.
-    fn is_permitted(&self) -> bool {
-        let most = self.deletion.most.unwrap_or(u64::MAX);
-        let more = |deleted: u64| (deleted < most).then_some(deleted + 1);
-        let (order, deleted) = (Ordering::Relaxed, &self.copy.mirror.deleted);
-        deleted.fetch_update(order, order, more).is_ok()
     }
 
     fn tell(&self, is_directory: bool) {

@@ -9,10 +9,11 @@ use flatout_io::transfer::Method;
 use rustix::io::Errno;
 
 use super::super::content::{Done, Tally};
-use super::super::event::{Action, Event, Notice, Watch};
+use super::super::event::{Action, Event, Lead, Notice, Watch};
 use super::super::failure::{Cause, Failure, Refusal};
 use super::super::tally::{Snapshot, Waiting};
 use super::parcel::{put, put_bytes, take, take_byte, take_bytes};
+use crate::inventory::{Line, parse};
 use crate::lock::lock;
 
 const ACTIONS: [Action; 5] =
@@ -25,6 +26,12 @@ const FAILED: u8 = 3;
 const INCOMPLETE: u8 = 4;
 const NOTICE: u8 = 5;
 const DELETED: u8 = 6;
+const CHANGED: u8 = 7;
+const LISTED: u8 = 8;
+
+const NO_LEAD: u8 = 0;
+const SYMLINK: u8 = 1;
+const LINK: u8 = 2;
 
 /// Numbers of errors that the kernel knows.
 const ERRNOS: std::ops::Range<i32> = 1..4096;
@@ -38,13 +45,15 @@ const REASON: u8 = 3;
 pub struct Reporter {
     /// Every entry is told.
     wants_each: bool,
+    /// What changes of an entry is told.
+    wants_changes: bool,
     events: Mutex<Vec<u8>>,
 }
 
 impl Reporter {
-    /// Nothing has happened yet. It is told of every entry that is done, or of what goes wrong only.
-    pub fn new(wants_each: bool) -> Self {
-        Self { wants_each, events: Mutex::default() }
+    /// Nothing has happened yet. It tells what another one wants to know.
+    pub fn like(wants_each: bool, wants_changes: bool) -> Self {
+        Self { wants_each, wants_changes, events: Mutex::default() }
     }
 
     /// What happened since this was called last; empty: nothing.
@@ -60,6 +69,10 @@ impl Watch for Reporter {
 
     fn wants_each(&self) -> bool {
         self.wants_each
+    }
+
+    fn wants_changes(&self) -> bool {
+        self.wants_changes
     }
 }
 
@@ -80,8 +93,24 @@ fn write(event: &Event<'_>, out: &mut Vec<u8>) {
             put(out, *bytes);
             put(out, *elapsed_ns);
         }
-        // Told only where that is refused for several processes.
-        Event::Changed { .. } | Event::Listed(_) => {}
+        Event::Changed { letters, source, target, lead } => {
+            let (kind, text) = match lead {
+                None => (NO_LEAD, None),
+                Some(Lead::Symlink(text)) => (SYMLINK, Some(text)),
+                Some(Lead::Link(text)) => (LINK, Some(text)),
+            };
+            out.extend([CHANGED, kind]);
+            let text = text.map_or(&[][..], |text| text.as_bytes());
+            for bytes in [letters, source.as_bytes(), target.as_bytes(), text] {
+                put_bytes(out, bytes);
+            }
+        }
+        Event::Listed(record) => {
+            let mut line = Vec::new();
+            record.append(&mut line);
+            out.push(LISTED);
+            put_bytes(out, &line);
+        }
         Event::Deleted { target, below, is_directory } => {
             out.extend([DELETED, u8::from(*is_directory)]);
             put_bytes(out, target.as_bytes());
@@ -181,6 +210,23 @@ fn tell_one(from: &mut &[u8], watch: &dyn Watch, words: &Words) -> Option<()> {
             let refusal = take_refusal(from, words)?;
             watch.event(&Event::Failed(&Failure { refusal, path: first, other }));
         }
+        CHANGED => {
+            let kind = take_byte(from)?;
+            let letters = take_bytes(from)?.try_into().ok()?;
+            let (source, target, text) = (path(from)?, path(from)?, path(from)?);
+            let lead = match kind {
+                SYMLINK => Some(Lead::Symlink(text)),
+                LINK => Some(Lead::Link(text)),
+                _ => None,
+            };
+            watch.event(&Event::Changed { letters, source, target, lead });
+        }
+        LISTED => {
+            let line = take_bytes(from)?;
+            if let Some(Line::Entry(record)) = parse(line.strip_suffix(b"\n")?) {
+                watch.event(&Event::Listed(&record));
+            }
+        }
         DELETED => {
             let is_directory = take_byte(from)? != 0;
             let (target, below) = (path(from)?, take_bytes(from)?);
@@ -253,7 +299,7 @@ pub(super) fn take_totals(from: &mut &[u8]) -> Option<Snapshot> {
         incomplete: next()?,
         retried: next()?,
         deleted: next()?,
-        spared: 0,
+        spared: next()?,
         overwritten: 0,
         bytes_accepted: next()?,
         by_method: Method::ALL.map(|method| (method, 0, 0)),
@@ -265,7 +311,7 @@ pub(super) fn take_totals(from: &mut &[u8]) -> Option<Snapshot> {
     Some(totals)
 }
 
-fn numbers(totals: &Snapshot) -> [u64; 10] {
+fn numbers(totals: &Snapshot) -> [u64; 11] {
     [
         totals.files,
         totals.directories,
@@ -276,6 +322,7 @@ fn numbers(totals: &Snapshot) -> [u64; 10] {
         totals.incomplete,
         totals.retried,
         totals.deleted,
+        totals.spared,
         totals.bytes_accepted,
     ]
 }
@@ -292,6 +339,7 @@ impl Snapshot {
         self.incomplete += other.incomplete;
         self.retried += other.retried;
         self.deleted += other.deleted;
+        self.spared += other.spared;
         self.bytes_accepted += other.bytes_accepted;
         for (own, (_, files, bytes)) in self.by_method.iter_mut().zip(other.by_method) {
             (own.1, own.2) = (own.1 + files, own.2 + bytes);
@@ -336,6 +384,13 @@ mod tests {
         });
         events.push(Event::Deleted { target: path(), below: b"a/\xff", is_directory: true });
         events.push(Event::Making { source: path(), target: path(), backup: Some(path()) });
+        for lead in [None, Some(Lead::Symlink(path())), Some(Lead::Link(path()))] {
+            let (source, target) = (path(), path());
+            events.push(Event::Changed { letters: *b">f+++++++++", source, target, lead });
+        }
+        let line = b"./a\\377 type=file uid=1 gid=2 mode=0644 time=-1.000000002 size=5";
+        let Some(Line::Entry(record)) = parse(line) else { panic!("it is an entry") };
+        events.push(Event::Listed(&record));
         for (action, method) in ACTIONS.into_iter().zip(Method::ALL) {
             let (bytes, elapsed_ns) = (u64::MAX, 7);
             events.push(Event::Done {

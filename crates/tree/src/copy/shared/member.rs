@@ -13,6 +13,7 @@ use flatout_sys::clock::monotonic_ns;
 
 use super::account::{Words, put_done, put_totals, take_done, take_totals, tell};
 use super::parcel::{Parcel, put, put_bytes, take, take_byte, take_bytes};
+use super::permit::PERMIT;
 use super::silence::Silence;
 use super::thief::Thief;
 use super::{Counted, Letter, Shared};
@@ -228,6 +229,10 @@ impl Member<'_, '_> {
                 ended.out_of_space |= out_of_space == Some(1);
             }
             Some(CLOSE) => self.phase = Phase::Closed,
+            Some(PERMIT) => {
+                let word = take_byte(message).unwrap_or_default();
+                self.copy.permit(self.shared, from, word, &mut *self.post);
+            }
             _ => {}
         }
     }
@@ -274,6 +279,7 @@ impl Member<'_, '_> {
                     put_done(&mut message, &done);
                     self.post.send(to, &message);
                 }
+                Letter::Permit(word) => self.post.send(0, &[PERMIT, word]),
                 Letter::Done(to, number) => {
                     let mut message = vec![DONE];
                     put(&mut message, number);

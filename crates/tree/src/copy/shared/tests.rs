@@ -12,9 +12,12 @@ use super::*;
 use crate::copy::event::Watch;
 use crate::copy::evidence::{Evidence, Noting};
 use crate::copy::limits::Limits;
-use crate::copy::options::{CopyOptions, Deletion, Excluded};
+use crate::copy::options::{Appearance, CopyOptions, Deletion, Excluded};
+use crate::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 use crate::copy::tests::{Heard, differences, operand, options, plant};
 use crate::copy::{Ended, Operand};
+use crate::selection::rule::{Rule, Verdict};
+use crate::selection::{Git, Selection};
 
 type Boxes = Mutex<Vec<VecDeque<(usize, Vec<u8>)>>>;
 
@@ -328,4 +331,107 @@ fn what_the_source_has_not_goes_whoever_finds_it() {
         deleted.push(parts[0].ended.totals.deleted);
     }
     assert!(deleted[0] > 60 && deleted[0] == deleted[1], "{deleted:?}");
+}
+
+#[test]
+fn no_more_goes_than_may_go_whoever_deletes() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    for number in 0..60 {
+        fs::create_dir_all(source.join(format!("{number}"))).unwrap();
+        for file in 0..3 {
+            fs::create_dir_all(target.join(format!("{number}"))).unwrap();
+            fs::write(target.join(format!("{number}/more {file}")), "x").unwrap();
+        }
+    }
+    let deletion = Some(Deletion { most: Some(100), excluded: Excluded::Stay });
+    let options = CopyOptions { deletion, ..options() };
+    let rounds = [vec![operand(&source.join("."), &target.join("."))]];
+    let (parts, failures) = share(4, options, &rounds, &as_it_is);
+    assert_eq!(failures, [] as [&str; 0]);
+    let totals = parts[0].ended.totals;
+    assert_eq!((totals.deleted, totals.spared), (100, 80));
+    let left =
+        (0..60).map(|number| fs::read_dir(target.join(format!("{number}"))).unwrap().count());
+    assert_eq!(left.sum::<usize>(), 80);
+}
+
+#[test]
+fn rules_leave_out_the_same_whoever_copies() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    fs::create_dir(&source).unwrap();
+    grow(&source);
+    // What one directory says counts in those below it, in other processes, too.
+    fs::write(source.join(".gitignore"), "/wide/3\n7\n").unwrap();
+    fs::write(source.join("wide/1/.gitignore"), "8\n!7\n").unwrap();
+    let selection = || Selection {
+        rules: vec![Rule::new(Verdict::Exclude, b"1?").unwrap()],
+        git: Git::Obeyed,
+        sizes: (Some(200), None),
+        ..Selection::default()
+    };
+    let targets = [1, 4].map(|size| {
+        let target = place.path().join(format!("by {size}"));
+        let rounds = [vec![operand(&source, &target)]];
+        let (parts, failures) = share_with(size, options(), &rounds, &|_, options, watch| {
+            (Copy::new(options, watch).with_selection(selection()), false)
+        });
+        assert_eq!(failures, [] as [&str; 0]);
+        assert!(size == 1 || parts[1..].iter().any(|part| part.own.files > 0));
+        target
+    });
+    assert_eq!(differences(&targets[0], &targets[1]), [] as [&str; 0]);
+    assert!(!targets[1].join("wide/3").exists() && targets[1].join("wide/1/1/7").exists());
+    assert!(!targets[1].join("wide/2/2/7").exists() && !targets[1].join("wide/1/1/8").exists());
+    assert!(!targets[1].join("wide/1/1/1").exists() && targets[1].join("wide/1/1/2").exists());
+}
+
+#[test]
+fn what_is_not_older_stays_whoever_looks() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    fs::create_dir(&source).unwrap();
+    grow(&source);
+    let rules = Rules {
+        follow: Follow::Never,
+        form: Form::Copy,
+        specials: Specials::Made,
+        clearing: Clearing::Nothing,
+        skip: Skip::NotOlder,
+        asks: false,
+        into_symlinks: false,
+        through_dangling: false,
+    };
+    let options = CopyOptions { appearance: Appearance::AsFound(rules), ..options() };
+    let targets = [1, 4].map(|size| {
+        let target = place.path().join(format!("by {size}"));
+        for number in 0..60 {
+            let directory = target.join(format!("wide/{}/{number}", number % 7));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("9"), "newer").unwrap();
+            fs::write(directory.join("8"), "older").unwrap();
+            let old = std::time::SystemTime::UNIX_EPOCH;
+            fs::File::open(directory.join("8")).unwrap().set_modified(old).unwrap();
+            // Two names of one file are written one after the other.
+            fs::hard_link(directory.join("8"), directory.join("10")).unwrap();
+        }
+        for _ in 0..2 {
+            let rounds = [vec![operand(&source.join("."), &target.join("."))]];
+            let (_, failures) = share_with(size, options, &rounds, &|_, options, watch| {
+                (Copy::new(options, watch).with_repeated_names(), false)
+            });
+            assert_eq!(failures, [] as [&str; 0]);
+        }
+        assert_eq!(fs::read(target.join("wide/1/1/9")).unwrap(), b"newer");
+        target
+    });
+    let held = |target: &Path| {
+        let names = (0..60).flat_map(|number| (0..20).map(move |file| (number, file)));
+        let name = |(number, file)| format!("wide/{}/{number}/{file}", number % 7);
+        names.map(|one| fs::read(target.join(name(one))).unwrap()).collect::<Vec<_>>()
+    };
+    assert!(held(&targets[0]) == held(&targets[1]));
+    let nlink = |target: &Path| fs::metadata(target.join("wide/1/1/seven")).unwrap().nlink();
+    assert_eq!(nlink(&targets[0]), nlink(&targets[1]));
 }
