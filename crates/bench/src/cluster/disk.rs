@@ -8,6 +8,7 @@
 mod hosts;
 mod leader;
 mod names;
+mod pace;
 mod phase;
 mod row;
 mod worker;
@@ -196,7 +197,7 @@ impl Disk {
         let leader = std::cell::RefCell::new(leader);
         let rows = leader.borrow().rows();
         let cases = rows.into_iter().map(|row| leader::case(row, &leader)).collect();
-        leader.borrow_mut().ends_ns = sampler.plan.ends_ns;
+        leader.borrow_mut().pace.ends_ns = sampler.plan.ends_ns;
         let max_trials = sampler.plan.max_trials.min(*most_rounds);
         let plan = Plan { max_trials, ..sampler.plan.clone() };
         let mut witness = OfTheJob(&mut *sampler.witness);

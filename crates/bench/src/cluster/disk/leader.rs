@@ -21,6 +21,7 @@ use super::super::team::Team;
 use super::super::window::{Lane, Part, Together};
 use super::super::{Shared, fact};
 use super::hosts::{one_host_away, shared_bytes, slowest_host};
+use super::pace::{OTHER_STONEWALLS, Pace, WEAR_OUT_STONEWALLS};
 use super::phase::{Phase, Target};
 use super::row::{ACROSS, DiskRow, PROCESS};
 use super::worker::{Command, Reply, Worker};
@@ -31,9 +32,6 @@ use crate::fact::{BYTES, CACHED_BEFORE_BYTES};
 /// From the word to begin to the agreed start, and what each process adds.
 const LEAD_NS: u64 = 4_000_000;
 const LEAD_EACH_NS: u64 = 100_000;
-/// A wear-out ends after so many stonewalls, and so does a phase that makes nothing.
-const WEAR_OUT_STONEWALLS: u64 = 1;
-const OTHER_STONEWALLS: u64 = 2;
 /// From here on the page cache had a part in a cold read, or storage in what should be its work.
 const WARM: f64 = 0.01;
 const MOVED: f64 = 0.9;
@@ -68,10 +66,7 @@ pub(super) struct Leader<'d> {
     reached: Vec<u64>,
     cached_bytes: u64,
     is_buffered: bool,
-    /// When all was begun, and when it must be over.
-    begun_ns: u64,
-    pub(super) ends_ns: u64,
-    rounds: u64,
+    pub(super) pace: Pace,
 }
 
 /// The case of a row.
@@ -97,6 +92,7 @@ impl<'d> Leader<'d> {
         let in_memory = filesystem.as_ref().is_ok_and(|filesystem| filesystem.in_memory);
         let is_unaccounted = filesystem.as_ref().is_ok_and(|it| UNACCOUNTED.contains(&it.nature));
         let filesystem = filesystem.map(|filesystem| filesystem.name.to_owned());
+        let pace = Pace::unlimited(terms.stonewall_ns);
         Self {
             team: Team::new(wire, own, hosts, cancel),
             terms,
@@ -110,9 +106,7 @@ impl<'d> Leader<'d> {
             reached: Vec::new(),
             cached_bytes: 0,
             is_buffered: false,
-            begun_ns: monotonic_ns(),
-            ends_ns: u64::MAX,
-            rounds: 0,
+            pace,
         }
     }
 
@@ -163,7 +157,7 @@ impl<'d> Leader<'d> {
 
     fn trial(&mut self, row: &DiskRow) -> Result<Sample, TrialError> {
         let phase = row.phase;
-        if self.is_late() {
+        if monotonic_ns() > self.pace.ends_ns {
             return Err(TrialError::NoMore(warning::no_time()));
         }
         let replies = match row.wear_out {
@@ -178,26 +172,26 @@ impl<'d> Leader<'d> {
                 self.reached = items;
             }
         }
-        Ok(self.sample(row, &replies))
-    }
-
-    /// Whether the time is over. The first round gets as much again: without it there is no figure.
-    fn is_late(&self) -> bool {
-        let more_ns = if self.rounds > 1 { 0 } else { self.ends_ns.saturating_sub(self.begun_ns) };
-        monotonic_ns() > self.ends_ns.saturating_add(more_ns)
+        let sample = self.sample(row, &replies);
+        if phase == Phase::OwnWrite {
+            self.pace.bytes_per_ns = sample.amount / sample.elapsed_ns.max(1) as f64;
+        }
+        Ok(sample)
     }
 
     /// A phase from the agreed start to the stonewall.
     fn start(&mut self, phase: Phase, item_bytes: usize) -> Result<Vec<Reply>, TrialError> {
         if phase == Phase::ALL[0] {
-            self.rounds += 1;
             self.directory.empty()?;
             self.made.clear();
             self.team.compare_clocks()?;
         }
+        self.pace.begin(phase, monotonic_ns());
+        let most_dirty_bytes = self.pace.most_dirty_bytes(self.team.size());
         let of = self.of.clone();
         let whose = |rank: usize| if phase.makes() { rank } else { of[rank] };
-        let ready = self.team.all(|rank| Command::Prepare { phase, of: whose(rank) })?;
+        let ready =
+            self.team.all(|rank| Command::Prepare { phase, of: whose(rank), most_dirty_bytes })?;
         let cached: Vec<u64> = ready.iter().map(|reply| reply.cached_bytes).collect();
         self.cached_bytes = match phase.target() {
             Target::OwnFile => cached.iter().sum(),
@@ -208,7 +202,7 @@ impl<'d> Leader<'d> {
         let stonewalls = if phase.makes() { 1 } else { OTHER_STONEWALLS };
         let lead_ns = LEAD_NS + LEAD_EACH_NS * size as u64 + 4 * self.team.clock_error_ns();
         self.agreed_ns = monotonic_ns() + lead_ns;
-        let stop_ns = self.agreed_ns + stonewalls * self.terms.stonewall_ns;
+        let stop_ns = self.agreed_ns + stonewalls * self.pace.stonewall_ns;
         let most = match phase.target() {
             _ if phase == Phase::Find => u64::MAX,
             Target::OwnDirectory | Target::SharedDirectory => self.terms.small,
@@ -231,7 +225,7 @@ impl<'d> Leader<'d> {
     fn wear_out(&mut self, phase: Phase) -> Result<Vec<Reply>, TrialError> {
         let items = self.made(phase.target()).and_then(|made| made.iter().copied().max());
         let items = items.unwrap_or(0);
-        let stop_ns = monotonic_ns() + WEAR_OUT_STONEWALLS * self.terms.stonewall_ns;
+        let stop_ns = monotonic_ns() + WEAR_OUT_STONEWALLS * self.pace.stonewall_ns;
         let offsets = self.team.offsets.clone();
         self.team.all(|rank| Command::WearOut { stop_ns: offsets[rank].there(stop_ns), items })
     }

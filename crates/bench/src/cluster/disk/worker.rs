@@ -28,8 +28,6 @@ use super::names::{STAMPED_BYTES, c_string, check, directory_name, shared_direct
 use super::phase::{Phase, Target};
 use crate::disk::metadata::test_directory::{DIRECTORY, make_directory, remove_abandoned};
 
-/// Bytes that a process leaves to the page cache at most before it has them written.
-const MOST_DIRTY_BYTES: u64 = 64 << 20;
 /// A process that waits for the agreed start sleeps until so long before it.
 const SPIN_NS: u64 = 200_000;
 pub(super) const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
@@ -46,7 +44,7 @@ pub(in super::super) enum Command {
         patience_ns: u64,
     },
     /// Get ready for a phase: open, and drop what the page cache has.
-    Prepare { phase: Phase, of: usize },
+    Prepare { phase: Phase, of: usize, most_dirty_bytes: u64 },
     /// Begin a phase at a time of your clock, and end it at another, or after so many items.
     Start { start_ns: u64, stop_ns: u64, items: u64 },
     /// Go on until so many items are done, or the time is over.
@@ -87,6 +85,7 @@ pub(super) struct Underway {
     start_ns: u64,
     done: u64,
     dirty_bytes: u64,
+    most_dirty_bytes: u64,
     curve: Curve,
     histogram: Histogram,
     before: usage::ProcessIo,
@@ -159,7 +158,7 @@ impl Worker {
     }
 
     /// Opens what a phase works on.
-    fn prepare(&mut self, phase: Phase, of: usize) -> Result<Reply, Errno> {
+    fn prepare(&mut self, phase: Phase, of: usize, most_dirty_bytes: u64) -> Result<Reply, Errno> {
         self.underway = None;
         let own = self.directory.as_ref().ok_or(Errno::NOENT)?;
         let mut reply = Reply::default();
@@ -211,6 +210,7 @@ impl Worker {
             start_ns: 0,
             done: 0,
             dirty_bytes: 0,
+            most_dirty_bytes,
             curve,
             histogram,
             before: usage::process_io().unwrap_or_default(),
@@ -294,7 +294,7 @@ impl Worker {
             file.write_all_at(piece, place).map_err(why)?;
             underway.dirty_bytes += length as u64;
             if (self.is_buffered || target == Target::Strided)
-                && underway.dirty_bytes >= MOST_DIRTY_BYTES
+                && underway.dirty_bytes >= underway.most_dirty_bytes
             {
                 underway.dirty_bytes = 0;
                 file.sync_data().map_err(why)?;
@@ -328,10 +328,12 @@ impl Work for Worker {
                 self.patience_ns = patience_ns;
                 self.begin(&directory, inode)
             }
-            Command::Prepare { phase, of } => self.prepare(phase, of).map_err(|errno| {
-                let verb = phase.verb();
-                format!("cannot open what it is to {verb} of {of}: {}", why(errno))
-            }),
+            Command::Prepare { phase, of, most_dirty_bytes } => {
+                self.prepare(phase, of, most_dirty_bytes).map_err(|errno| {
+                    let verb = phase.verb();
+                    format!("cannot open what it is to {verb} of {of}: {}", why(errno))
+                })
+            }
             Command::Start { start_ns, stop_ns, items } => {
                 Worker::run(self, Some(start_ns), stop_ns, items)
             }
