@@ -33,6 +33,7 @@ pub use export::{csv, fio_json, json};
 pub use format::{Format, UnknownFormat, render, render_beside, render_with, write};
 pub use identity::Identity;
 pub use label::parameters as parameters_text;
+pub use page::pair_matrix::text as pairs_text;
 pub use page::units::unit;
 pub use style::{Extent, Style};
 pub use summary::summary;

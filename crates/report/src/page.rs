@@ -14,6 +14,7 @@ mod latency;
 mod machine;
 mod matrix;
 mod notes;
+pub(crate) mod pair_matrix;
 mod pictures;
 pub(crate) mod race;
 mod race_tables;
@@ -271,6 +272,8 @@ pub(crate) enum Picture {
     Samples(Samples),
     /// A ratio and its interval around 1.
     Ratio(Ratio),
+    /// One of the colours of a matrix of pairs, the best one first.
+    Shade(usize),
 }
 
 #[derive(Debug, Clone)]

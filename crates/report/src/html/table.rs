@@ -76,7 +76,11 @@ fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
                 _ => String::new(),
             };
             let content = content(table, column, cell);
-            out.push_str(&format!("<td{}{title}>{content}</td>", column_class(column)));
+            let kind = match cell.picture {
+                Some(Picture::Shade(shade)) => format!(" class=\"number shade-{shade}\""),
+                _ => column_class(column).to_owned(),
+            };
+            out.push_str(&format!("<td{kind}{title}>{content}</td>"));
         }
         used += 1;
     }
@@ -125,7 +129,7 @@ fn content(table: &Table, column: &Column, cell: &Cell) -> String {
         (word, tone) => format!("{} {out}", badge(word, tone)),
     };
     match &cell.picture {
-        None => {}
+        None | Some(Picture::Shade(_)) => {}
         Some(Picture::Share(share)) => {
             let width = (share * 100.0).clamp(0.0, 100.0);
             let over = if *share > 1.02 { " over" } else { "" };

@@ -6,7 +6,8 @@ use flatout_measure::record::{Outcome, Record};
 use super::notes::Notes;
 use super::race::{self, Race};
 use super::{Block, Commands, Folded, Page, Pairs, PairsKind, Part, Section};
-use super::{audit, commands, facts, findings, latency, machine, pictures, race_tables};
+use super::{audit, commands, facts, findings, latency, machine};
+use super::{pair_matrix, pictures, race_tables};
 use super::{rows, storage, summary, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
@@ -138,6 +139,7 @@ fn push_area(
     notes: &mut Notes,
 ) {
     push_rows(section, rows, notes);
+    pair_matrix::push(section, rows);
     pictures::push_sweeps(section, sweeps, record, notes);
     pictures::push_for_browser(section, record, &Race::default(), notes);
     let all = label::rows_of(record, &section.heading);

@@ -58,6 +58,31 @@ fn every_element_is_closed() {
 }
 
 #[test]
+fn pairs_of_processes_are_cells_coloured_by_their_figure() {
+    use flatout_measure::record::{Better, Outcome};
+    let pair = |(from, to, median): (u64, u64, f64)| Outcome {
+        id: "network/pair-one-way".to_owned(),
+        parameters: [("from", from), ("to", to)]
+            .map(|(key, value)| (key.to_owned(), value.into()))
+            .into_iter()
+            .collect(),
+        unit: "bytes/s".to_owned(),
+        median: Some(median),
+        better: Better::Higher,
+        ..Outcome::default()
+    };
+    let figures = [(0, 1, 1e9), (1, 0, 0.8e9), (0, 2, 0.6e9), (2, 0, 0.3e9)];
+    let page = html::page(&sample::of(figures.map(pair).to_vec(), vec![]));
+    for (at, told) in
+        ["0 to 1: 1 ", "1 to 0: 0.8 ", "0 to 2: 0.6 ", "2 to 0: 0.3 "].iter().enumerate()
+    {
+        let cell = format!("<td class=\"number shade-{at}\" title=\"{told}");
+        assert_eq!(page.matches(&cell).count(), 1, "{cell}: {page}");
+    }
+    assert_eq!(page.matches("<table class=\"matrix pair-matrix\">").count(), 1);
+}
+
+#[test]
 fn every_note_that_is_referred_to_exists() {
     let page = html::page(&record("bench"));
     let mut references = 0;

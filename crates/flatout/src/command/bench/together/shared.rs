@@ -1,8 +1,6 @@
 //! `flatout bench disk|network` by all processes: the first one measures as one that is alone would, and
 //! the others do what it tells them.
 
-mod matrix;
-
 use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -50,7 +48,7 @@ fn tell(conclusion: Conclusion, arguments: &Arguments) -> ExitCode {
     let rows = if is_shown { conclusion.record.results.clone() } else { Vec::new() };
     let exit_code = conclusion.record.end.exit_code;
     let code = output::conclude(conclusion, &arguments.output);
-    match matrix::text(&rows, output::is_unicode()) {
+    match flatout_report::pairs_text(&rows, output::is_unicode()) {
         text if text.is_empty() => code,
         text => output::print(text.as_bytes(), exit_code),
     }
