@@ -7,7 +7,7 @@ use super::*;
 
 /// The document of a run, which follows the schema.
 #[track_caller]
-fn document(output: &Output) -> Value {
+pub(super) fn document(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/flatout-1.schema.json");
     let schema = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
@@ -15,12 +15,12 @@ fn document(output: &Output) -> Value {
     document
 }
 
-fn rows<'d>(document: &'d Value, id: &str, key: &str) -> Vec<&'d Value> {
+pub(super) fn rows<'d>(document: &'d Value, id: &str, key: &str) -> Vec<&'d Value> {
     let rows = document["results"].as_array().unwrap().iter();
     rows.filter(|row| row["id"] == id && !row["parameters"][key].is_null()).collect()
 }
 
-fn bench(words: &[&str]) -> Vec<String> {
+pub(super) fn bench(words: &[&str]) -> Vec<String> {
     let all = [&[FLATOUT, "bench"], words, &["--quick", "--format", "json"]].concat();
     all.into_iter().map(str::to_owned).collect()
 }

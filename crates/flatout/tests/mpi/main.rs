@@ -7,6 +7,8 @@
 
 mod bench;
 mod faults;
+mod hosts;
+mod random;
 mod shares;
 mod slurm;
 
@@ -107,7 +109,14 @@ fn listing(root: &Path) -> Vec<String> {
 
 #[track_caller]
 fn assert_same(source: &Path, target: &Path) {
-    assert_eq!(listing(source), listing(target));
+    let [here, there] = [listing(source), listing(target)];
+    let differs = here.iter().zip(&there).find(|(here, there)| here != there);
+    assert!(
+        here.len() == there.len() && differs.is_none(),
+        "{} {} {differs:?}",
+        here.len(),
+        there.len()
+    );
     let mut differences = Command::new("diff");
     let output =
         differences.args(["-r", "--no-dereference"]).args([source, target]).output().unwrap();

@@ -125,3 +125,25 @@ fn digests_of_a_tree_stand_in_the_order_of_one_process() {
     assert!(said[0].lines().count() > 40 * 30);
     assert!(said[0] == said[1] && said[0] == said[2], "{said:?}");
 }
+
+#[test]
+fn operands_that_lie_in_each_other_keep_their_links() {
+    let place = tempfile::tempdir().unwrap();
+    for directory in ["source/a", "source/b", "1", "4"] {
+        fs::create_dir_all(place.path().join(directory)).unwrap();
+    }
+    for number in 0..20 {
+        let name = |directory: &str| place.path().join(format!("source/{directory}/{number}"));
+        fs::write(name("a"), "x").unwrap();
+        fs::hard_link(name("a"), name("b")).unwrap();
+    }
+    for processes in [1, 4] {
+        let target = processes.to_string();
+        let words = [FLATOUT, "copy", "source", "source/a", "source/b", &target];
+        let output = run(&mut mpirun(processes, place.path(), &words));
+        assert!(output.status.success(), "{output:?}");
+    }
+    for made in ["source", "a", "b"] {
+        assert_same(&place.path().join("1").join(made), &place.path().join("4").join(made));
+    }
+}

@@ -141,6 +141,7 @@ fn srun_makes_one_copy() {
     assert!(output.status.success(), "{output:?}");
     assert_same(&source, &place.path().join("target"));
     assert_eq!(said(&output).matches("files").count(), 1, "one closing line: {output:?}");
+    the_script_of_the_documentation_runs(&slurm, place.path(), mpi);
     // Without an MPI that srun knows each would be alone. Open MPI says so itself.
     let none = |words: &[&str]| {
         let words = [&["--mpi=none", "-n", "3", FLATOUT], words].concat();
@@ -150,4 +151,30 @@ fn srun_makes_one_copy() {
     assert_eq!(said(&output).matches("started this 3 times").count(), 1, "{output:?}");
     assert!(!none(&["copy", "source", "other"]).status.success());
     assert!(!place.path().join("other").exists());
+}
+
+/// Submits the script for sbatch of docs/cluster.md, for one host and these directories.
+fn the_script_of_the_documentation_runs(slurm: &Slurm, place: &Path, mpi: &str) {
+    let text = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cluster.md");
+    let text = fs::read_to_string(text).unwrap();
+    let begin = text.find("#!/bin/sh\n#SBATCH").unwrap();
+    let script = &text[begin..begin + text[begin..].find("```").unwrap()];
+    let mut here = script.to_owned();
+    for (there, word) in [
+        ("--nodes 8", "--nodes 1"),
+        ("--mpi=pmix", mpi),
+        (" flatout ", &format!(" {FLATOUT} ")),
+        ("/scratch/run7/.", "source/."),
+        ("/project/run7/.", "by-sbatch/."),
+    ] {
+        assert_eq!(here.matches(there).count(), 1, "{here}");
+        here = here.replace(there, word);
+    }
+    fs::write(place.join("script"), here).unwrap();
+    fs::create_dir(place.join("by-sbatch")).unwrap();
+    let mut sbatch = slurm.command("sbatch", &["--wait", "--output", "said", "script"]);
+    let output = run(sbatch.env("FLATOUT_RESUME", "").current_dir(place));
+    let said = || fs::read_to_string(place.join("said"));
+    assert!(output.status.success(), "{output:?} {:?}", said());
+    assert_same(&place.join("source"), &place.join("by-sbatch"));
 }

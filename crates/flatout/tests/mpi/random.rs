@@ -1,0 +1,127 @@
+//! Random trees, copied with options by several processes into a place where something is, come to what
+//! one process makes of them.
+
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+/// Options, and whether what they print is compared, too.
+const CASES: [(&[&str], bool); 14] = [
+    (&["--gitignore", "--delete", "--itemize"], true),
+    (&["-u"], false),
+    (&["--files-from", "list", "--manifest", "MANIFEST"], false),
+    (&["--exclude", "1*", "--max-size", "1M", "--delete-excluded", "-v"], true),
+    (&["-n"], false),
+    (&["--exclude-from", "rules", "--newer", "2001-09-09"], false),
+    (&["-l"], false),
+    (&["--checksum", "--delete"], false),
+    (&["-s"], false),
+    (&["--verify", "--atomic"], false),
+    (&["--update=none-fail"], false),
+    (&["--in-place"], false),
+    (&["--older", "2001-09-09", "--min-size", "100"], false),
+    (&["--quick-check", "--delete", "--exclude", "d3"], false),
+];
+/// Those of an ordinary run.
+const SAMPLE: usize = 4;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % end
+    }
+}
+
+/// Directories with files of all ages, symlinks and further names; where `share` is less than 100, so
+/// many names in a hundred, of which the contents are others.
+fn grow(root: &Path, seed: u64, share: u64) {
+    let (mut random, mut chance) = (Random(seed), Random(share));
+    let mut directories = vec![root.to_owned()];
+    let mut files = Vec::new();
+    fs::create_dir_all(root).unwrap();
+    for number in 0..40 {
+        let above = &directories[random.below(directories.len() as u64) as usize];
+        let directory = above.join(format!("d{}", number % 11));
+        let is_made = chance.below(100) < share && fs::create_dir_all(&directory).is_ok();
+        let names = random.below(12);
+        for name in 0..names {
+            let path = directory.join(format!("{}", name * 3));
+            let [kind, length, age] = [10, 5000, 2_000_000_000].map(|end| random.below(end));
+            if !is_made || path.exists() || chance.below(100) >= share {
+                continue;
+            }
+            match kind {
+                0 => symlink(format!("to {number}"), &path).unwrap_or_default(),
+                1 | 2 if !files.is_empty() => {
+                    let first = &files[random.below(files.len() as u64) as usize];
+                    fs::hard_link(first, &path).unwrap();
+                }
+                _ => {
+                    let length = if length == 0 { 9 << 20 } else { length * length / 100 };
+                    fs::write(&path, vec![(seed + share) as u8; length as usize]).unwrap();
+                    let file = fs::File::open(&path).unwrap();
+                    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(age)).unwrap();
+                    files.push(path);
+                }
+            }
+        }
+        if is_made && random.below(4) == 0 {
+            fs::write(directory.join(".gitignore"), "6\n/d2\n!9\n").unwrap();
+        }
+        if is_made {
+            directories.push(directory);
+        }
+    }
+}
+
+#[test]
+fn several_processes_make_what_one_makes_with_any_options() {
+    let cases = if is_full() { CASES.len() } else { SAMPLE };
+    for (number, (options, is_told)) in CASES.iter().enumerate().take(cases) {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let seed = 77 + number as u64;
+        grow(&at("source"), seed, 100);
+        fs::write(at("list"), "d1/\nd3/3\nd3/6\nd0/\n").unwrap();
+        fs::write(at("rules"), "+ 9\n- *[36]\n").unwrap();
+        let made = [1, 4].map(|processes| {
+            let side = at(&format!("by {processes}"));
+            grow(&side.join("t"), seed, 40);
+            let source = at("source").join(".");
+            let mut words = vec![FLATOUT, "copy"];
+            words.extend(*options);
+            let target = side.join("t/.");
+            words.extend([source.to_str().unwrap(), target.to_str().unwrap()]);
+            let output = run(&mut mpirun(processes, place.path(), &words));
+            let lines = String::from_utf8_lossy(&output.stdout).replace(side.to_str().unwrap(), "");
+            // Which of the names of a file comes first, threads decide.
+            let told = |line: &str| match line.split_once(" => ") {
+                Some((line, _)) => format!("copied {}", &line[12..]),
+                None if line.starts_with(">f") => format!("copied {}", &line[12..]),
+                None => line.to_owned(),
+            };
+            let mut lines: Vec<_> = lines.lines().map(told).collect();
+            lines.sort();
+            let trouble = said(&output).matches("cannot").count();
+            (side.join("t"), output.status.code(), lines, trouble)
+        });
+        let [one, four] = &made;
+        assert_eq!(one.1, four.1, "{options:?}");
+        assert_eq!(one.3, four.3, "{options:?}");
+        let differs = one.2.iter().zip(&four.2).find(|(one, four)| one != four);
+        assert!(!is_told || one.2.len() == four.2.len() && differs.is_none(), "{differs:?}");
+        assert!(!is_told || !one.2.is_empty(), "{options:?}");
+        assert_same(&one.0, &four.0);
+        if options.contains(&"--manifest") {
+            let words = ["--single", "sum", "--check", "MANIFEST"];
+            let checked = Command::new(FLATOUT).args(words).current_dir(place.path()).output();
+            let checked = checked.unwrap();
+            assert!(checked.status.success(), "{checked:?}");
+        }
+    }
+}
