@@ -55,5 +55,5 @@ mod visit;
 mod written;
 
 pub use job::{Copy, Ended, Operand};
-pub use shared::{Membership, Post, Reporter};
+pub use shared::{Membership, Post, Reporter, Wanted};
 pub use tally::{Snapshot, Waiting};

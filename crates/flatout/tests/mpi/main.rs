@@ -31,7 +31,11 @@ fn mpirun(processes: u32, place: &Path, words: &[&str]) -> Command {
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
     // Open MPI looks for ssh even where all processes run here, and there may be none.
     command.env("OMPI_MCA_plm_rsh_agent", "sh");
-    command.env("FLATOUT_RESUME", "").current_dir(place).stdin(Stdio::null());
+    command
+        .env("FLATOUT_RESUME", "")
+        .env("FLATOUT_PROFILE", "")
+        .current_dir(place)
+        .stdin(Stdio::null());
     command.args(["-n", &processes.to_string()]).args(words);
     command
 }

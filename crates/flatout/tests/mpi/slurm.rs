@@ -96,6 +96,7 @@ impl Slurm {
     fn command(&self, program: &str, words: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.env("SLURM_CONF", self.conf()).args(words).stdin(Stdio::null());
+        command.env("FLATOUT_RESUME", "").env("FLATOUT_PROFILE", "");
         command
     }
 
@@ -137,7 +138,7 @@ fn srun_makes_one_copy() {
     };
     let words = [mpi, "-n", "4", FLATOUT, "copy", "-v", "source", "target"];
     let mut srun = slurm.command("srun", &words);
-    let output = run(srun.env("FLATOUT_RESUME", "").current_dir(place.path()));
+    let output = run(srun.current_dir(place.path()));
     assert!(output.status.success(), "{output:?}");
     assert_same(&source, &place.path().join("target"));
     assert_eq!(said(&output).matches("files").count(), 1, "one closing line: {output:?}");
@@ -173,7 +174,7 @@ fn the_script_of_the_documentation_runs(slurm: &Slurm, place: &Path, mpi: &str) 
     fs::write(place.join("script"), here).unwrap();
     fs::create_dir(place.join("by-sbatch")).unwrap();
     let mut sbatch = slurm.command("sbatch", &["--wait", "--output", "said", "script"]);
-    let output = run(sbatch.env("FLATOUT_RESUME", "").current_dir(place));
+    let output = run(sbatch.current_dir(place));
     let said = || fs::read_to_string(place.join("said"));
     assert!(output.status.success(), "{output:?} {:?}", said());
     assert_same(&place.join("source"), &place.join("by-sbatch"));

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{FileType, Stat};
 
-pub use account::Reporter;
+pub use account::{Reporter, Wanted};
 pub use member::Post;
 pub(super) use parcel::{Parcel, Part, Piece};
 pub(super) use part::Abroad;

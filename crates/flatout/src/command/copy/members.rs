@@ -16,7 +16,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
 use flatout_tree::copy::reference::References;
-use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter};
+use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter, Wanted};
 use flatout_tree::selection::{Moment, Selection};
 
 use super::{hire, restraint, snapshot};
@@ -156,7 +156,7 @@ impl Members {
         let (job, moments) = numbers.split_at(size_of::<u64>());
         let options = arguments.options(cancel);
         let evidence = Evidence::unpacked(evidence, &options);
-        let reporter = Arc::new(Reporter::like(each != 0, changes != 0));
+        let reporter = Arc::new(Reporter::new(Wanted { each: each != 0, changes: changes != 0 }));
         let mut copy = Copy::new(options, &*reporter).with_evidence(evidence);
         if repeats != 0 {
             copy = copy.with_repeated_names();

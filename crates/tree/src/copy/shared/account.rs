@@ -40,20 +40,26 @@ const SYSTEM: u8 = 1;
 const ASIDE: u8 = 2;
 const REASON: u8 = 3;
 
+/// What is told besides what goes wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// Every entry.
+    pub each: bool,
+    /// What changes of it.
+    pub changes: bool,
+}
+
 /// Keeps what happens until it is sent to the process that tells the user.
 #[derive(Debug, Default)]
 pub struct Reporter {
-    /// Every entry is told.
-    wants_each: bool,
-    /// What changes of an entry is told.
-    wants_changes: bool,
+    wanted: Wanted,
     events: Mutex<Vec<u8>>,
 }
 
 impl Reporter {
-    /// Nothing has happened yet. It tells what another one wants to know.
-    pub fn like(wants_each: bool, wants_changes: bool) -> Self {
-        Self { wants_each, wants_changes, events: Mutex::default() }
+    /// Nothing has happened yet. It tells what the first process wants to know.
+    pub fn new(wanted: Wanted) -> Self {
+        Self { wanted, events: Mutex::default() }
     }
 
     /// What happened since this was called last; empty: nothing.
@@ -68,11 +74,11 @@ impl Watch for Reporter {
     }
 
     fn wants_each(&self) -> bool {
-        self.wants_each
+        self.wanted.each
     }
 
     fn wants_changes(&self) -> bool {
-        self.wants_changes
+        self.wanted.changes
     }
 }
 
