@@ -92,7 +92,7 @@ impl<'d> Leader<'d> {
         let in_memory = filesystem.as_ref().is_ok_and(|filesystem| filesystem.in_memory);
         let is_unaccounted = filesystem.as_ref().is_ok_and(|it| UNACCOUNTED.contains(&it.nature));
         let filesystem = filesystem.map(|filesystem| filesystem.name.to_owned());
-        let pace = Pace::unlimited(terms.stonewall_ns);
+        let pace = Pace::unlimited(terms.stonewall_ns, monotonic_ns());
         Self {
             team: Team::new(wire, own, hosts, cancel),
             terms,
@@ -157,7 +157,7 @@ impl<'d> Leader<'d> {
 
     fn trial(&mut self, row: &DiskRow) -> Result<Sample, TrialError> {
         let phase = row.phase;
-        if monotonic_ns() > self.pace.ends_ns {
+        if self.pace.is_over(monotonic_ns()) {
             return Err(TrialError::NoMore(warning::no_time()));
         }
         let replies = match row.wear_out {

@@ -19,8 +19,10 @@ const DIRTY_BYTES: [u64; 2] = [1 << 20, 64 << 20];
 pub(super) struct Pace {
     /// Without a limit of time.
     pub(super) usual_ns: u64,
-    /// When all must be over.
+    /// When all began, and when it must be over.
+    begun_ns: u64,
     pub(super) ends_ns: u64,
+    rounds: u64,
     /// Of the phase that is under way.
     pub(super) stonewall_ns: u64,
     /// Bytes that storage took of all in a nanosecond.
@@ -29,12 +31,21 @@ pub(super) struct Pace {
 
 impl Pace {
     /// As long as nobody sets an end.
-    pub(super) fn unlimited(usual_ns: u64) -> Self {
-        Self { usual_ns, ends_ns: u64::MAX, stonewall_ns: usual_ns, bytes_per_ns: 0.0 }
+    pub(super) fn unlimited(usual_ns: u64, begun_ns: u64) -> Self {
+        let (ends_ns, stonewall_ns) = (u64::MAX, usual_ns);
+        Self { usual_ns, begun_ns, ends_ns, rounds: 0, stonewall_ns, bytes_per_ns: 0.0 }
+    }
+
+    /// Whether the time is over. The first round goes on with the shortest phases, for without it there
+    /// is no figure, but not beyond as much time again.
+    pub(super) fn is_over(&self, now_ns: u64) -> bool {
+        let time_ns = self.ends_ns.saturating_sub(self.begun_ns);
+        now_ns > self.ends_ns.saturating_add(if self.rounds > 1 { 0 } else { time_ns })
     }
 
     /// Begins a phase.
     pub(super) fn begin(&mut self, phase: Phase, now_ns: u64) {
+        self.rounds += u64::from(phase == Phase::ALL[0]);
         let rest = Phase::ALL.iter().skip_while(|known| **known != phase);
         let counted = |phase: &Phase| if phase.makes() { OF_MAKING } else { OTHER_STONEWALLS };
         let left_ns = self.ends_ns.saturating_sub(now_ns) / rest.map(counted).sum::<u64>().max(1);
@@ -57,7 +68,7 @@ mod tests {
     #[test]
     fn what_is_left_of_the_time_is_shared_by_the_phases_that_are_left() {
         const SECOND: u64 = 1_000_000_000;
-        let mut pace = Pace { ends_ns: 5 * SECOND, ..Pace::unlimited(SECOND) };
+        let mut pace = Pace { ends_ns: 5 * SECOND, ..Pace::unlimited(SECOND, 0) };
         // Each takes twice what it may; the end is kept nevertheless.
         let mut now_ns = 0;
         let mut before = u64::MAX;
@@ -71,7 +82,11 @@ mod tests {
         assert!((4 * SECOND..=5 * SECOND).contains(&now_ns), "{now_ns}");
         pace.begin(Phase::ContiguousRead, 9 * SECOND);
         assert_eq!(pace.stonewall_ns, LEAST_STONEWALL_NS);
-        let mut free = Pace::unlimited(SECOND);
+        // Without the first round there is no figure.
+        assert_eq!([6, 10, 11].map(|s| pace.is_over(s * SECOND)), [false, false, true]);
+        pace.begin(Phase::OwnWrite, 4 * SECOND);
+        assert_eq!([5, 6].map(|s| pace.is_over(s * SECOND)), [false, true]);
+        let mut free = Pace::unlimited(SECOND, 0);
         free.begin(Phase::OwnWrite, 9 * SECOND);
         assert_eq!((free.stonewall_ns, free.most_dirty_bytes(3)), (SECOND, 64 << 20));
         let slow = Pace { stonewall_ns: SECOND / 10, bytes_per_ns: 0.2, ..pace };
