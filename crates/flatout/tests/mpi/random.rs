@@ -52,7 +52,7 @@ fn grow(root: &Path, seed: u64, share: u64) {
         for name in 0..names {
             let path = directory.join(format!("{}", name * 3));
             let [kind, length, age] = [10, 5000, 2_000_000_000].map(|end| random.below(end));
-            if !is_made || path.exists() || chance.below(100) >= share {
+            if !is_made || path.symlink_metadata().is_ok() || chance.below(100) >= share {
                 continue;
             }
             match kind {
