@@ -193,6 +193,7 @@ fn totals(measured: &Measured) -> Facts {
 
 #[cfg(test)]
 mod tests {
+    use flatout_io::{Engine, Split, Tuning};
     use flatout_measure::evidence::Happened;
     use flatout_sys::cancel::CancelToken;
 
@@ -203,7 +204,14 @@ mod tests {
     fn the_evidence_of_several_trials_is_of_all_of_them() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7; 5000]).unwrap();
-        let tuning = flatout_io::Tuning::default();
+        let tuning = Tuning {
+            engine: Engine::Sync,
+            caching: Caching::Buffered,
+            block_bytes: 4096,
+            depth: 1,
+            threads: 1,
+            split: Split::Contiguous,
+        };
         let state = CacheStart::Hot;
         let job = Job::exactly(file.path().to_owned(), &tuning, state, CancelToken::manual());
         let reader = Reader::open(job).unwrap();

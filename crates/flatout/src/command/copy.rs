@@ -269,7 +269,6 @@ fn copy(
     let mut ended = account::nothing_yet();
     let hosts = members.as_ref().map(Members::hosts);
     let evidence = resume::evidence(arguments, &options, &plan, hosts);
-    let follows = arguments.rules().is_some();
     let repeats = arguments.rules().is_some() || plan.repeats_names();
     if let Some(members) = &members {
         members.begin(repeats, witness, (&selection, &evidence));
