@@ -15,6 +15,11 @@ pub(crate) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Er
     rustix::fs::openat(directory, name, flags, Mode::empty())
 }
 
+/// Whether an open directory has no name any more, so that it cannot be listed.
+pub(crate) fn is_removed(directory: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstat(directory).is_ok_and(|facts| facts.st_nlink == 0)
+}
+
 /// Opens an open file once more, in another way: the link of /proc leads to the inode, not to its name.
 pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     let itself = format!("/proc/self/fd/{}", file.as_raw_fd());

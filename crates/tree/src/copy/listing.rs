@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
 use super::failure::Refusal;
+use crate::file_data::is_removed;
 
 /// Bytes that getdents64(2) may fill at a time: some 1,500 names.
 const LISTING_BYTES: usize = 64 << 10;
@@ -50,7 +51,7 @@ impl Lister {
                 None => return Ok(any),
                 Some(Err(Errno::INTR)) => continue,
                 // It was removed meanwhile: then nothing is in it.
-                Some(Err(Errno::NOENT)) => return Ok(false),
+                Some(Err(Errno::NOENT)) if is_removed(directory) => return Ok(false),
                 Some(Err(errno)) => return Err(Refusal::of("list")(errno)),
                 Some(Ok(entry)) => entry,
             };

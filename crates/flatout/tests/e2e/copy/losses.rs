@@ -133,6 +133,26 @@ fn a_list_that_is_too_large_for_the_target_widens_nothing() {
     to.finish();
 }
 
+/// A directory that says that it is gone and is not (a server may) is not taken for listed: with
+/// `--delete` all that was copied of it before would go.
+#[test]
+fn a_listing_that_breaks_off_is_no_end() {
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    for name in ["src/sub/f", "dst/sub/f"] {
+        fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+        fs::write(folder.join(name), name).unwrap();
+    }
+    for call in ["1", "1+"] {
+        let inject = format!("inject=getdents64:error=ENOENT:when={call}");
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        let words = ["copy", "--threads=1", "--delete", "-T", "src", "dst"];
+        let ran = folder.under(&strace, &words).run();
+        assert!(ran.exits(1).stderr.contains("cannot list"), "{ran}");
+        assert_eq!(fs::read(folder.join("dst/sub/f")).unwrap(), b"dst/sub/f", "{ran}");
+    }
+}
+
 /// What a list says that cannot be read is not known: nobody gets what its mask has.
 #[test]
 fn a_list_that_cannot_be_read_widens_nothing() {
