@@ -128,7 +128,9 @@ mod tests {
         let (before, seen) = (workers_waited_ns(), std::sync::atomic::AtomicBool::new(false));
         let wait = || {
             crate::affinity::pin_to(cpu).unwrap();
-            while !seen.load(Ordering::Relaxed) {}
+            while !seen.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
         };
         std::thread::scope(|scope| {
             for _ in 0..2 {

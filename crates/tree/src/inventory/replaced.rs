@@ -131,8 +131,8 @@ mod tests {
             let mut expected = Vec::new();
             for (round, step) in [(0, 1), (1, 3), (2, 10)] {
                 let is_last = |name: &u64| match round {
-                    0 => name % 3 != 0 && name % 10 != 0,
-                    1 => name % 10 != 0,
+                    0 => !name.is_multiple_of(3) && !name.is_multiple_of(10),
+                    1 => !name.is_multiple_of(10),
                     _ => true,
                 };
                 let names = (0..100).step_by(step).filter(is_last);

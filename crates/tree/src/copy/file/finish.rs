@@ -207,8 +207,8 @@ fn unfinish(entry: Entry<'_>, opened: &Opened) {
 fn outdate(file: &OwnedFd, found: &Stat, source: &Stat) {
     // Some filesystems count in steps of two seconds.
     const STEP_S: i64 = 2;
-    if found.st_mtime as i64 + STEP_S > source.st_mtime as i64 {
-        let before = Timespec { tv_sec: source.st_mtime as i64 - STEP_S, tv_nsec: 0 };
+    if found.st_mtime + STEP_S > source.st_mtime {
+        let before = Timespec { tv_sec: source.st_mtime - STEP_S, tv_nsec: 0 };
         let last_access = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
         let times = Timestamps { last_access, last_modification: before };
         let _as_far_as_it_goes = rustix::fs::futimens(file, &times);
