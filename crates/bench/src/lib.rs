@@ -13,6 +13,7 @@ pub mod choice;
 pub mod cluster;
 pub mod compute;
 pub mod copy;
+mod cores;
 pub mod corpus;
 pub mod cpu;
 pub mod disk;

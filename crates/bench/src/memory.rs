@@ -149,7 +149,8 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
     flatout_sys::memory::share_addresses_of_threads();
     let root = Path::new("/");
     let cpus = affinity::allowed_cpus().unwrap_or_default();
-    let caches = cpu_cache::data_caches(root, cpus.first().copied().unwrap_or(0));
+    // Chases run on the last one, whose caches may be others than those of the first.
+    let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
     let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
     let place = latency::Place { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
     let latency_ns = sampler.left_ns() / LATENCY_PART;

@@ -44,12 +44,14 @@ pub(super) fn apply(
                 let share = share(facts, setting, topology, &sets);
                 caveat::add_of_clock(outcome, facts);
                 caveat::add_of_share(outcome, facts, &share, &sets);
-                hold(outcome, facts, counts.get(&kernel).copied(), (kernel, share));
+                let peak = (kernel, share, topology.is_mixed);
+                hold(outcome, facts, counts.get(&kernel).copied(), peak);
             }
             UnitRow::Sustained { kernel, threads } => {
                 let setting = Setting { threads, placement: Placement::Free };
                 let share = share(facts, setting, topology, &sets);
-                hold(outcome, facts, counts.get(&kernel).copied(), (kernel, share));
+                let peak = (kernel, share, topology.is_mixed);
+                hold(outcome, facts, counts.get(&kernel).copied(), peak);
             }
             UnitRow::Clock { .. } => {
                 settle_contention(facts);
@@ -103,13 +105,17 @@ fn hold(
     outcome: &mut Outcome,
     facts: &mut Facts,
     count: Option<Count>,
-    (kernel, share): (Kernel, Share),
+    (kernel, share, is_mixed): (Kernel, Share, bool),
 ) {
     let used = share.cores_used();
     let plural = if used == 1.0 { "" } else { "s" };
     let name = format!("peak of {} core{plural} at the clock in this load", round(used));
     let clock_hz = facts.number(fact::CLOCK_HZ);
     let bound = match (clock_hz, count.and_then(|count| Some((count.ports?, count.per_cycle)))) {
+        _ if is_mixed => {
+            // Ports are counted on some CPUs, and the clock is that of one.
+            Ceiling::unknown(format!("{name}; CPUs are of several kinds, whose ports differ"))
+        }
         (Some(clock_hz), Some((ports, counted_per_cycle))) => {
             let factors = Factors { kernel, share, clock_hz, ports, counted_per_cycle };
             facts.set(fact::PEAK, factors.words());

@@ -36,6 +36,8 @@ const LEARNING_NS: u64 = 60_000_000;
 /// What was seen so far, by all threads together.
 #[derive(Debug, Default)]
 pub(super) struct ContentionProbe {
+    /// Whether CPUs are of several kinds, so that no width is that of all.
+    is_mixed: bool,
     /// Probes near each width.
     near: [AtomicU32; WIDEST + 1],
     probes: AtomicU32,
@@ -70,6 +72,12 @@ impl CoreUse {
 }
 
 impl ContentionProbe {
+    /// A probe for a machine whose CPUs are of one kind or of several. Of several nothing is learned, and
+    /// it is never known whether a core was shared.
+    pub(super) fn of(is_mixed: bool) -> Self {
+        Self { is_mixed, ..Self::default() }
+    }
+
     /// Probes until a width is known, for 60 ms at most, on the CPU where it is called.
     pub(super) fn learn(&self) {
         let begun_ns = monotonic_ns();
@@ -83,6 +91,9 @@ impl ContentionProbe {
 
     /// Probes the core once, and learns from it.
     pub(super) fn probe(&self) -> CoreUse {
+        if self.is_mixed {
+            return CoreUse::Unknown;
+        }
         issue_width::measure().map_or(CoreUse::Unknown, |rate| self.take(rate.per_cycle()))
     }
 
@@ -172,6 +183,13 @@ mod tests {
             (Alone, Contended, Contended)
         );
         assert_eq!((Alone.and(Unknown), Unknown.and(Contended)), (Unknown, Unknown));
+    }
+
+    #[test]
+    fn of_cores_of_several_kinds_no_width_is_learned() {
+        let mixed = ContentionProbe::of(true);
+        mixed.learn();
+        assert_eq!((mixed.probe(), mixed.width()), (CoreUse::Unknown, None));
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub(super) const CLOCK_HZ: Key = Key::new("clock_hz", Merge::Median);
 pub(super) const CLOCK_SLOWEST_THREAD_HZ: Key = Key::new("clock_slowest_thread_hz", Merge::Median);
 /// That of the fastest one.
 pub(super) const CLOCK_FASTEST_THREAD_HZ: Key = Key::new("clock_fastest_thread_hz", Merge::Median);
+/// The CPUs of the threads, where these are of several kinds.
+pub(super) const CPU_NUMBERS: Key = Key::last("cpu_numbers");
 /// The clock right before the work.
 pub(super) const CLOCK_BEFORE_HZ: Key = Key::new("clock_before_hz", Merge::Median);
 /// The clock right after it.

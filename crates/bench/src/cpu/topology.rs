@@ -3,7 +3,6 @@
 //! What the kernel says about cores is believed where it says that CPUs share one; where it says
 //! that they do not, `sharing` asks the CPUs.
 
-use std::fs;
 use std::path::Path;
 use std::thread;
 
@@ -12,6 +11,7 @@ use flatout_sys::quota::Groups;
 use flatout_sys::run_queue;
 
 use super::contention::ContentionProbe;
+use crate::cores;
 
 /// CPUs that are probed for the quietest one, and how often each.
 const PROBED_CPUS: usize = 4;
@@ -26,6 +26,8 @@ pub(super) struct Topology {
     pub(super) cpus: Vec<usize>,
     /// Sets of CPUs that share a core, as the kernel says; lone ones are left out.
     pub(super) siblings: Vec<Vec<usize>>,
+    /// Whether CPUs are of several kinds: then neither ports nor width of one are those of another.
+    pub(super) is_mixed: bool,
     /// CPUs that the quota of the control group is worth.
     pub(super) quota_cpus: Option<f64>,
     /// Tells whether an SMT sibling contends for a core.
@@ -36,10 +38,13 @@ impl Topology {
     /// Looks at the machine below `root`, `/` for this one.
     pub(super) fn look(root: &Path) -> Self {
         let allowed = affinity::allowed_cpus().unwrap_or_default();
-        let siblings = siblings(root, &allowed);
+        let siblings = cores::siblings(root, &allowed);
         let quota_cpus = Groups::discover(root).cpu_quota_cpus();
-        let probe = ContentionProbe::default();
-        Self { cpus: spread(&allowed, &siblings), siblings, quota_cpus, probe }
+        let kinds = cores::kinds(root, &allowed);
+        let is_mixed = kinds.len() > 1;
+        let probe = ContentionProbe::of(is_mixed);
+        let cpus = cores::spread(&kinds, &siblings);
+        Self { cpus, siblings, is_mixed, quota_cpus, probe }
     }
 
     /// CPUs that may be used, at least one.
@@ -98,42 +103,6 @@ pub(super) fn in_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Sets of allowed CPUs that share a core according to sysfs.
-fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
-    let mut sets: Vec<Vec<usize>> = Vec::new();
-    for cpu in allowed {
-        let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-        let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
-        let mut set = list(&text);
-        set.retain(|cpu| allowed.contains(cpu));
-        if set.len() > 1 && !sets.contains(&set) {
-            sets.push(set);
-        }
-    }
-    sets
-}
-
-/// CPUs of a list such as `0-3,8`; what cannot be read is left out.
-fn list(text: &str) -> Vec<usize> {
-    let range = |range: &str| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.trim().parse::<usize>().ok()?..=last.trim().parse::<usize>().ok()?)
-    };
-    text.trim().split(',').filter_map(range).flatten().collect()
-}
-
-/// One CPU of each core first, then the others; of equals the last first, because the first one of
-/// a machine serves most interrupts.
-fn spread(allowed: &[usize], siblings: &[Vec<usize>]) -> Vec<usize> {
-    let place = |cpu: &usize| {
-        let set = siblings.iter().find(|set| set.contains(cpu));
-        set.and_then(|set| set.iter().position(|one| one == cpu)).unwrap_or(0)
-    };
-    let mut order: Vec<usize> = allowed.iter().rev().copied().collect();
-    order.sort_by_key(place);
-    order
-}
-
 /// How many cores these CPUs are, when those of each set share one; sets may overlap.
 pub(super) fn cores(cpus: &[usize], sets: &[Vec<usize>]) -> usize {
     let mut label: Vec<usize> = (0..cpus.len()).collect();
@@ -150,7 +119,10 @@ pub(super) fn cores(cpus: &[usize], sets: &[Vec<usize>]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::cores::{siblings, spread};
 
     /// A machine whose CPUs have these siblings.
     fn machine(lists: &[&str]) -> tempfile::TempDir {
@@ -170,7 +142,7 @@ mod tests {
         let allowed: Vec<usize> = (0..8).collect();
         let sets = siblings(zen.path(), &allowed);
         assert_eq!(sets, [[0, 4], [1, 5], [2, 6], [3, 7]]);
-        assert_eq!(spread(&allowed, &sets), [3, 2, 1, 0, 7, 6, 5, 4]);
+        assert_eq!(spread(std::slice::from_ref(&allowed), &sets), [3, 2, 1, 0, 7, 6, 5, 4]);
         assert_eq!((cores(&allowed[..4], &sets), cores(&allowed, &sets)), (4, 4));
     }
 
@@ -178,7 +150,7 @@ mod tests {
     fn siblings_of_an_ice_lake_cloud_machine_have_adjacent_numbers() {
         let ice_lake = machine(&["0-1\n", "0-1\n", "2-3\n", "2-3\n"]);
         let sets = siblings(ice_lake.path(), &[0, 1, 2, 3]);
-        assert_eq!(spread(&[0, 1, 2, 3], &sets), [2, 0, 3, 1]);
+        assert_eq!(spread(&[vec![0, 1, 2, 3]], &sets), [2, 0, 3, 1]);
         assert_eq!(cores(&[0, 2], &sets), 2);
         assert_eq!(cores(&[0, 1], &sets), 1);
     }
@@ -192,7 +164,7 @@ mod tests {
         let allowed: Vec<usize> = (0..16).collect();
         let sets = siblings(machine.path(), &allowed);
         assert_eq!((sets.len(), cores(&allowed, &sets)), (8, 8));
-        assert!(spread(&allowed, &sets)[..8].iter().all(|cpu| *cpu < 8));
+        assert!(spread(std::slice::from_ref(&allowed), &sets)[..8].iter().all(|cpu| *cpu < 8));
     }
 
     #[test]

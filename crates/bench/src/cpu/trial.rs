@@ -78,6 +78,10 @@ pub(super) fn sample(
     let stolen = before.until(&Taken::read());
     let mut sample = evaluate(&windows, reading)?;
     sample.facts.extend(stolen);
+    if topology.is_mixed && setting.placement == Placement::Pinned {
+        let numbers: Vec<String> = cpus[..used].iter().map(usize::to_string).collect();
+        sample.facts.set(fact::CPU_NUMBERS, numbers.join(","));
+    }
     if !topology.is_unchanged() {
         let text = "the CPUs that this process may use changed while it was measured";
         warning::add(&mut sample.warnings, Warning::new(warning::CPUS_CHANGED, text));

@@ -17,6 +17,7 @@ use flatout_sys::run_queue;
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
 
+use crate::cores;
 use crate::workers::{self, ThreadError};
 
 /// Elements of a page of 4 KiB, at which each thread's part begins.
@@ -113,7 +114,7 @@ impl TestMemory {
         let target = Arena::new(extents.target_bytes as usize)?;
         let mut new = Self {
             memory: Mutex::new(Memory { source, target }),
-            cpus: affinity::allowed_cpus()?,
+            cpus: cores::in_order()?,
             warnings: Vec::new(),
             huge_ratio: None,
             cancel,
@@ -258,7 +259,7 @@ impl TestMemory {
 
     /// Whether the CPUs are still those that the run began with.
     pub(super) fn changed_cpus(&self) -> Option<Warning> {
-        let now = affinity::allowed_cpus().ok()?;
+        let now = cores::in_order().ok()?;
         (now != self.cpus).then(|| changed(&self.cpus, &now))
     }
 

@@ -26,6 +26,7 @@ use flatout_sys::run_queue;
 use super::channel::{Channel, ChannelError};
 use super::frame::{EndReport, FlowReport, TcpPoint};
 use super::spec::{Flow, Placement, Spec, Traffic};
+use crate::cores;
 use coordinator::Coordinator;
 
 /// How long what is missing is waited for, once its sender has ended. On a busy machine the kernel's
@@ -114,6 +115,8 @@ struct Test {
     aborted: AtomicBool,
     start: Mutex<Option<Start>>,
     decided: Condvar,
+    /// The CPUs that flows are tied to, in turn; none where they are free.
+    cpus: Vec<usize>,
 }
 
 /// What becomes of a test whose threads are there.
@@ -134,6 +137,10 @@ impl Test {
             aborted: AtomicBool::new(false),
             start: Mutex::new(None),
             decided: Condvar::new(),
+            cpus: match spec.placement {
+                Placement::Free => Vec::new(),
+                _ => cores::in_order().unwrap_or_default(),
+            },
         }
     }
 
@@ -310,18 +317,39 @@ fn work(test: &Test, connection: &Connection) -> WorkerEnd {
     end
 }
 
-/// Each end takes the allowed CPUs in turn; where both share them, the server begins with the
-/// second, so that the two ends of a flow have a CPU each, unless they are to have one together.
+/// Ties a flow to its CPU, where there is one.
 fn place(test: &Test, flow: Flow) {
-    let Spec { placement, shared_cpus, .. } = test.spec;
-    if placement == Placement::Free {
-        return;
-    }
-    let Ok(cpus) = affinity::allowed_cpus() else { return };
-    let is_apart = placement == Placement::Apart && shared_cpus != 0;
-    let shift = usize::from(test.end == End::Server && is_apart);
-    if let Some(&cpu) = cpus.get((usize::from(flow.index) + shift) % cpus.len().max(1)) {
+    if let Some(cpu) = cpu_of(&test.cpus, test.end, test.spec, flow.index) {
         // Not being tied costs steadiness only.
         let _ = affinity::pin_to(cpu);
+    }
+}
+
+/// Each end takes the CPUs in turn; where both share them, the server begins with the second, so that
+/// the two ends of a flow have a core each, unless they are to have one CPU together.
+fn cpu_of(cpus: &[usize], end: End, spec: Spec, flow: u16) -> Option<usize> {
+    let is_apart = spec.placement == Placement::Apart && spec.shared_cpus != 0;
+    let shift = usize::from(end == End::Server && is_apart);
+    cpus.get((usize::from(flow) + shift) % cpus.len().max(1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_of_a_flow_have_cores_of_their_own_where_siblings_have_adjacent_numbers() {
+        let siblings = [vec![0, 1], vec![2, 3]];
+        let order = cores::spread(&[vec![0, 1, 2, 3]], &siblings);
+        let spec = Spec { shared_cpus: 1, placement: Placement::Apart, ..Spec::one_stream() };
+        let core = |cpu: usize| siblings.iter().position(|set| set.contains(&cpu));
+        for flow in 0..4 {
+            let [own, other] = [End::Client, End::Server]
+                .map(|end| core(cpu_of(&order, end, spec, flow).unwrap()));
+            assert_ne!(own, other, "flow {flow}");
+        }
+        let together = Spec { placement: Placement::Together, ..spec };
+        let ends = [End::Client, End::Server].map(|end| cpu_of(&order, end, together, 0));
+        assert_eq!(ends, [Some(order[0]); 2]);
     }
 }

@@ -17,6 +17,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::run_queue;
 
 use super::flow::bulk::random_block;
+use crate::cores;
 use crate::fact::BYTES;
 
 /// Bytes of a block.
@@ -56,7 +57,7 @@ impl Copies {
 /// Errors: threads cannot be started or tied.
 pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, TrialError> {
     let failed = |error: std::io::Error| TrialError::Failed(error.to_string());
-    let cpus = affinity::allowed_cpus().map_err(failed)?;
+    let cpus = cores::in_order().map_err(failed)?;
     let [first, second, ..] = cpus[..] else {
         return Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned()));
     };

@@ -201,3 +201,13 @@ fn a_row_that_cannot_run_has_no_warnings_of_its_own() {
     let row = bounded(row, &topology(1), 2.0);
     assert_eq!((row.outcome.status, row.outcome.warnings.len()), (Status::Unsupported, 0));
 }
+
+#[test]
+fn a_machine_of_several_kinds_of_cores_has_no_peak_and_no_row_above_it() {
+    let mixed = Topology { is_mixed: true, ..topology(8) };
+    // On a strong core, by the ports of a weak one: 150 % of its peak.
+    let row = bounded(zen(1, 1.5 * 52.8e9), &mixed, 2.0);
+    assert_eq!((row.outcome.status, row.outcome.median), (Status::Ok, Some(1.5 * 52.8e9)));
+    assert_eq!(bound(&row).value, None);
+    assert!(bound(&row).name.contains("several kinds"), "{row:?}");
+}

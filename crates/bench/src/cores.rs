@@ -1,0 +1,104 @@
+//! Which CPUs share a core, and the order in which threads get CPUs: a core each, as long as there
+//! are any.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use flatout_sys::affinity;
+use flatout_sys::numa::parse_cpu_list;
+
+/// The kinds of CPU that are allowed (big and little ones, cores for performance and for efficiency),
+/// the strongest first; one kind where the kernel tells of no difference.
+pub(crate) fn kinds(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
+    let list = |path: &str| {
+        let text = fs::read_to_string(root.join("sys/devices").join(path));
+        text.ok().and_then(|text| parse_cpu_list(text.trim())).unwrap_or_default()
+    };
+    let efficient = list("cpu_atom/cpus");
+    let strength = |cpu: usize| {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
+        let capacity = fs::read_to_string(root.join(path)).ok();
+        let capacity = capacity.and_then(|text| text.trim().parse::<u64>().ok());
+        (!efficient.contains(&cpu), capacity)
+    };
+    let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    allowed.iter().for_each(|&cpu| kinds.entry(strength(cpu)).or_default().push(cpu));
+    kinds.into_values().rev().collect()
+}
+
+/// The allowed CPUs in the order in which threads get them.
+///
+/// Errors: those of sched_getaffinity(2).
+/// Cost: a small file for each CPU.
+pub(crate) fn in_order() -> io::Result<Vec<usize>> {
+    let allowed = affinity::allowed_cpus()?;
+    let root = Path::new("/");
+    Ok(spread(&kinds(root, &allowed), &siblings(root, &allowed)))
+}
+
+/// Sets of allowed CPUs that share a core according to sysfs.
+pub(crate) fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
+    let mut sets: Vec<Vec<usize>> = Vec::new();
+    for cpu in allowed {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
+        let Some(mut set) = parse_cpu_list(text.trim()) else { continue };
+        set.retain(|cpu| allowed.contains(cpu));
+        if set.len() > 1 && !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    sets
+}
+
+/// The strongest kind first; of each one CPU of each core first, then the others; of equals the last
+/// first, because the first one of a machine serves most interrupts.
+pub(crate) fn spread(kinds: &[Vec<usize>], siblings: &[Vec<usize>]) -> Vec<usize> {
+    let place = |cpu: &usize| {
+        let set = siblings.iter().find(|set| set.contains(cpu));
+        set.and_then(|set| set.iter().position(|one| one == cpu)).unwrap_or(0)
+    };
+    let of_kind = |kind: &Vec<usize>| {
+        let mut order: Vec<usize> = kind.iter().rev().copied().collect();
+        order.sort_by_key(place);
+        order
+    };
+    kinds.iter().flat_map(of_kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with these files below /sys/devices.
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join("sys/devices").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn performance_cores_of_an_alder_lake_come_before_efficient_ones() {
+        let alder_lake = machine(&[("cpu_core/cpus", "0-3\n"), ("cpu_atom/cpus", "4-5\n")]);
+        let kinds = kinds(alder_lake.path(), &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(kinds, [vec![0, 1, 2, 3], vec![4, 5]]);
+        assert_eq!(spread(&kinds, &[vec![0, 1], vec![2, 3]]), [2, 0, 3, 1, 5, 4]);
+        assert_eq!(super::kinds(alder_lake.path(), &[4, 5]).len(), 1, "what is allowed counts");
+    }
+
+    #[test]
+    fn big_cores_come_before_little_ones_and_equal_ones_are_one_kind() {
+        let capacity = |cpu| format!("system/cpu/cpu{cpu}/cpu_capacity");
+        let paths: Vec<String> = (0..3).map(capacity).collect();
+        let capacities = ["446\n", "446\n", "1024\n"];
+        let files: Vec<_> = paths.iter().map(String::as_str).zip(capacities).collect();
+        assert_eq!(kinds(machine(&files).path(), &[0, 1, 2]), [vec![2], vec![0, 1]]);
+        assert_eq!(kinds(Path::new("/nowhere"), &[0, 1]), [vec![0, 1]]);
+    }
+}
