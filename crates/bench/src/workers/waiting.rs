@@ -47,6 +47,7 @@ pub(crate) fn is_seen(test: &str, mut trials: Vec<Box<dyn FnMut() + '_>>) {
         let _ending = Ending(&is_over);
         let busy = &busy;
         for cpu in affinity::allowed_cpus().unwrap().repeat(LOOPS) {
+            // Not counted: these are the others.
             scope.spawn(move || busy(cpu));
         }
         trials.iter_mut().for_each(|trial| run_until_seen(trial));
