@@ -72,7 +72,8 @@ impl Backups {
 
     /// Moves what bears the name aside; returns what it is called now, `None` where it is gone.
     pub(super) fn make(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
-        let source = Some(entry.pair.source());
+        // What lies beside a file that the user named is not copied.
+        let source = entry.directory.parent().map(|_| entry.pair.source());
         self.move_aside((entry.pair.target(), source), entry.target).map_err(target(BACK_UP))
     }
 
