@@ -73,7 +73,7 @@ const PLACED: &str = "__fish_seen_subcommand_from disk copy";
 /// each, and who does not know the option before the word has nothing to say.
 const BASH: &str = r#"_flatout_areas() {
     local word=$2 before=$3 area areas=() words=()
-    if [[ ${COMP_WORDS[1]} == bench ]]; then
+    if [[ ${COMP_WORDS[1]} == bench ]] && (( COMP_CWORD > 2 )); then
         for area in "${COMP_WORDS[@]:2:COMP_CWORD - 2}"; do
             [[ $area == @(AREAS) ]] && areas+=("$area")
         done

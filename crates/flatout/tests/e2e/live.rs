@@ -10,6 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::bin::{Flatout, Folder, POLL, Ran, Running};
+use crate::skip::skip;
 
 /// The alternate screen, and the normal one again.
 const ENTER: &str = "\x1b[?1049h";
@@ -95,6 +96,14 @@ impl Terminal {
     }
 }
 
+/// Whether programs that are started from here ignore this signal, as `SigIgn` of proc(5) has it.
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+    (mask >> (signal.as_raw() - 1)) & 1 == 1
+}
+
 fn endless(folder: &Folder) -> Flatout<'_> {
     folder.flatout("bench syscall --runs 10000 --live --format json".split(' '))
 }
@@ -131,6 +140,10 @@ fn a_run_that_is_stopped_leaves_the_normal_screen_and_comes_back() {
 
 #[test]
 fn a_signal_that_ends_the_run_at_once_gives_the_screen_back() {
+    // As in what a shell without job control starts in the background.
+    if is_ignored(Signal::QUIT) {
+        skip!("SIGQUIT is ignored where the tests run");
+    }
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, none).unwrap();
     let folder = Folder::new();

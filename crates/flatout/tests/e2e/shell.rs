@@ -69,6 +69,8 @@ fn bash_completes_commands_and_forms() {
     };
     let Some(commands) = ask("flatout rep", 1) else { skip!("bash is not installed") };
     assert_eq!(commands.trim(), "report");
+    let whole = ask("flatout bench", 1).unwrap();
+    assert_eq!(whole.trim(), "bench");
     let forms = ask("flatout report --format open", 3).unwrap();
     assert_eq!(forms.trim(), "openmetrics");
     let areas = ask("flatout bench di", 2).unwrap();

@@ -34,7 +34,7 @@ pub(crate) struct Summary {
     /// What else there is to say, in a few words: `7 more pairs`.
     pub rest: String,
     /// Of a comparison the verdicts of rows that have no line.
-    pub unlisted: Vec<&'static str>,
+    pub unlisted: Option<Vec<&'static str>>,
 }
 
 impl Summary {
@@ -64,12 +64,10 @@ impl Summary {
     /// What is not among the first lines, in a few words; nothing where all is.
     pub fn left_out(&self, shown: usize) -> String {
         let cut = self.lines.get(shown..).unwrap_or_default();
-        let is_change = cut.iter().all(|line| line.change.is_some() && !line.word.is_empty());
-        if !is_change {
-            return format!("{} more", cut.len());
-        }
-        let cut = cut.iter().map(|line| line.word);
-        let words: Vec<&str> = cut.chain(self.unlisted.iter().copied()).collect();
+        let Some(unlisted) = &self.unlisted else {
+            return if cut.is_empty() { String::new() } else { format!("{} more", cut.len()) };
+        };
+        let words: Vec<&str> = cut.iter().map(|line| line.word).chain(unlisted.clone()).collect();
         let counted = order::distinct(words.iter().copied())
             .into_iter()
             .map(|word| format!("{} {word}", words.iter().filter(|other| **other == word).count()));

@@ -35,7 +35,7 @@ pub(in crate::page) fn of_comparison(
         rank(a.verdict).cmp(&rank(b.verdict)).then(size(b).total_cmp(&size(a)))
     });
     let left = rows.get(MOST_LINES..).unwrap_or_default();
-    let unlisted = left.iter().map(|(row, _)| row.verdict.word()).collect();
+    let unlisted = Some(left.iter().map(|(row, _)| row.verdict.word()).collect());
     if !rows.is_empty() {
         let strip = Strip::of(comparison);
         let line = |(row, own): (&Row, Vec<String>)| SummaryLine {
