@@ -74,7 +74,7 @@ fn pairs_of_processes_are_cells_coloured_by_their_figure() {
     let figures = [(0, 1, 1e9), (1, 0, 0.8e9), (0, 2, 0.6e9), (2, 0, 0.3e9)];
     let page = html::page(&sample::of(figures.map(pair).to_vec(), vec![]));
     for (at, told) in
-        ["0 to 1: 1 ", "1 to 0: 0.8 ", "0 to 2: 0.6 ", "2 to 0: 0.3 "].iter().enumerate()
+        ["0 to 1: 8.00 ", "1 to 0: 6.40 ", "0 to 2: 4.80 ", "2 to 0: 2.40 "].iter().enumerate()
     {
         let cell = format!("<td class=\"number shade-{at}\" title=\"{told}");
         assert_eq!(page.matches(&cell).count(), 1, "{cell}: {page}");
