@@ -113,7 +113,7 @@ fn a_file_stays_where_the_directory_in_its_place_cannot_be_read() {
     for name in ["target", "target/x"] {
         chown(folder.join(name), Some(65_534), Some(65_534)).unwrap();
     }
-    fs::set_permissions(folder.join("source/x"), PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(folder.join("source/x"), PermissionsExt::from_mode(0o0)).unwrap();
     let ran = as_nobody(&folder, "copy -T --delete source target").leaves("program").run();
     ran.exits(1);
     assert_eq!(fs::read_to_string(folder.join("target/x")).unwrap(), "target/x", "{ran}");
