@@ -1,11 +1,12 @@
 /* The floor of a copy of small files: the system calls that each file needs, and nothing else.
  *
- *   cc -O2 -pthread -o copy_floor copy_floor.c && ./copy_floor SOURCE NEW 2 nsxtm directory
+ *   cc -O2 -pthread -o copy_floor copy_floor.c && ./copy_floor SOURCE NEW 2 nsxtmp directory
  *
  * Arguments: source tree, target (new), threads, calls, and what a thread takes at a time: all files
  * of a directory (`directory`), or 32 of them (`batch`), so that threads share directories. Calls, beside
  * openat, fstat, openat, pread, pwrite, close, close: n O_NOATIME, s a second fstat of the source,
- * x flistxattr, t utimensat, m fchmod. `nsxtm` is what flatout calls; c copy_file_range instead of
+ * x flistxattr, t utimensat, m fchmod, p fstatat of each name while its directory of the target is empty.
+ * `nsxtmp` is what flatout calls; c copy_file_range instead of
  * pread and pwrite; T O_TMPFILE and linkat(2) instead of a name and fchmod (privileged); u each thread
  * has descriptors of its own (unshare(2), CLONE_FILES); B each call for 16 files in turn; r none of these,
  * nor fstat, but a ring (io_uring) for each thread, which gets chains of openat, read, openat, write,
@@ -57,6 +58,9 @@ static void list(int from, int to) {
         in->names = realloc(in->names, (in->count + 1) * sizeof *in->names);
         in->names[in->count++] = strdup(e->d_name);
     }
+    struct stat none;
+    for (int i = 0; has('p') && i < in->count; i++)
+        need(fstatat(to, in->names[i], &none, AT_SYMLINK_NOFOLLOW) < 0, in->names[i]);
 }
 
 static void copy(struct directory *in, const char *name, char *buffer) {

@@ -4,6 +4,7 @@
 //! directory with more names than are kept in memory is listed a second time for its files, piece
 //! by piece.
 
+mod empty;
 mod opening;
 mod unfinished;
 
@@ -31,6 +32,7 @@ use super::sieve::Sieve;
 use super::tally::count;
 use super::temporary::is_temporary;
 use crate::spool::names::{Batch, Names};
+use empty::Empty;
 use opening::open;
 pub(super) use unfinished::mode;
 use unfinished::take_back;
@@ -128,7 +130,9 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
     if origin == Origin::Existing && sequence::begin(copy, lister, directory, &pair) {
         return Batch::default();
     }
-    let mut listed = match read_names(copy, lister, directory, &pair) {
+    let is_empty = origin == Origin::Fresh && !copy.is_plan();
+    let empty = Empty::of(is_empty.then(|| pair.target()));
+    let mut listed = match read_names(copy, lister, directory, (&pair, empty)) {
         Ok(listed) => listed,
         Err(refusal) => {
             // Why it stops is said elsewhere.
@@ -196,7 +200,7 @@ fn read_names(
     copy: &Copy<'_>,
     lister: &mut Lister,
     directory: &Directory,
-    pair: &Pair,
+    (pair, mut empty): (&Pair, Empty<'_>),
 ) -> Result<Listed, Refusal> {
     let names = || Names::new(MOST_BELOW_BYTES);
     let mut listed = Listed {
@@ -220,6 +224,7 @@ fn read_names(
         }
         listed.names.add(name, kind);
         if !kind.is_dir() {
+            empty.will_have(name);
             if listed.is_large {
                 return Ok(());
             }
