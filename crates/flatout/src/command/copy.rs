@@ -112,6 +112,11 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
     account.deletes = options.deletion.is_some();
     account.is_plan = arguments.mirror.dry_run;
+    let is_measured = has_one_pair
+        && !ended.interrupted
+        && !account.is_plan
+        && account.elapsed_ns >= limit::LEAST_NS;
+    let limits = limits.filter(|_| is_measured);
     let is_told = arguments.verbose || terminal.is_some() || document.is_some();
     if (is_told || limits.is_some()) && !account.is_plan {
         account.look_what_is_unwritten();
@@ -119,8 +124,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     if (arguments.sync || arguments.verify) && !account.is_plan {
         account.all_is_written();
     }
-    let is_measured = has_one_pair && !ended.interrupted && !account.is_plan;
-    if let Some(limits) = limits.filter(|_| is_measured) {
+    if let Some(limits) = limits {
         let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
         account.hold_against(&limits, fetched_bytes, arguments.verify.into());
     }

@@ -17,7 +17,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use serde_json::{Value, json};
 
 /// A copy that is shorter is mostly its own beginning and end.
-const LEAST_NS: u64 = 100_000_000;
+pub const LEAST_NS: u64 = 100_000_000;
 /// Above this share the limit was measured too low: clocks and rates are no better than this.
 const TOLERANCE: f64 = 1.02;
 
