@@ -98,7 +98,9 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     if let Some(listed) = &selection.listed {
         demand::look_for(listed, &plan, arguments.wording(), &witness);
     }
-    let limits = limits(&plan);
+    let is_told = arguments.verbose || terminal.is_some() || document.is_some();
+    let is_worth_it = is_told || !resume::is_one_new_file(&plan);
+    let limits = is_worth_it.then(|| limits(&plan)).flatten();
     let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
     let options = CopyOptions {
         tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
@@ -117,7 +119,6 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
         && !account.is_plan
         && account.elapsed_ns >= limit::LEAST_NS;
     let limits = limits.filter(|_| is_measured);
-    let is_told = arguments.verbose || terminal.is_some() || document.is_some();
     if (is_told || limits.is_some()) && !account.is_plan {
         account.look_what_is_unwritten();
     }

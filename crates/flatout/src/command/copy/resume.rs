@@ -21,8 +21,8 @@ use crate::own_file;
 const NAMED: &str = "FLATOUT_RESUME";
 /// The part of the memory for what is known of earlier runs.
 const MEMORY_SHARE: u64 = 2;
-/// A file below this size is copied within the second after which notes begin.
-const SMALL_BYTES: u64 = 1 << 20;
+/// A file below this size is copied within the second after which notes begin, and as any small one.
+const SMALL_BYTES: u64 = 4 << 20;
 
 /// What is known of earlier runs of this command, by processes of these hosts if it is not one alone.
 pub fn evidence(
@@ -57,9 +57,10 @@ pub fn evidence(
     }
 }
 
-/// Whether there is one small file to copy, to where nothing is: nothing can have been done, and it
-/// is done before anything is noted. Scripts copy such files by the thousand.
-fn is_one_new_file(plan: &Plan) -> bool {
+/// Whether there is one small file to copy, to where nothing is: nothing can have been done, it is done
+/// before anything is noted, and no setting that was measured is for it. Scripts copy such files by the
+/// thousand.
+pub fn is_one_new_file(plan: &Plan) -> bool {
     let mut operands = plan.rounds.iter().flatten();
     let (Some(operand), None) = (operands.next(), operands.next()) else { return false };
     let found = rustix::fs::lstat(&operand.source);
