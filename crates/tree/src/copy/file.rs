@@ -10,6 +10,7 @@
 mod as_found;
 mod finish;
 mod place;
+mod room;
 mod source;
 
 use std::ops::ControlFlow;

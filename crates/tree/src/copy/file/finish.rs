@@ -8,9 +8,8 @@ use rustix::fs::{Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::Setback;
-use super::place::{
-    Bytes, CREATE, Name, Over, PRIVATE, Place, has_room_in_place, needs_no_directory, unlocked,
-};
+use super::place::{Bytes, CREATE, Name, Over, PRIVATE, Place, needs_no_directory, unlocked};
+use super::room::has_room_in_place;
 use super::source::{Opened, State};
 use crate::copy::attributes::Completeness;
 use crate::copy::content::Copied;
