@@ -188,13 +188,15 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
 fn a_profile_that_is_none_is_complained_about_and_left_alone() {
     let folder = Folder::new();
     fs::create_dir(folder.join("place")).unwrap();
-    fs::write(folder.join("file"), "x").unwrap();
+    for name in ["file", "file2"] {
+        fs::write(folder.join(name), "x").unwrap();
+    }
     for text in ["", "{", r#"{"schema":"flatout-profile/9","entries":[]}"#, "\u{1b}[31m"] {
         fs::write(folder.join(PROFILE), text).unwrap();
         let with = |words: &str| {
             folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).run()
         };
-        for words in ["read file", "sum file", "copy --always file place"] {
+        for words in ["read file", "sum file", "copy --always file file2 place"] {
             let ran = with(words);
             let lines: Vec<&str> = ran.exits(0).stderr.lines().collect();
             assert!(

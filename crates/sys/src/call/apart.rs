@@ -40,7 +40,7 @@ pub struct Timed {
     /// From the start of the calls to their end.
     pub wall: Duration,
     /// What they would have taken had all of them been as fast as in the quiet quarter: the lower
-    /// quartile of [`WINDOWS`] windows, each less what is not the calls'.
+    /// quartile of all windows, each less what is not the calls'.
     pub quiet: Duration,
     /// The part of it that is not the calls'.
     pub excluded: Duration,
