@@ -23,7 +23,7 @@ const CASES: [(&[&str], bool); 14] = [
     (&["--quick-check", "--delete", "--exclude", "d3"], false),
 ];
 /// Those of an ordinary run.
-const SAMPLE: usize = 4;
+const SAMPLE: usize = 2;
 
 /// SplitMix64.
 struct Random(u64);

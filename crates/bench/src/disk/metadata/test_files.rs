@@ -5,6 +5,7 @@ use std::path::Path;
 
 use flatout_io::Error as IoError;
 use flatout_measure::case::TrialError;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::filesystem::{self, Filesystem};
 use rustix::io::Errno;
 
@@ -123,7 +124,7 @@ impl<'a> TestFiles<'a> {
         let inodes = self.inodes_made.get() + room::inodes_of_set(files, directories);
         if inodes > room::Needs::of(self.options).inodes {
             let text = "more trials had to be repeated than files were announced for";
-            return Err(TrialError::Failed(text.to_owned()));
+            return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
         }
         self.inodes_made.set(inodes);
         let number = self.sets_made.get();

@@ -158,6 +158,25 @@ fn each_file_has_a_content_of_its_length_when_it_is_synced() {
     test_files.finish().unwrap();
 }
 
+/// On a busy machine trials are repeated; the row ends with those that it has.
+#[test]
+fn no_more_files_are_made_than_were_announced() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let test_files = TestFiles::make(&options).unwrap();
+    let refusal = loop {
+        match test_files.take(Test::Create, Directories::ALL[0]) {
+            Ok(_) => {}
+            Err(refusal) => break refusal,
+        }
+    };
+    assert!(
+        matches!(&refusal, TrialError::NoMore(why) if why.code == flatout_measure::warning::WRITE_LIMIT),
+        "{refusal}"
+    );
+    test_files.finish().unwrap();
+}
+
 #[test]
 fn a_user_who_stops_leaves_rows_that_say_so_and_no_files() {
     let directory = tempfile::tempdir().unwrap();
