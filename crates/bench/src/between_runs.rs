@@ -8,6 +8,8 @@
 pub(crate) const SUSTAINED: f64 = 0.02;
 /// System calls.
 pub(crate) const SYSCALL: f64 = 0.06;
+/// A process that is made and ends: its pages lie elsewhere in each run.
+pub(crate) const FORK: f64 = 0.25;
 /// The page cache.
 pub(crate) const CACHE: f64 = 0.02;
 /// Requests to a disk, names and attributes: what the device, its host and the journal do for a while.

@@ -219,7 +219,10 @@ impl Measurable for Row {
     }
 
     fn deviation_between_runs(&self) -> f64 {
-        between_runs::SYSCALL
+        match self.call {
+            Call::ForkExit => between_runs::FORK,
+            _ => between_runs::SYSCALL,
+        }
     }
 }
 

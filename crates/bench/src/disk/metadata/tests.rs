@@ -171,7 +171,7 @@ fn no_more_files_are_made_than_were_announced() {
         }
     };
     assert!(
-        matches!(&refusal, TrialError::NoMore(why) if why.code == flatout_measure::warning::WRITE_LIMIT),
+        matches!(&refusal, TrialError::NoMore(why) if why.code == warning::WRITE_LIMIT),
         "{refusal}"
     );
     test_files.finish().unwrap();
