@@ -268,6 +268,7 @@ mod tests {
         (ended.at_ns, ended.times, ended.own_ns) = (10 * SECOND_NS, times, 3 * SECOND_NS);
         let begun = Counted { waited_ns: Some(0), ..begun };
         ended.waited_ns = Some(3 * SECOND_NS);
+        ended.processes = vec![Process { is_kernel: true, ..process(2, "kthreadd", 0) }];
         assert!(is_busy(&between(&begun, &ended, 99, TICK_NS)));
         ended.throttled_ns = 3 * SECOND_NS;
         let load = between(&begun, &ended, 99, TICK_NS);

@@ -25,7 +25,8 @@ pub fn interruptible(program: &OsStr) -> Command {
     if ignored & (1 << (Signal::INT.as_raw() - 1)) == 0 {
         return Command::new(program);
     }
-    let mut command = Command::new("env");
+    // Some tests have another PATH.
+    let mut command = Command::new("/usr/bin/env");
     command.arg("--default-signal=INT").arg(program);
     command
 }
