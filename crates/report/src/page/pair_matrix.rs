@@ -199,7 +199,7 @@ mod tests {
         let [zero, one, two] = [0, 1, 2].map(Some);
         let all: Vec<_> = table.rows.iter().map(shades).collect();
         assert_eq!(all, [[None, zero, Some(3)], [zero, None, one], [Some(3), one, None]]);
-        assert_eq!(table.rows[0].cells[3].detail, "0 to 2: 0.4 GB/s");
+        assert_eq!(table.rows[0].cells[3].detail, "0 to 2: 3.20 Gbit/s");
         assert_eq!(two, Some(2));
     }
 
