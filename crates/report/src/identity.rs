@@ -10,7 +10,7 @@ mod forms;
 use flatout_measure::record::Record;
 use serde_json::{Map, Value};
 
-use self::forms::{without_places, without_uuids, without_values};
+use self::forms::{hide_hosts, is_address, without_places, without_uuids, without_values};
 use crate::{label, page::commands};
 
 /// What a page may tell about where it was made.
@@ -100,6 +100,7 @@ pub fn hidden(record: &Record) -> Record {
     let mut record = record.clone();
     let mut secrets = Vec::new();
     hide_members(&mut record.start.environment, &mut secrets);
+    hide_hosts(&mut record.start.argv, &mut secrets);
     for outcome in &mut record.results {
         let file = label::file(outcome).map(str::to_owned);
         hide_in_map(&mut outcome.parameters, &mut secrets);
@@ -194,7 +195,7 @@ fn clean_strings(value: &mut Value, clean: &dyn Fn(&mut String)) {
     }
 }
 
-/// The text without the secrets as whole words, and without absolute paths.
+/// The text without the secrets as whole words, and without addresses and absolute paths.
 fn cleaned(text: &str, secrets: &[Secret]) -> String {
     let mut text = text.to_owned();
     for secret in secrets {
@@ -221,7 +222,7 @@ fn without_word(text: &str, secret: &Secret) -> String {
     out + rest
 }
 
-/// Replaces what starts with a slash after a space, a quote or an equals sign, up to the next of these.
+/// Replaces addresses, and what starts with a slash after a space, a quote or an equals sign, up to the next of these.
 fn without_paths(text: &str) -> String {
     let ends =
         |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | ';' | '(' | ')' | '`');
@@ -234,7 +235,7 @@ fn without_paths(text: &str) -> String {
             || word.starts_with('/') && bare.len() > 1
             || word.starts_with("./")
             || word.starts_with("../");
-        if is_path && !is_common(word) {
+        if is_path && !is_common(word) || is_address(bare) {
             out.push_str(HIDDEN);
             out.push_str(&word[bare.len()..]);
         } else {

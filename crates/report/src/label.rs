@@ -99,12 +99,19 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
         (_, Value::Number(number)) if is_counted(key) => {
             let text = plain(key, value);
             match number.as_f64() {
-                Some(1.0) => format!("{text} {}", noun.strip_suffix('s').unwrap_or(&noun)),
+                Some(1.0) => format!("{text} {}", singular(&noun)),
                 _ => format!("{text} {noun}"),
             }
         }
         _ => format!("{noun} {}", plain(key, value)),
     }
+}
+
+/// One of what a plural noun counts: `thread`, `process`, `directory`.
+fn singular(noun: &str) -> String {
+    let ends = [("sses", "ss"), ("ies", "y"), ("s", "")];
+    let found = ends.iter().find_map(|(end, one)| Some((noun.strip_suffix(end)?, one)));
+    found.map_or_else(|| noun.to_owned(), |(stem, one)| format!("{stem}{one}"))
 }
 
 /// Whether a key is a plural noun that its number stands before.
@@ -313,11 +320,26 @@ pub(crate) fn figure(outcome: &Outcome) -> Option<f64> {
     }
 }
 
+/// The latencies of single operations that may be told: those of a row with a figure.
+pub(crate) fn latency(outcome: &Outcome) -> Option<&Latency> {
+    outcome.latency.as_ref().filter(|_| figure(outcome).is_some())
+}
+
 /// What stands in place of a figure.
-pub(crate) fn no_figure(outcome: &Outcome) -> &'static str {
-    match outcome.status {
+pub(crate) fn no_figure(status: Status) -> &'static str {
+    match status {
         Status::Ok | Status::Unstable | Status::Degraded => "no figure",
         other => state(other),
+    }
+}
+
+/// What a figure of this unit is.
+pub(crate) fn figure_noun(unit: &str) -> &'static str {
+    match unit {
+        "ns" | "s" => "time",
+        "IOPS" => "rate",
+        unit if unit.ends_with("/s") => "rate",
+        _ => "figure",
     }
 }
 
@@ -371,6 +393,8 @@ mod tests {
             ("read_bytes_per_s", json!(1048576), "read 1.00 MiB/s"),
             ("disk_requests_per_request_ratio", json!(4.0), "disk requests per request 4"),
             ("knee_s", json!(12.0), "knee 12.0 s"),
+            ("processes", json!(1), "1 process"),
+            ("entries", json!(1), "1 entry"),
         ];
         for (key, value, expected) in texts {
             assert_eq!(parameter(key, &value), expected, "{key}");
@@ -381,6 +405,6 @@ mod tests {
     fn an_impossible_figure_is_not_printed() {
         let outcome = Outcome { status: Status::Invalid, median: Some(1e12), ..Outcome::default() };
         assert_eq!(figure(&outcome), None);
-        assert_eq!(no_figure(&outcome), "invalid");
+        assert_eq!(no_figure(outcome.status), "invalid");
     }
 }

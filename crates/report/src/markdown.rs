@@ -62,24 +62,30 @@ impl Document {
         }
     }
 
+    /// Lines below the heading that waits, if one does.
+    fn told(&mut self, text: &str) {
+        let heading = std::mem::take(&mut self.heading);
+        if !heading.is_empty() {
+            self.paragraph(&format!("### {}", escaped(&heading)));
+        }
+        self.paragraph(text);
+    }
+
     /// A piece under its heading; folded when it is long: a pull request shows the name then, and
     /// the rest on a click.
     fn part(&mut self, name: &str, body: &str) {
-        let heading = std::mem::take(&mut self.heading);
         if body.lines().count() > OPEN_LINES {
+            let heading = std::mem::take(&mut self.heading);
             self.fold(if heading.is_empty() { name } else { &heading }, body);
         } else {
-            if !heading.is_empty() {
-                self.paragraph(&format!("### {}", escaped(&heading)));
-            }
-            self.paragraph(body);
+            self.told(body);
         }
     }
 
     fn fold(&mut self, name: &str, body: &str) {
         let name = in_tag(name);
         // Without the empty lines the table inside would be text.
-        self.paragraph(&format!(
+        self.told(&format!(
             "<details><summary>{name}</summary>\n\n{}\n\n</details>",
             body.trim_end()
         ));
@@ -93,19 +99,18 @@ impl Document {
             self.paragraph(&format!("## {}", escaped(&section.heading)));
         }
         section.blocks_of_text().for_each(|block| self.block(block));
+        self.told("");
     }
 
     fn block(&mut self, block: &Block) {
         match block {
             Block::Heading(text, _) => {
-                let waiting = std::mem::replace(&mut self.heading, text.clone());
-                if !waiting.is_empty() {
-                    self.paragraph(&format!("### {}", escaped(&waiting)));
-                }
+                self.told("");
+                self.heading.clone_from(text);
             }
-            Block::Text(text, Tone::Strong) => self.paragraph(&format!("**{}**", escaped(text))),
-            Block::Text(text, Tone::Warn) => self.paragraph(&format!("- ⚠ {}", escaped(text))),
-            Block::Text(text, _) => self.paragraph(&escaped(text)),
+            Block::Text(text, Tone::Strong) => self.told(&format!("**{}**", escaped(text))),
+            Block::Text(text, Tone::Warn) => self.told(&format!("- ⚠ {}", escaped(text))),
+            Block::Text(text, _) => self.told(&escaped(text)),
             Block::List(items) => self.part("list", &list(items)),
             Block::Pairs(pairs) => {
                 let line = |(key, value): &(String, String)| {
@@ -115,7 +120,7 @@ impl Document {
                 let lines: Vec<String> = pairs.pairs.iter().map(line).collect();
                 match pairs.kind {
                     PairsKind::Legend => self.part("what the columns mean", &list(&lines)),
-                    _ => self.paragraph(&list(&lines)),
+                    _ => self.told(&list(&lines)),
                 }
             }
             Block::Table(table) => self.part(table.name, &rows(table)),
@@ -131,7 +136,7 @@ impl Document {
                     let line = escaped(&finding.line());
                     format!("- **{}** {line}", finding.severity.sign().0)
                 };
-                self.paragraph(&findings.iter().map(item).collect::<Vec<_>>().join("\n"));
+                self.told(&findings.iter().map(item).collect::<Vec<_>>().join("\n"));
             }
             Block::Chart(chart) => {
                 let Some(table) = &chart.table else { return };
@@ -150,7 +155,7 @@ impl Document {
                     format!("- {mark} **{question}** {text}")
                 };
                 let items: Vec<String> = answers.iter().map(item).collect();
-                self.paragraph(&items.join("\n"));
+                self.told(&items.join("\n"));
             }
             Block::Commands(commands) => self.commands(commands),
             Block::Notes(notes) => {
@@ -169,8 +174,8 @@ impl Document {
         let mut inner = Self::default();
         folded.blocks.iter().for_each(|block| inner.block(block));
         if folded.is_open {
-            self.paragraph(&format!("### {}", escaped(&folded.name)));
-            self.paragraph(&inner.out);
+            self.heading.clone_from(&folded.name);
+            self.told(&inner.out);
         } else {
             self.fold(&folded.name, &inner.out);
         }
@@ -182,7 +187,7 @@ impl Document {
         let curves = series.map(|series| format!("{} {}", series.name, words::extent(series)));
         let told: Vec<String> = curves.chain(curve.sentence.clone()).collect();
         if !told.is_empty() {
-            self.paragraph(&list(&[format!("{}: {}", curve.name, told.join("; "))]));
+            self.told(&list(&[format!("{}: {}", curve.name, told.join("; "))]));
         }
     }
 
@@ -307,10 +312,28 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::Pairs;
 
     #[test]
     fn names_cannot_become_markup() {
         assert_eq!(escaped("a|b <i> *x*\n"), "a\\|b &lt;i&gt; \\*x\\*\\\\n");
+    }
+
+    #[test]
+    fn a_heading_stands_above_its_own_and_nothing_else() {
+        let pairs = |value: &str| {
+            let pairs = vec![("key".to_owned(), value.to_owned())];
+            Block::Pairs(Pairs { kind: PairsKind::Facts, pairs })
+        };
+        let heading = |text: &str| Block::Heading(text.to_owned(), Tone::Plain);
+        let text = Block::Text("words".to_owned(), Tone::Dim);
+        let blocks = [heading("one"), pairs("1"), heading("two"), pairs("2"), heading("3"), text];
+        let mut section = Section::new(Part::Area, "");
+        blocks.into_iter().for_each(|block| section.push(block));
+        let mut document = Document::default();
+        document.section(&section);
+        let expected = "### one\n\n- key: 1\n\n### two\n\n- key: 2\n\n### 3\n\nwords\n";
+        assert_eq!(document.out, expected);
     }
 
     #[test]

@@ -236,7 +236,7 @@ impl Lines {
         let unit = outcome.unit.as_str();
         if let Some(median) = label::figure(outcome) {
             let text = quantity::value(unit, median);
-            let heading = if unit.ends_with("/s") { "rate" } else { "time" };
+            let heading = label::figure_noun(unit);
             let middle = (outcome.n > 1).then_some("median");
             let words: Vec<&str> = reach(outcome).into_iter().chain(middle).collect();
             match words.is_empty() {
@@ -256,7 +256,7 @@ impl Lines {
                 }
             }
         }
-        if let Some(latency) = &outcome.latency {
+        if let Some(latency) = label::latency(outcome) {
             let words: Vec<String> = latency
                 .percentiles_ns
                 .iter()

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use flatout_io::cause_text;
 use flatout_measure::record::Record;
 use flatout_report::document::{self, DocumentError};
-use flatout_report::{Format, csv, fio_json, text};
+use flatout_report::{Format, Style, csv, fio_json, text};
 
 use crate::arguments::report::Report;
 use crate::command::history;
@@ -134,7 +134,12 @@ fn shown(records: &[(String, Record)], earlier: &[Record], arguments: &Report) -
             }
             _ => {}
         }
-        all.push_str(&output::shown(record, earlier, &arguments.output));
+        let shown = output::shown(record, earlier, &arguments.output);
+        match shown.is_empty() {
+            // Where no row was measured the page says why.
+            true => all.push_str(&flatout_report::render(record, format, &Style::default())),
+            false => all.push_str(&shown),
+        }
         if format == Format::Table && records.len() == 1 && !arguments.output.verbose {
             all.push_str(&more(&arguments.files[0], record));
         }

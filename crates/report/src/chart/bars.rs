@@ -180,11 +180,7 @@ fn of_test(test: &Test<'_>, race: &Race<'_>) -> Option<Bars> {
     groups.retain(|group| group.bars.len() > 1);
     let first = test.entries().next()?;
     let unit = if by_speed { &first.speed?.unit } else { &first.outcome.unit };
-    let what = match (by_speed, first.outcome.unit.as_str()) {
-        (true, _) => "speed",
-        (false, "ns" | "s") => "time",
-        (false, _) => "rate",
-    };
+    let what = if by_speed { "speed" } else { test.figure_head() };
     let title = format!("{}: {what} of each", test.title());
     let bars = Bars::new(&format!("race-{}", test.name), &title, unit, groups);
     (!bars.groups.is_empty()).then_some(bars)

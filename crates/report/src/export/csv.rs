@@ -109,6 +109,7 @@ fn figures(outcome: &Outcome) -> [String; 15] {
     let float = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
     let figure = label::figure(outcome);
     let interval = outcome.ci95.filter(|_| figure.is_some());
+    let extremes = statistics::extremes(&outcome.samples).filter(|_| figure.is_some());
     let ceiling = outcome.ceiling.as_ref();
     let origin =
         |provenance| serde_json::to_value(provenance).map_or_else(|_| String::new(), |v| raw(&v));
@@ -120,13 +121,13 @@ fn figures(outcome: &Outcome) -> [String; 15] {
         float(interval.map(|i| i[0])),
         float(interval.map(|i| i[1])),
         outcome.n.to_string(),
-        float(statistics::min(&outcome.samples)),
-        float(statistics::max(&outcome.samples)),
+        float(extremes.map(|(least, _)| least)),
+        float(extremes.map(|(_, most)| most)),
         label::status(outcome.status).to_owned(),
         ceiling.map_or_else(String::new, |c| c.name.clone()),
         float(ceiling.and_then(|c| c.value)),
         ceiling.map_or_else(String::new, |c| origin(c.provenance)),
-        float(ceiling.and_then(|c| c.ratio)),
+        float(ceiling.and_then(|c| c.ratio).filter(|_| figure.is_some())),
         ceiling.map_or_else(String::new, |c| c.limiter.clone()),
         codes.join(" "),
     ]

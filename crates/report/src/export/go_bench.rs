@@ -46,7 +46,7 @@ pub fn document(record: &Record, identity: Identity) -> String {
 
 fn push_row(out: &mut String, name: &str, outcome: &Outcome) {
     let Some(median) = label::figure(outcome) else {
-        out.push_str(&format!("# {name}: {}\n", label::no_figure(outcome)));
+        out.push_str(&format!("# {name}: {}\n", label::no_figure(outcome.status)));
         return;
     };
     let unit = unit(&outcome.unit);

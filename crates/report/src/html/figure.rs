@@ -9,7 +9,7 @@ use super::markup::escaped;
 use super::svg;
 use super::weight::{self, Spacings};
 use super::writer::Writer;
-use crate::chart::plot::{Plot, PlotLine, YSpacing};
+use crate::chart::plot::{Plot, PlotLine, Point, YSpacing};
 use crate::page::{Chart, Curve};
 
 /// Values that the style sheet has rules for, `.k0` and `.v0` to `.k39` and `.v39`.
@@ -141,23 +141,24 @@ impl Writer {
         self.line("</figure>");
     }
 
-    /// The curve with no more points than the page takes: means over equal numbers of points.
+    /// The curve with about as many points as the page takes: means over equal numbers of points, none
+    /// across a gap.
     fn thinned(&mut self, plot: &Plot) -> Plot {
         let most = self.detail.curve_points;
-        let points: Vec<_> = plot.lines.iter().flat_map(PlotLine::points).copied().collect();
-        if points.len() <= most {
-            return plot.clone();
-        }
-        self.leave_out(weight::POINTS);
-        let each = points.len().div_ceil(most);
-        let thinned = points.chunks(each).map(|piece| {
-            let mean = |sum: f64| sum / piece.len() as f64;
-            let (x, y) = (piece.iter().map(|p| p.x).sum(), piece.iter().map(|p| p.y).sum());
-            crate::chart::plot::Point { x: mean(x), y: mean(y), ..piece[0] }
-        });
+        let count = plot.lines.iter().flat_map(PlotLine::points).count();
         let mut plot = plot.clone();
-        plot.lines.truncate(1);
-        plot.lines.iter_mut().for_each(|line| line.runs = vec![thinned.clone().collect()]);
+        if count > most {
+            self.leave_out(weight::POINTS);
+            let mean = |piece: &[Point]| {
+                let mean =
+                    |of: fn(&Point) -> f64| piece.iter().map(of).sum::<f64>() / piece.len() as f64;
+                Point { x: mean(|point| point.x), y: mean(|point| point.y), ..piece[0] }
+            };
+            let each = count.div_ceil(most);
+            for run in plot.lines.iter_mut().flat_map(|line| &mut line.runs) {
+                *run = run.chunks(each).map(mean).collect();
+            }
+        }
         plot
     }
 }

@@ -1,6 +1,8 @@
 //! Texts with a form of their own, cleaned by that form: mount options, lines for a shell,
 //! identifiers.
 
+use std::net::{IpAddr, SocketAddr};
+
 use super::{HIDDEN, SHORTEST_SECRET, Secret, is_common};
 
 /// Mount options whose values name a host or a person.
@@ -10,6 +12,35 @@ const OPTIONS: [&str; 8] =
 /// Options of a line for a shell whose values are places, and what stands in place of these, so
 /// that the line stays one that a shell reads.
 const LINE_OPTIONS: [(&str, &str); 2] = [("--filename=", "FILE"), ("--directory=", "DIRECTORY")];
+
+/// Hides what the command line says of another machine: `--connect HOST[:PORT]`, `-cHOST`.
+pub(super) fn hide_hosts(argv: &mut [String], secrets: &mut Vec<Secret>) {
+    let mut is_value = false;
+    for word in argv {
+        let is_option = matches!(word.as_str(), "-c" | "--connect") && !is_value;
+        let place = match word.as_str() {
+            _ if is_option => None,
+            _ if is_value => Some(0),
+            word if word.starts_with("--connect=") => Some("--connect=".len()),
+            word => word.starts_with("-c").then_some("-c".len()),
+        };
+        is_value = is_option;
+        let Some(place) = place else { continue };
+        let host = word.split_off(place);
+        word.push_str(HIDDEN);
+        let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
+        let told = [&*host, name].into_iter().filter(|text| text.len() >= SHORTEST_SECRET);
+        secrets.extend(told.map(Secret::hidden));
+    }
+}
+
+/// Whether a word is the address of a machine, with or without a port; every machine has loopback.
+pub(super) fn is_address(word: &str) -> bool {
+    let bare = word.trim_matches(['[', ']']);
+    let address = bare.parse::<IpAddr>().ok();
+    let address = address.or_else(|| Some(word.parse::<SocketAddr>().ok()?.ip()));
+    address.is_some_and(|address| !address.is_loopback() && !address.is_unspecified())
+}
 
 /// Mount options without the values that name a host or a person.
 pub(super) fn without_values(options: &str, secrets: &mut Vec<Secret>) -> String {
@@ -117,6 +148,33 @@ mod tests {
         let found = without_values("rw,addr=192.0.2.7,vers=4.2,username=anna", &mut secrets);
         assert_eq!(found, "rw,addr=(hidden),vers=4.2,username=(hidden)");
         assert_eq!(secrets.len(), 2);
+    }
+
+    #[test]
+    fn hosts_and_addresses_go_but_loopback_stays() {
+        let argv = |words: &str| -> Vec<String> { words.split(' ').map(str::to_owned).collect() };
+        for (line, expected) in [
+            ("bench --connect db.corp:78 -q", "bench --connect (hidden) -q"),
+            ("bench --connect=db.corp -q", "bench --connect=(hidden) -q"),
+            ("bench -cdb.corp", "bench -c(hidden)"),
+            ("bench -c db.corp cpu", "bench -c (hidden) cpu"),
+            ("bench --csv x", "bench --csv x"),
+        ] {
+            let (mut argv, mut secrets) = (argv(line), Vec::new());
+            hide_hosts(&mut argv, &mut secrets);
+            assert_eq!(argv.join(" "), expected);
+            assert_eq!(secrets.iter().any(|secret| secret.text == "db.corp"), line != expected);
+        }
+        for (word, expected) in [
+            ("10.0.0.5", true),
+            ("10.0.0.5:7878", true),
+            ("[fd00::1]:80", true),
+            ("127.0.0.1:7878", false),
+            ("::1", false),
+            ("6.18.44", false),
+        ] {
+            assert_eq!(is_address(word), expected, "{word}");
+        }
     }
 
     #[test]

@@ -236,8 +236,8 @@ fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
         return Some(low);
     }
     // One unit is enough where both have it.
-    let unit = high.split_once(' ').map_or("", |(_, unit)| unit);
-    let low = low.strip_suffix(unit).map_or(low.as_str(), str::trim_end);
+    let unit = high.find(' ').map_or("", |at| &high[at..]);
+    let low = low.strip_suffix(unit).unwrap_or(&low);
     Some(format!("{low}–{high}"))
 }
 
@@ -304,6 +304,9 @@ mod tests {
         let column = &FACTS[1];
         assert_eq!(range(&[&rows[0], &rows[1]], column).as_deref(), Some("97–100 %"));
         assert_eq!(range(&[&rows[0], &rows[0]], column).as_deref(), Some("97 %"));
+        let rows = [12e6, 1.2e9].map(|ns| row("r", "", json!({"cpu_ns_per_operation": ns})));
+        let column = FACTS.iter().find(|fact| fact.key == "cpu_ns_per_operation").unwrap();
+        assert_eq!(range(&[&rows[0], &rows[1]], column).as_deref(), Some("12.0 ms–1.20 s"));
         assert_eq!(FACTS[3].text(1.0 / 3.0), "0.33×");
         assert_eq!(FACTS[3].text(0.001), "<0.01×");
     }

@@ -162,7 +162,7 @@ fn row_of(row: &Judged, strip: Strip) -> Row {
     let scale = Scale::of(unit, largest * factor);
     let value = |figure: &Figure| {
         let median = figure.median.map(|median| scale.text(median * factor));
-        Cell::plain(median.unwrap_or_else(|| label::state(figure.status).to_owned()))
+        Cell::plain(median.unwrap_or_else(|| label::no_figure(figure.status).to_owned()))
     };
     let mut parameters = words::parameters(row);
     parameters.extend(Some(words::direction(row).to_owned()).filter(|word| !word.is_empty()));

@@ -11,7 +11,7 @@ use crate::{label, order, quantity, style::Tone};
 ///
 /// Figures of different loops cannot be held against each other, so each gets a table of its own.
 fn by_loop<'a>(rows: &[&'a Outcome]) -> Vec<(&'a str, Vec<(&'a Outcome, &'a Latency)>)> {
-    let timed = rows.iter().filter_map(|row| Some((*row, row.latency.as_ref()?)));
+    let timed = rows.iter().filter_map(|row| Some((*row, label::latency(row)?)));
     order::grouped(timed.map(|(row, latency)| (latency.loop_kind.as_str(), (row, latency))))
 }
 

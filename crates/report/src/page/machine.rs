@@ -75,6 +75,7 @@ pub(crate) fn headline(environment: &Value) -> String {
         };
         let kernel =
             if names[0] == "kernel_release" && !text.contains("Linux") { "Linux " } else { "" };
+        let noun = if text == "1" { noun.trim_end_matches('s') } else { noun };
         Some(format!("{kernel}{text}{noun}"))
     });
     words.collect::<Vec<String>>().join(", ")
@@ -138,5 +139,6 @@ mod tests {
         assert_eq!(headline(&limited), "X, 1.50 of 8 CPUs, 64.0 MiB of 8.00 GiB memory");
         let whole = json!({"cpus_online": 8, "cpus_allowed": 8, "cpu_quota_cpus": 16.0});
         assert_eq!(headline(&whole), "8 CPUs");
+        assert_eq!(headline(&json!({"cpus_online": 1})), "1 CPU");
     }
 }

@@ -35,7 +35,7 @@ fn cell(outcome: &Outcome, scale: &Scale, notes: &mut Notes) -> Cell {
     let marks = notes.marks(&outcome.warnings);
     let Some(point) = Point::of(0.0, outcome) else {
         let tone = label::tone(outcome.status);
-        return Cell { marks, ..Cell::new(label::state(outcome.status), tone) };
+        return Cell { marks, ..Cell::new(label::no_figure(outcome.status), tone) };
     };
     let tone = if outcome.status == Status::Unstable { Tone::Warn } else { Tone::Plain };
     let text = scale.number(point.y);

@@ -144,7 +144,7 @@ impl Notes {
             }
             _ => (String::new(), self.marks(&outcome.warnings)),
         };
-        let badge = label::no_figure(outcome);
+        let badge = label::no_figure(outcome.status);
         Cell { badge, marks, ..Cell::new(text, label::tone(outcome.status)) }
     }
 
@@ -177,6 +177,7 @@ impl Note {
         match &self.text {
             Some(text) if self.is_reason => format!("{} rows: {text}", self.rows),
             Some(text) => text.clone(),
+            None if self.rows == 1 => "1 more row; the record holds its sentence".to_owned(),
             None => format!("{} more rows; the record holds the sentence of each", self.rows),
         }
     }

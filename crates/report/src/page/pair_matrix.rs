@@ -1,116 +1,127 @@
 //! Who is far from whom: figures of pairs of processes as a matrix, the slow ones shaded.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 use flatout_measure::record::{Better, Outcome};
 
 use super::column::{self, Column};
-use super::{Block, Cell, Picture, Row, Section, Table, Wide};
+use super::{Block, Cell, Picture, Row, Section, Table, Wide, units};
 use crate::quantity::{self, Scale};
 use crate::style::Tone;
+use crate::{label, order};
 
 /// From how much of the best figure on a cell has which shade, on a terminal with Unicode and without.
 const SHADES: [(f64, [char; 2]); 4] =
     [(0.9, [' ', ' ']), (0.75, ['░', '.']), (0.5, ['▒', 'o']), (0.0, ['▓', '#'])];
 /// Processes of whose pairs the figures are shown; of more, the shades alone.
 const MOST_WITH_FIGURES: usize = 12;
+/// Processes that a matrix takes; on a page, whose cells are longer, fewer.
+const MOST: usize = 1000;
+const MOST_ON_PAGE: usize = 100;
 /// Pairs from which on there is something to compare.
 const LEAST_PAIRS: usize = 3;
 
 /// Figures of the pairs of one test.
 struct Matrix {
-    name: String,
+    title: String,
     scale: Scale,
     better: Better,
     best: f64,
-    size: usize,
-    pairs: Vec<(usize, usize, f64)>,
+    /// The numbers of those that take part, ascending.
+    processes: Vec<u64>,
+    pairs: HashMap<(u64, u64), f64>,
 }
 
 /// The matrices of all tests that have pairs, as text.
 pub fn text(rows: &[Outcome], is_unicode: bool) -> String {
-    matrices(rows).iter().map(|matrix| matrix.text(is_unicode)).collect()
+    let text = |matrix: &Matrix| match matrix.too_many(MOST) {
+        Some(why) => format!("\n{why}\n"),
+        None => matrix.text(is_unicode),
+    };
+    matrices(rows).iter().map(text).collect()
 }
 
 /// Adds the same as tables with coloured cells for a browser.
 pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
     for matrix in matrices(rows.iter().copied()) {
-        let Matrix { name, scale, .. } = &matrix;
-        let title = format!("{name}, {}, from row to column", scale.unit);
-        section.push_for_browser(Block::Heading(title, Tone::Plain));
+        if let Some(why) = matrix.too_many(MOST_ON_PAGE) {
+            section.push_for_browser(Block::Text(why, Tone::Dim));
+            continue;
+        }
+        section.push_for_browser(Block::Heading(matrix.title.clone(), Tone::Plain));
         section.push_for_browser(Block::Table(matrix.table()));
     }
 }
 
 fn matrices<'r>(rows: impl IntoIterator<Item = &'r Outcome>) -> Vec<Matrix> {
-    let mut tests: Vec<(&str, Vec<&Outcome>)> = Vec::new();
-    for row in rows.into_iter().filter(|row| row.id.starts_with("network/pair-")) {
-        match tests.iter_mut().find(|(id, _)| *id == row.id) {
-            Some((_, own)) => own.push(row),
-            None => tests.push((&row.id, vec![row])),
-        }
-    }
-    tests.into_iter().filter_map(|(id, rows)| Matrix::of(id, &rows)).collect()
+    let rows = rows.into_iter().filter(|row| row.id.starts_with("network/pair-"));
+    let tests = order::grouped(rows.map(|row| (row.id.as_str(), row))).into_iter();
+    tests.filter_map(|(id, rows)| Matrix::of(id, &rows)).collect()
 }
 
 impl Matrix {
     fn of(id: &str, rows: &[&Outcome]) -> Option<Self> {
-        let (unit, factor) = super::units::unit(id, &rows[0].unit);
+        let (unit, factor) = units::unit(id, &rows[0].unit);
         let pair = |row: &&Outcome| {
-            let end = |key| Some(row.parameter_count(key)? as usize);
-            Some((end("from")?, end("to")?, row.median? * factor))
+            let ends = (row.parameter_count("from")?, row.parameter_count("to")?);
+            Some((ends, label::figure(row)? * factor))
         };
-        let pairs: Vec<(usize, usize, f64)> = rows.iter().filter_map(pair).collect();
+        let pairs: HashMap<(u64, u64), f64> = rows.iter().filter_map(pair).collect();
         if pairs.len() < LEAST_PAIRS {
             return None;
         }
         let better = rows[0].better;
-        let of_both = |one: f64, other: f64| match better {
-            Better::Higher => one.max(other),
-            Better::Lower => one.min(other),
-        };
-        let best = pairs.iter().map(|pair| pair.2).reduce(of_both)?;
-        let size = pairs.iter().map(|&(from, to, _)| from.max(to) + 1).max()?;
-        let name = id.trim_start_matches("network/").to_owned();
-        Some(Self { name, scale: Scale::of(unit, best), better, best, size, pairs })
+        let best = pairs.values().copied().reduce(match better {
+            Better::Higher => f64::max,
+            Better::Lower => f64::min,
+        })?;
+        let scale = Scale::of(unit, best);
+        let name = id.trim_start_matches("network/");
+        let title = format!("{name}, {}, from row to column", scale.unit);
+        let processes: BTreeSet<u64> = pairs.keys().flat_map(|&(from, to)| [from, to]).collect();
+        let processes = processes.into_iter().collect();
+        Some(Self { title, scale, better, best, processes, pairs })
     }
 
-    /// What has no direction stands on both sides.
-    fn figure(&self, from: usize, to: usize) -> Option<f64> {
-        let of = |one, other| self.pairs.iter().find(|pair| (pair.0, pair.1) == (one, other));
-        let found = of(from, to).or_else(|| of(to, from)).map(|pair| pair.2);
-        found.filter(|_| from != to)
-    }
-
-    /// Which of the shades a figure has.
-    fn shade(&self, figure: f64) -> usize {
+    /// The figure and its shade. What has no direction stands on both sides.
+    fn cell(&self, from: u64, to: u64) -> Option<(String, usize)> {
+        let found = self.pairs.get(&(from, to)).or_else(|| self.pairs.get(&(to, from)));
+        let figure = *found.filter(|_| from != to)?;
         let share = match self.better {
             Better::Higher => figure / self.best,
             Better::Lower => self.best / figure,
         };
-        SHADES.iter().position(|(least, _)| share >= *least).unwrap_or(SHADES.len() - 1)
+        let shade = SHADES.iter().position(|(least, _)| share >= *least);
+        Some((self.scale.number(figure), shade.unwrap_or(SHADES.len() - 1)))
+    }
+
+    fn too_many(&self, most: usize) -> Option<String> {
+        let count = self.processes.len();
+        (count > most).then(|| format!("{}: {count} processes are too many for it", self.title))
+    }
+
+    fn has_figures(&self) -> bool {
+        self.processes.len() <= MOST_WITH_FIGURES
     }
 
     fn text(&self, is_unicode: bool) -> String {
         let sign = |shade: usize| SHADES[shade].1[usize::from(!is_unicode)];
         let legend = (1..SHADES.len())
             .map(|at| format!("{} below {}", sign(at), quantity::percent(SHADES[at - 1].0)));
-        let legend: Vec<String> = legend.collect();
-        let Self { name, scale, size, .. } = self;
-        let (unit, legend) = (&scale.unit, legend.join(", "));
-        let mut text = format!("\n{name}, {unit}, from row to column ({legend} of the best)\n");
-        let has_figures = *size <= MOST_WITH_FIGURES;
-        if has_figures {
-            let heads: String = (0..*size).map(|to| format!(" {to:>7}")).collect();
+        let legend = legend.collect::<Vec<_>>().join(", ");
+        let mut text = format!("\n{} ({legend} of the best)\n", self.title);
+        if self.has_figures() {
+            let heads: String = self.processes.iter().map(|to| format!(" {to:>7}")).collect();
             let _to_memory = writeln!(text, "    {heads}");
         }
-        for from in 0..*size {
+        for &from in &self.processes {
             let _to_memory = write!(text, "{from:>4}");
-            for to in 0..*size {
-                let cell = self.figure(from, to);
-                let shade = cell.map_or(' ', |cell| sign(self.shade(cell)));
-                let number = cell.map_or_else(|| "-".to_owned(), |cell| scale.number(cell));
-                let _to_memory = match has_figures {
+            for &to in &self.processes {
+                let cell = self.cell(from, to);
+                let (number, shade) =
+                    cell.map_or(("-".to_owned(), ' '), |(number, shade)| (number, sign(shade)));
+                let _to_memory = match self.has_figures() {
                     true => write!(text, " {shade}{number:>6}"),
                     false => write!(text, "{}", if from == to { '-' } else { shade }),
                 };
@@ -123,22 +134,19 @@ impl Matrix {
     /// A coloured cell for each pair; of many processes the colour alone, with the figure behind it.
     fn table(&self) -> Table {
         let named = |name: String| Column::named(vec![name], column::POINT);
-        let heads = (0..self.size).map(|to| named(to.to_string()));
+        let heads = self.processes.iter().map(|to| named(to.to_string()));
         let columns = std::iter::once(named("from \\ to".to_owned())).chain(heads).collect();
         let cell = |from, to| {
-            let Some(figure) = self.figure(from, to) else { return Cell::or_dash(None) };
-            let number = self.scale.number(figure);
+            let Some((number, shade)) = self.cell(from, to) else { return Cell::or_dash(None) };
             let told = format!("{from} to {to}: {number} {}", self.scale.unit);
-            let is_shown = self.size <= MOST_WITH_FIGURES;
-            let cell = Cell::plain(if is_shown { number } else { String::new() });
-            let picture = Some(Picture::Shade(self.shade(figure)));
-            Cell { picture, ..cell.with_detail(told) }
+            let cell = Cell::plain(if self.has_figures() { number } else { String::new() });
+            Cell { picture: Some(Picture::Shade(shade)), ..cell.with_detail(told) }
         };
-        let row = |from: usize| {
-            let cells = (0..self.size).map(|to| cell(from, to));
+        let row = |&from: &u64| {
+            let cells = self.processes.iter().map(|&to| cell(from, to));
             Row::new(std::iter::once(Cell::plain(from.to_string())).chain(cells).collect())
         };
-        let rows = (0..self.size).map(row).collect();
+        let rows = self.processes.iter().map(row).collect();
         let unit = self.scale.unit.clone();
         Table { name: "matrix pair-matrix", unit, columns, rows, wide: Wide::Split }
     }
@@ -201,6 +209,16 @@ mod tests {
         assert_eq!(all, [[None, zero, Some(3)], [zero, None, one], [Some(3), one, None]]);
         assert_eq!(table.rows[0].cells[3].detail, "0 to 2: 3.20 Gbit/s");
         assert_eq!(two, Some(2));
+    }
+
+    #[test]
+    fn numbers_of_processes_are_names_and_not_sizes() {
+        let far = u64::MAX;
+        let mut rows = rows(Better::Higher, &[(0, 7, 1e9), (0, far, 1e9), (7, far, 1e9)]);
+        assert_eq!(text(&rows, true).lines().count(), 2 + 1 + 3);
+        // What cannot be true is no figure here either.
+        rows[0].status = flatout_measure::record::Status::Invalid;
+        assert_eq!(text(&rows, true), "");
     }
 
     fn rates_of_two() -> Vec<Outcome> {

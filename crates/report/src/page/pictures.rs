@@ -124,7 +124,7 @@ fn runs_of_rows(rows: &[&Outcome]) -> Vec<(String, Plot)> {
 /// Percentiles of an area: one picture, or one per test where there are many rows.
 fn latency_plots(rows: &[&Outcome]) -> Vec<(String, Plot)> {
     let timed: Vec<&Outcome> =
-        rows.iter().copied().filter(|outcome| outcome.latency.is_some()).collect();
+        rows.iter().copied().filter(|row| label::latency(row).is_some()).collect();
     if timed.len() <= MOST_LATENCY_LINES {
         let plot = Plot::of_latencies(&timed);
         return plot.map(|plot| ("Latency percentiles".to_owned(), plot)).into_iter().collect();

@@ -169,12 +169,7 @@ impl Test<'_> {
 
     /// The head of the column with the figures.
     pub fn figure_head(&self) -> &'static str {
-        match self.entries().map(|entry| entry.outcome.unit.as_str()).next() {
-            Some("ns" | "s") => "time",
-            Some("bytes/s") => "speed",
-            Some(unit) if unit.ends_with("/s") => "rate",
-            _ => "figure",
-        }
+        self.entries().next().map_or("figure", |entry| label::figure_noun(&entry.outcome.unit))
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry<'_>> {

@@ -74,8 +74,9 @@ fn title(record: &Record, machine: &str) -> String {
             (label::area(&first.id), about)
         }
         None => {
-            let known =
-                |word: &&String| ["read", "write", "bench", "versus"].contains(&word.as_str());
+            let known = |word: &&String| {
+                ["read", "write", "bench", "versus", "tune"].contains(&word.as_str())
+            };
             let command = record.start.argv.iter().skip(1).find(known);
             (command.map_or("bench", String::as_str), machine.to_owned())
         }
@@ -223,7 +224,7 @@ fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
         legend.push(("±", quantity::PLUS_MINUS.to_owned()));
     }
     let mut loops: Vec<&str> =
-        record.results.iter().filter_map(|row| Some(&*row.latency.as_ref()?.loop_kind)).collect();
+        record.results.iter().filter_map(|row| Some(&*label::latency(row)?.loop_kind)).collect();
     loops.sort_unstable();
     loops.dedup();
     let meanings = loops.into_iter().filter_map(latency::meaning).map(str::to_owned);

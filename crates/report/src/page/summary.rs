@@ -179,7 +179,7 @@ fn figures(record: &Record, earlier: &[Record]) -> Summary {
     let mut summary = Summary::default();
     for (name, row) in rows(record) {
         let mut line = line(&name, row);
-        let known = usual::here(&name, record, earlier);
+        let known = usual::here(&name, row, record, earlier);
         let known = known.or_else(|| usual::derived(row, record));
         if let (Some(known), Some((median, unit))) = (known, figure(row)) {
             line.usual = known.text(&Scale::of(unit, median));
@@ -265,7 +265,7 @@ const RESERVATIONS: [(&str, &str); 9] = [
     (warning::NOT_HOT, "not cached"),
 ];
 
-fn reservation(row: &Outcome) -> Option<&'static str> {
+pub(super) fn reservation(row: &Outcome) -> Option<&'static str> {
     let found = RESERVATIONS.iter().find(|(code, _)| warning::has(&row.warnings, code));
     found.filter(|_| label::figure(row).is_some()).map(|(_, word)| *word)
 }
@@ -280,7 +280,7 @@ fn word(row: &Outcome) -> &'static str {
 
 /// The time that all but one in a hundred requests of a disk took at most.
 fn percentile(row: &Outcome) -> Option<String> {
-    let ns = row.latency.as_ref().filter(|_| row.unit == "IOPS")?;
+    let ns = label::latency(row).filter(|_| row.unit == "IOPS")?;
     Some(format!("p99 {}", quantity::value("ns", ns.percentiles_ns.get("p99")?.as_f64()?)))
 }
 

@@ -2,13 +2,20 @@
 
 use std::borrow::Cow;
 
+use flatout_measure::fact::Key;
 use flatout_measure::record::{Outcome, Record};
+use flatout_measure::sampler::fact::{REJECTED_SAMPLES, WARMUP_SAMPLES};
 use flatout_measure::shape::{BURST_PER_S, SUSTAINED_PER_S};
+use serde_json::Value;
 
 use crate::label;
 
 /// Tests of a disk that count requests; the others of its area count files.
 const REQUESTS: [&str; 5] = ["random-read", "random-write", "mixed", "depth-sweep", "size-sweep"];
+
+/// Facts in the unit of their row: one figure, or several.
+pub(crate) const FIGURES: [Key; 4] =
+    [BURST_PER_S, SUSTAINED_PER_S, WARMUP_SAMPLES, REJECTED_SAMPLES];
 
 /// The unit in which a row is shown, and how many of it make one of the row's.
 pub fn unit<'a>(id: &str, unit: &'a str) -> (&'a str, f64) {
@@ -45,10 +52,18 @@ fn convert(row: &mut Outcome) {
     if let Some(ceiling) = &mut row.ceiling {
         ceiling.value = ceiling.value.map(|value| value * factor);
     }
-    for key in [BURST_PER_S.name(), SUSTAINED_PER_S.name()] {
-        if let Some(level) = row.fact_number(key) {
-            row.audit.insert(key.to_owned(), (level * factor).into());
+    for key in FIGURES {
+        match row.audit.get_mut(key.name()) {
+            Some(Value::Array(figures)) => figures.iter_mut().for_each(|one| scale(one, factor)),
+            Some(figure) => scale(figure, factor),
+            None => {}
         }
+    }
+}
+
+fn scale(figure: &mut Value, factor: f64) {
+    if let Some(number) = figure.as_f64() {
+        *figure = (number * factor).into();
     }
 }
 
@@ -72,11 +87,15 @@ mod tests {
             ceiling: Some(Ceiling { value: Some(4.0), ..Ceiling::default() }),
             ..Outcome::default()
         };
+        row.audit.insert(WARMUP_SAMPLES.name().to_owned(), vec![1.0, 2.0].into());
+        row.audit.insert(BURST_PER_S.name().to_owned(), 5.0.into());
         convert(&mut row);
         assert_eq!(
             (row.unit.as_str(), row.median, row.ci95),
             ("bit/s", Some(16.0), Some([8.0, 24.0]))
         );
         assert_eq!(row.ceiling.and_then(|ceiling| ceiling.value), Some(32.0));
+        let facts = serde_json::json!({"warmup_samples": [8.0, 16.0], "burst_per_s": 40.0});
+        assert_eq!(Value::from(row.audit), facts);
     }
 }

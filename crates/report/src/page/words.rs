@@ -203,12 +203,7 @@ fn reason_text(row: &Row, reason: Reason) -> String {
             let sides = [("OLD", &row.old), ("NEW", &row.new)];
             let without = sides.iter().filter(|(_, figure)| figure.median.is_none());
             let words: Vec<String> = without
-                .map(|(side, figure)| match figure.status {
-                    Status::Ok | Status::Unstable | Status::Degraded => {
-                        format!("{side} has no figure")
-                    }
-                    status => format!("{side} {}", label::state(status)),
-                })
+                .map(|(side, figure)| format!("{side} {}", label::no_figure(figure.status)))
                 .collect();
             words.join(", ")
         }

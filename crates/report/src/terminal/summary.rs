@@ -53,7 +53,8 @@ impl Terminal<'_> {
         if all > MOST_LINES {
             let kept: Vec<&str> = self.out.lines().take(MOST_LINES - 1).collect();
             let left = all + 1 - MOST_LINES;
-            self.out = format!("{}\n… {left} more lines with --verbose\n", kept.join("\n"));
+            self.out = format!("{}\n", kept.join("\n"));
+            self.paragraph(0, &format!("… {left} more lines with --verbose"), Tone::Plain);
         }
     }
 

@@ -17,7 +17,7 @@ fn summary(record: &Record, width_columns: usize) -> String {
 #[test]
 fn a_summary_is_what_a_person_has_looked_at() {
     for name in FIXTURES {
-        for width in [80, 120] {
+        for width in [80, 100, 120] {
             same(summary(&record(name), width), &format!("summary-{name}-{width}.txt"));
         }
     }
@@ -28,7 +28,7 @@ fn a_summary_of_each_area_is_what_a_person_has_looked_at() {
     for area in ["cache", "disk", "syscall", "cpu", "memory", "network", "copy"] {
         let mut record = record("whole");
         record.results.retain(|row| row.id.split('/').next() == Some(area));
-        for width in [80, 120] {
+        for width in [80, 100, 120] {
             same(summary(&record, width), &format!("summary-of-{area}-{width}.txt"));
         }
     }

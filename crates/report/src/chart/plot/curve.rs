@@ -112,7 +112,7 @@ fn line(name: &str, at: usize, points: Vec<[f64; 2]>) -> PlotLine {
 
 /// Places and nanoseconds of the percentiles that a row has, ascending.
 fn percentiles(row: &Outcome) -> Vec<[f64; 2]> {
-    let Some(latency) = &row.latency else { return Vec::new() };
+    let Some(latency) = label::latency(row) else { return Vec::new() };
     let mut points: Vec<[f64; 2]> = latency
         .percentiles_ns
         .iter()
@@ -129,7 +129,7 @@ fn percentiles(row: &Outcome) -> Vec<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::Latency;
+    use flatout_measure::record::{Latency, Status};
     use serde_json::json;
 
     use super::*;
@@ -142,11 +142,14 @@ mod tests {
         let told = json!({"p50": 100.0, "p99.9": 900, "p100": 5, "pnone": 1, "p90": null});
         let percentiles_ns = told.as_object().cloned().unwrap();
         let latency = Some(Latency { percentiles_ns, ..Latency::default() });
-        let row = Outcome { id: "disk/random-read".to_owned(), latency, ..Outcome::default() };
+        let id = "disk/random-read".to_owned();
+        let row = Outcome { id, latency, median: Some(1.0), ..Outcome::default() };
         let plot = Plot::of_latencies(&[&row, &Outcome::default()]).unwrap();
         let points: Vec<(f64, f64)> = plot.lines[0].points().map(|p| (p.x, p.y)).collect();
         assert_eq!(points, [(nines(50.0), 100.0), (nines(99.9), 900.0)]);
         assert_eq!(plot.lines.len(), 1);
+        let refused = Outcome { status: Status::Invalid, ..row };
+        assert_eq!(Plot::of_latencies(&[&refused]), None);
         assert_eq!(Plot::of_latencies(&[&Outcome::default()]), None);
     }
 

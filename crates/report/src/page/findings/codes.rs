@@ -205,7 +205,7 @@ pub(super) const CODES: [(&str, Severity, &str, &str); 36] = [
         warning::OVERHEAD,
         Note,
         "measuring took more than 1 % of the time",
-        "figures are that much too low",
+        "rates are that much too low, times too long",
     ),
     (
         warning::OVERLAY_FILESYSTEM,
@@ -321,18 +321,19 @@ fn cost_of_contention(record: &Record) -> Option<String> {
     (!losses.is_empty()).then(|| format!("costing the sustained rate {losses}"))
 }
 
-/// Figures that are noisy, degraded or without an interval.
+/// Figures that are noisy by their own interval, or by that of the rows they are made of.
 fn noise(results: &[Outcome]) -> Option<Finding> {
     let figures = || results.iter().filter(|row| label::figure(row).is_some());
-    let all = figures().count();
-    let noisy =
-        figures().filter(|row| row.status == Status::Unstable && row.ci95.is_some()).count();
+    let is_noisy = |row: &&Outcome| row.status == Status::Unstable && row.ci95.is_some();
+    let (noisy, all) = (figures().filter(is_noisy).count(), figures().count());
     let severity = if noisy as f64 > MANY * all as f64 { Warn } else { Note };
     let verb = if all == 1 { "figure is" } else { "figures are" };
-    let text = format!(
-        "{noisy} of {all} {verb} noisy (interval wider than ±{})",
-        quantity::percent(NOISY)
-    );
+    let is_wide = figures().filter(is_noisy).all(|row| row.half_width() > Some(NOISY));
+    let why = match is_wide {
+        true => format!(" (interval wider than ±{})", quantity::percent(NOISY)),
+        false => String::new(),
+    };
+    let text = format!("{noisy} of {all} {verb} noisy{why}");
     let advice = "a quiet machine or more time (--max-time) narrows them";
     (noisy > 0).then(|| Finding::new(severity, text, advice))
 }

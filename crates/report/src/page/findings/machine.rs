@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Severity::{Note, Warn};
 use super::{Finding, codes};
-use crate::{label, quantity};
+use crate::{label, order, quantity};
 
 /// Share of the CPU time that a hypervisor may take untold.
 const LITTLE_STEAL: f64 = 0.01;
@@ -41,7 +41,7 @@ pub(super) fn of_load(record: &Record) -> Vec<Finding> {
         found.push(Finding::new(
             Warn,
             text,
-            format!("figures are too low: stop {whom} and run again"),
+            format!("rates are too low, times too long: stop {whom} and run again"),
         ));
     }
     if is_stolen(seen) {
@@ -134,38 +134,36 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
 /// The devices below, as far as they were measured.
 fn storage(environment: &Value) -> Vec<Finding> {
     let places = environment.get("storage").and_then(Value::as_array).into_iter().flatten();
+    // Several places may lie on one disk.
+    order::distinct(places.flat_map(of_place))
+}
+
+fn of_place(place: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
-    for place in places {
-        let number = |key: &str| place.get(key).and_then(Value::as_f64);
-        // As df(1): what is reserved for root is neither used nor free. Older records do not know
-        // it apart.
-        let free = number("free_bytes");
-        let used = number("used_bytes").or_else(|| Some(number("size_bytes")? - free?));
-        if let (Some(free), Some(used)) = (free, used)
-            && free < NEARLY_FULL_SHARE * (used + free)
-        {
-            let full = quantity::percent(used / (used + free));
-            let text = format!("the filesystem is {full} full");
-            found.push(Finding::new(
-                Warn,
-                text,
-                "free a tenth of it: many get slow when nearly full",
-            ));
+    let number = |key: &str| place.get(key).and_then(Value::as_f64);
+    // As df(1): what is reserved for root is neither used nor free. Older records do not know
+    // it apart.
+    let free = number("free_bytes");
+    let used = number("used_bytes").or_else(|| Some(number("size_bytes")? - free?));
+    if let (Some(free), Some(used)) = (free, used)
+        && free < NEARLY_FULL_SHARE * (used + free)
+    {
+        let full = quantity::percent(used / (used + free));
+        let text = format!("the filesystem is {full} full");
+        found.push(Finding::new(Warn, text, "free a tenth of it: many get slow when nearly full"));
+    }
+    let layers = place.get("layers").and_then(Value::as_array).into_iter().flatten();
+    for layer in layers {
+        let text = |key: &str| layer.get(key).and_then(Value::as_str);
+        let name = text("name").unwrap_or("the disk");
+        if text("write_cache") == Some("write through") {
+            let told = format!("{name} has its write cache off");
+            let advice = "writes wait for the medium; a cache with power-loss protection is faster";
+            found.push(Finding::new(Note, told, advice));
         }
-        let layers = place.get("layers").and_then(Value::as_array).into_iter().flatten();
-        for layer in layers {
-            let text = |key: &str| layer.get(key).and_then(Value::as_str);
-            let name = text("name").unwrap_or("the disk");
-            if text("write_cache") == Some("write through") {
-                let told = format!("{name} has its write cache off");
-                let advice =
-                    "writes wait for the medium; a cache with power-loss protection is faster";
-                found.push(Finding::new(Note, told, advice));
-            }
-            if layer.get("rotational") == Some(&Value::Bool(true)) && text("kind") == Some("disk") {
-                let told = format!("{name} rotates: each random request waits for the head");
-                found.push(Finding::new(Note, told, "an SSD answers a hundred times as many"));
-            }
+        if layer.get("rotational") == Some(&Value::Bool(true)) && text("kind") == Some("disk") {
+            let told = format!("{name} rotates: each random request waits for the head");
+            found.push(Finding::new(Note, told, "an SSD answers a hundred times as many"));
         }
     }
     found

@@ -63,6 +63,8 @@ fn settings_and_limits_of_the_machine_are_found() {
 fn disks_and_filesystems_are_found() {
     let storage = |place: Value| json!({"storage": [place]});
     of_machine(storage(json!({"free_bytes": 4, "size_bytes": 100})), "WARN", "is 96 % full");
+    let full = json!({"free_bytes": 4, "size_bytes": 100});
+    of_machine(json!({"storage": [full, full]}), "WARN", "is 96 % full");
     let reserved = json!({"free_bytes": 3, "used_bytes": 75, "size_bytes": 100});
     of_machine(storage(reserved), "WARN", "is 96 % full");
     let layer = |layer: Value| storage(json!({"layers": [layer]}));
@@ -80,7 +82,7 @@ fn what_others_took_is_found() {
     only(
         found(json!({}), Vec::new(), end(load)),
         "WARN",
-        "1.6 of 2 CPUs: figures are too low: stop yes",
+        "1.6 of 2 CPUs: rates are too low, times too long: stop yes",
     );
     let stolen = Load { cpus: 2, stolen_ratio: 0.12, ..Load::default() };
     only(found(json!({}), Vec::new(), end(stolen)), "WARN", "steal: the hypervisor took 12 %");

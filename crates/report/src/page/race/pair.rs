@@ -1,6 +1,6 @@
 //! Pairs: how many times as fast one is as another, and whether that is a loss, a tie or a win.
 
-use flatout_measure::record::{Outcome, Status};
+use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
 use crate::{label, order, quantity};
@@ -142,10 +142,7 @@ impl Pair<'_> {
     /// Loss, tie or win; where there is no figure, why.
     pub fn word(&self) -> &'static str {
         match self.verdict {
-            Verdict::None => match self.outcome.status {
-                Status::Ok | Status::Unstable | Status::Degraded => "no figure",
-                other => label::state(other),
-            },
+            Verdict::None => label::no_figure(self.outcome.status),
             known => known.word(),
         }
     }

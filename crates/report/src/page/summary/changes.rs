@@ -74,7 +74,7 @@ fn line(row: &Row, tone: fn(Verdict) -> Tone) -> SummaryLine {
     let interval = row.ci95.map(|interval| interval.map(words::ratio_text).join("–"));
     SummaryLine {
         area: label::area(&row.id).to_owned(),
-        figure: figure.unwrap_or_else(|| label::state(row.new.status).to_owned()),
+        figure: figure.unwrap_or_else(|| label::no_figure(row.new.status).to_owned()),
         interval: match (ratio, interval) {
             (Some(ratio), Some(interval)) => format!("{ratio} ({interval})"),
             (ratio, _) => ratio.unwrap_or_default(),

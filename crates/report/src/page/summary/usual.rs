@@ -9,15 +9,19 @@ mod derived;
 mod disk;
 
 use flatout_measure::comparison::are_one_machine;
-use flatout_measure::record::Record;
+use flatout_measure::record::{Outcome, Record};
 
 pub(super) use self::derived::derived;
-use super::figure;
 use super::lines::rows;
+use super::{figure, reservation};
+use crate::label;
+use crate::page::machine;
 use crate::quantity::{self, Scale};
 
 /// Earlier records that make a range.
 const LEAST_RECORDS: usize = 2;
+/// Areas whose figures are those of a place, and not of the whole machine.
+const OF_A_PLACE: [&str; 3] = ["disk", "cache", "copy"];
 
 /// A range in the unit of the figure, and where it is from.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,16 +39,27 @@ impl Usual {
         let number = |value: f64| match value / divisor {
             value if value >= 9.95 => quantity::count(value.round() as u64),
             value if value >= 0.995 || divisor > 1.0 => format!("{value:.1}"),
-            value => format!("{value:.2}"),
+            value if value >= 0.095 => format!("{value:.2}"),
+            value => quantity::number(value),
         };
         format!("{}{sign}–{}{sign}", number(low), number(high))
     }
 }
 
-/// What this machine gave for the line of that name in earlier records, from the least to the most.
-pub(super) fn here(name: &str, record: &Record, earlier: &[Record]) -> Option<Usual> {
+/// What this machine, at the same place, gave for the line of that name in earlier records, from the
+/// least to the most.
+pub(super) fn here(
+    name: &str,
+    row: &Outcome,
+    record: &Record,
+    earlier: &[Record],
+) -> Option<Usual> {
+    let (_, unit) = figure(row)?;
+    let is_of_a_place = OF_A_PLACE.contains(&label::area(&row.id));
     let is_here = |other: &Record| {
-        are_one_machine(&record.start.environment, &other.start.environment) == Some(true)
+        let [one, other] = [record, other].map(|record| &record.start.environment);
+        are_one_machine(one, other) == Some(true)
+            && (!is_of_a_place || machine::place(one) == machine::place(other))
     };
     // A record may lie in a folder twice.
     let begun = |record: &Record| (record.start.time.clone(), record.start.seed);
@@ -60,7 +75,9 @@ pub(super) fn here(name: &str, record: &Record, earlier: &[Record]) -> Option<Us
         .filter_map(|other| {
             let rows = rows(other);
             let (_, row) = rows.iter().find(|(known, _)| known == name)?;
-            Some(figure(row)?.0)
+            // A figure that its own summary does not trust tells nothing of others.
+            let (figure, _) = figure(row).filter(|(_, known)| *known == unit)?;
+            reservation(row).is_none().then_some(figure)
         })
         .collect();
     let low = figures.iter().copied().fold(f64::MAX, f64::min);
@@ -198,11 +215,24 @@ mod tests {
         let now = of(1, "a", 9.0);
         let earlier =
             [of(1, "a", 9.0), of(2, "a", 3.0), of(2, "a", 3.0), of(3, "a", 5.0), of(4, "b", 99.0)];
+        let here =
+            |name, now: &Record, earlier: &[Record]| here(name, &now.results[0], now, earlier);
         let usual = here("disk read", &now, &earlier).unwrap();
         assert_eq!((usual.low, usual.high), (3.0, 5.0));
         assert_eq!(usual.origin, "this machine in 2 earlier records");
         assert_eq!(usual.text(&Scale::of("ns", 4.0)), "3.0–5.0");
+        assert_eq!(usual.text(&Scale::of("ns", 1e6)), "0.00000300–0.00000500");
         assert_eq!(here("disk read", &now, &earlier[..3]), None);
         assert_eq!(here("disk write", &now, &earlier), None);
+        let refused = |change: &dyn Fn(&mut Record)| {
+            let mut earlier = earlier.clone();
+            change(&mut earlier[3]);
+            assert_eq!(here("disk read", &now, &earlier), None);
+        };
+        refused(&|other| other.start.environment["storage"] = json!([{"filesystem": "xfs"}]));
+        refused(&|other| other.results[0].unit = "operations/s".to_owned());
+        refused(&|other| {
+            other.results[0].warnings = vec![Warning::new(warning::MEMORY_FILESYSTEM, "")];
+        });
     }
 }
