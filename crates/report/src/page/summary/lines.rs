@@ -250,8 +250,16 @@ fn other_areas<'a>(record: &'a Record, found: &[(String, &Outcome)]) -> Vec<(Str
     let is_told = |area: &str| found.iter().any(|(_, row)| label::area(&row.id) == area);
     let areas = label::areas(record).into_iter().filter(|area| !is_told(area));
     let best_of = |area: &str| {
-        let row = best(label::rows_of(record, area).into_iter(), wholeness)?;
-        Some((row.id.clone(), row))
+        let rows = label::rows_of(record, area);
+        let row = best(rows.iter().copied(), wholeness)?;
+        // The latency of a cache is not called that of memory.
+        let line = LINES.iter().find(|line| line.is_of(row));
+        let named = || {
+            let names = label::short_names(&rows).into_iter().zip(&rows);
+            let mut own = names.filter(|(_, known)| std::ptr::eq(**known, row));
+            own.next().map(|(name, _)| format!("{area}/{name}"))
+        };
+        Some((line.map(|line| line.name_of(row)).or_else(named)?, row))
     };
     areas.filter_map(best_of).collect()
 }
@@ -259,8 +267,13 @@ fn other_areas<'a>(record: &'a Record, found: &[(String, &Outcome)]) -> Vec<(Str
 impl Line {
     fn pick<'a>(&self, all: &[&'a Outcome]) -> Option<&'a Outcome> {
         self.ids.iter().find_map(|id| {
-            best(all.iter().copied().filter(|row| row.id == *id && (self.fits)(row)), self.rank)
+            let own = all.iter().copied().filter(|row| row.id == *id && self.is_of(row));
+            best(own, self.rank)
         })
+    }
+
+    fn is_of(&self, row: &Outcome) -> bool {
+        self.ids.contains(&row.id.as_str()) && (self.fits)(row)
     }
 
     fn name_of(&self, row: &Outcome) -> String {

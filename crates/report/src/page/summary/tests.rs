@@ -143,4 +143,13 @@ fn the_latency_of_a_cache_is_not_that_of_memory() {
     assert!(has_line(with(1 << 27, json!("unknown"), &[])));
     assert!(!has_line(with(1 << 24, json!("L3"), &[])));
     assert!(!has_line(with(1 << 24, json!("unknown"), &[warning::SIZE_REDUCED])));
+    let named = |sets: &[(u64, &str)]| {
+        let rows = sets.iter().map(|(bytes, level)| {
+            with(*bytes, json!(level), &[warning::SIZE_REDUCED])
+        });
+        names(others().into_iter().chain(rows).collect()).pop().unwrap().0
+    };
+    assert_eq!(named(&[(1 << 14, "L1"), (1 << 22, "L2")]), "L1 latency");
+    let unknown = named(&[(1 << 14, "unknown"), (1 << 22, "unknown")]);
+    assert_eq!(unknown, "memory/latency, working set 16 KiB");
 }
