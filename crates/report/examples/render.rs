@@ -5,7 +5,7 @@
 
 use std::{env, error::Error, io, path::Path};
 
-use flatout_report::{Extent, Format, Style, document, summary, write};
+use flatout_report::{Extent, Style, document, render, summary};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
     match (format, record.results.first()) {
         ("summary", Some(first)) => io::Write::write_all(&mut out, summary(first).as_bytes())?,
-        _ => write(&record, format.parse::<Format>()?, &style, &mut out)?,
+        _ => io::Write::write_all(&mut out, render(&record, format.parse()?, &style).as_bytes())?,
     }
     Ok(())
 }

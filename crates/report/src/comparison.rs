@@ -89,6 +89,7 @@ pub fn render(document: &Document, form: Form, style: &Style) -> String {
     }
 }
 
+/// The document with its keys sorted.
 fn value(document: &Document) -> serde_json::Value {
     serde_json::to_value(document)
         .expect("string keys and derived serialization of finite numbers, which cannot fail")

@@ -14,7 +14,7 @@ pub mod json;
 pub(crate) mod openmetrics;
 
 /// The record as far as it may be told.
-fn told(record: &Record, identity: Identity) -> Cow<'_, Record> {
+pub(crate) fn told(record: &Record, identity: Identity) -> Cow<'_, Record> {
     match identity {
         Identity::Hidden => Cow::Owned(identity::hidden(record)),
         Identity::Shown => Cow::Borrowed(record),

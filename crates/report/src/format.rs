@@ -1,6 +1,6 @@
 //! The names of the output forms, and the one function that picks among them.
 
-use std::{fmt, io, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use flatout_measure::record::Record;
 
@@ -86,18 +86,14 @@ impl FromStr for Format {
 }
 
 /// The record in the given form; `style` matters for [`Format::Table`] only. Host name, serial
-/// numbers and paths stay out of the forms that are made to be passed on: see [`render_with`].
+/// numbers and paths stay out of the forms that are made to be passed on: see [`render_beside`].
 pub fn render(record: &Record, format: Format, style: &Style) -> String {
-    render_with(record, format, style, Identity::Hidden)
+    render_beside(record, &[], format, style, Identity::Hidden)
 }
 
-/// The record in the given form. `identity` is obeyed by the page, metrics, Go lines and fio's
-/// JSON; a table, JSON, CSV and Markdown hold everything that they can.
-pub fn render_with(record: &Record, format: Format, style: &Style, identity: Identity) -> String {
-    render_beside(record, &[], format, style, identity)
-}
-
-/// The same; table, Markdown and page say what is usual in earlier records of the same machine.
+/// The record in the given form. Table, Markdown and page say what is usual in earlier records of the
+/// same machine. `identity` is obeyed by the page, metrics, Go lines and fio's JSON; a table, JSON,
+/// CSV and Markdown hold everything that they can.
 pub fn render_beside(
     record: &Record,
     earlier: &[Record],
@@ -110,25 +106,11 @@ pub fn render_beside(
         Format::Json => json::document(record),
         Format::Csv => csv::document(record),
         Format::Markdown => markdown::document(&page::of_record(record, earlier)),
-        Format::Html => html::page_beside(record, earlier, identity),
+        Format::Html => html::page(record, earlier, identity),
         Format::OpenMetrics => openmetrics::document(record, identity),
         Format::GoBench => go_bench::document(record, identity),
         Format::FioJson => fio_json::document(record, identity),
     }
-}
-
-/// Writes the record in the given form.
-///
-/// # Errors
-///
-/// Those of the writer.
-pub fn write(
-    record: &Record,
-    format: Format,
-    style: &Style,
-    out: &mut dyn io::Write,
-) -> io::Result<()> {
-    out.write_all(render(record, format, style).as_bytes())
 }
 
 #[cfg(test)]

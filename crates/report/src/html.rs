@@ -1,7 +1,7 @@
 //! A report as one page for a browser, needing nothing from anywhere: picture and data at once.
 //!
 //! The page runs no script, and forbids it by its own policy; the `script` element that holds the
-//! record is data. [`extract`] gets the record back. Names that identify the machine are left out
+//! record is data. [`crate::document`] gets the record back. Names that identify the machine are left out
 //! unless asked for: see [`crate::identity`]. A page is at most [`MOST_BYTES`] long; what a long
 //! record loses for it is decided in `html/weight.rs` and said on the page.
 
@@ -20,39 +20,14 @@ use flatout_measure::record::Record;
 use self::weight::{Detail, Embedded};
 use self::writer::{Data, Writer};
 use crate::comparison::Document;
-use crate::export::json;
-use crate::identity::{self, Identity};
+use crate::export::{json, told};
+use crate::identity::Identity;
 use crate::page;
 
 const RECORD: &str = "record";
 const COMPARISON: &str = "comparison";
 /// No page of a record is longer: it can be sent by mail, and opens at once.
 pub const MOST_BYTES: usize = 1 << 20;
-
-/// The page without host name, serial numbers and paths.
-pub fn page(record: &Record) -> String {
-    page_with(record, Identity::Hidden)
-}
-
-/// The page, telling as much about its origin as is said.
-pub fn page_with(record: &Record, identity: Identity) -> String {
-    page_beside(record, &[], identity)
-}
-
-/// The page, with what is usual in earlier records of the same machine.
-pub(crate) fn page_beside(record: &Record, earlier: &[Record], identity: Identity) -> String {
-    match identity {
-        Identity::Hidden => assembled(&identity::hidden(record), earlier, identity),
-        Identity::Shown => assembled(record, earlier, identity),
-    }
-}
-
-/// The record that a page holds; none if the text is no such page.
-pub fn extract(html: &str) -> Option<Record> {
-    let (_, rest) = html.split_once(&writer::data_opens(RECORD))?;
-    let (record, _) = rest.split_once(writer::DATA_CLOSES)?;
-    serde_json::from_str(record).ok()
-}
 
 /// The page of comparisons, with their document inside.
 pub(crate) fn page_of_comparisons(document: &Document, value: &serde_json::Value) -> String {
@@ -63,8 +38,10 @@ pub(crate) fn page_of_comparisons(document: &Document, value: &serde_json::Value
     Writer::new(weight::STEPS[0], &[]).page(&page, Identity::Shown, &data)
 }
 
-/// The page with as much as fits into [`MOST_BYTES`].
-fn assembled(record: &Record, earlier: &[Record], identity: Identity) -> String {
+/// The page, as much as fits into [`MOST_BYTES`], with what is usual in earlier records of the same
+/// machine, telling as much about its origin as is said.
+pub(crate) fn page(record: &Record, earlier: &[Record], identity: Identity) -> String {
+    let record = &*told(record, identity);
     let page = page::of_record(record, earlier);
     let embedded = Embedded::of(record, json::embeddable(record));
     let what = format!("its record as JSON ({}, {} results)", record.schema, record.results.len());

@@ -5,30 +5,13 @@
 use std::fmt::Write as _;
 
 use crate::chart::words;
-use crate::page::{
-    Align, Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind, Part,
-};
+use crate::page::{Align, Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind};
 use crate::page::{Row, Section, Table, commands, summary_table};
 use crate::style::Tone;
 use crate::text;
 
 /// Lines of a table or list that a reader scrolls past; longer ones are folded.
 const OPEN_LINES: usize = 16;
-
-/// A pull request shows what comes first.
-const ORDER: [Part; 11] = [
-    Part::Errors,
-    Part::Load,
-    Part::Summary,
-    Part::Findings,
-    Part::Verdict,
-    Part::Facts,
-    Part::Storage,
-    Part::Area,
-    Part::Comparison,
-    Part::Notes,
-    Part::End,
-];
 
 /// The page as a document.
 pub(crate) fn document(page: &Page) -> String {
@@ -38,10 +21,7 @@ pub(crate) fn document(page: &Page) -> String {
     if !page.title.ends_with(&page.heading) {
         document.paragraph(&escaped(&page.heading));
     }
-    for part in ORDER {
-        let own = page.sections.iter().filter(|section| section.part == part);
-        own.for_each(|section| document.section(section));
-    }
+    page.sections.iter().for_each(|section| document.section(section));
     document.out
 }
 
@@ -312,7 +292,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Pairs;
+    use crate::page::{Pairs, Part};
 
     #[test]
     fn names_cannot_become_markup() {

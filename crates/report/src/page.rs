@@ -50,7 +50,8 @@ pub(crate) struct Page {
     pub sections: Vec<Section>,
 }
 
-/// Which part of a report a section is; each form has an order of its own.
+/// Which part of a report a section is, in the order in which pages are built and documents show them;
+/// a terminal has an order of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Errors,

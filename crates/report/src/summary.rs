@@ -272,7 +272,7 @@ impl Lines {
     fn spread(&mut self, outcome: &Outcome, median: f64) {
         let scale = quantity::Scale::of(&outcome.unit, median);
         if let Some([low, high]) = outcome.ci95 {
-            let half = quantity::half_width(median, [low, high]).map_or_else(String::new, |half| {
+            let half = outcome.half_width().map_or_else(String::new, |half| {
                 format!(", half-width ± {}", quantity::half(half))
             });
             self.push(

@@ -18,11 +18,6 @@ pub(crate) fn is_unsafe(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The same for JSON text, whose own line feeds stand between tokens.
-pub(crate) fn is_unsafe_in_json(c: char) -> bool {
-    c != '\n' && is_unsafe(c)
-}
-
 /// The text with every unsafe character spelled out.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

@@ -29,7 +29,7 @@ mod weight;
 use std::path::Path;
 
 use flatout_measure::record::Record;
-use flatout_report::{Extent, Style};
+use flatout_report::{Extent, Format, Identity, Style, render, render_beside};
 
 /// The hand-made records in `tests/fixtures`.
 const FIXTURES: [&str; 9] =
@@ -41,4 +41,19 @@ const FULL: Style = Style { width_columns: 80, color: false, unicode: true, exte
 fn record(name: &str) -> Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"));
     flatout_report::document::read(&path).expect("fixtures are records")
+}
+
+/// The page of a record as it is passed on.
+fn page_of(record: &Record) -> String {
+    render(record, Format::Html, &FULL)
+}
+
+fn page_with(record: &Record, identity: Identity) -> String {
+    render_beside(record, &[], Format::Html, &FULL, identity)
+}
+
+/// The record that a page holds.
+fn extract(page: &str) -> Option<Record> {
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"record\">")?;
+    serde_json::from_str(rest.split_once("</script>")?.0).ok()
 }

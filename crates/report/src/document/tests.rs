@@ -35,7 +35,7 @@ fn a_record_and_a_page_that_holds_it_are_told_by_what_is_in_them() {
     let text = document().to_string();
     let record = parse(text.as_bytes(), Path::new("-")).unwrap();
     assert_eq!(record.results[0].median, Some(2.0));
-    let page = crate::html::page(&record);
+    let page = crate::render(&record, crate::Format::Html, &crate::Style::default());
     assert_eq!(parse(page.as_bytes(), Path::new("x")).unwrap(), crate::identity::hidden(&record));
     assert_eq!(parse(format!("\u{feff}\n {text}\n").as_bytes(), Path::new("x")).unwrap(), record);
     let error = parse_from(&b""[..], Path::new("-")).unwrap_err().to_string();
@@ -49,7 +49,7 @@ fn what_is_cut_off_is_cut_off_wherever_that_happens() {
         assert_said(&said(&text[..end]), "it is cut off: the JSON document ends at line 1, column");
     }
     let record = parse(text.as_bytes(), Path::new("x")).unwrap();
-    let page = crate::html::page(&record);
+    let page = crate::render(&record, crate::Format::Html, &crate::Style::default());
     for end in (1..page.trim_end().len()).filter(|&end| page.is_char_boundary(end)) {
         let cut = parse(&page.as_bytes()[..end], Path::new("x"));
         // Behind the record the page may end as it likes.

@@ -10,11 +10,7 @@ use crate::text;
 
 /// The document, indented, with a line feed at its end.
 pub fn document(record: &Record) -> String {
-    let pretty = serde_json::to_string_pretty(record)
-        .expect("a record has string keys and derived serialization, which cannot fail");
-    let mut out = escaped(&pretty, text::is_unsafe_in_json);
-    out.push('\n');
-    out
+    pretty(record)
 }
 
 /// The beginning of a document whose rows are not kept: [`streamed_row`] for each of them, then
@@ -36,9 +32,8 @@ pub fn streamed_end(end: &End) -> String {
 }
 
 /// A value, indented, with a line feed at its end.
-pub(crate) fn pretty(value: &serde_json::Value) -> String {
-    let pretty = serde_json::to_string_pretty(value);
-    format!("{}\n", safe(pretty))
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    format!("{}\n", safe(serde_json::to_string_pretty(value)))
 }
 
 /// A value on a line of its own, for a log.
@@ -48,14 +43,13 @@ pub fn line(value: &serde_json::Value) -> String {
 
 fn safe(json: serde_json::Result<String>) -> String {
     let json = json.expect("string keys and derived serialization, which cannot fail");
-    escaped(&json, text::is_unsafe_in_json)
+    // Line feeds stand between tokens.
+    escaped(&json, |c| c != '\n' && text::is_unsafe(c))
 }
 
 /// The document for a `script` element: no character that HTML could take for markup.
 pub(crate) fn embeddable(document: &impl Serialize) -> String {
-    let compact = serde_json::to_string(document)
-        .expect("string keys and derived serialization, which cannot fail");
-    escaped(&compact, |c| matches!(c, '<' | '>' | '&') || text::is_unsafe_in_json(c))
+    escaped(&safe(serde_json::to_string(document)), |c| matches!(c, '<' | '>' | '&'))
 }
 
 /// Replaces characters that can only stand inside strings by `\u` escapes.

@@ -8,27 +8,22 @@ use crate::identity::Identity;
 use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section};
 
 const STYLE_SHEETS: [&str; 2] = [include_str!("page.css"), include_str!("comparison.css")];
-pub(super) const DATA_CLOSES: &str = "</script>";
 
-/// What comes first is what a reader needs first; with the attributes of its sections.
-const ORDER: [(Part, &str); 11] = [
-    (Part::Errors, "class=\"errors\" role=\"alert\""),
-    (Part::Load, "class=\"load\" role=\"note\""),
-    (Part::Summary, "id=\"summary\""),
-    (Part::Findings, "id=\"findings\""),
-    (Part::Verdict, "id=\"verdict\""),
-    (Part::Facts, "id=\"facts\""),
-    (Part::Storage, "class=\"storage\""),
-    // Numbered, so that the summary can point at them.
-    (Part::Area, ""),
-    (Part::Comparison, "class=\"comparison\""),
-    (Part::Notes, "id=\"notes\""),
-    (Part::End, "class=\"end\""),
-];
-
-/// The tag before the data of a page.
-pub(super) fn data_opens(id: &str) -> String {
-    format!("<script type=\"application/json\" id=\"{id}\">")
+/// The attributes of a section; areas are numbered instead, so that the summary can point at them.
+fn attributes(part: Part) -> Option<&'static str> {
+    Some(match part {
+        Part::Errors => "class=\"errors\" role=\"alert\"",
+        Part::Load => "class=\"load\" role=\"note\"",
+        Part::Summary => "id=\"summary\"",
+        Part::Findings => "id=\"findings\"",
+        Part::Verdict => "id=\"verdict\"",
+        Part::Facts => "id=\"facts\"",
+        Part::Storage => "class=\"storage\"",
+        Part::Area => return None,
+        Part::Comparison => "class=\"comparison\"",
+        Part::Notes => "id=\"notes\"",
+        Part::End => "class=\"end\"",
+    })
 }
 
 /// What a page holds for programs.
@@ -82,12 +77,13 @@ impl Writer {
             self.line("<a href=\"#facts\">machine</a>\n</nav>");
         }
         self.line("</header>\n<main>");
-        for (part, attributes) in ORDER {
-            let own = page.sections.iter().filter(|section| section.part == part);
-            for (index, section) in own.enumerate() {
-                match attributes {
-                    "" => self.section(section, &format!("id=\"area-{index}\"")),
-                    _ => self.section(section, attributes),
+        let mut area = 0;
+        for section in &page.sections {
+            match attributes(section.part) {
+                Some(attributes) => self.section(section, attributes),
+                None => {
+                    self.section(section, &format!("id=\"area-{area}\""));
+                    area += 1;
                 }
             }
         }
@@ -260,10 +256,10 @@ impl Writer {
             ));
         }
         if let Some(json) = data.json {
-            let (what, id, opens) = (escaped(&data.what), data.id, data_opens(data.id));
+            let (what, id) = (escaped(&data.what), data.id);
             self.line(&format!(
                 "<p>This page holds {what} in the element <code>{id}</code>.</p></footer>\n\
-                 {opens}{json}{DATA_CLOSES}"
+                 <script type=\"application/json\" id=\"{id}\">{json}</script>"
             ));
         } else {
             self.line("</footer>");

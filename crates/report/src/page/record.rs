@@ -51,6 +51,10 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let mut notes = Notes::of(record);
     page.sections.extend(areas(record, &race, &mut notes));
     page.sections.extend(footnotes(record, &notes));
+    if record.results.is_empty() {
+        let nothing = Block::Text("no results".to_owned(), Tone::Plain);
+        page.sections.push(Section::new(Part::End, "").with(nothing));
+    }
     let end = match record.end.exit_code {
         0 => format!("{elapsed} in all"),
         code => format!("{elapsed} in all, exit code {code}"),
@@ -125,10 +129,6 @@ fn areas(record: &Record, race: &Race<'_>, notes: &mut Notes) -> Vec<Section> {
             push_area(&mut section, record, (&rows, &sweeps), notes);
         }
         sections.push(section);
-    }
-    if record.results.is_empty() {
-        let nothing = Block::Text("no results".to_owned(), Tone::Plain);
-        sections.push(Section::new(Part::End, "").with(nothing));
     }
     sections
 }

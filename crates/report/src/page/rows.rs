@@ -53,8 +53,7 @@ pub(super) fn figure(outcome: &Outcome, notes: &mut Notes) -> Option<[Cell; 2]> 
     let text = scale.text(median);
     let marks = notes.marks(&outcome.warnings);
     let figure = Cell { badge, marks, ..Cell::new(text, Tone::Strong) };
-    let half = outcome.ci95.and_then(|interval| quantity::half_width(median, interval));
-    let mut interval = Cell::or_dash(half.map(quantity::half));
+    let mut interval = Cell::or_dash(outcome.half_width().map(quantity::half));
     if let Some([low, high]) = outcome.ci95 {
         interval.detail = format!("{} … {}", scale.number(low), scale.number(high));
     }

@@ -204,16 +204,13 @@ pub(super) fn figure(row: &Outcome) -> Option<(f64, &str)> {
 
 fn line(name: &str, row: &Outcome) -> SummaryLine {
     let (median, unit) = figure(row).unwrap_or((f64::NAN, ""));
-    let half = label::figure(row)
-        .zip(row.ci95)
-        .and_then(|(median, interval)| quantity::half_width(median, interval));
     let scale = Scale::of(unit, median);
     let reservation = reservation(row);
     let mut line = SummaryLine {
         area: label::area(&row.id).to_owned(),
         name: name.chars().take(LONGEST_NAME).collect(),
         figure: scale.text(median),
-        interval: half.map(quantity::half).unwrap_or_default(),
+        interval: row.half_width().map(quantity::half).unwrap_or_default(),
         word: reservation.unwrap_or_else(|| word(row)),
         further: percentile(row).unwrap_or_default(),
         tone: label::tone(row.status),

@@ -16,10 +16,9 @@ use std::{
 
 use chromium::Browser;
 use flatout_measure::record::Record;
-use flatout_report::html;
 use serde_json::Value;
 
-use crate::{comparison, record, sample};
+use crate::{comparison, page_of, record, sample};
 
 /// Pages that every check looks at, each with its record: all pictures there are, a race, text that
 /// means harm; and a comparison, which has none.
@@ -28,7 +27,7 @@ fn pages() -> Vec<(&'static str, String, Record)> {
     let stored = names.into_iter().map(|name| (name, record(name)));
     let records = std::iter::once(("everything", sample::everything())).chain(stored);
     let mut pages: Vec<_> =
-        records.map(|(name, record)| (name, html::page(&record), record)).collect();
+        records.map(|(name, record)| (name, page_of(&record), record)).collect();
     let mut none = record("empty");
     none.end.verdict.clear();
     pages.push(("comparison", comparison::page(), none));

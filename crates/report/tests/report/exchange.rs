@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flatout_report::{Format, Identity, fio_json, render, render_with};
+use flatout_report::{Format, Identity, fio_json, render, render_beside};
 use serde_json::Value;
 
 use crate::{FIXTURES, FULL, record};
@@ -48,7 +48,7 @@ fn sample(line: &str) -> Option<(&str, Labels<'_>, f64)> {
 fn every_line_of_metrics_follows_the_grammar() {
     for name in FIXTURES {
         for identity in [Identity::Hidden, Identity::Shown] {
-            let text = render_with(&record(name), Format::OpenMetrics, &FULL, identity);
+            let text = render_beside(&record(name), &[], Format::OpenMetrics, &FULL, identity);
             let body = text.strip_suffix("# EOF\n").expect("a document ends");
             let mut families = BTreeSet::new();
             let mut samples = BTreeSet::new();

@@ -1,25 +1,25 @@
 //! The HTML page: complete in itself, well-formed, and the record comes back out of it.
 
-use flatout_report::{Format, Identity, html, identity, render};
+use flatout_report::{Format, Identity, identity, render};
 
-use crate::{FIXTURES, FULL, record, sample};
+use crate::{FIXTURES, FULL, extract, page_of, page_with, record, sample};
 
 #[test]
 fn the_record_comes_back() {
     for name in FIXTURES {
         let record = record(name);
-        let shown = html::page_with(&record, Identity::Shown);
-        assert_eq!(html::extract(&shown).as_ref(), Some(&record), "{name}");
-        let hidden = html::page(&record);
-        assert_eq!(html::extract(&hidden), Some(identity::hidden(&record)), "{name}");
+        let shown = page_with(&record, Identity::Shown);
+        assert_eq!(extract(&shown).as_ref(), Some(&record), "{name}");
+        let hidden = page_of(&record);
+        assert_eq!(extract(&hidden), Some(identity::hidden(&record)), "{name}");
     }
-    assert_eq!(html::extract("<!doctype html><title>something else</title>"), None);
+    assert_eq!(extract("<!doctype html><title>something else</title>"), None);
 }
 
 #[test]
 fn nothing_is_loaded_from_anywhere() {
     for name in FIXTURES {
-        let page = html::page(&record(name));
+        let page = page_of(&record(name));
         let tags = without_text(&page);
         for sign in ["http://", "https://", "url(", "@import"] {
             assert!(!tags.contains(sign), "{name}: {sign}");
@@ -42,7 +42,7 @@ fn without_text(page: &str) -> String {
 #[test]
 fn every_element_is_closed() {
     for name in FIXTURES {
-        let page = html::page(&record(name));
+        let page = page_of(&record(name));
         let mut open: Vec<&str> = Vec::new();
         for piece in page.split('<').skip(2) {
             let (tag, _) = piece.split_once('>').expect("a tag ends");
@@ -72,7 +72,7 @@ fn pairs_of_processes_are_cells_coloured_by_their_figure() {
         ..Outcome::default()
     };
     let figures = [(0, 1, 1e9), (1, 0, 0.8e9), (0, 2, 0.6e9), (2, 0, 0.3e9)];
-    let page = html::page(&sample::of(figures.map(pair).to_vec(), vec![]));
+    let page = page_of(&sample::of(figures.map(pair).to_vec(), vec![]));
     for (at, told) in
         ["0 to 1: 8.00 ", "1 to 0: 6.40 ", "0 to 2: 4.80 ", "2 to 0: 2.40 "].iter().enumerate()
     {
@@ -84,7 +84,7 @@ fn pairs_of_processes_are_cells_coloured_by_their_figure() {
 
 #[test]
 fn every_note_that_is_referred_to_exists() {
-    let page = html::page(&record("bench"));
+    let page = page_of(&record("bench"));
     let mut references = 0;
     for piece in page.split("href=\"#").skip(1) {
         let target = piece.split('"').next().unwrap();
@@ -98,11 +98,11 @@ fn every_note_that_is_referred_to_exists() {
 fn host_and_paths_stay_out_unless_asked_for() {
     for name in ["bench", "disk", "read", "write"] {
         let record = record(name);
-        let page = html::page(&record);
+        let page = page_of(&record);
         for secret in ["workbench", "/home", "anna", "192.0.2", "0b51c8d2", "user.slice"] {
             assert!(!page.contains(secret), "{name}: {secret}");
         }
-        assert!(html::page_with(&record, Identity::Shown).contains("/home/anna"));
+        assert!(page_with(&record, Identity::Shown).contains("/home/anna"));
     }
 }
 
@@ -110,29 +110,29 @@ fn host_and_paths_stay_out_unless_asked_for() {
 fn a_page_says_what_it_is_and_which_file_it_is_about() {
     let mut read = record("read");
     read.start.argv[0] = "/home/anna/bin/flatout".to_owned();
-    let page = html::page(&read);
+    let page = page_of(&read);
     assert!(page.contains("<title>flatout read: big file.bin</title>"));
     assert!(page.contains("<code>flatout read big file.bin</code>"));
     assert!(page.contains("<dt>file</dt><dd>big file.bin</dd>"));
     assert!(!page.contains("(hidden)</dd>\n<dt>block size"));
     let explained = "paths are left out of pages; the JSON (<code>--format json</code>) has them";
     assert_eq!(page.matches(explained).count(), 1);
-    assert!(!html::page_with(&read, Identity::Shown).contains(explained));
-    let bench = html::page(&record("bench"));
+    assert!(!page_with(&read, Identity::Shown).contains(explained));
+    let bench = page_of(&record("bench"));
     assert!(bench.contains("<title>flatout bench: Example Xeon 2.00GHz, 2 CPUs"));
 }
 
 #[test]
 fn a_page_of_a_disk_holds_its_proof_and_no_markup_from_a_command() {
     let mut disk = record("disk");
-    let page = html::page(&disk);
+    let page = page_of(&disk);
     assert!(page.contains("<summary>Check with fio</summary>"));
     assert!(page.contains("<code>fio --name=flatout --directory=DIRECTORY --rw=read"));
     assert!(page.contains("→ vda1 → vda, virtio, write back"));
     assert!(page.contains("burst 639 MiB/s until 12.0 s, then sustained 212 MiB/s"));
     assert!(!page.contains("<dt>storage"));
     disk.results[0].audit.insert("fio_command".to_owned(), "fio </pre><b>'&".into());
-    assert!(html::page(&disk).contains("<code>fio &lt;/pre&gt;&lt;b&gt;"));
+    assert!(page_of(&disk).contains("<code>fio &lt;/pre&gt;&lt;b&gt;"));
 }
 
 #[test]
@@ -140,13 +140,13 @@ fn a_point_tells_its_exact_value() {
     let record = record("bench");
     let row = record.results.iter().find(|o| o.id == "cache/thread-sweep").unwrap();
     let exact = format!("exactly {} bytes/s", row.median.unwrap());
-    assert!(html::page(&record).contains(&exact), "{exact}");
+    assert!(page_of(&record).contains(&exact), "{exact}");
 }
 
 #[test]
 fn every_row_of_a_chart_tells_its_exact_value() {
     let record = sample::everything();
-    let page = html::page(&record);
+    let page = page_of(&record);
     let mut rows = 0;
     for row in &record.results {
         let is_charted = record.charts.iter().any(|chart| chart.id == row.id);
@@ -179,16 +179,16 @@ fn the_top_tells_no_more_than_the_rest() {
     limited
         .for_each(|ceiling| ceiling.limiter = "the file /home/anna/disk of workbench".to_owned());
     told.end.verdict[0].text = "Ask workbench about /home/anna/disk or S3CR3T.".to_owned();
-    let page = html::page(&told);
+    let page = page_of(&told);
     for secret in ["workbench", "/home/anna", "S3CR3T"] {
         assert!(!page.contains(secret), "{secret}");
-        assert!(html::page_with(&told, Identity::Shown).contains(secret), "{secret}");
+        assert!(page_with(&told, Identity::Shown).contains(secret), "{secret}");
     }
 }
 
 #[test]
 fn the_top_has_a_bar_per_area_and_what_could_not_be_read() {
-    let page = html::page(&sample::everything());
+    let page = page_of(&sample::everything());
     let (_, top) = page.split_once("<section id=\"summary\">").expect("there is a top");
     let (top, _) = top.split_once("<section id=\"area-0\">").expect("areas follow");
     for area in ["cache", "disk", "syscall", "cpu", "memory", "network", "copy"] {

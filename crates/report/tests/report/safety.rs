@@ -1,12 +1,12 @@
 //! What must hold for any record, whatever its text: nothing unsafe gets out, nothing gets lost.
 
 use flatout_measure::record::{Ceiling, Outcome, Record, Status, Warning};
-use flatout_report::{Format, Identity, Style, html, render, summary, text::visible};
+use flatout_report::{Format, Identity, Style, render, summary, text::visible};
 use proptest::prelude::*;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use crate::{FIXTURES, FULL, record};
+use crate::{FIXTURES, FULL, extract, page_of, page_with, record};
 
 /// Characters that could act on a terminal, line feeds between lines excepted.
 fn unsafe_characters(output: &str) -> Vec<char> {
@@ -108,7 +108,7 @@ fn lines_of_many_charts_are_cut_and_counted() {
     }
     let table = render(&record, Format::Table, &FULL);
     assert!(table.contains("\n  # 9 more lines of charts: --format html, csv and json"), "{table}");
-    let page = html::page(&record);
+    let page = page_of(&record);
     assert!((100..110).all(|depth| page.contains(&format!("<code>fio --iodepth={depth}</code>"))));
 }
 
@@ -272,9 +272,9 @@ proptest! {
         let style = Style { width_columns, ..FULL };
         assert_safe(&record, &style);
         assert_narrow(&record, &style);
-        let page = html::page_with(&record, Identity::Shown);
-        prop_assert_eq!(html::extract(&page), Some(record.clone()));
-        prop_assert!(html::extract(&html::page(&record)).is_some());
+        let page = page_with(&record, Identity::Shown);
+        prop_assert_eq!(extract(&page), Some(record.clone()));
+        prop_assert!(extract(&page_of(&record)).is_some());
         let document = render(&record, Format::Json, &style);
         prop_assert_eq!(&serde_json::from_str::<Record>(&document).unwrap(), &record);
     }

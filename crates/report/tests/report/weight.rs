@@ -2,12 +2,12 @@
 //! must be.
 
 use flatout_measure::record::Record;
-use flatout_report::html::{self, MOST_BYTES};
+use flatout_report::html::MOST_BYTES;
 
-use crate::{FIXTURES, record, sample};
+use crate::{FIXTURES, extract, page_of, record, sample};
 
-fn page_of(record: &Record) -> String {
-    let page = html::page(record);
+fn page_within_bounds(record: &Record) -> String {
+    let page = page_of(record);
     assert!(page.len() <= MOST_BYTES, "{} bytes", page.len());
     assert!(page.trim_end().ends_with("</html>"));
     page
@@ -22,15 +22,15 @@ fn said(page: &str) -> Option<&str> {
 fn usual_records_lose_nothing() {
     let stored = FIXTURES.iter().map(|name| record(name));
     for record in stored.chain([sample::everything()]) {
-        assert_eq!(said(&page_of(&record)), None, "{:?}", record.start.argv);
+        assert_eq!(said(&page_within_bounds(&record)), None, "{:?}", record.start.argv);
     }
 }
 
 #[test]
 fn a_thousand_rows_keep_their_record() {
     let record = sample::long(1000, 0, 8);
-    let page = page_of(&record);
-    assert_eq!(html::extract(&page), Some(record));
+    let page = page_within_bounds(&record);
+    assert_eq!(extract(&page), Some(record));
     assert!(said(&page).expect("something is missing").contains("rows of tables"));
     assert!(page.contains("<td class=\"number\"><b>"));
 }
@@ -38,8 +38,8 @@ fn a_thousand_rows_keep_their_record() {
 #[test]
 fn curves_go_before_the_record_does() {
     let record = sample::long(100, 400, 8);
-    let page = page_of(&record);
-    let held = html::extract(&page).expect("a record without curves is a record");
+    let page = page_within_bounds(&record);
+    let held = extract(&page).expect("a record without curves is a record");
     let without_curves = |mut record: Record| {
         record.results.iter_mut().for_each(|row| row.series.clear());
         record
@@ -53,8 +53,8 @@ fn curves_go_before_the_record_does() {
 #[test]
 fn a_record_that_alone_is_too_long_is_left_out_and_this_is_said() {
     let record = sample::long(300, 0, 600);
-    let page = page_of(&record);
-    assert_eq!(html::extract(&page), None);
+    let page = page_within_bounds(&record);
+    assert_eq!(extract(&page), None);
     let said = said(&page).expect("something is missing");
     assert!(said.contains("the record itself"), "{said}");
     assert!(page.contains("<table class=\"rows\">"));
@@ -64,7 +64,7 @@ fn a_record_that_alone_is_too_long_is_left_out_and_this_is_said() {
 fn a_text_longer_than_a_page_leaves_a_page_that_says_so() {
     let mut record = sample::everything();
     record.start.environment["cpu_model"] = "<script>".repeat(50_000).into();
-    let page = page_of(&record);
+    let page = page_within_bounds(&record);
     assert!(said(&page).expect("everything is missing").contains("texts so long"));
     assert!(!page.contains("<script>"));
 }

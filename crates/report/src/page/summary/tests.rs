@@ -144,9 +144,8 @@ fn the_latency_of_a_cache_is_not_that_of_memory() {
     assert!(!has_line(with(1 << 24, json!("L3"), &[])));
     assert!(!has_line(with(1 << 24, json!("unknown"), &[warning::SIZE_REDUCED])));
     let named = |sets: &[(u64, &str)]| {
-        let rows = sets.iter().map(|(bytes, level)| {
-            with(*bytes, json!(level), &[warning::SIZE_REDUCED])
-        });
+        let rows =
+            sets.iter().map(|(bytes, level)| with(*bytes, json!(level), &[warning::SIZE_REDUCED]));
         names(others().into_iter().chain(rows).collect()).pop().unwrap().0
     };
     assert_eq!(named(&[(1 << 14, "L1"), (1 << 22, "L2")]), "L1 latency");

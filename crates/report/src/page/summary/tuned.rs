@@ -42,13 +42,12 @@ fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
     let figures = || rows.iter().filter_map(|row| label::figure(row));
     let best = figures().fold(f64::MIN, f64::max);
     let slowest = figures().fold(f64::MAX, f64::min);
-    let half = row.ci95.and_then(|interval| quantity::half_width(median, interval));
     let gain = quantity::value("ratio", median / slowest);
     Some(SummaryLine {
         area: label::area(&row.id).to_owned(),
         name: name.to_owned(),
         figure: quantity::value(&row.unit, median),
-        interval: half.map(quantity::half).unwrap_or_default(),
+        interval: row.half_width().map(quantity::half).unwrap_or_default(),
         share: Some(median / best).filter(|share| share.is_finite()),
         further: settings(row),
         bottleneck: format!("{gain} the slowest of {}", figures().count()),
