@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::markup::escaped;
 use super::svg;
-use super::weight::{self, Spacings};
+use super::weight;
 use super::writer::Writer;
 use crate::chart::plot::{Plot, PlotLine, Point, YSpacing};
 use crate::page::{Chart, Curve};
@@ -68,28 +68,18 @@ impl Writer {
     fn drawing(&mut self, name: &str, plot: &Plot) {
         let count = plot.lines.iter().flat_map(|line| line.points()).count();
         let is_log = plot.is_logarithmic();
-        let twice = self.detail.spacings == Spacings::Both
-            && count <= MOST_POINTS_TWICE
-            && plot.has_two_spacings();
+        let twice =
+            self.detail.has_both_axes && count <= MOST_POINTS_TWICE && plot.has_two_spacings();
         let switches = self.switches(plot, twice, is_log);
         self.line(&switches);
-        let usual = if is_log { "log" } else { "linear" };
-        self.line(&format!(
-            "<div class=\"plot {usual}\">{}{}</div>",
-            svg::chart(plot, name),
-            svg::hits(plot)
-        ));
-        if twice {
-            let (other, spacing) = match is_log {
-                true => ("linear", YSpacing::Linear),
-                false => ("log", YSpacing::Logarithmic),
-            };
-            let plot = plot.spaced(spacing);
-            self.line(&format!(
-                "<div class=\"plot other {other}\">{}{}</div>",
-                svg::chart(&plot, name),
-                svg::hits(&plot)
-            ));
+        let (usual, other, spacing) = match is_log {
+            true => ("log", "other linear", YSpacing::Linear),
+            false => ("linear", "other log", YSpacing::Logarithmic),
+        };
+        let other = twice.then(|| (other, plot.spaced(spacing)));
+        for (class, plot) in [(usual, plot)].into_iter().chain(other.iter().map(|(c, p)| (*c, p))) {
+            let (chart, hits) = (svg::chart(plot, name), svg::hits(plot));
+            self.line(&format!("<div class=\"plot {class}\">{chart}{hits}</div>"));
         }
     }
 

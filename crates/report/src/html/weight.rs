@@ -22,22 +22,10 @@ pub(super) struct Detail {
     pub rows: usize,
     /// Footnotes.
     pub notes: usize,
-    pub folded: Folded,
-    pub spacings: Spacings,
-}
-
-/// What a reader has to unfold: counted facts, audits row by row, lines for a shell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Folded {
-    Shown,
-    LeftOut,
-}
-
-/// Whether pictures exist on two axes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spacings {
-    Both,
-    One,
+    /// What a reader has to unfold: counted facts, audits row by row, lines for a shell.
+    pub has_folded: bool,
+    /// Pictures on two axes where both tell something.
+    pub has_both_axes: bool,
 }
 
 pub(super) const CURVES: &str = "curves over time beyond the first of an area";
@@ -59,21 +47,15 @@ const WHOLE: Detail = Detail {
     charts: usize::MAX,
     rows: usize::MAX,
     notes: usize::MAX,
-    folded: Folded::Shown,
-    spacings: Spacings::Both,
+    has_folded: true,
+    has_both_axes: true,
 };
 
 /// From everything to the least.
 pub(super) const STEPS: [Detail; 8] = [
     WHOLE,
-    Detail { curve_points: 60, spacings: Spacings::One, ..WHOLE },
-    Detail {
-        curve_points: 60,
-        curves: 8,
-        folded: Folded::LeftOut,
-        spacings: Spacings::One,
-        ..WHOLE
-    },
+    Detail { curve_points: 60, has_both_axes: false, ..WHOLE },
+    Detail { curve_points: 60, curves: 8, has_folded: false, has_both_axes: false, ..WHOLE },
     Detail { curves: 4, charts: 36, rows: 400, notes: 400, ..LEAST },
     Detail { curves: 2, charts: 28, rows: 400, notes: 300, ..LEAST },
     Detail { curves: 2, charts: 16, rows: 200, notes: 200, ..LEAST },
@@ -86,8 +68,8 @@ pub(super) const LEAST: Detail = Detail {
     charts: 2,
     rows: 25,
     notes: 100,
-    folded: Folded::LeftOut,
-    spacings: Spacings::One,
+    has_folded: false,
+    has_both_axes: false,
 };
 
 /// The record inside the page.

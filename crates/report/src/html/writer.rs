@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::markup::{class, escaped};
-use super::weight::{self, Detail, Folded as Weight};
+use super::weight::{self, Detail};
 use crate::identity::Identity;
 use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section};
 
@@ -192,11 +192,10 @@ impl Writer {
     }
 
     fn folds_are_shown(&mut self) -> bool {
-        let is_shown = self.detail.folded == Weight::Shown;
-        if !is_shown {
+        if !self.detail.has_folded {
             self.leave_out(weight::FOLDED);
         }
-        is_shown
+        self.detail.has_folded
     }
 
     fn pairs(&mut self, Pairs { kind, pairs }: &Pairs) {

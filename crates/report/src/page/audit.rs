@@ -10,17 +10,6 @@ use super::column;
 use super::{Cell, Column, Pairs, PairsKind, Row, Table, Wide};
 use crate::{chart::sweep::Sweep, label, quantity};
 
-/// How a figure is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spelling {
-    Share,
-    Unit(&'static str),
-    Times,
-    Seconds,
-    Count,
-}
-use Spelling::{Count, Seconds, Share, Times, Unit};
-
 /// What a fact is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Worth {
@@ -36,108 +25,93 @@ use Worth::{Exception, Proof, Side};
 /// The share of the time that measuring took.
 const HARNESS: &str = OVERHEAD_RATIO.name();
 
-/// One fact of rows: key of the audit, head, what the head means.
+/// One fact of rows.
 #[derive(Debug)]
 pub(crate) struct Fact {
+    /// Its key in the audit, which ends in its unit.
     pub key: &'static str,
     head: &'static str,
     worth: Worth,
-    spelling: Spelling,
     meaning: &'static str,
 }
 
-const fn fact(
-    (key, head): (&'static str, &'static str),
-    worth: Worth,
-    spelling: Spelling,
-    meaning: &'static str,
-) -> Fact {
-    Fact { key, head, worth, spelling, meaning }
+const fn fact(key: &'static str, head: &'static str, worth: Worth, meaning: &'static str) -> Fact {
+    Fact { key, head, worth, meaning }
 }
 
 /// The facts that have a column: first what was moved, then what it cost and who disturbed.
 pub(crate) const FACTS: [Fact; 19] = [
-    fact(("bytes", "asked"), Side, Unit("bytes"), "bytes asked for in all trials"),
+    fact("bytes", "asked", Side, "bytes asked for in all trials"),
     fact(
-        ("disk_share_ratio", "by disk"),
+        "disk_share_ratio",
+        "by disk",
         Proof,
-        Share,
         "bytes that the device moved, as a share of those asked for: less came from a cache, \
          more is read-ahead, bookkeeping or another program",
     ),
-    fact(("cache_hit_ratio", "cached"), Proof, Share, "share that the page cache served"),
+    fact("cache_hit_ratio", "cached", Proof, "share that the page cache served"),
     fact(
-        ("disk_requests_per_request_ratio", "splits"),
+        "disk_requests_per_request_ratio",
+        "splits",
         Proof,
-        Times,
         "requests that reached the device for each one asked: above 1 they were split, below 1 \
          merged",
     ),
-    fact(("minor_faults", "faults"), Side, Count, "pages entered into a mapping"),
+    fact("minor_faults", "faults", Side, "pages entered into a mapping"),
     fact(
-        ("hole_bytes", "holes"),
+        "hole_bytes",
+        "holes",
         Exception,
-        Unit("bytes"),
         "bytes of the file that were never written and have no place on the device",
     ),
     fact(
-        ("unwritten_bytes", "unwritten"),
+        "unwritten_bytes",
+        "unwritten",
         Exception,
-        Unit("bytes"),
         "bytes of the file that have a place on the device but were never written",
     ),
-    fact(("zero_block_ratio", "zeros"), Exception, Share, "share of sampled blocks full of zeros"),
+    fact("zero_block_ratio", "zeros", Exception, "share of sampled blocks full of zeros"),
+    fact("lost_ratio", "lost", Proof, "share of the datagrams sent that were lost on the way"),
     fact(
-        ("lost_ratio", "lost"),
+        "dropped_ratio",
+        "dropped",
         Proof,
-        Share,
-        "share of the datagrams sent that were lost on the way",
-    ),
-    fact(
-        ("dropped_ratio", "dropped"),
-        Proof,
-        Share,
         "share of the datagrams sent that the receiver's socket dropped",
     ),
     fact(
-        ("retransmit_ratio", "retransmits"),
+        "retransmit_ratio",
+        "retransmits",
         Exception,
-        Share,
         "share of TCP's segments that were sent again",
     ),
     fact(
-        ("cpu_s_per_gbit", "CPU s/Gbit"),
+        "cpu_s_per_gbit",
+        "CPU s/Gbit",
         Proof,
-        Seconds,
         "CPU seconds for one gigabit: all CPUs of both ends, interrupts included",
     ),
-    fact(("softirq_s_per_gbit", "softirq"), Proof, Seconds, "of them in deferred interrupts"),
+    fact("softirq_s_per_gbit", "softirq", Proof, "of them in deferred interrupts"),
     fact(
-        ("cpu_ns_per_operation", "CPU/op"),
+        "cpu_ns_per_operation",
+        "CPU/op",
         Proof,
-        Unit("ns"),
         "CPU time of one operation, in the program and in the kernel",
     ),
-    fact(("cpu_s_per_gib", "CPU s/GiB"), Proof, Seconds, "CPU seconds for one GiB"),
-    fact((HARNESS, "overhead"), Side, Share, "share of the time that measuring took"),
+    fact("cpu_s_per_gib", "CPU s/GiB", Proof, "CPU seconds for one GiB"),
+    fact(HARNESS, "overhead", Side, "share of the time that measuring took"),
     fact(
-        ("others_disk_ratio", "others"),
+        "others_disk_ratio",
+        "others",
         Proof,
-        Share,
         "share of what the device moved that was not for this run",
     ),
     fact(
-        ("io_pressure_ratio", "I/O wait"),
+        "io_pressure_ratio",
+        "I/O wait",
         Proof,
-        Share,
         "share of the time in which some task of the machine waited for I/O (pressure stall)",
     ),
-    fact(
-        ("stolen_ratio", "steal"),
-        Side,
-        Share,
-        "share of the CPU time that the hypervisor gave to others",
-    ),
+    fact("stolen_ratio", "steal", Side, "share of the CPU time that the hypervisor gave to others"),
 ];
 
 /// Rows that share one line, under one name.
@@ -243,13 +217,15 @@ fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
 
 impl Fact {
     fn text(&self, value: f64) -> String {
-        match self.spelling {
-            Share => quantity::percent(value),
-            Unit(unit) => quantity::value(unit, value),
-            Times if value > 0.0 && value < 0.01 => "<0.01×".to_owned(),
-            Times => format!("{value:.2}×"),
-            Seconds => quantity::number(value),
-            Count => quantity::count(value.max(0.0) as u64),
+        match label::unit_of(self.key) {
+            "share" => quantity::percent(value),
+            // The head has the unit.
+            "s" => quantity::number(value),
+            "" if !self.key.ends_with("_ratio") => quantity::count(value.max(0.0) as u64),
+            // So many times as many.
+            "" if value > 0.0 && value < 0.01 => "<0.01×".to_owned(),
+            "" => format!("{value:.2}×"),
+            unit => quantity::value(unit, value),
         }
     }
 }

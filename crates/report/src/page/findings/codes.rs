@@ -10,214 +10,178 @@ use super::Severity::{self, Fail, Note, Warn};
 use super::machine::is_stolen;
 use crate::{label, order, quantity};
 
-/// A code, how much it matters, what it says of the rows that have it, and what helps. A code that
-/// stands here not says only how a row was measured.
-pub(super) const CODES: [(&str, Severity, &str, &str); 36] = [
+/// A code, what it says of the rows that have it, and what helps.
+pub(super) type Known = (&'static str, &'static str, &'static str);
+
+/// The codes by how much they matter. A code that does not stand here says only how a row was measured.
+pub(super) const CODES: [(Severity, &[Known]); 3] = [(Fail, &FAIL), (Warn, &WARN), (Note, &NOTE)];
+
+const FAIL: [Known; 8] = [
     (
         warning::ABOVE_CEILING,
-        Fail,
         "figures beyond what the hardware can do are not given",
         "the work was not done: look at the warnings of the rows",
     ),
-    (
-        warning::NOT_LINEAR,
-        Fail,
-        "twice the work did not take twice the time",
-        "do not use these figures",
-    ),
+    (warning::NOT_LINEAR, "twice the work did not take twice the time", "do not use these figures"),
     (
         warning::DIGEST_DIFFERS,
-        Fail,
         "the same bytes gave different digests",
         "check memory and disk (memtest, smartctl)",
     ),
     (
         warning::MEMORY_FILESYSTEM,
-        Fail,
         "the directory lies in memory (tmpfs): no disk was measured",
         "name a directory on a disk",
     ),
     (
         warning::DIRECT_CACHED,
-        Fail,
         "direct I/O went through the page cache",
         "measure on a filesystem with direct I/O (ext4, xfs)",
     ),
     (
         warning::DIRECT_REFUSED,
-        Fail,
         "the filesystem refuses direct I/O, so the page cache takes part",
         "measure on a filesystem with direct I/O (ext4, xfs)",
     ),
-    (
-        warning::LOOP_CACHED,
-        Fail,
-        "a loop device reads from the page cache",
-        "losetup --direct-io=on",
-    ),
+    (warning::LOOP_CACHED, "a loop device reads from the page cache", "losetup --direct-io=on"),
     (
         warning::NOT_FROM_DEVICE,
-        Fail,
         "the disk moved fewer bytes than were asked for",
         "a cache answered: use larger files",
     ),
+];
+
+const WARN: [Known; 20] = [
     (
         warning::FITS_IN_CACHE,
-        Warn,
         "what was measured fits into a cache",
         "use larger files, or allow more memory",
     ),
     (
         warning::NETWORK_FILESYSTEM,
-        Warn,
         "the directory lies on another machine",
         "figures include network and server; for the disk, measure there",
     ),
     (
         warning::USERSPACE_FILESYSTEM,
-        Warn,
         "a program serves the filesystem (FUSE)",
         "for the disk, measure below it",
     ),
     (
         warning::CPU_QUOTA,
-        Warn,
         "the control group's CPU quota is below what the threads could use",
         "raise cpu.max",
     ),
-    (
-        warning::IO_LIMIT,
-        Warn,
-        "the control group limits the device",
-        "raise io.max (blkio.throttle.*)",
-    ),
+    (warning::IO_LIMIT, "the control group limits the device", "raise io.max (blkio.throttle.*)"),
     (
         warning::LOCAL_LOAD,
-        Warn,
         "threads waited for a CPU because of other programs",
         "stop them and run again",
     ),
     (
         warning::DISTURBED,
-        Warn,
         "most trials were disturbed from outside",
         "run again when the machine is quiet",
     ),
     (
         warning::SHARED_DEVICE,
-        Warn,
         "others used the disk meanwhile",
         "stop them (iotop shows who), run again",
     ),
     (
         warning::CORES_SHARED,
-        Warn,
         "CPUs that count as cores share one",
         "count on half; ask the host for whole cores",
     ),
     (
         warning::CLOCK_DRIFT,
-        Warn,
         "the CPU's clock fell during the run",
         "power or temperature: look at cooling and limits (turbostat)",
     ),
     (
         warning::BURST,
-        Warn,
         "the rate changed level within the run",
         "a burst or cache ran out: plan with the lower level, run longer",
     ),
     (
         warning::PLATEAU,
-        Warn,
         "the rate is flat at a round figure",
         "likely a limit that somebody set, such as the volume's class",
     ),
     (
         warning::LIMIT_EXCEEDED,
-        Warn,
         "a figure exceeds a limit that somebody set",
         "a burst, or the limit does not hold: run longer",
     ),
     (
         warning::CEILING_LOW,
-        Warn,
         "figures exceed the bound that was measured for them",
         "the bound is too low: run again when the machine is quiet",
     ),
     (
         warning::NEARLY_FULL,
-        Warn,
         "the filesystem is nearly full, which makes many slower",
         "free a tenth of it",
     ),
     (
+        warning::COLD_BLOCKS,
+        "the first pass over the blocks was slower than the second",
+        "a volume that loads lazily: read it once before use",
+    ),
+    (
+        warning::VDSO_MISSING,
+        "reading the clock is a system call here",
+        "use the clock source tsc, or kvm-clock",
+    ),
+    (warning::NOT_COLD, "a part of the file stayed in the cache", "run as owner of the file"),
+    (warning::NOT_HOT, "the file did not stay in the cache", "free memory"),
+    (
+        warning::STATE_UNPROVED,
+        "the state of the page cache could not be proved",
+        "use plain files on a local disk",
+    ),
+];
+
+const NOTE: [Known; 8] = [
+    (
         warning::SIZE_REDUCED,
-        Note,
         "test files are smaller than wanted, because space or time is short",
         "free space, or allow more (--max-write, --max-time)",
     ),
     (
         warning::RECENT_DELETES,
-        Note,
         "creating files is slow after many were deleted",
         "wait for the journal, run again",
     ),
     (
-        warning::COLD_BLOCKS,
-        Warn,
-        "the first pass over the blocks was slower than the second",
-        "a volume that loads lazily: read it once before use",
-    ),
-    (
         warning::URING_REFUSED,
-        Note,
         "io_uring is not available",
         "allow it: kernel.io_uring_disabled=0, or the container's seccomp profile",
     ),
     (
         warning::NO_HUGE_PAGES,
-        Note,
         "memory could not be had on large pages",
         "free memory, or transparent_hugepage/enabled = madvise",
     ),
     (
         warning::DATAGRAMS_LOST,
-        Note,
         "datagrams were lost",
         "raise net.core.rmem_max, or send more slowly",
     ),
     (
-        warning::VDSO_MISSING,
-        Warn,
-        "reading the clock is a system call here",
-        "use the clock source tsc, or kvm-clock",
-    ),
-    (
         warning::THREADS_REDUCED,
-        Note,
         "fewer threads ran than were asked for",
         "raise the limit of processes (ulimit -u)",
     ),
-    (warning::NOT_COLD, Warn, "a part of the file stayed in the cache", "run as owner of the file"),
-    (warning::NOT_HOT, Warn, "the file did not stay in the cache", "free memory"),
     (
         warning::OVERHEAD,
-        Note,
         "measuring took more than 1 % of the time",
         "rates are that much too low, times too long",
     ),
     (
         warning::OVERLAY_FILESYSTEM,
-        Note,
         "the directory lies on an overlay",
         "measure on a volume for the disk alone",
-    ),
-    (
-        warning::STATE_UNPROVED,
-        Warn,
-        "the state of the page cache could not be proved",
-        "use plain files on a local disk",
     ),
 ];
 
@@ -247,8 +211,10 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
     let mut found: Vec<Finding> = contention(record).into_iter().collect();
     let is_told =
         |code: &str| OF_LOAD.contains(&code) && record.end.load.as_ref().is_some_and(load::is_busy);
-    let codes = CODES.iter().filter(|(code, ..)| !is_told(code));
-    found.extend(codes.filter_map(|(code, severity, text, advice)| {
+    let codes =
+        CODES.iter().flat_map(|(severity, codes)| codes.iter().map(move |one| (severity, one)));
+    let codes = codes.filter(|(_, (code, ..))| !is_told(code));
+    found.extend(codes.filter_map(|(severity, (code, text, advice))| {
         let rows: Vec<&Outcome> =
             record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
         let areas = order::distinct(rows.iter().map(|row| label::area(&row.id)));
