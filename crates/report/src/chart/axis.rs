@@ -19,13 +19,17 @@ pub(crate) struct Axis {
 /// From this ratio of the largest to the smallest figure on, a linear axis would press the lower
 /// lines flat onto its foot, and the figures are spaced by powers of ten.
 const LOG_FROM_RATIO: f64 = 200.0;
+/// Larger figures than this and smaller ones than its inverse stand at the ends: sums and logarithms of
+/// what is between are finite.
+const LARGEST: f64 = 1e300;
 
 impl Axis {
     /// The axis for x values.
     pub fn for_x(values: impl Iterator<Item = f64>, log2: bool) -> Option<Self> {
         let (low, high) = extremes(values)?;
         let spacing = if log2 && low > 0.0 { Spacing::Log2 } else { Spacing::Linear };
-        Some(Self { low, high: if high > low { high } else { low + 1.0 }, spacing })
+        let high = if high > low { high } else { low + f64::max(1.0, low.abs() * 1e-9) };
+        Some(Self { low, high, spacing })
     }
 
     /// The axis for figures: from zero, or by powers of ten where they differ too much.
@@ -53,7 +57,7 @@ impl Axis {
     pub fn from_zero(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = extremes(values)?;
         let low = low.min(0.0);
-        let high = if high > low { high } else { low + 1.0 };
+        let high = if high > low { high } else { 1.0 };
         let step = nice_step((high - low) / 5.0);
         let high = (high / step).ceil() * step;
         Some(Self { low: (low / step).floor() * step, high, spacing: Spacing::Linear })
@@ -110,7 +114,12 @@ fn nice_step(least: f64) -> f64 {
 }
 
 fn extremes(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    values.filter(|value| value.is_finite()).fold(None, |found, value| match found {
+    let bounded = |value: f64| match value.abs() {
+        size if size < 1.0 / LARGEST => 0.0,
+        _ => value.clamp(-LARGEST, LARGEST),
+    };
+    let values = values.filter(|value| value.is_finite()).map(bounded);
+    values.fold(None, |found, value| match found {
         None => Some((value, value)),
         Some((low, high)) => Some((low.min(value), high.max(value))),
     })
@@ -136,5 +145,24 @@ mod tests {
         assert_eq!((axis.low, axis.spacing), (1.0, Spacing::Log10));
         assert_eq!(Axis::for_y([f64::NAN].into_iter()), None);
         assert_eq!(Axis::for_y([0.0].into_iter()).unwrap().high, 1.0);
+        assert_eq!(Axis::from_zero([-1e-320].into_iter()).unwrap().high, 1.0);
+    }
+
+    #[test]
+    fn an_axis_of_absurd_figures_has_an_end() {
+        for values in [[5e-324, 1.0], [1.0, 1.7e308], [-1.7e308, 1.7e308], [1e300, 1e300]] {
+            let axes = [
+                Axis::for_x(values.into_iter(), false),
+                Axis::for_x(values.into_iter(), true),
+                Axis::for_y(values.into_iter()),
+                Axis::by_tens(values.into_iter()),
+            ];
+            for axis in axes.map(Option::unwrap) {
+                let ticks = axis.ticks(8);
+                assert!(ticks.len() <= 20, "{axis:?}: {}", ticks.len());
+                let places = values.into_iter().chain(ticks).map(|value| axis.position(value));
+                assert!(places.clone().all(f64::is_finite), "{axis:?}");
+            }
+        }
     }
 }

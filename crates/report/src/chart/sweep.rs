@@ -85,6 +85,10 @@ fn number_value(x: f64) -> serde_json::Value {
 /// Fewer points tell no more than a table does.
 pub(crate) const LEAST_POINTS: usize = 3;
 
+/// Lines of a sweep, and their places for points: nobody sees more, and a record may be made to harm.
+const MOST_LINES: usize = 1000;
+const MOST_PLACES: usize = 1 << 17;
+
 /// All sweeps of a record that have something to show, in the record's order.
 pub fn sweeps(record: &Record) -> Vec<Sweep<'_>> {
     record.charts.iter().filter_map(|chart| of(&record.results, chart)).collect()
@@ -162,7 +166,8 @@ fn split_parameters(rows: &[&Outcome], chart: &Chart) -> (Vec<String>, Vec<Strin
     (varying, constant)
 }
 
-/// Puts a row into its line. A second row with the same parameters is left to the list of rows.
+/// Puts a row into its line. A second row with the same parameters is left to the list of rows, and so
+/// are those of lines that are too many.
 fn place<'a>(sweep: &mut Sweep<'a>, index: usize, x: f64, outcome: &'a Outcome) {
     let Some(column) = sweep.x_values.iter().position(|known| *known == x) else { return };
     let labels: Vec<String> = sweep
@@ -174,6 +179,7 @@ fn place<'a>(sweep: &mut Sweep<'a>, index: usize, x: f64, outcome: &'a Outcome) 
         .collect();
     let at = match sweep.lines.iter().position(|line| line.labels == labels) {
         Some(at) => at,
+        None if sweep.lines.len() >= MOST_LINES.min(MOST_PLACES / sweep.x_values.len()) => return,
         None => {
             sweep.lines.push(Line { labels, points: vec![None; sweep.x_values.len()] });
             sweep.lines.len() - 1
@@ -236,6 +242,17 @@ mod tests {
         assert_eq!(sweeps[0].lines.len(), 2);
         assert_eq!(sweeps[0].lines[1].name(), "read, 2 threads");
         assert_eq!(rows_left(&record, &sweeps), [3, 4]);
+    }
+
+    #[test]
+    fn rows_that_share_nothing_take_no_square_of_memory() {
+        let apart = |at: u32| row(json!({"block_bytes": at % 1500 + 1, "engine": at.to_string()}));
+        let joined = (0..3).map(|at| row(json!({"block_bytes": at + 1, "engine": "x"})));
+        let record = record(joined.chain((0..3000).map(apart)).collect());
+        let sweeps = sweeps(&record);
+        let [sweep] = &sweeps[..] else { panic!("one line has three points") };
+        assert_eq!(sweep.lines.len(), MOST_PLACES / 1500);
+        assert_eq!(sweep.members.len() + rows_left(&record, &sweeps).len(), 3003);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::label;
 
 /// The most rows. The largest run today leaves about a thousand.
 const MAX_ROWS: usize = 100_000;
-/// The most pictures.
-const MAX_CHARTS: usize = 10_000;
+/// The most pictures. The largest run today has some thirty.
+const MAX_CHARTS: usize = 256;
 /// The most samples of a row, and points of a curve.
 const MAX_SAMPLES: usize = 1_000_000;
 

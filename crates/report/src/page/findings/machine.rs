@@ -121,8 +121,10 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
             "programs with much memory gain from madvise",
         );
     }
-    if number("io_uring_disabled").is_some_and(|disabled| disabled > 0.0) {
-        find(Note, "io_uring is switched off".to_owned(), "sysctl kernel.io_uring_disabled=0");
+    if let Some(disabled) = number("io_uring_disabled").filter(|disabled| *disabled > 0.0) {
+        // sysctl(8): 1 leaves it to root.
+        let whom = if disabled > 1.0 { "switched off" } else { "for privileged programs only" };
+        find(Note, format!("io_uring is {whom}"), "sysctl kernel.io_uring_disabled=0");
     }
     found.extend(storage(environment));
     if has("syscall") {
