@@ -4,7 +4,7 @@
 //! and the kernel accounts for its memory. What is copied: `copy/experiment.rs`; what of it there
 //! is room and time for: `copy/choose.rs`; one copy: `copy/trial.rs`; what the machine does when
 //! nothing but files and bytes are made: `copy/bare.rs`; what rows are held against:
-//! `copy/finish.rs`. Races against other copiers are in [`crate::versus`].
+//! `copy/bound.rs`. Races against other copiers are in [`crate::versus`].
 
 mod bare;
 mod bound;

@@ -10,7 +10,7 @@ pub mod outcome;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flatout_io::{Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work};
+use flatout_io::{Caching, Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work};
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
@@ -19,6 +19,7 @@ use flatout_sys::{affinity, filesystem, page_cache};
 use crate::choice::{self, Choice, Facts, Wishes};
 use crate::error::Error;
 use crate::fact;
+use crate::file_trial::evidence::Bottom;
 use crate::file_trial::{self, page_cache::Pages};
 use crate::limits;
 use crate::workers;
@@ -118,6 +119,8 @@ pub struct Reader {
     pub(crate) choice: Choice,
     /// End of the range that is read; `u64::MAX` for a stream without a block count.
     pub(crate) end_bytes: u64,
+    /// Where the bytes lie, if they have to come from there.
+    pub(crate) bottom: Bottom,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -157,7 +160,13 @@ impl Reader {
         }
         warnings.extend(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())));
         limits::check_memory(&choice.tuning)?;
-        let mut reader = Self { job, source: opened.source, choice, end_bytes, warnings };
+        let source = opened.source;
+        let is_apart = matches!(job.state, CacheStart::Cold(_)) || source.caching() == Caching::Direct;
+        let bottom = match is_apart && source.kind() == Kind::Sized {
+            true => Bottom::of(source.file(), source.path()),
+            false => Bottom::default(),
+        };
+        let mut reader = Self { job, source, choice, end_bytes, bottom, warnings };
         reader.look_for_traps(&facts, wanted_bytes);
         Ok(reader)
     }
@@ -256,8 +265,9 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
 }
 
 /// Share of the range in the page cache in percent, whether that is a sample's, and whether some
-/// of it is dirty. What is all there in each of many pieces is taken for hot: the trial proves it. Unknown counts as cold and clean: then the device is asked, and a cached file
-/// is only read more slowly than it could be.
+/// of it is dirty. What is all there in each of many pieces is taken for hot: the trial proves it.
+/// Unknown counts as cold and clean: then the device is asked, and a cached file is only read more
+/// slowly than it could be.
 fn residency(source: &Source, end_bytes: u64) -> (u8, bool, bool) {
     let pages = Pages { file: source.file(), path: source.path(), length_bytes: end_bytes };
     if let Some(samples) = page_cache::all_samples(source.file(), end_bytes) {

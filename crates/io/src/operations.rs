@@ -200,7 +200,7 @@ impl<'a> Operations<'a> {
             Ok(operations) => Ok((operations, None)),
             Err(error) => {
                 let Some(why) = uring_refusal(&error) else { return Err(error) };
-                let text = format!("io_uring was not possible: {why}; written with sync");
+                let text = format!("io_uring was not possible: {why}; one request at a time by sync");
                 let fallback = Fallback::new("uring_refused", text);
                 Ok((Self::sync(files, access, slot_bytes)?, Some(fallback)))
             }

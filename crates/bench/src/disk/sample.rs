@@ -11,6 +11,7 @@ use super::Terms;
 use super::fact;
 use super::pass::{LEAD_NS, Pass};
 use super::pattern::Test;
+use super::place::Kind;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
 use crate::file_trial::page_cache::{CacheStart, Clearing, growth_warning, start_warning};
@@ -168,8 +169,8 @@ fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
         let read_bytes = pass.tally.read_bytes.min(file.length_bytes);
         return start_warning(CacheStart::Hot, before, read_bytes).into_iter().collect();
     }
-    let is_device = file.directory().is_none() && file.extents.is_none();
-    if is_device || file.is_in_memory() {
+    // The cache of a device holds the metadata of whoever has mounted it.
+    if file.place.kind == Kind::Device || file.is_in_memory() {
         return Vec::new();
     }
     let bytes = |held: Option<CacheState>| held.map(|held| held.cached_bytes);

@@ -66,12 +66,10 @@ impl Account {
             ..own
         }
     }
-}
 
-impl Account {
     /// What happened since; for work that must not wait for a reading when it ends.
-    pub(crate) fn until_now(self) -> Accounts {
-        let now = Self::read(Scope::Machine(&[]));
+    pub(crate) fn until_now(self, scope: Scope<'_>) -> Accounts {
+        let now = Self::read(scope);
         Accounts { before: self, synced: now.clone(), worked: now }
     }
 }
@@ -122,16 +120,6 @@ impl Accounts {
     /// Times until the bytes were durable: of the CPU, of waiting for I/O, stolen.
     pub(crate) fn times_until_synced(&self) -> Facts {
         until(&self.before, &self.synced, &TIMES)
-    }
-
-    /// Bytes that storage was asked to fetch for this process.
-    pub(crate) fn device_read_bytes(&self) -> Option<u64> {
-        self.facts().count(PROCESS_READ_BYTES)
-    }
-
-    /// Bytes that this process made dirty or sent towards storage, until they were synced.
-    pub(crate) fn device_write_bytes(&self) -> Option<u64> {
-        self.facts().count(PROCESS_WRITE_BYTES)
     }
 }
 

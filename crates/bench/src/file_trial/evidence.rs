@@ -9,9 +9,9 @@ use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::filesystem::Nature;
-use flatout_sys::storage;
+use flatout_sys::storage::{self, DeviceNumber};
 
-use super::accounting::DIRTIED_BYTES;
+use super::accounting::{DIRTIED_BYTES, DISK_READ_BYTES};
 use super::cache_watch::{CACHE_LOOKS, CACHE_LOOKS_FILLED};
 use crate::fact;
 
@@ -89,12 +89,43 @@ pub(crate) fn buffered(facts: &Facts, written_bytes: f64) -> Option<Evidence> {
     Some(Evidence::read(Happened::No, FILLED_RATIO, share, text))
 }
 
-/// The kind of place that the bytes of an open file lie in at the bottom; none where that cannot be
-/// seen.
-///
-/// Cost: the mount table and some 15 small files per device.
+/// What the bytes of a file lie in at the bottom.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bottom {
+    /// The kind of place; none where that cannot be seen.
+    pub(crate) ground: Option<Nature>,
+    /// The devices whose accounts tell what really moved.
+    pub(crate) disks: Vec<DeviceNumber>,
+}
+
+impl Bottom {
+    /// That of an open file.
+    ///
+    /// Cost: the mount table and some 15 small files per device.
+    pub(crate) fn of(file: BorrowedFd<'_>, path: &Path) -> Self {
+        let chain = storage::chain(Path::new("/"), file, path).ok();
+        chain.map_or_else(Self::default, |chain| Self {
+            ground: chain.ground(),
+            disks: chain.disks(),
+        })
+    }
+}
+
+/// The kind of place that the bytes of an open file lie in at the bottom.
 pub(crate) fn ground(file: BorrowedFd<'_>, path: &Path) -> Option<Nature> {
-    storage::chain(Path::new("/"), file, path).ok()?.ground()
+    Bottom::of(file, path).ground
+}
+
+/// Evidence that the bytes of a read came from a device: by the account of the disks, where the row
+/// has one, and that of the process, which ends at the topmost device.
+pub(crate) fn fetched(
+    read_bytes: f64,
+    process: Option<f64>,
+    disks: Option<f64>,
+    ground: Option<Nature>,
+) -> Evidence {
+    let accounts = [process, disks];
+    moved(read_bytes, if disks.is_some() { &accounts } else { &accounts[..1] }, ground)
 }
 
 /// Evidence that a read was served from the page cache.
@@ -115,10 +146,11 @@ pub(crate) fn prove_read<R>(measured: &mut Measured<R>, is_hot: bool, ground: Op
         return;
     }
     let bytes = facts.number(fact::BYTES).unwrap_or(0.0);
-    let fetched = facts.number(fact::DEVICE_READ_BYTES);
+    let process = facts.number(fact::DEVICE_READ_BYTES);
+    let disks = facts.number(DISK_READ_BYTES);
     let (evidence, code) = match is_hot {
-        true => (hot(bytes, fetched), warning::NOT_HOT),
-        false => (moved(bytes, &[fetched], ground), warning::NOT_FROM_DEVICE),
+        true => (hot(bytes, process), warning::NOT_HOT),
+        false => (fetched(bytes, process, disks, ground), warning::NOT_FROM_DEVICE),
     };
     if evidence.happened == Happened::No {
         warning::add(&mut outcome.warnings, Warning::new(code, evidence.text.to_string()));

@@ -9,6 +9,7 @@ use flatout_measure::fact::{Facts, Key};
 use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
 
+use super::accounting::{DISK_READ_BYTES, DISK_WRITE_BYTES};
 use crate::fact;
 
 /// Blocks that were moved.
@@ -29,8 +30,8 @@ pub struct Measured {
     pub fsynced_ns: Option<u64>,
     /// Passes over the file; the last may be partial.
     pub passes: u64,
-    /// xor32 of the first pass.
-    pub xor32: u32,
+    /// xor32 of the first pass; none where that was cut off.
+    pub xor32: Option<u32>,
     /// Whether a deadline or a signal ended it.
     pub stopped: bool,
     /// Of a write the same work without the writes, by one thread: generating data, and the harness
@@ -44,6 +45,10 @@ pub struct Measured {
     pub device_read_bytes: Option<u64>,
     /// Bytes that the kernel counted as sent towards storage, until the sync was done.
     pub device_write_bytes: Option<u64>,
+    /// Bytes that the disks at the bottom read meanwhile, where a read had to come from them.
+    pub disk_read_bytes: Option<u64>,
+    /// Bytes that they wrote, until the sync was done.
+    pub disk_write_bytes: Option<u64>,
     /// Engine that was really used; `None` for a stream.
     pub engine: Option<Engine>,
     /// What shows that a write went where its row has it.
@@ -65,25 +70,33 @@ impl Measured {
 
     /// What is known of it besides its times.
     pub(crate) fn facts(&self) -> Facts {
-        let mut facts = Facts::default().with(fact::BYTES, self.bytes).with(BLOCKS, self.blocks);
+        let mut facts = self.moved().with(BLOCKS, self.blocks);
         facts.set_known(fact::CACHED_BEFORE_BYTES, self.cached_before_bytes);
         facts.set_known(fact::CACHED_AFTER_BYTES, self.cached_after_bytes);
-        facts.set_known(fact::DEVICE_READ_BYTES, self.device_read_bytes);
-        facts.set_known(fact::DEVICE_WRITE_BYTES, self.device_write_bytes);
+        facts
+    }
+
+    /// What was moved, by each account, and what that shows.
+    fn moved(&self) -> Facts {
+        let mut facts = Facts::default().with(fact::BYTES, self.bytes);
+        for (key, bytes) in [
+            (fact::DEVICE_READ_BYTES, self.device_read_bytes),
+            (fact::DEVICE_WRITE_BYTES, self.device_write_bytes),
+            (DISK_READ_BYTES, self.disk_read_bytes),
+            (DISK_WRITE_BYTES, self.disk_write_bytes),
+        ] {
+            facts.set_known(key, bytes);
+        }
         facts.set_known(EVIDENCE, self.evidence.clone());
         facts
     }
 
     /// What the sampler wants to know of it.
     pub fn sample(&self) -> Sample {
-        let mut facts = Facts::default().with(fact::BYTES, self.bytes);
-        facts.set_known(fact::DEVICE_READ_BYTES, self.device_read_bytes);
-        facts.set_known(fact::DEVICE_WRITE_BYTES, self.device_write_bytes);
-        facts.set_known(EVIDENCE, self.evidence.clone());
         Sample {
             amount: self.bytes as f64,
             elapsed_ns: self.elapsed_ns,
-            facts,
+            facts: self.moved(),
             warnings: self.warnings.clone(),
             ..Sample::default()
         }

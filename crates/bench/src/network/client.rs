@@ -185,6 +185,11 @@ impl Client {
         Family::of(self.server)
     }
 
+    /// The address of the other end.
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
     /// The address of this end.
     pub fn address(&self) -> Option<SocketAddr> {
         self.channel.stream().local_addr().ok()

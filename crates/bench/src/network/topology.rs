@@ -1,5 +1,6 @@
 //! Which machines a run goes between, as far as this end can tell.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use flatout_sys::affinity;
@@ -21,8 +22,8 @@ pub struct Topology {
 impl Topology {
     /// Looks at the session's own address and at the interface that bears it.
     pub fn of(client: &Client) -> Self {
-        let address = client.address().map(|address| address.ip().to_canonical());
-        let name = address.and_then(|address| interface::bearing(address).ok()?);
+        let ip = |address: SocketAddr| address.ip().to_canonical();
+        let name = client.address().and_then(|own| carrier(ip(own), ip(client.server())));
         Self {
             interface: name.map(|name| interface::read(Path::new("/"), &name)),
             is_one_machine: client.shares_machine,
@@ -33,5 +34,23 @@ impl Topology {
     /// Whether the data stay on this machine's loopback.
     pub fn is_loopback(&self) -> bool {
         self.interface.as_ref().is_some_and(|interface| interface.is_loopback)
+    }
+}
+
+/// The interface that carries what goes from one address to another: loopback where both are the
+/// same, whatever interface bears it.
+fn carrier(own: IpAddr, peer: IpAddr) -> Option<String> {
+    if own == peer { Some("lo".to_owned()) } else { interface::bearing(own).ok()? }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_sends_to_itself_goes_over_loopback() {
+        let [one, other] = ["192.0.2.77", "192.0.2.78"].map(|address| address.parse().unwrap());
+        assert_eq!(carrier(one, one).as_deref(), Some("lo"));
+        assert_eq!(carrier(one, other), None, "nothing here bears it");
     }
 }

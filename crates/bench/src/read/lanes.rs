@@ -9,7 +9,7 @@ use flatout_sys::view::ByteView;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::error::Error;
-use crate::file_trial::accounting::Scope;
+use crate::file_trial::accounting::{DISK_READ_BYTES, PROCESS_READ_BYTES, Scope};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
 
@@ -44,6 +44,8 @@ struct Tally {
     digest: Xor32,
     zeros: Zeros,
     differs: bool,
+    /// Whole passes.
+    passes: u64,
     engine: Option<Engine>,
     fallback: Option<Fallback>,
 }
@@ -161,14 +163,15 @@ impl Reader {
     /// cannot be passed over again.
     fn read_stream_for(&self, min_ns: u64) -> Result<Measured, Error> {
         let block_bytes = self.choice.tuning.block_bytes;
-        let mut total = Measured::default();
+        let mut total = Measured { xor32: Some(0), ..Measured::default() };
         self.set_cache_state(0, &mut total)?;
         let mut count = 1_u64;
         while total.elapsed_ns < min_ns && !total.stopped {
             let start_bytes = total.bytes;
             let end_bytes = start_bytes.saturating_add(count.saturating_mul(block_bytes));
             let range = Range { start_bytes, end_bytes, repeats: 1 };
-            total.xor32 ^= self.pass(range, None, &mut total)?;
+            let digest = self.pass(range, None, &mut total)?;
+            total.xor32 = total.xor32.zip(digest).map(|(all, more)| all ^ more);
             if total.bytes < end_bytes {
                 break;
             }
@@ -201,7 +204,7 @@ impl Reader {
             let digest = self.pass(range, duration_ns, &mut total)?;
             if is_first {
                 total.xor32 = digest;
-            } else if share == blocks_in_range && total.xor32 != digest && !total.stopped {
+            } else if share == blocks_in_range && digest.is_some() && total.xor32 != digest {
                 total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
             }
             left -= share * repeats;
@@ -255,13 +258,14 @@ impl Reader {
         Pages { file: self.source.file(), path: self.source.path(), length_bytes }
     }
 
-    /// The passes over a range, by all lanes together; adds to `total`. Returns the digest of one.
+    /// The passes over a range, by all lanes together; adds to `total`. Returns the digest of the
+    /// first, unless that was cut off.
     fn pass(
         &self,
         range: Range,
         duration_ns: Option<u64>,
         total: &mut Measured,
-    ) -> Result<u32, Error> {
+    ) -> Result<Option<u32>, Error> {
         let mut tally = self.run_lanes(range, self.choice.tuning, duration_ns);
         // Windows that some lanes got may leave no room for the buffers of the others.
         let is_mapped =
@@ -314,18 +318,29 @@ impl Reader {
                 if pass.stopped {
                     break;
                 }
+                tally.passes += 1;
             }
             Ok(tally)
         };
-        file_trial::run(tuning.threads, Scope::Process, prepare, work)
+        let scope = match &self.bottom.disks[..] {
+            [] => Scope::Process,
+            disks => Scope::Machine(disks),
+        };
+        file_trial::run(tuning.threads, scope, prepare, work)
     }
 
-    /// Adds what lanes did to `total`; returns the digest of one pass.
-    fn add(&self, ran: Ran<Tally>, range: Range, total: &mut Measured) -> u32 {
+    /// Adds what lanes did to `total`; returns the digest of the first pass where that is whole.
+    fn add(&self, ran: Ran<Tally>, range: Range, total: &mut Measured) -> Option<u32> {
         total.elapsed_ns += ran.elapsed_ns;
-        let fetched = ran.accounts.device_read_bytes();
-        total.device_read_bytes = fetched.map(|bytes| total.device_read_bytes.unwrap_or(0) + bytes);
-        total.passes += range.repeats;
+        let accounts = ran.accounts.facts();
+        for (sum, key) in [
+            (&mut total.device_read_bytes, PROCESS_READ_BYTES),
+            (&mut total.disk_read_bytes, DISK_READ_BYTES),
+        ] {
+            *sum = accounts.count(key).map(|bytes| sum.unwrap_or(0) + bytes);
+        }
+        let whole = ran.results.iter().map(|tally| tally.passes).min().unwrap_or(0);
+        total.passes += range.repeats.min(whole + 1);
         let mut digest = Xor32::default();
         let mut zeros = Vec::new();
         for tally in ran.results {
@@ -346,7 +361,7 @@ impl Reader {
             zeros.extend((tally.zeros.bytes > 0).then_some(tally.zeros));
         }
         self.judge_zeros(&zeros, total);
-        digest.0
+        (whole > 0).then_some(digest.0)
     }
 
     /// Blocks whose words XOR to nothing are read once more, and named if they are all zero.
@@ -362,6 +377,48 @@ impl Reader {
                 "{suspected} bytes lie in blocks of zeros: thin storage and compression move them for free"
             );
             total.warn(warning::ZERO_BLOCKS, text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_io::Split;
+    use flatout_sys::cancel::CancelToken;
+
+    use super::super::Job;
+    use super::*;
+    use crate::file_trial::accounting::{Account, Accounts};
+
+    #[test]
+    fn a_pass_that_one_lane_did_not_end_has_no_digest() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7; 5000]).unwrap();
+        let tuning = Tuning {
+            engine: Engine::Sync,
+            caching: Caching::Buffered,
+            block_bytes: 4096,
+            depth: 1,
+            threads: 2,
+            split: Split::Contiguous,
+        };
+        let path = file.path().to_owned();
+        let job = Job::exactly(path, &tuning, CacheStart::AsItIs, CancelToken::manual());
+        let reader = Reader::open(job).unwrap();
+        let accounts = || Accounts {
+            before: Account::default(),
+            worked: Account::default(),
+            synced: Account::default(),
+        };
+        for (passes, expected) in [([0, 3], (1, None)), ([1, 3], (2, Some(0))), ([5, 5], (5, Some(0)))]
+        {
+            let lane = |passes| Tally { passes, ..Tally::default() };
+            let results = passes.map(lane).to_vec();
+            let ran = Ran { results, begun_ns: 0, elapsed_ns: 1, accounts: accounts() };
+            let mut total = Measured::default();
+            let range = Range { start_bytes: 0, end_bytes: 5000, repeats: 5 };
+            let digest = reader.add(ran, range, &mut total);
+            assert_eq!((total.passes, digest), expected, "{passes:?}");
         }
     }
 }

@@ -10,8 +10,11 @@ use flatout_measure::record::{Outcome, Status};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 
+use flatout_sys::affinity;
+
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::fact;
+use crate::file_trial::accounting::DISK_READ_BYTES;
 use crate::file_trial::evidence;
 use crate::file_trial::measured::{self, ENGINE_REASON};
 
@@ -80,10 +83,8 @@ impl Reader {
         }
         let mut facts = totals(measured).with(ENGINE_REASON, self.engine_reason(measured));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
-        let covers_a_pass = measured.passes > 1 || !measured.stopped;
-        if self.job.digest == DigestKind::Xor32 && covers_a_pass {
-            facts.set(DIGEST_XOR32, format!("{:08x}", measured.xor32));
-        }
+        let digest = measured.xor32.filter(|_| self.job.digest == DigestKind::Xor32);
+        facts.set_known(DIGEST_XOR32, digest.map(|digest| format!("{digest:08x}")));
         match self.job.limit {
             Limit::MinTime { .. } => facts.set(SIZE_FOUND_BYTES, measured.bytes),
             Limit::Duration { ns } => facts.set(fact::ENDED_EARLY, self.how_far(measured, ns)),
@@ -105,14 +106,14 @@ impl Reader {
 
     /// What shows that the bytes of all trials came from where the row has them.
     fn evidence(&self, outcome: &Outcome) -> Evidence {
-        let bytes = outcome.fact_number(fact::BYTES.name()).unwrap_or(0.0);
-        let fetched = outcome.fact_number(fact::DEVICE_READ_BYTES.name());
+        let number = |key: Key| outcome.fact_number(key.name());
+        let bytes = number(fact::BYTES).unwrap_or(0.0);
+        let process = number(fact::DEVICE_READ_BYTES);
         let is_sized = self.source.kind() == Kind::Sized;
         match (self.job.state, self.source.caching()) {
-            (CacheStart::Hot | CacheStart::HotAlready, _) => evidence::hot(bytes, fetched),
+            (CacheStart::Hot | CacheStart::HotAlready, _) => evidence::hot(bytes, process),
             (CacheStart::Cold(_), _) | (_, Caching::Direct) if is_sized => {
-                let ground = evidence::ground(self.source.file(), self.source.path());
-                evidence::moved(bytes, &[fetched], ground)
+                evidence::fetched(bytes, process, number(DISK_READ_BYTES), self.bottom.ground)
             }
             _ => Evidence::counted(&Facts::default().with(fact::BYTES, bytes as u64), fact::BYTES),
         }
@@ -174,7 +175,8 @@ impl Reader {
     /// The harness's own share, and a warning when it is more than 1 %.
     fn judge_harness(&self, measured: &Measured, outcome: &mut Outcome) {
         let each_ns = self.harness_ns_per_block();
-        let threads = f64::from(self.choice.tuning.threads);
+        let threads = self.choice.tuning.threads.min(affinity::allowed_cpu_count()).max(1);
+        let threads = f64::from(threads);
         let share = each_ns * measured.blocks as f64 / threads / measured.elapsed_ns.max(1) as f64;
         let facts = Facts::default();
         let facts = facts.with(HARNESS_NS_PER_BLOCK, each_ns).with(fact::OVERHEAD_RATIO, share);

@@ -46,11 +46,12 @@ pub(super) fn copy(
     let wanted = if group.cached { State::Hot } else { State::Cold };
     let mut facts = state::bring(source, wanted, Clearing::File, options.cancel)?;
     let target = group.target.fresh();
-    let before = Account::read(accounting::Scope::Process);
+    let scope = accounting::Scope::Process;
+    let before = Account::read(scope);
     let begun_ns = monotonic_ns();
     let ended = run(source, &target, tuning, options);
     let elapsed_ns = monotonic_ns() - begun_ns;
-    let accounts = before.until_now();
+    let accounts = before.until_now(scope);
     if group.size != SizeClass::Tiny {
         let removed = remove_tree(&target).map_err(IoError::system("remove", &target));
         removed.map_err(Error::from)?;
@@ -67,7 +68,7 @@ pub(super) fn copy(
         SizeClass::Small | SizeClass::Large => ended.totals.bytes_accepted,
     };
     facts.set(fact::BYTES, ended.totals.bytes_accepted);
-    facts.set_known(fact::DEVICE_READ_BYTES, accounts.device_read_bytes());
+    facts.set_known(fact::DEVICE_READ_BYTES, accounts.facts().count(accounting::PROCESS_READ_BYTES));
     Ok(Sample { amount: amount as f64, elapsed_ns, facts, ..Sample::default() })
 }
 

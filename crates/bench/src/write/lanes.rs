@@ -3,6 +3,7 @@
 use std::io;
 use std::iter::StepBy;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Caching, Engine, Error as IoError, Fallback, Lane, Stop, Target};
@@ -10,14 +11,15 @@ use flatout_measure::evidence::{Evidence, Happened};
 use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::filesystem::Nature;
 use flatout_sys::generator::{fill_pattern, fill_random};
 
 use super::{Data, Measured, Sync, Writer};
 use crate::error::Error;
 use crate::fact;
-use crate::file_trial::accounting::{Account, Scope};
+use crate::file_trial::accounting::{Account, DISK_WRITE_BYTES, PROCESS_WRITE_BYTES, Scope};
 use crate::file_trial::cache_watch::{CacheWatch, Looks};
-use crate::file_trial::evidence;
+use crate::file_trial::evidence::{self, Bottom};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::workers::{self, Watch};
 
@@ -100,13 +102,19 @@ impl Writer {
                 .map_err(IoError::system("write back", self.target.path()))?;
         }
         let cached_before = pages.held();
-        let before = Account::read(Scope::Machine(&[]));
+        let bottom = Bottom::of(self.target.file(), self.target.path());
+        let scope = Scope::Machine(&bottom.disks);
+        let before = Account::read(scope);
+        let begun_ns = OnceLock::new();
         let run = |watch: Watch<'_>| {
             workers::run_watched(
                 tuning.threads,
                 watch,
                 |index| self.prepare(&targets[index as usize]),
-                |index, prepared| self.write_lane(Lane { index, count: tuning.threads }, prepared),
+                |index, prepared| {
+                    begun_ns.get_or_init(monotonic_ns);
+                    self.write_lane(Lane { index, count: tuning.threads }, prepared)
+                },
             )
         };
         let is_direct = self.target.caching() == Caching::Direct;
@@ -129,14 +137,14 @@ impl Writer {
         measured.stopped = measured.bytes < self.length_bytes;
         if !measured.stopped {
             self.target.set_length(self.length_bytes)?;
-            self.make_durable(&mut measured)?;
+            self.make_durable(begun_ns.into_inner(), &mut measured)?;
         }
-        let accounts = before.until_now();
-        measured.device_write_bytes = accounts.device_write_bytes();
+        let mut facts = before.until_now(scope).facts();
+        measured.device_write_bytes = facts.count(PROCESS_WRITE_BYTES);
+        measured.disk_write_bytes = facts.count(DISK_WRITE_BYTES);
         measured.cached_after_bytes = pages.held().map(|held| held.cached_bytes);
-        let mut facts = accounts.facts();
         facts.extend(looks.facts());
-        self.prove(&facts, &mut measured);
+        self.prove(&facts, bottom.ground, &mut measured);
         let (caching, most_bytes) = (self.target.caching(), measured.bytes / CACHED_PART);
         let after = measured.cached_after_bytes;
         let before = cached_before.map(|held| held.cached_bytes);
@@ -151,16 +159,15 @@ impl Writer {
     }
 
     /// Says what shows that the bytes went where the row has them.
-    fn prove(&self, facts: &Facts, measured: &mut Measured) {
+    fn prove(&self, facts: &Facts, ground: Option<Nature>, measured: &mut Measured) {
         let bytes = measured.bytes as f64;
         let is_direct = self.target.caching() == Caching::Direct;
         if self.job.sync == Sync::None && !is_direct {
             measured.evidence = Some(Evidence::counted(&measured.facts(), fact::BYTES));
             return;
         }
-        let ground = evidence::ground(self.target.file(), self.target.path());
-        let moved =
-            evidence::moved(bytes, &[measured.device_write_bytes.map(|n| n as f64)], ground);
+        let accounts = [DISK_WRITE_BYTES, PROCESS_WRITE_BYTES].map(|key| facts.number(key));
+        let moved = evidence::moved(bytes, &accounts, ground);
         let buffered = match moved.happened {
             Happened::Yes if is_direct => evidence::buffered(facts, bytes),
             _ => None,
@@ -173,7 +180,7 @@ impl Writer {
 
     /// Keeps the promise of `--sync`. That the name may not be durable is a warning only: the bytes
     /// are safe, and removing them would not help anybody.
-    fn make_durable(&self, measured: &mut Measured) -> Result<(), Error> {
+    fn make_durable(&self, begun_ns: Option<u64>, measured: &mut Measured) -> Result<(), Error> {
         match self.job.sync {
             Sync::None => {
                 let text = "nothing was synced: the figure is the page cache's, not the device's";
@@ -182,9 +189,10 @@ impl Writer {
             }
             Sync::Each => measured.fsynced_ns = Some(measured.elapsed_ns),
             Sync::End => {
-                let start_ns = monotonic_ns();
                 self.target.sync()?;
-                measured.fsynced_ns = Some(measured.elapsed_ns + monotonic_ns() - start_ns);
+                // The bytes go on to the device while threads end: one clock for all of it.
+                let since_ns = begun_ns.map_or(0, |begun_ns| monotonic_ns() - begun_ns);
+                measured.fsynced_ns = Some(since_ns.max(measured.elapsed_ns));
             }
         }
         if let Err(error) = self.target.sync_name() {

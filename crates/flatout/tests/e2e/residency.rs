@@ -1,7 +1,7 @@
 //! What a figure means depends on where the bytes were: in the cache, on storage, or nowhere.
 
 use crate::bin::{Folder, assert_warned, warnings};
-use crate::filesystem::{Kind, Mounted, needs_storage};
+use crate::filesystem::{Backing, Kind, Mounted, needs_storage};
 use crate::fixture::{random_file, sparse_file, xor32_hex, zero_file};
 use crate::skip::needs;
 
@@ -26,6 +26,27 @@ fn a_cold_read_after_an_unsynced_write_is_right_and_proves_itself() {
             (&"yes".into(), &"moved_ratio".into())
         );
     }
+}
+
+/// What a loop device holds of its file in the cache comes from no disk, whatever it hands on.
+#[test]
+fn a_cold_read_or_a_write_is_held_against_the_disk_at_the_bottom() {
+    needs!(needs_storage(&std::env::temp_dir()));
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Cached));
+    let folder = Folder::inside(&mounted.path());
+    let run = |arguments: &str, process: &str, disk: &str| {
+        let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
+        let number = |key: &str| result["audit"][key].as_f64();
+        let least = number(process).unwrap().min(number(disk).unwrap());
+        let shown = result["audit"]["evidence"]["value"].as_f64().unwrap();
+        assert!((shown - least / number("bytes").unwrap()).abs() < 1e-9, "{result:#}");
+    };
+    let write = "write data --size 4M --format json";
+    run(write, "device_write_bytes", "disk_write_bytes");
+    let read = "read data --cold --format json";
+    run(read, "device_read_bytes", "disk_read_bytes");
+    drop(folder);
+    mounted.finish();
 }
 
 #[test]

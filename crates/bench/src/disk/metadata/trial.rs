@@ -60,7 +60,8 @@ fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample,
     )?;
     let mut sample = evaluate(row, files, &threads);
     sample.facts.extend(accounts.times_until_synced());
-    sample.facts.set_known(fact::PROCESS_WRITE_BYTES, accounts.device_write_bytes());
+    let written = accounts.facts().count(fact::PROCESS_WRITE_BYTES);
+    sample.facts.set_known(fact::PROCESS_WRITE_BYTES, written);
     let spread = [("files", set.files.len() as u64), ("directories", set.directories.into())];
     sample.facts.set(fact::SPREAD, Value::fields(spread));
     for number in threads.iter().flat_map(|timed| &timed.changed) {
