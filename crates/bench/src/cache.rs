@@ -195,22 +195,11 @@ fn reduced(wanted_bytes: u64, length_bytes: u64) -> Option<Warning> {
 
 /// The pictures of this area.
 fn charts() -> Vec<Chart> {
-    let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
+    let (blocks, threads) = ("Read rate by block size", "Read rate by threads");
+    let lines = ["engine", "cache_state", "threads"];
     vec![
-        Chart {
-            title: "Read rate by block size".to_owned(),
-            id: Test::BlockSweep.id().to_owned(),
-            x_parameter: "block_bytes".to_owned(),
-            x_log2: true,
-            line_parameters: words(&["engine", "cache_state", "threads"]),
-        },
-        Chart {
-            title: "Read rate by threads".to_owned(),
-            id: Test::ThreadSweep.id().to_owned(),
-            x_parameter: "threads".to_owned(),
-            x_log2: false,
-            line_parameters: words(&["engine", "cache_state"]),
-        },
+        Chart::new(blocks, Test::BlockSweep.id(), "block_bytes", &lines).by_powers_of_two(),
+        Chart::new(threads, Test::ThreadSweep.id(), "threads", &lines[..2]),
     ]
 }
 

@@ -350,8 +350,7 @@ fn chart(id: &str, outcomes: &[Outcome]) -> Option<Chart> {
         true => format!("{test} by {by}"),
         false => format!("{test} by {by} ({})", common.join(", ")),
     };
-    let line_parameters = lines.into_iter().map(str::to_owned).collect();
-    Some(Chart { title, id: id.to_owned(), x_parameter: x.to_owned(), x_log2, line_parameters })
+    Some(Chart { x_log2, ..Chart::new(&title, id, x, &lines) })
 }
 
 #[cfg(test)]

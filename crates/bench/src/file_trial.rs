@@ -34,20 +34,10 @@ pub(crate) struct Ran<T> {
 
 /// Runs `prepare` and then `work` in so many threads. The clock runs for `work` alone, which is told
 /// when that began; the accounts hold neither what the preparation costs nor what giving buffers
-/// back costs.
+/// back costs. `also` is told when the work begins and has ended.
 ///
 /// Errors: the first of a worker, or that a thread cannot be started.
 pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
-    threads: u32,
-    scope: Scope<'_>,
-    prepare: impl Fn(u32) -> Result<P, E> + Sync,
-    work: impl Fn(u32, &mut P, u64) -> Result<T, E> + Sync,
-) -> Result<Ran<T>, E> {
-    run_watched(threads, scope, Watch::NOBODY, prepare, work)
-}
-
-/// As [`run`], and tells `also` when the work begins and has ended.
-pub(crate) fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
     threads: u32,
     scope: Scope<'_>,
     also: Watch<'_>,

@@ -10,7 +10,9 @@ pub mod outcome;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flatout_io::{Caching, Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work};
+use flatout_io::{
+    Caching, Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work,
+};
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
@@ -143,14 +145,15 @@ impl Reader {
         let mut warnings = Vec::new();
         let facts = facts(&job, &source, end_bytes);
         let mut choice = choice::for_reading(&facts, &job.wishes, measured(&job, &source, &facts));
-        let opened = source.with_caching(choice.tuning.caching, choice.tuning.block_bytes);
-        if let Some(fallback) = opened.fallback {
+        let (source, fallback) =
+            source.with_caching(choice.tuning.caching, choice.tuning.block_bytes);
+        if let Some(fallback) = fallback {
             choice.engine_reason += &format!("; {}", fallback.text);
             if job.wishes.caching.is_some() {
                 warnings.push(Warning::new(fallback.code, fallback.text));
             }
         }
-        choice.tuning.caching = opened.source.caching();
+        choice.tuning.caching = source.caching();
         if job.wishes.threads.is_none()
             && let Err(error) = workers::try_to_start(choice.tuning.threads)
         {
@@ -160,8 +163,8 @@ impl Reader {
         }
         warnings.extend(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())));
         limits::check_memory(&choice.tuning)?;
-        let source = opened.source;
-        let is_apart = matches!(job.state, CacheStart::Cold(_)) || source.caching() == Caching::Direct;
+        let is_apart =
+            matches!(job.state, CacheStart::Cold(_)) || source.caching() == Caching::Direct;
         let bottom = match is_apart && source.kind() == Kind::Sized {
             true => Bottom::of(source.file(), source.path()),
             false => Bottom::default(),

@@ -10,8 +10,8 @@
 
 #![forbid(unsafe_code)]
 
+mod around;
 pub mod digest;
-mod direct;
 mod error;
 mod fallback;
 mod name;
@@ -32,7 +32,7 @@ pub use order::Order;
 pub use profile::{
     Evidence, MachineProfile, PROFILE_SCHEMA, Profile, ProfileEntry, ProfileKey, SizeClass, Work,
 };
-pub use source::{Kind, Opened, STANDARD_INPUT, Source};
+pub use source::{Kind, STANDARD_INPUT, Source};
 pub use stop::Stop;
 pub use target::{Existing, Target, TargetOptions};
 pub use tuning::{Caching, Engine, Lane, Split, Tuning};

@@ -18,8 +18,8 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::ring::{self, Ring};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::around::DONTCACHE;
 use crate::fallback::Fallback;
-use crate::source::DONTCACHE;
 use crate::stop::Stop;
 use crate::tuning::{Caching, Engine, Tuning};
 
@@ -156,8 +156,7 @@ pub struct Operations<'a> {
 }
 
 enum Prepared {
-    /// Answers at once that all was moved.
-    Null(AlignedBuffer),
+    /// Of no files: it answers at once that all was moved.
     Sync(AlignedBuffer),
     Uring(Box<Ring>),
 }
@@ -200,7 +199,8 @@ impl<'a> Operations<'a> {
             Ok(operations) => Ok((operations, None)),
             Err(error) => {
                 let Some(why) = uring_refusal(&error) else { return Err(error) };
-                let text = format!("io_uring was not possible: {why}; one request at a time by sync");
+                let text =
+                    format!("io_uring was not possible: {why}; one request at a time by sync");
                 let fallback = Fallback::new("uring_refused", text);
                 Ok((Self::sync(files, access, slot_bytes)?, Some(fallback)))
             }
@@ -209,14 +209,13 @@ impl<'a> Operations<'a> {
 
     /// Moves nothing and says that it did: what a run costs then is the harness's own share.
     pub fn null(slot_bytes: usize) -> io::Result<Self> {
-        let engine = Prepared::Null(AlignedBuffer::new(slot_bytes)?);
-        Ok(Self { files: Vec::new(), access: Access::BUFFERED, engine })
+        Self::sync(&[], Access::BUFFERED, slot_bytes)
     }
 
     /// How the kernel is asked.
     pub fn engine(&self) -> Engine {
         match self.engine {
-            Prepared::Null(_) | Prepared::Sync(_) => Engine::Sync,
+            Prepared::Sync(_) => Engine::Sync,
             Prepared::Uring(_) => Engine::Uring,
         }
     }
@@ -225,7 +224,7 @@ impl<'a> Operations<'a> {
     /// while it runs.
     pub fn prime(&mut self, mut fill: impl FnMut(&mut [u8])) {
         match &mut self.engine {
-            Prepared::Null(buffer) | Prepared::Sync(buffer) => fill(buffer.as_mut_slice()),
+            Prepared::Sync(buffer) => fill(buffer.as_mut_slice()),
             Prepared::Uring(ring) => (0..ring.depth()).for_each(|slot| fill(ring.bytes_mut(slot))),
         }
     }
@@ -242,14 +241,11 @@ impl<'a> Operations<'a> {
     ) -> io::Result<()> {
         let Self { files, access, engine } = self;
         match engine {
-            Prepared::Null(buffer) => {
-                blocking::run(buffer, workload, timestamps, stop, |request, _, _| {
-                    Ok(request.length_bytes)
-                });
-                Ok(())
-            }
             Prepared::Sync(buffer) => {
                 blocking::run(buffer, workload, timestamps, stop, |request, bytes, stop| {
+                    if files.is_empty() {
+                        return Ok(request.length_bytes);
+                    }
                     let file = files[request.file as usize];
                     blocking::perform(file, *access, request, bytes, stop)
                 });

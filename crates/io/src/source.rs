@@ -1,12 +1,13 @@
 //! A file opened for reading, and the ways to open it.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_sys::{filesystem, usage};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::around;
 use crate::error::Error;
 use crate::fallback::Fallback;
 use crate::tuning::Caching;
@@ -38,35 +39,35 @@ pub struct Source {
     regular: bool,
 }
 
-/// A source, and what could not be had.
-#[derive(Debug)]
-pub struct Opened {
-    /// The source.
-    pub source: Source,
-    /// Why its caching is not the one asked for.
-    pub fallback: Option<Fallback>,
-}
-
 impl Source {
     /// Gives the source the caching asked for, or leaves it buffered and says why.
     /// `block_bytes` is the request size for which direct I/O has to be possible.
-    pub fn with_caching(self, caching: Caching, block_bytes: u64) -> Opened {
-        let obstacle = match caching {
-            Caching::Buffered => return Opened { source: self, fallback: None },
-            Caching::Direct => self.direct_obstacle(block_bytes),
-            Caching::Dontcache => self.dontcache_obstacle(),
-        };
-        let (source, obstacle) = match (obstacle, caching) {
-            (None, Caching::Direct) => self.reopen_direct(),
-            (None, _) => (Self { caching, ..self }, None),
-            (Some(why), _) => (self, Some(why)),
-        };
-        let code = if caching == Caching::Direct { "direct_refused" } else { "dontcache_refused" };
-        let fallback = obstacle.map(|why| {
-            let text = format!("{caching} I/O was not possible: {why}; read buffered");
-            Fallback::new(code, text)
-        });
-        Opened { source, fallback }
+    pub fn with_caching(self, caching: Caching, block_bytes: u64) -> (Self, Option<Fallback>) {
+        match self.reopened_around(caching, block_bytes) {
+            Ok(Some(file)) => (Self { file, caching, ..self }, None),
+            Ok(None) => (Self { caching, ..self }, None),
+            Err(why) => (self, Some(around::refused(caching, &why, "read"))),
+        }
+    }
+
+    /// The file opened anew for a caching, where that needs a descriptor of its own; or why it cannot
+    /// be had.
+    fn reopened_around(
+        &self,
+        caching: Caching,
+        block_bytes: u64,
+    ) -> Result<Option<OwnedFd>, String> {
+        if caching != Caching::Buffered && self.kind != Kind::Sized {
+            return Err("it is not a file of known length".to_owned());
+        }
+        let lengths = (block_bytes, self.length_bytes);
+        around::obstacle(self.file(), caching, lengths).map_or(Ok(()), Err)?;
+        if caching != Caching::Direct {
+            return Ok(None);
+        }
+        let opened = around::reopen(self.file(), caching, OFlags::RDONLY);
+        let why = |errno| format!("opening with O_DIRECT: {}", std::io::Error::from(errno));
+        opened.map(Some).map_err(why)
     }
 
     /// Opens `path` (`-`: standard input) buffered.
@@ -123,59 +124,14 @@ impl Source {
         })
     }
 
-    /// Why direct I/O in requests of `block_bytes` cannot be done, if so.
-    fn direct_obstacle(&self, block_bytes: u64) -> Option<String> {
-        if self.kind != Kind::Sized {
-            return Some("it is not a file of known length".to_owned());
-        }
-        crate::direct::obstacle(self.file.as_fd(), block_bytes)
-    }
-
-    /// Opens the file once more with `O_DIRECT`, or says why that failed.
-    fn reopen_direct(self) -> (Self, Option<String>) {
-        match self.reopen_file(OFlags::DIRECT) {
-            Ok(file) => (Self { file, caching: Caching::Direct, ..self }, None),
-            Err(errno) => {
-                let cause = std::io::Error::from(errno).to_string();
-                (self, Some(format!("opening with O_DIRECT: {cause}")))
-            }
-        }
-    }
-
-    /// Why `RWF_DONTCACHE` cannot be used, if so. Asked at the end of the file, where nothing is
-    /// read in.
-    fn dontcache_obstacle(&self) -> Option<String> {
-        if self.kind != Kind::Sized {
-            return Some("it is not a file of known length".to_owned());
-        }
-        let mut byte = [0];
-        let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
-        match rustix::io::preadv2(&self.file, &mut buffers, self.length_bytes, DONTCACHE) {
-            Ok(_) => None,
-            Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
-                Some("the kernel or the filesystem does not know RWF_DONTCACHE".to_owned())
-            }
-            Err(errno) => Some(std::io::Error::from(errno).to_string()),
-        }
-    }
-
-    fn reopen_file(&self, extra: OFlags) -> Result<OwnedFd, Errno> {
-        let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC | extra, Mode::empty())
-    }
-
     /// The same file with a descriptor (and position) of its own, for another lane. A stream has
     /// one position only, and opening a named pipe again would wait for another writer: there,
     /// and where /proc is missing, the descriptor is a copy.
     ///
     /// Errors: `EMFILE` and the like.
     pub fn reopen(&self) -> Result<Self, Error> {
-        let extra = match self.caching {
-            Caching::Direct => OFlags::DIRECT,
-            Caching::Buffered | Caching::Dontcache => OFlags::empty(),
-        };
         let own_position = match self.kind {
-            Kind::Sized => self.reopen_file(extra),
+            Kind::Sized => around::reopen(self.file(), self.caching, OFlags::RDONLY),
             Kind::Endless | Kind::Stream => Err(Errno::NODEV),
         };
         let file = match own_position {
@@ -261,7 +217,8 @@ impl Source {
             return false;
         }
         // Direct descriptors want aligned memory; a fresh buffered one does not.
-        let Ok(file) = self.reopen_file(OFlags::empty()) else { return false };
+        let opened = around::reopen(self.file(), Caching::Buffered, OFlags::RDONLY);
+        let Ok(file) = opened else { return false };
         rustix::io::pread(file, &mut *bytes, offset_bytes).is_ok_and(|got| got == bytes.len())
     }
 
@@ -320,9 +277,6 @@ fn is_memory_device(device: u64) -> bool {
     rustix::fs::major(device) == 1 && rustix::fs::minor(device) != KMSG_MINOR
 }
 
-/// `RWF_DONTCACHE`, new in Linux 6.14.
-pub(crate) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,8 +302,8 @@ mod tests {
     #[test]
     fn direct_with_an_odd_block_falls_back_and_says_so() {
         let opened = open("/proc/self/exe").with_caching(Caching::Direct, 1000);
-        assert_eq!(opened.source.caching(), Caching::Buffered);
-        assert_eq!(opened.fallback.unwrap().code, "direct_refused");
+        assert_eq!(opened.0.caching(), Caching::Buffered);
+        assert_eq!(opened.1.unwrap().code, "direct_refused");
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! A file opened for writing, and what is never written to.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use crate::direct;
+use crate::around;
 use crate::error::Error;
 use crate::fallback::Fallback;
-use crate::source::DONTCACHE;
 use crate::tuning::Caching;
 
 /// The unit of `st_blocks`, whatever the filesystem's own block is (inode(7)).
@@ -60,22 +59,9 @@ impl Target {
             Err(errno) => return Err(fail()(errno)),
         };
         let target = Self { file, path: path.to_owned(), caching: Caching::Buffered, created };
-        let obstacle = match options.caching {
-            Caching::Buffered => return Ok((target, None)),
-            Caching::Direct => target.turn_direct(options.block_bytes),
-            Caching::Dontcache => target.dontcache_obstacle(),
-        };
-        let code = match options.caching {
-            Caching::Dontcache => "dontcache_refused",
-            Caching::Direct | Caching::Buffered => "direct_refused",
-        };
-        Ok(match obstacle {
-            None => (Self { caching: options.caching, ..target }, None),
-            Some(why) => {
-                let asked = options.caching;
-                let text = format!("{asked} I/O was not possible: {why}; written buffered");
-                (target, Some(Fallback::new(code, text)))
-            }
+        Ok(match target.go_around(options) {
+            Ok(()) => (Self { caching: options.caching, ..target }, None),
+            Err(why) => (target, Some(around::refused(options.caching, &why, "written"))),
         })
     }
 
@@ -109,37 +95,22 @@ impl Target {
         }
     }
 
-    /// Turns `O_DIRECT` on, or says why that is not possible.
-    fn turn_direct(&self, block_bytes: u64) -> Option<String> {
-        if let Some(why) = direct::obstacle(self.file.as_fd(), block_bytes) {
-            return Some(why);
+    /// Turns `O_DIRECT` on where it is asked for; or says why the caching cannot be had.
+    fn go_around(&self, options: TargetOptions) -> Result<(), String> {
+        let end_bytes = rustix::fs::fstat(&self.file).map_or(0, |facts| facts.st_size as u64);
+        let lengths = (options.block_bytes, end_bytes);
+        around::obstacle(self.file(), options.caching, lengths).map_or(Ok(()), Err)?;
+        if options.caching != Caching::Direct {
+            return Ok(());
         }
-        let turned = fcntl_getfl(&self.file)
-            .and_then(|flags| fcntl_setfl(&self.file, flags | OFlags::DIRECT));
-        turned.err().map(|errno| format!("setting O_DIRECT: {}", std::io::Error::from(errno)))
-    }
-
-    /// Why `RWF_DONTCACHE` cannot be used, if so. Asked beyond the end, where nothing is read in.
-    fn dontcache_obstacle(&self) -> Option<String> {
-        let mut byte = [0];
-        let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
-        let end = rustix::fs::fstat(&self.file).map_or(0, |facts| facts.st_size as u64);
-        let answer = rustix::io::preadv2(&self.file, &mut buffers, end, DONTCACHE);
-        answer.err().map(|errno| {
-            let cause = std::io::Error::from(errno);
-            format!("the kernel or the filesystem does not take RWF_DONTCACHE ({cause})")
-        })
+        fcntl_getfl(&self.file)
+            .and_then(|flags| fcntl_setfl(&self.file, flags | OFlags::DIRECT))
+            .map_err(|errno| format!("setting O_DIRECT: {}", std::io::Error::from(errno)))
     }
 
     /// The same file with a descriptor of its own, for another lane.
     pub fn reopen(&self) -> Result<Self, Error> {
-        let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let extra = match self.caching {
-            Caching::Direct => OFlags::DIRECT,
-            Caching::Buffered | Caching::Dontcache => OFlags::empty(),
-        };
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | extra;
-        let file = rustix::fs::open(name, flags, Mode::empty())
+        let file = around::reopen(self.file(), self.caching, OFlags::RDWR)
             .or_else(|_| rustix::io::fcntl_dupfd_cloexec(&self.file, 3))
             .map_err(Error::system("open", &self.path))?;
         Ok(Self { file, path: self.path.clone(), ..*self })

@@ -88,7 +88,7 @@ impl Attempt<'_> {
             let share = most / count + u64::from(u64::from(index) < most % count);
             self.work(engine, index, Range { most_operations: share, ..range }, begun_ns)
         };
-        let run = |watch: Watch<'_>| file_trial::run_watched(threads, scope, watch, prepare, work);
+        let run = |watch: Watch<'_>| file_trial::run(threads, scope, watch, prepare, work);
         let (ran, looks) = match self.cache_watch(fresh, cached_before) {
             Some(watch) => watch.during(run),
             None => (run(Watch::NOBODY), Looks::default()),
@@ -165,8 +165,9 @@ impl Attempt<'_> {
     fn open(&self, fresh: Option<&Scratch>) -> Result<Vec<OwnedFd>, Error> {
         let Tuning { caching, block_bytes, .. } = self.row.tuning;
         let source = || {
-            let opened = Source::open(&self.file.path)?.with_caching(caching, block_bytes);
-            self.unchanged(opened.fallback).map(|()| opened.source.into_file())
+            let opened = Source::open(&self.file.path)?;
+            let (source, fallback) = opened.with_caching(caching, block_bytes);
+            self.unchanged(fallback).map(|()| source.into_file())
         };
         let target = || {
             let path = fresh.map_or_else(|| self.file.path.clone(), Scratch::path);

@@ -33,40 +33,37 @@ pub enum Pattern {
     Metadata,
 }
 
+/// Every pattern in the order of a report, its word on the command line (fio's where it has one: its
+/// name means the same there), and what its rows do to the file.
+const PATTERNS: [(Pattern, &str, Option<Test>); 12] = [
+    (Pattern::SequentialRead, "read", Some(Test::SequentialRead)),
+    (Pattern::SequentialWrite, "write", Some(Test::SequentialWrite)),
+    (Pattern::SequentialCopy, "copy", Some(Test::SequentialCopy)),
+    (Pattern::RandomRead, "randread", Some(Test::RandomRead)),
+    (Pattern::RandomWrite, "randwrite", Some(Test::RandomWrite)),
+    (Pattern::Mixed, "randrw", Some(Test::Mixed)),
+    (Pattern::SequentialMixed, "readwrite", Some(Test::SequentialMixed)),
+    (Pattern::BackwardRead, "backward-read", Some(Test::BackwardRead)),
+    (Pattern::StridedRead, "strided-read", Some(Test::StridedRead)),
+    (Pattern::Reread, "reread", Some(Test::Reread)),
+    (Pattern::ColdBlocks, "cold-blocks", Some(Test::ColdBlocks)),
+    (Pattern::Metadata, "metadata", None),
+];
+
 impl Pattern {
     /// Every pattern, in the order of a report.
-    pub const ALL: [Self; 12] = [
-        Self::SequentialRead,
-        Self::SequentialWrite,
-        Self::SequentialCopy,
-        Self::RandomRead,
-        Self::RandomWrite,
-        Self::Mixed,
-        Self::SequentialMixed,
-        Self::BackwardRead,
-        Self::StridedRead,
-        Self::Reread,
-        Self::ColdBlocks,
-        Self::Metadata,
-    ];
+    pub fn all() -> [Self; 12] {
+        PATTERNS.map(|known| known.0)
+    }
 
     /// What its rows are called.
     pub fn name(self) -> &'static str {
         self.test().map_or("metadata", |test| test.id().trim_start_matches("disk/"))
     }
 
-    /// The word on the command line: fio's where it has one. Its name means the same there.
+    /// The word on the command line.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::SequentialRead => "read",
-            Self::SequentialWrite => "write",
-            Self::SequentialCopy => "copy",
-            Self::RandomRead => "randread",
-            Self::RandomWrite => "randwrite",
-            Self::Mixed => "randrw",
-            Self::SequentialMixed => "readwrite",
-            _ => self.name(),
-        }
+        PATTERNS[self as usize].1
     }
 
     /// The short form that fio has of its word, too.
@@ -75,21 +72,8 @@ impl Pattern {
     }
 
     /// What its rows do to the file; none where they are about names and attributes.
-    pub(super) const fn test(self) -> Option<Test> {
-        Some(match self {
-            Self::SequentialRead => Test::SequentialRead,
-            Self::SequentialWrite => Test::SequentialWrite,
-            Self::SequentialCopy => Test::SequentialCopy,
-            Self::RandomRead => Test::RandomRead,
-            Self::RandomWrite => Test::RandomWrite,
-            Self::Mixed => Test::Mixed,
-            Self::SequentialMixed => Test::SequentialMixed,
-            Self::BackwardRead => Test::BackwardRead,
-            Self::StridedRead => Test::StridedRead,
-            Self::Reread => Test::Reread,
-            Self::ColdBlocks => Test::ColdBlocks,
-            Self::Metadata => return None,
-        })
+    pub(super) fn test(self) -> Option<Test> {
+        PATTERNS[self as usize].2
     }
 }
 
@@ -100,11 +84,11 @@ pub(super) fn patterns() -> impl TypedValueParser<Value = Pattern> {
         let further = [Some(row), pattern.short()].into_iter().flatten();
         PossibleValue::new(name).aliases(further.filter(|further| *further != name))
     };
-    PossibleValuesParser::new(Pattern::ALL.map(word)).try_map(|text| {
+    PossibleValuesParser::new(Pattern::all().map(word)).try_map(|text| {
         let is_meant = |pattern: &Pattern| {
             [pattern.word(), pattern.name()].contains(&&*text) || pattern.short() == Some(&*text)
         };
-        Pattern::ALL.into_iter().find(is_meant).ok_or("unknown pattern")
+        Pattern::all().into_iter().find(is_meant).ok_or("unknown pattern")
     })
 }
 
@@ -224,7 +208,8 @@ mod tests {
         let parser = patterns();
         let (command, option) = (clap::Command::new("test"), clap::Arg::new("rw"));
         let parsed = |word: &str| parser.parse_ref(&command, Some(&option), word.as_ref()).ok();
-        for pattern in Pattern::ALL {
+        for (place, pattern) in Pattern::all().into_iter().enumerate() {
+            assert_eq!(pattern as usize, place);
             assert_eq!(parsed(pattern.word()), Some(pattern));
             assert_eq!(parsed(pattern.name()), Some(pattern));
         }

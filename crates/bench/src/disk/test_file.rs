@@ -240,7 +240,7 @@ impl TestFile {
         let caching = row.tuning.caching;
         if caching != Caching::Buffered
             && let Ok(source) = Source::open(&self.path)
-            && let Some(fallback) = source.with_caching(caching, row.tuning.block_bytes).fallback
+            && let Some(fallback) = source.with_caching(caching, row.tuning.block_bytes).1
         {
             row.tuning.caching = Caching::Buffered;
             refuse(&mut row, fallback.code, fallback.text);

@@ -2,7 +2,7 @@
 //! filesystem that buffers direct writes (btrfs with checksums, in Linux 6.18) writes the pages back
 //! and drops them before each call returns, so that the cache is empty before and after.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -39,34 +39,6 @@ pub(crate) struct Looks {
     most_bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Waiting,
-    Running,
-    Ended,
-}
-
-struct Progress {
-    phase: Mutex<Phase>,
-    changed: Condvar,
-}
-
-impl Progress {
-    fn set(&self, phase: Phase) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
-        self.changed.notify_all();
-    }
-}
-
-/// Ends the looking however the work ends.
-struct Ending<'a>(&'a Progress);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.set(Phase::Ended);
-    }
-}
-
 impl<'a> CacheWatch<'a> {
     /// Of pages of which `before` were cached. None where only mincore(2) tells: it walks every page,
     /// which would be a disturbance.
@@ -83,32 +55,25 @@ impl<'a> CacheWatch<'a> {
     /// Runs `work` and looks between the moments that it reports. Where no thread can be started,
     /// nobody looks.
     pub(crate) fn during<T>(self, work: impl FnOnce(Watch<'_>) -> T) -> (T, Looks) {
-        let progress = Progress { phase: Mutex::new(Phase::Waiting), changed: Condvar::new() };
-        let (begins, ended) = (|| progress.set(Phase::Running), || progress.set(Phase::Ended));
-        let watch = Watch { begins: &begins, ended: &ended };
+        let (report, reports) = mpsc::channel();
         thread::scope(|scope| {
             // Not counted: it looks at work now and then.
             let looking =
-                thread::Builder::new().spawn_scoped(scope, || self.look_until_ended(&progress));
-            let done = {
-                let _ending = Ending(&progress);
-                work(watch)
-            };
+                thread::Builder::new().spawn_scoped(scope, move || self.look_until_ended(&reports));
+            // Nobody hears it where there is no such thread.
+            let tell = || _ = report.send(());
+            let done = work(Watch { begins: &tell, ended: &tell });
+            drop(report);
             let looks = looking.ok().and_then(|looking| looking.join().ok());
             (done, looks.unwrap_or_default())
         })
     }
 
-    fn look_until_ended(&self, progress: &Progress) -> Looks {
+    /// Looks from the first report to the second, or until there can be none.
+    fn look_until_ended(&self, reports: &Receiver<()>) -> Looks {
         let mut looks = Looks::default();
-        let phase = progress.phase.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = progress.changed.wait_while(phase, |phase| *phase == Phase::Waiting);
-        let mut phase = waiting.unwrap_or_else(PoisonError::into_inner);
-        while *phase == Phase::Running {
-            let waited = progress.changed.wait_timeout(phase, self.interval);
-            let (now, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            phase = now;
-            if timeout.timed_out() && *phase == Phase::Running {
+        if reports.recv().is_ok() {
+            while reports.recv_timeout(self.interval) == Err(RecvTimeoutError::Timeout) {
                 looks.take(self.pages.held(), self.before_bytes);
             }
         }

@@ -14,8 +14,8 @@ mod readings;
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
 use flatout_measure::histogram::Histogram;
@@ -113,8 +113,7 @@ struct Test {
     closing: AtomicBool,
     /// Nobody needs the test any more.
     aborted: AtomicBool,
-    start: Mutex<Option<Start>>,
-    decided: Condvar,
+    start: OnceLock<Start>,
     /// The CPUs that flows are tied to, in turn; none where they are free.
     cpus: Vec<usize>,
 }
@@ -135,8 +134,7 @@ impl Test {
             stop: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
-            start: Mutex::new(None),
-            decided: Condvar::new(),
+            start: OnceLock::new(),
             cpus: match spec.placement {
                 Placement::Free => Vec::new(),
                 _ => cores::in_order().unwrap_or_default(),
@@ -158,16 +156,14 @@ impl Test {
         self.decide(Start::Abort);
     }
 
+    /// The first word stands.
     fn decide(&self, start: Start) {
-        self.start.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(start);
-        self.decided.notify_all();
+        let _later = self.start.set(start);
     }
 
     /// Waits for the beginning. False: there is none.
     fn wait(&self) -> bool {
-        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = self.decided.wait_while(start, |start| start.is_none());
-        *start.unwrap_or_else(PoisonError::into_inner) == Some(Start::Run)
+        *self.start.wait() == Start::Run
     }
 
     /// Whether senders should end.

@@ -261,12 +261,8 @@ fn plan(extent: Extent, streams: &[u16]) -> Vec<Spec> {
 
 /// The pictures.
 pub fn charts() -> Vec<Chart> {
-    let chart = |title: &str, id: &str, lines: &[&str]| Chart {
-        title: title.to_owned(),
-        id: id.to_owned(),
-        x_parameter: "streams".to_owned(),
-        x_log2: true,
-        line_parameters: lines.iter().map(|&line| line.to_owned()).collect(),
+    let chart = |title: &str, id: &str, lines: &[&str]| {
+        Chart::new(title, id, "streams", lines).by_powers_of_two()
     };
     let tcp = ["family", "direction", "block_bytes", "sender", "receiver", "placement"];
     let udp = ["family", "direction", "block_bytes", "datagram_bytes", "offload", "placement"];

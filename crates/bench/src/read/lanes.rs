@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::file_trial::accounting::{DISK_READ_BYTES, PROCESS_READ_BYTES, Scope};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
+use crate::workers::Watch;
 
 /// Blocks shorter than this are too often all zero by chance to be counted.
 const ZERO_BLOCK_BYTES: usize = 512;
@@ -326,7 +327,7 @@ impl Reader {
             [] => Scope::Process,
             disks => Scope::Machine(disks),
         };
-        file_trial::run(tuning.threads, scope, prepare, work)
+        file_trial::run(tuning.threads, scope, Watch::NOBODY, prepare, work)
     }
 
     /// Adds what lanes did to `total`; returns the digest of the first pass where that is whole.
@@ -410,7 +411,8 @@ mod tests {
             worked: Account::default(),
             synced: Account::default(),
         };
-        for (passes, expected) in [([0, 3], (1, None)), ([1, 3], (2, Some(0))), ([5, 5], (5, Some(0)))]
+        for (passes, expected) in
+            [([0, 3], (1, None)), ([1, 3], (2, Some(0))), ([5, 5], (5, Some(0)))]
         {
             let lane = |passes| Tally { passes, ..Tally::default() };
             let results = passes.map(lane).to_vec();

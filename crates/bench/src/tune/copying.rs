@@ -68,7 +68,8 @@ pub(super) fn copy(
         SizeClass::Small | SizeClass::Large => ended.totals.bytes_accepted,
     };
     facts.set(fact::BYTES, ended.totals.bytes_accepted);
-    facts.set_known(fact::DEVICE_READ_BYTES, accounts.facts().count(accounting::PROCESS_READ_BYTES));
+    facts
+        .set_known(fact::DEVICE_READ_BYTES, accounts.facts().count(accounting::PROCESS_READ_BYTES));
     Ok(Sample { amount: amount as f64, elapsed_ns, facts, ..Sample::default() })
 }
 

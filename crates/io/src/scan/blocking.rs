@@ -6,8 +6,9 @@ use flatout_sys::view::ByteView;
 use rustix::io::Errno;
 
 use super::{Pass, Plan, request_length, truncated};
+use crate::around::DONTCACHE;
 use crate::error::Error;
-use crate::source::{DONTCACHE, Source};
+use crate::source::Source;
 use crate::stop::Stop;
 use crate::tuning::Caching;
 

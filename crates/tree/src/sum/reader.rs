@@ -303,7 +303,7 @@ impl<'a> Reader<'a> {
     ) -> Result<u64, Failure> {
         let watched =
             rustix::io::dup(source.file()).map_err(|errno| cannot("read", &item.shown, errno))?;
-        let source = source.with_caching(tuning.caching, tuning.block_bytes).source;
+        let source = source.with_caching(tuning.caching, tuning.block_bytes).0;
         let fail = || io_failure(&item.shown);
         let (mut scanner, _) = Scanner::prepare(source, tuning).map_err(fail())?;
         let plan = Plan {

@@ -30,7 +30,7 @@ use super::{MetadataOptions, fio, operation};
 use crate::disk::fact;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::{self, Ran};
-use crate::workers;
+use crate::workers::{self, Watch};
 
 /// How long files are looked at.
 const LOOKING_NS: u64 = 25_000_000;
@@ -55,6 +55,7 @@ fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample,
     let Ran { results: threads, accounts, .. } = file_trial::run(
         row.threads,
         Scope::Process,
+        Watch::NOBODY,
         |thread| Worker::prepare(row, options, &set, thread, seed),
         |_, worker, _| worker.work(row, options, &set),
     )?;
