@@ -28,6 +28,7 @@ pub mod place;
 pub mod read;
 pub mod roofline;
 mod scratch;
+mod slowdown;
 mod stream_form;
 pub mod syscall;
 pub mod tune;

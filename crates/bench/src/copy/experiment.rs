@@ -36,7 +36,6 @@ const QUICK_DEPTHS: [u64; 3] = [1, 10, 100];
 const FEW: [(u64, u64); 2] = [(16, 1 << 20), (500, 4 << 10)];
 /// The total that is split into more and more pieces: the first for which all of them fit.
 pub(super) const SPLIT_BYTES: [u64; 4] = [1 << 30, 512 << 20, 256 << 20, 128 << 20];
-const SPLIT_STEP: u64 = 4;
 const SPLIT_LEAST_BYTES: u64 = 64 << 10;
 
 /// What is varied.
@@ -200,7 +199,7 @@ fn usual(extent: Extent) -> Result<Vec<Wanted>, Error> {
     }
     if extent == Extent::Full {
         for total_bytes in SPLIT_BYTES {
-            for corpus in split(total_bytes)? {
+            for corpus in name::split(total_bytes, SPLIT_LEAST_BYTES)? {
                 wanted.push(Wanted::new(Experiment::ByPieces, corpus));
             }
         }
@@ -220,14 +219,6 @@ fn is_quick(wanted: &Wanted) -> bool {
         Experiment::Memory => true,
         Experiment::Single | Experiment::Spread | Experiment::Tree | Experiment::Empty => false,
     }
-}
-
-/// The same bytes in more and more files.
-fn split(total_bytes: u64) -> Result<Vec<Corpus>, Error> {
-    std::iter::successors(Some(1), |files| Some(files * SPLIT_STEP))
-        .take_while(|files| total_bytes / files >= SPLIT_LEAST_BYTES)
-        .map(|files| name::uniform(files, total_bytes / files, 0))
-        .collect()
 }
 
 impl Wanted {

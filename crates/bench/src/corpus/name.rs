@@ -140,7 +140,9 @@ fn deep(depth: u64) -> Result<Corpus, Error> {
 }
 
 /// The same bytes in more and more files, down to `least_bytes` each.
-fn split(total_bytes: u64, least_bytes: u64) -> Result<Vec<Corpus>, Error> {
+///
+/// Errors: more than any machine has.
+pub fn split(total_bytes: u64, least_bytes: u64) -> Result<Vec<Corpus>, Error> {
     std::iter::successors(Some(1), |files| Some(files * SPLIT_STEP))
         .take_while(|files| total_bytes / files >= least_bytes)
         .map(|files| uniform(files, total_bytes / files, 0))

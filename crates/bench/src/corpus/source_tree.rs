@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use flatout_measure::random::SplitMix64;
+
 /// Median and spread of the sizes (log-normal, base e): half of the files of the Linux sources
 /// are below 4 KiB, one in a hundred is above 100 KiB.
 const MEDIAN_BYTES: f64 = 3000.0;
@@ -54,7 +56,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(files: u64, seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random(SplitMix64::new(seed));
         let mut parts = Vec::new();
         let directories = directories(files, &mut random);
         parts.extend(directories.iter().cloned().map(Part::Directory));
@@ -161,20 +163,12 @@ fn size(random: &mut Random) -> u64 {
     (bytes as u64).clamp(1, MOST_BYTES)
 }
 
-/// SplitMix64.
-struct Random(u64);
+/// Even draws from [`SplitMix64`], as trees of this edition were made with.
+struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
     fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.next_u64() % end
     }
 
     fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
@@ -188,7 +182,7 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_source_code() {
-        let mut random = Random(1);
+        let mut random = Random(SplitMix64::new(1));
         let mut sizes: Vec<_> = (0..5000).map(|_| size(&mut random)).collect();
         sizes.sort_unstable();
         assert!((2000..4500).contains(&sizes[2500]), "median {}", sizes[2500]);

@@ -16,6 +16,7 @@ use super::{Grid, Options, Terms};
 use crate::error::Error;
 use crate::limits;
 use crate::scratch;
+use crate::slowdown;
 
 const MIB: u64 = 1 << 20;
 /// Available memory that a file in memory takes at most: one part in this many.
@@ -40,7 +41,7 @@ const SMALL_FILE_BYTES: u64 = 4096;
 /// Trials of a row that a 95 % interval needs.
 const LEAST_TRIALS: u64 = 6;
 /// What a trial needs besides its own time.
-const SET_UP_NS: u64 = 30_000_000;
+const SET_UP_NS: f64 = 30e6;
 /// What a row of large blocks and one of small ones likely write in a second, with requests in
 /// flight and one at a time: for the announcement. Slower disks write less.
 const STREAM_BYTES_PER_S: f64 = 1.5e9;
@@ -48,6 +49,8 @@ const RANDOM_BYTES_PER_S: f64 = 250e6;
 const SINGLE_BYTES_PER_S: f64 = 50e6;
 /// Part of the time that the test file may take, where time was asked for.
 pub(super) const MAKING_PART: u64 = 4;
+/// What names and attributes need at most is so many times what they usually take.
+const METADATA_LIKELY_PART: u64 = 3;
 /// Time for the rows of names and attributes.
 const METADATA_NS: u64 = 15_000_000_000;
 const FULL_METADATA_NS: u64 = 45_000_000_000;
@@ -144,8 +147,11 @@ fn metadata_ns(metadata: Option<&MetadataOptions>) -> u64 {
     }
 }
 
-/// What one trial of a row likely writes and how long it takes.
-fn of_likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64) -> (u64, u64) {
+/// Bytes that are likely written, and the time for it.
+type Likely = (f64, f64);
+
+/// One trial of a row where all is so many times slower than usual.
+fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, slowdown: f64) -> Likely {
     let is_single = row.tuning.depth.saturating_mul(row.tuning.threads) == 1;
     let rate = match (row.test.is_random(), is_single) {
         (false, _) => STREAM_BYTES_PER_S,
@@ -157,46 +163,57 @@ fn of_likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64) -> (u64, u64) {
         IoType::Mixed => 1.0 - f64::from(row.read_percent) / 100.0,
         IoType::Write | IoType::Copy => 1.0,
     };
-    let rate = rate * part;
-    let bytes = ((rate * runtime_ns as f64 / 1e9) as u64).min(of_trial(row, cap_bytes));
-    let time_ns = if rate > 0.0 { (bytes as f64 / rate * 1e9) as u64 } else { runtime_ns };
-    (if rate > 0.0 { bytes } else { 0 }, time_ns.min(runtime_ns).saturating_add(SET_UP_NS))
+    let (bytes_per_ns, runtime_ns) = (rate * part / slowdown / 1e9, runtime_ns as f64);
+    let bytes = (bytes_per_ns * runtime_ns).min(of_trial(row, cap_bytes) as f64);
+    let time_ns = if part > 0.0 { bytes / bytes_per_ns } else { runtime_ns };
+    (bytes, time_ns + SET_UP_NS * slowdown)
 }
 
-/// What the rows likely do in a time: bytes that are written, and time that is used.
-struct Likely {
-    write_bytes: u64,
-    time_ns: u64,
-}
-
-impl Likely {
-    /// In the time that there is; without, in as many trials of each row as are usual.
-    fn of(rows: &[(u64, u64)], rows_ns: Option<u64>, usual: &Usual) -> Self {
-        let (bytes, round_ns) = rows.iter().fold((0_u64, 0_u64), |(bytes, ns), row| {
-            (bytes.saturating_add(row.0), ns.saturating_add(row.1))
-        });
-        let trials = rows_ns.map_or(f64::from(usual.trials), |rows_ns| {
-            let rounds = rows_ns as f64 / round_ns.max(1) as f64;
-            rounds.min(usual.max_trials.into())
-        });
-        let times = |each: u64| (each as f64 * trials) as u64;
-        Self { write_bytes: times(bytes), time_ns: times(round_ns) }
-    }
-}
-
-/// The time that a run usually takes, with so much beside the rows, and what the rows likely do in
-/// the time that there is.
-fn likely(
-    options: &Options,
-    rows: Vec<(u64, u64)>,
+/// What a run will likely do.
+struct Forecast {
+    /// A round of all rows, as it usually is and as it is just now.
+    usual: Likely,
+    now: Likely,
+    /// How many times slower all is just now.
+    slowdown: f64,
+    /// Time for what is beside the rows.
     beside_ns: u64,
-    usual: &Usual,
-) -> (u64, Likely) {
-    let in_usual_time = Likely::of(&rows, None, usual);
-    let usual_ns = beside_ns.saturating_add(in_usual_time.time_ns);
-    let Some(time_ns) = options.time_ns else { return (usual_ns, in_usual_time) };
-    let share = in_usual_time.time_ns as f64 / usual_ns.max(1) as f64;
-    (usual_ns, Likely::of(&rows, Some((time_ns as f64 * share) as u64), usual))
+    trials: u32,
+    /// Trials of a row at most; as many as that where a number was asked for.
+    max_trials: u32,
+    is_exact: bool,
+}
+
+impl Forecast {
+    fn new([usual, now]: [Likely; 2], slowdown: f64, beside_ns: u64, options: &Options) -> Self {
+        let Usual { trials, max_trials, .. } = self::usual(options);
+        let is_exact = options.rounds.is_some();
+        Self { usual, now, slowdown, beside_ns, trials, max_trials, is_exact }
+    }
+
+    /// Time that it usually takes.
+    fn usual_ns(&self) -> u64 {
+        self.beside_ns.saturating_add((self.usual.1 * f64::from(self.trials)) as u64)
+    }
+
+    /// Bytes that trials likely write in so much time, shared out as usual.
+    fn trials_bytes(&self, time_ns: u64) -> u64 {
+        let most = f64::from(self.max_trials);
+        let rows_ns = self.usual.1 * f64::from(self.trials);
+        let share = rows_ns / (self.beside_ns as f64 + rows_ns).max(1.0);
+        let rounds = time_ns as f64 * share / self.now.1.max(1.0);
+        (self.now.0 * if self.is_exact { most } else { rounds.min(most) }) as u64
+    }
+
+    /// Bytes of a test file of this length that are likely made in its part of so much time.
+    fn made_bytes(&self, file_bytes: u64, time_ns: u64) -> u64 {
+        match self.is_exact {
+            true => file_bytes,
+            false => file_bytes.min(scratch::in_time(
+                (time_ns as f64 / MAKING_PART as f64 / self.slowdown) as u64,
+            )),
+        }
+    }
 }
 
 /// What the grid takes, with the number of trials that was asked for.
@@ -265,24 +282,29 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
-    let each = rows.iter().map(|row| of_likely_trial(row, cap_bytes, runtime_ns)).collect();
+    // A probe would be a disturbance where nothing is written.
+    let slowdown = if most_write_bytes > 0 { slowdown::now() } else { 1.0 };
+    let round = |slowdown| {
+        let each = rows.iter().map(|row| likely_trial(row, cap_bytes, runtime_ns, slowdown));
+        each.fold((0.0, 0.0), |sum: Likely, one| (sum.0 + one.0, sum.1 + one.1))
+    };
     let beside_ns = metadata_ns(metadata.as_ref()).saturating_add(scratch::making_ns(file_bytes));
-    let (usual_ns, likely) = likely(options, each, beside_ns, &usual);
-    let beside_bytes = file_bytes.saturating_add(metadata_bytes);
+    let forecast = Forecast::new([round(1.0), round(slowdown)], slowdown, beside_ns, options);
+    let usual_ns = forecast.usual_ns();
+    let time_ns = options.time_ns.unwrap_or(usual_ns);
+    let likely_bytes = forecast
+        .made_bytes(file_bytes, time_ns)
+        .saturating_add(metadata_bytes / METADATA_LIKELY_PART)
+        .saturating_add(forecast.trials_bytes(time_ns));
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
     let writes_over = place.rights() == Rights::Overwrite && writing > 0;
-    if place.kind != Kind::Directory {
-        place.check_readable()?;
-    }
-    if place.kind == Kind::Directory || writes_over {
-        place.check_writable()?;
-    }
+    place.check_access(writes_over)?;
     Ok(Planned {
         file_bytes,
-        time_ns: options.time_ns.unwrap_or(usual_ns),
+        time_ns,
         usual_ns,
-        write_bytes: beside_bytes.saturating_add(likely.write_bytes).min(most_write_bytes),
+        write_bytes: likely_bytes.min(most_write_bytes),
         writes_over,
         reduced_from,
         metadata,
@@ -395,16 +417,26 @@ mod tests {
 
     #[test]
     fn what_is_likely_written_follows_from_the_time_and_is_bounded_by_the_trials() {
-        let usual = Usual { max_trials: 20, trials: 10, ..Grid::Quick.usual() };
-        // A round of these rows writes 100 bytes in 50 ns.
-        let rows = [(100, 20), (0, 30)];
-        let likely = |time| {
-            let Likely { write_bytes, time_ns } = Likely::of(&rows, time, &usual);
-            (write_bytes, time_ns)
+        // A round of these rows writes 100 bytes in 50 ns, on a busy machine 60 bytes in 100 ns.
+        let forecast = Forecast {
+            usual: (100.0, 50.0),
+            now: (100.0, 50.0),
+            slowdown: 1.0,
+            beside_ns: 500,
+            trials: 10,
+            max_trials: 20,
+            is_exact: false,
         };
-        assert_eq!(likely(None), (1000, 500));
-        assert_eq!(likely(Some(125)), (250, 125));
-        assert_eq!(likely(Some(u64::MAX)), (2000, 1000));
+        assert_eq!(forecast.usual_ns(), 1000);
+        let bytes = |forecast: &Forecast| [1000, 250, 1 << 60].map(|ns| forecast.trials_bytes(ns));
+        assert_eq!(bytes(&forecast), [1000, 250, 2000]);
+        let busy = Forecast { now: (60.0, 100.0), slowdown: 2.0, ..forecast };
+        assert_eq!(bytes(&busy), [300, 75, 1200]);
+        let (length, second) = (1 << 30, 1_000_000_000);
+        assert_eq!(busy.made_bytes(length, 4 * second), scratch::in_time(second / 2));
+        let exact = Forecast { max_trials: 3, is_exact: true, ..busy };
+        assert_eq!(bytes(&exact), [180; 3]);
+        assert_eq!(exact.made_bytes(length, second), length);
     }
 
     #[test]
@@ -412,11 +444,12 @@ mod tests {
         let mut row = rows::tests_rows().remove(1);
         assert!(row.writes() && !row.test.is_random());
         let second = 1_000_000_000;
-        let (bytes, time_ns) = of_likely_trial(&row, 150_000_000, second);
-        assert_eq!((bytes, time_ns), (150_000_000, 100_000_000 + SET_UP_NS));
+        assert_eq!(likely_trial(&row, 150_000_000, second, 1.0), (150e6, 100e6 + SET_UP_NS));
+        assert_eq!(likely_trial(&row, 150_000_000, second, 5.0), (150e6, 500e6 + 5.0 * SET_UP_NS));
         row.test = Test::RandomWrite;
-        assert_eq!(of_likely_trial(&row, u64::MAX, second), (250_000_000, second + SET_UP_NS));
+        assert_eq!(likely_trial(&row, u64::MAX, second, 1.0), (250e6, 1e9 + SET_UP_NS));
+        assert_eq!(likely_trial(&row, u64::MAX, second, 2.0), (125e6, 1e9 + 2.0 * SET_UP_NS));
         row.test = Test::RandomRead;
-        assert_eq!(of_likely_trial(&row, u64::MAX, second), (0, second + SET_UP_NS));
+        assert_eq!(likely_trial(&row, u64::MAX, second, 1.0), (0.0, 1e9 + SET_UP_NS));
     }
 }

@@ -115,14 +115,17 @@ impl Place {
         Err(coded(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
     }
 
-    /// Refuses a file or device that cannot be read.
-    pub(super) fn check_readable(&self) -> Result<(), Error> {
-        let opened = std::fs::File::open(&self.path);
-        Ok(opened.map(drop).map_err(IoError::system("open", &self.path))?)
+    /// Refuses a file or device that cannot be read, and what cannot be written to but has to be.
+    pub(super) fn check_access(&self, writes_over: bool) -> Result<(), Error> {
+        if self.kind != Kind::Directory {
+            let opened = std::fs::File::open(&self.path);
+            opened.map_err(IoError::system("open", &self.path))?;
+        }
+        if self.kind == Kind::Directory || writes_over { self.check_writable() } else { Ok(()) }
     }
 
     /// Refuses a directory in which no file can be made, and a file that cannot be written to.
-    pub(super) fn check_writable(&self) -> Result<(), Error> {
+    fn check_writable(&self) -> Result<(), Error> {
         let tried = match self.kind {
             Kind::Directory => scratch::probe(&self.path),
             Kind::File | Kind::Device => {

@@ -26,14 +26,22 @@ impl Tools<'_> {
     ) -> Result<(), TransferError> {
         for (index, block) in self.buffer[..length_bytes].chunks(most_bytes).enumerate() {
             let place = place + (index * most_bytes) as u64;
-            match &mut self.pieces {
-                None => write_all(route.target, block, place)?,
-                Some(pieces) => pieces.write(block, |piece, within| {
-                    write_all(route.target, piece, place + within as u64)
-                })?,
-            }
+            write_block(route, block, &mut self.pieces, place)?;
         }
         Ok(())
+    }
+}
+
+fn write_block(
+    route: &Route<'_>,
+    block: &[u8],
+    pieces: &mut Option<&mut Pieces>,
+    place: u64,
+) -> Result<(), TransferError> {
+    match pieces {
+        None => write_all(route.target, block, place),
+        Some(pieces) => pieces
+            .write(block, |piece, within| write_all(route.target, piece, place + within as u64)),
     }
 }
 
@@ -75,22 +83,36 @@ pub(super) fn run(
 
 pub(super) fn run_seen(
     route: Route<'_>,
-    mut tools: Tools<'_>,
+    tools: Tools<'_>,
     stop: &mut Stop,
     seen: &mut dyn FnMut(u64, &[u8]),
+) -> Result<Moved, TransferError> {
+    let Tools { buffer, mut pieces } = tools;
+    whole_blocks(route, buffer, stop, |block, place| {
+        seen(place, block);
+        write_block(&route, block, &mut pieces, place)?;
+        Ok(block.len() as u64)
+    })
+}
+
+/// Hands each block on that is read, whole buffers but for the last one, with its place; `write` says
+/// how much of it the kernel took.
+pub(super) fn whole_blocks(
+    route: Route<'_>,
+    buffer: &mut [u8],
+    stop: &mut Stop,
+    mut write: impl FnMut(&[u8], u64) -> Result<u64, TransferError>,
 ) -> Result<Moved, TransferError> {
     let mut moved = 0;
     while moved < route.length_bytes {
         if stop.is_cancelled() || stop.is_due() {
             return Ok(Moved { bytes: moved, end: End::Stopped });
         }
-        let wanted = (route.length_bytes - moved).min(tools.buffer.len() as u64) as usize;
+        let wanted = (route.length_bytes - moved).min(buffer.len() as u64) as usize;
         let place = route.offset_bytes + moved;
-        let got = read_full(route.source, &mut tools.buffer[..wanted], place)
-            .map_err(TransferError::Source)?;
-        seen(place, &tools.buffer[..got]);
-        tools.write(&route, (got, usize::MAX), place)?;
-        route.add(got as u64);
+        let got =
+            read_full(route.source, &mut buffer[..wanted], place).map_err(TransferError::Source)?;
+        route.add(write(&buffer[..got], place)?);
         moved += got as u64;
         if got < wanted {
             return Ok(Moved { bytes: moved, end: End::SourceEnded });
@@ -100,11 +122,7 @@ pub(super) fn run_seen(
 }
 
 /// Fills the buffer as far as the file goes.
-pub(super) fn read_full(
-    source: BorrowedFd<'_>,
-    buffer: &mut [u8],
-    offset_bytes: u64,
-) -> Result<usize, Errno> {
+fn read_full(source: BorrowedFd<'_>, buffer: &mut [u8], offset_bytes: u64) -> Result<usize, Errno> {
     let mut got = 0;
     while got < buffer.len() {
         match rustix::io::pread(source, &mut buffer[got..], offset_bytes + got as u64) {

@@ -1,7 +1,7 @@
 //! The sync method with an eye for zeros: blocks of them are left out, as holes.
 
-use super::sync::{read_full, write_all};
-use super::{End, Moved, Route, TransferError};
+use super::sync::{whole_blocks, write_all};
+use super::{Moved, Route, TransferError};
 use crate::stop::Stop;
 
 /// Blocks that are looked at, aligned in the file: the block of most filesystems. A smaller hole
@@ -13,25 +13,13 @@ pub(super) fn run(
     buffer: &mut [u8],
     stop: &mut Stop,
 ) -> Result<(Moved, u64), TransferError> {
-    let (mut moved, mut written) = (0, 0);
-    let moved_to = |bytes, end, written| Ok((Moved { bytes, end }, written));
-    while moved < route.length_bytes {
-        if stop.is_cancelled() || stop.is_due() {
-            return moved_to(moved, End::Stopped, written);
-        }
-        let place = route.offset_bytes + moved;
-        let wanted = (route.length_bytes - moved).min(buffer.len() as u64) as usize;
-        let got =
-            read_full(route.source, &mut buffer[..wanted], place).map_err(TransferError::Source)?;
-        let more = write_runs(route, &buffer[..got], place)?;
-        route.add(more);
+    let mut written = 0;
+    let moved = whole_blocks(route, buffer, stop, |block, place| {
+        let more = write_runs(route, block, place)?;
         written += more;
-        moved += got as u64;
-        if got < wanted {
-            return moved_to(moved, End::SourceEnded, written);
-        }
-    }
-    moved_to(moved, End::Whole, written)
+        Ok(more)
+    })?;
+    Ok((moved, written))
 }
 
 /// Writes what is not zero, adjacent blocks together.
