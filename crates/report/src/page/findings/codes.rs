@@ -171,7 +171,7 @@ const NOTE: [Known; 8] = [
     (
         warning::THREADS_REDUCED,
         "fewer threads ran than were asked for",
-        "raise the limit of processes (ulimit -u)",
+        "take smaller blocks or larger files, or raise the limit of processes (ulimit -u)",
     ),
     (
         warning::OVERHEAD,
