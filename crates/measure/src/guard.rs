@@ -17,6 +17,10 @@ use crate::load::BUSY_WAIT;
 /// Share of the machine's CPUs from which on what others use decides the figures of a run.
 const LOAD: f64 = 0.2;
 
+/// Ticks that bound in 95 of 100 intervals by how much the time of others is off: user's and kernel's
+/// time are both cut to whole ticks at either end (standard deviation √(4 ÷ 12)), and sampled by them.
+const WITHIN_TICKS: f64 = 1.2;
+
 /// Totals that only grow, read at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
@@ -33,8 +37,8 @@ pub struct Reading {
     pub throttled_ns: u64,
     /// Threads of others that ran or were ready to at that moment.
     pub others_running: u32,
-    /// CPU time of everything but this process and those children, all CPUs together, to about a
-    /// tick each.
+    /// CPU time of all programs and threads of the kernel but this process and those children, all CPUs
+    /// together, to about a tick.
     pub others_busy_ns: u64,
     /// `CLOCK_MONOTONIC`.
     pub monotonic_ns: u64,
@@ -107,8 +111,9 @@ pub struct UseOfCpus {
     pub own_ns: u64,
     /// Time that its threads were ready and waited for a CPU, if that is known.
     pub waited_ns: Option<u64>,
-    /// CPU time of everybody else, interrupts and threads of the kernel included.
-    pub others_ns: u64,
+    /// CPU time of everybody else, threads of the kernel included, to about a tick for each interval:
+    /// as likely too little as too much, so that it may be below 0.
+    pub others_ns: i64,
     /// Time that the hypervisor took from all CPUs together, in whole ticks.
     pub stolen_ns: u64,
     /// Intervals, and those of them at whose beginning or end a thread of others ran.
@@ -127,7 +132,7 @@ impl UseOfCpus {
             elapsed_ns: after.monotonic_ns.saturating_sub(before.monotonic_ns),
             own_ns: after.own_ns.saturating_sub(before.own_ns),
             waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before + throttled_ns)),
-            others_ns: after.others_busy_ns.saturating_sub(before.others_busy_ns),
+            others_ns: after.others_busy_ns.wrapping_sub(before.others_busy_ns).cast_signed(),
             stolen_ns: after.steal_ns.saturating_sub(before.steal_ns),
             intervals: 1,
             beside_others: u32::from(before.others_running > 0 || after.others_running > 0),
@@ -154,10 +159,21 @@ impl UseOfCpus {
         self.wait_ratio().filter(|&ratio| is_beside_others && ratio > BUSY_WAIT)
     }
 
-    /// Whether others were there most of the time, and used a good part of so many CPUs.
+    /// CPUs that others used.
+    pub fn others_cpus(&self) -> f64 {
+        self.others_ns.max(0) as f64 / self.elapsed_ns.max(1) as f64
+    }
+
+    /// How far [`Self::others_cpus`] may be off, since the kernel shows whole ticks.
+    pub fn others_resolution_cpus(&self) -> f64 {
+        let off_ns = WITHIN_TICKS * steal::tick_ns() as f64 * f64::from(self.intervals).sqrt();
+        off_ns / self.elapsed_ns.max(1) as f64
+    }
+
+    /// Whether others were there most of the time, and certainly used a good part of so many CPUs.
     pub fn is_beside_load(&self, cpus: u32) -> bool {
-        let others_cpus = self.others_ns as f64 / self.elapsed_ns.max(1) as f64;
-        2 * self.beside_others >= self.intervals.max(1) && others_cpus > LOAD * f64::from(cpus)
+        let certain_cpus = self.others_cpus() - self.others_resolution_cpus();
+        2 * self.beside_others >= self.intervals.max(1) && certain_cpus > LOAD * f64::from(cpus)
     }
 
     /// Of the time that threads wanted a CPU, the share in which they waited for one.
@@ -200,14 +216,11 @@ pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
         return is_preempted.then_some(Spoil::Preempted);
     }
     // Busy time is summed by tick per CPU, so each CPU can be off by one at either end.
-    let others_ns = after
-        .others_busy_ns
-        .saturating_sub(before.others_busy_ns)
-        .saturating_sub(2 * cpus * tick_ns);
+    let others_ns = use_of_cpus.others_ns as f64 - (2 * cpus * tick_ns) as f64;
     let switches = after.involuntary_switches.saturating_sub(before.involuntary_switches);
     let switches_limit = SWITCHES_PER_SECOND * interval_ns as f64 / 1e9;
     let preempted = switches > SWITCHES_LEAST && switches as f64 > switches_limit;
-    if preempted && others_ns as f64 > OTHERS_SHARE * capacity_ns {
+    if preempted && others_ns > OTHERS_SHARE * capacity_ns {
         return Some(Spoil::Preempted);
     }
     None
@@ -240,7 +253,8 @@ impl Witness for SystemWitness {
         let times = steal::cpu_times(Path::new("/")).unwrap_or_default();
         let (own, own_ns) = (usage::usage(), usage::cpu_ns_with_children());
         let (monotonic_ns, raw_ns) = both_clocks();
-        let busy_ns = times.busy().saturating_mul(steal::tick_ns());
+        // Interrupts are nobody's: they may have worked for us.
+        let busy_ns = times.programs().saturating_mul(steal::tick_ns());
         Reading {
             steal_ns: times.steal.saturating_mul(steal::tick_ns()),
             involuntary_switches: own.involuntary_switches,
@@ -249,7 +263,7 @@ impl Witness for SystemWitness {
             waited_ns: run_queue::waited_ns(),
             // The thread that reads is one of them.
             others_running: times.running.saturating_sub(1),
-            others_busy_ns: busy_ns.saturating_sub(own_ns),
+            others_busy_ns: busy_ns.wrapping_sub(own_ns),
             monotonic_ns,
             raw_ns,
         }
@@ -345,10 +359,33 @@ mod tests {
             beside_others,
             ..UseOfCpus::default()
         };
-        assert!(beside(90 * MS, 3).is_beside_load(2));
-        assert!(!beside(90 * MS, 1).is_beside_load(2), "threads of the kernel, for us");
-        assert!(!beside(90 * MS, 4).is_beside_load(64), "one of 64 CPUs");
+        let some_ns = 90 * MS.cast_signed();
+        assert!(beside(some_ns, 3).is_beside_load(2));
+        assert!(!beside(some_ns, 1).is_beside_load(2), "threads of the kernel, for us");
+        assert!(!beside(some_ns, 4).is_beside_load(64), "one of 64 CPUs");
         assert!(!UseOfCpus::default().is_beside_load(2));
+    }
+
+    #[test]
+    fn ticks_that_fall_into_short_trials_are_no_others() {
+        // Every fourth trial of 2.5 ms sees a tick that stands for all four, and no one else.
+        let tick_ns = steal::tick_ns();
+        let trial = |number: u64| {
+            let at = |own_ns: u64| Reading {
+                own_ns,
+                others_running: 1,
+                others_busy_ns: (1 << 40) + own_ns / tick_ns * tick_ns - own_ns,
+                monotonic_ns: own_ns,
+                ..Reading::default()
+            };
+            UseOfCpus::between(&at(number * tick_ns / 4), &at((number + 1) * tick_ns / 4))
+        };
+        let all = (0..40).map(trial).reduce(UseOfCpus::and).unwrap();
+        assert_eq!((all.others_cpus(), all.is_beside_load(2)), (0.0, false));
+        // Of three of them nobody can tell: a tick more or less is as much as one CPU does.
+        let few = (1..4).map(trial).reduce(UseOfCpus::and).unwrap();
+        assert!(few.others_cpus() > 0.3 && few.others_resolution_cpus() > 1.0);
+        assert!(!few.is_beside_load(2));
     }
 
     #[test]

@@ -150,8 +150,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let in_cpus = |ticks: u64| (ticks * tick_ns) as f64 / elapsed_ns;
     let kernel: u64 = used.iter().filter(|(process, _)| process.is_kernel).map(|used| used.1).sum();
     // Interrupts are nobody's: they may have worked for us.
-    let programs = |times: &CpuTimes| times.user + times.nice + times.system;
-    let busy_ticks = programs(&ended.times).saturating_sub(programs(&begun.times));
+    let busy_ticks = ended.times.programs().saturating_sub(begun.times.programs());
     let own_ns = ended.own_ns.saturating_sub(begun.own_ns) as f64;
     // In a namespace of its own a program sees no thread of the kernel, of which every machine has
     // some; what they did, for us perhaps, cannot be told from what others did.

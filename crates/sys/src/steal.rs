@@ -34,9 +34,14 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
+    /// Ticks in which a CPU ran a program or a thread of the kernel; no interrupts.
+    pub fn programs(&self) -> u64 {
+        self.user + self.nice + self.system
+    }
+
     /// Ticks in which a CPU did anything here, whoever asked for it.
     pub fn busy(&self) -> u64 {
-        self.user + self.nice + self.system + self.irq + self.softirq
+        self.programs() + self.irq + self.softirq
     }
 }
 

@@ -209,7 +209,7 @@ impl View<'_> {
             Some(load) => {
                 let in_cpus = |ns: u64| ns as f64 / load.elapsed_ns.max(1) as f64;
                 let stolen = in_cpus(load.stolen_ns) / f64::from(board.cpus.max(1));
-                let (others, cpus) = (in_cpus(load.others_ns), board.cpus);
+                let (others, cpus) = (load.others_cpus(), board.cpus);
                 format!("load: others {others:.1} of {cpus} CPUs, steal {:.1} %", stolen * 100.0)
             }
             None => "load: not known yet".to_owned(),

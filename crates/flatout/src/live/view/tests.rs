@@ -26,7 +26,7 @@ fn ended(id: &str, row: u64, trials: u64, half: f64) -> Event {
     };
     let use_of_cpus = UseOfCpus {
         elapsed_ns: SECOND_NS,
-        others_ns: SECOND_NS / 4,
+        others_ns: SECOND_NS.cast_signed() / 4,
         stolen_ns: SECOND_NS / 50,
         ..UseOfCpus::default()
     };

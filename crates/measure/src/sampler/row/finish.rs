@@ -192,13 +192,17 @@ fn between_runs(known: &Knowledge) -> Value {
     Value::fields(fields.into_iter().chain(runs))
 }
 
+/// Share of the CPUs to which it must be known what others used, or nothing is said of it.
+const OTHERS_KNOWN: f64 = 0.1;
+
 /// Says who had the CPUs during the trials that count, and warns where others kept threads waiting.
 /// That threads waited is their own doing in some rows, unless others had a good part of the CPUs.
 fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus, cpus: u32) {
-    let in_cpus = |ns: u64| ns as f64 / all.elapsed_ns as f64;
+    // Of short trials the kernel's ticks do not tell what others did.
+    let is_known = all.others_resolution_cpus() <= OTHERS_KNOWN * f64::from(cpus);
     let fields = [
-        ("own_cpus", Some(in_cpus(all.own_ns))),
-        ("others_cpus", Some(in_cpus(all.others_ns))),
+        ("own_cpus", Some(all.own_ns as f64 / all.elapsed_ns as f64)),
+        ("others_cpus", is_known.then(|| all.others_cpus().min(f64::from(cpus)))),
         ("run_queue_wait_ratio", all.wait_ratio()),
     ];
     facts.set(USE_OF_CPUS, Value::fields(fields));

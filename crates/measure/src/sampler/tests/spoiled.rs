@@ -163,18 +163,19 @@ fn preemption_is_no_news_when_threads_outnumber_cpus() {
 
 #[test]
 fn a_row_over_loopback_tells_that_it_waited_where_others_had_the_cpus() {
-    for (others_ns, is_told) in [(0, false), (MS / 2, true)] {
+    const TRIAL_NS: u64 = 100 * MS;
+    for (others_ns, is_told) in [(0, false), (TRIAL_NS / 2, true)] {
         let clock = FakeClock::default();
         let trial = scripted("a/b", |_| {
-            clock.advance(MS);
+            clock.advance(TRIAL_NS);
             let warnings = vec![Warning::new(warning::LOOPBACK, "loopback")];
-            Ok(Sample { amount: 1.0, elapsed_ns: MS, warnings, ..Sample::default() })
+            Ok(Sample { amount: 1.0, elapsed_ns: TRIAL_NS, warnings, ..Sample::default() })
         });
         let reading = |count: u64| Reading {
-            monotonic_ns: count * MS,
-            raw_ns: count * MS,
-            own_ns: count * MS / 2,
-            waited_ns: Some(count * MS / 2),
+            monotonic_ns: count * TRIAL_NS,
+            raw_ns: count * TRIAL_NS,
+            own_ns: count * TRIAL_NS / 2,
+            waited_ns: Some(count * TRIAL_NS / 2),
             others_busy_ns: count * others_ns,
             others_running: 1,
             ..Reading::default()
