@@ -7,15 +7,17 @@
 /// Arithmetic for all of the time, whoever else is there; that of quiet moments does not differ.
 pub(crate) const SUSTAINED: f64 = 0.02;
 /// System calls.
-pub(crate) const SYSCALL: f64 = 0.06;
+pub(crate) const SYSCALL: f64 = 0.08;
 /// A process that is made and ends: its pages lie elsewhere in each run.
 pub(crate) const FORK: f64 = 0.25;
 /// The page cache.
 pub(crate) const CACHE: f64 = 0.02;
 /// Requests to a disk, names and attributes: what the device, its host and the journal do for a while.
 pub(crate) const DISK: f64 = 0.12;
-/// Memory: which pages a run was given, and who else uses caches and controllers.
-pub(crate) const MEMORY: f64 = 0.06;
+/// Latency of memory in quiet moments: which pages a run was given.
+pub(crate) const LATENCY: f64 = 0.04;
+/// What memory and caches move: the pages, and who else uses caches and controllers.
+pub(crate) const MEMORY: f64 = 0.10;
 /// Between two cores: in a virtual machine the host moves them, which is a factor of four.
 pub(crate) const HAND_OVER: f64 = 0.3;
 /// Loopback.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use flatout_sys::stream::Kernel;
 
 use crate::cpu::duel;
+use crate::memory::room::Room;
 use crate::workers;
 
 /// What is timed.
@@ -60,6 +61,19 @@ impl Job {
     pub fn run(&self) -> Result<Figure, String> {
         if self.threads == 0 || self.threads > workers::MAX_THREADS || self.order == 0 {
             return Err("orders and threads begin at 1".to_owned());
+        }
+        let order = u128::from(self.order);
+        let numbers = match self.work {
+            Work::Product => 3 * order * order,
+            Work::Factor => order * order,
+            Work::Stream(_) => 3 * order,
+        };
+        let free_bytes = Room::now().free_bytes();
+        if numbers > u128::from(free_bytes / 8) {
+            let order = self.order;
+            return Err(format!(
+                "--order {order}: {numbers} numbers of 8 bytes, {free_bytes} bytes are free"
+            ));
         }
         match self.work {
             Work::Product | Work::Factor => duel::run(self),

@@ -37,7 +37,7 @@ use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
 use crate::limits;
 use crate::option::size;
-use crate::workers::MAX_THREADS;
+use crate::workers::{self, MAX_THREADS};
 
 use bound::Machine;
 use room::Room;
@@ -81,17 +81,8 @@ const GETTING_PARTS: [u64; 2] = [4, 2];
 
 impl Options {
     fn threads(&self, cpus: u32) -> Vec<u32> {
-        let mut threads = match (self.threads.is_empty(), self.extent) {
-            (false, _) => self.threads.clone(),
-            (true, Extent::Full) => USUAL_THREADS.to_vec(),
-            (true, Extent::Few | Extent::Quick) => vec![1],
-        };
-        if self.threads.is_empty() {
-            threads.push(cpus.min(MAX_THREADS));
-        }
-        threads.sort_unstable();
-        threads.dedup();
-        threads
+        let usual = if self.extent == Extent::Full { &USUAL_THREADS[..] } else { &[1] };
+        workers::counts(&self.threads, &[usual, &[cpus.min(MAX_THREADS)]].concat())
     }
 
     /// Bytes of a row of blocks beside caches that end with one of so many bytes.
@@ -263,9 +254,9 @@ fn charts(extent: Extent) -> Vec<Chart> {
     let mut charts = latency::charts();
     let title = "Memory rate by working set";
     charts.push(chart(title, working_set::ID, "working_set_bytes", &["kernel"]));
-    charts.extend(block::Pattern::ALL.map(|pattern| {
-        let title = format!("{} by threads", pattern.title());
-        chart(&title, pattern.id(), "threads", &["block_bytes"])
+    charts.extend(block::PATTERNS.map(|pattern| {
+        let title = format!("{} by threads", pattern.title);
+        chart(&title, pattern.id, "threads", &["block_bytes"])
     }));
     charts
 }

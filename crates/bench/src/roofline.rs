@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use flatout_measure::case::{Measured, blank};
+use flatout_measure::case::blank;
 use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Chart, Outcome};
@@ -148,15 +148,15 @@ fn flop_per_s(parts: &[Part], wanted: u32) -> Option<f64> {
 fn line(roof: &Roof, flop_per_s: Option<f64>) -> Vec<Outcome> {
     let mut facts = Facts::default().with(BYTES_PER_S, roof.bytes_per_s);
     facts.set_known(UNITS_FLOP_PER_S, flop_per_s);
+    let audit = facts.to_json();
     let at = |log2: i32| {
         let flop_per_byte = 2_f64.powi(log2);
         let allowed = roof.bytes_per_s * flop_per_byte;
         let rate = flop_per_s.map_or(allowed, |most| allowed.min(most));
         let row = Point { curve: roof.name.clone(), flop_per_byte };
-        let outcome = Outcome { median: Some(rate), ..blank(&row) };
-        Measured { row, outcome, facts: facts.clone(), further: Vec::new() }
+        Outcome { median: Some(rate), audit: audit.clone(), ..blank(&row) }
     };
-    INTENSITIES.map(at).flat_map(Measured::record).collect()
+    INTENSITIES.map(at).collect()
 }
 
 /// A loop as a point.

@@ -12,7 +12,7 @@ use flatout_sys::stream::{Arrays, GRANULE_ELEMENTS, Level, Reach, Stream};
 /// Parts of the arrays that the forms go through in turn: what comes back has left the caches.
 const SLICES: usize = 8;
 /// Times that each form runs; the fastest counts.
-const ROUNDS: usize = 2;
+const ROUNDS: usize = 3;
 /// Most elements of a slice, of all threads together, which bounds what a race takes.
 const MOST_ELEMENTS: usize = 4 << 20;
 /// Elements that a form goes through at least, pass by pass: shorter runs are lost in the clock.

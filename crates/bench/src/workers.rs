@@ -6,9 +6,11 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
-use std::thread::{self, Builder, ScopedJoinHandle};
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
+use flatout_measure::case::TrialError;
 use flatout_measure::warning::{self, Warning};
+use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::run_queue;
 
@@ -25,6 +27,14 @@ pub struct ThreadError {
     pub count: u32,
     /// Why.
     pub source: io::Error,
+}
+
+/// Numbers of threads, ascending: those that were chosen, or else the usual ones.
+pub(crate) fn counts(chosen: &[u32], usual: &[u32]) -> Vec<u32> {
+    let mut counts = if chosen.is_empty() { usual.to_vec() } else { chosen.to_vec() };
+    counts.sort_unstable();
+    counts.dedup();
+    counts
 }
 
 /// The warning of a row with more threads than CPUs.
@@ -66,6 +76,40 @@ pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Finished<Result<T, E>> {
     run_in(&|_| Builder::new(), count, Watch::NOBODY, prepare, work)
+}
+
+/// Does `work` in a thread of its own, which may be tied to CPUs without the caller's being so.
+///
+/// Errors: it cannot be started.
+pub(crate) fn in_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
+    thread::scope(|scope| spawn(scope, work).map(join))
+}
+
+/// The same, tied to `cpu`.
+pub(crate) fn on_cpu<T: Send>(
+    cpu: usize,
+    work: impl FnOnce() -> Result<T, TrialError> + Send,
+) -> Result<T, TrialError> {
+    in_own_thread(|| {
+        affinity::pin_to(cpu)
+            .map_err(|error| TrialError::Failed(format!("cannot run on CPU {cpu}: {error}")))?;
+        run_queue::restart();
+        work()
+    })?
+}
+
+/// Starts a thread of a trial beside this one.
+///
+/// Errors: it cannot be started.
+pub(crate) fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, ThreadError> {
+    run_queue::spawn(scope, Builder::new(), work).map_err(|source| ThreadError {
+        number: 1,
+        count: 1,
+        source,
+    })
 }
 
 /// Starts so many threads, which do nothing.
@@ -134,6 +178,7 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
         if line.wait() == Go::Home {
             return None;
         }
+        run_queue::restart();
         let start_ns = monotonic_ns();
         // Buffers are given back after the clock has stopped.
         let (result, _prepared) = match prepared {
@@ -200,7 +245,7 @@ fn together(
     Ok(end_ns.saturating_sub(start_ns))
 }
 
-fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

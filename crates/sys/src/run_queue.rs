@@ -20,7 +20,7 @@ struct Workers {
 }
 
 /// Time that the calling thread and all that were started by [`spawn`] have waited so far; a total
-/// that only grows. `None` where the kernel does not say.
+/// that only grows, but for [`restart`]. `None` where the kernel does not say.
 ///
 /// Cost: open, read, close for the calling thread and each worker that runs; some 10 µs each.
 pub fn waited_ns() -> Option<u64> {
@@ -56,6 +56,17 @@ pub fn spawn<'scope, T: Send + 'scope>(
         let _worker = Worker::begin();
         work()
     })
+}
+
+/// Takes back what the calling thread has waited as a worker: it was tied to another CPU and woken,
+/// and nothing was timed yet.
+///
+/// Cost: one reading of a file in `/proc`; nothing for a thread that is no worker.
+pub fn restart() {
+    let own = thread_number();
+    if let Some(worker) = workers().running.iter_mut().find(|worker| worker.0 == own) {
+        worker.1 = waited_ns_of("thread-self").unwrap_or(worker.1);
+    }
 }
 
 /// Adds to [`waited_ns`] what threads have waited for others that wait for each other by their nature,
@@ -107,7 +118,7 @@ fn parse_waited_ns(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -125,7 +136,7 @@ mod tests {
         }
         let cpu = crate::affinity::allowed_cpus().unwrap()[0];
         // Two on one CPU until one of them has waited: a turn takes milliseconds.
-        let (before, seen) = (workers_waited_ns(), std::sync::atomic::AtomicBool::new(false));
+        let (before, seen) = (workers_waited_ns(), AtomicBool::new(false));
         let wait = || {
             crate::affinity::pin_to(cpu).unwrap();
             while !seen.load(Ordering::Relaxed) {
@@ -142,5 +153,38 @@ mod tests {
             seen.store(true, Ordering::Relaxed);
         });
         assert!(workers_waited_ns() > before);
+    }
+
+    #[test]
+    fn what_a_worker_waited_before_it_began_is_taken_back() {
+        if waited_ns().is_none() {
+            return eprintln!("skipped: this kernel counts no waiting (CONFIG_SCHED_INFO)");
+        }
+        let cpu = crate::affinity::allowed_cpus().unwrap()[0];
+        let (pin, is_over) = (|| crate::affinity::pin_to(cpu).unwrap(), AtomicBool::new(false));
+        let begun_ns = || {
+            let own = thread_number();
+            workers().running.iter().find(|worker| worker.0 == own).unwrap().1
+        };
+        let work = || {
+            pin();
+            let before_ns = begun_ns();
+            while waited_ns_of("thread-self").unwrap() == before_ns {
+                std::hint::spin_loop();
+            }
+            restart();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(begun_ns() > before_ns);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin();
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            spawn(scope, Builder::new(), work).unwrap();
+        });
+        restart();
     }
 }

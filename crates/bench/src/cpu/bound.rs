@@ -20,6 +20,9 @@ use super::{caveat, fact};
 /// CPU time of the threads as a share of their time, below which others had the CPU so often that
 /// this is in the slices that count, too. Stolen time is missing in it where the kernel is told.
 const CROWDED: f64 = 0.9;
+/// The same of threads that take turns, of all cores; what they do before and after their slices is
+/// not in it.
+const CROWDED_TURNS: f64 = 0.75;
 /// Share of the peak from which on there is nothing to explain: the ports are the limit.
 pub(super) const AT_THE_LIMIT: f64 = 0.97;
 
@@ -153,6 +156,9 @@ fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
     let text = match outcome.ceiling.as_ref().and_then(|bound| bound.ratio) {
         Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports",
         _ if share.is_limited_by_quota() => "the CPU quota",
+        _ if share.is_oversubscribed() && share.cpus_got < CROWDED_TURNS * share.cores_used() => {
+            "threads take turns on too few CPUs, and other programs, or the hypervisor, took CPU time"
+        }
         _ if share.is_oversubscribed() => "threads take turns on too few CPUs",
         _ if caveat::stolen(facts).is_some() => "the hypervisor: stolen time",
         _ if facts.number(fact::CPU_USE_RATIO).is_some_and(|ratio| ratio < CROWDED) => {

@@ -216,15 +216,9 @@ pub(super) fn outcomes(
 /// One thread and one per CPU, unless the user chose; short runs have the latter alone.
 fn threads(options: &Options) -> Vec<u32> {
     let all = affinity::allowed_cpu_count();
-    let mut counts = match (options.threads.is_empty(), options.extent) {
-        (false, _) => options.threads.clone(),
-        (true, Extent::Full) => vec![1, all],
-        (true, Extent::Few | Extent::Quick) => vec![all],
-    };
+    let usual = if options.extent == Extent::Full { &[1, all][..] } else { &[all] };
     // The whole machine first: it needs the largest matrices to show what it can.
-    counts.sort_unstable_by(|one, other| other.cmp(one));
-    counts.dedup();
-    counts
+    workers::counts(&options.threads, usual).into_iter().rev().collect()
 }
 
 /// The case of a row; one that could not be begun with says why in its first trial.

@@ -10,7 +10,8 @@ use flatout_sys::throughput::{Form, Kernel, Level, Operation};
 use super::contention::{ContentionProbe, CoreUse};
 use super::load::{Load, Reading, SampleWindow};
 use super::ports::{self, Ports};
-use super::topology::{Topology, in_own_thread};
+use super::topology::Topology;
+use crate::workers;
 
 /// Rounds of slices of one try.
 const ROUNDS: u32 = 8;
@@ -178,10 +179,11 @@ fn chosen(counts: &[Count]) -> Option<Count> {
 
 /// The counting loop in slices, on one CPU.
 fn counted(load: &Load, cpu: Option<usize>, probe: &ContentionProbe) -> SampleWindow {
-    in_own_thread(|| match cpu.map(affinity::pin_to) {
+    let sampled = workers::in_own_thread(|| match cpu.map(affinity::pin_to) {
         Some(Err(_)) => SampleWindow::default(),
         _ => load.sample(ROUNDS, Reading::Between, Some(probe), 1),
-    })
+    });
+    sampled.unwrap_or_default()
 }
 
 /// Why a count gave no ports, in words.

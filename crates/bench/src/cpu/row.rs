@@ -10,6 +10,7 @@ use super::topology::Topology;
 use super::trial::{Placement, Setting};
 use crate::area::Extent;
 use crate::between_runs;
+use crate::workers;
 
 /// A row of the arithmetic units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,13 +107,7 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
     use Operation::{Add, MultiplyAdd};
     use Placement::{Free, Pinned};
     let all = topology.count();
-    let counts = |usual: &[u32]| {
-        let mut counts =
-            if threads.is_empty() { [usual, &[all]].concat() } else { threads.to_vec() };
-        counts.sort_unstable();
-        counts.dedup();
-        counts
-    };
+    let counts = |usual: &[u32]| workers::counts(threads, &[usual, &[all]].concat());
     let ends = counts(&[1]);
     let (fewest, most) = (&ends[..1], &ends[ends.len() - 1..]);
     let mut rows = Vec::new();

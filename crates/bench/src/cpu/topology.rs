@@ -4,14 +4,13 @@
 //! that they do not, `sharing` asks the CPUs.
 
 use std::path::Path;
-use std::thread;
 
 use flatout_sys::affinity;
 use flatout_sys::quota::Groups;
-use flatout_sys::run_queue;
 
 use super::contention::ContentionProbe;
 use crate::cores;
+use crate::workers;
 
 /// CPUs that are probed for the quietest one, and how often each.
 const PROBED_CPUS: usize = 4;
@@ -79,10 +78,12 @@ impl Topology {
         Some(1.0 - f64::from(alone.iter().sum::<u32>()) / f64::from(probes))
     }
 
-    /// Of so many probes on each of the first CPUs those that saw nobody; none of a CPU that is gone.
+    /// Of so many probes on each of the first CPUs those that saw nobody; none of a CPU that is gone, and
+    /// of no CPU where there is no thread to probe.
     fn alone_of(&self, probes: u32) -> Vec<Option<u32>> {
         let probe = |&cpu: &usize| affinity::pin_to(cpu).ok().map(|()| self.probe.alone_of(probes));
-        in_own_thread(|| self.cpus.iter().take(PROBED_CPUS).map(probe).collect())
+        workers::in_own_thread(|| self.cpus.iter().take(PROBED_CPUS).map(probe).collect())
+            .unwrap_or_default()
     }
 
     /// Whether the set of allowed CPUs is still the same.
@@ -91,16 +92,6 @@ impl Topology {
         known.sort_unstable();
         affinity::allowed_cpus().is_ok_and(|now| now == known)
     }
-}
-
-/// Does `work` in a thread of its own, which may be tied to CPUs without the caller's being so.
-pub(super) fn in_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        run_queue::spawn(scope, thread::Builder::new(), work)
-            .expect("a thread can be started")
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 /// How many cores these CPUs are, when those of each set share one; sets may overlap.

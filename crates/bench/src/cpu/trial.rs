@@ -18,7 +18,7 @@ use super::clock::{Clock, Readings};
 use super::contention::CoreUse;
 use super::fact;
 use super::load::{Load, NO_CHAIN, Reading, SampleWindow};
-use super::topology::{self, Topology, in_own_thread};
+use super::topology::{self, Topology};
 use crate::workers;
 
 /// Rounds of slices in a trial: eight slices, some 1.5 ms with all that is before and between them.
@@ -154,7 +154,8 @@ pub(super) fn run(
         Ok(SampleWindow { before: *before, after: load.clock(), ..window })
     };
     // A single worker works in the thread that calls, which must not stay pinned.
-    in_own_thread(|| workers::run(setting.threads, prepare, work)).results.into_iter().collect()
+    let finished = workers::in_own_thread(|| workers::run(setting.threads, prepare, work))?;
+    finished.results.into_iter().collect()
 }
 
 fn pin_to(cpu: usize) -> Result<(), TrialError> {
@@ -255,10 +256,10 @@ fn mean(values: &[f64]) -> Option<f64> {
 pub(super) fn idle_clock(topology: &Topology) -> Result<Sample, TrialError> {
     let start_ns = time::monotonic_ns();
     let cpu = topology.quietest();
-    let (clock, spoil) = in_own_thread(|| {
+    let (clock, spoil) = workers::in_own_thread(|| {
         cpu.map_or(Ok(()), pin_to)?;
         read_idle(topology)
-    })?;
+    })??;
     let elapsed_ns = time::monotonic_ns().saturating_sub(start_ns);
     let mut facts = Facts::default();
     if let Some(clock) = clock {

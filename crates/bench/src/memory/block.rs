@@ -15,53 +15,53 @@ const FAR_BYTES: u64 = 1 << 20;
 
 /// What is done with the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pattern {
-    SequentialCopy,
-    SequentialWrite,
-    RandomWrite,
-    RandomRead,
+pub(super) struct Pattern {
+    pub(super) id: &'static str,
+    /// Heading of its picture.
+    pub(super) title: &'static str,
+    sequence: Sequence,
+    /// The kernel that writes past the caches, and the one that writes through them.
+    past: Kernel,
+    through: Kernel,
 }
 
+pub(super) const PATTERNS: [Pattern; 4] = [
+    Pattern {
+        id: "memory/sequential-copy",
+        title: "Sequential copy rate of memory",
+        sequence: Sequence::Forward,
+        past: Kernel::NtCopy,
+        through: Kernel::Copy,
+    },
+    Pattern {
+        id: "memory/sequential-write",
+        title: "Sequential write rate of memory",
+        sequence: Sequence::Forward,
+        past: Kernel::NtWrite,
+        through: Kernel::Write,
+    },
+    Pattern {
+        id: "memory/random-write",
+        title: "Random write rate of memory",
+        sequence: Sequence::Random,
+        past: Kernel::NtWrite,
+        through: Kernel::Write,
+    },
+    Pattern {
+        id: "memory/random-read",
+        title: "Random read rate of memory",
+        sequence: Sequence::Random,
+        past: Kernel::Read,
+        through: Kernel::Read,
+    },
+];
+
 impl Pattern {
-    pub(super) const ALL: [Self; 4] =
-        [Self::SequentialCopy, Self::SequentialWrite, Self::RandomWrite, Self::RandomRead];
-
-    pub(super) fn id(self) -> &'static str {
-        match self {
-            Self::SequentialCopy => "memory/sequential-copy",
-            Self::SequentialWrite => "memory/sequential-write",
-            Self::RandomWrite => "memory/random-write",
-            Self::RandomRead => "memory/random-read",
-        }
-    }
-
-    /// Heading of its picture.
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Self::SequentialCopy => "Sequential copy rate of memory",
-            Self::SequentialWrite => "Sequential write rate of memory",
-            Self::RandomWrite => "Random write rate of memory",
-            Self::RandomRead => "Random read rate of memory",
-        }
-    }
-
-    fn sequence(self) -> Sequence {
-        match self {
-            Self::SequentialCopy | Self::SequentialWrite => Sequence::Forward,
-            Self::RandomWrite | Self::RandomRead => Sequence::Random,
-        }
-    }
-
     /// The kernel. What is written is not read again soon, so it goes past the caches where the
     /// CPU can do that, and where it is more than a cache holds.
     fn stream(self, stores: Stores) -> Option<Stream> {
-        let (past, through) = match self {
-            Self::SequentialCopy => (Kernel::NtCopy, Kernel::Copy),
-            Self::SequentialWrite | Self::RandomWrite => (Kernel::NtWrite, Kernel::Write),
-            Self::RandomRead => (Kernel::Read, Kernel::Read),
-        };
-        let best = (stores == Stores::PastCaches).then(|| Stream::best(past)).flatten();
-        best.or_else(|| Stream::best(through))
+        let best = (stores == Stores::PastCaches).then(|| Stream::best(self.past)).flatten();
+        best.or_else(|| Stream::best(self.through))
     }
 }
 
@@ -86,7 +86,7 @@ impl Stores {
 pub(super) fn test(pattern: Pattern, block_bytes: u64, stores: Stores) -> Option<StreamTest> {
     let stream = pattern.stream(stores)?;
     let stream = if block_bytes >= FAR_BYTES { stream.far() } else { stream };
-    let way = Way::Blocks { block_bytes, is: pattern.sequence() };
+    let way = Way::Blocks { block_bytes, is: pattern.sequence };
     Some(StreamTest { stream, way })
 }
 
@@ -105,12 +105,13 @@ mod tests {
 
     #[test]
     fn every_pattern_has_a_kernel_on_every_cpu() {
-        for pattern in Pattern::ALL {
+        for pattern in PATTERNS {
             for stores in [Stores::PastCaches, Stores::ThroughCaches] {
                 for block_bytes in SIZES {
                     let test = test(pattern, block_bytes, stores).unwrap();
                     let kernel = test.stream.kernel();
-                    let writes = pattern != Pattern::RandomRead;
+                    let writes =
+                        pattern.through == Kernel::Write || pattern.through == Kernel::Copy;
                     assert_eq!(kernel.uses().target, writes);
                     let is_x86 = cfg!(target_arch = "x86_64");
                     let past = is_x86 && writes && stores == Stores::PastCaches;

@@ -8,7 +8,7 @@ use flatout_measure::warning::{self, Warning};
 use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
 
-use super::block::{Pattern, SIZES, Stores};
+use super::block::{PATTERNS, Pattern, SIZES, Stores};
 use super::levels::Levels;
 use super::test_memory::{Extents, Parts, TestMemory};
 use super::trial::StreamTest;
@@ -92,7 +92,7 @@ impl Terms<'_> {
             Extent::Quick => &SIZES[..2],
             Extent::Full => &SIZES,
         };
-        let blocks = |block_bytes| Pattern::ALL.map(|pattern| Work::Block { pattern, block_bytes });
+        let blocks = |block_bytes| PATTERNS.map(|pattern| Work::Block { pattern, block_bytes });
         let blocks = sizes.iter().copied().flat_map(blocks);
         let works: Vec<Work> = blocks.chain(access::ALL.map(Work::Access)).collect();
         let row = |threads| {
@@ -266,7 +266,7 @@ impl RateRow {
 impl Row for RateRow {
     fn id(&self) -> Cow<'static, str> {
         let id = match self.work {
-            Work::Block { pattern, .. } => pattern.id(),
+            Work::Block { pattern, .. } => pattern.id,
             Work::Access(_) => "memory/access",
             Work::Stream(_) => stream::ID,
             Work::WorkingSet { .. } => working_set::ID,

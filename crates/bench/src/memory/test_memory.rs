@@ -7,18 +7,16 @@
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use flatout_measure::case::TrialError;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::run_queue;
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
 
 use crate::cores;
-use crate::workers::{self, ThreadError};
+use crate::workers;
 
 /// Elements of a page of 4 KiB, at which each thread's part begins.
 const PAGE_ELEMENTS: usize = 512;
@@ -198,15 +196,8 @@ impl TestMemory {
             let _ = affinity::pin_to(cpus[index as usize % cpus.len().max(1)]);
             prepare(index)
         };
-        let run =
-            || workers::run(threads, pinned, |_, prepared| Ok::<_, TrialError>(work(prepared)));
-        let finished = thread::scope(|scope| {
-            let thread = run_queue::spawn(scope, thread::Builder::new(), run);
-            let thread =
-                thread.map_err(|source| ThreadError { number: 1, count: threads, source })?;
-            let finished = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok::<_, TrialError>(finished)
-        })?;
+        let work = |_, prepared: &mut P| Ok::<_, TrialError>(work(prepared));
+        let finished = workers::in_own_thread(|| workers::run(threads, pinned, work))?;
         Ok((finished.results.into_iter().collect::<Result<_, _>>()?, finished.elapsed_ns))
     }
 
@@ -339,6 +330,8 @@ fn small_pages(huge_ratio: Option<f64>) -> Option<Warning> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     /// Memory for one thread.

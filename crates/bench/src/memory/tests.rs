@@ -120,7 +120,7 @@ fn every_picture_shows_rows_that_a_run_has() {
         levels: &levels,
     };
     let rows = terms.rows().unwrap();
-    let own = [working_set::ID].into_iter().chain(block::Pattern::ALL.map(block::Pattern::id));
+    let own = [working_set::ID].into_iter().chain(block::PATTERNS.map(|pattern| pattern.id));
     for id in own {
         let charts = charts(Extent::Full);
         let chart = charts.iter().find(|chart| chart.id == id).unwrap();

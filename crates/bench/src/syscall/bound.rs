@@ -5,7 +5,7 @@ use flatout_measure::record::{Ceiling, Warning};
 use flatout_measure::{ceiling, warning};
 
 use super::fact;
-use super::row::{Call, Descriptor, Row, Variant};
+use super::row::{Call, Descriptor, ENTRY, Floor, Placement, Row, Variant};
 
 /// Adds the rates and the ratio to an empty call to the facts of each row, and names its floor,
 /// the bare kernel entry.
@@ -67,7 +67,7 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
     let plural = if entry_threads == 1 { "" } else { "s" };
     let entry = format!("a call that does nothing, {entry_threads} thread{plural}");
     let limit = match floor(row) {
-        Floor::None => Ceiling::unknown("none is known: it is what others are held against"),
+        Floor::Own => Ceiling::unknown("none is known: it is what others are held against"),
         Floor::Unknown => Ceiling::unknown("none is known: it does more than enter the kernel"),
         Floor::Entry => Ceiling::measured(entry, Some(entry_ns)),
     };
@@ -76,84 +76,32 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
     ceiling::apply(outcome, limit.limited_by(limiter));
 }
 
-/// What a row cannot be faster than.
-enum Floor {
-    /// Makes no system call (a page fault enters the kernel by another door), or is the floor.
-    None,
-    /// One bare entry, as it was measured in this run.
-    Entry,
-    /// A part of an entry, or so many of them and so much work that one says nothing.
-    Unknown,
-}
-
 fn floor(row: &Row) -> Floor {
-    match row.call {
-        Call::EmptyFunction | Call::VdsoClock | Call::Nonexistent | Call::MinorFault => Floor::None,
-        Call::UringNop if row.batch_requests().is_some_and(|requests| requests > 1) => {
-            Floor::Unknown
-        }
-        Call::OpenClose
-        | Call::MmapMunmap
-        | Call::FutexPingPong
-        | Call::PipePingPong
-        | Call::ThreadCreateJoin
-        | Call::ForkExit => Floor::Unknown,
-        Call::Getppid
-        | Call::FutexWake
-        | Call::Lseek
-        | Call::Read
-        | Call::Pread
-        | Call::Write
-        | Call::Fstat
-        | Call::Stat
-        | Call::Statx
-        | Call::UringNop => Floor::Entry,
-    }
+    // One request in a batch is one entry.
+    if row.batch_requests() == Some(1) { Floor::Entry } else { row.call.known().2 }
 }
 
 /// What most likely makes the call dearer than a bare entry.
 fn limiter(row: &Row) -> &'static str {
     const COPYING_BYTES: u64 = 16 << 10;
-    let is_on_file = row.variant != Variant::Device;
-    match (row.call, row.descriptor()) {
-        _ if row.threads() == 1 => {}
+    let shared = match (row.call, row.descriptor()) {
+        _ if row.threads() == 1 => None,
         (Call::Lseek | Call::Read | Call::Write, Some(Descriptor::Shared)) => {
-            return "lock of the shared file position";
+            Some("lock of the shared file position")
         }
-        (Call::Pread, Some(Descriptor::Shared)) => {
-            return "reference count of the shared descriptor";
-        }
-        (Call::Write, Some(Descriptor::Private)) => return "lock of the shared inode",
+        (Call::Pread, Some(Descriptor::Shared)) => Some("reference count of the shared descriptor"),
+        (Call::Write, Some(Descriptor::Private)) => Some("lock of the shared inode"),
         (Call::Read | Call::Pread, Some(Descriptor::Private)) => {
-            return "reference count of the shared page";
+            Some("reference count of the shared page")
         }
-        _ => {}
-    }
-    match row.call {
-        Call::Read | Call::Pread | Call::Write
-            if is_on_file && row.block_bytes >= COPYING_BYTES =>
-        {
-            "copying"
-        }
-        Call::Read | Call::Pread if is_on_file => "page-cache lookup",
-        Call::Write if is_on_file => "write path of the file system",
-        Call::Read | Call::Write | Call::Pread | Call::Lseek => "system call entry",
-        Call::Fstat => "copying out the attributes",
-        Call::Stat | Call::Statx => "path walk",
-        Call::OpenClose => "path walk and making the open file",
-        Call::MmapMunmap => "bookkeeping of mappings",
-        Call::FutexWake => "futex lookup",
-        Call::UringNop if row.batch_requests() == Some(1) => "system call entry",
-        Call::UringNop => "handling of each request",
-        Call::FutexPingPong | Call::PipePingPong if row.cpus() == Some(1) => "context switch",
-        Call::FutexPingPong | Call::PipePingPong => "scheduler wake-up of the other CPU",
-        Call::ThreadCreateJoin => "making and waking a thread",
-        Call::ForkExit => "page-table work",
-        Call::EmptyFunction => "the CPU's clock and its call and return",
-        Call::VdsoClock => "reading the time-stamp counter",
-        Call::Nonexistent | Call::Getppid => "kernel entry and exit, mitigations included",
-        Call::MinorFault => "exception entry, zeroing and mapping a page",
-    }
+        _ => None,
+    };
+    shared.unwrap_or(match row.variant {
+        Variant::Batch(1) | Variant::Device => ENTRY,
+        Variant::Pair(Placement::OneCpu) => "context switch",
+        _ if row.call.moves_bytes() && row.block_bytes >= COPYING_BYTES => "copying",
+        _ => row.call.known().3,
+    })
 }
 
 #[cfg(test)]
@@ -163,7 +111,6 @@ mod tests {
     use flatout_measure::record::{Provenance, Status};
 
     use super::*;
-    use crate::syscall::row::Placement;
 
     fn measured(call: Call, variant: Variant, each_ns: f64) -> Measured<Row> {
         let row = Row { call, variant, block_bytes: 100 };

@@ -17,15 +17,6 @@ use super::trial::{Timing, nanoseconds, warm_up};
 use super::work::{self, Source};
 use crate::workers;
 
-/// Who calls what, how often.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Crowd {
-    pub(super) threads: u32,
-    pub(super) descriptor: Option<Descriptor>,
-    /// Calls of each thread.
-    pub(super) calls: u64,
-}
-
 /// When one thread ran.
 struct Stretch {
     start: Instant,
@@ -33,41 +24,42 @@ struct Stretch {
     empty_loop: Duration,
 }
 
-/// Runs the calls of all threads.
-pub(super) fn run(row: &Row, site: &Site, crowd: Crowd) -> Result<Timing, TrialError> {
+/// Makes `count` calls in each of the threads.
+pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialError> {
     let failed = |error| work::refusal(row.call, &error);
-    let common = match crowd.descriptor {
+    let (threads, descriptor) = (row.threads(), row.descriptor());
+    let common = match descriptor {
         Some(Descriptor::Shared) => Some(site.common()?.open().map_err(failed)?),
         _ => None,
     };
     let mut sources = Vec::new();
-    for thread in 0..crowd.threads as usize {
-        sources.push(match (crowd.descriptor, &common) {
+    for thread in 0..threads as usize {
+        sources.push(match (descriptor, &common) {
             (None, _) => Source::None,
             (Some(Descriptor::OwnFile), _) => own_position(site.own(thread)?),
             // Each thread goes back after its share, so the position never passes the end.
             (_, Some(file)) => Source::File {
                 subject: Subject::Shared(file.as_fd()),
-                span_bytes: site.common()?.length_bytes() / u64::from(crowd.threads),
+                span_bytes: site.common()?.length_bytes() / u64::from(threads),
             },
             (_, None) => own_position(site.common()?),
         });
     }
     let target = work::Target::of(row)?;
     let finished = workers::run(
-        crowd.threads,
+        threads,
         |index| {
             let work = work::of(row, &target, sources[index as usize], site.block_bytes)?;
             let mut calls = work.prepare().map_err(failed)?;
-            calls(warm_up(crowd.calls)).map_err(failed)?;
+            calls(warm_up(count)).map_err(failed)?;
             Ok::<_, TrialError>(calls)
         },
         // The time of the workers would include the empty loops.
         |_, calls| {
             let start = Instant::now();
-            calls(crowd.calls).map_err(failed)?;
+            calls(count).map_err(failed)?;
             let end = Instant::now();
-            Ok(Stretch { start, end, empty_loop: call::empty_loop_time(crowd.calls) })
+            Ok(Stretch { start, end, empty_loop: call::empty_loop_time(count) })
         },
     );
     Ok(merge(&finished.results.into_iter().collect::<Result<Vec<_>, _>>()?))

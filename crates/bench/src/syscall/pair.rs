@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::thread::{self, Builder};
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use flatout_measure::case::TrialError;
@@ -20,6 +20,7 @@ use super::row::{Call, Placement};
 use super::trial::{Timing, warm_up};
 use super::work;
 use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
+use crate::workers::join;
 
 /// Runs `rounds` round trips.
 pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timing, TrialError> {
@@ -55,23 +56,7 @@ fn choose(placement: Placement, allowed: &[usize]) -> Result<Cpus, TrialError> {
 
 fn futex(cpus: Cpus, rounds: u64) -> io::Result<Duration> {
     let turn = &Turn::default();
-    // Who fails frees the other, or it would wait for ever.
-    let freeing = move |result: io::Result<Duration>| result.inspect_err(|_| turn.give_up());
-    both(
-        cpus,
-        move || {
-            freeing(
-                affinity::pin_to(cpus.0)
-                    .and_then(|()| timed(cpus, rounds, |rounds| turn.ask(rounds))),
-            )
-        },
-        move || {
-            let answered =
-                affinity::pin_to(cpus.1).and_then(|()| turn.answer(warm_up(rounds) + rounds));
-            freeing(answered.map(|()| Duration::ZERO))
-        },
-        move || turn.give_up(),
-    )
+    both(cpus, rounds, |rounds| turn.ask(rounds), |rounds| turn.answer(rounds), || turn.give_up())
 }
 
 fn pipe(cpus: Cpus, rounds: u64) -> io::Result<Duration> {
@@ -80,18 +65,10 @@ fn pipe(cpus: Cpus, rounds: u64) -> io::Result<Duration> {
     // Each side owns its ends, so that the other sees the end of file if it goes early.
     both(
         cpus,
-        move || {
-            affinity::pin_to(cpus.0)?;
-            let (to, from) = (questions_in.as_fd(), answers_out.as_fd());
-            timed(cpus, rounds, |rounds| call::pipe_ask(to, from, rounds))
-        },
-        move || {
-            affinity::pin_to(cpus.1)?;
-            let (from, to) = (questions_out.as_fd(), answers_in.as_fd());
-            call::pipe_answer(from, to, warm_up(rounds) + rounds)?;
-            Ok(Duration::ZERO)
-        },
-        || {},
+        rounds,
+        move |rounds| call::pipe_ask(questions_in.as_fd(), answers_out.as_fd(), rounds),
+        move |rounds| call::pipe_answer(questions_out.as_fd(), answers_in.as_fd(), rounds),
+        || (),
     )
 }
 
@@ -112,30 +89,42 @@ fn timed(cpus: Cpus, rounds: u64, ask: impl Fn(u64) -> io::Result<()>) -> io::Re
     Ok(wall)
 }
 
-/// Runs both sides on threads of their own and returns the asker's time; `abandon` frees the
-/// answerer if the asker cannot be started.
+/// Runs both sides on threads of their own and returns the asker's time. Who fails, or cannot be
+/// started, frees the other by `give_up`, or it would wait for ever.
 fn both(
     cpus: Cpus,
-    ask: impl FnOnce() -> io::Result<Duration> + Send,
-    answer: impl FnOnce() -> io::Result<Duration> + Send,
-    abandon: impl FnOnce(),
+    rounds: u64,
+    ask: impl Fn(u64) -> io::Result<()> + Send,
+    answer: impl FnOnce(u64) -> io::Result<()> + Send,
+    give_up: impl Fn() + Sync,
 ) -> io::Result<Duration> {
-    type Side<'s> = Box<dyn FnOnce() -> io::Result<Duration> + Send + 's>;
+    let give_up = &give_up;
+    let asked = move || {
+        let tied = affinity::pin_to(cpus.0);
+        tied.and_then(|()| timed(cpus, rounds, ask)).inspect_err(|_| give_up())
+    };
+    let answered = move || {
+        let tied = affinity::pin_to(cpus.1);
+        tied.and_then(|()| answer(warm_up(rounds) + rounds)).inspect_err(|_| give_up())
+    };
     thread::scope(|scope| {
-        let start = |side| match cpus.0 == cpus.1 {
-            // Not counted: see `timed`.
-            true => Builder::new().spawn_scoped(scope, side),
-            false => run_queue::spawn(scope, Builder::new(), side),
-        };
-        let answerer = start(Box::new(answer) as Side<'_>)?;
-        let asker = start(Box::new(ask)).inspect_err(|_| abandon())?;
-        let join = |side: thread::ScopedJoinHandle<'_, _>| match side.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
+        let answerer = start(scope, cpus, answered)?;
+        let asker = start(scope, cpus, asked).inspect_err(|_| give_up())?;
         let (asked, answered) = (join(asker), join(answerer));
         answered.and(asked)
     })
+}
+
+/// Starts a side. What two on one CPU wait is not counted here, see [`timed`].
+fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    cpus: Cpus,
+    side: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    match cpus.0 == cpus.1 {
+        true => Builder::new().spawn_scoped(scope, side),
+        false => run_queue::spawn(scope, Builder::new(), side),
+    }
 }
 
 #[cfg(test)]

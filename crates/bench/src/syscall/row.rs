@@ -1,12 +1,20 @@
 //! The rows, as data: which call, under which conditions, and in which order.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
 use crate::between_runs;
-use flatout_measure::row::{Parameters, Row as Measurable, Unit};
 
 /// Threads in the widest rows.
 pub(super) const MAX_THREADS: u32 = 8;
+
+/// What limits calls that do next to nothing, and those of two threads that wake each other.
+pub(super) const ENTRY: &str = "system call entry";
+const ENTRY_AND_EXIT: &str = "kernel entry and exit, mitigations included";
+const WAKE_UP: &str = "scheduler wake-up of the other CPU";
 
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,41 +41,62 @@ pub(super) enum Call {
     ForkExit,
 }
 
+/// What a call cannot be faster than.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Floor {
+    /// None: it makes no system call (a page fault enters the kernel by another door), or is the floor.
+    Own,
+    /// One bare entry, as it was measured in this run.
+    Entry,
+    /// A part of an entry, or so many of them and so much work that one says nothing.
+    Unknown,
+}
+
+/// What is known of a call: `area/test` of the record, its floor, and what most likely makes it dearer
+/// than that, for one thread.
+type Known = (Call, &'static str, Floor, &'static str);
+
 impl Call {
-    /// All, by rising cost of one call, with `area/test` of the record.
-    const TABLE: [(Self, &'static str); 20] = [
-        (Self::EmptyFunction, "syscall/empty-call"),
-        (Self::VdsoClock, "syscall/vdso-clock"),
-        (Self::Nonexistent, "syscall/no-such-call"),
-        (Self::Getppid, "syscall/getppid"),
-        (Self::FutexWake, "syscall/futex-wake"),
-        (Self::Lseek, "syscall/lseek"),
-        (Self::Read, "syscall/read"),
-        (Self::Pread, "syscall/pread"),
-        (Self::Write, "syscall/write"),
-        (Self::Fstat, "syscall/fstat"),
-        (Self::Stat, "syscall/stat"),
-        (Self::Statx, "syscall/statx"),
-        (Self::OpenClose, "syscall/open-close"),
-        (Self::MmapMunmap, "syscall/mmap-munmap"),
-        (Self::UringNop, "syscall/uring-nop"),
-        (Self::MinorFault, "syscall/minor-fault"),
-        (Self::FutexPingPong, "syscall/futex-ping-pong"),
-        (Self::PipePingPong, "syscall/pipe-ping-pong"),
-        (Self::ThreadCreateJoin, "syscall/thread-create-join"),
-        (Self::ForkExit, "syscall/fork-exit"),
-    ];
+    /// All, by rising cost of one call.
+    const TABLE: [Known; 20] = {
+        use {Call::*, Floor::*};
+        [
+            (EmptyFunction, "syscall/empty-call", Own, "the CPU's clock and its call and return"),
+            (VdsoClock, "syscall/vdso-clock", Own, "reading the time-stamp counter"),
+            (Nonexistent, "syscall/no-such-call", Own, ENTRY_AND_EXIT),
+            (Getppid, "syscall/getppid", Entry, ENTRY_AND_EXIT),
+            (FutexWake, "syscall/futex-wake", Entry, "futex lookup"),
+            (Lseek, "syscall/lseek", Entry, ENTRY),
+            (Read, "syscall/read", Entry, "page-cache lookup"),
+            (Pread, "syscall/pread", Entry, "page-cache lookup"),
+            (Write, "syscall/write", Entry, "write path of the file system"),
+            (Fstat, "syscall/fstat", Entry, "copying out the attributes"),
+            (Stat, "syscall/stat", Entry, "path walk"),
+            (Statx, "syscall/statx", Entry, "path walk"),
+            (OpenClose, "syscall/open-close", Unknown, "path walk and making the open file"),
+            (MmapMunmap, "syscall/mmap-munmap", Unknown, "bookkeeping of mappings"),
+            (UringNop, "syscall/uring-nop", Unknown, "handling of each request"),
+            (MinorFault, "syscall/minor-fault", Own, "exception entry, zeroing and mapping a page"),
+            (FutexPingPong, "syscall/futex-ping-pong", Unknown, WAKE_UP),
+            (PipePingPong, "syscall/pipe-ping-pong", Unknown, WAKE_UP),
+            (ThreadCreateJoin, "syscall/thread-create-join", Unknown, "making and waking a thread"),
+            (ForkExit, "syscall/fork-exit", Unknown, "page-table work"),
+        ]
+    };
 
     /// All, by rising cost of one call.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        Self::TABLE.into_iter().map(|(call, _)| call)
+        Self::TABLE.into_iter().map(|(call, ..)| call)
     }
 
-    /// Its place in the order of all, and `area/test` of the record.
-    fn known(self) -> (usize, &'static str) {
-        let place = Self::TABLE.iter().position(|(call, _)| *call == self);
-        let place = place.expect("the table has all calls");
-        (place, Self::TABLE[place].1)
+    /// Its place in the order of all.
+    fn place(self) -> usize {
+        Self::TABLE.iter().position(|(call, ..)| *call == self).expect("the table has all calls")
+    }
+
+    /// What is known of it.
+    pub(super) fn known(self) -> Known {
+        Self::TABLE[self.place()]
     }
 
     /// `area/test` of the record.
@@ -183,11 +212,6 @@ impl Row {
     }
 
     /// The device that stands for the file in [`Variant::Device`].
-    fn device(&self) -> &'static str {
-        if self.call == Call::Write { "null" } else { "zero" }
-    }
-
-    /// Where that device is.
     pub(super) fn device_path(&self) -> &'static str {
         if self.call == Call::Write { "/dev/null" } else { "/dev/zero" }
     }
@@ -204,9 +228,10 @@ impl Measurable for Row {
             parameters.set("threads", self.threads());
         }
         if self.call.moves_bytes() {
-            let is_device = self.variant == Variant::Device;
+            let device = Path::new(self.device_path()).file_name().and_then(OsStr::to_str);
+            let device = device.filter(|_| self.variant == Variant::Device);
             parameters.set("block_bytes", self.block_bytes);
-            parameters.set("target", if is_device { self.device() } else { "file" });
+            parameters.set("target", device.unwrap_or("file"));
         }
         parameters.set_known("descriptor", self.descriptor().map(Descriptor::name));
         parameters.set_known("batch_requests", self.batch_requests());
@@ -241,7 +266,7 @@ pub(super) fn all(block_bytes: u64) -> Vec<Row> {
         );
     }
     // Stable, so that variants of a call stay in the order in which they stand above.
-    rows.sort_by_key(|row| row.call.known().0);
+    rows.sort_by_key(|row| row.call.place());
     rows.extend(threaded().map(|(call, variant)| row(call, variant)));
     rows
 }

@@ -68,13 +68,13 @@ pub(super) fn sample(
         Some(count) => count,
         None => *calls.insert(calibrate(|count| run(row, site, count, cancelled))?),
     };
+    let mut timing = run(row, site, count, cancelled)?;
     for _ in 1..ATTEMPTS {
-        let timing = run(row, site, count, cancelled)?;
-        if !timing.own().is_zero() {
-            return evaluate(row, count, timing);
+        if timing.own().is_zero() {
+            timing = run(row, site, count, cancelled)?;
         }
     }
-    evaluate(row, count, run(row, site, count, cancelled)?)
+    evaluate(row, count, timing)
 }
 
 /// Finds how many calls take as long as a trial should.
@@ -103,9 +103,7 @@ pub(super) fn run(
     }
     let mut timing = match row.variant {
         Variant::Alone | Variant::Device | Variant::Batch(_) => alone(row, site, calls)?,
-        Variant::Threads(threads, descriptor) => {
-            crowd::run(row, site, crowd::Crowd { threads, descriptor, calls })?
-        }
+        Variant::Threads(..) => crowd::run(row, site, calls)?,
         Variant::Pair(placement) => pair::run(row.call, placement, calls)?,
     };
     timing.facts.extend(facts(row, site)?);

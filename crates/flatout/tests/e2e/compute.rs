@@ -25,6 +25,15 @@ fn products_factors_and_streams_are_done_and_checked() {
 }
 
 #[test]
+fn more_numbers_than_there_is_memory_are_refused_before_any_is_taken() {
+    let folder = Folder::new();
+    for what in ["product", "factor", "triad"] {
+        let ran = folder.flatout(["compute", what, "--order", "99999999999", "-j", "3"]).run();
+        ran.complains(1, &["--order 99999999999", "are free"]);
+    }
+}
+
+#[test]
 fn a_library_that_is_none_is_refused_with_the_reason() {
     let folder = Folder::new();
     let words = ["compute", "product", "--order", "10", "--library"];

@@ -181,6 +181,13 @@ fn contention_that_comes_and_goes_is_told_by_the_best_trials() {
 fn more_threads_than_cpus_are_held_against_the_cpus() {
     let row = bounded(zen(8, 208e9), &topology(4), 2.0);
     assert!((bound(&row).value.unwrap() - 211.2e9).abs() < 10.0);
+    let limiter = |cpus_got: f64| {
+        let mut row = zen(8, 150e9);
+        row.facts.set(fact::CPUS_GOT, cpus_got);
+        bound(&bounded(row, &topology(4), 2.0)).limiter.clone()
+    };
+    assert_eq!(limiter(3.9), "threads take turns on too few CPUs");
+    assert!(limiter(2.5).contains("other programs"), "they had 1.5 of the 4 CPUs");
 }
 
 #[test]

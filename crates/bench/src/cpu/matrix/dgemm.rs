@@ -3,18 +3,16 @@
 //! The threads share C out as a grid and each works out its part; of small matrices those in a row
 //! of the grid share the packed A.
 
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use flatout_measure::case::TrialError;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
 use super::Ran;
-use super::meeting::Meeting;
+use super::meeting::{self, Meeting};
 use super::order::Shape;
 use super::residual;
 use super::system::fill;
-use crate::workers;
 
 /// Most numbers of A that threads pack for each other; more go through each thread's own cache.
 const SHARED_NUMBERS: usize = 1 << 20;
@@ -47,8 +45,8 @@ impl Product {
     pub(super) fn new(shape: Shape, seed: u64, threads: u32) -> Result<Self, TrialError> {
         let matrix = || Doubles::new(shape.order * shape.stride).map_err(no_memory);
         let mut product = Self { shape, left: matrix()?, right: matrix()?, target: matrix()? };
-        fill(product.left.as_mut_slice(), shape, seed, threads);
-        fill(product.right.as_mut_slice(), shape, !seed, threads);
+        fill(product.left.as_mut_slice(), shape, seed, threads)?;
+        fill(product.right.as_mut_slice(), shape, !seed, threads)?;
         Ok(product)
     }
 
@@ -65,7 +63,6 @@ impl Product {
         let (down, across) = grid(threads);
         let (target, left, right) = self.blocks();
         let parts = parts(target, left, right, (down, across));
-        let count = parts.len() as u32;
         let is_shared = across > 1 && order * PackedLeft::depth_of(order) <= SHARED_NUMBERS;
         let rows: Vec<SharedRows> = parts
             .chunk_by(|one, other| is_shared && one.row == other.row)
@@ -77,16 +74,9 @@ impl Product {
             .collect();
         // All memory is there before a thread is: one that had none would be waited for.
         let room = || Room::new(part_size(order, across, 8)).map_err(no_memory);
-        let parts = parts.into_iter().map(|part| Ok(Mutex::new((part, room()?))));
-        let parts = parts.collect::<Result<Vec<_>, TrialError>>()?;
-        let prepare = |index: u32| -> Result<_, TrialError> {
-            Ok(parts[index as usize].lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        let start = Meeting::of(count);
-        let finished = workers::run(count, prepare, |index, prepared| {
-            let (part, room) = &mut **prepared;
-            start.wait(1);
-            let start_ns = monotonic_ns();
+        let parts = parts.into_iter().map(|part| Ok((part, room()?)));
+        let mut parts = parts.collect::<Result<Vec<_>, TrialError>>()?;
+        let multiply = |index: u32, (part, room): &mut (Part<'_>, Room)| {
             let (row, member) = row_of[index as usize];
             if is_shared {
                 rows[row].multiply(kernels, part, member, room);
@@ -94,12 +84,8 @@ impl Product {
                 let (left, right) = (part.left, part.right);
                 kernels.multiply(part.target.again(), left, right, Update::Replace, room);
             }
-            Ok((start_ns, monotonic_ns()))
-        });
-        let times = finished.results.into_iter().collect::<Result<Vec<_>, TrialError>>()?;
-        let first = times.iter().map(|time| time.0).min().unwrap_or(0);
-        let last = times.iter().map(|time| time.1).max().unwrap_or(0);
-        Ok(last.saturating_sub(first))
+        };
+        Ok(meeting::timed(&mut parts, multiply)?)
     }
 
     pub(super) fn residual(&self, seed: u64) -> residual::Residual {

@@ -72,7 +72,7 @@ fn factorisation(
     let mut matrix = Doubles::new(order * stride).map_err(text)?;
     let mut pivots = Vec::new();
     let times = job.repeat(|| {
-        fill(matrix.as_mut_slice(), shape, job.seed, job.threads);
+        fill(matrix.as_mut_slice(), shape, job.seed, job.threads).map_err(text)?;
         let values = matrix.as_mut_slice();
         let (exchanged, elapsed_ns) = match library {
             None => factor::timed(Kernels::best(), values, shape, job.threads).map_err(text)?,

@@ -29,7 +29,7 @@ pub(super) fn run(
 ) -> Result<Ran, TrialError> {
     let failed = |what: &dyn std::fmt::Display| TrialError::Failed(format!("linpack: {what}"));
     let mut matrix = Doubles::new(shape.order * shape.stride).map_err(|error| failed(&error))?;
-    fill(matrix.as_mut_slice(), shape, seed, threads);
+    fill(matrix.as_mut_slice(), shape, seed, threads)?;
     let mut x = vec![0.0; shape.order];
     fill_column(&mut x, seed, shape.order as u64);
     let (pivots, factor_ns) = factor::timed(kernels, matrix.as_mut_slice(), shape, threads)

@@ -3,6 +3,11 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flatout_sys::clock::monotonic_ns;
+
+use crate::workers::{self, ThreadError};
 
 /// Looks before a thread gives its CPU away between two of them, where threads are more than CPUs.
 const LOOKS: u32 = 1 << 13;
@@ -10,34 +15,52 @@ const LOOKS: u32 = 1 << 13;
 /// Where threads wait for each other, time and again. One that panics in between would be waited
 /// for: what lies between is arithmetic.
 pub(super) struct Meeting {
-    count: AtomicU32,
+    count: u32,
     arrived: AtomicU32,
 }
 
 impl Meeting {
-    /// For so many threads; for as many as [`Self::expect`] will say where that is 0.
+    /// For so many threads.
     pub(super) fn of(count: u32) -> Self {
-        let count = if count == 0 { u32::MAX } else { count };
-        Self { count: count.into(), arrived: 0.into() }
-    }
-
-    /// Says how many there are.
-    pub(super) fn expect(&self, count: u32) {
-        self.count.store(count, Ordering::Release);
+        Self { count, arrived: 0.into() }
     }
 
     /// Waits for the others; `turn` is 1 for the first time.
     pub(super) fn wait(&self, turn: u32) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
-        let is_whole = || {
-            let all = self.count.load(Ordering::Acquire).saturating_mul(turn);
-            self.arrived.load(Ordering::Acquire) >= all
-        };
+        let is_whole = || self.arrived.load(Ordering::Acquire) >= self.count * turn;
         spin_until(is_whole, || {
             std::thread::yield_now();
             false
         });
     }
+}
+
+/// Runs `work` in as many threads as there are rooms, each with one of them, and returns the time from
+/// the first start to the last end, with all threads there and awake.
+///
+/// Errors: not all of them can be started.
+pub(super) fn timed<R: Send>(
+    rooms: &mut [R],
+    work: impl Fn(u32, &mut R) + Sync,
+) -> Result<u64, ThreadError> {
+    let start = Meeting::of(rooms.len() as u32);
+    let rooms: Vec<Mutex<&mut R>> = rooms.iter_mut().map(Mutex::new).collect();
+    let prepare = |index: u32| Ok(lock(&rooms[index as usize]));
+    let finished = workers::run(rooms.len() as u32, prepare, |index, room| {
+        start.wait(1);
+        let start_ns = monotonic_ns();
+        work(index, &mut ***room);
+        Ok((start_ns, monotonic_ns()))
+    });
+    let times = finished.results.into_iter().collect::<Result<Vec<_>, ThreadError>>()?;
+    let first_ns = times.iter().map(|time| time.0).min().unwrap_or(0);
+    Ok(times.iter().map(|time| time.1).max().unwrap_or(0).saturating_sub(first_ns))
+}
+
+/// A lock whose holder panicked guards numbers all the same; the panic itself goes on.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Looks until it is so, and does `instead` when that takes long; ends when one of them says so.
@@ -59,7 +82,7 @@ mod tests {
 
     #[test]
     fn nobody_goes_on_before_all_have_come() {
-        let meeting = Meeting::of(0);
+        let meeting = Meeting::of(3);
         let sum = AtomicU32::new(0);
         let turns = |meeting: &Meeting| {
             for turn in 1..50 {
@@ -73,7 +96,6 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| turns(&meeting));
             }
-            meeting.expect(3);
             turns(&meeting);
         });
     }

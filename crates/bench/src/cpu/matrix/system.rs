@@ -1,8 +1,12 @@
 //! The random matrices: made column by column from a seed, in any order, as often as needed.
 
+use std::sync::Mutex;
+
 use flatout_measure::random::SplitMix64;
 
+use super::meeting::lock;
 use super::order::Shape;
+use crate::workers::{self, ThreadError};
 
 /// Columns of one seed: more than any matrix has.
 const COLUMNS: u64 = 1 << 32;
@@ -21,26 +25,24 @@ pub(super) fn fill_column(values: &mut [f64], seed: u64, column: u64) {
 }
 
 /// Fills a whole matrix, in `threads` threads; padding between the columns stays as it is.
-pub(super) fn fill(values: &mut [f64], shape: Shape, seed: u64, threads: u32) {
+///
+/// Errors: not all of them can be started.
+pub(super) fn fill(
+    values: &mut [f64],
+    shape: Shape,
+    seed: u64,
+    threads: u32,
+) -> Result<(), ThreadError> {
     let Shape { order, stride } = shape;
     let width = order.div_ceil(threads.max(1) as usize).max(1);
-    std::thread::scope(|scope| {
-        for (index, part) in values.chunks_mut(width * stride).enumerate() {
-            let first = index * width;
-            let mut fill = move || {
-                let own = part.chunks_mut(stride).zip(first..order);
-                own.for_each(|(values, column)| {
-                    fill_column(&mut values[..order], seed, column as u64);
-                });
-            };
-            if first + width >= order {
-                fill();
-            } else {
-                // Not counted: nothing is timed yet.
-                scope.spawn(fill);
-            }
-        }
-    });
+    let parts: Vec<_> = values.chunks_mut(width * stride).map(Mutex::new).collect();
+    let fill = |index: u32, (): &mut ()| {
+        let mut part = lock(&parts[index as usize]);
+        let columns = part.chunks_mut(stride).zip(index as usize * width..order);
+        columns.for_each(|(values, column)| fill_column(&mut values[..order], seed, column as u64));
+        Ok(())
+    };
+    workers::run(parts.len() as u32, |_| Ok(()), fill).results.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -52,8 +54,8 @@ mod tests {
         let shape = Shape { order: 50, stride: 56 };
         let mut one = vec![7.0; 50 * 56];
         let mut three = one.clone();
-        fill(&mut one, shape, 3, 1);
-        fill(&mut three, shape, 3, 3);
+        fill(&mut one, shape, 3, 1).unwrap();
+        fill(&mut three, shape, 3, 3).unwrap();
         assert_eq!(one, three);
         assert_eq!(one[50..56], [7.0; 6], "padding is left alone");
         let mut column = vec![0.0; 50];

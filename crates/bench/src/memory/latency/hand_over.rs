@@ -8,12 +8,11 @@ use flatout_measure::guard::Spoil;
 use flatout_measure::sampler::CLOCK_READS;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::hand_over::{Line, Unanswered};
-use flatout_sys::run_queue;
 
 use super::super::fact;
-use super::ring;
 use crate::area::Extent;
 use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
+use crate::workers::{self, on_cpu};
 
 /// Round trips that are timed: some milliseconds between cores of one chip.
 const ROUNDS: u64 = 20_000;
@@ -82,15 +81,12 @@ fn exchange(
     };
     // Who cannot even begin frees the other, or it would wait for nothing.
     let give_up = |_: &TrialError| line.give_up();
-    let answer = || {
-        ring::on_cpu(second, || Ok(line.answer(0, WARM_UP_ROUNDS + rounds))).inspect_err(give_up)
-    };
+    let answer =
+        || on_cpu(second, || Ok(line.answer(0, WARM_UP_ROUNDS + rounds))).inspect_err(give_up);
     let (served, answered) = thread::scope(|scope| {
-        let answerer = run_queue::spawn(scope, thread::Builder::new(), answer)
-            .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
-        let served = ring::on_cpu(first, || Ok(serve())).inspect_err(give_up);
-        let answered = answerer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok::<_, TrialError>((served, answered))
+        let answerer = workers::spawn(scope, answer)?;
+        let served = on_cpu(first, || Ok(serve())).inspect_err(give_up);
+        Ok::<_, TrialError>((served, workers::join(answerer)))
     })?;
     let (served, answered) = (served?, answered?);
     Ok(served.ok().filter(|_| answered.is_ok()))

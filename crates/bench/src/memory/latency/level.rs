@@ -44,7 +44,7 @@ impl Row for LevelRow {
     }
 
     fn deviation_between_runs(&self) -> f64 {
-        between_runs::MEMORY
+        between_runs::LATENCY
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(statuses, [Status::Ok, Status::Degraded, Status::Ok]);
         assert!(warning::has(&found[1].outcome.warnings, warning::DISTURBED));
         // Points that agree to the digit say nothing of how far runs lie apart.
-        assert!(found[0].outcome.half_width().unwrap() > between_runs::MEMORY);
+        assert!(found[0].outcome.half_width().unwrap() > between_runs::LATENCY);
     }
 
     #[test]

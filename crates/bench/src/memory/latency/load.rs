@@ -10,8 +10,9 @@ use flatout_sys::affinity;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
-use flatout_sys::run_queue;
 use flatout_sys::xor::xor32;
+
+use crate::workers;
 
 /// Bytes between two pauses: some ten microseconds, a thousandth of a walk.
 const PIECE_BYTES: usize = 64 << 10;
@@ -70,8 +71,7 @@ impl Loads {
                     ready.fetch_add(1, Ordering::Release);
                     tied.map(|()| read(buffer.as_slice(), load.percent, stop, &counter.0))
                 };
-                let thread = run_queue::spawn(scope, thread::Builder::new(), reading);
-                threads.push(thread.map_err(failed)?);
+                threads.push(workers::spawn(scope, reading)?);
             }
             while (ready.load(Ordering::Acquire) as usize) < threads.len() {
                 thread::yield_now();
@@ -79,8 +79,7 @@ impl Loads {
             let result = work(&count);
             drop(ending);
             for thread in threads {
-                let read = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                hint::black_box(read.map_err(failed)?);
+                hint::black_box(workers::join(thread).map_err(failed)?);
             }
             result
         })
@@ -89,7 +88,7 @@ impl Loads {
     fn make(&self, cpus: &[usize], seed: u64) -> Result<Vec<AlignedBuffer>, TrialError> {
         let bytes = (self.total_bytes as usize / cpus.len()).max(2 * PIECE_BYTES);
         let of = |(index, &cpu): (usize, &usize)| {
-            super::ring::on_cpu(cpu, || {
+            workers::on_cpu(cpu, || {
                 let mut buffer = AlignedBuffer::new(bytes).map_err(failed)?;
                 fill_random(buffer.as_mut_slice(), seed.wrapping_add(index as u64), 0);
                 Ok(buffer)

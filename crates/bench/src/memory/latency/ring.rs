@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 
 use flatout_measure::case::TrialError;
 use flatout_measure::warning::{self, Warning};
@@ -13,7 +12,8 @@ use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::run_queue;
+
+use crate::workers::on_cpu;
 
 /// From this length on a ring is made once: its order takes as long as a trial (here 5 ms for
 /// 8 MiB and 35 ms for 32 MiB, virtual Sapphire Rapids, November 2026), a trial walks a part of it,
@@ -279,23 +279,6 @@ fn failed(shape: Shape, error: &io::Error) -> TrialError {
         (_, Some(node)) => TrialError::Unsupported(format!("{text} (on memory node {node})")),
         _ => TrialError::Failed(text),
     }
-}
-
-/// Runs `work` in a thread of its own that is tied to `cpu`.
-pub(super) fn on_cpu<T: Send>(
-    cpu: usize,
-    work: impl FnOnce() -> Result<T, TrialError> + Send,
-) -> Result<T, TrialError> {
-    thread::scope(|scope| {
-        let tied = move || {
-            affinity::pin_to(cpu)
-                .map_err(|error| TrialError::Failed(format!("cannot run on CPU {cpu}: {error}")))?;
-            work()
-        };
-        let thread = run_queue::spawn(scope, thread::Builder::new(), tied)
-            .map_err(|error| TrialError::Failed(format!("cannot start a thread: {error}")))?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 /// The CPU on which chases run: the last that is allowed, because the first one of a machine

@@ -106,6 +106,7 @@ impl Row for LatencyRow {
 
     fn deviation_between_runs(&self) -> f64 {
         match self {
+            Self::Curve(_) => between_runs::LATENCY,
             Self::HandOver(_) => between_runs::HAND_OVER,
             _ => between_runs::MEMORY,
         }

@@ -19,6 +19,7 @@ use super::load::Load;
 use super::ring::{self, Shape, page_bytes};
 use super::row::LatencyRow;
 use crate::fact::ALL_TIME_NS;
+use crate::workers;
 
 /// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
 const TABLE_LINE_BYTES: u64 = 8 * 4096;
@@ -58,7 +59,7 @@ pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sam
     let (walk_ns, warm_nodes) = (chases.walk_ns, warm_nodes(shape, chases.cache_bytes));
     let (start, count) = (seed as usize % chase.places(), row.chases());
     let walked = chases.loads.during(Load { percent, seed }, &loaders, |load_bytes| {
-        ring::on_cpu(cpu, || {
+        workers::on_cpu(cpu, || {
             chase.warm(start, warm_nodes);
             let walked = walk(chase, chase.apart(start, count), walk_ns, load_bytes)?;
             Ok(Walked { moved: moved_from(cpu), ..walked })

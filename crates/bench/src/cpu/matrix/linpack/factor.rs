@@ -10,15 +10,13 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
-use std::thread::Builder;
 
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
-use flatout_sys::run_queue;
 
-use super::super::meeting::{Meeting, spin_until};
+use super::super::meeting::{self, Meeting, lock, spin_until};
 use super::super::order::Shape;
 use super::panel;
+use crate::workers::ThreadError;
 
 /// Panels that may be in use at a time: the memory of as many packed copies.
 const STEPS_MOST: usize = 3;
@@ -31,6 +29,9 @@ pub(in super::super) enum Error {
     /// No memory for the packed copies.
     #[error("no memory for the factorisation: {0}")]
     Memory(#[from] io::Error),
+    /// Not all threads.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
     /// A column without a usable pivot.
     #[error("the matrix is singular")]
     Singular,
@@ -118,11 +119,6 @@ struct Work<'m> {
     meeting: Meeting,
 }
 
-/// A lock whose holder panicked guards numbers all the same; the panic itself goes on.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Columns of a block: see docs/measuring.md for the figures. Small matrices are cut so
 /// that there are some blocks for each thread.
 pub(super) fn block_columns(order: usize, threads: u32) -> usize {
@@ -141,7 +137,7 @@ const PANEL_COLUMNS: usize = 256;
 /// Source: GFLOPS of LINPACK count 2/3 n³ operations for it.
 ///
 /// # Errors
-/// No memory, or a singular matrix.
+/// No memory, no threads, or a singular matrix.
 pub(in super::super) fn timed(
     kernels: Kernels,
     values: &mut [f64],
@@ -177,38 +173,23 @@ pub(in super::super) fn timed(
         changed: Condvar::new(),
         changes: AtomicU64::new(0),
         exchanged: AtomicUsize::new(0),
-        meeting: Meeting::of(0),
+        meeting: Meeting::of(threads),
     };
-    let (mut start_ns, mut end_ns) = (0, 0);
-    std::thread::scope(|scope| {
-        let (own, others) = rooms.split_first_mut().expect("there is at least one thread");
-        let mut count = 1;
-        for room in others {
-            // Without a further thread the others do its work.
-            let member = || work.run(room, || ());
-            count += u32::from(run_queue::spawn(scope, Builder::new(), member).is_ok());
-        }
-        work.meeting.expect(count);
-        work.run(own, || start_ns = monotonic_ns());
-        end_ns = monotonic_ns();
-    });
+    let elapsed_ns = meeting::timed(&mut rooms, |_, room| work.run(room))?;
     if lock(&work.state).singular {
         return Err(Error::Singular);
     }
-    Ok((work.pivots(), end_ns - start_ns))
+    Ok((work.pivots(), elapsed_ns))
 }
 
 impl Work<'_> {
-    /// The whole work of one thread; `begin` is called when all are there.
-    fn run(&self, room: &mut Room, begin: impl FnOnce()) {
-        self.meeting.wait(1);
-        begin();
+    /// The whole work of one thread.
+    fn run(&self, room: &mut Room) {
         self.eliminate_all(room);
-        self.meeting.wait(2);
+        self.meeting.wait(1);
         if !lock(&self.state).singular {
             self.exchange_left(&self.pivots());
         }
-        self.meeting.wait(3);
     }
 
     /// The row that each row was exchanged with.

@@ -8,7 +8,7 @@ use super::*;
 fn factored(order: usize, threads: u32) -> (Vec<f64>, Vec<f64>, Vec<usize>, Shape) {
     let shape = Shape { order, stride: order + 5 };
     let mut values = vec![0.0; order * shape.stride];
-    fill(&mut values, shape, 8, 1);
+    fill(&mut values, shape, 8, 1).unwrap();
     let before = values.clone();
     let (pivots, _) = timed(Kernels::best(), &mut values, shape, threads).unwrap();
     (before, values, pivots, shape)
@@ -95,7 +95,7 @@ fn a_singular_matrix_is_refused_by_all_threads() {
     for threads in [1, 3] {
         let shape = Shape { order: 200, stride: 200 };
         let mut values = vec![0.0; 200 * 200];
-        fill(&mut values, shape, 1, 1);
+        fill(&mut values, shape, 1, 1).unwrap();
         // The panel with this column is not the first.
         values[190 * 200..191 * 200].fill(0.0);
         let result = timed(Kernels::best(), &mut values, shape, threads);
