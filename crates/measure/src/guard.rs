@@ -116,9 +116,10 @@ pub struct UseOfCpus {
     pub others_ns: i64,
     /// Time that the hypervisor took from all CPUs together, in whole ticks.
     pub stolen_ns: u64,
-    /// Intervals, and those of them at whose beginning or end a thread of others ran.
+    /// Intervals.
     pub intervals: u32,
-    /// See [`Self::intervals`].
+    /// Beginnings and ends of intervals at which a thread of others ran. A thread of ours that is
+    /// about to end may pass for one.
     pub beside_others: u32,
 }
 
@@ -135,7 +136,7 @@ impl UseOfCpus {
             others_ns: after.others_busy_ns.wrapping_sub(before.others_busy_ns).cast_signed(),
             stolen_ns: after.steal_ns.saturating_sub(before.steal_ns),
             intervals: 1,
-            beside_others: u32::from(before.others_running > 0 || after.others_running > 0),
+            beside_others: [before, after].map(|at| u32::from(at.others_running > 0)).iter().sum(),
         }
     }
 
@@ -155,8 +156,7 @@ impl UseOfCpus {
 
     /// The share of the time that threads waited, if it was for others and not worth overlooking.
     pub fn wait_for_others(&self) -> Option<f64> {
-        let is_beside_others = 2 * self.beside_others >= self.intervals.max(1);
-        self.wait_ratio().filter(|&ratio| is_beside_others && ratio > BUSY_WAIT)
+        self.wait_ratio().filter(|&ratio| self.is_beside_others() && ratio > BUSY_WAIT)
     }
 
     /// CPUs that others used.
@@ -173,7 +173,12 @@ impl UseOfCpus {
     /// Whether others were there most of the time, and certainly used a good part of so many CPUs.
     pub fn is_beside_load(&self, cpus: u32) -> bool {
         let certain_cpus = self.others_cpus() - self.others_resolution_cpus();
-        2 * self.beside_others >= self.intervals.max(1) && certain_cpus > LOAD * f64::from(cpus)
+        self.is_beside_others() && certain_cpus > LOAD * f64::from(cpus)
+    }
+
+    /// Whether others ran at half of the beginnings and ends.
+    fn is_beside_others(&self) -> bool {
+        self.beside_others >= self.intervals.max(1)
     }
 
     /// Of the time that threads wanted a CPU, the share in which they waited for one.
@@ -360,9 +365,9 @@ mod tests {
             ..UseOfCpus::default()
         };
         let some_ns = 90 * MS.cast_signed();
-        assert!(beside(some_ns, 3).is_beside_load(2));
-        assert!(!beside(some_ns, 1).is_beside_load(2), "threads of the kernel, for us");
-        assert!(!beside(some_ns, 4).is_beside_load(64), "one of 64 CPUs");
+        assert!(beside(some_ns, 4).is_beside_load(2));
+        assert!(!beside(some_ns, 3).is_beside_load(2), "threads of the kernel, for us");
+        assert!(!beside(some_ns, 8).is_beside_load(64), "one of 64 CPUs");
         assert!(!UseOfCpus::default().is_beside_load(2));
     }
 

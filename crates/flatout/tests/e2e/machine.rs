@@ -2,6 +2,8 @@
 //! input.
 
 use flatout_sys::affinity;
+use flatout_sys::launcher::deny;
+use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran};
@@ -132,6 +134,22 @@ fn one_cpu_is_enough() {
         });
         let document = confined.join().unwrap().exits(0).document();
         assert_possible(&document);
+    }
+}
+
+#[test]
+fn where_no_thread_can_be_started_rows_say_so() {
+    // What a limit of processes answers to clone3(2), by which the C library starts threads.
+    const CLONE3: i64 = 435;
+    let folder = Folder::new();
+    let ran = folder.flatout(["bench"].iter().chain(&short("cpu", "1")));
+    let ran = ran.with(|command| {
+        deny(command, &[(CLONE3, Errno::AGAIN.raw_os_error())]);
+    });
+    let document = ran.run().document();
+    for row in rows(&document, "cpu/throughput") {
+        let is_told = row["warnings"][0]["text"].as_str().unwrap().contains("cannot start thread");
+        assert!(is_told || row["status"] == "unsupported", "{row:#}");
     }
 }
 
