@@ -81,7 +81,7 @@ impl Manifest {
         }
         match self.form {
             Form::Untagged => {
-                digits::append(line, digest);
+                line.extend_from_slice(digest.to_string().as_bytes());
                 line.extend_from_slice(b"  ");
                 line.extend_from_slice(&name);
             }
@@ -90,7 +90,7 @@ impl Manifest {
                 line.extend_from_slice(b" (");
                 line.extend_from_slice(&name);
                 line.extend_from_slice(b") = ");
-                digits::append(line, digest);
+                line.extend_from_slice(digest.to_string().as_bytes());
             }
         }
         line.push(self.end.byte());

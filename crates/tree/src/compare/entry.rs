@@ -2,14 +2,14 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::content::Pair;
 use super::{Kind, Walk, stat};
+use crate::copy::attributes::{Node, Place};
 use crate::file_data;
 
 /// Space that a copy may take beyond its source before holes count as filled: filesystems allocate
@@ -21,8 +21,6 @@ const SECTOR_BYTES: u64 = 512;
 
 /// Attributes that belong to the place, not to the file.
 const FOREIGN_ATTRIBUTES: [&[u8]; 1] = [b"security.selinux"];
-/// The most that the kernel hands out, for a list and for a value (xattr(7)).
-const MOST_ATTRIBUTE_BYTES: usize = 64 << 10;
 
 /// What was found under a name.
 pub(super) enum Seen {
@@ -222,33 +220,18 @@ fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// Names and values, in the order of names. There is no call that takes directory and name: the
-/// path goes through the descriptor, so that no symlink on the way can matter.
+/// Names and values, in the order of names.
 fn attributes(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Vec<(CString, Vec<u8>)>> {
-    let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
-    path.extend(name.to_bytes());
-    let path = std::ffi::OsStr::from_bytes(&path);
-    let mut list = Vec::new();
-    match rustix::fs::llistxattr_query(path) {
-        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
-        Ok(_) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    list.resize(MOST_ATTRIBUTE_BYTES, 0);
-    let length = rustix::fs::llistxattr(path, list.as_mut_slice())?;
+    let node = Node::Named(Place { directory, name });
+    let names = match node.names() {
+        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        names => names?,
+    };
     let mut found = Vec::new();
-    for name in list[..length].split_inclusive(|&byte| byte == 0) {
-        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
-        if FOREIGN_ATTRIBUTES.contains(&name.to_bytes()) {
-            continue;
+    for name in names.iter().filter(|name| !FOREIGN_ATTRIBUTES.contains(&name.to_bytes())) {
+        if let Some(value) = node.value(name)? {
+            found.push((name.to_owned(), value));
         }
-        let mut value = vec![0; MOST_ATTRIBUTE_BYTES];
-        match rustix::fs::lgetxattr(path, name, value.as_mut_slice()) {
-            Ok(length) => value.truncate(length),
-            Err(Errno::NODATA) => continue,
-            Err(errno) => return Err(errno.into()),
-        }
-        found.push((name.to_owned(), value));
     }
     found.sort();
     Ok(found)

@@ -18,12 +18,12 @@ use flatout_io::quote;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use super::directory::{Identity, identity};
 use super::failure::{Failure, Refusal};
 use super::job::Operand;
 use super::options::Reach;
 use super::reason::{INSIDE, OVER_OTHER, SAME};
 pub use as_cp::Wording;
-use place::Inode;
 
 /// Where the sources go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,7 +194,7 @@ fn kind(facts: &Stat) -> FileType {
 #[derive(Debug)]
 struct Accepted {
     source: PathBuf,
-    inode: Inode,
+    inode: Identity,
     is_directory: bool,
     round: usize,
 }
@@ -216,10 +216,10 @@ struct Planner<'a> {
 #[derive(Default)]
 struct Overlaps {
     /// Sources, and the directories in which they lie.
-    read: HashMap<Inode, usize>,
+    read: HashMap<Identity, usize>,
     /// Targets that are there.
-    written: HashMap<Inode, usize>,
-    parents: (PathBuf, Vec<Inode>),
+    written: HashMap<Identity, usize>,
+    parents: (PathBuf, Vec<Identity>),
     wording: Option<Wording>,
 }
 
@@ -229,14 +229,14 @@ impl Overlaps {
     fn add(&mut self, operand: &Operand, facts: &Stat, round: usize) -> usize {
         let reads = place::way_to(&operand.source, facts, &mut self.parents);
         let found = as_cp::written(&operand.target, self.wording);
-        let writes = found.as_ref().map(Inode::of);
+        let writes = found.as_ref().map(identity);
         // A directory may be mounted under several names, a file that is written in place have them.
         let is_written = |found: Stat| self.wording.is_some() || kind(&found).is_dir();
         let merged = writes.filter(|_| found.is_some_and(is_written));
         let readers = writes.iter().filter_map(|inode| self.read.get(inode));
         let writers = reads.iter().chain(&merged).filter_map(|inode| self.written.get(inode));
         let round = readers.chain(writers).map(|last| last + 1).fold(round, usize::max);
-        let note = |all: &mut HashMap<Inode, usize>, inode| {
+        let note = |all: &mut HashMap<Identity, usize>, inode| {
             let last = all.entry(inode).or_default();
             *last = round.max(*last);
         };
@@ -348,7 +348,7 @@ impl Planner<'_> {
         name: Option<OsString>,
         facts: &Stat,
     ) -> Result<Option<usize>, Objection> {
-        let inode = Inode::of(facts);
+        let inode = identity(facts);
         let is_directory = kind(facts).is_dir();
         let repeats = !is_directory && self.wording.is_some_and(|wording| wording.repeats);
         // cp takes them in the order given.

@@ -2,15 +2,6 @@
 
 use flatout_io::digest::{Algorithm, Digest};
 
-/// Appends the lower-case hexadecimal digits.
-pub fn append(line: &mut Vec<u8>, digest: &Digest) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for &byte in digest.as_bytes() {
-        line.push(DIGITS[usize::from(byte >> 4)]);
-        line.push(DIGITS[usize::from(byte & 15)]);
-    }
-}
-
 /// The longest digest.
 const MAX_BYTES: usize = 32;
 

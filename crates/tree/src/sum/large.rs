@@ -31,6 +31,7 @@ pub(super) struct Large {
     moved: Condvar,
 }
 
+#[derive(Default)]
 struct Progress {
     /// None while a thread joins parts, and at the end.
     fold: Option<Fold>,
@@ -83,22 +84,15 @@ pub(super) enum Trouble {
 
 impl Large {
     pub(super) fn new(file: OwnedFd, cut: Cut) -> Self {
-        let progress = Progress {
-            fold: Some(Fold::new(&cut)),
-            parts: VecDeque::new(),
-            waiting: 0,
-            spare: Vec::new(),
-            failure: None,
-            helpers: 0,
-        };
+        let progress = Progress { fold: Some(Fold::new(&cut)), ..Progress::default() };
         Self {
             file,
             cut,
-            next: AtomicU64::new(0),
-            at_work: AtomicU32::new(0),
-            failed: AtomicBool::new(false),
+            next: AtomicU64::default(),
+            at_work: AtomicU32::default(),
+            failed: AtomicBool::default(),
             fold: Mutex::new(progress),
-            moved: Condvar::new(),
+            moved: Condvar::default(),
         }
     }
 

@@ -59,6 +59,7 @@ pub(super) struct Queue {
     answers: Condvar,
 }
 
+#[derive(Default)]
 struct State {
     batches: VecDeque<Batch>,
     large: Vec<Arc<Large>>,
@@ -95,19 +96,7 @@ impl Drop for Watch<'_> {
 impl Queue {
     /// Threads that are not held up are worth having up to the `usual` number.
     pub(super) fn new(usual: u32) -> Self {
-        let state = State {
-            batches: VecDeque::new(),
-            large: Vec::new(),
-            answers: BTreeMap::new(),
-            added: 0,
-            answered: 0,
-            hired: 0,
-            wanted: 1,
-            usual,
-            directories: 0,
-            closed: false,
-            broken: false,
-        };
+        let state = State { wanted: 1, usual, ..State::default() };
         Self { state: Mutex::new(state), work: Condvar::new(), answers: Condvar::new() }
     }
 

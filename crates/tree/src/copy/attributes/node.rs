@@ -46,7 +46,7 @@ pub(super) fn pin(place: Place<'_>) -> Result<OwnedFd> {
 
 /// The names of extended attributes.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     small: [u8; SMALL_LIST_BYTES],
     large: Vec<u8>,
     length_bytes: usize,
@@ -69,7 +69,7 @@ impl Names {
         Ok(names)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &CStr> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CStr> {
         let bytes = if self.large.is_empty() { self.small.as_slice() } else { &self.large };
         bytes[..self.length_bytes]
             .split_inclusive(|&byte| byte == 0)
@@ -196,7 +196,7 @@ impl Node<'_> {
     /// The names of its attributes. One call.
     ///
     /// Errors: `OPNOTSUPP` where there are none; `NOENT` when /proc is needed and missing, too.
-    pub(super) fn names(self) -> Result<Names> {
+    pub(crate) fn names(self) -> Result<Names> {
         Names::fill(|list| match self.way() {
             Way::Open(file) => rustix::fs::flistxattr(file, list),
             Way::At(at) => attribute_at::names(at.directory, at.name, list),
@@ -206,7 +206,7 @@ impl Node<'_> {
     }
 
     /// The value of an attribute; `None` if it is not there.
-    pub(super) fn value(self, name: &CStr) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn value(self, name: &CStr) -> Result<Option<Vec<u8>>> {
         let way = self.way();
         let get = |value: &mut [u8]| match &way {
             Way::Open(file) => rustix::fs::fgetxattr(file, name, value),

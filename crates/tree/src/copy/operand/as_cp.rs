@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
 
+use super::super::directory::identity;
 use super::super::job::Operand;
 use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::super::rules::Follow;
@@ -72,7 +73,7 @@ impl Planner<'_> {
         };
         let start = match found {
             Ok(found) if !kind(&found).is_dir() => return refused(operand, OVER_OTHER),
-            Ok(found) if place::Inode::of(&found) == place::Inode::of(facts) => {
+            Ok(found) if identity(&found) == identity(facts) => {
                 return refused(operand, SAME);
             }
             Ok(_) => operand.target.clone(),

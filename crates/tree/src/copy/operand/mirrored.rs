@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::Plan;
-use super::place::{Inode, last_name, parent, way_up};
+use super::place::{last_name, parent, way_up};
+use crate::copy::directory::{Identity, identity};
 use crate::copy::job::Operand;
 
 const HOLDS_SOURCE: &str = "a source lies in it";
@@ -38,7 +39,7 @@ pub fn obstacle<'p>(
             return Some((operand, SHARED));
         }
     }
-    let holder = |inode: &Inode| mirrored.get(&Mirrored::There(*inode)).copied();
+    let holder = |inode: &Identity| mirrored.get(&Mirrored::There(*inode)).copied();
     let holder_of_kept = kept.iter().flat_map(|path| way_up(path)).find_map(|inode| holder(&inode));
     if let Some(holder) = holder_of_kept {
         return Some((operands[holder], HOLDS_SNAPSHOT));
@@ -62,14 +63,14 @@ pub fn obstacle<'p>(
 /// A directory of the target that is to be as its source is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Mirrored {
-    There(Inode),
+    There(Identity),
     /// Its name, and the directory in which it will be made.
-    New(Inode, OsString),
+    New(Identity, OsString),
 }
 
 impl Mirrored {
     fn of(target: &Path) -> Option<Self> {
-        let inode = |path: &Path| rustix::fs::stat(path).ok().map(|facts| Inode::of(&facts));
+        let inode = |path: &Path| rustix::fs::stat(path).ok().map(|facts| identity(&facts));
         inode(target)
             .map(Self::There)
             .or_else(|| Some(Self::New(inode(&parent(target))?, last_name(target)?)))

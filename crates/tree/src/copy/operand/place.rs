@@ -6,21 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 
+use super::super::directory::{Identity, identity};
 use super::super::job::Operand;
 use super::super::options::Reach;
-
-/// Tells a file from all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Inode {
-    device: u64,
-    number: u64,
-}
-
-impl Inode {
-    pub fn of(facts: &Stat) -> Self {
-        Self { device: facts.st_dev, number: facts.st_ino }
-    }
-}
 
 /// The path without slashes at its end.
 pub fn without_slashes(path: &Path) -> &Path {
@@ -50,7 +38,7 @@ pub fn parent(path: &Path) -> PathBuf {
 /// bind mount. A symlink is not what it leads to, but would be lost in place of it.
 pub fn is_same(operand: &Operand, source: &Stat, target: &Stat) -> bool {
     let is_link = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_symlink();
-    let is_one = Inode::of(source) == Inode::of(target);
+    let is_one = identity(source) == identity(target);
     match (is_link(source), is_link(target)) {
         (true, true) => is_one && is_same_name(&operand.source, &operand.target),
         (false, false) => is_one,
@@ -73,8 +61,8 @@ fn is_same_name(one: &Path, other: &Path) -> bool {
     last_name(one) == last_name(other) && home(one).is_some() && home(one) == home(other)
 }
 
-fn followed(path: &Path) -> Option<Inode> {
-    rustix::fs::stat(path).ok().map(|facts| Inode::of(&facts))
+fn followed(path: &Path) -> Option<Identity> {
+    rustix::fs::stat(path).ok().map(|facts| identity(&facts))
 }
 
 /// Whether a directory lies in another one, or is it: one of the directories above it is the same
@@ -86,23 +74,22 @@ fn followed(path: &Path) -> Option<Inode> {
 /// does not stand.
 pub fn lies_inside(directory: &Path, source: &Stat, reach: Reach) -> bool {
     let above = way_up(directory);
-    let is_elsewhere = above.first().is_some_and(|inode| inode.device != source.st_dev);
-    !(reach == Reach::OneFilesystem && is_elsewhere) && above.contains(&Inode::of(source))
+    let is_elsewhere = above.first().is_some_and(|found| found.0 != source.st_dev);
+    !(reach == Reach::OneFilesystem && is_elsewhere) && above.contains(&identity(source))
 }
 
 /// A directory, and those above it up to the root, as far as they can be looked at.
-pub fn way_up(directory: &Path) -> Vec<Inode> {
+pub fn way_up(directory: &Path) -> Vec<Identity> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut found: Vec<Inode> = Vec::new();
+    let mut found: Vec<Identity> = Vec::new();
     let mut next = rustix::fs::openat(CWD, directory, flags, Mode::empty());
     while let Ok(here) = next {
         let Ok(facts) = rustix::fs::fstat(&here) else { break };
-        let inode = Inode::of(&facts);
         // Nothing is above the root.
-        if found.last() == Some(&inode) {
+        if found.last() == Some(&identity(&facts)) {
             break;
         }
-        found.push(inode);
+        found.push(identity(&facts));
         next = rustix::fs::openat(&here, "..", flags, Mode::empty());
     }
     found
@@ -111,7 +98,11 @@ pub fn way_up(directory: &Path) -> Vec<Inode> {
 /// What an operand reads: the source itself, and the directories in which it lies.
 ///
 /// `parents` knows those above the last source that was asked for: most have the same.
-pub fn way_to(source: &Path, facts: &Stat, parents: &mut (PathBuf, Vec<Inode>)) -> Vec<Inode> {
+pub fn way_to(
+    source: &Path,
+    facts: &Stat,
+    parents: &mut (PathBuf, Vec<Identity>),
+) -> Vec<Identity> {
     let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
     let is_plain =
         without_slashes(source).as_os_str() == source.as_os_str() && last_name(source).is_some();
@@ -122,5 +113,5 @@ pub fn way_to(source: &Path, facts: &Stat, parents: &mut (PathBuf, Vec<Inode>)) 
     if parents.0 != above {
         *parents = (above.clone(), way_up(&above));
     }
-    std::iter::once(Inode::of(facts)).chain(parents.1.iter().copied()).collect()
+    std::iter::once(identity(facts)).chain(parents.1.iter().copied()).collect()
 }
