@@ -13,6 +13,7 @@ use super::attributes::{Inheritance, Made};
 use super::event::Event;
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Operand};
+use super::options::Preserve;
 use crate::lock::lock;
 
 const MAKE: &str = "make the directory";
@@ -81,7 +82,11 @@ impl Copy<'_> {
             .map_err(failed("open the directory", path))
         };
         let from = open(source)?;
-        let facts = rustix::fs::fstat(&from).map_err(failed("examine", source))?;
+        let mut facts = rustix::fs::fstat(&from).map_err(failed("examine", source))?;
+        // As cp, which asks for it when it makes them, unless modes are to be those of new ones.
+        if self.options.preserve.has(Preserve::PLAIN_MODE) {
+            facts.st_mode &= !Mode::SVTX.bits();
+        }
         let is_new = match rustix::fs::mkdir(target, Mode::RWXU) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
