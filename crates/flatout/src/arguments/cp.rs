@@ -287,11 +287,8 @@ impl Cp {
         let makes_specials = self.is_recursive && !self.reads_specials;
         Rules {
             follow: self.follow(),
-            form: match self.form.first() {
-                Some(form) => *form,
-                None if self.is_attributes_only => Form::Attributes,
-                None => Form::Copy,
-            },
+            form: self.form.first().copied().unwrap_or(Form::Copy),
+            attributes_only: self.is_attributes_only,
             specials: if makes_specials { Specials::Made } else { Specials::Read },
             clearing: match self.clearing {
                 [_, true] => Clearing::First,

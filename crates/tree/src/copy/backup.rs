@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::directory::identity;
 use super::entry::{Entry, Trouble, refused, target};
+use super::job::Copy;
 use super::listing::Lister;
 use super::reason::IS_BACKUP;
 
@@ -71,24 +72,36 @@ impl Backups {
     }
 
     /// Moves what bears the name aside; returns what it is called now, `None` where it is gone.
-    pub(super) fn make(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
-        // What lies beside a file that the user named is not copied.
-        let source = entry.directory.parent().map(|_| entry.pair.source());
-        self.move_aside((entry.pair.target(), source), entry.target).map_err(target(BACK_UP))
+    pub(super) fn make(
+        &self,
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+    ) -> Result<Option<CString>, Trouble> {
+        let is_copied = |backup: &CStr| match entry.directory.parent() {
+            Some(_) => may_be_in(entry.pair.source(), backup),
+            // What lies beside a file that the user named is not copied, unless he names that, too.
+            None => {
+                let entry = Entry { target: backup, ..entry };
+                entry
+                    .in_the_way()
+                    .is_ok_and(|found| found.is_some_and(|found| copy.brought.has(entry, &found)))
+            }
+        };
+        self.move_aside(entry.pair.target(), entry.target, is_copied).map_err(target(BACK_UP))
     }
 
-    /// The same for a name in a directory, `source` that of the source. What that has under the
-    /// name of the backup is copied, too: the backup gets a number then.
+    /// The same for a name in a directory. What `is_copied` from the source to the name of the backup
+    /// is not replaced by it: the backup gets a number then.
     pub(super) fn move_aside(
         &self,
-        (at, source): (BorrowedFd<'_>, Option<BorrowedFd<'_>>),
+        at: BorrowedFd<'_>,
         name: &CStr,
+        is_copied: impl Fn(&CStr) -> bool,
     ) -> Result<Option<CString>, Errno> {
         let numbered = Self { naming: Naming::Numbered, suffix: self.suffix.clone() };
         for _ in 0..ATTEMPTS {
             let mut backup = self.name_of(at, name)?;
-            let is_there = |source| rustix::fs::statat(source, &backup, AtFlags::SYMLINK_NOFOLLOW);
-            if source.is_some_and(|source| is_there(source).is_ok()) {
+            if is_copied(&backup) {
                 backup = numbered.name_of(at, name)?;
             }
             // A numbered one takes nobody's place.
@@ -121,6 +134,11 @@ impl Backups {
         };
         is_numbered || name.len() > self.suffix.len() && name.ends_with(&self.suffix)
     }
+}
+
+/// Whether a directory may have a name: it has, or nobody knows.
+pub(super) fn may_be_in(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).err() != Some(Errno::NOENT)
 }
 
 /// Puts a backup back where nothing took its place.

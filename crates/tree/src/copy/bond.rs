@@ -40,6 +40,16 @@ impl<'c> Bond<'c> {
         entry: Entry<'_>,
         facts: &Stat,
     ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
+        Self::unless(copy, entry, facts, |_, _| Ok(false))
+    }
+
+    /// The same where what bears the name `stays` rather than become a link to the copy below that root.
+    pub(super) fn unless(
+        copy: &'c Copy<'_>,
+        entry: Entry<'_>,
+        facts: &Stat,
+        stays: impl FnOnce(BorrowedFd<'_>, &links::Copy) -> Result<bool, Trouble>,
+    ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
         let names: u64 = facts.st_nlink as _;
         let may_be_met_again = names > 1 || copy.may_be_met_again(entry);
         if !may_be_met_again || !copy.options.preserve.has(Preserve::LINKS) {
@@ -51,6 +61,9 @@ impl<'c> Bond<'c> {
         };
         match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
+            Claim::Known(known) if stays(root, &known)? => {
+                Ok(ControlFlow::Break(Outcome::of(Action::Unchanged)))
+            }
             Claim::Known(known) => Ok(match link(copy, entry, (root, &known), facts)? {
                 Another::Made => ControlFlow::Break(Outcome {
                     link_of: Some(known.path),

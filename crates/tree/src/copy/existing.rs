@@ -1,6 +1,6 @@
 //! What bears the name of a copy already, and whether it may go.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -126,7 +126,7 @@ fn is_unchanged(
     match copy.unchanged() {
         Unchanged::Never => Ok(false),
         Unchanged::Recorded => Ok(copy.evidence.proves(source, found)),
-        Unchanged::Content => is_same_content(lane, entry, opened, found),
+        Unchanged::Content => has_same_bytes(lane, entry, (opened.file.as_fd(), source)),
         Unchanged::SizeAndTime => Ok(has_same_time(copy, entry, source, found)),
     }
 }
@@ -143,31 +143,36 @@ pub(super) fn has_same_time(
         && !copy.granularity.is_untouched(found, directory, temporaries)
 }
 
-fn is_same_content(
+/// Whether what bears the name in the target is a file that holds the same bytes as this one.
+pub(super) fn has_same_bytes(
     lane: &mut Lane<'_, '_>,
     entry: Entry<'_>,
-    opened: &Opened,
-    found: &Stat,
+    one: OpenFile<'_>,
 ) -> Result<bool, Trouble> {
-    let Ok(copy) = file_data::open(entry.pair.target(), entry.target) else { return Ok(false) };
-    let length_bytes = opened.facts.st_size as u64;
-    let pair = Pair {
-        source: opened.file.as_fd(),
-        target: copy.as_fd(),
-        length_bytes,
-        sparse: [has_holes(&opened.facts), has_holes(found)],
-    };
-    is_same(lane, pair)
+    let Ok(other) = file_data::open(entry.pair.target(), entry.target) else { return Ok(false) };
+    let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
+    let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
+    Ok(is_file && is_same(lane, one, (other.as_fd(), &facts))?)
 }
 
-/// Whether a file takes less space than its length, so that it may have holes.
-pub(super) fn has_holes(facts: &Stat) -> bool {
-    (facts.st_blocks as u64) * SECTOR_BYTES < facts.st_size as u64
-}
+/// A file that is open, and what is known of it.
+pub(super) type OpenFile<'f> = (BorrowedFd<'f>, &'f Stat);
 
 /// Whether two files hold the same bytes.
-pub(super) fn is_same(lane: &mut Lane<'_, '_>, pair: Pair<'_>) -> Result<bool, Trouble> {
+pub(super) fn is_same(
+    lane: &mut Lane<'_, '_>,
+    source: OpenFile<'_>,
+    target: OpenFile<'_>,
+) -> Result<bool, Trouble> {
     let stop = &lane.copy.stop;
+    let both = [source.1, target.1];
+    let [length_bytes, other_bytes] = both.map(|facts| facts.st_size as u64);
+    if length_bytes != other_bytes {
+        return Ok(false);
+    }
+    // What takes less space than its length may have holes.
+    let sparse = both.map(|facts| facts.st_blocks as u64 * SECTOR_BYTES < length_bytes);
+    let pair = Pair { source: source.0, target: target.0, length_bytes, sparse };
     let difference = lane.comparer.first_difference(pair, || !stop.is_due()).map_err(|error| {
         source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
     })?;

@@ -225,7 +225,7 @@ impl<'c, 'a> Lane<'c, 'a> {
                     let reason = "it became a directory while its names were read";
                     Err(Trouble::Source(Refusal::because("copy", reason)))
                 }
-                (_, Some(rules)) if is_plan => plan::by_rules::copy(copy, entry, rules, room),
+                (_, Some(rules)) if is_plan => plan::by_rules::copy(self, entry, rules, room),
                 (_, None) if is_plan => plan::copy(self, entry, kind, room),
                 (_, Some(rules)) => written::copy(self, entry, rules, kind),
                 (FileType::RegularFile, None) => file::copy(self, entry),

@@ -26,6 +26,9 @@ use super::special::{self, text_of};
 use super::tally::count;
 use crate::file_data;
 
+/// The device of what is not there yet: no other one has this number.
+const NOT_THERE: u64 = u64::MAX;
+
 impl Copy<'_> {
     /// Whether nothing is to be done.
     pub(super) fn is_plan(&self) -> bool {
@@ -152,7 +155,7 @@ fn note(
     facts: &Stat,
     stands: Option<&Stat>,
 ) -> Result<(), Trouble> {
-    let made = stands.map_or((u64::MAX, facts.st_ino), mark);
+    let made = stands.map_or((NOT_THERE, facts.st_ino), mark);
     let path = entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
     let _or_they_are_copied = ticket.done(&path, made);
     Ok(())

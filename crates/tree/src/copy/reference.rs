@@ -16,13 +16,12 @@ use super::content::{Copied, FileJob};
 use super::directory::identity;
 use super::entry::{Entry, Outcome, Trouble};
 use super::event::Action;
-use super::existing::{has_holes, is_same, refuse_to_replace};
+use super::existing::{is_same, refuse_to_replace};
 use super::file::Opened;
 use super::job::Copy;
 use super::lane::Lane;
 use super::links::{self, mark, open_below};
 use super::options::Unchanged;
-use crate::compare::content::Pair;
 use crate::file_data;
 use renamed::Renamed;
 
@@ -233,14 +232,7 @@ fn has_same_bytes(
     opened: &Opened,
     found: &Found,
 ) -> Result<bool, Trouble> {
-    let source = &opened.facts;
-    let pair = Pair {
-        source: opened.file.as_fd(),
-        target: found.file.as_fd(),
-        length_bytes: source.st_size as u64,
-        sparse: [has_holes(source), has_holes(&found.facts)],
-    };
-    is_same(lane, pair)
+    is_same(lane, (opened.file.as_fd(), &opened.facts), (found.file.as_fd(), &found.facts))
 }
 
 /// Names that are one file in a snapshot, and two in the source, must not become one file; nor must

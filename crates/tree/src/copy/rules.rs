@@ -12,6 +12,8 @@ pub struct Rules {
     pub follow: Follow,
     /// What becomes of an entry that is no directory.
     pub form: Form,
+    /// Whether no bytes are copied (`--attributes-only`).
+    pub attributes_only: bool,
     /// What becomes of FIFOs, sockets and devices.
     pub specials: Specials,
     /// What has to go before something is made.
@@ -43,8 +45,6 @@ pub enum Follow {
 pub enum Form {
     /// A copy.
     Copy,
-    /// Its attributes, without its bytes (`--attributes-only`).
-    Attributes,
     /// Another name of it (`-l`).
     HardLink,
     /// A symlink that leads to it (`-s`).

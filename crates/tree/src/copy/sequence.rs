@@ -163,7 +163,7 @@ fn go_through(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>, pair: &Arc<Pa
 /// Whether files may be copied by several threads: nobody looks at the order.
 fn may_part(copy: &Copy<'_>) -> bool {
     copy.rules().is_some_and(|rules| {
-        matches!(rules.form, Form::Copy | Form::Attributes)
+        rules.form == Form::Copy
             && !rules.asks
             && copy.backups.is_none()
             && !copy.parents.are_made()

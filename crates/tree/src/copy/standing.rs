@@ -81,7 +81,8 @@ impl Brought {
         }
     }
 
-    fn has(&self, entry: Entry<'_>, found: &Stat) -> bool {
+    /// Whether that is what bears a name that the user gave.
+    pub(super) fn has(&self, entry: Entry<'_>, found: &Stat) -> bool {
         entry.directory.parent().is_none() && lock(&self.0).contains(&key(entry, found))
     }
 }
@@ -111,7 +112,7 @@ impl Standing {
             return Ok(Self::Free);
         }
         let is_written = is_read(rules, source)
-            && matches!(rules.form, Form::Copy | Form::Attributes)
+            && rules.form == Form::Copy
             && copy.backups.is_none()
             && rules.clearing != Clearing::First;
         let flags = if is_written { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
@@ -155,7 +156,7 @@ impl Standing {
         let is_replaced = is_bound(copy, &found) || rules.follow == Follow::Never && is_special;
         Ok(match rules.clearing {
             Clearing::First => Self::Removed,
-            _ if is_replaced && rules.form != Form::Attributes => Self::Removed,
+            _ if is_replaced && !rules.attributes_only => Self::Removed,
             _ => Self::InPlace(Some(identity(&found))),
         })
     }
@@ -167,7 +168,7 @@ impl Standing {
         entry: Entry<'_>,
     ) -> Result<Option<CString>, Trouble> {
         match (self, &copy.backups) {
-            (Self::BackedUp, Some(backups)) => backups.make(entry),
+            (Self::BackedUp, Some(backups)) => backups.make(copy, entry),
             _ => Ok(None),
         }
     }

@@ -5,9 +5,10 @@
 
 use std::ffi::{CStr, CString};
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{self, Place};
@@ -15,9 +16,11 @@ use super::bond::Bond;
 use super::directory::{Side, identity};
 use super::entry::{Entry, Outcome, Trouble, refused, target};
 use super::event::{Action, Event};
+use super::existing::has_same_bytes;
 use super::file;
 use super::job::Copy;
 use super::lane::Lane;
+use super::links;
 use super::reason::ELSEWHERE;
 use super::rules::{Clearing, Form, Rules, Skip};
 use super::special::text_of;
@@ -44,7 +47,7 @@ pub(super) fn copy(
     let standing = Standing::of(copy, entry, rules, &facts)?;
     let outcome = match (&standing, rules.form) {
         (Standing::Skipped, _) => return Ok(Outcome::of(Action::Unchanged)),
-        (Standing::UpToDate, _) => return up_to_date(copy, entry, &facts),
+        (Standing::UpToDate, _) => return up_to_date(lane, entry, &facts),
         (_, Form::HardLink | Form::Symlink) => link(copy, entry, rules, &standing),
         _ if is_read(rules, &facts) => bytes(lane, entry, rules, standing),
         _ => node(copy, entry, rules, (&standing, &facts)),
@@ -57,9 +60,12 @@ pub(super) fn copy(
     Ok(outcome)
 }
 
-/// What is there stands for the source: further names of that are linked with it.
-fn up_to_date(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
-    match Bond::of(copy, entry, facts)? {
+/// What is there stands for the source: further names of that are linked with it, and it with what
+/// stands for another one, unless bytes would be lost by that.
+fn up_to_date(lane: &mut Lane<'_, '_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
+    let copy = lane.copy;
+    let stays = |root: BorrowedFd<'_>, known: &links::Copy| is_unlike(lane, entry, root, known);
+    match Bond::unless(copy, entry, facts, stays)? {
         ControlFlow::Break(linked) => Ok(linked),
         ControlFlow::Continue(bond) => {
             let outcome = Outcome::of(Action::Unchanged);
@@ -67,6 +73,19 @@ fn up_to_date(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome
             Ok(outcome)
         }
     }
+}
+
+/// Whether what bears the name holds other bytes than a copy below that root.
+pub(super) fn is_unlike(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    root: BorrowedFd<'_>,
+    known: &links::Copy,
+) -> Result<bool, Trouble> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let Ok(Some(other)) = links::open_copy(root, known, flags) else { return Ok(true) };
+    let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
+    has_same_bytes(lane, entry, (other.as_fd(), &facts)).map(|is_same| !is_same)
 }
 
 /// Makes room, has something made, and gives back what made room where nothing was.

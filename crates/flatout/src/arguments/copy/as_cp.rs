@@ -84,6 +84,7 @@ impl AsCp {
         is_asked_for.then_some(Rules {
             follow,
             form,
+            attributes_only: false,
             specials: Specials::Made,
             clearing: match overwrite {
                 Overwrite::Protected => Clearing::Refused,

@@ -64,6 +64,7 @@ impl Copy {
             (self.atomic, "--atomic"),
             (self.checksum, "--checksum"),
             (self.quick_check, "--quick-check"),
+            (!self.snapshot.link_dest.is_empty(), "--link-dest"),
         ];
         let (_, other) = other.into_iter().find(|(is_given, _)| *is_given)?;
         Some(format!(

@@ -64,3 +64,48 @@ fn files_of_another_filesystem_than_their_directory_are_synced() {
         assert_eq!(ran.stdout.matches("syncfs(").count(), 2, "{ran}");
     }
 }
+
+/// Names of one file in `src`; what bears them in `dst` is two files, one of them newer.
+#[test]
+fn what_is_newer_is_not_lost_to_a_link() {
+    needs!(under_test());
+    for program in [&["copy", "-u"][..], &["copy", "-ub"], &["cp", "-au"]] {
+        let folder = folder();
+        fs::hard_link(folder.join("src/there"), folder.join("src/twin")).unwrap();
+        fs::write(folder.join("dst/twin"), "edited").unwrap();
+        let time = UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+        let newer = File::options().write(true).open(folder.join("dst/twin")).unwrap();
+        newer.set_modified(time).unwrap();
+        let words: Vec<&str> = [program, &["src/.", "dst"]].concat();
+        let planned = [&words[..], &["--dry-run", "-v"]].concat();
+        if program[0] == "copy" {
+            let said = folder.flatout(planned).run();
+            assert!(!said.exits(0).stdout.contains("dst/./twin'"), "{program:?}{said}");
+        }
+        folder.flatout(words).run().exits(0);
+        assert_eq!(fs::read_to_string(folder.join("dst/twin")).unwrap(), "edited", "{program:?}");
+    }
+}
+
+#[test]
+fn no_backup_takes_the_place_of_what_another_operand_has_brought() {
+    needs!(under_test());
+    for program in ["copy", "cp"] {
+        let folder = folder();
+        fs::write(folder.join("src/there~"), "brought").unwrap();
+        folder.flatout([program, "-b", "src/there~", "src/there", "dst"]).run().exits(0);
+        let found = ["there", "there~", "there.~1~"];
+        let found = found.map(|name| fs::read_to_string(folder.join("dst").join(name)).unwrap());
+        assert_eq!(found, ["src/there", "brought", "dst/there"], "{program}");
+    }
+}
+
+#[test]
+fn letters_of_cp_and_a_snapshot_for_links_contradict_each_other() {
+    needs!(under_test());
+    let folder = folder();
+    for letter in ["-u", "-n", "-b", "-L"] {
+        let ran = folder.flatout(["copy", letter, "--link-dest", "dst", "src/.", "new"]).run();
+        ran.complains(2, &["--link-dest contradicts"]);
+    }
+}

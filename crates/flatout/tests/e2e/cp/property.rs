@@ -226,13 +226,11 @@ impl Words {
         named.dedup();
         let is_aside = self.has(&["-b", "--backup=numbered"]) && named.len() < self.sources.len();
         // What is up to date under two names is linked together by cp, and a newer file lost.
-        let keeps_links = self.has(&["-a", "-d", "--preserve=links", "--preserve=all"]);
         let has_names = |path: &String| {
             let facts = folder.join(path).symlink_metadata().unwrap();
             facts.is_file() && facts.nlink() > 1
         };
         let is_tied = self.has(&["-u"])
-            && !keeps_links
             && (self.has(&["-L", "-H"]) || paths(folder, "s").iter().any(has_names));
         let is_lost = is_aside || is_tied;
         makes_symlinks || is_backed_up || is_half_made || is_around || has_trees || is_lost

@@ -17,7 +17,7 @@ use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::options::Assurance;
 use crate::copy::reason::LEADS_NOWHERE;
-use crate::copy::rules::{Clearing, Form, Rules, Skip};
+use crate::copy::rules::{Clearing, Rules, Skip};
 use crate::copy::standing::{WRITE_THROUGH, remove};
 
 /// How often it is looked whether somebody reads from a FIFO.
@@ -65,7 +65,7 @@ fn make(
     rules: &Rules,
 ) -> Result<(OwnedFd, Name), Errno> {
     let directory = entry.pair.target();
-    if rules.skip != Skip::Nothing && rules.form == Form::Copy {
+    if rules.skip != Skip::Nothing && !rules.attributes_only {
         if entry.in_the_way().is_ok_and(|found| found.is_some()) {
             return Err(Errno::EXIST);
         }
@@ -117,7 +117,7 @@ fn open(
     refuse_itself(&facts, &opened.facts)?;
     will_sync(copy, entry, &file, &facts)?;
     let kind = FileType::from_raw_mode(facts.st_mode);
-    if kind.is_file() && rules.form != Form::Attributes {
+    if kind.is_file() && !rules.attributes_only {
         close_to_others(copy, &file, &facts, &opened.facts);
         rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
     }

@@ -17,7 +17,7 @@ use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
-use crate::copy::rules::{Form, Rules};
+use crate::copy::rules::Rules;
 use crate::copy::temporary::is_temporary;
 
 pub(super) const CREATE: &str = "create";
@@ -50,7 +50,7 @@ impl Bytes {
     /// Those of this source into something of that kind.
     pub(super) fn of(rules: &Rules, source: &Stat, target: FileType) -> Self {
         match FileType::from_raw_mode(source.st_mode).is_file() && target.is_file() {
-            _ if rules.form == Form::Attributes => Self::None,
+            _ if rules.attributes_only => Self::None,
             true => Self::All,
             false => Self::Stream,
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, Stat, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
+use crate::copy::backup::may_be_in;
 use crate::copy::directory::{self, Directory, Pair, Side, identity};
 use crate::copy::event::Event;
 use crate::copy::failure::{Failure, Refusal};
@@ -287,7 +288,10 @@ impl<'c, 'a> Removal<'c, 'a> {
         let backups = self.copy.backups.as_ref().filter(|_| flags.is_empty());
         let done = match (self.copy.is_plan(), backups) {
             (true, _) => Ok(()),
-            (false, Some(backups)) => backups.move_aside((at, source), name).map(drop),
+            (false, Some(backups)) => {
+                let is_copied = |backup: &CStr| source.is_some_and(|at| may_be_in(at, backup));
+                backups.move_aside(at, name, is_copied).map(drop)
+            }
             (false, None) => rustix::fs::unlinkat(at, name, flags),
         };
         if done.is_err() && most.is_some() {

@@ -1,28 +1,32 @@
 //! What would become of an entry by the rules of cp(1).
 
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::{Claimed, Room, bytes_in, claim, is_that, note};
+use super::{Claimed, NOT_THERE, Room, bytes_in, claim, is_that, note};
 use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
+use crate::copy::existing::has_same_bytes;
 use crate::copy::file::{Opened, Reading};
-use crate::copy::job::Copy;
+use crate::copy::lane::Lane;
+use crate::copy::links;
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::rules::{Form, Rules};
 use crate::copy::standing::{Standing, WRITE_THROUGH, is_read};
 use crate::copy::tally::count;
-use crate::copy::written::{replaces, text_to};
+use crate::copy::written::{is_unlike, replaces, text_to};
 
 /// As [`super::copy`].
 pub(in crate::copy) fn copy(
-    copy: &Copy<'_>,
+    lane: &mut Lane<'_, '_>,
     entry: Entry<'_>,
     rules: &Rules,
     room: Room,
 ) -> Result<Outcome, Trouble> {
+    let copy = lane.copy;
     let facts = entry.facts(copy)?;
     let kind = FileType::from_raw_mode(facts.st_mode);
     if kind.is_dir() {
@@ -52,13 +56,18 @@ pub(in crate::copy) fn copy(
             return Err(target("link")(Errno::EXIST));
         }
         (_, Form::HardLink) => Action::Linked,
-        (_, Form::Copy | Form::Attributes) if is_read(rules, &facts) => Action::Copied,
+        (_, Form::Copy) if is_read(rules, &facts) => Action::Copied,
         _ => Action::Made,
     });
-    if matches!(rules.form, Form::Copy | Form::Attributes) {
+    if rules.form == Form::Copy {
         let found = if is_there { entry.in_the_way()? } else { None };
         match claim(copy, entry, &facts)? {
             Claimed::Known(known) if is_that(found.as_ref(), &known) => {
+                return Ok(Outcome::of(Action::Unchanged));
+            }
+            Claimed::Known(known)
+                if matches!(standing, Standing::UpToDate) && stays(lane, entry, rules, &known)? =>
+            {
                 return Ok(Outcome::of(Action::Unchanged));
             }
             Claimed::Known(known) => {
@@ -71,7 +80,7 @@ pub(in crate::copy) fn copy(
             Claimed::None => {}
         }
     }
-    if outcome.action == Action::Copied && rules.form == Form::Copy && kind.is_file() {
+    if outcome.action == Action::Copied && !rules.attributes_only && kind.is_file() {
         let reading = Reading::by(rules, copy.follows(entry.directory));
         outcome.bytes = bytes_in(&Opened::open(entry, copy, reading)?)?;
         copy.tally.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
@@ -83,4 +92,23 @@ pub(in crate::copy) fn copy(
         copy.tell_of_making(entry, None);
     }
     Ok(outcome)
+}
+
+/// Whether what is up to date holds other bytes than the copy of another name has, or would have.
+fn stays(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    rules: &Rules,
+    known: &links::Copy,
+) -> Result<bool, Trouble> {
+    let copy = lane.copy;
+    match copy.targets.links_root(entry.directory) {
+        Some(root) if known.mark.0 != NOT_THERE => is_unlike(lane, entry, root, known),
+        _ => {
+            let opened =
+                Opened::open(entry, copy, Reading::by(rules, copy.follows(entry.directory)))?;
+            let source = (opened.file.as_fd(), &opened.facts);
+            has_same_bytes(lane, entry, source).map(|is_same| !is_same)
+        }
+    }
 }

@@ -396,6 +396,7 @@ fn what_is_not_older_stays_whoever_looks() {
     let rules = Rules {
         follow: Follow::Never,
         form: Form::Copy,
+        attributes_only: false,
         specials: Specials::Made,
         clearing: Clearing::Nothing,
         skip: Skip::NotOlder,
