@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, SeekFrom, seek};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// What lseek(2) says where a filesystem does not know of holes.
 const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
@@ -24,6 +24,11 @@ pub(crate) fn is_removed(directory: BorrowedFd<'_>) -> bool {
 pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::open(itself, flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Cuts an open file off, or makes it longer by a hole.
+pub(crate) fn set_length(file: BorrowedFd<'_>, length_bytes: u64) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::ftruncate(file, length_bytes))
 }
 
 /// Fills `into` with what begins at `offset`, as far as the file goes. Returns how much that was.

@@ -41,8 +41,8 @@ pub(super) enum Work {
     Visit(Arc<Directory>, CString, Origin),
     /// Directories below this one are to be visited, as soon as somebody has time.
     Below(Arc<Directory>),
-    /// Directories below this one are forgotten: their names cannot be read back.
-    Lost(Arc<Directory>, Refusal),
+    /// So many directories below this one are forgotten: their names cannot be read back.
+    Lost(Arc<Directory>, Refusal, u64),
     /// Names of a target directory that are to go.
     Surplus(Arc<Directory>, Surplus),
     /// A large file that somebody copies.

@@ -67,6 +67,8 @@ pub struct Evidence {
     is_noting: AtomicBool,
     /// Device numbers mean the same to all who take part.
     knows_devices: bool,
+    /// Storage has lost bytes, and nobody knows of which files.
+    is_void: AtomicBool,
     notes: Mutex<Notes>,
 }
 
@@ -98,6 +100,7 @@ impl Evidence {
             begun: Instant::now(),
             is_noting: AtomicBool::new(false),
             knows_devices: true,
+            is_void: AtomicBool::new(false),
             notes: Mutex::new(Notes::Nowhere),
         }
     }
@@ -130,6 +133,7 @@ impl Evidence {
             begun: Instant::now(),
             is_noting: AtomicBool::new(notes_at_once && ledger.is_some()),
             knows_devices: hosts.is_none_or(|hosts| hosts.is_one),
+            is_void: AtomicBool::new(false),
             notes: Mutex::new(ledger.map_or(Notes::Nowhere, Notes::To)),
         }
     }
@@ -152,6 +156,7 @@ impl Evidence {
             begun: Instant::now(),
             is_noting: AtomicBool::new(facts[1] != 0),
             knows_devices: facts[2] != 0,
+            is_void: AtomicBool::new(false),
             notes: Mutex::new(if facts[0] == 0 { Notes::Nowhere } else { Notes::Told(Vec::new()) }),
         }
     }
@@ -218,10 +223,22 @@ impl Evidence {
         }
     }
 
+    /// Storage has lost bytes of files that were complete, of this run or of earlier ones: none of them
+    /// counts as done.
+    pub(super) fn forget(&self) {
+        self.is_void.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing that was noted counts any more.
+    pub(super) fn is_void(&self) -> bool {
+        self.is_void.load(Ordering::Relaxed)
+    }
+
     /// The copy has ended. What was noted before stays known only where this run did not get
     /// everywhere.
     pub(super) fn finish(&self, reached: Reached) {
         self.is_noting.store(false, Ordering::Relaxed);
+        let reached = if self.is_void() { Reached::Nothing } else { reached };
         let notes = std::mem::replace(&mut *lock(&self.notes), Notes::Nowhere);
         if let Notes::To(ledger) = notes {
             ledger.finish(reached, &self.known);
@@ -269,6 +286,8 @@ pub(super) enum Reached {
     Everything,
     /// It was stopped, or something failed.
     Part,
+    /// Storage has not kept what it was given.
+    Nothing,
 }
 
 /// Whether a file had been left alone for so long, when it was opened, that a further change shows.
@@ -338,6 +357,28 @@ mod tests {
             assert!(!open(other).proves(&from, &to), "it was to be another copy");
         }
         assert!(!Evidence::none().proves(&from, &to));
+    }
+
+    /// What a device did not take may be of any file that was complete.
+    #[test]
+    fn nothing_counts_as_done_when_storage_has_lost_bytes() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, "x").unwrap();
+        let (ledger, file) = (place.path().join("state/ledger"), settled(&path));
+        let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, 1 << 10);
+        for reached in [Reached::Everything, Reached::Part] {
+            let evidence = open();
+            assert!(!evidence.proves(&file, &file), "it was forgotten");
+            evidence.note(&file, Moment::now(), &file);
+            evidence.finish(Reached::Everything);
+            let again = open();
+            assert!(again.proves(&file, &file));
+            again.note(&file, Moment::now(), &file);
+            again.forget();
+            again.finish(reached);
+        }
+        assert!(!open().proves(&file, &file));
     }
 
     #[test]

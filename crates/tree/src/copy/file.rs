@@ -199,7 +199,7 @@ fn fill(
         State::Same | State::Grew => {}
         // Files of the kernel say how long they might be.
         State::Shorter => {
-            rustix::fs::ftruncate(to, copied.length_bytes).map_err(target("cut"))?;
+            file_data::set_length(to, copied.length_bytes).map_err(target("cut"))?;
         }
         State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),
         State::Changed => copy.tell_of_unrest(entry),

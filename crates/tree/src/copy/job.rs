@@ -370,6 +370,7 @@ impl<'a> Copy<'a> {
         }
         self.tally.wait_for_device();
         self.targets.sync(|device, errno| {
+            self.evidence.forget();
             let refusal = Refusal::of("write to storage")(errno);
             let path = "the filesystem of the target".into();
             self.fail_on(device, &Failure::of(refusal, path));

@@ -51,8 +51,9 @@ struct Looked {
 impl Looked {
     fn add(&mut self, files: u64, before: &Usage, after: &Usage) {
         self.files += files;
-        self.waits += after.voluntary_switches - before.voluntary_switches;
-        self.fetched_bytes += after.device_read_bytes - before.device_read_bytes;
+        // A kernel that does not answer leaves nothing to tell.
+        self.waits += after.voluntary_switches.saturating_sub(before.voluntary_switches);
+        self.fetched_bytes += after.device_read_bytes.saturating_sub(before.device_read_bytes);
     }
 
     /// Whether it waited for most of its files. Threads also wait for each other: for the lock of a
@@ -138,7 +139,10 @@ impl<'c, 'a> Lane<'c, 'a> {
                 return visited;
             }
             Work::Below(directory) => copy.dispatch.offer(vec![Work::Below(directory)]),
-            Work::Lost(directory, refusal) => copy.fail_source(&directory, None, refusal),
+            Work::Lost(directory, refusal, count) => {
+                copy.fail_source(&directory, None, refusal);
+                (0..count).for_each(|_| visit::piece_done(copy, &directory));
+            }
             Work::Surplus(directory, surplus) => {
                 mirror::delete(copy, &directory, &surplus);
                 return Some(directory);
@@ -417,6 +421,9 @@ mod tests {
         let after = Usage { voluntary_switches: 5, device_read_bytes: 1024, ..Usage::default() };
         looked.add(7, &before, &after);
         assert_eq!((looked.files, looked.waits, looked.fetched_bytes), (7, 2, 512));
+        // getrusage(2) may fail, by a filter for example.
+        looked.add(1, &after, &Usage::default());
+        assert_eq!((looked.files, looked.waits, looked.fetched_bytes), (8, 2, 512));
     }
 
     #[test]

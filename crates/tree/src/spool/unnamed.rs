@@ -114,8 +114,7 @@ impl Unnamed {
     ///
     /// Errors: the kernel's answer.
     pub(crate) fn set_length(&self, length_bytes: u64) -> Result<(), Refusal> {
-        rustix::io::retry_on_intr(|| rustix::fs::ftruncate(&self.0, length_bytes))
-            .map_err(Refusal::aside(WRITE))
+        file_data::set_length(self.0.as_fd(), length_bytes).map_err(Refusal::aside(WRITE))
     }
 }
 

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::copier::is_control;
 use crate::bin::{Folder, Ran};
+use crate::filesystem::needs_program;
 use crate::skip::needs;
 
 fn under_test() -> Result<(), String> {
@@ -177,6 +178,27 @@ fn a_rerun_skips_what_it_noted_until_either_side_changes() {
     assert_eq!(noted(&folder, &["--resume=always", "--always", "-T", "src", "dst"]).1[0], 20);
     assert_eq!(noted(&folder, &["--resume=always", "src/.", "dst"]).1[0], 20);
     assert_eq!(noted(&folder, &["--resume=never", "-T", "src", "dst"]).1[0], 20);
+}
+
+/// What a device did not take may be of any of the files that were complete.
+#[test]
+fn after_storage_lost_bytes_all_files_are_copied_again() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    (0..3).for_each(|number| write(folder.join(&format!("src/{number}")), "text"));
+    settle(&folder);
+    let words = ["--resume=always", "--sync", "-T", "src", "dst"];
+    let counts = || noted(&folder, &words).1;
+    assert_eq!([counts(), counts()], [[3, 0], [0, 3]]);
+    let state = folder.join("state");
+    let faulty = ["strace", "-f", "-qq", "-o", "trace", "-e", "inject=syncfs:error=EIO"];
+    let words = [&["copy"][..], &words].concat();
+    let ran = folder.under(&faulty, &words).leaves("state").leaves("dst").leaves("trace");
+    let ran = ran.with(|command| _ = command.env("FLATOUT_RESUME", state)).run();
+    ran.complains(1, &["write to storage", "Input/output error"]);
+    assert_eq!(counts(), [3, 0]);
 }
 
 /// A copy that is over within a second leaves nothing behind.

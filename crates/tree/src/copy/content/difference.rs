@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use flatout_io::transfer::{End, Method, Moved, Route, is_zero};
 use rustix::fs::{FallocateFlags, SeekFrom, seek};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::choice::SHARE_FROM_BYTES;
 use super::holes::segment;
@@ -182,12 +182,7 @@ impl Content<'_> {
 
 fn punch(target: BorrowedFd<'_>, place: u64, length: u64) -> Result<(), Errno> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    loop {
-        match rustix::fs::fallocate(target, flags, place, length) {
-            Err(Errno::INTR) => {}
-            punched => return punched,
-        }
-    }
+    retry_on_intr(|| rustix::fs::fallocate(target, flags, place, length))
 }
 
 /// The next blocks in a row that differ, from `begin` on, as begin and end in `source`. What `target`

@@ -368,6 +368,7 @@ impl Large {
                         self.failed.store(true, Ordering::Relaxed);
                         let mut state = lock(&self.state);
                         (state.given, state.files) = (0, None);
+                        state.returned.clear();
                         state.failure.get_or_insert(Refusal::because(READ, INTERRUPTED));
                     }
                     state = lock(&self.state);

@@ -3,10 +3,11 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::FallocateFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::WRITE;
 use crate::copy::failure::Refusal;
+use crate::file_data;
 
 /// What says that a filesystem does not preallocate, or a policy.
 const NO_PREALLOCATION: [Errno; 5] =
@@ -14,23 +15,15 @@ const NO_PREALLOCATION: [Errno; 5] =
 
 /// Gives the file its room before it is written, where that can be had. No room at all is an error.
 pub(super) fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
-    loop {
-        // The length grows with what is written: after a power cut a file that is not whole does
-        // not look as if it were.
-        match rustix::fs::fallocate(target, FallocateFlags::KEEP_SIZE, 0, length) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) if NO_PREALLOCATION.contains(&errno) => return Ok(()),
-            Err(errno) => return Err(Refusal::of(WRITE)(errno)),
-        }
+    // The length grows with what is written: after a power cut a file that is not whole does not look
+    // as if it were.
+    let flags = FallocateFlags::KEEP_SIZE;
+    match retry_on_intr(|| rustix::fs::fallocate(target, flags, 0, length)) {
+        Err(errno) if !NO_PREALLOCATION.contains(&errno) => Err(Refusal::of(WRITE)(errno)),
+        _ => Ok(()),
     }
 }
 
 pub(super) fn set_length(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
-    loop {
-        match rustix::fs::ftruncate(target, length) {
-            Err(Errno::INTR) => {}
-            result => return result.map_err(Refusal::of(WRITE)),
-        }
-    }
+    file_data::set_length(target, length).map_err(Refusal::of(WRITE))
 }

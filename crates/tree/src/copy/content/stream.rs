@@ -13,6 +13,8 @@ use crate::copy::failure::Refusal;
 
 /// How often somebody who waits asks whether the copy was stopped.
 const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Bytes that are read at a time at most.
+const BUFFER_BYTES: u64 = 128 << 10;
 
 impl Content<'_> {
     /// Reads until there is nothing more, and writes it. Waits for whoever is at the other ends.
@@ -21,7 +23,8 @@ impl Content<'_> {
     pub fn stream(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
         let (cancel, mut bytes) = (self.options.cancel, 0);
         let is_due = || cancel.is_cancelled();
-        let mut buffer = vec![0; 128 << 10];
+        let piece_bytes = self.methods.limits.piece_bytes().unwrap_or(BUFFER_BYTES);
+        let mut buffer = vec![0; piece_bytes.min(BUFFER_BYTES) as usize];
         loop {
             wait(job.source, PollFlags::IN, READ, is_due)?;
             let read = match rustix::io::read(job.source, &mut buffer[..]) {
@@ -30,10 +33,13 @@ impl Content<'_> {
                 Err(Errno::INTR | Errno::AGAIN) => continue,
                 Err(errno) => return Err(Refusal::of(READ)(errno)),
             };
+            self.wait_for(read as u64)?;
             let mut rest = &buffer[..read];
             while !rest.is_empty() {
                 wait(job.target, PollFlags::OUT, WRITE, is_due)?;
                 match rustix::io::write(job.target, rest) {
+                    // No reason is given, and there is none to try for ever.
+                    Ok(0) => return Err(Refusal::of(WRITE)(Errno::IO)),
                     Ok(written) => rest = &rest[written..],
                     Err(Errno::INTR | Errno::AGAIN) => {}
                     Err(errno) => return Err(Refusal::of(WRITE)(errno)),

@@ -46,8 +46,9 @@ impl Above for Arc<Directory> {
                 Some(Work::Visit(Self::clone(self), name, origin))
             }
             Err(refusal) => {
+                let count = Directory::count_below(self);
                 self.forget_turns();
-                Some(Work::Lost(Self::clone(self), refusal))
+                Some(Work::Lost(Self::clone(self), refusal, count))
             }
         }
     }

@@ -92,11 +92,15 @@ impl Ledger {
 
     /// What was noted becomes the ledger, or a part of it, but for what is `known`, sorted, already.
     pub(super) fn finish(mut self, reached: Reached, known: &[Fingerprint]) {
+        let next = beside(&self.path);
+        if reached == Reached::Nothing {
+            let _gone = [fs::remove_file(&self.path), fs::remove_file(next)];
+            return;
+        }
         if self.next.is_none() {
             return;
         }
         let is_whole = self.write();
-        let next = beside(&self.path);
         if is_whole && reached == Reached::Everything {
             // Where that fails the old one is as true as before.
             let _old_one_stays = fs::rename(&next, &self.path);

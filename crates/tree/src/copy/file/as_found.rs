@@ -19,6 +19,7 @@ use crate::copy::options::Assurance;
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::rules::{Clearing, Rules, Skip};
 use crate::copy::standing::{WRITE_THROUGH, remove};
+use crate::file_data;
 
 /// How often it is looked whether somebody reads from a FIFO.
 const WAIT: Duration = Duration::from_millis(10);
@@ -119,7 +120,7 @@ fn open(
     let kind = FileType::from_raw_mode(facts.st_mode);
     if kind.is_file() && !rules.attributes_only {
         close_to_others(copy, &file, &facts, &opened.facts);
-        rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
+        file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
     }
     let bytes = Bytes::of(rules, &opened.facts, kind);
     let (made, device) = (Made::found(&facts), facts.st_dev);

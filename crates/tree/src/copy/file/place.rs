@@ -19,6 +19,7 @@ use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
 use crate::copy::rules::Rules;
 use crate::copy::temporary::is_temporary;
+use crate::file_data;
 
 pub(super) const CREATE: &str = "create";
 pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -233,7 +234,7 @@ impl Place {
         let (file, facts) = Self::open_old(copy, entry, opened, reads)?;
         close_to_others(copy, &file, &facts, &opened.facts);
         if bytes == Bytes::All {
-            rustix::fs::ftruncate(&file, 0).map_err(target("cut"))?;
+            file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
         }
         Ok(Self::old(file, &facts, bytes))
     }

@@ -217,7 +217,11 @@ impl Member<'_, '_> {
             Some(STOP) => self.stopped = true,
             Some(END) => self.begin_to_end(),
             Some(FINAL) => {
-                let [interrupted, out_of_space] = [take_byte(message), take_byte(message)];
+                let [interrupted, out_of_space, is_void] =
+                    [(); 3].map(|()| take_byte(message) == Some(1));
+                if is_void {
+                    self.copy.evidence.forget();
+                }
                 self.take_account(from, message);
                 self.final_of[from] = true;
                 let ended = self.ended.get_or_insert(Ended {
@@ -225,8 +229,8 @@ impl Member<'_, '_> {
                     out_of_space: false,
                     totals: self.copy.own_progress(),
                 });
-                ended.interrupted |= interrupted == Some(1);
-                ended.out_of_space |= out_of_space == Some(1);
+                ended.interrupted |= interrupted;
+                ended.out_of_space |= out_of_space;
             }
             Some(CLOSE) => self.phase = Phase::Closed,
             Some(PERMIT) => {
@@ -350,7 +354,10 @@ impl Member<'_, '_> {
             ended.out_of_space |= own.out_of_space;
         } else {
             let is_interrupted = own.interrupted || self.stopped;
-            let mut message = vec![FINAL, is_interrupted.into(), own.out_of_space.into()];
+            let is_void = self.copy.evidence.is_void();
+            let facts = [is_interrupted, own.out_of_space, is_void].map(u8::from);
+            let mut message = vec![FINAL];
+            message.extend(facts);
             self.put_account(&mut message);
             self.post.send(0, &message);
             self.ended = Some(Ended { interrupted: is_interrupted, ..own });

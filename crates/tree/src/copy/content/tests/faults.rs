@@ -8,6 +8,7 @@ use flatout_sys::launcher::{
 
 use super::mounted::Mounted;
 use super::*;
+use crate::copy::limits::Limits;
 
 const METHODS: [Option<Method>; 5] = [
     None,
@@ -139,4 +140,21 @@ fn a_program_that_a_ring_copied_can_be_started_at_once() {
     drop(target);
     // The ring lives on, and must not hold the target open for writing.
     assert!(Command::new(&name).status().unwrap().success());
+}
+
+/// What comes out of a pipe counts as any bytes do, and in no larger pieces than are allowed.
+#[test]
+fn a_rate_holds_for_streams_too() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    std::io::Write::write_all(&mut writer, &[7; 3000]).unwrap();
+    drop(writer);
+    let (source, target) = (File::from(std::os::fd::OwnedFd::from(reader)), tempfile::tempfile());
+    let (target, options) = (target.unwrap(), options());
+    let mut methods = Methods::default();
+    methods.limits = Limits::new(Some(1 << 20), false);
+    let (facts, moved) = (rustix::fs::fstat(&source).unwrap(), AtomicU64::new(0));
+    let copied = Content::new(&options, &methods).stream(job(&source, &target, (&facts, &moved)));
+    assert_eq!((copied.unwrap().bytes_moved, target.metadata().unwrap().len()), (3000, 3000));
+    let free_ns = methods.limits.admit(1, 0);
+    assert!(free_ns > 0, "nobody asked whether the bytes may be moved");
 }
