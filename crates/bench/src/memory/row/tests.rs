@@ -45,8 +45,8 @@ fn the_full_grid_has_every_row_once() {
     names.dedup();
     assert_eq!(names.len(), rows.len());
     let count = |id: &str| rows.iter().filter(|row| row.id() == id).count();
-    for pattern in block::PATTERNS {
-        assert_eq!(count(pattern.id()), 3 * 4, "three block sizes, four numbers of threads");
+    for pattern in PATTERNS {
+        assert_eq!(count(pattern.id), 3 * 4, "three block sizes, four numbers of threads");
     }
     assert_eq!(count("memory/access"), 3 * 4);
     assert_eq!(count(stream::ID), 6 * 2, "one and two threads");
