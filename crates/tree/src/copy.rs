@@ -56,4 +56,4 @@ mod written;
 
 pub use job::{Copy, Ended, Operand};
 pub use shared::{Membership, Post, Reporter, Wanted};
-pub use tally::{Snapshot, Waiting};
+pub use tally::Snapshot;

@@ -9,6 +9,11 @@ use rustix::io::{Errno, retry_on_intr};
 /// What lseek(2) says where a filesystem does not know of holes.
 const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
 
+/// What the kernel said; an error of ours is one of input and output.
+pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 /// Opens what bears a name for reading, be it a FIFO, which does not block; a symlink is not followed.
 pub(crate) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

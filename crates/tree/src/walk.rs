@@ -46,8 +46,6 @@ pub struct Walk {
     first_held: usize,
     /// The path of the innermost level as it is shown.
     shown: Vec<u8>,
-    /// An error that stands behind the directory at which it arose.
-    pending: Option<Failure>,
 }
 
 impl Walk {
@@ -62,7 +60,6 @@ impl Walk {
             levels: Vec::new(),
             first_held: 1,
             shown: Vec::new(),
-            pending: None,
         }
     }
 
@@ -98,15 +95,13 @@ impl Walk {
             Err(error) => return Some(Err(self.leave_unread(parent_bytes, "stat", error))),
         };
         let (listing, result) = self.lister.list(&directory);
-        if let Err(error) = result {
-            let shown = OsStr::from_bytes(&self.shown).to_owned();
-            self.pending = Some(failure(shown, "read", error).1);
-        }
-        self.levels.push(Level::new(directory, inode, listing, parent_bytes));
+        let directory = Some(Arc::new(directory));
+        self.levels.push(Level { directory, inode, listing, parent_bytes });
         if self.levels.len() - self.first_held > HELD_DIRECTORIES - 1 {
             self.let_go(self.first_held + 1);
         }
-        self.pending.take().map(|failure| Err((OsStr::from_bytes(&self.shown).to_owned(), failure)))
+        let shown = || OsStr::from_bytes(&self.shown).to_owned();
+        result.err().map(|error| Err(failure(shown(), "read", error)))
     }
 
     /// Closes the levels before `first_held`, except the top.

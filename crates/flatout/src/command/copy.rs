@@ -271,7 +271,7 @@ fn copy(
     mut members: Option<Members>,
 ) -> Copied {
     let Job { options, selection, plan, references } = job;
-    let mut ended = account::nothing_yet();
+    let mut ended = Ended::default();
     let hosts = members.as_ref().map(Members::hosts);
     let evidence = resume::evidence(arguments, &options, &plan, hosts);
     let repeats = arguments.rules().is_some() || plan.repeats_names();

@@ -57,7 +57,11 @@ use super::options::Preserve;
 /// The permission bits, with set-id and sticky bits.
 const MODE_BITS: u32 = 0o7777;
 /// What is made is its owner's alone until it is complete.
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+const SET_USER_ID: u32 = 0o4000;
+/// A directory hands it on with its group.
+const SET_GROUP_ID: u32 = 0o2000;
+const SET_ID_BITS: u32 = SET_USER_ID | SET_GROUP_ID;
 const LAST_NANOSECOND: u64 = 999_999_999;
 /// Seconds that all filesystems can keep, with a day for time zones: FAT begins with 1980, inodes of
 /// 128 bytes (ext4) and xfs without `bigtime` end in January 2038.
@@ -94,6 +98,10 @@ impl<'a> Job<'a> {
     fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
         let kind = FileType::from_raw_mode(facts.st_mode);
         Self { source, target, facts, kind, made, lost: Cell::new(None) }
+    }
+
+    fn completeness(&self) -> Completeness {
+        self.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking)
     }
 
     /// Whether the target may have other attributes than a new file.
@@ -184,7 +192,7 @@ impl<'a> Attributes<'a> {
     ) -> Result<Completeness, Refusal> {
         let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
         self.finish(&job)?;
-        Ok(job.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking))
+        Ok(job.completeness())
     }
 
     /// Finishes a directory, new or merged into, after all that is in it.

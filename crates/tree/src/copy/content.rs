@@ -20,7 +20,7 @@ mod tally;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use flatout_io::Stop;
 use flatout_io::digest::Digest;
@@ -53,8 +53,6 @@ pub const WRITE: &str = "write";
 pub const SHARE: &str = "share the extents of";
 /// The operation of a [`Refusal`] while the target is read from its device.
 pub const READ_BACK: &str = "read back";
-/// The reason of a [`Refusal`] when the user wants to stop.
-pub const INTERRUPTED: &str = "interrupted";
 
 /// One file to be copied.
 #[derive(Clone, Copy)]
@@ -136,17 +134,22 @@ impl<'a> Content<'a> {
 
     /// Copies all bytes and holes of one open file into an empty open one.
     ///
-    /// Errors: [`READ`], [`WRITE`] or [`SHARE`] with the kernel's answer; [`INTERRUPTED`].
+    /// Errors: [`READ`], [`WRITE`] or [`SHARE`] with the kernel's answer; an interruption.
     /// Cost: a read and a write for a small file, and one call more where extents can be shared.
     pub fn copy(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
         self.look()?;
         let pair = self.pair(&job)?;
         let length = job.facts.st_size as u64;
-        if self.wants_reflink(&pair, length) && self.reflink(&job, &pair)? {
-            let bytes = data_bytes(job.facts);
-            job.moved.fetch_add(bytes, Ordering::Relaxed);
-            let seen = self.digest_of_source(&job, length)?;
-            return Ok(Copied::new((bytes, Some(Method::Reflink)), length, seen));
+        if self.wants_reflink(&pair, length) {
+            match self.take_extents(job, (job.source, job.facts))? {
+                Ok(copied) => return Ok(copied),
+                Err(errno) => {
+                    pair.refuse(Method::Reflink, errno);
+                    if self.options.reflink == When::Always {
+                        return Err(Refusal::of(SHARE)(errno));
+                    }
+                }
+            }
         }
         let mut tally = Tally::default();
         let (length_bytes, seen) = match self.options.sparse {
@@ -167,7 +170,7 @@ impl<'a> Content<'a> {
     /// Data is written back and dropped from the page cache first, and the cache is asked whether
     /// it let go; where it did not, the file is read around it. Files that live in memory are read
     /// from there. Holes count as zeros and are not read.
-    /// Errors: [`READ_BACK`] with the kernel's answer; [`INTERRUPTED`].
+    /// Errors: [`READ_BACK`] with the kernel's answer; an interruption.
     pub fn read_back(
         &mut self,
         target: BorrowedFd<'_>,
@@ -194,7 +197,7 @@ impl<'a> Content<'a> {
     /// Ends with an error when the user wants to stop.
     fn look(&self) -> Result<(), Refusal> {
         match self.stop.is_cancelled() {
-            true => Err(Refusal::because(READ, INTERRUPTED)),
+            true => Err(Refusal::interrupted(READ)),
             false => Ok(()),
         }
     }
@@ -220,25 +223,6 @@ impl<'a> Content<'a> {
                     && self.options.sparse == When::Auto
                     && pair.could_share()
             }
-        }
-    }
-
-    /// Whether the target now has the source's extents.
-    fn reflink(&mut self, job: &FileJob<'_>, pair: &Pair) -> Result<bool, Refusal> {
-        let uncounted = AtomicU64::new(0);
-        let route = Route {
-            source: job.source,
-            target: job.target,
-            offset_bytes: 0,
-            length_bytes: job.facts.st_size as u64,
-            moved: &uncounted,
-        };
-        let moved = self.transfer.run(Method::Reflink, route, &mut self.stop).map_err(refusal)?;
-        let End::Cannot(errno) = moved.end else { return Ok(true) };
-        pair.refuse(Method::Reflink, errno);
-        match self.options.reflink {
-            When::Always => Err(Refusal::of(SHARE)(errno)),
-            When::Auto | When::Never => Ok(false),
         }
     }
 
@@ -362,11 +346,17 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The bytes of a file that are no holes, as far as its blocks say.
-fn data_bytes(facts: &Stat) -> u64 {
-    (facts.st_blocks as u64).saturating_mul(512).min(facts.st_size as u64)
+/// Room that a file has; `st_blocks` counts in such units, whatever the block size of the filesystem.
+pub(super) fn room_bytes(facts: &Stat) -> u64 {
+    (facts.st_blocks as u64).saturating_mul(512)
 }
 
+/// The bytes of a file that are no holes, as far as its blocks say.
+fn data_bytes(facts: &Stat) -> u64 {
+    room_bytes(facts).min(facts.st_size as u64)
+}
+
+/// Whether a file takes less room than its length, so that it may have holes.
 pub(super) fn is_sparse(facts: &Stat) -> bool {
     data_bytes(facts) < facts.st_size as u64
 }
@@ -381,7 +371,7 @@ fn whole_route<'a>(job: &FileJob<'a>, length_bytes: u64) -> Route<'a> {
 /// Errors: which side failed, as an operation; or the user wants to stop.
 fn unless_stopped(moved: Result<Moved, TransferError>) -> Result<Moved, Refusal> {
     match moved.map_err(refusal)? {
-        Moved { end: End::Stopped, .. } => Err(Refusal::because(READ, INTERRUPTED)),
+        Moved { end: End::Stopped, .. } => Err(Refusal::interrupted(READ)),
         moved => Ok(moved),
     }
 }

@@ -41,32 +41,25 @@ const GO_BACK: &str = "go back to";
 /// Opens a directory, not following a symlink. One that may be searched but not read is pinned by
 /// `O_PATH`: names in it can be looked up, made and replaced, but not listed (open(2)).
 pub(super) fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
-    match rustix::fs::openat(at, name, DIRECTORY, Mode::empty()) {
-        Ok(opened) => Ok((opened, Access::Full)),
-        Err(Errno::ACCESS) => {
-            let pinned = rustix::fs::openat(at, name, DIRECTORY | OFlags::PATH, Mode::empty())?;
-            Ok((pinned, Access::SearchOnly))
-        }
-        Err(errno) => Err(errno),
+    open_so(at, name, DIRECTORY)
+}
+
+/// The same, following a symlink.
+pub(super) fn open_followed(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
+    open_so(at, name, DIRECTORY.difference(OFlags::NOFOLLOW))
+}
+
+fn open_so(at: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<(OwnedFd, Access), Errno> {
+    let open = |flags| rustix::fs::openat(at, name, flags, Mode::empty());
+    match open(flags) {
+        Err(Errno::ACCESS) => Ok((open(flags | OFlags::PATH)?, Access::SearchOnly)),
+        opened => Ok((opened?, Access::Full)),
     }
 }
 
 /// Opens a directory that is to be listed, and nothing else.
 pub(super) fn open_to_list(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(at, name, DIRECTORY, Mode::empty())
-}
-
-/// The same, following a symlink.
-pub(super) fn open_followed(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
-    let flags = DIRECTORY.difference(OFlags::NOFOLLOW);
-    match rustix::fs::openat(at, name, flags, Mode::empty()) {
-        Ok(opened) => Ok((opened, Access::Full)),
-        Err(Errno::ACCESS) => {
-            let pinned = rustix::fs::openat(at, name, flags | OFlags::PATH, Mode::empty())?;
-            Ok((pinned, Access::SearchOnly))
-        }
-        Err(errno) => Err(errno),
-    }
 }
 
 /// What may be done with a directory that was opened.

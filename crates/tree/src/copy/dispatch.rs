@@ -133,14 +133,9 @@ impl Dispatch {
         }
     }
 
-    /// Threads without work wait for some until [`Dispatch::release`]: it may come from elsewhere.
+    /// Threads without work wait for some until [`Dispatch::finished`]: it may come from elsewhere.
     pub(super) fn hold(&self) {
         lock(&self.state).busy += 1;
-    }
-
-    /// No work comes from elsewhere any more.
-    pub(super) fn release(&self) {
-        self.finished();
     }
 
     /// Whether there is no work, and nobody who may find some, while [`Dispatch::hold`] is in force.

@@ -109,13 +109,9 @@ impl Evidence {
     /// added to it.
     ///
     /// A ledger that cannot be read is none; where none can be written nothing is noted.
+    /// `hosts`: those of the processes that copy, if there are several.
     /// Cost: an open that mostly fails; else 16 bytes are read and sorted for each file.
-    pub fn open(path: &Path, options: &CopyOptions, noting: Noting, memory_bytes: u64) -> Self {
-        Self::open_among(path, options, noting, (memory_bytes, None))
-    }
-
-    /// The same for a copy by processes of these hosts.
-    pub fn open_among(
+    pub fn open(
         path: &Path,
         options: &CopyOptions,
         noting: Noting,
@@ -130,11 +126,10 @@ impl Evidence {
         Self {
             manner: manner(options),
             known,
-            begun: Instant::now(),
             is_noting: AtomicBool::new(notes_at_once && ledger.is_some()),
             knows_devices: hosts.is_none_or(|hosts| hosts.is_one),
-            is_void: AtomicBool::new(false),
             notes: Mutex::new(ledger.map_or(Notes::Nowhere, Notes::To)),
+            ..Self::none()
         }
     }
 
@@ -153,11 +148,10 @@ impl Evidence {
         Self {
             manner: manner(options),
             known: fingerprints(known).collect(),
-            begun: Instant::now(),
             is_noting: AtomicBool::new(facts[1] != 0),
             knows_devices: facts[2] != 0,
-            is_void: AtomicBool::new(false),
             notes: Mutex::new(if facts[0] == 0 { Notes::Nowhere } else { Notes::Told(Vec::new()) }),
+            ..Self::none()
         }
     }
 
@@ -324,8 +318,9 @@ mod tests {
             std::fs::write(path, "x").unwrap();
         }
         let ledger = place.path().join("state/ledger");
-        let open =
-            |options: CopyOptions| Evidence::open(&ledger, &options, Noting::AtOnce, 1 << 20);
+        let open = |options: CopyOptions| {
+            Evidence::open(&ledger, &options, Noting::AtOnce, (1 << 20, None))
+        };
         let first = open(options());
         let (from, to) = (settled(&source), facts(&target));
         assert!(!first.proves(&from, &to));
@@ -366,7 +361,7 @@ mod tests {
         let path = place.path().join("file");
         std::fs::write(&path, "x").unwrap();
         let (ledger, file) = (place.path().join("state/ledger"), settled(&path));
-        let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, 1 << 10);
+        let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 10, None));
         for reached in [Reached::Everything, Reached::Part] {
             let evidence = open();
             assert!(!evidence.proves(&file, &file), "it was forgotten");
@@ -387,7 +382,7 @@ mod tests {
         let path = place.path().join("file");
         std::fs::write(&path, "x").unwrap();
         let ledger = place.path().join("state/ledger");
-        let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, 1 << 10);
+        let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 10, None));
         let file = |number| {
             let mut facts = settled(&path);
             facts.st_ino = number;
@@ -418,7 +413,7 @@ mod tests {
         drop(killed);
         assert_eq!(proved(&open()), [3, 4, 7]);
         // Where memory takes less, less is known.
-        let little = Evidence::open(&ledger, &options(), Noting::AtOnce, 32);
+        let little = Evidence::open(&ledger, &options(), Noting::AtOnce, (32, None));
         assert_eq!(proved(&little).len(), 2);
     }
 }

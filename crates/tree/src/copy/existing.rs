@@ -9,6 +9,7 @@ use crate::compare::content::Pair;
 use crate::file_data;
 
 use super::attributes::Flags;
+use super::content::is_sparse;
 use super::directory::identity;
 use super::entry::{Entry, Trouble, obstacle, refused, source as source_trouble, target};
 use super::failure::Refusal;
@@ -16,15 +17,12 @@ use super::file::Opened;
 use super::job::Copy;
 use super::lane::Lane;
 use super::options::{Overwrite, Preserve, Unchanged};
+use super::reason::{DIRECTORY_OVER, SAME_FILE};
 use super::referent;
 use super::special::text_of;
 use super::temporary::{is_held, is_temporary};
 
-/// The unit of `st_blocks`, whatever the block size of the filesystem.
-pub(super) const SECTOR_BYTES: u64 = 512;
 pub(super) const OVERWRITE: &str = "overwrite";
-const SAME_FILE: &str = "it is the same file as the source";
-const DIRECTORY_OVER: &str = "it is a directory, the source is none";
 
 /// What is to be done about an entry that is in the way of a regular file.
 pub(super) enum Existing {
@@ -170,12 +168,11 @@ pub(super) fn is_same(
     if length_bytes != other_bytes {
         return Ok(false);
     }
-    // What takes less space than its length may have holes.
-    let sparse = both.map(|facts| facts.st_blocks as u64 * SECTOR_BYTES < length_bytes);
+    let sparse = both.map(is_sparse);
     let pair = Pair { source: source.0, target: target.0, length_bytes, sparse };
-    let difference = lane.comparer.first_difference(pair, || !stop.is_due()).map_err(|error| {
-        source_trouble("compare")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    })?;
+    let difference = lane.comparer.first_difference(pair, || !stop.is_due());
+    let difference =
+        difference.map_err(|error| source_trouble("compare")(file_data::errno_of(&error)))?;
     if stop.is_due() {
         return Err(Trouble::Source(Refusal::interrupted("compare")));
     }

@@ -87,7 +87,7 @@ impl Granularity {
 
 /// Gives a file a time and looks what became of it.
 fn try_it(directory: BorrowedFd<'_>, temporaries: &Temporaries) -> Option<Clock> {
-    let (file, name) = temporaries.file(directory, c"").ok()?;
+    let (file, name) = temporaries.file(directory, temporaries.name_for(c"", false)).ok()?;
     let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
     let found = rustix::fs::futimens(&file, &times).and_then(|()| rustix::fs::fstat(&file));
     let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());

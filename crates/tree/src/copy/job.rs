@@ -59,7 +59,7 @@ pub struct Operand {
 }
 
 /// What came of a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     /// The user stopped it.
     pub interrupted: bool,

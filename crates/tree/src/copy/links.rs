@@ -105,7 +105,7 @@ impl Links {
         let mut state = lock(&self.state);
         while state.begun.contains(&source) {
             if self.cancel.is_cancelled() {
-                return Err(Refusal::because("link", "interrupted"));
+                return Err(Refusal::interrupted("link"));
             }
             state.waiting += 1;
             let waited = self.ended.wait_timeout(state, ASK_AGAIN);

@@ -17,10 +17,9 @@ mod part;
 mod permit;
 mod silence;
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 mod tests;
 mod thief;
+mod wire;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -149,23 +148,6 @@ impl Shared {
         given.next += 1;
         given.out.insert(number, out);
         Parcel { number, is_bound: false, way, pieces }
-    }
-}
-
-/// The way to the other processes, whose messages are counted.
-struct Counted<'p> {
-    post: &'p mut dyn Post,
-    sent: &'p AtomicU64,
-}
-
-impl Post for Counted<'_> {
-    fn send(&mut self, to: usize, message: &[u8]) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
-        self.post.send(to, message);
-    }
-
-    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
-        self.post.receive()
     }
 }
 

@@ -44,32 +44,33 @@ pub struct Snapshot {
     pub bytes_accepted: u64,
     /// Files copied by each method, and the bytes in them.
     pub by_method: [(Method, u64, u64); Method::ALL.len()],
-    /// What most threads wait for.
-    pub waiting: Waiting,
+    /// What most threads do that are not idle.
+    pub occupation: Occupation,
+}
+
+impl Default for Snapshot {
+    /// Nothing was done.
+    fn default() -> Self {
+        Tally::default().snapshot(std::iter::empty(), 0)
+    }
 }
 
 impl Snapshot {
+    /// All that is counted.
+    pub(super) fn numbers(&mut self) -> impl Iterator<Item = &mut u64> {
+        let Self { files, directories, others, linked, unchanged, failed, .. } = self;
+        let Self { incomplete, retried, deleted, spared, overwritten, bytes_accepted, .. } = self;
+        let all = [files, directories, others, linked, unchanged, failed, incomplete, retried];
+        let rest = [deleted, spared, overwritten, bytes_accepted];
+        let by_method = self.by_method.iter_mut().flat_map(|(_, files, bytes)| [files, bytes]);
+        all.into_iter().chain(rest).chain(by_method)
+    }
+
     /// Bytes that lie in the files copied: fewer than were accepted where files failed, or were
     /// begun again.
     pub fn bytes_copied(&self) -> u64 {
         self.by_method.iter().map(|(_, _, bytes)| bytes).sum()
     }
-}
-
-/// What a thread is doing in the kernel.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Waiting {
-    /// Nothing: it runs.
-    #[default]
-    Nothing,
-    /// Bytes of the source.
-    Reading,
-    /// The target taking bytes.
-    Writing,
-    /// Names and attributes.
-    Metadata,
-    /// Storage, which has to have everything in the end.
-    Device,
 }
 
 /// Large files that are being copied.
@@ -165,8 +166,8 @@ impl Tally {
                 let (files, bytes) = &self.by_method[index];
                 (Method::ALL[index], read(files), read(bytes))
             }),
-            waiting: match self.waits_for_device.load(Ordering::Relaxed) {
-                true => Waiting::Device,
+            occupation: match self.waits_for_device.load(Ordering::Relaxed) {
+                true => Occupation::Device,
                 false => most(occupations),
             },
         }
@@ -180,23 +181,12 @@ impl Copy<'_> {
     }
 }
 
-/// What most threads wait for that wait for something; nothing when most of them run.
-fn most(occupations: impl Iterator<Item = Occupation>) -> Waiting {
-    const KINDS: [(Occupation, Waiting); 5] = [
-        (Occupation::Running, Waiting::Nothing),
-        (Occupation::Reading, Waiting::Reading),
-        (Occupation::Writing, Waiting::Writing),
-        (Occupation::Metadata, Waiting::Metadata),
-        (Occupation::Device, Waiting::Device),
-    ];
-    let mut counts = [0; KINDS.len()];
-    for occupation in occupations {
-        if let Some(kind) = KINDS.iter().position(|(known, _)| *known == occupation) {
-            counts[kind] += 1;
-        }
-    }
-    let most = (0..KINDS.len()).rev().max_by_key(|&kind| counts[kind]);
-    most.map_or(Waiting::Nothing, |kind| KINDS[kind].1)
+/// What most threads do that are not idle.
+fn most(occupations: impl Iterator<Item = Occupation>) -> Occupation {
+    use Occupation::{Device, Metadata, Reading, Running, Writing};
+    let occupations: Vec<Occupation> = occupations.collect();
+    let count = |kind: &Occupation| occupations.iter().filter(|one| *one == kind).count();
+    [Device, Metadata, Writing, Reading, Running].into_iter().max_by_key(count).unwrap_or(Running)
 }
 
 #[cfg(test)]
@@ -207,8 +197,8 @@ mod tests {
     fn what_most_threads_wait_for_is_said() {
         use Occupation::{Idle, Metadata, Reading, Running};
         let waiting = |occupations: &[Occupation]| most(occupations.iter().copied());
-        assert_eq!(waiting(&[]), Waiting::Nothing);
-        assert_eq!(waiting(&[Reading, Metadata, Reading, Idle, Idle, Idle]), Waiting::Reading);
-        assert_eq!(waiting(&[Running, Metadata]), Waiting::Nothing);
+        assert_eq!(waiting(&[]), Running);
+        assert_eq!(waiting(&[Reading, Metadata, Reading, Idle, Idle, Idle]), Reading);
+        assert_eq!(waiting(&[Running, Metadata]), Running);
     }
 }

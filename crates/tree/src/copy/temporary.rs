@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, StatxAttributes, StatxFlags,
+    AtFlags, FileType, FlockOperation, OFlags, RenameFlags, StatxAttributes, StatxFlags,
 };
 use rustix::io::Errno;
 
+use super::attributes::PRIVATE;
 use super::directory::{Identity, identity};
 use super::failure::Refusal;
 use crate::file_data;
@@ -29,7 +30,6 @@ const ASIDE_PREFIX: &str = ".flatout-aside-";
 /// A name that is taken, or taken away by somebody who cleans up, is tried again so often.
 const ATTEMPTS: u32 = 16;
 
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// What a filesystem answers that knows no flags of renameat2(2).
 const NO_FLAGS: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 
@@ -68,38 +68,23 @@ impl Temporaries {
             .expect("neither prefixes nor digits have a NUL")
     }
 
-    /// A new file, locked, that only we can read, for what will be called `target`. What a copy of
-    /// that name left that is gone is removed on the way: it bears the same temporary name.
+    /// The name under which the file is made that will be called `target`: always the same, so that what
+    /// was left of it is found without a listing. `is_listed`: with the number of the job, for a directory
+    /// in which leftovers are found by listing it.
+    pub(super) fn name_for(&self, target: &CStr, is_listed: bool) -> CString {
+        let job = if is_listed { self.job } else { 0 };
+        // Two names that meet do no harm: the second one gets another temporary name.
+        let number = fnv1a(target.to_bytes().iter().copied());
+        CString::new(format!("{PREFIX}{number:x}-{job:x}-0"))
+            .expect("neither prefix nor digits have a NUL")
+    }
+
+    /// A new file of this name, locked, that only we can read. What a copy left under it that is gone is
+    /// removed on the way.
     ///
     /// Cost: statx, openat, flock and fstat.
     /// Errors: those of openat(2); the directory is append-only, where nothing can be removed again.
     pub(super) fn file(
-        &self,
-        directory: BorrowedFd<'_>,
-        target: &CStr,
-    ) -> Result<(OwnedFd, CString), Refusal> {
-        self.create(directory, name_for(target, 0))
-    }
-
-    /// The same with the number of the job in its name: leftovers of others are found where the directory
-    /// is listed.
-    pub(super) fn file_of_job(
-        &self,
-        directory: BorrowedFd<'_>,
-        target: &CStr,
-    ) -> Result<(OwnedFd, CString), Refusal> {
-        self.create(directory, name_for(target, self.job))
-    }
-
-    /// The same under a name that nobody has, where the usual one may be that of something else.
-    pub(super) fn unusual_file(
-        &self,
-        directory: BorrowedFd<'_>,
-    ) -> Result<(OwnedFd, CString), Refusal> {
-        self.create(directory, self.name())
-    }
-
-    fn create(
         &self,
         directory: BorrowedFd<'_>,
         mut name: CString,
@@ -297,16 +282,7 @@ pub(super) fn move_to_free(
     }
 }
 
-/// The name under which the file is made that will be called `target`: always the same, so that
-/// what was left of it is found without a listing.
-fn name_for(target: &CStr, job: u64) -> CString {
-    // Two names that meet do no harm: the second one gets another temporary name.
-    let number = fnv1a(target.to_bytes().iter().copied());
-    CString::new(format!("{PREFIX}{number:x}-{job:x}-0"))
-        .expect("neither prefix nor digits have a NUL")
-}
-
-/// The job in a name that [`name_for`] made.
+/// The job in a name that [`Temporaries::name_for`] made.
 fn job_of(name: &CStr) -> Option<u64> {
     let name = name.to_str().ok()?.strip_prefix(PREFIX)?;
     let (_, job) = name.strip_suffix("-0")?.split_once('-')?;
@@ -368,15 +344,19 @@ pub(super) enum Leftover {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::fd::AsFd;
+
+    use rustix::fs::Mode;
+
+    use super::*;
 
     #[test]
     fn what_is_locked_stays_and_what_is_not_goes() {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         let temporaries = Temporaries::default();
-        let (file, name) = temporaries.file(directory.as_fd(), c"target").unwrap();
+        let (file, name) =
+            temporaries.file(directory.as_fd(), temporaries.name_for(c"target", false)).unwrap();
         assert!(is_temporary(&name));
         temporaries.remove_leftover(directory.as_fd(), &name);
         assert!(rustix::fs::statat(&directory, &name, AtFlags::empty()).is_ok());
@@ -412,7 +392,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         let temporaries = Temporaries::default();
-        let (file, name) = temporaries.file(directory.as_fd(), c"target").unwrap();
+        let (file, name) =
+            temporaries.file(directory.as_fd(), temporaries.name_for(c"target", false)).unwrap();
         rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644)).unwrap();
         drop(file);
         temporaries.remove_leftover(directory.as_fd(), &name);
@@ -439,7 +420,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         let temporaries = Temporaries::default();
-        let make = |target: &CStr| temporaries.file(directory.as_fd(), target).unwrap();
+        let make = |target: &CStr| {
+            temporaries.file(directory.as_fd(), temporaries.name_for(target, false)).unwrap()
+        };
         let (left, first) = make(c"file");
         drop(left);
         let (held, second) = make(c"file");
@@ -457,12 +440,16 @@ mod tests {
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         let at = directory.as_fd();
         let temporaries = Temporaries::default();
-        let name = name_for(c"file", 0);
+        let name = temporaries.name_for(c"file", false);
         std::fs::write(place.path().join(name.to_str().unwrap()), "finished").unwrap();
         let facts = rustix::fs::statat(at, &name, AtFlags::empty()).unwrap();
         temporaries.keep(identity(&facts));
         assert_eq!(temporaries.remove_leftover(at, &name), Leftover::Stays);
-        assert_ne!(temporaries.file(at, c"file").unwrap().1, name, "it takes another name");
+        assert_ne!(
+            temporaries.file(at, temporaries.name_for(c"file", false)).unwrap().1,
+            name,
+            "it takes another name"
+        );
         // What bears it by now is not removed by its name.
         let other = tempfile::tempfile().unwrap();
         assert_eq!(temporaries.discard(at, &name, other.as_fd()), Discarded::Gone);
@@ -476,10 +463,10 @@ mod tests {
         let at = directory.as_fd();
         let [own, other] = [7, 8].map(Temporaries::of_job);
         // Its maker lives on another host, and its lock is not seen here.
-        let (_, name) = own.file_of_job(at, c"file").unwrap();
+        let (_, name) = own.file(at, own.name_for(c"file", true)).unwrap();
         assert_eq!(own.remove_leftover(at, &name), Leftover::Stays);
         assert!(is_temporary(&name));
-        assert_ne!(other.file_of_job(at, c"file").unwrap().1, name);
+        assert_ne!(other.file(at, other.name_for(c"file", true)).unwrap().1, name);
         assert_eq!(other.remove_leftover(at, &name), Leftover::Removed);
         assert_eq!(Temporaries::default().remove_leftover(at, &name), Leftover::Removed);
     }

@@ -151,7 +151,7 @@ pub(super) fn settle(root: &Path) {
 fn run_noted(options: CopyOptions, source: &Path, target: &Path) -> Ended {
     let heard = Heard::default();
     let ledger = target.parent().unwrap().join("state/ledger");
-    let evidence = Evidence::open(&ledger, &options, Noting::AtOnce, 1 << 20);
+    let evidence = Evidence::open(&ledger, &options, Noting::AtOnce, (1 << 20, None));
     let copy = Copy::new(options, &heard).with_evidence(evidence);
     let ended = in_threads(&copy, operand(source, target));
     copy.finish();

@@ -37,12 +37,6 @@ pub struct Level {
     pub parent_bytes: usize,
 }
 
-impl Level {
-    pub fn new(directory: OwnedFd, inode: Inode, listing: Listing, parent_bytes: usize) -> Self {
-        Self { directory: Some(Arc::new(directory)), inode, listing, parent_bytes }
-    }
-}
-
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens what the user named; symlinks are followed. ENOTDIR, and no waiting, for anything but a

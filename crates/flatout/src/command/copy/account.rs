@@ -7,7 +7,7 @@ use flatout_report::quantity;
 use flatout_sys::memory;
 use flatout_tree::copy::operand::Destination;
 use flatout_tree::copy::rules::Skip;
-use flatout_tree::copy::{Ended, Snapshot, Waiting};
+use flatout_tree::copy::{Ended, Snapshot};
 
 use super::limit::{Limits, Moved, Share};
 use super::resume;
@@ -35,27 +35,6 @@ pub struct Account {
     pub is_out_of_space: bool,
     /// How close it came to what was measured here.
     pub share: Option<Share>,
-}
-
-/// The end of a copy that had nothing to do.
-pub fn nothing_yet() -> Ended {
-    let totals = Snapshot {
-        files: 0,
-        directories: 0,
-        others: 0,
-        linked: 0,
-        unchanged: 0,
-        failed: 0,
-        incomplete: 0,
-        retried: 0,
-        overwritten: 0,
-        deleted: 0,
-        spared: 0,
-        bytes_accepted: 0,
-        by_method: Method::ALL.map(|method| (method, 0, 0)),
-        waiting: Waiting::Nothing,
-    };
-    Ended { interrupted: false, out_of_space: false, totals }
 }
 
 /// What to say to somebody who stopped a copy.
@@ -271,15 +250,6 @@ mod tests {
         let totals = Snapshot {
             files: 20_000,
             directories: 3,
-            others: 0,
-            linked: 0,
-            unchanged: 0,
-            failed: 0,
-            incomplete: 0,
-            retried: 0,
-            overwritten: 0,
-            deleted: 0,
-            spared: 0,
             bytes_accepted: 3 << 30,
             by_method: [
                 (Method::Reflink, 0, 0),
@@ -288,7 +258,7 @@ mod tests {
                 (Method::Mmap, 0, 0),
                 (Method::Uring, 2, 2 << 30),
             ],
-            waiting: Waiting::Nothing,
+            ..Snapshot::default()
         };
         Account {
             totals,
@@ -334,7 +304,7 @@ mod tests {
     #[test]
     fn nothing_done_has_no_rate() {
         let mut account = account();
-        account.totals.by_method = nothing_yet().totals.by_method;
+        account.totals.by_method = Snapshot::default().by_method;
         assert_eq!(account.rate(), None);
         account.totals.files = 1;
         assert!(account.closing_line().starts_with("1 file, 0 B in 2.00 s"));

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use flatout_report::quantity;
-use flatout_tree::copy::{Snapshot, Waiting};
+use flatout_sys::occupation::Occupation;
+use flatout_tree::copy::Snapshot;
 
 use super::survey::Whole;
 
@@ -74,12 +75,12 @@ impl Moment<'_> {
             line.push_str(&format!("{} s left, ", quantity::count(left_s)));
         }
         line.push_str(&quantity::value("bytes/s", rate));
-        line.push_str(match snapshot.waiting {
-            Waiting::Nothing => "",
-            Waiting::Reading => ", reading",
-            Waiting::Writing => ", writing",
-            Waiting::Metadata => ", metadata",
-            Waiting::Device => ", waits for the device",
+        line.push_str(match snapshot.occupation {
+            Occupation::Running | Occupation::Idle => "",
+            Occupation::Reading => ", reading",
+            Occupation::Writing => ", writing",
+            Occupation::Metadata => ", metadata",
+            Occupation::Device => ", waits for the device",
         });
         let accepted = snapshot.bytes_accepted;
         line.push_str(&format!("; {}", size(accepted)));
@@ -101,29 +102,12 @@ impl Moment<'_> {
 
 #[cfg(test)]
 mod tests {
-    use flatout_io::transfer::Method;
-
     use super::*;
 
     const MIB: u64 = 1 << 20;
 
     fn snapshot(files: u64, bytes_accepted: u64) -> Snapshot {
-        Snapshot {
-            files,
-            directories: 0,
-            others: 0,
-            linked: 0,
-            unchanged: 0,
-            failed: 0,
-            incomplete: 0,
-            retried: 0,
-            overwritten: 0,
-            deleted: 0,
-            spared: 0,
-            bytes_accepted,
-            by_method: [(Method::Sync, 0, 0); 5],
-            waiting: Waiting::Writing,
-        }
+        Snapshot { files, bytes_accepted, occupation: Occupation::Writing, ..Snapshot::default() }
     }
 
     #[test]

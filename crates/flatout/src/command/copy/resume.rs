@@ -47,7 +47,7 @@ pub fn evidence(
         Some(directory) => {
             let path = directory.join(name(arguments));
             let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
-            let evidence = Evidence::open_among(&path, options, noting, (memory_bytes, hosts));
+            let evidence = Evidence::open(&path, options, noting, (memory_bytes, hosts));
             match options.effect {
                 Effect::Done => evidence,
                 Effect::Planned => evidence.without_notes(),

@@ -9,13 +9,11 @@ use rustix::io::Errno;
 use super::extended::without_acl;
 use super::inheritance::Origin;
 use super::node::{Names, Node, pin};
-use super::{Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, acl, replaced};
+use super::{Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, SET_ID_BITS, acl, replaced};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
 
 const KEEP: &str = "keep the attributes of";
-/// Lost by whoever writes into a file without privilege, so they do not come back either.
-const SET_ID_BITS: u32 = 0o6000;
 const CAPABILITY: &[u8] = b"security.capability";
 
 /// A file that is to make room, and what was seen of it.
@@ -60,6 +58,7 @@ impl Attributes<'_> {
             !self.preserve.has(Preserve::XATTR) || !self.preserve.has(Preserve::CONTEXT),
         ];
         if keeps_mode {
+            // Whoever writes into a file without privilege loses these bits: they do not come back.
             let is_given_away = self.preserve.has(Preserve::OWNERSHIP) && wanted != owner;
             let kept = if is_root && !is_given_away { MODE_BITS } else { MODE_BITS & !SET_ID_BITS };
             made.successor_mode = Some(found.st_mode & kept);

@@ -8,10 +8,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::node::Node;
-use super::{MODE_BITS, acl};
-
-/// The set-group-ID bit, which a directory hands on with its group.
-const SET_GROUP_ID: u32 = 0o2000;
+use super::{MODE_BITS, SET_GROUP_ID, acl};
 
 /// What new entries of a directory get from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -202,7 +202,7 @@ impl Attributes<'_> {
         let job = Job::new(node(source), node(target), facts, made);
         self.carry_project(&job)?;
         self.carry_flags(&job, target, wanted)?;
-        Ok(job.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking))
+        Ok(job.completeness())
     }
 
     fn carry_flags(

@@ -7,10 +7,8 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::node::{Names, Node};
-use super::{Attributes, Job, MODE_BITS, Made};
+use super::{Attributes, Job, MODE_BITS, Made, SET_ID_BITS};
 use crate::copy::options::Preserve;
-
-const SET_ID_BITS: u32 = 0o6000;
 
 impl Attributes<'_> {
     /// Whether a file has all that a copy of this source would get: owner, mode and extended

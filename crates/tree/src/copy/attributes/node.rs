@@ -17,6 +17,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::Place;
+use crate::file_data::errno_of;
 
 /// Names of attributes that fit without an allocation.
 const SMALL_LIST_BYTES: usize = 512;
@@ -91,27 +92,31 @@ impl<'a> Node<'a> {
     }
 }
 
-impl Node<'_> {
-    pub(crate) fn stat(self) -> Result<Stat> {
+impl<'a> Node<'a> {
+    /// A descriptor, a name in it (none: it is the file itself), and how the name is looked up.
+    fn located(self) -> (BorrowedFd<'a>, &'a CStr, AtFlags) {
         match self {
             Self::Open(file) | Self::Pinned(file) | Self::PinnedDirectory(file) => {
-                rustix::fs::fstat(file)
+                (file, c"", AtFlags::EMPTY_PATH)
             }
-            Self::Named(Place { directory, name }) => {
-                rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-            }
+            Self::Named(Place { directory, name }) => (directory, name, AtFlags::SYMLINK_NOFOLLOW),
+        }
+    }
+
+    pub(crate) fn stat(self) -> Result<Stat> {
+        let (file, name, flags) = self.located();
+        match self {
+            Self::Named(_) => rustix::fs::statat(file, name, flags),
+            _ => rustix::fs::fstat(file),
         }
     }
 
     /// Its absolute path, for people: what the kernel knows of a descriptor.
     pub(super) fn shown(self) -> OsString {
-        let (file, name) = match self {
-            Self::Open(file) | Self::Pinned(file) | Self::PinnedDirectory(file) => (file, None),
-            Self::Named(Place { directory, name }) => (directory, Some(name)),
-        };
+        let (file, name, _) = self.located();
         let known = rustix::fs::readlink(itself(file), Vec::new());
         let mut path = known.map_or_else(|_| b"?".to_vec(), CString::into_bytes);
-        if let Some(name) = name {
+        if !name.is_empty() {
             path.push(b'/');
             path.extend_from_slice(name.to_bytes());
         }
@@ -120,12 +125,7 @@ impl Node<'_> {
 
     /// Whether chattr(1) locked it; a filesystem that does not say has no such locks.
     pub(super) fn is_locked(self) -> bool {
-        let (file, name, flags) = match self {
-            Self::Open(file) | Self::Pinned(file) | Self::PinnedDirectory(file) => {
-                (file, c"", AtFlags::EMPTY_PATH)
-            }
-            Self::Named(Place { directory, name }) => (directory, name, AtFlags::SYMLINK_NOFOLLOW),
-        };
+        let (file, name, flags) = self.located();
         let locks = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
         rustix::fs::statx(file, name, flags, StatxFlags::empty())
             .is_ok_and(|facts| facts.stx_attributes.intersects(locks))
@@ -164,7 +164,7 @@ impl Node<'_> {
             Self::Pinned(file) | Self::PinnedDirectory(file) => {
                 match rustix::fs::chmod(itself(file), Mode::from_raw_mode(mode)) {
                     Err(Errno::NOENT) => flatout_sys::descriptor::set_mode(file, mode)
-                        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+                        .map_err(|error| errno_of(&error)),
                     set => set,
                 }
             }
@@ -183,8 +183,8 @@ impl Node<'_> {
 
     fn owned<T>(self, act: impl FnOnce(Owned<'_>) -> T) -> T {
         match self {
-            Self::Open(directory) => act(Owned { directory, name: c"", follows: false }),
-            Self::Named(Place { directory, name }) => {
+            Self::Open(_) | Self::Named(_) => {
+                let (directory, name, _) = self.located();
                 act(Owned { directory, name, follows: false })
             }
             Self::Pinned(file) | Self::PinnedDirectory(file) => {

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::inheritance::Origin;
 use super::remarks::Loss;
-use super::{Attributes, Job};
+use super::{Attributes, Job, SET_GROUP_ID, SET_ID_BITS};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
 
@@ -18,8 +18,6 @@ use crate::copy::options::Preserve;
 const CANNOT: [Errno; 4] = [Errno::PERM, Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
 
 const SET: &str = "set the owner of";
-const SET_USER_ID: u32 = 0o4000;
-const SET_GROUP_ID: u32 = 0o2000;
 
 /// User and group.
 pub(super) type Owner = (u32, u32);
@@ -109,7 +107,7 @@ impl Attributes<'_> {
             FileType::Directory if group_is_kept => 0,
             FileType::Directory => SET_GROUP_ID,
             _ if user_is_kept && group_is_kept => 0,
-            _ => SET_USER_ID | SET_GROUP_ID,
+            _ => SET_ID_BITS,
         };
         if mode & lost != 0 {
             self.lose_set_id(job);

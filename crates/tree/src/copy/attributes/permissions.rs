@@ -10,12 +10,10 @@ use super::inheritance::{DefaultAcl, Inheritance};
 use super::node::Node;
 use super::owner::Owner;
 use super::remarks::Loss;
-use super::{Attributes, Job, MODE_BITS, PRIVATE, acl};
+use super::{Attributes, Job, MODE_BITS, PRIVATE, SET_GROUP_ID, SET_ID_BITS, acl};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
 
-const SET_ID_BITS: u32 = 0o6000;
-const SET_GROUP_ID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 const SPECIAL_BITS: u32 = 0o7000;
 const PERMISSIONS: u32 = 0o777;

@@ -1,4 +1,4 @@
-//! Extents of another file than the source, where that is known to hold the same bytes.
+//! Extents of the source, or of another file that is known to hold the same bytes.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,8 @@ use super::{Content, Copied, FileJob, data_bytes, refusal, whole_route};
 use crate::copy::failure::Refusal;
 
 impl Content<'_> {
-    /// Gives the target of a job the extents of another file, which holds the same bytes as its
-    /// source; or says why it cannot have them.
+    /// Gives the target of a job the extents of a file that holds the same bytes as its source; or says
+    /// why it cannot have them.
     ///
     /// Errors: as [`Content::copy`]. With `--verify` the digest is that of the source.
     pub fn take_extents(
@@ -25,11 +25,11 @@ impl Content<'_> {
         let uncounted = AtomicU64::new(0);
         let route = whole_route(&FileJob { source: file, moved: &uncounted, ..job }, length_bytes);
         let moved = self.transfer.run(Method::Reflink, route, &mut self.stop).map_err(refusal)?;
+        // What is known of the filesystems later is known by their pair.
+        self.pair(&job)?;
         if let End::Cannot(errno) = moved.end {
             return Ok(Err(errno));
         }
-        // What is known of the filesystems later is known by their pair.
-        self.pair(&job)?;
         let bytes_moved = data_bytes(facts);
         job.moved.fetch_add(bytes_moved, Ordering::Relaxed);
         let seen = self.digest_of_source(&job, length_bytes)?;

@@ -12,10 +12,10 @@ use flatout_sys::{filesystem, page_cache};
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
-use super::{INTERRUPTED, READ_BACK};
+use super::READ_BACK;
 use crate::copy::failure::Refusal;
 use crate::copy::options::{Assurance, Inventory};
-use crate::file_data;
+use crate::file_data::{self, errno_of};
 
 /// Pieces that are looked at, aligned in the file. No filesystem here has larger blocks.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
@@ -112,7 +112,7 @@ pub(super) fn of(
         place = start;
         while place < end {
             if stop.is_cancelled() {
-                return Err(Refusal::because(operation, INTERRUPTED));
+                return Err(Refusal::interrupted(operation));
             }
             // Whole pieces are asked for, as direct reads need; the end of the file cuts the last.
             let wanted = (end - place).next_multiple_of(PIECE_BYTES as u64);
@@ -190,8 +190,4 @@ fn is_unknowable(error: &std::io::Error) -> bool {
         Errno::from_io_error(error),
         Some(Errno::NOSYS | Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL | Errno::NODEV)
     )
-}
-
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -20,10 +20,11 @@ use self::span::Span;
 pub(in crate::copy) use self::span::{Ranges, halves};
 pub(in crate::copy) use self::task::Task;
 use super::methods::Pair;
-use super::{Content, FileJob, INTERRUPTED, READ, Tally, WRITE, whole_route};
+use super::{Content, FileJob, READ, Tally, WRITE, whole_route};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Durability;
 use crate::copy::shared::Abroad;
+use crate::file_data::errno_of;
 use crate::lock::lock;
 
 /// Bytes that a thread takes at a time. Small, so that all end at one time.
@@ -45,7 +46,7 @@ pub struct Large {
     moved: AtomicU64,
     failed: AtomicBool,
     /// What other processes must know to help, if they may.
-    abroad: OnceLock<Abroad>,
+    pub(in crate::copy) place_abroad: OnceLock<Abroad>,
     /// They could not.
     stays: AtomicBool,
     state: Mutex<State>,
@@ -94,7 +95,7 @@ impl Drop for Helper<'_> {
         state.tally.merge(&self.tally);
         if std::thread::panicking() {
             self.large.failed.store(true, Ordering::Relaxed);
-            state.failure.get_or_insert(Refusal::because(READ, INTERRUPTED));
+            state.failure.get_or_insert(Refusal::interrupted(READ));
         }
         drop(state);
         self.large.changed.notify_all();
@@ -135,7 +136,7 @@ impl Content<'_> {
         let files = Files::of(job).map_err(Refusal::of(READ))?;
         let method = self.read_around(job, &pair, method);
         let large = Large::new(job.facts.st_size as u64, Task::Move(method), pair, (files, ranges));
-        let _there_was_none = large.abroad.set(abroad);
+        let _there_was_none = large.place_abroad.set(abroad);
         Ok(Arc::new(large))
     }
 }
@@ -157,7 +158,7 @@ pub(super) fn copy(
     };
     let large = Arc::new(Large::new(length_bytes, task, Arc::clone(pair), (files, (0, ranges))));
     (job.share)(Arc::clone(&large));
-    large.work(content, Some(job.moved));
+    large.help(content, Some(job.moved));
     large.finish(content, job, tally)
 }
 
@@ -184,7 +185,7 @@ impl Large {
             end: AtomicU64::new(length_bytes),
             moved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
-            abroad: OnceLock::new(),
+            place_abroad: OnceLock::new(),
             stays: AtomicBool::new(false),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -202,30 +203,15 @@ impl Large {
         if self.failed.load(Ordering::Relaxed) { 0 } else { end.saturating_sub(first) }
     }
 
-    /// Takes ranges until there are none.
-    pub fn help(&self, content: &mut Content<'_>) {
-        self.work(content, None);
-    }
-
-    /// Takes ranges until there are none, of a file of another process.
-    pub(in crate::copy) fn help_elsewhere(&self, content: &mut Content<'_>, moved: &AtomicU64) {
-        self.work(content, Some(moved));
-    }
-
     /// Other processes may help, who know the file by this.
     pub(in crate::copy) fn may_go_abroad(&self, abroad: Abroad) {
-        let _is_set_once = self.abroad.set(abroad);
-    }
-
-    /// What other processes must know to help, whether or not they may.
-    pub(in crate::copy) fn place_abroad(&self) -> Option<&Abroad> {
-        self.abroad.get()
+        let _is_set_once = self.place_abroad.set(abroad);
     }
 
     /// What other processes must know to help, if they may.
     pub(in crate::copy) fn abroad(&self) -> Option<&Abroad> {
         let may_go = self.method().is_some() && !self.stays.load(Ordering::Relaxed);
-        self.abroad.get().filter(|_| may_go)
+        self.place_abroad.get().filter(|_| may_go)
     }
 
     /// What moves the bytes; `None`: they are compared, which another process does not do.
@@ -274,8 +260,7 @@ impl Large {
         let files = Arc::into_inner(state.files.take()?)?;
         // Some filesystems tell only now that bytes were lost, and others know of them only now.
         if let Err(error) = descriptor::close(files.target) {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            state.failure.get_or_insert(Refusal::of(WRITE)(errno));
+            state.failure.get_or_insert(Refusal::of(WRITE)(errno_of(&error)));
         }
         let State { tally, failure, .. } = &mut *state;
         Some(Done { end: self.end.load(Ordering::Relaxed), tally: *tally, failure: failure.take() })
@@ -317,7 +302,9 @@ impl Large {
         self.left.take(|_| Some(ranges)).is_some()
     }
 
-    fn work(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
+    /// Takes ranges until there are none. `watched` is raised by what was moved; without it whoever owns
+    /// the file tells.
+    pub fn help(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
         let Some(mut helper) = self.join() else { return };
         let Some(files) = helper.files.clone() else { return };
         while let Some((offset_bytes, length_bytes)) = self.next() {
@@ -362,14 +349,14 @@ impl Large {
             match job.meanwhile.filter(|_| state.given > 0 || !state.returned.is_empty()) {
                 Some(meanwhile) => {
                     drop(state);
-                    self.work(content, Some(job.moved));
+                    self.help(content, Some(job.moved));
                     // Whoever was to copy the rest is not waited for when the user wants to stop.
                     if !meanwhile(content) {
                         self.failed.store(true, Ordering::Relaxed);
                         let mut state = lock(&self.state);
                         (state.given, state.files) = (0, None);
                         state.returned.clear();
-                        state.failure.get_or_insert(Refusal::because(READ, INTERRUPTED));
+                        state.failure.get_or_insert(Refusal::interrupted(READ));
                     }
                     state = lock(&self.state);
                 }

@@ -13,6 +13,7 @@ use super::choice::PairFacts;
 use super::{READ, WRITE};
 use crate::copy::failure::Refusal;
 use crate::copy::limits::Limits;
+use crate::file_data::errno_of;
 use crate::lock::lock;
 
 /// `st_dev` of a source and of a target.
@@ -133,8 +134,7 @@ impl Methods {
 }
 
 fn examine(file: BorrowedFd<'_>, operation: &'static str) -> Result<Filesystem, Refusal> {
-    filesystem::of(file)
-        .map_err(|error| Refusal::of(operation)(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+    filesystem::of(file).map_err(|error| Refusal::of(operation)(errno_of(&error)))
 }
 
 /// Whether a server in user space answers, which may come short at any time. Where it has files

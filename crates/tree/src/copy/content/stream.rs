@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::fingerprint::Seen;
-use super::{Content, Copied, FileJob, INTERRUPTED, READ, WRITE};
+use super::{Content, Copied, FileJob, READ, WRITE};
 use crate::copy::failure::Refusal;
 
 /// How often somebody who waits asks whether the copy was stopped.
@@ -62,7 +62,7 @@ fn wait(
 ) -> Result<(), Refusal> {
     loop {
         if is_due() {
-            return Err(Refusal::because(operation, INTERRUPTED));
+            return Err(Refusal::interrupted(operation));
         }
         match poll(&mut [PollFd::from_borrowed_fd(file, flags)], Some(&ASK_AGAIN)) {
             Ok(0) | Err(Errno::INTR) => {}

@@ -2,21 +2,11 @@
 
 use flatout_io::transfer::Method;
 
-/// Bytes by method.
+/// Bytes of each of [`Method::ALL`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::copy) struct Tally([u64; Method::ALL.len()]);
+pub(in crate::copy) struct Tally(pub(in crate::copy) [u64; Method::ALL.len()]);
 
 impl Tally {
-    /// The bytes of each of [`Method::ALL`].
-    pub(in crate::copy) fn numbers(&self) -> [u64; Method::ALL.len()] {
-        self.0
-    }
-
-    /// What [`Tally::numbers`] gave.
-    pub(in crate::copy) fn of(numbers: [u64; Method::ALL.len()]) -> Self {
-        Self(numbers)
-    }
-
     pub(super) fn add(&mut self, method: Method, bytes: u64) {
         self.0[method.index()] += bytes;
     }

@@ -6,7 +6,7 @@
 //! waits is never much more than what a few listings yield, and the tree is gone through in depth.
 //!
 //! What a piece is does not matter here: [`crate::copy::dispatch::Work`] is one kind, another is that
-//! of a simulation (`shared/simulation.rs`).
+//! of a simulation (`shared/tests/simulation.rs`).
 
 use std::collections::VecDeque;
 

@@ -7,10 +7,10 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::place::{
-    Bytes, CREATE, Name, Over, PRIVATE, Place, Where, close_to_others, temporary, will_sync,
+    Bytes, CREATE, Name, Over, Place, Where, close_to_others, temporary, will_sync,
 };
 use super::source::Opened;
-use crate::copy::attributes::Made;
+use crate::copy::attributes::{Made, PRIVATE};
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::refuse_itself;
 use crate::copy::failure::Refusal;

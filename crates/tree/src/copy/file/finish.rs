@@ -5,13 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use flatout_sys::descriptor;
 use rustix::fs::{Stat, Timespec, Timestamps};
-use rustix::io::Errno;
 
 use super::Setback;
-use super::place::{Bytes, CREATE, Name, Over, PRIVATE, Place, needs_no_directory, unlocked};
+use super::place::{Bytes, CREATE, Name, Over, Place, needs_no_directory, unlocked};
 use super::room::has_room_in_place;
 use super::source::{Opened, State};
-use crate::copy::attributes::Completeness;
+use crate::copy::attributes::{Completeness, PRIVATE};
 use crate::copy::content::Copied;
 use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
@@ -49,6 +48,7 @@ impl Place {
         // What was read is what the source was all the time, and nothing of it is missing.
         let mut is_certain = state == State::Same && finished == Ok(Completeness::Whole);
         let Self { file, name, made, .. } = self;
+        let is_new = matches!(name, Name::New);
         // What is locked gets no name any more.
         let mut lock = |file: &OwnedFd| {
             let (from, to) = (opened.file.as_fd(), file.as_fd());
@@ -62,17 +62,12 @@ impl Place {
             if is_certain { seen(copy, opened, file) } else { None }
         };
         let made = match name {
-            Name::New => {
+            Name::New | Name::Old => {
                 let made = lock(&file);
                 // Some filesystems tell only now that bytes were lost.
                 closed(file).inspect_err(|_| unfinish(entry, opened))?;
-                made
-            }
-            // It may have been the same a moment ago, with other bytes.
-            Name::Old => {
-                lock(&file);
-                closed(file).inspect_err(|_| unfinish(entry, opened))?;
-                None
+                // What was there may have been the same a moment ago, with other bytes.
+                made.filter(|_| is_new)
             }
             Name::Temporary(name, over) => {
                 let act = || move_in(copy, entry, &file, (&name, &over));
@@ -216,6 +211,5 @@ fn outdate(file: &OwnedFd, found: &Stat, source: &Stat) {
 
 /// Closes a file and hears what its filesystem has to say to that.
 fn closed(file: OwnedFd) -> Result<(), Trouble> {
-    descriptor::close(file)
-        .map_err(|error| target("close")(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+    descriptor::close(file).map_err(|error| target("close")(file_data::errno_of(&error)))
 }

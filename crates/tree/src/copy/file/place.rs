@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::Opened;
-use crate::copy::attributes::{Flags, Made, Predecessor};
+use crate::copy::attributes::{Flags, Made, PRIVATE, Predecessor};
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::{Existing, is_bound, may_be_shared, refuse_itself};
 use crate::copy::failure::Refusal;
@@ -22,7 +22,6 @@ use crate::copy::temporary::is_temporary;
 use crate::file_data;
 
 pub(super) const CREATE: &str = "create";
-pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Where the bytes go.
 pub(in crate::copy) struct Place {
@@ -306,12 +305,12 @@ pub(super) fn temporary(
     flags: Flags,
 ) -> Result<(OwnedFd, CString), Refusal> {
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
-    let (file, name) = match copy.peculiarities.has_temporary(entry.directory) {
-        true => temporaries.unusual_file(directory),
+    let name = match copy.peculiarities.has_temporary(entry.directory) {
+        true => temporaries.name(),
         // What the user names lies in a directory that nobody lists.
-        false if entry.directory.parent().is_none() => temporaries.file(directory, entry.target),
-        false => temporaries.file_of_job(directory, entry.target),
-    }?;
+        false => temporaries.name_for(entry.target, entry.directory.parent().is_some()),
+    };
+    let (file, name) = temporaries.file(directory, name)?;
     copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
     copy.attributes.begin_flags(file.as_fd(), flags);
     Ok((file, name))

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use super::source::Opened;
 use crate::copy::attributes;
+use crate::copy::content::room_bytes;
 use crate::copy::entry::Entry;
-use crate::copy::existing::SECTOR_BYTES;
 use crate::file_data;
 
 /// Reserves the blocks that a file without holes needs to become the source; where that cannot be, it
@@ -57,10 +57,12 @@ pub(super) fn has_room_in_place(
     // What is cut off comes free at once where no other file can have it, too.
     let filesystem = flatout_sys::filesystem::of(entry.pair.target());
     let is_own = filesystem.is_ok_and(|found| matches!(found.name, "ext4" | "tmpfs" | "f2fs"));
-    let held = (found.st_blocks as u64).saturating_mul(SECTOR_BYTES);
     let is_regular = FileType::from_raw_mode(found.st_mode).is_file();
     let needed = source.st_size as u64;
     // Where there was room enough, and yet there was none, nobody knows.
     let is_clear = is_own && (errno == Errno::DQUOT || free_bytes < needed);
-    is_regular && is_clear && found.st_nlink == 1 && needed <= held.saturating_add(free_bytes)
+    is_regular
+        && is_clear
+        && found.st_nlink == 1
+        && needed <= room_bytes(found).saturating_add(free_bytes)
 }

@@ -2,23 +2,20 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Mutex;
 
-use flatout_io::transfer::Method;
 use rustix::io::Errno;
 
 use super::super::content::{Done, Tally};
 use super::super::event::{Action, Event, Lead, Notice, Watch};
 use super::super::failure::{Cause, Failure, Refusal};
-use super::super::tally::{Snapshot, Waiting};
-use super::parcel::{put, put_bytes, take, take_byte, take_bytes};
+use super::super::tally::Snapshot;
+use super::wire::{Wire, put, take};
 use crate::inventory::{Line, parse};
 use crate::lock::lock;
 
 const ACTIONS: [Action; 5] =
     [Action::Copied, Action::Unchanged, Action::Linked, Action::Made, Action::Directory];
-const NO_METHOD: u8 = u8::MAX;
 
 const MAKING: u8 = 1;
 const DONE: u8 = 2;
@@ -29,7 +26,6 @@ const DELETED: u8 = 6;
 const CHANGED: u8 = 7;
 const LISTED: u8 = 8;
 
-const NO_LEAD: u8 = 0;
 const SYMLINK: u8 = 1;
 const LINK: u8 = 2;
 
@@ -84,80 +80,73 @@ impl Watch for Reporter {
 
 fn write(event: &Event<'_>, out: &mut Vec<u8>) {
     match event {
-        Event::Making { source, target, backup } => {
-            out.push(MAKING);
-            put_bytes(out, source.as_bytes());
-            put_bytes(out, target.as_bytes());
-            out.push(u8::from(backup.is_some()));
-            put_bytes(out, backup.as_ref().map_or(&[], |backup| backup.as_bytes()));
-        }
+        Event::Making { source, target, backup } => put(out, &[&MAKING, source, target, backup]),
         Event::Done { action, source, bytes, method, elapsed_ns } => {
-            let action = ACTIONS.iter().position(|known| known == action).unwrap_or_default();
-            out.extend([DONE, action as u8]);
-            out.push(method.map_or(NO_METHOD, |method| method.index() as u8));
-            put_bytes(out, source.as_bytes());
-            put(out, *bytes);
-            put(out, *elapsed_ns);
+            put(out, &[&DONE, action, method, source, bytes, elapsed_ns]);
         }
         Event::Changed { letters, source, target, lead } => {
-            let (kind, text) = match lead {
-                None => (NO_LEAD, None),
-                Some(Lead::Symlink(text)) => (SYMLINK, Some(text)),
-                Some(Lead::Link(text)) => (LINK, Some(text)),
-            };
-            out.extend([CHANGED, kind]);
-            let text = text.map_or(&[][..], |text| text.as_bytes());
-            for bytes in [letters, source.as_bytes(), target.as_bytes(), text] {
-                put_bytes(out, bytes);
-            }
+            put(out, &[&CHANGED, letters, source, target, lead]);
         }
         Event::Listed(record) => {
             let mut line = Vec::new();
             record.append(&mut line);
-            out.push(LISTED);
-            put_bytes(out, &line);
+            put(out, &[&LISTED, &line]);
         }
         Event::Deleted { target, below, is_directory } => {
-            out.extend([DELETED, u8::from(*is_directory)]);
-            put_bytes(out, target.as_bytes());
-            put_bytes(out, below);
+            put(out, &[&DELETED, is_directory, target, &below.to_vec()]);
         }
         Event::Failed(Failure { refusal, path, other }) => {
-            out.push(FAILED);
-            put_bytes(out, path.as_bytes());
-            out.push(u8::from(other.is_some()));
-            put_bytes(out, other.as_ref().map_or(&[], |other| other.as_bytes()));
+            put(out, &[&FAILED, path, other]);
             put_refusal(out, refusal);
         }
-        Event::Incomplete { source, code, .. } => {
-            out.push(INCOMPLETE);
-            put_bytes(out, source.as_bytes());
-            put_bytes(out, code.as_bytes());
+        Event::Incomplete { source, code, .. } => put(out, &[&INCOMPLETE, source, &word(code)]),
+        Event::Notice(Notice { code, text }) => put(out, &[&NOTICE, &word(code), &word(text)]),
+    }
+}
+
+fn word(text: &str) -> Vec<u8> {
+    text.as_bytes().to_vec()
+}
+
+impl Wire for Action {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(ACTIONS.iter().position(|known| known == self).unwrap_or_default() as u8);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        ACTIONS.get(usize::from(u8::take(from)?)).copied()
+    }
+}
+
+impl Wire for Lead {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Symlink(text) => put(out, &[&SYMLINK, text]),
+            Self::Link(text) => put(out, &[&LINK, text]),
         }
-        Event::Notice(Notice { code, text }) => {
-            out.push(NOTICE);
-            put_bytes(out, code.as_bytes());
-            put_bytes(out, text.as_bytes());
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        match take(from)? {
+            SYMLINK => take(from).map(Self::Symlink),
+            LINK => take(from).map(Self::Link),
+            _ => None,
         }
     }
 }
 
 fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
-    put_bytes(out, refusal.operation.as_bytes());
     let (kind, number, reason) = match refusal.cause {
         Cause::System(errno) => (SYSTEM, errno.raw_os_error(), ""),
         Cause::Aside(errno) => (ASIDE, errno.raw_os_error(), ""),
         Cause::Reason(reason) => (REASON, 0, reason),
     };
-    out.push(kind);
-    put(out, number as u64);
-    put_bytes(out, reason.as_bytes());
+    put(out, &[&word(refusal.operation), &kind, &(number as u64), &word(reason)]);
 }
 
 fn take_refusal(from: &mut &[u8], words: &Words) -> Option<Refusal> {
-    let operation = words.of(take_bytes(from)?);
-    let (kind, number) = (take_byte(from)?, take(from)?);
-    let reason = words.of(take_bytes(from)?);
+    let (operation, kind, number) = (words.take(from)?, take(from)?, take::<u64>(from)?);
+    let reason = words.take(from)?;
     let errno = i32::try_from(number).ok().filter(|number| ERRNOS.contains(number));
     let cause = match (kind, errno.map(Errno::from_raw_os_error)) {
         (SYSTEM, Some(errno)) => Cause::System(errno),
@@ -169,24 +158,15 @@ fn take_refusal(from: &mut &[u8], words: &Words) -> Option<Refusal> {
 
 /// Adds what came of ranges of a file to a message.
 pub(super) fn put_done(out: &mut Vec<u8>, done: &Done) {
-    put(out, done.end);
-    done.tally.numbers().into_iter().for_each(|bytes| put(out, bytes));
-    out.push(u8::from(done.failure.is_some()));
+    put(out, &[&done.end, &done.tally.0, &done.failure.is_some()]);
     done.failure.iter().for_each(|refusal| put_refusal(out, refusal));
 }
 
 /// Takes from a message what [`put_done`] has added.
 pub(super) fn take_done(from: &mut &[u8], words: &Words) -> Option<Done> {
-    let end = take(from)?;
-    let mut numbers = [0; Method::ALL.len()];
-    for bytes in &mut numbers {
-        *bytes = take(from)?;
-    }
-    let failure = match take_byte(from)? {
-        0 => None,
-        _ => Some(take_refusal(from, words)?),
-    };
-    Some(Done { end, tally: Tally::of(numbers), failure })
+    let (end, tally) = (take(from)?, Tally(take(from)?));
+    let failure = if take(from)? { Some(take_refusal(from, words)?) } else { None };
+    Some(Done { end, tally, failure })
 }
 
 /// Tells `watch` what a message says. What every process finds for itself is told once.
@@ -195,57 +175,43 @@ pub(super) fn tell(mut from: &[u8], watch: &dyn Watch, words: &Words) {
 }
 
 fn tell_one(from: &mut &[u8], watch: &dyn Watch, words: &Words) -> Option<()> {
-    let path = |from: &mut &[u8]| Some(OsString::from_vec(take_bytes(from)?.to_vec()));
-    match take_byte(from)? {
+    match take(from)? {
         MAKING => {
-            let (source, target) = (path(from)?, path(from)?);
-            let has_backup = take_byte(from)? != 0;
-            let backup = path(from)?;
-            watch.event(&Event::Making { source, target, backup: has_backup.then_some(backup) });
+            let (source, target, backup) = (take(from)?, take(from)?, take(from)?);
+            watch.event(&Event::Making { source, target, backup });
         }
         DONE => {
-            let action = *ACTIONS.get(usize::from(take_byte(from)?))?;
-            let method = Method::ALL.get(usize::from(take_byte(from)?)).copied();
-            let (source, bytes, elapsed_ns) = (path(from)?, take(from)?, take(from)?);
+            let (action, method, source) = (take(from)?, take(from)?, take(from)?);
+            let (bytes, elapsed_ns) = (take(from)?, take(from)?);
             watch.event(&Event::Done { action, source, bytes, method, elapsed_ns });
         }
         FAILED => {
-            let (first, has_other) = (path(from)?, take_byte(from)? != 0);
-            let other = path(from)?;
-            let other = has_other.then_some(other);
-            let refusal = take_refusal(from, words)?;
-            watch.event(&Event::Failed(&Failure { refusal, path: first, other }));
+            let (path, other, refusal) = (take(from)?, take(from)?, take_refusal(from, words)?);
+            watch.event(&Event::Failed(&Failure { refusal, path, other }));
         }
         CHANGED => {
-            let kind = take_byte(from)?;
-            let letters = take_bytes(from)?.try_into().ok()?;
-            let (source, target, text) = (path(from)?, path(from)?, path(from)?);
-            let lead = match kind {
-                SYMLINK => Some(Lead::Symlink(text)),
-                LINK => Some(Lead::Link(text)),
-                _ => None,
-            };
+            let (letters, source) = (take(from)?, take(from)?);
+            let (target, lead) = (take(from)?, take(from)?);
             watch.event(&Event::Changed { letters, source, target, lead });
         }
         LISTED => {
-            let line = take_bytes(from)?;
+            let line: Vec<u8> = take(from)?;
             if let Some(Line::Entry(record)) = parse(line.strip_suffix(b"\n")?) {
                 watch.event(&Event::Listed(&record));
             }
         }
         DELETED => {
-            let is_directory = take_byte(from)? != 0;
-            let (target, below) = (path(from)?, take_bytes(from)?);
-            watch.event(&Event::Deleted { target, below, is_directory });
+            let (is_directory, target, below) = (take(from)?, take(from)?, take::<Vec<u8>>(from)?);
+            watch.event(&Event::Deleted { target, below: &below, is_directory });
         }
         INCOMPLETE => {
-            let (source, code) = (path(from)?, words.of(take_bytes(from)?));
+            let (source, code) = (take(from)?, words.take(from)?);
             let target = OsString::new();
             watch.event(&Event::Incomplete { source, target, code, cause: None });
         }
         NOTICE => {
-            let code = words.of(take_bytes(from)?);
-            let text = String::from_utf8_lossy(take_bytes(from)?).into_owned();
+            let (code, text) = (words.take(from)?, take::<Vec<u8>>(from)?);
+            let text = String::from_utf8_lossy(&text).into_owned();
             if words.is_new(&text) {
                 watch.event(&Event::Notice(&Notice { code, text }));
             }
@@ -263,17 +229,16 @@ pub(super) struct Words {
 }
 
 impl Words {
-    fn of(&self, bytes: &[u8]) -> &'static str {
-        let text = String::from_utf8_lossy(bytes);
+    fn take(&self, from: &mut &[u8]) -> Option<&'static str> {
+        let bytes: Vec<u8> = take(from)?;
+        let text = String::from_utf8_lossy(&bytes);
         let mut known = lock(&self.known);
-        match known.get(text.as_ref()) {
-            Some(word) => word,
-            None => {
-                let word: &'static str = Box::leak(text.into_owned().into_boxed_str());
-                known.insert(word);
-                word
-            }
+        if let Some(word) = known.get(text.as_ref()) {
+            return Some(word);
         }
+        let word: &'static str = Box::leak(text.into_owned().into_boxed_str());
+        known.insert(word);
+        Some(word)
     }
 
     fn is_new(&self, text: &str) -> bool {
@@ -281,81 +246,34 @@ impl Words {
     }
 }
 
-/// Adds what was done to a message.
-pub(super) fn put_totals(out: &mut Vec<u8>, totals: &Snapshot) {
-    for number in numbers(totals) {
-        put(out, number);
+impl Wire for Snapshot {
+    fn put(&self, out: &mut Vec<u8>) {
+        { *self }.numbers().for_each(|number| number.put(out));
     }
-    for (_, files, bytes) in totals.by_method {
-        put(out, files);
-        put(out, bytes);
-    }
-}
 
-/// Takes what was done from a message.
-pub(super) fn take_totals(from: &mut &[u8]) -> Option<Snapshot> {
-    let mut next = || take(from);
-    let mut totals = Snapshot {
-        files: next()?,
-        directories: next()?,
-        others: next()?,
-        linked: next()?,
-        unchanged: next()?,
-        failed: next()?,
-        incomplete: next()?,
-        retried: next()?,
-        deleted: next()?,
-        spared: next()?,
-        overwritten: 0,
-        bytes_accepted: next()?,
-        by_method: Method::ALL.map(|method| (method, 0, 0)),
-        waiting: Waiting::Nothing,
-    };
-    for (_, files, bytes) in &mut totals.by_method {
-        (*files, *bytes) = (next()?, next()?);
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let mut totals = Self::default();
+        for number in totals.numbers() {
+            *number = take(from)?;
+        }
+        Some(totals)
     }
-    Some(totals)
-}
-
-fn numbers(totals: &Snapshot) -> [u64; 11] {
-    [
-        totals.files,
-        totals.directories,
-        totals.others,
-        totals.linked,
-        totals.unchanged,
-        totals.failed,
-        totals.incomplete,
-        totals.retried,
-        totals.deleted,
-        totals.spared,
-        totals.bytes_accepted,
-    ]
 }
 
 impl Snapshot {
     /// What both did.
     pub(super) fn with(mut self, other: &Self) -> Self {
-        self.files += other.files;
-        self.directories += other.directories;
-        self.others += other.others;
-        self.linked += other.linked;
-        self.unchanged += other.unchanged;
-        self.failed += other.failed;
-        self.incomplete += other.incomplete;
-        self.retried += other.retried;
-        self.deleted += other.deleted;
-        self.spared += other.spared;
-        self.bytes_accepted += other.bytes_accepted;
-        for (own, (_, files, bytes)) in self.by_method.iter_mut().zip(other.by_method) {
-            (own.1, own.2) = (own.1 + files, own.2 + bytes);
-        }
+        self.numbers().zip({ *other }.numbers()).for_each(|(sum, more)| *sum += *more);
         self
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use flatout_io::transfer::Method;
+
     use super::*;
 
     #[derive(Default)]
@@ -425,11 +343,11 @@ mod tests {
 
     #[test]
     fn totals_are_added_up() {
-        let mut one = take_totals(&mut [1; 500].as_slice()).unwrap();
+        let mut one = Snapshot::take(&mut [1; 500].as_slice()).unwrap();
         one.by_method[0].2 = 5;
         let mut bytes = Vec::new();
-        put_totals(&mut bytes, &one);
-        let other = take_totals(&mut bytes.as_slice()).unwrap();
+        one.put(&mut bytes);
+        let other = Snapshot::take(&mut bytes.as_slice()).unwrap();
         assert_eq!(one, other);
         let both = one.with(&other);
         assert_eq!((both.files, both.by_method[0].2), (2 * other.files, 10));

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use flatout_sys::clock::monotonic_ns;
 
-use super::account::{Words, put_done, put_totals, take_done, take_totals, tell};
-use super::parcel::{Parcel, put, put_bytes, take, take_byte, take_bytes};
+use super::account::{Words, put_done, take_done, tell};
+use super::parcel::Parcel;
 use super::permit::PERMIT;
 use super::silence::Silence;
 use super::thief::Thief;
-use super::{Counted, Letter, Shared};
+use super::wire::{message, put, take};
+use super::{Letter, Shared};
 use crate::copy::dispatch::Work;
 use crate::copy::job::{Copy, Ended, Hire, Operand};
 use crate::lock::lock;
@@ -78,7 +79,7 @@ impl Copy<'_> {
             copy: self,
             shared,
             hire,
-            post: &mut Counted { post, sent: &shared.sent },
+            post,
             thief: Thief::new(shared.rank, shared.size),
             words: Words::default(),
             has_asked: false,
@@ -133,6 +134,11 @@ impl Member<'_, '_> {
         self.shared.rank == 0
     }
 
+    fn send(&mut self, to: usize, message: &[u8]) {
+        self.shared.sent.fetch_add(1, Ordering::Relaxed);
+        self.post.send(to, message);
+    }
+
     fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let rank = self.shared.rank;
         (0..self.shared.size).filter(move |&other| other != rank)
@@ -167,21 +173,21 @@ impl Member<'_, '_> {
         if self.phase == Phase::Working && silent.is_some() {
             self.silent = silent;
             self.copy.stop.break_off();
-            self.copy.dispatch.release();
+            self.copy.dispatch.finished();
             self.phase = Phase::Closed;
         }
     }
 
     fn read(&mut self, from: usize, mut message: &[u8]) {
         let message = &mut message;
-        match take_byte(message) {
+        match take(message) {
             Some(ASK) => self.answer(from),
             Some(GIVE) => {
-                let is_answer = take_byte(message) == Some(1);
+                let is_answer = take(message) == Some(true);
                 self.take_doubt(message);
-                let named = take(message).and_then(|named| named.checked_sub(1));
+                let named = take(message).and_then(|named: u64| named.checked_sub(1));
                 let mut has_given = false;
-                while let Some(parcel) = Parcel::read(message) {
+                while let Some(parcel) = take::<Parcel>(message) {
                     has_given = true;
                     self.copy.dispatch.offer(vec![Work::Parcel(from, Box::new(parcel))]);
                 }
@@ -211,41 +217,38 @@ impl Member<'_, '_> {
             }
             Some(TOLD) => {
                 self.take_account(from, message);
-                self.post.send(from, &[HEARD]);
+                self.send(from, &[HEARD]);
             }
             Some(HEARD) => self.waits_to_be_heard = false,
             Some(STOP) => self.stopped = true,
             Some(END) => self.begin_to_end(),
             Some(FINAL) => {
-                let [interrupted, out_of_space, is_void] =
-                    [(); 3].map(|()| take_byte(message) == Some(1));
+                let [interrupted, out_of_space, is_void] = take(message).unwrap_or_default();
                 if is_void {
                     self.copy.evidence.forget();
                 }
                 self.take_account(from, message);
                 self.final_of[from] = true;
-                let ended = self.ended.get_or_insert(Ended {
-                    interrupted: false,
-                    out_of_space: false,
-                    totals: self.copy.own_progress(),
-                });
+                let ended = self.ended.get_or_insert_default();
                 ended.interrupted |= interrupted;
                 ended.out_of_space |= out_of_space;
             }
             Some(CLOSE) => self.phase = Phase::Closed,
             Some(PERMIT) => {
-                let word = take_byte(message).unwrap_or_default();
-                self.copy.permit(self.shared, from, word, &mut *self.post);
+                let word = take(message).unwrap_or_default();
+                if let Some(answer) = self.copy.permit(self.shared, word) {
+                    self.send(from, &[PERMIT, answer]);
+                }
             }
             _ => {}
         }
     }
 
     fn take_account(&mut self, from: usize, message: &mut &[u8]) {
-        let totals = take_totals(message);
+        let totals = take(message);
         lock(&self.shared.others)[from] = totals.zip(take(message));
-        if let Some(events) = take_bytes(message) {
-            tell(events, self.copy.watch, &self.words);
+        if let Some(events) = take::<Vec<u8>>(message) {
+            tell(&events, self.copy.watch, &self.words);
         }
         self.copy.evidence.note_for_another(message);
     }
@@ -265,10 +268,9 @@ impl Member<'_, '_> {
 
     fn give(&mut self, to: usize, (is_answer, named): (bool, u64), parcels: &[Parcel]) {
         let is_doubtful = self.copy.mirror.is_doubtful();
-        let mut message = vec![GIVE, is_answer.into(), is_doubtful.into()];
-        put(&mut message, named);
-        parcels.iter().for_each(|parcel| parcel.write(&mut message));
-        self.post.send(to, &message);
+        let mut message = message(&[&GIVE, &is_answer, &is_doubtful, &named]);
+        parcels.iter().for_each(|parcel| put(&mut message, &[parcel]));
+        self.send(to, &message);
     }
 
     fn send_letters(&mut self) {
@@ -278,17 +280,14 @@ impl Member<'_, '_> {
                     self.give(to, (false, 0), &[parcel]);
                 }
                 Letter::Part(to, number, done) => {
-                    let mut message = vec![PART];
-                    put(&mut message, number);
+                    let mut message = message(&[&PART, &number]);
                     put_done(&mut message, &done);
-                    self.post.send(to, &message);
+                    self.send(to, &message);
                 }
-                Letter::Permit(word) => self.post.send(0, &[PERMIT, word]),
+                Letter::Permit(word) => self.send(0, &[PERMIT, word]),
                 Letter::Done(to, number) => {
-                    let mut message = vec![DONE];
-                    put(&mut message, number);
-                    message.push(self.copy.mirror.is_doubtful().into());
-                    self.post.send(to, &message);
+                    let is_doubtful = self.copy.mirror.is_doubtful();
+                    self.send(to, &message(&[&DONE, &number, &is_doubtful]));
                 }
             }
         }
@@ -297,7 +296,7 @@ impl Member<'_, '_> {
     /// What one could not read, nobody deletes the like of: at least not above it, where all that is
     /// below must be done first.
     fn take_doubt(&self, message: &mut &[u8]) {
-        if take_byte(message) == Some(1) {
+        if take(message) == Some(true) {
             self.copy.mirror.doubt();
         }
     }
@@ -311,9 +310,9 @@ impl Member<'_, '_> {
         self.has_passed_on = true;
         self.copy.stop.break_off();
         if self.is_first() {
-            self.others().for_each(|other| self.post.send(other, &[STOP]));
+            self.others().for_each(|other| self.send(other, &[STOP]));
         } else {
-            self.post.send(0, &[STOP]);
+            self.send(0, &[STOP]);
         }
     }
 
@@ -323,7 +322,7 @@ impl Member<'_, '_> {
         let is_out = || !lock(&self.shared.given).out.is_empty();
         let has_letters = || !lock(&self.shared.outbox).is_empty();
         if self.is_first() && (self.stopped || is_idle && !has_letters() && !is_out()) {
-            self.others().for_each(|other| self.post.send(other, &[END]));
+            self.others().for_each(|other| self.send(other, &[END]));
             return self.begin_to_end();
         }
         if self.copy.dispatch.is_hungry()
@@ -332,14 +331,14 @@ impl Member<'_, '_> {
             && let Some(whom) = self.thief.whom(monotonic_ns())
         {
             self.has_asked = true;
-            self.post.send(whom, &[ASK]);
+            self.send(whom, &[ASK]);
         }
     }
 
     fn begin_to_end(&mut self) {
         if self.phase == Phase::Working {
             self.phase = Phase::Ending;
-            self.copy.dispatch.release();
+            self.copy.dispatch.finished();
         }
     }
 
@@ -355,11 +354,9 @@ impl Member<'_, '_> {
         } else {
             let is_interrupted = own.interrupted || self.stopped;
             let is_void = self.copy.evidence.is_void();
-            let facts = [is_interrupted, own.out_of_space, is_void].map(u8::from);
-            let mut message = vec![FINAL];
-            message.extend(facts);
+            let mut message = message(&[&FINAL, &[is_interrupted, own.out_of_space, is_void]]);
             self.put_account(&mut message);
-            self.post.send(0, &message);
+            self.send(0, &message);
             self.ended = Some(Ended { interrupted: is_interrupted, ..own });
         }
         self.phase = Phase::Final;
@@ -367,16 +364,15 @@ impl Member<'_, '_> {
 
     fn close(&mut self) {
         if self.is_first() && self.final_of.iter().all(|&is_final| is_final) {
-            self.others().for_each(|other| self.post.send(other, &[CLOSE]));
+            self.others().for_each(|other| self.send(other, &[CLOSE]));
             self.phase = Phase::Closed;
         }
     }
 
     fn put_account(&mut self, message: &mut Vec<u8>) {
-        put_totals(message, &self.copy.own_progress());
-        put(message, self.shared.sent.load(Ordering::Relaxed));
+        let sent = self.shared.sent.load(Ordering::Relaxed);
         let events = self.shared.reporter.as_ref().map(|reporter| reporter.take());
-        put_bytes(message, &events.unwrap_or_default());
+        put(message, &[&self.copy.own_progress(), &sent, &events.unwrap_or_default()]);
         message.extend(self.copy.evidence.take_notes());
     }
 
@@ -393,6 +389,6 @@ impl Member<'_, '_> {
         (self.told_ns, self.waits_to_be_heard) = (now_ns, true);
         let mut message = vec![TOLD];
         self.put_account(&mut message);
-        self.post.send(0, &message);
+        self.send(0, &message);
     }
 }

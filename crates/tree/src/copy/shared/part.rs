@@ -114,10 +114,11 @@ impl Copy<'_> {
             },
             _ => return,
         };
-        let Some((abroad, guest)) = large.abroad_and_guest() else {
-            return large.help(content);
+        let abroad = large.place_abroad.get();
+        let Some((abroad, guest)) = abroad.and_then(|abroad| Some((abroad, abroad.guest?))) else {
+            return large.help(content, None);
         };
-        large.help_elsewhere(content, &self.tally.bytes);
+        large.help(content, Some(&self.tally.bytes));
         if let (Some(shared), Some(done)) = (&self.shared, large.completed()) {
             lock(&shared.outbox).push(Letter::Part(guest.giver, guest.number, done));
             visit::piece_done(self, &abroad.directory);
@@ -183,13 +184,5 @@ impl Copy<'_> {
         // Whether it was changed is found out by who has it.
         facts.st_size = part.length_bytes as _;
         Ok((source, facts, target))
-    }
-}
-
-impl Large {
-    /// Of a part of a file that another process has: where, and whose it is.
-    fn abroad_and_guest(&self) -> Option<(&Abroad, Guest)> {
-        let abroad = self.place_abroad()?;
-        Some((abroad, abroad.guest?))
     }
 }

@@ -4,7 +4,6 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::member::Post;
 use super::{Letter, Shared};
 use crate::copy::job::Copy;
 use crate::copy::stop::Stop;
@@ -59,17 +58,18 @@ impl Copy<'_> {
         }
     }
 
-    /// Reads what another process asks for, gives back, or answers.
-    pub(super) fn permit(&self, shared: &Shared, from: usize, word: u8, post: &mut dyn Post) {
+    /// Reads what another process asks for, gives back, or answers. Returns what is to be answered.
+    pub(super) fn permit(&self, shared: &Shared, word: u8) -> Option<u8> {
         if shared.rank != 0 {
             lock(&shared.permits.answers).push(word == YES);
             shared.permits.has_come.notify_one();
-        } else if word == YES {
-            let most = self.options.deletion.and_then(|deletion| deletion.most);
-            let is_permitted = most.is_none_or(|most| self.mirror.permit(most));
-            post.send(from, &[PERMIT, if is_permitted { YES } else { NO }]);
-        } else {
-            self.mirror.return_permit();
+            return None;
         }
+        if word != YES {
+            self.mirror.return_permit();
+            return None;
+        }
+        let most = self.options.deletion.and_then(|deletion| deletion.most);
+        Some(if most.is_none_or(|most| self.mirror.permit(most)) { YES } else { NO })
     }
 }

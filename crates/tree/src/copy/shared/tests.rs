@@ -1,5 +1,7 @@
 //! Copies shared by processes, which are threads here that have nothing but messages in common.
 
+mod simulation;
+
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,6 +10,7 @@ use std::thread::Scope;
 
 use flatout_sys::cancel::CancelToken;
 
+use super::wire::Wire;
 use super::*;
 use crate::copy::event::Watch;
 use crate::copy::evidence::{Evidence, Noting};
@@ -61,13 +64,13 @@ impl Post for Misled<'_> {
         let (from, message) = self.0.receive()?;
         let (head, mut parcels) = message.split_at(message.len().min(11));
         let mut misled = head.to_vec();
-        while let Some(mut parcel) = Parcel::read(&mut parcels) {
+        while let Some(mut parcel) = Parcel::take(&mut parcels) {
             for piece in &mut parcel.pieces {
                 if let Piece::Part(part) = piece {
                     part.inodes.1 += 1;
                 }
             }
-            parcel.write(&mut misled);
+            parcel.put(&mut misled);
         }
         Some((from, if parcels.is_empty() { misled } else { message }))
     }
@@ -280,7 +283,7 @@ fn what_one_notes_another_one_knows_the_next_time() {
     fs::create_dir(&target).unwrap();
     let run = || {
         let ledger = place.path().join("state/ledger");
-        let evidence = Evidence::open(&ledger, &options(), Noting::AtOnce, 1 << 20);
+        let evidence = Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 20, None));
         let packed = evidence.packed();
         let evidence = Mutex::new(Some(evidence));
         let (parts, failures) = share_with(3, options(), &rounds, &|rank, options, watch| {

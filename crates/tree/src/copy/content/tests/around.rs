@@ -28,7 +28,7 @@ fn copied_by(source: &File, options: &CopyOptions, methods: &Methods) -> (u64, u
     let facts = rustix::fs::fstat(source).unwrap();
     let asked = AtomicU64::new(0);
     let waits = |threads: u32| asked.store(threads.into(), Ordering::Relaxed);
-    let share = |large: Arc<Large>| large.help(&mut Content::new(options, methods));
+    let share = |large: Arc<Large>| large.help(&mut Content::new(options, methods), None);
     let job = FileJob { waits: &waits, share: &share, ..job(source, &target, (&facts, &moved)) };
     let copied = Content::new(options, methods).copy(job).unwrap();
     let length = facts.st_size as u64;

@@ -33,7 +33,7 @@ fn helpers_do_all_where_the_owner_comes_late() {
         let help = |large: Arc<Large>| {
             let (options, methods) = (options(), Methods::default());
             assert!(large.has_more());
-            large.help(&mut Content::new(&options, &methods));
+            large.help(&mut Content::new(&options, &methods), None);
             assert!(!large.has_more());
         };
         target.set_len(0).unwrap();
@@ -55,7 +55,7 @@ fn threads_copy_one_file_together() {
             scope.spawn(move || {
                 let (options, methods) = (options(), Methods::default());
                 for large in receive {
-                    large.help(&mut Content::new(&options, &methods));
+                    large.help(&mut Content::new(&options, &methods), None);
                 }
             });
             let result =
