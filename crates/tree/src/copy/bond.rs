@@ -20,8 +20,6 @@ use super::notices::LINKS_NOT_KEPT;
 use super::options::Preserve;
 use crate::lock::lock;
 
-const LOST: &str = "its copy was moved or replaced meanwhile";
-
 /// What there is to be remembered when an entry is copied.
 pub(super) enum Bond<'c> {
     /// Nothing: its source has one name, or links are not kept.
@@ -65,15 +63,15 @@ impl<'c> Bond<'c> {
                 Ok(ControlFlow::Break(Outcome::of(Action::Unchanged)))
             }
             Claim::Known(known) => Ok(match link(copy, entry, (root, &known), facts)? {
-                Another::Made => ControlFlow::Break(Outcome {
+                Linking::Made => ControlFlow::Break(Outcome {
                     link_of: Some(known.path),
                     ..Outcome::of(Action::Linked)
                 }),
-                Another::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
-                Another::Cannot(cause) => {
-                    copy.lose_links(cause);
+                Linking::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
+                cannot @ (Linking::Cannot(_) | Linking::Lost) => {
+                    copy.lose_links(cannot.cause());
                     // The copy that somebody has taken away is none of the target's shortcomings.
-                    if cause != LOST {
+                    if cannot != Linking::Lost {
                         let both = [Side::Source, Side::Target].map(|side| entry.path(side));
                         copy.attributes.is_incomplete(both, LINKS_NOT_KEPT, None);
                     }
@@ -120,35 +118,20 @@ impl<'c> Bond<'c> {
     }
 }
 
-/// What came of the wish for another name.
-pub(super) enum Another {
-    Made,
-    /// It was there already.
-    WasThere,
-    /// It cannot be had, for this reason: the file is to be copied.
-    Cannot(&'static str),
-}
-
 /// Makes another name of a file below `root`, the target or a snapshot.
 pub(super) fn link(
     copy: &Copy<'_>,
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
-) -> Result<Another, Trouble> {
+) -> Result<Linking, Trouble> {
     let own = copy.targets.links_root(entry.directory);
     let is_own = own.is_some_and(|own| own.as_raw_fd() == root.as_raw_fd());
     let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
-    let made = match is_own && is_file && copy.attributes.keeps_flags() {
+    match is_own && is_file && copy.attributes.keeps_flags() {
         true => try_unlocked(copy, entry, (root, known), facts),
         false => try_link(copy, entry, (root, known), facts),
-    };
-    Ok(match made? {
-        None => Another::WasThere,
-        Some(Linking::Made) => Another::Made,
-        Some(Linking::Cannot(_)) => Another::Cannot("the target takes no (more) links to it"),
-        Some(Linking::Lost) => Another::Cannot(LOST),
-    })
+    }
 }
 
 /// Makes another name, once more without locks (chattr(1)) that this copy has set on the file, or an
@@ -158,12 +141,12 @@ fn try_unlocked(
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
-) -> Result<Option<Linking>, Trouble> {
+) -> Result<Linking, Trouble> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _others_would_lock_it = lock(&ONE_AT_A_TIME);
     let made = try_link(copy, entry, (root, known), facts);
     let is_refused = match &made {
-        Ok(made) => *made == Some(Linking::Cannot(Errno::PERM)),
+        Ok(made) => *made == Linking::Cannot(Errno::PERM),
         Err(trouble) => trouble.target_errno() == Some(Errno::PERM),
     };
     if !is_refused {
@@ -186,36 +169,36 @@ fn try_unlocked(
     made
 }
 
-/// Makes another name; `None`: it is there already.
+/// Makes another name.
 fn try_link(
     copy: &Copy<'_>,
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
-) -> Result<Option<Linking>, Trouble> {
+) -> Result<Linking, Trouble> {
     let directory = entry.pair.target();
     let _one_at_a_time = copy.one_symlink(facts);
     let made = match links::link(root, known, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
             if is_linked(copy, entry, (known.mark, facts))? {
-                return Ok(None);
+                return Ok(Linking::WasThere);
             }
             let mut made = Linking::Made;
             let replaced = copy.temporaries.replace(directory, entry.target, |name| {
                 made = links::link(root, known, directory, name)?;
                 match made {
                     Linking::Made => Ok(()),
-                    Linking::Cannot(_) | Linking::Lost => Err(Refusal::because("link", "")),
+                    _ => Err(Refusal::because("link", "")),
                 }
             });
             match made {
                 Linking::Made => replaced.map(|()| made),
-                Linking::Cannot(_) | Linking::Lost => Ok(made),
+                _ => Ok(made),
             }
         }
         done => done,
     };
-    made.map(Some).map_err(Trouble::Target)
+    made.map_err(Trouble::Target)
 }
 
 /// Looks whether what bears the name of a link to be is that link.

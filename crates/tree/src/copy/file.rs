@@ -23,7 +23,7 @@ pub(super) use self::as_found::open_as_found;
 pub(super) use self::place::Place;
 use self::place::{Bytes, Where};
 use self::source::State;
-pub(super) use self::source::{Opened, Reading, reading_flags};
+pub(super) use self::source::{Opened, Reading, open_unseen, reading_flags};
 use super::attributes::Node;
 use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};

@@ -94,6 +94,13 @@ impl Copy<'_> {
         self.fail(&Failure::of(refusal, directory.path(Side::Source, name)));
     }
 
+    /// A directory of the source was not listed whole. Why it was stopped is said elsewhere.
+    pub(super) fn fail_listing(&self, directory: &Directory, refusal: Refusal) {
+        if !(self.stop.is_due() && refusal.is_interruption()) {
+            self.fail_source(directory, None, refusal);
+        }
+    }
+
     /// A directory was not made, or not completed, on this device.
     pub(super) fn fail_target(
         &self,

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, Stat};
 
-use super::bond::{self, Another};
+use super::bond;
 use super::content::{Copied, FileJob};
 use super::directory::identity;
 use super::entry::{Entry, Outcome, Trouble};
@@ -20,7 +20,7 @@ use super::existing::{is_same, refuse_to_replace};
 use super::file::Opened;
 use super::job::Copy;
 use super::lane::Lane;
-use super::links::{self, mark, open_below};
+use super::links::{self, Linking, mark, open_below};
 use super::options::Unchanged;
 use crate::file_data;
 use renamed::Renamed;
@@ -150,10 +150,10 @@ impl References {
         let known = links::Copy { path: found.path, mark: mark(&found.facts) };
         let root = self.link[index].as_fd();
         let action = match bond::link(copy, entry, (root, &known), &opened.facts)? {
-            Another::Made => Action::Linked,
-            Another::WasThere => Action::Unchanged,
-            Another::Cannot(cause) => {
-                copy.tell_of_copies_instead_of_links(cause);
+            Linking::Made => Action::Linked,
+            Linking::WasThere => Action::Unchanged,
+            cannot => {
+                copy.tell_of_copies_instead_of_links(cannot.cause());
                 return Ok(None);
             }
         };

@@ -50,10 +50,7 @@ pub(super) fn begin(
         }
         Ok(None) => return false,
         Err(refusal) => {
-            // Why it stops is said elsewhere.
-            if !(copy.stop.is_due() && refusal.is_interruption()) {
-                copy.fail_source(directory, None, refusal);
-            }
+            copy.fail_listing(directory, refusal);
             return true;
         }
     }

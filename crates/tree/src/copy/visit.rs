@@ -135,10 +135,7 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
     let mut listed = match read_names(copy, lister, directory, (&pair, empty)) {
         Ok(listed) => listed,
         Err(refusal) => {
-            // Why it stops is said elsewhere.
-            if !(copy.stop.is_due() && refusal.is_interruption()) {
-                copy.fail_source(directory, None, refusal);
-            }
+            copy.fail_listing(directory, refusal);
             return Batch::default();
         }
     };

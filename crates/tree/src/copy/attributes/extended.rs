@@ -8,7 +8,7 @@
 use std::ffi::CStr;
 
 use flatout_io::digest::{Algorithm, Digest, Hasher};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::acl;
@@ -185,12 +185,7 @@ impl Attributes<'_> {
         value: &[u8],
         carried: &mut Carried,
     ) -> Result<(), Refusal> {
-        let mut set = job.target.set_value(name, value);
-        if set == Err(Errno::ACCESS) && open_up(job) {
-            carried.changed = true;
-            set = job.target.set_value(name, value);
-        }
-        match set {
+        match insist(job, carried, || job.target.set_value(name, value)) {
             Ok(()) => carried.changed = true,
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
@@ -223,11 +218,7 @@ impl Attributes<'_> {
             if name == acl::ACCESS {
                 close_group(job);
             }
-            let mut removed = job.target.remove(name);
-            if removed == Err(Errno::ACCESS) && open_up(job) {
-                carried.changed = true;
-                removed = job.target.remove(name);
-            }
+            let removed = insist(job, carried, || job.target.remove(name));
             removed.map_err(Refusal::of(if is_list(name) { REMOVE_ACL } else { REMOVE }))?;
             carried.changed = true;
         }
@@ -302,13 +293,24 @@ fn close_group(job: &Job<'_>) {
     }
 }
 
-/// Lets the owner write: without privilege, `user.*` may be written by whoever may write the file,
-/// and by nobody else, its owner included. The mode is set afterwards.
-fn open_up(job: &Job<'_>) -> bool {
+/// Does something, and once more after it has let the owner write: without privilege, `user.*` may be
+/// written by whoever may write the file, and by nobody else, its owner included. The mode is set
+/// afterwards.
+fn insist(
+    job: &Job<'_>,
+    carried: &mut Carried,
+    act: impl Fn() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let done = act();
     let own = if job.kind == FileType::Directory { 0o700 } else { 0o600 };
-    job.target.stat().is_ok_and(|facts| {
+    let opens_up = |facts: Stat| {
         facts.st_mode & own != own && job.target.set_mode(facts.st_mode & 0o7777 | own).is_ok()
-    })
+    };
+    if done != Err(Errno::ACCESS) || !job.target.stat().is_ok_and(opens_up) {
+        return done;
+    }
+    carried.changed = true;
+    act()
 }
 
 fn has_space(target: Node<'_>) -> bool {

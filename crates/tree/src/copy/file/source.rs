@@ -1,6 +1,7 @@
 //! The source of a file: opened, and looked at again when it was read.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -69,6 +70,20 @@ pub(in crate::copy) fn reading_flags(copy: &Copy<'_>, pair: &Pair) -> OFlags {
     }
 }
 
+/// Opens a file; where it is somebody else's, its access time may change (open(2)).
+pub(in crate::copy) fn open_unseen(
+    at: BorrowedFd<'_>,
+    name: &CStr,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    match rustix::fs::openat(at, name, flags, Mode::empty()) {
+        Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
+            rustix::fs::openat(at, name, flags - OFlags::NOATIME, Mode::empty())
+        }
+        opened => opened,
+    }
+}
+
 impl Opened {
     /// Opens the source. A pipe that took its place does not block, a symlink is not followed unless
     /// that is wanted, and the access time of a file of one's own stays: the kernel would write it
@@ -82,13 +97,9 @@ impl Opened {
         let stop = &copy.stop;
         let mut flags = reading_flags(copy, entry.pair);
         flags.set(OFlags::NOFOLLOW, !reading.follows);
-        let open =
-            |flags| rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
         let mut waits = 0;
         let file = loop {
-            match open(flags) {
-                // It is somebody else's (open(2)).
-                Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => flags -= OFlags::NOATIME,
+            match open_unseen(entry.pair.source(), entry.source, flags) {
                 // Somebody holds a lease on it (fcntl(2)), and was asked to give it back. It is waited for
                 // here and not by the kernel: a FIFO may bear the name meanwhile.
                 Err(Errno::AGAIN) if waits < MOST_WAITS && !stop.is_due() => {

@@ -26,13 +26,25 @@ const ODD_PATH: &str = "its path in the target is none";
 /// What came of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::copy) enum Linking {
-    /// The name is there.
+    /// The name was made.
     Made,
+    /// It is there already.
+    WasThere,
     /// This filesystem makes none, or none more of this file: it is to be copied.
     Cannot(Errno),
     /// The copy is not where it was made, or something on the way there is a symlink now: it is to be
     /// copied again.
     Lost,
+}
+
+impl Linking {
+    /// Why there is no link.
+    pub(in crate::copy) fn cause(self) -> &'static str {
+        match self {
+            Self::Lost => "its copy was moved or replaced meanwhile",
+            _ => "the target takes no (more) links to it",
+        }
+    }
 }
 
 /// Whether an answer of linkat(2) means that a link cannot be had here: too many of them, another

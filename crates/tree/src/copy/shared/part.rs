@@ -9,7 +9,7 @@ use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::{Letter, Out, Parcel, Part, Piece, Shared};
@@ -17,7 +17,7 @@ use crate::copy::content::{Content, FileJob, Large};
 use crate::copy::directory::{Directory, Guest, Pair};
 use crate::copy::dispatch::Work;
 use crate::copy::entry::Entry;
-use crate::copy::file::{Opened, Place, reading_flags};
+use crate::copy::file::{Opened, Place, open_unseen, reading_flags};
 use crate::copy::job::Copy;
 use crate::copy::visit;
 use crate::lock::lock;
@@ -165,13 +165,7 @@ impl Copy<'_> {
 
     fn open_part(&self, pair: &Pair, part: &Part) -> Result<(OwnedFd, Stat, OwnedFd), Errno> {
         let open = |at, name: &CString, flags: OFlags| {
-            let file = match rustix::fs::openat(at, name, flags, Mode::empty()) {
-                // It is somebody else's (open(2)).
-                Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
-                    rustix::fs::openat(at, name, flags - OFlags::NOATIME, Mode::empty())
-                }
-                opened => opened,
-            }?;
+            let file = open_unseen(at, name, flags)?;
             let facts = rustix::fs::fstat(&file)?;
             Ok((file, facts))
         };
