@@ -29,7 +29,6 @@ fn letters_of_cp_mean_what_they_mean_to_cp() {
         "-n d full",
         "--no-clobber a new",
         "-u b full/a",
-        "-u d full",
         "--update a b",
         "-i a b",
         "-i -n a b",
