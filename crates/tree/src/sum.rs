@@ -69,12 +69,6 @@ pub struct Found {
 /// Why there is no digest.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It is not there.
-    #[error("cannot open {shown:?}: No such file or directory")]
-    Missing {
-        /// The file.
-        shown: OsString,
-    },
     /// The kernel said no.
     #[error("cannot {operation} {shown:?}: {cause}", cause = cause_text(source))]
     System {
@@ -94,6 +88,14 @@ pub enum Failure {
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Failure {
+    /// Whether it is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::System { operation: "open", source, .. }
+            if source.kind() == std::io::ErrorKind::NotFound)
+    }
 }
 
 /// Many files to be read, by the threads of the caller.

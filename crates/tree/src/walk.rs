@@ -241,10 +241,9 @@ fn push_name(path: &mut Vec<u8>, name: &OsStr) {
 }
 
 fn failure(shown: OsString, operation: &'static str, error: Errno) -> (OsString, Failure) {
-    let failure = match error {
-        Errno::NOENT => Failure::Missing { shown: shown.clone() },
-        error => Failure::System { operation, shown: shown.clone(), source: error.into() },
-    };
+    // What is gone could not be opened, whatever was tried with it.
+    let operation = if error == Errno::NOENT { "open" } else { operation };
+    let failure = Failure::System { operation, shown: shown.clone(), source: error.into() };
     (shown, failure)
 }
 

@@ -352,13 +352,7 @@ fn unchanged(file: &OwnedFd, before: &Stat, item: &Item) -> Result<(), Failure> 
 }
 
 fn cannot(operation: &'static str, shown: &OsStr, cause: impl Into<std::io::Error>) -> Failure {
-    let source = cause.into();
-    match source.kind() {
-        std::io::ErrorKind::NotFound if operation == "open" => {
-            Failure::Missing { shown: shown.to_owned() }
-        }
-        _ => Failure::System { operation, shown: shown.to_owned(), source },
-    }
+    Failure::System { operation, shown: shown.to_owned(), source: cause.into() }
 }
 
 fn io_failure(shown: &OsStr) -> impl FnOnce(IoError) -> Failure {

@@ -9,7 +9,7 @@ use flatout_io::cause_text;
 use flatout_io::digest::Algorithm;
 use flatout_tree::inventory::FIRST;
 use flatout_tree::item::Wanted;
-use flatout_tree::manifest::{self, Entry, Fault, Line, Reader};
+use flatout_tree::manifest::{Entry, Fault, Line, Reader};
 use flatout_tree::sum::{Failure, Summed};
 use flatout_tree::walk::Yielded;
 
@@ -66,8 +66,8 @@ pub(super) fn complaint(operation: &str, path: &Path, error: &io::Error) -> Stri
 /// A manifest that is checked. The lines that are read and the files that are found come by turns,
 /// in one thread.
 struct Check<'a, 'b> {
-    session: &'a RefCell<Session<'b>>,
-    counts: &'a RefCell<Counts>,
+    session: RefCell<Session<'b>>,
+    counts: RefCell<Counts>,
     path: &'a Path,
     /// The algorithm of the last line that left it open and matched: the next one is likely its.
     likely: Cell<Option<Algorithm>>,
@@ -76,14 +76,14 @@ struct Check<'a, 'b> {
 fn check<'b>(session: Session<'b>, path: &Path, input: io::BufReader<Input>) -> Session<'b> {
     let arguments = session.arguments;
     let (threads, cancel) = (arguments.threads, session.cancel);
-    let (session, counts) = (RefCell::new(session), RefCell::new(Counts::default()));
-    let check = Check { session: &session, counts: &counts, path, likely: Cell::new(None) };
+    let (session, counts) = (RefCell::new(session), RefCell::default());
+    let check = Check { session, counts, path, likely: Cell::new(None) };
     let lines = Reader::new(input, arguments.manifest().end, arguments.digest);
     let items = lines.filter_map(|line| check.item(line));
     in_threads(threads, cancel, items, |summed| check.found(summed));
-    let mut session = session.into_inner();
+    let (mut session, counts) = (check.session.into_inner(), check.counts.into_inner());
     if !session.is_over() {
-        conclude(&mut session, path, &counts.into_inner());
+        conclude(&mut session, path, &counts);
     }
     session
 }
@@ -150,48 +150,39 @@ impl Check<'_, '_> {
     fn found(&self, summed: Summed) -> ControlFlow<()> {
         let mut session = self.session.borrow_mut();
         let mut counts = self.counts.borrow_mut();
-        let talk = session.arguments.talk();
-        let (verdict, word) = match &summed.result {
+        let talks = session.arguments.talk() != Talk::Nothing;
+        match &summed.result {
             Ok(found) => {
                 session.count(found);
                 if found.matches {
                     counts.matched += 1;
                     session.account.matched += 1;
                     self.likely.set(Some(found.digest.algorithm()));
-                    (Verdict::Found(found), (talk == Talk::All).then_some("OK"))
-                } else {
-                    counts.mismatched += 1;
-                    session.account.mismatched += 1;
-                    session.account.failed += 1;
-                    session.differ();
-                    (Verdict::Differs(found), (talk != Talk::Nothing).then_some("FAILED"))
+                    session.row(&summed.shown, Verdict::Found(found))?;
+                    return session.right(&summed.shown);
                 }
+                counts.mismatched += 1;
+                session.account.mismatched += 1;
+                session.account.failed += 1;
+                session.differ();
+                session.row(&summed.shown, Verdict::Differs(found))?;
             }
             Err(Failure::Interrupted) => return ControlFlow::Break(()),
-            Err(Failure::Missing { .. }) if session.arguments.ignore_missing => {
+            Err(failure) if failure.is_missing() && session.arguments.ignore_missing => {
                 session.account.missing += 1;
                 return ControlFlow::Continue(());
             }
             Err(failure) => {
                 counts.unreadable += 1;
                 session.failed(&summed.shown, failure)?;
-                let word = (talk != Talk::Nothing).then_some("FAILED open or read");
-                return say(&mut session, &summed, word);
             }
-        };
-        session.row(&summed.shown, verdict)?;
-        say(&mut session, &summed, word)
+        }
+        match (talks, &summed.result) {
+            (true, Ok(_)) => session.say(&summed.shown, "FAILED"),
+            (true, Err(_)) => session.say(&summed.shown, "FAILED open or read"),
+            _ => ControlFlow::Continue(()),
+        }
     }
-}
-
-/// Writes `NAME: WORD`.
-fn say(session: &mut Session<'_>, summed: &Summed, word: Option<&str>) -> ControlFlow<()> {
-    let Some(word) = word else { return ControlFlow::Continue(()) };
-    let mut line = manifest::shown(&summed.shown).into_owned();
-    line.extend_from_slice(b": ");
-    line.extend_from_slice(word.as_bytes());
-    line.push(b'\n');
-    session.say(&line)
 }
 
 /// Says what a manifest came to.

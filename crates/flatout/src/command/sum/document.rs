@@ -133,7 +133,7 @@ fn warning_of(shown: &OsStr, verdict: Verdict<'_>) -> Option<Warning> {
         }
         Verdict::Failed(failure) => {
             let code = match failure {
-                Failure::Missing { .. } => warning::MISSING,
+                failure if failure.is_missing() => warning::MISSING,
                 Failure::Changed { .. } => warning::CHANGED,
                 _ => warning::FAILED,
             };

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use flatout_io::cause_text;
 use flatout_tree::copy::attributes::{self, Node};
 use flatout_tree::inventory::{self, Line, Record, key};
 use flatout_tree::item::{Item, Place, Wanted};
-use flatout_tree::manifest::{self, MAX_LINE_BYTES};
+use flatout_tree::manifest::MAX_LINE_BYTES;
 use flatout_tree::sum::{Failure, Summed};
 use flatout_tree::visit::visit;
 use flatout_tree::walk::{Yielded, place_of};
@@ -25,7 +25,6 @@ use super::document::Verdict;
 use super::in_threads;
 use super::input::Input;
 use super::session::Session;
-use crate::arguments::sum::Talk;
 use crate::conclusion::FAILED;
 use crate::output;
 
@@ -81,8 +80,8 @@ impl Names {
 }
 
 struct Check<'a, 'b> {
-    session: &'a RefCell<Session<'b>>,
-    state: &'a RefCell<State>,
+    session: RefCell<Session<'b>>,
+    state: RefCell<State>,
     path: &'a Path,
     is_strict: bool,
     sees_trusted: bool,
@@ -92,10 +91,9 @@ struct Check<'a, 'b> {
 pub fn check<'b>(session: Session<'b>, path: &Path, mut input: BufReader<Input>) -> Session<'b> {
     let (threads, cancel) = (session.arguments.threads, session.cancel);
     let is_strict = session.arguments.strict;
-    let (session, state) = (RefCell::new(session), RefCell::default());
     let check = Check {
-        session: &session,
-        state: &state,
+        session: RefCell::new(session),
+        state: RefCell::default(),
         path,
         is_strict,
         sees_trusted: inventory::sees_trusted(),
@@ -112,10 +110,10 @@ pub fn check<'b>(session: Session<'b>, path: &Path, mut input: BufReader<Input>)
         }
     });
     in_threads(threads, cancel, items, |summed| check.found(summed));
-    if !session.borrow().is_over() {
+    if !check.session.borrow().is_over() {
         check.conclude();
     }
-    session.into_inner()
+    check.session.into_inner()
 }
 
 impl Check<'_, '_> {
@@ -232,7 +230,7 @@ impl Check<'_, '_> {
             }
             _ => {
                 if is_right {
-                    let _stopped = ok(&mut session, &record.name);
+                    let _stopped = session.right(&record.name);
                 }
                 None
             }
@@ -251,7 +249,7 @@ impl Check<'_, '_> {
                     session.row(&summed.shown, Verdict::Found(found))?;
                     return match is_spoiled {
                         true => ControlFlow::Continue(()),
-                        false => ok(&mut session, &summed.shown),
+                        false => session.right(&summed.shown),
                     };
                 }
                 session.account.mismatched += 1;
@@ -259,7 +257,7 @@ impl Check<'_, '_> {
                 session.wrong(&summed.shown, "other bytes")
             }
             Err(Failure::Interrupted) => ControlFlow::Break(()),
-            Err(Failure::Missing { .. }) if session.arguments.ignore_missing => {
+            Err(failure) if failure.is_missing() && session.arguments.ignore_missing => {
                 session.account.missing += 1;
                 ControlFlow::Continue(())
             }
@@ -338,14 +336,4 @@ fn is_gone(error: &io::Error) -> bool {
 /// Whether a difference is one of what an entry is, and not of its attributes.
 fn is_kind_or_text(what: &str) -> bool {
     !["mode ", "owner ", "time ", "size ", "flags "].iter().any(|word| what.starts_with(word))
-}
-
-/// Writes `NAME: OK` where that is wanted.
-fn ok(session: &mut Session<'_>, shown: &OsStr) -> ControlFlow<()> {
-    if session.arguments.talk() != Talk::All {
-        return ControlFlow::Continue(());
-    }
-    let mut line = manifest::shown(shown).into_owned();
-    line.extend_from_slice(b": OK\n");
-    session.say(&line)
 }

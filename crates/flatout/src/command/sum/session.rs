@@ -75,16 +75,21 @@ impl<'a> Session<'a> {
     pub fn wrong(&mut self, shown: &OsStr, what: &str) -> ControlFlow<()> {
         self.account.failed += 1;
         self.differ();
-        let mut line = manifest::shown(shown).into_owned();
-        line.extend_from_slice(b": FAILED ");
-        line.extend_from_slice(what.as_bytes());
+        let what = format!("FAILED {what}");
         if let Some(document) = &mut self.document {
-            document.fail(String::from_utf8_lossy(&line).into_owned());
+            document.fail(String::from_utf8_lossy(&named(shown, &what)).into_owned());
         }
-        line.push(b'\n');
         match self.arguments.talk() {
             Talk::Nothing => ControlFlow::Continue(()),
-            _ => self.say(&line),
+            _ => self.say(shown, &what),
+        }
+    }
+
+    /// Takes in that an entry is as it should be.
+    pub fn right(&mut self, shown: &OsStr) -> ControlFlow<()> {
+        match self.arguments.talk() {
+            Talk::All => self.say(shown, "OK"),
+            _ => ControlFlow::Continue(()),
         }
     }
 
@@ -144,9 +149,7 @@ impl<'a> Session<'a> {
     /// Takes in a file without a digest.
     pub fn failed(&mut self, shown: &OsStr, failure: &Failure) -> ControlFlow<()> {
         self.account.failed += 1;
-        if let Failure::Missing { .. } = failure {
-            self.account.missing += 1;
-        }
+        self.account.missing += u64::from(failure.is_missing());
         let is_directory = matches!(failure, Failure::System { source, .. }
             if source.kind() == std::io::ErrorKind::IsADirectory);
         let hint = if is_directory { "; -r reads all that is below it" } else { "" };
@@ -165,9 +168,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes a line about a file where lines are written.
-    pub fn say(&mut self, line: &[u8]) -> ControlFlow<()> {
-        if self.document.is_some() { ControlFlow::Continue(()) } else { self.write(line) }
+    /// Writes `NAME: WORD` where lines are written.
+    pub fn say(&mut self, shown: &OsStr, word: &str) -> ControlFlow<()> {
+        if self.document.is_some() {
+            return ControlFlow::Continue(());
+        }
+        let mut line = named(shown, word);
+        line.push(b'\n');
+        self.write(&line)
     }
 
     /// Writes what is left; returns the exit code.
@@ -206,4 +214,8 @@ impl<'a> Session<'a> {
             Ok(()) | Err(Stopped::Closed) => self.exit_code,
         }
     }
+}
+
+fn named(shown: &OsStr, word: &str) -> Vec<u8> {
+    [&*manifest::shown(shown), b": ", word.as_bytes()].concat()
 }

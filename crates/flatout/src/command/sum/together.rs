@@ -251,10 +251,9 @@ fn shown(item: Yielded) -> OsString {
 }
 
 const FOUND: u8 = 1;
-const MISSING: u8 = 2;
-const SYSTEM: u8 = 3;
-const CHANGED: u8 = 4;
-const INTERRUPTED: u8 = 5;
+const SYSTEM: u8 = 2;
+const CHANGED: u8 = 3;
+const INTERRUPTED: u8 = 4;
 
 /// What came of a piece, as a message.
 fn packed(done: Done) -> Vec<u8> {
@@ -275,7 +274,6 @@ fn packed(done: Done) -> Vec<u8> {
                 put(&mut message, operation.as_bytes());
                 message.extend(source.raw_os_error().unwrap_or(EIO).to_le_bytes());
             }
-            Err(Failure::Missing { .. }) => message.push(MISSING),
             Err(Failure::Changed { .. }) => message.push(CHANGED),
             Err(Failure::Interrupted) => message.push(INTERRUPTED),
         }
@@ -320,7 +318,6 @@ fn one(from: &mut &[u8], algorithm: Algorithm) -> Option<Summed> {
             let source = io::Error::from_raw_os_error(i32::from_le_bytes(*errno));
             Err(Failure::System { operation, shown: shown.clone(), source })
         }
-        MISSING => Err(Failure::Missing { shown: shown.clone() }),
         CHANGED => Err(Failure::Changed { shown: shown.clone() }),
         _ => Err(Failure::Interrupted),
     };
@@ -362,7 +359,11 @@ mod tests {
         let source = io::Error::from_raw_os_error(13);
         let results = [
             Ok(found),
-            Err(Failure::Missing { shown: shown() }),
+            Err(Failure::System {
+                operation: "open",
+                shown: shown(),
+                source: io::Error::from_raw_os_error(2),
+            }),
             Err(Failure::System { operation: "open", shown: shown(), source }),
             Err(Failure::System {
                 operation: "look up",
