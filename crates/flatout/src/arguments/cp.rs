@@ -24,7 +24,6 @@ use flatout_tree::copy::options::{
     Tuned, Unchanged, When,
 };
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
-use words::Update;
 
 use crate::command::cp::complaint::quote;
 
@@ -71,7 +70,7 @@ pub struct Cp {
     form: Vec<Form>,
     is_attributes_only: bool,
     overwriting: Overwriting,
-    update: Update,
+    update: Skip,
     clearing: [bool; 2],
     backup: Option<OsString>,
     suffix: Option<OsString>,
@@ -106,7 +105,7 @@ impl Cp {
             form: Vec::new(),
             is_attributes_only: false,
             overwriting: Overwriting::Everything,
-            update: Update::All,
+            update: Skip::Nothing,
             clearing: [false; 2],
             backup: None,
             suffix: None,
@@ -181,8 +180,8 @@ impl Cp {
             }
             "target-directory" => self.target_directories.push(PathBuf::from(value)),
             "no-target-directory" => self.no_target_directory = true,
-            "-u" => self.update = Update::Older,
-            "update" if !is_given => self.update = Update::Older,
+            "-u" => self.update = Skip::NotOlder,
+            "update" if !is_given => self.update = Skip::NotOlder,
             "update" => self.update = words::update(&text())?,
             "verbose" => self.verbose = true,
             "one-file-system" => self.reach = Reach::OneFilesystem,
@@ -205,47 +204,50 @@ impl Cp {
 
     /// What makes no sense in a command line.
     pub fn contradiction(&self) -> Option<String> {
-        let is = |condition: bool, text: &str| condition.then(|| text.to_owned());
-        let operands = self.paths.len() + usize::from(!self.target_directories.is_empty());
-        let both_links = self.form.contains(&Form::HardLink) && self.form.contains(&Form::Symlink);
         let keeps = self.overwriting == Overwriting::Nothing
-            || matches!(self.update, Update::None | Update::NoneFail);
-        let is_backed_up = self.backup.is_some();
+            || matches!(self.update, Skip::Existing | Skip::ExistingFails);
+        let both_links = self.form.contains(&Form::HardLink) && self.form.contains(&Form::Symlink);
+        let has_directory = !self.target_directories.is_empty();
+        let first = |rules: &[(bool, &str)]| {
+            rules.iter().find(|(is_broken, _)| *is_broken).map(|(_, text)| (*text).to_owned())
+        };
+        let of_options = [
+            (self.target_directories.len() > 1, "multiple target directories specified"),
+            (both_links, "cannot make both hard and symbolic links"),
+            (
+                self.backup.is_some() && keeps,
+                "options --backup and --no-clobber are mutually exclusive",
+            ),
+            (
+                self.reflink == When::Always && self.sparse != When::Auto,
+                "--reflink can be used only with --sparse=auto",
+            ),
+            (
+                self.requires_context,
+                "cannot preserve security context without an SELinux-enabled kernel",
+            ),
+            (self.paths.is_empty(), "missing file operand"),
+        ];
         self.wrong
             .clone()
-            .or_else(|| {
-                is(self.target_directories.len() > 1, "multiple target directories specified")
+            .or_else(|| first(&of_options))
+            .or_else(|| match self.paths.as_slice() {
+                [only] if !has_directory => {
+                    Some(format!("missing destination file operand after {}", quote(only)))
+                }
+                _ if self.no_target_directory && has_directory => Some(
+                    "cannot combine --target-directory (-t) and --no-target-directory (-T)"
+                        .to_owned(),
+                ),
+                [_, _, extra, ..] if self.no_target_directory => {
+                    Some(format!("extra operand {}", quote(extra)))
+                }
+                _ => self.backups().err(),
             })
-            .or_else(|| is(both_links, "cannot make both hard and symbolic links"))
-            .or_else(|| {
-                let text = "options --backup and --no-clobber are mutually exclusive";
-                is(is_backed_up && keeps, text)
-            })
-            .or_else(|| {
-                let shares = self.reflink == When::Always && self.sparse != When::Auto;
-                is(shares, "--reflink can be used only with --sparse=auto")
-            })
-            .or_else(|| {
-                let text = "cannot preserve security context without an SELinux-enabled kernel";
-                is(self.requires_context, text)
-            })
-            .or_else(|| is(self.paths.is_empty(), "missing file operand"))
-            .or_else(|| {
-                let only = quote(self.paths.first()?);
-                is(operands < 2, &format!("missing destination file operand after {only}"))
-            })
-            .or_else(|| {
-                let both = self.no_target_directory && !self.target_directories.is_empty();
-                is(both, "cannot combine --target-directory (-t) and --no-target-directory (-T)")
-            })
-            .or_else(|| {
-                let extra = quote(self.paths.get(2).filter(|_| self.no_target_directory)?);
-                Some(format!("extra operand {extra}"))
-            })
-            .or_else(|| self.backups().err())
             .or_else(|| {
                 let is_one = !matches!(self.destination(), Destination::Into(_));
-                is(self.parents && is_one, "with --parents, the destination must be a directory")
+                let text = "with --parents, the destination must be a directory";
+                first(&[(self.parents && is_one, text)])
             })
     }
 
@@ -295,11 +297,9 @@ impl Cp {
                 [true, false] => Clearing::Refused,
                 [false, false] => Clearing::Nothing,
             },
-            skip: match (self.overwriting, self.update) {
-                (Overwriting::Nothing, _) | (_, Update::None) => Skip::Existing,
-                (_, Update::NoneFail) => Skip::ExistingFails,
-                (_, Update::Older) => Skip::NotOlder,
-                (_, Update::All) => Skip::Nothing,
+            skip: match self.overwriting {
+                Overwriting::Nothing => Skip::Existing,
+                Overwriting::Everything | Overwriting::Asked => self.update,
             },
             asks: self.overwriting == Overwriting::Asked,
             into_symlinks: self.into_symlinks,

@@ -84,9 +84,8 @@ fn place(arguments: &Cp) -> Result<(Destination, Option<Backups>), String> {
 /// The path of a backup of this file.
 fn backup_of(path: &Path, backups: &Backups) -> Result<PathBuf, rustix::io::Errno> {
     use rustix::fs::{Mode, OFlags};
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    let directory = rustix::fs::open(parent, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let above = operand::parent(path);
+    let directory = rustix::fs::open(above, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let name = path.file_name().unwrap_or_default();
     let name = std::ffi::CString::new(name.as_bytes()).map_err(|_| rustix::io::Errno::INVAL)?;
     let backup = backups.name_of(std::os::fd::AsFd::as_fd(&directory), &name)?;

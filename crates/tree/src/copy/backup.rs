@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::directory::identity;
@@ -136,9 +136,13 @@ impl Backups {
     }
 }
 
-/// Whether a directory may have a name: it has, or nobody knows.
+/// Whether a directory may have a name: it has, or nobody knows. That it has not is asked in two ways:
+/// what bears that name in the target would be gone.
 pub(super) fn may_be_in(directory: BorrowedFd<'_>, name: &CStr) -> bool {
-    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).err() != Some(Errno::NOENT)
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let looked = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).err();
+    let opened = rustix::fs::openat(directory, name, flags, Mode::empty()).err();
+    [looked, opened] != [Some(Errno::NOENT); 2]
 }
 
 /// Puts a backup back where nothing took its place.
@@ -154,7 +158,7 @@ pub(super) fn put_back(entry: Entry<'_>, backup: &CStr) -> Result<(), Trouble> {
 /// The highest number of a backup of this file; 0: there is none.
 fn highest(directory: BorrowedFd<'_>, name: &CStr) -> Result<u64, Errno> {
     let flags = super::directory::DIRECTORY;
-    let listed = rustix::fs::openat(directory, c".", flags, rustix::fs::Mode::empty())?;
+    let listed = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
     let mut highest = 0;
     let result = Lister::default().each(std::os::fd::AsFd::as_fd(&listed), |found, _| {
         let number = number_of(name.to_bytes(), found.to_bytes());

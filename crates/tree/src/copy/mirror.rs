@@ -115,12 +115,11 @@ pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
     }
     let surplus = match surplus(copy, directory, &pair) {
         Ok(surplus) => surplus,
-        Err(Side::Source(refusal)) => {
-            copy.fail_source(directory, None, refusal);
-            return false;
-        }
-        Err(Side::Target(refusal)) => {
-            copy.fail_target((directory, device), None, refusal);
+        Err(side) => {
+            match side {
+                Side::Source(refusal) => copy.fail_source(directory, None, refusal),
+                Side::Target(refusal) => copy.fail_target((directory, device), None, refusal),
+            }
             return false;
         }
     };

@@ -24,6 +24,7 @@ use super::job::Operand;
 use super::options::Reach;
 use super::reason::{INSIDE, OVER_OTHER, SAME};
 pub use as_cp::Wording;
+pub use place::{parent, way_up_from, without_slashes};
 
 /// Where the sources go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +161,7 @@ fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure
 /// directory, or is to become one.
 fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
     let is_dot = place::last_name(path).is_none();
-    let stripped = place::without_slashes(path);
+    let stripped = without_slashes(path);
     if stripped.as_os_str() == path.as_os_str() && !is_dot {
         return Ok(path.to_owned());
     }
@@ -282,8 +283,8 @@ impl Planner<'_> {
         let found = match rustix::fs::lstat(&operand.target) {
             Ok(found) => Some(found),
             Err(Errno::NOENT) => {
-                let parent = rustix::fs::stat(place::parent(&operand.target));
-                parent.map_err(failed("create", &operand.target))?;
+                let above = rustix::fs::stat(parent(&operand.target));
+                above.map_err(failed("create", &operand.target))?;
                 None
             }
             Err(errno) => return Err(failed("create", &operand.target)(errno).into()),
@@ -305,7 +306,7 @@ impl Planner<'_> {
         if is_directory {
             let start = match found {
                 Some(_) => operand.target.clone(),
-                None => place::parent(&operand.target),
+                None => parent(&operand.target),
             };
             if place::lies_inside(&start, facts, self.reach) {
                 return refused(operand, INSIDE);

@@ -10,7 +10,7 @@ use flatout_tree::copy::operand::Wording;
 use flatout_tree::copy::options::Overwrite;
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
-use super::super::cp::words::{self, Update};
+use super::super::cp::words;
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "As cp (what is there is written in place then)")]
@@ -27,7 +27,7 @@ pub struct AsCp {
     /// Leave what is there: all (replace), none, none-fail, older (replace what is); without a value:
     /// older
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "older", value_parser = words::update, overrides_with = "is_update")]
-    update: Option<Update>,
+    update: Option<Skip>,
     /// Make hard links instead of copies
     #[arg(short, long)]
     link: bool,
@@ -67,14 +67,10 @@ impl AsCp {
             (_, true) => Form::Symlink,
             _ => Form::Copy,
         };
-        let update =
-            if self.is_update { Update::Older } else { self.update.unwrap_or(Update::All) };
-        let skip = match update {
-            _ if self.no_clobber => Skip::Existing,
-            Update::All => Skip::Nothing,
-            Update::None => Skip::Existing,
-            Update::NoneFail => Skip::ExistingFails,
-            Update::Older => Skip::NotOlder,
+        let skip = match (self.no_clobber, self.is_update) {
+            (true, _) => Skip::Existing,
+            (_, true) => Skip::NotOlder,
+            _ => self.update.unwrap_or(Skip::Nothing),
         };
         let is_asked_for = self.interactive
             || self.has_backups()
@@ -122,7 +118,8 @@ impl AsCp {
 
     /// What makes no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        let keeps = self.no_clobber || matches!(self.update, Some(Update::None | Update::NoneFail));
+        let keeps =
+            self.no_clobber || matches!(self.update, Some(Skip::Existing | Skip::ExistingFails));
         if keeps && self.has_backups() {
             return Some("--backup keeps what is overwritten, and nothing is to be".to_owned());
         }

@@ -37,25 +37,26 @@ pub enum CopyFormat {
     Json,
 }
 
+/// `--preserve` and `--no-preserve`.
+const ATTRIBUTES: [(&str, Preserve); 9] = [
+    ("mode", Preserve::MODE),
+    ("ownership", Preserve::OWNERSHIP),
+    ("timestamps", Preserve::TIMESTAMPS),
+    ("links", Preserve::LINKS),
+    ("xattr", Preserve::XATTR),
+    ("context", Preserve::CONTEXT),
+    ("all", Preserve::ALL),
+    ("flags", Preserve::FLAGS),
+    ("project", Preserve::PROJECT),
+];
+
 pub fn attributes(list: &str) -> Result<Preserve, String> {
     list.split(',').try_fold(Preserve::NOTHING, |all, name| {
-        let one = match name {
-            "mode" => Preserve::MODE,
-            "ownership" => Preserve::OWNERSHIP,
-            "timestamps" => Preserve::TIMESTAMPS,
-            "links" => Preserve::LINKS,
-            "xattr" => Preserve::XATTR,
-            "context" => Preserve::CONTEXT,
-            "flags" => Preserve::FLAGS,
-            "project" => Preserve::PROJECT,
-            "all" => Preserve::ALL,
-            _ => {
-                let known =
-                    "mode, ownership, timestamps, links, xattr, context, all, flags, project";
-                return Err(format!("{name:?} is no attribute; known are {known}"));
-            }
-        };
-        Ok(all.with(one))
+        let known = ATTRIBUTES.iter().find(|(known, _)| *known == name);
+        known.map(|(_, one)| all.with(*one)).ok_or_else(|| {
+            let known = ATTRIBUTES.map(|(known, _)| known).join(", ");
+            format!("{name:?} is no attribute; known are {known}")
+        })
     })
 }
 

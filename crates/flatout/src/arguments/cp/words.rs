@@ -5,15 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use flatout_tree::copy::backup::{Backups, Naming};
 use flatout_tree::copy::options::{Preserve, When};
-
-/// What `--update` replaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Update {
-    All,
-    None,
-    NoneFail,
-    Older,
-}
+use flatout_tree::copy::rules::Skip;
 
 /// Finds a word, or the only one that begins so; several that mean the same count as one.
 fn find<T: Copy + PartialEq>(option: &str, word: &str, known: &[(&str, T)]) -> Result<T, String> {
@@ -36,13 +28,13 @@ pub fn when(option: &str, word: &str) -> Result<When, String> {
     find(option, word, &known)
 }
 
-/// `--update`.
-pub fn update(word: &str) -> Result<Update, String> {
+/// `--update`: what is left as it is.
+pub fn update(word: &str) -> Result<Skip, String> {
     let known = [
-        ("all", Update::All),
-        ("none", Update::None),
-        ("none-fail", Update::NoneFail),
-        ("older", Update::Older),
+        ("all", Skip::Nothing),
+        ("none", Skip::Existing),
+        ("none-fail", Skip::ExistingFails),
+        ("older", Skip::NotOlder),
     ];
     find("--update", word, &known)
 }
@@ -110,7 +102,7 @@ mod tests {
         assert_eq!(when("--sparse", "al"), Ok(When::Always));
         assert!(when("--sparse", "a").unwrap_err().starts_with("ambiguous"));
         assert!(when("--sparse", "x").unwrap_err().starts_with("invalid"));
-        assert_eq!(update("none"), Ok(Update::None));
+        assert_eq!(update("none"), Ok(Skip::Existing));
         assert_eq!(naming("--backup", "n"), Err(naming("--backup", "n").unwrap_err()));
         assert_eq!(naming("--backup", "nu"), Ok(Some(Naming::Numbered)));
         assert_eq!(naming("--backup", "off"), Ok(None));

@@ -87,6 +87,12 @@ pub fn unwritten_bytes(accepted_bytes: u64) -> Option<u64> {
     memory::unwritten_bytes().map(|bytes| bytes.min(accepted_bytes))
 }
 
+/// Those of these counts that are not zero, each with its words.
+fn listed(counts: &[(u64, &str)]) -> String {
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, words)| format!("; {} {words}", quantity::count(*count))).collect()
+}
+
 impl Account {
     /// Sums up what has ended.
     pub fn new(ended: &Ended, objections: u64, elapsed_ns: u64) -> Self {
@@ -182,7 +188,6 @@ impl Account {
     /// What would be done, in one line.
     fn plan_line(&self, copied: &str) -> String {
         let totals = &self.totals;
-        let mut line = format!("dry run: {copied} to be copied");
         let counts = [
             (totals.directories, "directories"),
             (totals.others, "others"),
@@ -193,10 +198,7 @@ impl Account {
             (totals.spared, "not to be deleted"),
             (self.failed(), "failed"),
         ];
-        for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
-            line.push_str(&format!("; {} {words}", quantity::count(count)));
-        }
-        line
+        format!("dry run: {copied} to be copied{}", listed(&counts))
     }
 
     /// Everything in one line.
@@ -229,9 +231,7 @@ impl Account {
             (totals.deleted, "deleted"),
             (totals.spared, "not deleted"),
         ];
-        for (count, word) in counts.into_iter().filter(|(count, _)| *count > 0) {
-            line.push_str(&format!("; {} {word}", quantity::count(count)));
-        }
+        line.push_str(&listed(&counts));
         if let Some(unwritten) = self.unwritten_bytes.filter(|bytes| *bytes > 0) {
             line.push_str(&format!("; {} not on disk yet", quantity::rounded_size(unwritten)));
         }

@@ -4,14 +4,13 @@
 //! Names prove nothing: directories are told by identity, on the way up from the file, and by their
 //! place inside the filesystem, so that no symlink and no bind mount leads round this.
 
-use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::quote;
 use flatout_sys::storage::Location;
 use flatout_tree::copy::Operand;
+use flatout_tree::copy::operand::{parent, way_up_from, without_slashes};
 use flatout_tree::copy::options::Reach;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 
@@ -95,7 +94,7 @@ impl Site {
         };
         match place.named() {
             Some((directory, name)) => {
-                site.above = above(directory);
+                site.above = way_up_from(rustix::io::fcntl_dupfd_cloexec(directory, 0));
                 site.name = name.as_bytes().to_vec();
                 site.locations.extend(Location::of(directory));
             }
@@ -124,15 +123,9 @@ impl Site {
             return true;
         }
         // A name that is still to be made.
-        let bytes = target.as_os_str().as_bytes();
-        let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
-        let target = Path::new(OsStr::from_bytes(&bytes[..end]));
-        let parent = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let target = without_slashes(target);
         target.file_name().is_some_and(|name| name.as_bytes() == self.name)
-            && rustix::fs::stat(parent)
+            && rustix::fs::stat(parent(target))
                 .is_ok_and(|facts| self.above.first() == Some(&identity(&facts)))
     }
 
@@ -143,22 +136,6 @@ impl Site {
         let tree = Location::of_tree(opened);
         self.locations.iter().any(|location| tree.iter().any(|root| location.is_in(root)))
     }
-}
-
-/// A directory and all above it, up to the root or to where no way up is.
-fn above(directory: &OwnedFd) -> Vec<Identity> {
-    let mut all = Vec::new();
-    let mut next = directory.try_clone().ok();
-    while let Some(directory) = next {
-        let Ok(facts) = rustix::fs::fstat(&directory) else { break };
-        if all.last() == Some(&identity(&facts)) {
-            break;
-        }
-        all.push(identity(&facts));
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        next = rustix::fs::openat(&directory, "..", flags, Mode::empty()).ok();
-    }
-    all
 }
 
 #[cfg(test)]

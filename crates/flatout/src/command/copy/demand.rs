@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flatout_io::quote;
 use flatout_tree::copy::failure::{Failure, Refusal};
-use flatout_tree::copy::operand::{Objection, Plan, Wording, mirrored};
+use flatout_tree::copy::operand::{Objection, Plan, Wording, mirrored, parent};
 use flatout_tree::copy::rules::Follow;
 use flatout_tree::selection::listed::Listed;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
@@ -30,7 +30,7 @@ pub fn mirror_obstacle(
 pub fn look_for(listed: &Listed, plan: &Plan, wording: Option<Wording>, witness: &Witness<'_>) {
     let follows = wording.is_some_and(|wording| wording.follow == Follow::Always);
     for operand in plan.rounds.iter().flatten() {
-        let object = |operation, errno, path: &std::path::Path| {
+        let object = |operation, errno, path: &Path| {
             let path = path.as_os_str().to_owned();
             let failure = Failure::of(Refusal::of(operation)(errno), path);
             witness.object(&Objection::Failed(failure));
@@ -50,15 +50,13 @@ pub fn look_for(listed: &Listed, plan: &Plan, wording: Option<Wording>, witness:
             let found = match rustix::fs::openat2(&root, path, flags, Mode::empty(), resolve) {
                 // O_PATH and O_NOFOLLOW open a symlink itself, which NO_SYMLINKS refuses.
                 Err(Errno::LOOP) if !follows => {
-                    let path = std::path::Path::new(path);
-                    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-                    let above = above.unwrap_or(".".as_ref());
-                    rustix::fs::openat2(&root, above, flags, Mode::empty(), resolve).and_then(
-                        |above| {
-                            let name = path.file_name().unwrap_or_default();
-                            rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
-                        },
-                    )
+                    let path = Path::new(path);
+                    let name = path.file_name().unwrap_or_default();
+                    let above =
+                        rustix::fs::openat2(&root, parent(path), flags, Mode::empty(), resolve);
+                    above.and_then(|above| {
+                        rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+                    })
                 }
                 Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => {
                     rustix::fs::statat(&root, path, AtFlags::SYMLINK_NOFOLLOW).map(drop)

@@ -1,27 +1,26 @@
 //! SIGUSR1: a line on standard error that says where the copy is.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use flatout_io::escape;
 use flatout_sys::inquiry::{self, Inquiries};
 use flatout_tree::copy::{Copy, Operand};
-use rustix::fs::FileType;
 
 use super::pace::{Moment, Pace};
+use super::resume::is_small;
 use super::witness::Witness;
 
 /// A file below this size is copied before anybody asks: no thread is started for it, which would
 /// take a tenth of the time that a whole run takes for one of 1 MiB. The second one where a rate is
 /// to be kept.
-const SMALL_BYTES: i64 = 16 << 20;
-const SMALL_LIMITED_BYTES: i64 = 1 << 20;
+const SMALL_BYTES: u64 = 16 << 20;
+const SMALL_LIMITED_BYTES: u64 = 1 << 20;
 
 /// Listens where there is so much to copy that somebody may ask. Where nobody can be heard, the copy
 /// goes on without.
 pub fn listen(copy: &Copy<'_>, operands: &[Operand]) -> Option<Inquiries> {
     let small_bytes = if copy.is_limited() { SMALL_LIMITED_BYTES } else { SMALL_BYTES };
-    if is_worth_it(operands, small_bytes) {
+    if !matches!(operands, [one] if is_small(one, small_bytes)) {
         return inquiry::listen().ok().flatten();
     }
     let _or_it_ends_the_copy = inquiry::ignore();
@@ -51,16 +50,6 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
-}
-
-fn is_worth_it(operands: &[Operand], small_bytes: i64) -> bool {
-    let is_small = |path: &PathBuf| {
-        rustix::fs::lstat(path).is_ok_and(|facts| {
-            let is_regular = FileType::from_raw_mode(facts.st_mode).is_file();
-            is_regular && facts.st_size < small_bytes
-        })
-    };
-    !matches!(operands, [one] if is_small(&one.source))
 }
 
 fn answer(copy: &Copy<'_>, witness: &Witness<'_>, inquiries: &Inquiries) {

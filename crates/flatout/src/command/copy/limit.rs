@@ -12,6 +12,7 @@ use std::path::Path;
 use flatout_io::{MachineProfile, ProfileEntry, SizeClass, Work};
 use flatout_sys::filesystem;
 use flatout_tree::copy::Operand;
+use flatout_tree::copy::operand::parent;
 use flatout_tree::copy::options::Tuned;
 use rustix::fs::{CWD, Mode, OFlags};
 use serde_json::{Value, json};
@@ -162,13 +163,9 @@ impl Limits {
 
 /// What tells the filesystems of an operand from others.
 fn pair(operand: &Operand) -> Option<(String, String)> {
-    let above = match operand.target.parent() {
-        Some(above) if !above.as_os_str().is_empty() => above,
-        _ => Path::new("."),
-    };
     // What is there already may be another filesystem than what it lies in.
-    let target =
-        identity(&operand.target, OFlags::NOFOLLOW).or_else(|| identity(above, OFlags::empty()))?;
+    let target = identity(&operand.target, OFlags::NOFOLLOW)
+        .or_else(|| identity(&parent(&operand.target), OFlags::empty()))?;
     Some((identity(&operand.source, OFlags::NOFOLLOW)?, target))
 }
 

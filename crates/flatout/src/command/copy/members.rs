@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
+use flatout_tree::copy::operand::parent;
 use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter, Wanted};
 use flatout_tree::selection::{Moment, Selection};
@@ -103,9 +104,8 @@ impl Members {
     /// Errors: a process finds something else, or nothing.
     pub fn look(&self, operands: &[Operand], files: &[PathBuf]) -> Result<(), String> {
         let paths = |operand: &Operand| {
-            let above = operand.target.parent().unwrap_or(Path::new(""));
-            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-            [operand.source.as_os_str().as_bytes().to_vec(), above.as_os_str().as_bytes().to_vec()]
+            let above = parent(&operand.target);
+            [&operand.source, &above].map(|path| path.as_os_str().as_bytes().to_vec())
         };
         let mut paths: Vec<Vec<u8>> = operands.iter().flat_map(paths).collect();
         paths.extend(files.iter().map(|path| path.as_os_str().as_bytes().to_vec()));

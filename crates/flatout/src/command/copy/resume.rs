@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use flatout_io::digest::{Algorithm, Hasher};
+use flatout_tree::copy::Operand;
 use flatout_tree::copy::evidence::{Evidence, Hosts, Noting};
 use flatout_tree::copy::operand::Plan;
 use flatout_tree::copy::options::{CopyOptions, Effect, Unchanged, When};
@@ -63,11 +64,14 @@ pub fn evidence(
 pub fn is_one_new_file(plan: &Plan) -> bool {
     let mut operands = plan.rounds.iter().flatten();
     let (Some(operand), None) = (operands.next(), operands.next()) else { return false };
-    let found = rustix::fs::lstat(&operand.source);
-    let is_small = found.is_ok_and(|found| {
-        FileType::from_raw_mode(found.st_mode).is_file() && (found.st_size as u64) < SMALL_BYTES
-    });
-    is_small && rustix::fs::lstat(&operand.target).err() == Some(Errno::NOENT)
+    is_small(operand, SMALL_BYTES) && rustix::fs::lstat(&operand.target).err() == Some(Errno::NOENT)
+}
+
+/// Whether a source is a file below this size.
+pub fn is_small(operand: &Operand, bytes: u64) -> bool {
+    rustix::fs::lstat(&operand.source).is_ok_and(|found| {
+        FileType::from_raw_mode(found.st_mode).is_file() && (found.st_size as u64) < bytes
+    })
 }
 
 /// Where finished files are noted; `None`: nowhere.
@@ -94,8 +98,6 @@ fn name(arguments: &Arguments) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flatout_tree::copy::Operand;
-
     use super::*;
 
     #[test]

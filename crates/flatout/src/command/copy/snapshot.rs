@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_io::{cause_text, quote};
-use flatout_tree::copy::operand::Destination;
+use flatout_tree::copy::operand::{Destination, parent};
 use flatout_tree::copy::reference::References;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -47,13 +47,11 @@ struct Site<'a> {
 }
 
 fn target_or_parent(target: &Path) -> Option<Stat> {
-    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    let directory = |path| {
+    let directory = |path: &Path| {
         let facts = rustix::fs::stat(path).ok();
         facts.filter(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
     };
-    directory(target).or_else(|| directory(parent))
+    directory(target).or_else(|| directory(&parent(target)))
 }
 
 impl Site<'_> {

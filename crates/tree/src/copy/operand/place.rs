@@ -1,14 +1,18 @@
 //! Paths as the user wrote them, and the files that they lead to.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::super::directory::{Identity, identity};
 use super::super::job::Operand;
 use super::super::options::Reach;
+
+const ABOVE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The path without slashes at its end.
 pub fn without_slashes(path: &Path) -> &Path {
@@ -80,9 +84,12 @@ pub fn lies_inside(directory: &Path, source: &Stat, reach: Reach) -> bool {
 
 /// A directory, and those above it up to the root, as far as they can be looked at.
 pub fn way_up(directory: &Path) -> Vec<Identity> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    way_up_from(rustix::fs::openat(CWD, directory, ABOVE, Mode::empty()))
+}
+
+/// The same of one that is open.
+pub fn way_up_from(mut next: Result<OwnedFd, Errno>) -> Vec<Identity> {
     let mut found: Vec<Identity> = Vec::new();
-    let mut next = rustix::fs::openat(CWD, directory, flags, Mode::empty());
     while let Ok(here) = next {
         let Ok(facts) = rustix::fs::fstat(&here) else { break };
         // Nothing is above the root.
@@ -90,7 +97,7 @@ pub fn way_up(directory: &Path) -> Vec<Identity> {
             break;
         }
         found.push(identity(&facts));
-        next = rustix::fs::openat(&here, "..", flags, Mode::empty());
+        next = rustix::fs::openat(&here, "..", ABOVE, Mode::empty());
     }
     found
 }
