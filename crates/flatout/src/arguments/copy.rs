@@ -40,7 +40,7 @@ use selection::Selection;
 use snapshot::Snapshot;
 use words::{ENGINES, WHEN, block_size, memory_size};
 
-pub use words::{CopyFormat, method_name};
+pub use words::{CopyFormat, first, method_name};
 
 const USAGE: &str = "\
 flatout copy [OPTIONS] SOURCE... TARGET
@@ -283,7 +283,7 @@ impl Copy {
             (self.backups().is_some(), "-b"),
             (rules.is_some_and(|rules| rules.follow != Follow::Never), "-H or -L"),
         ];
-        let (_, option) = asked.into_iter().find(|(is_asked, _)| *is_asked)?;
+        let option = first(&asked)?;
         Some(format!(
             "several processes cannot do {option} together; with --single each does it all"
         ))

@@ -25,6 +25,7 @@ use flatout_tree::copy::options::{
 };
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
+use super::copy::first;
 use crate::command::cp::complaint::quote;
 
 /// A part of the 32 MiB that a copy may take in all.
@@ -208,9 +209,6 @@ impl Cp {
             || matches!(self.update, Skip::Existing | Skip::ExistingFails);
         let both_links = self.form.contains(&Form::HardLink) && self.form.contains(&Form::Symlink);
         let has_directory = !self.target_directories.is_empty();
-        let first = |rules: &[(bool, &str)]| {
-            rules.iter().find(|(is_broken, _)| *is_broken).map(|(_, text)| (*text).to_owned())
-        };
         let of_options = [
             (self.target_directories.len() > 1, "multiple target directories specified"),
             (both_links, "cannot make both hard and symbolic links"),
@@ -230,7 +228,7 @@ impl Cp {
         ];
         self.wrong
             .clone()
-            .or_else(|| first(&of_options))
+            .or_else(|| first(&of_options).map(str::to_owned))
             .or_else(|| match self.paths.as_slice() {
                 [only] if !has_directory => {
                     Some(format!("missing destination file operand after {}", quote(only)))
@@ -246,8 +244,8 @@ impl Cp {
             })
             .or_else(|| {
                 let is_one = !matches!(self.destination(), Destination::Into(_));
-                let text = "with --parents, the destination must be a directory";
-                first(&[(self.parents && is_one, text)])
+                (self.parents && is_one)
+                    .then(|| "with --parents, the destination must be a directory".to_owned())
             })
     }
 

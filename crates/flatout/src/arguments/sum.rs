@@ -7,6 +7,7 @@ use flatout_bench::option::{Wish, Words, words};
 use flatout_io::digest::Algorithm;
 use flatout_tree::manifest::{Form, LineEnd, Manifest};
 
+use super::copy::first;
 use super::shared::file;
 
 const AFTER: &str = "\
@@ -158,9 +159,6 @@ impl Sum {
         ];
         let never_in_a_check = [(self.tag, "--tag"), (self.recursive, "--recursive")];
         let only_in_a_manifest = [(self.tag, "--tag"), (self.zero && !self.check, "--zero")];
-        let first = |options: &[(bool, &'static str)]| {
-            options.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name)
-        };
         if self.check {
             if let Some(name) = first(&never_in_a_check) {
                 return Some(format!("{name} means nothing with --check"));

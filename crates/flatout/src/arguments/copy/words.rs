@@ -74,6 +74,11 @@ pub fn memory_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// What goes with the first of these that is so.
+pub fn first<'t>(of: &[(bool, &'t str)]) -> Option<&'t str> {
+    of.iter().find(|(is_so, _)| *is_so).map(|(_, text)| *text)
+}
+
 /// The word for a method, as `--engine` has it.
 pub fn method_name(method: Method) -> &'static str {
     let known = ENGINES.iter().find(|(_, known, _)| *known == Some(method));
