@@ -169,10 +169,10 @@ pub fn rounded_size(bytes: u64) -> String {
 
 /// A share as a percentage with as many digits as it deserves: `93 %`, `1.2 %`, `0.04 %`.
 pub fn percent(ratio: f64) -> String {
-    if !ratio.is_finite() {
+    let percent = ratio * 100.0;
+    if !percent.is_finite() {
         return "?".to_owned();
     }
-    let percent = ratio * 100.0;
     match percent.abs() {
         p if p >= 9.95 => format!("{} %", separated(&format!("{percent:.0}"))),
         p if p >= 0.095 || p == 0.0 => format!("{percent:.1} %"),

@@ -6,49 +6,47 @@
 use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::fact;
-use flatout_measure::shape::{BURST_PER_S, SUSTAINED_PER_S};
 use flatout_measure::statistics;
 use serde_json::{Map, Value};
 
+use crate::page::units;
 use crate::{label, quantity, text};
 
-/// Parameters in order, with the heading of each.
-const PARAMETERS: [(&str, &str); 8] = [
-    ("file", "file"),
-    ("block_bytes", "block size"),
-    ("threads", "threads"),
-    ("split", "split"),
-    ("engine", "engine"),
-    ("caching", "caching"),
-    ("depth", "depth"),
-    ("state", "cache state"),
-];
+/// Parameters in order.
+const PARAMETERS: [&str; 8] =
+    ["file", "block_bytes", "threads", "split", "engine", "caching", "depth", "state"];
 
 /// Facts that stand before the rate.
-const FACTS_BEFORE: [(&str, &str); 4] = [
-    ("bytes", "bytes"),
-    ("blocks", "blocks"),
-    ("block_shortfall", "block shortfall"),
-    ("seconds", "seconds"),
-];
+const FACTS_BEFORE: [&str; 4] = ["bytes", "blocks", "block_shortfall", "seconds"];
 
 /// Facts that stand after the rate. The reasons stand with engine and caching where these exist.
-const FACTS_AFTER: [(&str, &str); 14] = [
-    ("passes", "passes"),
-    ("digest_xor32", "digest"),
-    ("engine_reason", "engine reason"),
-    ("caching_reason", "caching reason"),
-    ("time_to_cache_s", "time to cache"),
-    ("rate_to_cache", "rate to cache"),
-    ("time_to_durable_s", "time to durable"),
-    ("rate_durable", "rate durable"),
-    ("ended_early", "ended early"),
-    ("cached_before_bytes", "cached before"),
-    ("cached_after_bytes", "cached after"),
-    ("device_read_bytes", "device read"),
-    ("device_write_bytes", "device written"),
-    ("size_found_bytes", "size found"),
+const FACTS_AFTER: [&str; 14] = [
+    "passes",
+    "digest_xor32",
+    "engine_reason",
+    "caching_reason",
+    "time_to_cache_s",
+    "rate_to_cache",
+    "time_to_durable_s",
+    "rate_durable",
+    "ended_early",
+    "cached_before_bytes",
+    "cached_after_bytes",
+    "device_read_bytes",
+    "device_write_bytes",
+    "size_found_bytes",
 ];
+
+/// What stands before the value of a key.
+fn heading(key: &str) -> String {
+    match key {
+        "block_bytes" => "block size".to_owned(),
+        "state" => "cache state".to_owned(),
+        "digest_xor32" => "digest".to_owned(),
+        "device_write_bytes" => "device written".to_owned(),
+        key => label::noun(key),
+    }
+}
 
 /// Facts that are told in one line together: what the harness took, and what became of the trials;
 /// and the outliers, of which a warning tells.
@@ -81,30 +79,24 @@ pub fn summary(outcome: &Outcome) -> String {
 pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
     let mut lines = Lines::default();
     lines.parameters(outcome);
-    for (key, heading) in FACTS_BEFORE {
-        lines.fact(heading, key, outcome.audit.get(key));
+    for key in FACTS_BEFORE {
+        lines.fact(key, outcome);
     }
     lines.figure(outcome);
     lines.trials(outcome);
-    for (key, heading) in FACTS_AFTER {
+    for key in FACTS_AFTER {
         if key == "passes" {
-            lines.passes(&outcome.audit);
+            lines.passes(outcome);
         } else if !is_told_elsewhere(key, outcome) {
-            lines.fact(heading, key, outcome.audit.get(key));
+            lines.fact(key, outcome);
         }
     }
-    let is_level =
-        |key: &str| [BURST_PER_S, SUSTAINED_PER_S].iter().any(|level| level.name() == key);
-    let known = |key: &str| {
-        let all = FACTS_BEFORE.iter().chain(&FACTS_AFTER).map(|(known, _)| known);
-        all.chain(&FACTS_MERGED).any(|known| *known == key)
+    let known = |key: &&String| {
+        let all = FACTS_BEFORE.iter().chain(&FACTS_AFTER).chain(&FACTS_MERGED);
+        all.copied().any(|known| known == *key)
     };
-    for (key, value) in outcome.audit.iter().filter(|(key, _)| !known(key)) {
-        match key.as_str() {
-            key if is_level(key) => lines.rate(key, value, &outcome.unit),
-            key if key == EVIDENCE.name() => lines.evidence(outcome),
-            _ => lines.fact(&label::noun(key), key, Some(value)),
-        }
+    for key in outcome.audit.keys().filter(|key| !known(key)) {
+        lines.fact(key, outcome);
     }
     lines.harness(&outcome.audit);
     lines.warnings(outcome);
@@ -134,17 +126,14 @@ impl Lines {
         self.pairs.push((text::visible(key), text::visible(value)));
     }
 
-    fn fact(&mut self, heading: &str, key: &str, value: Option<&Value>) {
-        if let Some(value) = value.filter(|value| !value.is_null()) {
-            self.push(heading, &fact_text(key, value));
-        }
-    }
-
-    /// A fact that has the unit of the row, such as a sustained rate.
-    fn rate(&mut self, key: &str, value: &Value, unit: &str) {
-        match value.as_f64() {
-            Some(rate) => self.push(&label::noun(key), &quantity::value(unit, rate)),
-            None => self.fact(&label::noun(key), key, Some(value)),
+    fn fact(&mut self, key: &str, outcome: &Outcome) {
+        let Some(value) = outcome.audit.get(key).filter(|value| !value.is_null()) else { return };
+        if key == EVIDENCE.name() {
+            self.evidence(outcome);
+        } else if units::FIGURES.iter().any(|figure| figure.name() == key) {
+            self.push(&heading(key), &figures_text(value, &outcome.unit));
+        } else {
+            self.push(&heading(key), &fact_text(key, value));
         }
     }
 
@@ -156,15 +145,15 @@ impl Lines {
     }
 
     /// How often the same bytes were gone through; the digest is that of one pass.
-    fn passes(&mut self, audit: &Map<String, Value>) {
-        match audit.get("passes").and_then(Value::as_u64) {
-            Some(passes) if passes > 1 && audit.contains_key("digest_xor32") => {
+    fn passes(&mut self, outcome: &Outcome) {
+        match outcome.fact_count("passes") {
+            Some(passes) if passes > 1 && outcome.audit.contains_key("digest_xor32") => {
                 self.push(
                     "passes",
                     &format!("{} (the digest covers one)", quantity::count(passes)),
                 );
             }
-            _ => self.fact("passes", "passes", audit.get("passes")),
+            _ => self.fact("passes", outcome),
         }
     }
 
@@ -188,11 +177,8 @@ impl Lines {
             text.push_str(&format!(" ({})", fact_text(fact::SPOIL_REASONS.name(), reasons)));
         }
         self.push("trials", &text);
-        if let Some(Value::Array(samples)) = outcome.audit.get(fact::WARMUP_SAMPLES.name()) {
-            let samples: Vec<f64> = samples.iter().filter_map(Value::as_f64).collect();
-            let scale = quantity::Scale::of_all(&outcome.unit, samples.iter().copied());
-            let words: Vec<String> = samples.iter().map(|sample| scale.text(*sample)).collect();
-            self.push("warm-up", &words.join(", "));
+        if let Some(samples) = outcome.audit.get(fact::WARMUP_SAMPLES.name()) {
+            self.push("warm-up", &figures_text(samples, &outcome.unit));
         }
     }
 
@@ -218,16 +204,16 @@ impl Lines {
 
     fn parameters(&mut self, outcome: &Outcome) {
         let parameters = &outcome.parameters;
-        for (key, heading) in PARAMETERS {
-            let Some(value) = parameters.get(key) else { continue };
+        for (key, value) in PARAMETERS.iter().filter_map(|key| Some((*key, parameters.get(*key)?)))
+        {
             let text = fact_text(key, value);
             match outcome.fact_text(&format!("{key}_reason")) {
-                Some(reason) => self.push(heading, &format!("{text} ({reason})")),
-                None => self.push(heading, &text),
+                Some(reason) => self.push(&heading(key), &format!("{text} ({reason})")),
+                None => self.push(&heading(key), &text),
             }
         }
-        let known = |key: &str| PARAMETERS.iter().any(|(known, _)| *known == key);
-        for (key, value) in label::ordered(parameters).into_iter().filter(|(key, _)| !known(key)) {
+        let others = label::ordered(parameters).into_iter();
+        for (key, value) in others.filter(|(key, _)| !PARAMETERS.contains(key)) {
             self.push(&label::noun(key), &label::plain(key, value));
         }
     }
@@ -294,6 +280,14 @@ impl Lines {
             self.push("warning", &format!("{}: {}", warning.code, warning.text));
         }
     }
+}
+
+/// Figures of a row, one or several, in its unit.
+fn figures_text(value: &Value, unit: &str) -> String {
+    let all = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let numbers: Vec<f64> = all.iter().filter_map(Value::as_f64).collect();
+    let scale = quantity::Scale::of_all(unit, numbers.iter().copied());
+    numbers.iter().map(|number| scale.text(*number)).collect::<Vec<_>>().join(", ")
 }
 
 /// A value with the spelling that a summary wants for its key.

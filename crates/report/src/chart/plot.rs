@@ -85,22 +85,12 @@ pub struct PlotLine {
     pub hue: usize,
     /// Which pattern: equal for lines that share the values of its other switches.
     pub dash: usize,
-    /// Whether its points belong to one curve.
-    pub joint: Joint,
+    /// Whether its points have nothing between them.
+    pub is_unjoined: bool,
     /// Its value of each switch of the picture, in their order; empty where it has none.
     pub values: Vec<String>,
     /// Points, x ascending, in runs that a row without figure separates; base units.
     pub runs: Vec<Vec<Point>>,
-}
-
-/// Whether points are joined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Joint {
-    /// A line from point to point.
-    #[default]
-    Line,
-    /// Points that have nothing between them.
-    None,
 }
 
 /// Lines of these rows that are points of their own: what was measured, below roofs that were not.
@@ -122,7 +112,7 @@ impl PlotLine {
 
     /// Whether a line goes from point to point: two points do not tell what is between them.
     pub fn is_joined(&self) -> bool {
-        self.joint == Joint::Line && self.points().count() >= LEAST_POINTS
+        !self.is_unjoined && self.points().count() >= LEAST_POINTS
     }
 }
 
@@ -185,7 +175,7 @@ impl Plot {
                 name: line.name(),
                 hue: order::place(&mut hues, first),
                 dash: order::place(&mut dashes, rest),
-                joint: if UNJOINED.iter().any(is_unjoined) { Joint::None } else { Joint::Line },
+                is_unjoined: UNJOINED.iter().any(is_unjoined),
                 values: Vec::new(),
                 runs: runs(&sweep.x_values, &line.points),
             }
@@ -223,11 +213,6 @@ impl Plot {
         }
     }
 
-    /// The same picture with its y axis spaced otherwise.
-    pub fn spaced(&self, y_spacing: YSpacing) -> Self {
-        Self { y_spacing, ..self.clone() }
-    }
-
     /// Whether figures by powers of ten would tell more than from zero, or the other way round:
     /// all are above zero, and the largest is several times the smallest. Not where zero must show.
     pub(crate) fn has_two_spacings(&self) -> bool {
@@ -243,11 +228,6 @@ impl Plot {
     /// Whether the y axis is by powers of ten.
     pub(crate) fn is_logarithmic(&self) -> bool {
         self.y_axis().is_some_and(|axis| axis.spacing == Spacing::Log10)
-    }
-
-    /// Adds a name to places of the x axis that lie within it.
-    pub(crate) fn with_marks(self, marks: Vec<Mark>) -> Self {
-        Self { marks, ..self }
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {

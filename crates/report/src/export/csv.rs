@@ -18,7 +18,7 @@ use super::{better, raw};
 use crate::page::{audit, commands, race};
 use crate::{label, text};
 
-const BEFORE: [&str; 1] = ["id"];
+const ID: &str = "id";
 const AFTER: [&str; 15] = [
     "unit",
     "better",
@@ -62,8 +62,7 @@ fn lines(records: &[(Option<&str>, &Record)]) -> String {
     let fact_heads: Vec<String> = facts.iter().map(|key| format!("{FACT}{key}")).collect();
     let mut out = String::new();
     let has_names = records.iter().any(|(name, _)| name.is_some());
-    let heads = has_names.then(|| SOURCE.to_owned()).into_iter();
-    let heads = heads.chain(BEFORE.iter().map(|head| (*head).to_owned()));
+    let heads = has_names.then(|| SOURCE.to_owned()).into_iter().chain([ID.to_owned()]);
     let heads = heads.chain(keys.iter().map(|key| parameter_head(key, &fact_heads)));
     let heads = heads.chain(AFTER.iter().map(|head| (*head).to_owned()));
     push_line(&mut out, heads.chain(fact_heads.iter().cloned()));
@@ -99,7 +98,7 @@ fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
 
 /// A parameter's own name, unless another column has it.
 fn parameter_head(key: &str, fact_heads: &[String]) -> String {
-    let fixed = key == SOURCE || BEFORE.contains(&key) || AFTER.contains(&key);
+    let fixed = key == SOURCE || key == ID || AFTER.contains(&key);
     let taken = fixed || fact_heads.iter().any(|head| head == key);
     if taken { format!("parameter_{key}") } else { key.to_owned() }
 }

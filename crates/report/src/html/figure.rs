@@ -76,7 +76,7 @@ impl Writer {
             true => ("log", "other linear", YSpacing::Linear),
             false => ("linear", "other log", YSpacing::Logarithmic),
         };
-        let other = twice.then(|| (other, plot.spaced(spacing)));
+        let other = twice.then(|| (other, Plot { y_spacing: spacing, ..plot.clone() }));
         for (class, plot) in [(usual, plot)].into_iter().chain(other.iter().map(|(c, p)| (*c, p))) {
             let (chart, hits) = (svg::chart(plot, name), svg::hits(plot));
             self.line(&format!("<div class=\"plot {class}\">{chart}{hits}</div>"));

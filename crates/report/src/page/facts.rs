@@ -10,45 +10,34 @@ use serde_json::Value;
 use super::{findings, storage};
 use crate::{label, quantity};
 
-/// One fact.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fact {
-    pub name: &'static str,
-    pub text: String,
-}
-
 /// Members that are null where there is none of it: nothing was left unread.
 const ABSENT: [&str; 3] = ["cpu_quota_cpus", "memory_limit_bytes", "io_uring_disabled"];
 
-/// The facts in the order in which a reader asks.
-pub(crate) fn facts(record: &Record) -> Vec<Fact> {
+/// The facts with their names, in the order in which a reader asks.
+pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
     let environment = &record.start.environment;
     if environment.as_object().is_none_or(serde_json::Map::is_empty) {
         return Vec::new();
     }
     let text = |key: &str| environment.get(key).and_then(Value::as_str).map(str::to_owned);
-    let told = |name, text: Option<String>| Fact {
-        name,
-        text: text.unwrap_or_else(|| "could not be read".to_owned()),
-    };
+    let told =
+        |name, text: Option<String>| (name, text.unwrap_or_else(|| "could not be read".to_owned()));
     let chains = storage::chains(environment);
     let mut facts = vec![
         told("CPU", processor(environment)),
-        Fact { name: "clock in load", text: clock(record) },
+        ("clock in load", clock(record)),
         told("memory", memory(environment)),
     ];
-    facts.extend(chains.into_iter().map(|chain| Fact { name: "disk", text: chain.line }));
-    if let Some(filesystems) = filesystems(environment) {
-        facts.push(Fact { name: "filesystem", text: filesystems });
-    }
+    facts.extend(chains.into_iter().map(|chain| ("disk", chain.line)));
+    facts.extend(filesystems(environment).map(|names| ("filesystem", names)));
     facts.extend([
         told("kernel", text("kernel_release").map(|release| format!("Linux {release}"))),
         told("virtual machine", environment.get("hypervisor").and_then(Value::as_bool).map(word)),
         told("governor", text("governor")),
         told("mitigations", mitigations(environment)),
         told("load before", load(environment)),
+        ("could not be read", unread(environment)),
     ]);
-    facts.push(Fact { name: "could not be read", text: unread(environment) });
     facts
 }
 
@@ -146,7 +135,10 @@ fn mitigations(environment: &Value) -> Option<String> {
     let is_open = |state: &Value| state.as_str().is_some_and(|text| text.starts_with("Vulnerable"));
     let open = known.iter().filter(|(_, state)| is_open(state)).map(|(name, _)| name.as_str());
     let (dear, open) = (findings::dear_mitigations(environment), open.collect::<Vec<_>>());
-    let costs = if dear.is_empty() { "none costs time".to_owned() } else { dear.join(", ") };
+    let costs = match dear.is_empty() {
+        true => "none costs time".to_owned(),
+        false => findings::names_of_mitigations(&dear),
+    };
     Some(match open.is_empty() {
         true => costs,
         false => format!("{costs}; vulnerable: {}", open.join(", ")),
@@ -203,7 +195,7 @@ mod tests {
     }
 
     fn text(record: &Record, name: &str) -> String {
-        facts(record).into_iter().find(|fact| fact.name == name).unwrap().text
+        facts(record).into_iter().find(|(known, _)| *known == name).unwrap().1
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod codes;
 mod machine;
 
-pub(super) use self::machine::dear_mitigations;
+pub(super) use self::machine::{dear_mitigations, names as names_of_mitigations};
 
 use flatout_measure::record::Record;
 

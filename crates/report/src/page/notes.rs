@@ -13,10 +13,6 @@ use crate::label;
 /// Sentences shown for one code; further ones of that code share a note that counts them.
 const MOST_SENTENCES_PER_CODE: usize = 3;
 
-/// Codes without a note of their own: an unstable figure has a mark, and outliers are counted,
-/// because on a shared machine nearly every row has some.
-const TOLD_OTHERWISE: [&str; 1] = [warning::OUTLIERS];
-
 /// Codes that only say what kind of row it is, each with the sentence that stands for those of
 /// all its rows, which differ by a number only: of bytes, threads or trials.
 const LABELS: [(&str, &str); 6] = [
@@ -129,7 +125,8 @@ impl Notes {
 
     /// The numbers of the notes for several warnings, ascending.
     pub fn marks(&mut self, warnings: &[Warning]) -> Vec<usize> {
-        let told = |warning: &&Warning| !TOLD_OTHERWISE.contains(&warning.code.as_str());
+        // Outliers are counted: on a shared machine nearly every row has some.
+        let told = |warning: &&Warning| warning.code != warning::OUTLIERS;
         let numbers: BTreeSet<usize> =
             warnings.iter().filter(told).map(|warning| self.mark(warning)).collect();
         numbers.into_iter().collect()

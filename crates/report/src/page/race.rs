@@ -9,7 +9,7 @@ use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
 pub(crate) use pair::{Pair, Pairs, Verdict};
-pub(crate) use remark::{Incomparable, Missing};
+pub(crate) use remark::Incomparable;
 
 use crate::{label, quantity};
 
@@ -45,7 +45,8 @@ pub(super) const INHERITED_MEANING: &str =
 pub(crate) struct Race<'a> {
     pub tests: Vec<Test<'a>>,
     pub pairs: Vec<Pairs<'a>>,
-    pub missing: Vec<Missing>,
+    /// Rivals that are not installed.
+    pub missing: Vec<String>,
     /// Why others that are known are not raced, a sentence each.
     pub not_raced: Vec<String>,
     pub incomparable: Vec<Incomparable>,
@@ -89,7 +90,9 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
         let test = label::test(&outcome.id);
         match (test, outcome.parameter_text(CONTESTANT)) {
             (RATIO, _) => pairs.push(outcome),
-            (MISSING, _) if remark::is_absent(outcome) => race.missing.push(Missing::of(outcome)),
+            (MISSING, _) if remark::is_absent(outcome) => {
+                race.missing.push(remark::missing(outcome))
+            }
             (MISSING, _) => race.not_raced.push(remark::reason(outcome)),
             (INCOMPARABLE, _) => incomparable.push(outcome),
             (_, Some(_)) if test.ends_with(SPEED) => speeds.push(outcome),

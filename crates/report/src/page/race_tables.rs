@@ -85,8 +85,8 @@ pub(super) fn push_pairs(section: &mut Section, race: &Race<'_>, notes: &mut Not
         push_legend(section, &[(column::RATIO.head, column::RATIO.meaning)]);
     }
     if !race.missing.is_empty() {
-        let names: Vec<&str> = race.missing.iter().map(|missing| missing.text.as_str()).collect();
-        section.push(Block::Text(format!("not installed: {}", names.join(", ")), Tone::Dim));
+        let names = race.missing.join(", ");
+        section.push(Block::Text(format!("not installed: {names}"), Tone::Dim));
     }
     if !race.not_raced.is_empty() {
         section.push(Block::Text(race.not_raced.join("; "), Tone::Dim));

@@ -92,7 +92,7 @@ fn title(record: &Record, machine: &str) -> String {
 fn facts_of_machine(record: &Record) -> Option<Section> {
     let facts = facts::facts(record);
     let pairs: Vec<(String, String)> =
-        facts.into_iter().map(|fact| (fact.name.to_owned(), fact.text)).collect();
+        facts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
     let mut section = Section::new(Part::Facts, "The machine");
     let is_told = !pairs.is_empty();
     section.push_for_browser(Block::Pairs(Pairs { kind: PairsKind::Brief, pairs }));

@@ -15,16 +15,20 @@ const LITTLE_STEAL: f64 = 0.01;
 const SLOW_GOVERNORS: [&str; 4] = ["powersave", "ondemand", "conservative", "schedutil"];
 /// Clock sources that are read by a system call.
 const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "pit"];
-/// Mitigations that make each system call, or each switch between programs, dearer.
-const DEAR_MITIGATIONS: [(&str, &str); 7] = [
-    ("PTI", "page-table isolation"),
-    ("Retpolines", "retpolines"),
-    ("Safe RET", "safe returns"),
-    ("Clear CPU buffers", "buffers cleared"),
-    ("untrained return thunk", "untrained returns"),
-    ("IBRS", "IBRS"),
-    ("Clear buffers", "buffers cleared"),
+/// Mitigations that make each system call, or each switch between programs, dearer: how the kernel
+/// calls them, what they are, and what they add to a system call in cycles.
+const DEAR_MITIGATIONS: [(&str, Mitigation); 7] = [
+    ("PTI", ("page-table isolation", 200.0, 500.0)),
+    ("Retpolines", ("retpolines", 20.0, 60.0)),
+    ("Safe RET", ("safe returns", 20.0, 100.0)),
+    ("Clear CPU buffers", BUFFERS_CLEARED),
+    ("untrained return thunk", ("untrained returns", 100.0, 400.0)),
+    ("IBRS", ("IBRS", 100.0, 400.0)),
+    ("Clear buffers", BUFFERS_CLEARED),
 ];
+const BUFFERS_CLEARED: Mitigation = ("buffers cleared", 50.0, 500.0);
+/// Its name, and the least and most cycles that it adds.
+pub(in crate::page) type Mitigation = (&'static str, f64, f64);
 
 /// What others took meanwhile.
 pub(super) fn of_load(record: &Record) -> Vec<Finding> {
@@ -173,20 +177,23 @@ fn of_place(place: &Value) -> Vec<Finding> {
 
 fn mitigations(environment: &Value) -> Option<Finding> {
     let dear = dear_mitigations(environment);
-    let text = format!("CPU mitigations make system calls dearer ({})", dear.join(", "));
+    let text = format!("CPU mitigations make system calls dearer ({})", names(&dear));
     let advice = "keep them where others' code runs; newer CPUs need fewer";
     (!dear.is_empty()).then(|| Finding::new(Note, text, advice))
 }
 
+/// The names of mitigations.
+pub(in crate::page) fn names(mitigations: &[Mitigation]) -> String {
+    mitigations.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
+}
+
 /// The mitigations that cost time.
-pub(in crate::page) fn dear_mitigations(environment: &Value) -> Vec<&'static str> {
+pub(in crate::page) fn dear_mitigations(environment: &Value) -> Vec<Mitigation> {
     let known = environment.get("mitigations").and_then(Value::as_object).into_iter();
     let states = known.flat_map(|known| known.values());
     let on = states.filter_map(|state| state.as_str()?.strip_prefix("Mitigation: "));
     let parts: Vec<&str> = on.flat_map(|state| state.split(';').map(str::trim)).collect();
     let is_on = |sign: &str| parts.iter().any(|part| part.starts_with(sign));
-    let mut dear: Vec<&str> =
-        DEAR_MITIGATIONS.iter().filter(|(sign, _)| is_on(sign)).map(|(_, words)| *words).collect();
-    dear.dedup();
-    dear
+    let dear = DEAR_MITIGATIONS.iter().filter(|(sign, _)| is_on(sign));
+    order::distinct(dear.map(|(_, mitigation)| *mitigation))
 }

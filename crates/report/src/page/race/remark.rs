@@ -6,13 +6,6 @@ use serde_json::Value;
 
 use crate::{label, order};
 
-/// A rival that is not installed.
-#[derive(Debug)]
-pub(crate) struct Missing {
-    /// Its name and where it comes from: `xcp (cargo install xcp)`.
-    pub text: String,
-}
-
 /// Rows that cannot be raced against one rival, for one reason.
 #[derive(Debug)]
 pub(crate) struct Incomparable {
@@ -37,15 +30,13 @@ pub(super) fn is_absent(outcome: &Outcome) -> bool {
     !outcome.warnings.first().is_some_and(is_other)
 }
 
-impl Missing {
-    pub(super) fn of(outcome: &Outcome) -> Self {
-        let name = ["rival", "contestant", "name"].iter().find_map(|key| text(outcome, key));
-        let text = match (name, text(outcome, "package")) {
-            (Some(name), Some(package)) => format!("{name} ({package})"),
-            (Some(name), None) => name.to_owned(),
-            (None, _) => reason(outcome),
-        };
-        Self { text }
+/// The name of a rival that is not installed, and where it comes from: `xcp (cargo install xcp)`.
+pub(super) fn missing(outcome: &Outcome) -> String {
+    let name = ["rival", "contestant", "name"].iter().find_map(|key| text(outcome, key));
+    match (name, text(outcome, "package")) {
+        (Some(name), Some(package)) => format!("{name} ({package})"),
+        (Some(name), None) => name.to_owned(),
+        (None, _) => reason(outcome),
     }
 }
 

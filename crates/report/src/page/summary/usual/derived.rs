@@ -12,7 +12,7 @@ use super::super::figure;
 use super::super::lines::{is, level, number};
 use super::Usual;
 use crate::label;
-use crate::page::findings::dear_mitigations;
+use crate::page::findings::{dear_mitigations, names_of_mitigations};
 
 const MIB: f64 = 1_048_576.0;
 /// Cores up to which the lines that they wait for bound the rate, and not the modules.
@@ -21,15 +21,6 @@ const FEW_THREADS: f64 = 4.0;
 const CLOCK_HZ: (f64, f64) = (2.5e9, 5e9);
 /// What entering and leaving the kernel and a trivial call take, in cycles.
 const ENTRY_CYCLES: (f64, f64) = (150.0, 400.0);
-/// What a mitigation adds to that.
-const MITIGATION_CYCLES: [(&str, f64, f64); 6] = [
-    ("page-table isolation", 200.0, 500.0),
-    ("buffers cleared", 50.0, 500.0),
-    ("IBRS", 100.0, 400.0),
-    ("untrained returns", 100.0, 400.0),
-    ("safe returns", 20.0, 100.0),
-    ("retpolines", 20.0, 60.0),
-];
 /// Shares of a measured or derived bound that well-made programs reach.
 const SHARES: [(&str, f64, f64, &str); 6] = [
     ("cpu/throughput", 0.95, 1.0, "95–100 % of the units' peak"),
@@ -153,10 +144,13 @@ fn lines(row: &Outcome, record: &Record) -> Option<Usual> {
 fn entry(record: &Record) -> Option<Usual> {
     let dear = dear_mitigations(&record.start.environment);
     let (mut low, mut high) = ENTRY_CYCLES;
-    for (_, least, most) in MITIGATION_CYCLES.iter().filter(|(name, ..)| dear.contains(name)) {
+    for (_, least, most) in &dear {
         (low, high) = (low + least, high + most);
     }
-    let with = if dear.is_empty() { String::new() } else { format!(" with {}", dear.join(", ")) };
+    let with = match dear.is_empty() {
+        true => String::new(),
+        false => format!(" with {}", names_of_mitigations(&dear)),
+    };
     let origin = format!("{low}–{high} cycles for entry and exit{with}");
     let (low, high) = cycles_ns(record, low, high);
     Some(Usual { low, high, origin })
