@@ -263,6 +263,18 @@ pub(crate) fn state(of: Status) -> &'static str {
     if of == Status::Unstable { "noisy" } else { status(of) }
 }
 
+/// What is said of a figure without an interval.
+pub(crate) const FEW_TRIALS: &str = "few trials";
+
+/// What speaks against a figure, in a word; nothing where nothing does.
+pub(crate) fn word(status: Status, interval: Option<[f64; 2]>) -> &'static str {
+    match (status, interval) {
+        (Status::Ok, _) => "",
+        (Status::Unstable, None) => FEW_TRIALS,
+        (other, _) => state(other),
+    }
+}
+
 /// A status as the word that the record uses.
 pub(crate) fn status(status: Status) -> &'static str {
     match status {
@@ -406,5 +418,7 @@ mod tests {
         let outcome = Outcome { status: Status::Invalid, median: Some(1e12), ..Outcome::default() };
         assert_eq!(figure(&outcome), None);
         assert_eq!(no_figure(outcome.status), "invalid");
+        assert_eq!(word(Status::Unstable, None), "few trials");
+        assert_eq!(word(Status::Unstable, Some([1.0, 2.0])), "noisy");
     }
 }

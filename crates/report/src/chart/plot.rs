@@ -152,8 +152,9 @@ impl Point {
         if self.n > 0 {
             text.push_str(&format!(", n {}", self.n));
         }
-        if self.status != Status::Ok {
-            text.push_str(&format!(", {}", label::state(self.status)));
+        match label::word(self.status, self.interval) {
+            "" => {}
+            word => text.push_str(&format!(", {word}")),
         }
         text
     }

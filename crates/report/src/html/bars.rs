@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use flatout_measure::record::Status;
-
 use super::markup::escaped;
 use super::svg::HUES;
 use super::writer::Writer;
@@ -56,9 +54,9 @@ fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
         format!("<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>")
     });
     let told = format!("{}: {}", bar.name, bar.point.told(scale));
-    let word = match bar.point.status {
-        Status::Ok => String::new(),
-        other => format!(" <small>{}</small>", label::state(other)),
+    let word = match label::word(bar.point.status, bar.point.interval) {
+        "" => String::new(),
+        word => format!(" <small>{word}</small>"),
     };
     format!(
         "<div class=\"bar-row hue-{}\" tabindex=\"-1\" data-v=\"{}\"><span class=\"bar-name\">{}{word}</span>\

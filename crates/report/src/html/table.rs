@@ -6,7 +6,7 @@ use super::markup::{class, escaped};
 use super::strip;
 use super::weight;
 use super::writer::Writer;
-use crate::label;
+use crate::label::{self, FEW_TRIALS};
 use crate::page::{Align, Cell, Column, Detail, Picture, Row, Table};
 use crate::style::Tone;
 
@@ -122,7 +122,7 @@ fn content(table: &Table, column: &Column, cell: &Cell) -> String {
     out = match (cell.badge, cell.tone) {
         ("", _) => out,
         // Noise is said, and worth no alarm.
-        (word, Tone::Strong) if word == label::state(Status::Unstable) => {
+        (word, Tone::Strong) if [label::state(Status::Unstable), FEW_TRIALS].contains(&word) => {
             format!("{out} {}", badge(word, Tone::Dim))
         }
         (word, Tone::Strong) => format!("{out} {}", badge(word, Tone::Warn)),

@@ -1,6 +1,6 @@
 //! Rows of an area as a table: figures with interval and bound; and latencies.
 
-use flatout_measure::record::{Outcome, Status};
+use flatout_measure::record::Outcome;
 
 use super::column::{self, Column};
 use super::notes::Notes;
@@ -45,10 +45,7 @@ pub(super) fn name(outcome: &Outcome) -> [Cell; 2] {
 /// Median and interval; none where there is no figure.
 pub(super) fn figure(outcome: &Outcome, notes: &mut Notes) -> Option<[Cell; 2]> {
     let median = label::figure(outcome)?;
-    let badge = match outcome.status {
-        Status::Ok => "",
-        other => label::state(other),
-    };
+    let badge = label::word(outcome.status, outcome.ci95);
     let scale = Scale::of(&outcome.unit, median);
     let text = scale.text(median);
     let marks = notes.marks(&outcome.warnings);

@@ -138,7 +138,7 @@ impl SummaryLine {
         let mut statements = self.statements(usual);
         while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
             // The width of the interval, or that there is none, tells as much.
-            let told = [label::state(Status::Unstable), FEW_TRIALS];
+            let told = [label::state(Status::Unstable), label::FEW_TRIALS];
             let told = statements.iter().position(|word| told.contains(&word.as_str()));
             statements.remove(told.unwrap_or(statements.len() - 1));
         }
@@ -155,8 +155,6 @@ impl SummaryLine {
     }
 }
 
-/// What is said of a figure without an interval.
-const FEW_TRIALS: &str = "few trials";
 /// The word in the bottleneck of a latency that says no more than its name.
 const LATENCY: &str = "latency";
 /// The lines of a record; of one without any figure a sentence.
@@ -211,7 +209,7 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         name: name.chars().take(LONGEST_NAME).collect(),
         figure: scale.text(median),
         interval: row.half_width().map(quantity::half).unwrap_or_default(),
-        word: reservation.unwrap_or_else(|| word(row)),
+        word: reservation.unwrap_or_else(|| label::word(row.status, row.ci95)),
         further: percentile(row).unwrap_or_default(),
         tone: label::tone(row.status),
         ..SummaryLine::default()
@@ -265,14 +263,6 @@ const RESERVATIONS: [(&str, &str); 9] = [
 pub(super) fn reservation(row: &Outcome) -> Option<&'static str> {
     let found = RESERVATIONS.iter().find(|(code, _)| warning::has(&row.warnings, code));
     found.filter(|_| label::figure(row).is_some()).map(|(_, word)| *word)
-}
-
-fn word(row: &Outcome) -> &'static str {
-    match row.status {
-        Status::Ok => "",
-        Status::Unstable if row.ci95.is_none() => FEW_TRIALS,
-        other => label::state(other),
-    }
 }
 
 /// The time that all but one in a hundred requests of a disk took at most.
