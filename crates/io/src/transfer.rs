@@ -14,7 +14,6 @@ mod zeros;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::buffer::AlignedBuffer;
@@ -78,18 +77,6 @@ impl Method {
 impl fmt::Display for Method {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(self.name())
-    }
-}
-
-impl FromStr for Method {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|method| method.name() == word);
-        known.ok_or_else(|| {
-            let words: Vec<&str> = Self::ALL.iter().map(|method| method.name()).collect();
-            format!("unknown method {word:?}; known: {}", words.join(", "))
-        })
     }
 }
 

@@ -103,12 +103,10 @@ fn a_read_that_fails_writes_nothing() {
 }
 
 #[test]
-fn words_and_methods_belong_together() {
+fn methods_stand_at_their_places() {
     for method in Method::ALL {
-        assert_eq!(method.to_string().parse(), Ok(method));
         assert_eq!(Method::ALL[method.index()], method);
     }
-    assert!("dd".parse::<Method>().unwrap_err().contains("copy-file-range"));
 }
 
 #[test]

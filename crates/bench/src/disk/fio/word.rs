@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::versus::run;
+
 /// A name as fio reads it; none where it would take another file.
 ///
 /// A colon would begin another name. At `#` and `;` fio cuts a value, as in its job files, and
@@ -16,11 +18,7 @@ pub(in crate::disk) fn file_name(path: &Path) -> Option<String> {
 
 /// A word as a shell reads it.
 pub(in crate::disk) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
+    run::quoted(word.as_ref()).to_string_lossy().into_owned()
 }
 
 /// A time as fio reads it, rounded up.

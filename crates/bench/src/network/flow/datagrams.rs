@@ -66,14 +66,10 @@ fn write_header(datagram: &mut [u8], spec: &Spec, flow: u16, number: u64) {
 
 /// The number of a datagram of this flow; `None` of any other.
 fn number_of(datagram: &[u8], spec: &Spec, flow: u16) -> Option<u64> {
-    let head: &[u8; HEADER] = datagram.first_chunk()?;
+    let (head, number) = datagram.get(..HEADER)?.split_last_chunk::<8>()?;
     let mut own = [0; HEADER];
     write_header(&mut own, spec, flow, 0);
-    (head[..8] == own[..8]).then(|| {
-        u64::from_be_bytes([
-            head[8], head[9], head[10], head[11], head[12], head[13], head[14], head[15],
-        ])
-    })
+    own.starts_with(head).then(|| u64::from_be_bytes(*number))
 }
 
 /// Sends until told to stop, or the bytes of the test are sent.
