@@ -40,7 +40,7 @@ codes! {
     OVERHEAD = "overhead";
     /// This machine cannot run the workload.
     UNSUPPORTED = "unsupported";
-    /// The figure is noisy: its 95 % interval is wider than ±10 %.
+    /// The figure is noisy: its 95 % interval is wider than ±25 %.
     UNSTABLE = "unstable";
     /// The file has holes, which are read without touching storage.
     SPARSE_FILE = "sparse_file";

@@ -92,9 +92,13 @@ impl BlockAccount {
 
     /// What happened since an earlier reading. Requests under way are those of this reading.
     ///
-    /// A time that has begun anew is set right; a counter that shrank belongs to a device that
-    /// took the place of another, and counts as 0.
+    /// A time that has begun anew is set right. Where requests are fewer than before, another device
+    /// took the place of that one: nothing is known of it.
     pub fn since(&self, earlier: &Self) -> Self {
+        let kinds = [(&self.read, &earlier.read), (&self.write, &earlier.write)];
+        if kinds.iter().any(|(later, earlier)| later.requests < earlier.requests) {
+            return Self { in_flight_requests: self.in_flight_requests, ..Self::default() };
+        }
         Self {
             read: self.read.since(&earlier.read),
             write: self.write.since(&earlier.write),
@@ -195,7 +199,8 @@ mod tests {
         let expected = Requests { requests: 2, merges: 1, bytes: 8192, wait_ns: 10_000_000 };
         assert_eq!(passed.read, expected);
         assert_eq!(passed.in_flight_requests, 3);
-        assert_eq!(earlier.since(&later).read.requests, 0, "another device");
+        let other = BlockAccount { in_flight_requests: 0, ..BlockAccount::default() };
+        assert_eq!(earlier.since(&later), other, "another device");
         assert_eq!(passed.plus(&passed).read.bytes, 16384);
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, timespec};
 
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
 /// When the first signal came, by the monotonic clock; 0 before it.
@@ -23,7 +23,6 @@ const SAME_WISH_NS: u64 = 1_000_000_000;
 static FIRST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// Signals that ask for the end; whoever sees that the last is heeded knows it of all.
 const HEEDED: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGTERM, libc::SIGINT];
-static WAKE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static WAKE: OnceLock<OwnedFd> = OnceLock::new();
 
 /// Something that a loop asks whether it should stop. Cost of asking: one relaxed load, and a reading of
@@ -82,22 +81,23 @@ pub fn wait_readable(source: BorrowedFd<'_>, timeout_ns: Option<u64>) -> io::Res
 /// Waits until one of `sources` can be read, a signal comes, or `timeout_ns` is over (`None`: for
 /// ever). Once a signal came, all waits end at once.
 pub fn wait_any_readable(sources: &[BorrowedFd<'_>], timeout_ns: Option<u64>) -> io::Result<Ready> {
-    let timeout = timeout_ns.map(|ns| rustix::time::Timespec {
-        tv_sec: (ns / 1_000_000_000) as _,
-        tv_nsec: (ns % 1_000_000_000) as _,
-    });
+    let ends_ns = timeout_ns.map(|ns| monotonic_ns().saturating_add(ns));
     let wake = WAKE.get().map(AsFd::as_fd);
     let all = sources.iter().copied().chain(wake);
     let mut waits: Vec<_> =
         all.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)).collect();
-    match poll(&mut waits, timeout.as_ref()) {
-        Ok(0) => Ok(Ready::TimedOut),
-        Err(rustix::io::Errno::INTR) => Ok(Ready::Cancelled),
-        Err(error) => Err(error.into()),
-        Ok(_) if waits.get(sources.len()).is_some_and(|wake| !wake.revents().is_empty()) => {
-            Ok(Ready::Cancelled)
-        }
-        Ok(_) => Ok(Ready::Readable),
+    loop {
+        let timeout = ends_ns.map(|ends_ns| timespec(ends_ns.saturating_sub(monotonic_ns())));
+        return match poll(&mut waits, timeout.as_ref()) {
+            Ok(0) => Ok(Ready::TimedOut),
+            // A signal that asks for the end has written to `wake`, and others ask for none.
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => Err(error.into()),
+            Ok(_) if waits.get(sources.len()).is_some_and(|wake| !wake.revents().is_empty()) => {
+                Ok(Ready::Cancelled)
+            }
+            Ok(_) => Ok(Ready::Readable),
+        };
     }
 }
 
@@ -108,9 +108,7 @@ pub fn wait_any_readable(sources: &[BorrowedFd<'_>], timeout_ns: Option<u64>) ->
 pub fn listen_for_signals() -> io::Result<CancelToken> {
     if WAKE.get().is_none() {
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let wake = WAKE.get_or_init(|| descriptor);
-        let number = std::os::fd::AsRawFd::as_raw_fd(wake);
-        WAKE_DESCRIPTOR.store(number, Ordering::SeqCst);
+        WAKE.get_or_init(|| descriptor);
         for signal in HEEDED {
             listen(signal)?;
         }
@@ -213,13 +211,15 @@ extern "C" fn on_signal(signal: libc::c_int) {
             libc::raise(signal);
         }
     }
-    let one = 1_u64;
-    // SAFETY: write(2) is async-signal-safe; the descriptor lives in a static for ever. A full
-    // counter (EAGAIN) wakes just as well. errno is put back for the code we interrupted.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::write(WAKE_DESCRIPTOR.load(Ordering::SeqCst), (&raw const one).cast(), 8);
-        *libc::__errno_location() = errno;
+    wake(WAKE.get());
+}
+
+/// Wakes whoever waits at an eventfd. A handler may do that: it is write(2) without the C library,
+/// whose errno the code that was interrupted may be about to read.
+pub(crate) fn wake(eventfd: Option<&OwnedFd>) {
+    if let Some(eventfd) = eventfd {
+        // A full counter wakes just as well.
+        let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
     }
 }
 
@@ -242,6 +242,33 @@ mod tests {
         assert!(token.until(monotonic_ns()).is_cancelled());
         assert!(!token.until(u64::MAX - 1).is_cancelled() && !token.is_cancelled());
         assert!(token.until(u64::MAX).until(0).until(u64::MAX).is_cancelled());
+    }
+
+    /// A wait that a handled signal interrupts is no wish to stop: Ctrl-Z is one, too.
+    #[test]
+    fn a_signal_that_asks_for_no_end_does_not_end_a_wait() {
+        extern "C" fn nothing(_: libc::c_int) {}
+        install(libc::SIGUSR2, nothing).unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let (told, number) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            told.send(crate::occupation::this_thread()).unwrap();
+            wait_readable(reader.as_fd(), None).unwrap()
+        });
+        let thread = number.recv().unwrap();
+        let is_in_call = || match crate::occupation::of_thread(thread) {
+            Some(doing) => doing == crate::occupation::Occupation::Metadata,
+            None => true,
+        };
+        for _ in 0..3 {
+            while !is_in_call() {
+                std::thread::yield_now();
+            }
+            // SAFETY: tgkill(2) takes integers; the thread lives until it is joined.
+            unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR2) };
+        }
+        rustix::io::write(&writer, b"x").unwrap();
+        assert_eq!(waiting.join().unwrap(), Ready::Readable);
     }
 
     #[test]

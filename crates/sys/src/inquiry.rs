@@ -3,20 +3,19 @@
 //! The handler only wakes whoever waits in [`Inquiries::wait`]; calls that it interrupts go on.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use crate::cancel::{action_of, install_with};
+use crate::cancel::{action_of, install_with, wake};
 
 /// An end that could not be told is seen so much later.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
-static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 static LISTENING: OnceLock<OwnedFd> = OnceLock::new();
 
 /// Questions to come, for one thread at a time.
@@ -35,8 +34,7 @@ pub fn listen() -> io::Result<Option<Inquiries>> {
             return Ok(None);
         }
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let wake = LISTENING.get_or_init(|| descriptor);
-        DESCRIPTOR.store(wake.as_raw_fd(), Ordering::SeqCst);
+        LISTENING.get_or_init(|| descriptor);
         install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART)?;
     }
     Ok(LISTENING.get().map(|wake| {
@@ -80,19 +78,12 @@ impl Inquiries {
     /// Ends the wait.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
-        let _told_or_found_out = rustix::io::write(self.wake, &1_u64.to_ne_bytes());
+        wake(Some(self.wake));
     }
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    let one = 1_u64;
-    // SAFETY: write(2) is async-signal-safe; the descriptor lives in a static for ever. A full
-    // counter (EAGAIN) wakes just as well. errno is put back for the code we interrupted.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::write(DESCRIPTOR.load(Ordering::SeqCst), (&raw const one).cast(), 8);
-        *libc::__errno_location() = errno;
-    }
+    wake(LISTENING.get());
 }
 
 #[cfg(test)]

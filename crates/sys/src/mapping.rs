@@ -10,6 +10,8 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::{io, mem, ptr};
 
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
 use crate::view::ByteView;
 
 /// Windows that may be open at once in a process; one per reading thread is needed.
@@ -64,20 +66,10 @@ impl Window {
         // SAFETY: a new shared read-only mapping at an address of the kernel's choice. Nobody
         // gets a reference into it, only raw-pointer views.
         let start = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length_bytes,
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                offset_bytes as libc::off_t,
-            )
+            let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
+            mmap(ptr::null_mut(), length_bytes, access, flags, file, offset_bytes)
         };
-        if start == libc::MAP_FAILED {
-            let error = io::Error::last_os_error();
-            SLOTS[slot].taken.store(false, Ordering::Release);
-            return Err(error);
-        }
+        let start = start.inspect_err(|_| SLOTS[slot].taken.store(false, Ordering::Release))?;
         SLOTS[slot].faulted.store(false, Ordering::Relaxed);
         SLOTS[slot].length.store(length_bytes, Ordering::Relaxed);
         SLOTS[slot].owner.store(thread_id(), Ordering::Relaxed);
@@ -88,8 +80,9 @@ impl Window {
     /// Whether the window shows all of `length_bytes` from `offset_bytes` of the file.
     #[inline]
     pub fn covers(&self, offset_bytes: u64, length_bytes: usize) -> bool {
-        offset_bytes >= self.offset_bytes
-            && offset_bytes - self.offset_bytes + length_bytes as u64 <= self.length_bytes as u64
+        let skip = offset_bytes.checked_sub(self.offset_bytes);
+        let end = skip.and_then(|skip| skip.checked_add(length_bytes as u64));
+        end.is_some_and(|end| end <= self.length_bytes as u64)
     }
 
     /// The bytes of a part of the file.
@@ -141,7 +134,7 @@ impl Drop for Window {
         SLOTS[self.slot].start.store(0, Ordering::Release);
         // SAFETY: the range is the mapping made in `map` (or the zeroed memory that the handler
         // put in its place); views borrow the window, so none is left.
-        unsafe { libc::munmap(self.start.cast(), self.length_bytes) };
+        let _ = unsafe { munmap(self.start.cast(), self.length_bytes) };
         SLOTS[self.slot].taken.store(false, Ordering::Release);
     }
 }
@@ -245,6 +238,7 @@ mod tests {
         assert_eq!(view.xor32(), crate::xor::xor32(&bytes[5000..20_000]));
         assert!(view.as_slice().is_none(), "no reference may point into a mapping");
         assert!(!window.covers(4095, 1) && !window.covers(4096, 15_905));
+        assert!(!window.covers(u64::MAX, 4097) && !window.covers(4097, usize::MAX));
         assert!(!window.was_cut_short());
     }
 

@@ -8,6 +8,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use crate::storage::{Mount, MountTable};
+
 /// Which tree a controller lives in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
@@ -15,19 +17,6 @@ pub enum Version {
     V1,
     /// One tree for all.
     V2,
-}
-
-/// A mounted cgroup tree, from mountinfo.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupMount {
-    /// Which layout the tree has.
-    pub version: Version,
-    /// The group that the mount point shows.
-    pub group: String,
-    /// Where it is mounted.
-    pub mount_point: String,
-    /// Controllers of a version 1 tree; empty for version 2.
-    pub controllers: Vec<String>,
 }
 
 /// One line of `/proc/self/cgroup`: the group of this process in one tree.
@@ -44,36 +33,11 @@ pub fn parse_memberships(text: &str) -> Vec<Membership> {
     text.lines()
         .filter_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
-            let controllers = names(fields.next()?);
+            let names = fields.next()?.split(',').filter(|name| !name.is_empty());
+            let controllers = names.map(str::to_owned).collect();
             Some(Membership { controllers, group: fields.next()?.to_owned() })
         })
         .collect()
-}
-
-/// Reads the cgroup mounts out of the text of `/proc/self/mountinfo`.
-pub fn parse_group_mounts(text: &str) -> Vec<GroupMount> {
-    text.lines().filter_map(parse_group_mount).collect()
-}
-
-fn parse_group_mount(line: &str) -> Option<GroupMount> {
-    let (mount, filesystem) = line.split_once(" - ")?;
-    let mut filesystem = filesystem.split(' ');
-    let version = match filesystem.next()? {
-        "cgroup" => Version::V1,
-        "cgroup2" => Version::V2,
-        _ => return None,
-    };
-    let controllers = match version {
-        Version::V1 => filesystem.nth(1).map(names).unwrap_or_default(),
-        Version::V2 => Vec::new(),
-    };
-    let mut fields = mount.split(' ').skip(3);
-    let group = fields.next()?.to_owned();
-    Some(GroupMount { version, group, mount_point: fields.next()?.to_owned(), controllers })
-}
-
-fn names(list: &str) -> Vec<String> {
-    list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// Reads `cpu.max` (version 2): the CPUs that the quota is worth; `None` when unlimited.
@@ -183,11 +147,9 @@ impl Levels {
         root: &Path,
         controllers: [&str; N],
     ) -> [Option<Self>; N] {
-        // Other mounts may have names that are no UTF-8; those of groups that matter here have.
-        let read = |path: &str| fs::read(root.join(path)).unwrap_or_default();
-        let text = |path: &str| String::from_utf8_lossy(&read(path)).into_owned();
-        let memberships = parse_memberships(&text("proc/self/cgroup"));
-        let mounts = parse_group_mounts(&text("proc/self/mountinfo"));
+        let text = fs::read(root.join("proc/self/cgroup")).unwrap_or_default();
+        let memberships = parse_memberships(&String::from_utf8_lossy(&text));
+        let mounts = MountTable::read(root);
         controllers.map(|controller| Self::find(root, controller, &memberships, &mounts))
     }
 
@@ -195,21 +157,23 @@ impl Levels {
         root: &Path,
         controller: &str,
         memberships: &[Membership],
-        mounts: &[GroupMount],
+        mounts: &MountTable,
     ) -> Option<Self> {
-        let has = |controllers: &[String]| controllers.iter().any(|name| name == controller);
-        let v1 = memberships.iter().find(|member| has(&member.controllers)).and_then(|member| {
-            let mount = mounts.iter().find(|mount| has(&mount.controllers))?;
-            Some((member, mount))
-        });
-        let v2 = || {
-            let member = memberships.iter().find(|member| member.controllers.is_empty())?;
-            let mount = mounts.iter().find(|mount| mount.version == Version::V2)?;
-            Some((member, mount))
+        let member = |fits: &dyn Fn(&[String]) -> bool| {
+            memberships.iter().find(|member| fits(&member.controllers))
         };
-        let (member, mount) = v1.or_else(v2)?;
-        let folders = folders(root, &member.group, mount);
-        Some(Self { version: mount.version, folders })
+        let v1 = (Version::V1, member(&|names| names.iter().any(|name| name == controller)));
+        let v2 = (Version::V2, member(&<[String]>::is_empty));
+        [v1, v2].into_iter().find_map(|(version, member)| {
+            let group = Path::new(&member?.group);
+            let trees = mounts.all().filter(|mount| match version {
+                Version::V1 => mount.filesystem == "cgroup" && mount.has_option(controller),
+                Version::V2 => mount.filesystem == "cgroup2",
+            });
+            // A container may have mounts of other parts of the tree besides.
+            let mount = trees.min_by_key(|mount| !group.starts_with(&mount.root))?;
+            Some(Self { version, folders: folders(root, group, mount) })
+        })
     }
 
     fn memory_left_bytes(&self, folder: &Path) -> Option<u64> {
@@ -241,9 +205,9 @@ impl Levels {
 ///
 /// In a container without a cgroup namespace the mount shows only a part of the tree, and the
 /// group's path begins with that part. A group outside the mount is seen as the mount itself.
-fn folders(root: &Path, group: &str, mount: &GroupMount) -> Vec<PathBuf> {
-    let base = root.join(mount.mount_point.trim_start_matches('/'));
-    let inside = Path::new(group).strip_prefix(&mount.group).unwrap_or(Path::new(""));
+fn folders(root: &Path, group: &Path, mount: &Mount) -> Vec<PathBuf> {
+    let base = root.join(mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point));
+    let inside = group.strip_prefix(&mount.root).unwrap_or(Path::new(""));
     let mut folder = base.clone();
     let mut folders = vec![base];
     for component in inside.components() {

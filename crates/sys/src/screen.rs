@@ -7,18 +7,18 @@
 //! hardware's kind (SIGSEGV) leave the screen as it is. What stands on the screen is the caller's.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
     tcgetattr, tcgetwinsize, tcsetattr,
 };
-use rustix::time::Timespec;
 
-use crate::cancel::{Handler, action_of, install};
+use crate::cancel::{Handler, action_of, install, wake};
+use crate::clock::timespec;
 
 /// To the alternate screen, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
@@ -29,7 +29,6 @@ static TAKEN: OnceLock<Taken> = OnceLock::new();
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 static WANTS_STOP: AtomicBool = AtomicBool::new(false);
-static WAKE_DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 
 struct Taken {
     output: OwnedFd,
@@ -81,7 +80,6 @@ impl Screen {
         if TAKEN.set(taken).is_err() {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
-        WAKE_DESCRIPTOR.store(taken_once().wake.as_raw_fd(), Ordering::SeqCst);
         let stop = (libc::SIGTSTP, on_stop as Handler);
         for (signal, handler) in [stop, (libc::SIGQUIT, on_end), (libc::SIGABRT, on_end)] {
             if action_of(signal)? == libc::SIG_DFL {
@@ -119,10 +117,7 @@ impl Screen {
     /// be a thread that waits.
     pub fn wait(&self, timeout_ns: u64) -> Input {
         let taken = taken_once();
-        let timeout = Timespec {
-            tv_sec: (timeout_ns / 1_000_000_000) as _,
-            tv_nsec: (timeout_ns % 1_000_000_000) as _,
-        };
+        let timeout = timespec(timeout_ns);
         let sources = [Some(&taken.wake), taken.input.as_ref()];
         let waits = sources.into_iter().flatten();
         let mut waits: Vec<_> = waits.map(|source| PollFd::new(source, PollFlags::IN)).collect();
@@ -154,7 +149,7 @@ impl Screen {
     /// Ends all waits from now on.
     pub fn close(&self) {
         IS_OVER.store(true, Ordering::SeqCst);
-        wake();
+        wake(Some(&taken_once().wake));
     }
 }
 
@@ -202,20 +197,9 @@ fn stop() {
     let _ = enter();
 }
 
-fn wake() {
-    let one = 1_u64;
-    // SAFETY: write(2) is async-signal-safe; the descriptor lives in a static for ever. A full
-    // counter (EAGAIN) wakes just as well. errno is put back for the code we interrupted.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::write(WAKE_DESCRIPTOR.load(Ordering::SeqCst), (&raw const one).cast(), 8);
-        *libc::__errno_location() = errno;
-    }
-}
-
 extern "C" fn on_stop(_: libc::c_int) {
     WANTS_STOP.store(true, Ordering::SeqCst);
-    wake();
+    wake(TAKEN.get().map(|taken| &taken.wake));
 }
 
 extern "C" fn on_end(signal: libc::c_int) {

@@ -27,7 +27,7 @@ pub use disk::Disk;
 pub use limit::{IoLimit, limits};
 pub use link::Link;
 pub use location::Location;
-pub use mount::MountTable;
+pub use mount::{Mount, MountTable};
 
 use crate::filesystem::{self, Nature};
 

@@ -84,8 +84,9 @@ pub fn thread() -> Usage {
 fn of(whom: libc::c_int) -> Usage {
     let mut raw = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: getrusage(2) writes one `rusage` through the pointer, which is valid for that.
-    // A known `whom` with a valid pointer cannot fail, and if it did, the zeroed bytes are a valid
-    // `rusage`, because all its fields are integers.
+    // It fails where a filter denies it; then the zeroed bytes are a valid `rusage`, because all its
+    // fields are integers. So whoever takes the difference of two readings expects the later one to
+    // be less.
     let raw = unsafe {
         libc::getrusage(whom, raw.as_mut_ptr());
         raw.assume_init()

@@ -147,7 +147,8 @@ impl Sum {
         });
         let answers: Vec<Summed> = answers.collect();
         // A reader that had to wait for most of its files is not held up by the CPUs.
-        let waits = usage::thread().voluntary_switches - before - reader.waits_over_large;
+        let waits = usage::thread().voluntary_switches.saturating_sub(before);
+        let waits = waits.saturating_sub(reader.waits_over_large);
         if waits > files / 2 && self.options.threads == 0 {
             self.queue.want_more(MOST_THREADS.max(affinity::allowed_cpu_count()));
         }

@@ -50,7 +50,7 @@ impl FaultRegion {
     pub fn new(pages: usize) -> io::Result<Self> {
         let page_bytes = rustix::param::page_size();
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        let length_bytes = pages * page_bytes;
+        let length_bytes = pages.checked_mul(page_bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing in use.
         let start =
             unsafe { mmap_anonymous(ptr::null_mut(), length_bytes, access, MapFlags::PRIVATE)? };
@@ -111,6 +111,12 @@ mod tests {
         map_unmap(5000).unwrap();
         // Other tests map too, but not thousands of times.
         assert!(mappings() < before + 1000);
+    }
+
+    #[test]
+    fn a_region_longer_than_all_addresses_is_refused() {
+        let pages = usize::MAX / rustix::param::page_size() + 2;
+        assert_eq!(FaultRegion::new(pages).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
     }
 
     #[test]

@@ -224,7 +224,7 @@ fn faults<'a>(pages: usize) -> io::Result<Loop<'a>> {
             excluded += pause.elapsed();
             left -= now;
         }
-        let counted = FaultRegion::faults_so_far() - before;
+        let counted = FaultRegion::faults_so_far().saturating_sub(before);
         if counted < calls {
             return Err(io::Error::other(format!(
                 "{calls} pages were touched, but the kernel counted {counted} minor faults"

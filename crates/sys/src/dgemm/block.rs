@@ -81,7 +81,12 @@ impl<'m> Block<'m> {
     /// # Panics
     /// Where it is not within.
     pub fn part(&self, row: usize, column: usize, rows: usize, columns: usize) -> Block<'m> {
-        assert!(row + rows <= self.rows && column + columns <= self.columns, "a part is within");
+        let is_within =
+            |first: usize, count: usize, all: usize| first <= all && count <= all - first;
+        assert!(
+            is_within(row, rows, self.rows) && is_within(column, columns, self.columns),
+            "a part is within"
+        );
         let start = self.start.wrapping_add(row + column * self.stride);
         Block { start, rows, columns, stride: self.stride, matrix: PhantomData }
     }

@@ -186,3 +186,9 @@ fn a_matrix_larger_than_its_values_is_refused() {
     let _ = Block::new(&[0.0; 11], 3, 3, 4).part(0, 0, 3, 3);
     let _ = Block::new(&[0.0; 10], 3, 3, 4);
 }
+
+#[test]
+#[should_panic(expected = "a part is within")]
+fn a_part_that_begins_beyond_all_numbers_is_refused() {
+    let _ = Block::new(&[0.0; 9], 3, 3, 3).part(usize::MAX, 0, 2, 1);
+}

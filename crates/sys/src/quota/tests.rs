@@ -54,12 +54,35 @@ fn a_group_name_may_hold_a_colon() {
 }
 
 #[test]
-fn only_group_mounts_are_taken() {
-    let mounts = parse_group_mounts(V1_MOUNTS);
-    assert_eq!(mounts.len(), 3);
-    assert_eq!(mounts[0].group, "/docker/4f1");
-    assert!(mounts[0].controllers.contains(&"cpu".to_owned()));
-    assert_eq!(mounts[2].version, Version::V2);
+fn names_of_groups_and_places_may_hold_what_the_table_writes_as_numbers() {
+    // systemd escapes a dash as `\x2d`, and mountinfo the backslash as `\134`.
+    let tree = Tree::new(
+        "escaped",
+        &[
+            ("proc/self/cgroup", "0::/app\\x2da.scope/job\n"),
+            (
+                "proc/self/mountinfo",
+                "26 20 0:23 /app\\134x2da.scope /sys/fs/a\\040group rw - cgroup2 cgroup2 rw\n",
+            ),
+            ("sys/fs/a group/job/memory.max", "4096\n"),
+        ],
+    );
+    assert_eq!(Groups::discover(&tree.0).memory_limit_bytes(), Some(4096));
+}
+
+#[test]
+fn of_several_mounts_the_one_counts_that_shows_the_group() {
+    let other = "25 20 0:23 /other /mnt rw - cgroup2 cgroup2 rw\n";
+    let tree = Tree::new(
+        "several",
+        &[
+            ("proc/self/cgroup", "0::/own\n"),
+            ("proc/self/mountinfo", &[other, V2_MOUNTS].concat()),
+            ("mnt/memory.max", "1\n"),
+            ("sys/fs/cgroup/own/memory.max", "4096\n"),
+        ],
+    );
+    assert_eq!(Groups::discover(&tree.0).memory_limit_bytes(), Some(4096));
 }
 
 #[test]

@@ -12,14 +12,19 @@ use super::{DeviceNumber, Origin};
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
+    /// Its number.
     pub id: u64,
+    /// The device of its filesystem.
     pub device: DeviceNumber,
     /// The directory, or file, of the filesystem that is shown at the mount point.
     pub root: PathBuf,
+    /// Where.
     pub mount_point: PathBuf,
     /// As they stand in the table, not decoded.
     pub options: Vec<u8>,
+    /// The kernel's name of its filesystem.
     pub filesystem: String,
+    /// What was mounted: a device node, an export, a name.
     pub source: OsString,
     /// As they stand in the table, not decoded: a comma inside a value is `\054` here.
     pub filesystem_options: Vec<u8>,
@@ -75,6 +80,11 @@ impl MountTable {
 }
 
 impl Mount {
+    /// Whether the filesystem was mounted with an option that is a word alone.
+    pub fn has_option(&self, name: &str) -> bool {
+        self.filesystem_options.split(|&byte| byte == b',').any(|option| option == name.as_bytes())
+    }
+
     /// The decoded value of a `name=value` option of the filesystem.
     pub fn filesystem_option(&self, name: &str) -> Option<OsString> {
         self.values(name).next()

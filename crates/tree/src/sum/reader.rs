@@ -139,7 +139,8 @@ impl<'a> Reader<'a> {
             Some(cut) if length >= LARGE_BYTES => {
                 let before = usage::thread().voluntary_switches;
                 let result = self.in_parts(opened, cut, item);
-                self.waits_over_large += usage::thread().voluntary_switches - before;
+                let waits = usage::thread().voluntary_switches.saturating_sub(before);
+                self.waits_over_large += waits;
                 result
             }
             _ => self.front_to_end(opened, item, algorithm),
