@@ -9,6 +9,7 @@ use std::path::Path;
 use std::{io, ptr};
 
 use rustix::fs::{Advice, fadvise, fdatasync};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
 /// The number of cachestat(2): one for all architectures, as every call since Linux 5.1.
@@ -115,26 +116,18 @@ fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<
     while start < end {
         let window = (end - start).min(MINCORE_WINDOW_BYTES);
         let mut pages = vec![0_u8; window.div_ceil(page) as usize];
+        let length = window as usize;
         // SAFETY: a new mapping at an address of the kernel's choice is asked about, never read,
         // and removed; the vector has one byte per page.
-        let result = unsafe {
-            let address = libc::mmap(
-                ptr::null_mut(),
-                window as usize,
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                descriptor.as_raw_fd(),
-                start as libc::off_t,
-            );
-            if address == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            let result = libc::mincore(address, window as usize, pages.as_mut_ptr());
+        let answer = unsafe {
+            let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
+            let address = mmap(ptr::null_mut(), length, access, flags, descriptor, start)?;
+            let answer = libc::mincore(address, length, pages.as_mut_ptr());
             let error = io::Error::last_os_error();
-            libc::munmap(address, window as usize);
-            if result == 0 { Ok(()) } else { Err(error) }
+            munmap(address, length)?;
+            if answer == 0 { Ok(()) } else { Err(error) }
         };
-        result?;
+        answer?;
         cached_bytes += pages.iter().filter(|&&page| page & 1 == 1).count() as u64 * page;
         start += window;
     }

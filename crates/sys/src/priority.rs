@@ -14,10 +14,7 @@ const LEAST: libc::c_int = 19;
 ///
 /// Errors: those of setpriority(2) and ioprio_set(2).
 pub fn give_way() -> io::Result<()> {
-    // SAFETY: plain numbers; 0 is the calling thread.
-    if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEAST) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    rustix::process::setpriority_process(None, LEAST)?;
     // SAFETY: plain numbers; 0 is the calling thread.
     match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, IDLE) } {
         0 => Ok(()),

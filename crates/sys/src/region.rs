@@ -9,6 +9,10 @@ use std::io::{self, BufRead, BufReader};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
+};
+
 use crate::numa;
 
 /// Length of the large pages that are asked for. Source: the level above the last of the page
@@ -83,18 +87,9 @@ impl Region {
         let reserved_bytes = length_bytes.checked_add(2 * unit).ok_or_else(no_room)?;
         // SAFETY: a new mapping without access at an address of the kernel's choice.
         let reserved = unsafe {
-            libc::mmap(
-                below_large(reserved_bytes),
-                reserved_bytes,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            mmap_anonymous(below_large(reserved_bytes), reserved_bytes, ProtFlags::empty(), flags)?
         };
-        if reserved == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
         // At least one byte, and so at least one page, is left free before the start.
         let skip = unit - reserved as usize % unit;
         let start = reserved.cast::<u8>().wrapping_add(skip);
@@ -117,18 +112,16 @@ impl Region {
     /// Makes the inner part accessible, on the pages that were asked for.
     fn open(&self) -> io::Result<()> {
         let inner = self.start.cast::<libc::c_void>();
-        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let access = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the range lies inside the mapping that was just made, see `map`.
-        if unsafe { libc::mprotect(inner, self.length_bytes, access) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        unsafe { mprotect(inner, self.length_bytes, access)? };
         let advice = match self.pages {
-            Pages::Base => libc::MADV_NOHUGEPAGE,
-            Pages::Huge => libc::MADV_HUGEPAGE,
+            Pages::Base => Advice::LinuxNoHugepage,
+            Pages::Huge => Advice::LinuxHugepage,
         };
         // A kernel without huge pages refuses both (EINVAL): then all pages are base pages.
         // SAFETY: the range is the region's own.
-        let _ = unsafe { libc::madvise(inner, self.length_bytes, advice) };
+        let _ = unsafe { madvise(inner, self.length_bytes, advice) };
         Ok(())
     }
 
@@ -196,7 +189,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the range is exactly the mapping that `map` made, and no reference outlives
         // `self`. munmap of a whole own mapping cannot fail.
-        let _ = unsafe { libc::munmap(self.reserved, self.reserved_bytes) };
+        let _ = unsafe { munmap(self.reserved, self.reserved_bytes) };
     }
 }
 

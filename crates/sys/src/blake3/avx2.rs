@@ -7,14 +7,23 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi64, _mm256_xor_si256,
 };
 
-/// One word of each input.
-type Vector = __m256i;
-/// Which byte goes where in rotations by 16 and by 8.
-type Masks = [Vector; 2];
-/// Inputs side by side.
-const LANES: usize = 8;
+super::lanes::kernel!(
+    "avx2",
+    [__m256i; 8],
+    _mm256_set1_epi32,
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_add_epi32,
+    _mm256_xor_si256
+);
 
-super::lanes::kernel!("avx2");
+super::lanes::shuffled_rotations!(
+    "avx2",
+    _mm256_shuffle_epi8,
+    _mm256_or_si256,
+    _mm256_srli_epi32,
+    _mm256_slli_epi32
+);
 
 static BYTES: [[u8; size_of::<Vector>()]; 2] = [
     [
@@ -26,73 +35,6 @@ static BYTES: [[u8; size_of::<Vector>()]; 2] = [
         13, 14, 15, 12,
     ],
 ];
-
-/// The compiler must not know them: it makes two shuffles of one, to save the constant.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn masks() -> Masks {
-    let bytes = std::hint::black_box(&BYTES);
-    // SAFETY: both are as long as a vector.
-    [0, 1].map(|index| unsafe { load(bytes[index].as_ptr()) })
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn set(word: u32) -> Vector {
-    _mm256_set1_epi32(word as i32)
-}
-
-/// Safety: a vector must be readable there.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn load(place: *const u8) -> Vector {
-    // SAFETY: the caller's promise.
-    unsafe { _mm256_loadu_si256(place.cast()) }
-}
-
-/// Safety: a vector must be writable there.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn store(place: *mut u8, vector: Vector) {
-    // SAFETY: the caller's promise.
-    unsafe { _mm256_storeu_si256(place.cast(), vector) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn add(a: Vector, b: Vector) -> Vector {
-    _mm256_add_epi32(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn xor(a: Vector, b: Vector) -> Vector {
-    _mm256_xor_si256(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn rotate_16(vector: Vector, masks: Masks) -> Vector {
-    _mm256_shuffle_epi8(vector, masks[0])
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn rotate_12(vector: Vector) -> Vector {
-    _mm256_or_si256(_mm256_srli_epi32::<12>(vector), _mm256_slli_epi32::<20>(vector))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn rotate_8(vector: Vector, masks: Masks) -> Vector {
-    _mm256_shuffle_epi8(vector, masks[1])
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn rotate_7(vector: Vector) -> Vector {
-    _mm256_or_si256(_mm256_srli_epi32::<7>(vector), _mm256_slli_epi32::<25>(vector))
-}
 
 /// Eight rows of eight words become columns: within pairs, within fours, and then the halves of the
 /// registers.

@@ -6,51 +6,21 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
-/// One word of each input.
-type Vector = __m512i;
+super::lanes::kernel!(
+    "avx512f",
+    [__m512i; 16],
+    _mm512_set1_epi32,
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_add_epi32,
+    _mm512_xor_si512
+);
+
 /// Rotations need none.
 type Masks = ();
-/// Inputs side by side.
-const LANES: usize = 16;
-
-super::lanes::kernel!("avx512f");
 
 #[inline]
 fn masks() -> Masks {}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn set(word: u32) -> Vector {
-    _mm512_set1_epi32(word as i32)
-}
-
-/// Safety: a vector must be readable there.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn load(place: *const u8) -> Vector {
-    // SAFETY: the caller's promise.
-    unsafe { _mm512_loadu_si512(place.cast()) }
-}
-
-/// Safety: a vector must be writable there.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn store(place: *mut u8, vector: Vector) {
-    // SAFETY: the caller's promise.
-    unsafe { _mm512_storeu_si512(place.cast(), vector) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn add(a: Vector, b: Vector) -> Vector {
-    _mm512_add_epi32(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn xor(a: Vector, b: Vector) -> Vector {
-    _mm512_xor_si512(a, b)
-}
 
 #[inline]
 #[target_feature(enable = "avx512f")]

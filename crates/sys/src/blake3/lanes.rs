@@ -95,15 +95,100 @@ macro_rules! round {
 }
 pub(super) use round;
 
-/// The kernel of a width, for a CPU with `$feature`. Beside it stand `Vector`, `LANES`, `set`,
-/// `load`, `store`, `add`, `xor`, `rotate_16` to `rotate_7` with the `Masks` that some take, and
-/// `transpose` of `LANES` rows.
+/// Rotations of the words of a vector, where no instruction rotates: by whole bytes with `$shuffle`,
+/// for which there are masks, by other amounts with two shifts.
+macro_rules! shuffled_rotations {
+    ($feature:literal, $shuffle:ident, $or:ident, $right:ident, $left:ident) => {
+        /// Which byte goes where in rotations by 16 and by 8.
+        type Masks = [Vector; 2];
+
+        /// The compiler must not know them: it makes two shuffles of one, to save the constant.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn masks() -> Masks {
+            let bytes = std::hint::black_box(&BYTES);
+            // SAFETY: both are as long as a vector.
+            [0, 1].map(|index| unsafe { load(bytes[index].as_ptr()) })
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_16(vector: Vector, masks: Masks) -> Vector {
+            $shuffle(vector, masks[0])
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_12(vector: Vector) -> Vector {
+            $or($right::<12>(vector), $left::<20>(vector))
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_8(vector: Vector, masks: Masks) -> Vector {
+            $shuffle(vector, masks[1])
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_7(vector: Vector) -> Vector {
+            $or($right::<7>(vector), $left::<25>(vector))
+        }
+    };
+}
+pub(super) use shuffled_rotations;
+
+/// The kernel of a width, for a CPU with `$feature`: vectors of `$lanes` words, and the instructions
+/// that set, load, store, add and combine them. Beside it stand `rotate_16` to `rotate_7` with the
+/// `Masks` that some take, and `transpose` of as many rows as there are words.
 macro_rules! kernel {
-    ($feature:literal) => {
+    (
+        $feature:literal, [$vector:ident; $lanes:literal],
+        $set:ident, $load:ident, $store:ident, $add:ident, $xor:ident
+    ) => {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
         use super::lanes::{self, BLOCK_BYTES, CHUNK_BLOCKS, Flags, KEY, Place};
         use super::{CHUNK_BYTES, ChainingValue};
+
+        /// One word of each input.
+        type Vector = $vector;
+        /// Inputs side by side.
+        const LANES: usize = $lanes;
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn set(word: u32) -> Vector {
+            $set(word as i32)
+        }
+
+        /// Safety: a vector must be readable there.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        unsafe fn load(place: *const u8) -> Vector {
+            // SAFETY: the caller's promise.
+            unsafe { $load(place.cast()) }
+        }
+
+        /// Safety: a vector must be writable there.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        unsafe fn store(place: *mut u8, vector: Vector) {
+            // SAFETY: the caller's promise.
+            unsafe { $store(place.cast(), vector) }
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn add(a: Vector, b: Vector) -> Vector {
+            $add(a, b)
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn xor(a: Vector, b: Vector) -> Vector {
+            $xor(a, b)
+        }
 
         /// The value of a subtree.
         ///

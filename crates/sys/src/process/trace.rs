@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 
 use super::memory::Peaks;
 use super::{Account, End, Program};
@@ -190,9 +191,10 @@ fn watch(process: libc::pid_t, is_traced: bool, before: &Before) -> io::Result<L
     let mut life = Life { elapsed_ns: 0, own_bytes: None };
     let (mut started_ns, mut held_ns, mut is_first) = (before.forked_ns, 0, true);
     loop {
-        let seen = wait(process, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        let seen = wait(process, options)?;
         let stopped_ns = monotonic_ns();
-        if matches!(seen.code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
+        if seen.is_some_and(|seen| seen.exited() || seen.killed() || seen.dumped()) {
             life.elapsed_ns = stopped_ns.saturating_sub(started_ns).saturating_sub(held_ns);
             return Ok(life);
         }
@@ -204,19 +206,20 @@ fn watch(process: libc::pid_t, is_traced: bool, before: &Before) -> io::Result<L
             resume(process, 0);
             continue;
         }
-        if stop.status >> 8 == libc::PTRACE_EVENT_EXIT {
+        if stop >> 8 == libc::PTRACE_EVENT_EXIT {
             life.own_bytes = process_bytes(&process.to_string(), "VmHWM:");
         }
-        let signal = passed_on(process, stop.status);
+        let signal = passed_on(process, stop);
         held_ns += monotonic_ns().saturating_sub(stopped_ns);
         resume(process, signal);
     }
 }
 
-/// Takes a stop in without reaping. `None`: the process was killed in this very moment.
-fn take_stop(process: libc::pid_t) -> io::Result<Option<Seen>> {
-    match wait(process, libc::WSTOPPED | libc::WNOHANG) {
-        Ok(seen) => Ok((seen.process != 0).then_some(seen)),
+/// Takes a stop in without reaping; its signal and event. `None`: the process was killed in this very
+/// moment.
+fn take_stop(process: libc::pid_t) -> io::Result<Option<libc::c_int>> {
+    match wait(process, WaitIdOptions::STOPPED | WaitIdOptions::NOHANG) {
+        Ok(seen) => Ok(seen.and_then(|seen| seen.trapping_signal().or(seen.stopping_signal()))),
         // A zombie can stop no more, so to whom asks for stops alone it is no child.
         Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
         Err(error) => Err(error),
@@ -256,35 +259,10 @@ fn resume(process: libc::pid_t, signal: libc::c_int) {
     unsafe { libc::ptrace(libc::PTRACE_CONT, process, none, libc::c_long::from(signal)) };
 }
 
-/// What waitid(2) tells.
-struct Seen {
-    /// 0 when there is nothing to tell.
-    process: libc::pid_t,
-    code: libc::c_int,
-    status: libc::c_int,
-}
-
-fn wait(process: libc::pid_t, options: libc::c_int) -> io::Result<Seen> {
-    loop {
-        let mut information = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-        // SAFETY: the kernel writes one siginfo_t; zeroed bytes are a valid one, with process 0.
-        // The fields read are those of SIGCHLD, which waitid(2) fills in.
-        let (failed, seen) = unsafe {
-            let failed =
-                libc::waitid(libc::P_PID, process as libc::id_t, information.as_mut_ptr(), options)
-                    != 0;
-            let information = information.assume_init();
-            let (process, status) = (information.si_pid(), information.si_status());
-            (failed, Seen { process, code: information.si_code, status })
-        };
-        if !failed {
-            return Ok(seen);
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+/// What waitid(2) tells; `None` when there is nothing to tell.
+fn wait(process: libc::pid_t, options: WaitIdOptions) -> io::Result<Option<WaitIdStatus>> {
+    let process = Pid::from_raw(process).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::io::retry_on_intr(|| waitid(WaitId::Pid(process), options))?)
 }
 
 /// Ends what the program left in its group, then takes its account.
@@ -349,7 +327,7 @@ mod tests {
     fn a_zombie_has_no_stop_and_that_is_no_error() {
         let (leader, before) = leader(&["sleep", "1000"]);
         leader.signal(libc::SIGKILL);
-        wait(leader.process, libc::WEXITED | libc::WNOWAIT).unwrap();
+        wait(leader.process, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
         assert!(take_stop(leader.process).unwrap().is_none());
         let life = watch(leader.process, true, &before);
         assert_eq!(conclude(&leader, life, &before).unwrap().exit_code, 128 + 9);
@@ -359,14 +337,16 @@ mod tests {
     fn a_program_that_cannot_be_watched_leaves_no_zombie() {
         let (leader, before) = leader(&["sleep", "1000"]);
         // Where it was traced it is left in a stop, and stops again when it is killed.
-        let stopped = wait(leader.process, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT);
+        let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED;
+        let stopped = wait(leader.process, either | WaitIdOptions::NOWAIT);
         if stopped.is_ok() {
             set_options(leader.process);
         }
         let failed = Err(io::Error::other("no reason"));
         let error = conclude(&leader, failed, &before).unwrap_err();
         assert!(error.to_string().ends_with("failed: no reason"), "{error}");
-        let gone = wait(leader.process, libc::WEXITED | libc::WNOWAIT).err().unwrap();
+        let gone =
+            wait(leader.process, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).err().unwrap();
         assert_eq!(gone.raw_os_error(), Some(libc::ECHILD));
     }
 }
