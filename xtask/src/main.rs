@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program talks to its user")]
 
 mod arrows;
+mod compiler;
 mod coverage;
 mod debian;
 mod deny;
@@ -33,6 +34,9 @@ usage: cargo xtask test               every check that CI runs
                                       which share of its intervals holds what other runs find";
 
 fn main() -> ExitCode {
+    if let Some(code) = compiler::stand_in() {
+        return code;
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let root = repository_root();
@@ -109,10 +113,14 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let rooms = rooms(extent);
     let everything = [&rooms[..], &FEATURES].concat();
     let with_mpi: &[&str] = if debian::can_build_mpi() { &WITH_MPI } else { &[] };
-    steps.lint_what_is_compiled();
+    for (name, value) in compiler::environment(&steps::cargo(), &target)? {
+        steps.set_env(name, value);
+    }
     // Benches are no part of the tests, but of what is linted.
     let targets: &[&str] = if extent == Extent::Full { &["--all-targets"] } else { &[] };
     steps.cargo("build", &[&["test", "--no-run"], targets, &everything[..]].concat())?;
+    // Of a program without tests of its own the tests are built alone.
+    steps.cargo("xtask", &["build", "--package", "xtask"])?;
 
     let deny = deny::Deny::prepare(&steps, place);
     let log = skips::fresh_log(&target)?;
@@ -125,15 +133,12 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     if extent == Extent::Full {
         steps.set_env("FLATOUT_TEST_FULL", "1");
     }
-    steps.set_env("RUSTDOCFLAGS", "-D warnings");
     let programs = [&["test"], &everything[..], &["--test", PROGRAMS]].concat();
     let mut others = [&["test"], &everything[..], &["--lib", "--bins"]].concat();
     let tests = workspace.rooms.iter().flat_map(|room| &room.tests);
     tests.filter(|test| *test != PROGRAMS).for_each(|test| others.extend(["--test", test]));
-    let doc = [&["doc", "--no-deps"], &rooms[..]].concat();
     // The others keep busy what the tests of programs leave idle.
-    let beside: [(&str, &[&str]); 2] = [("others", &others), ("doc", &doc)];
-    let mut ran = steps.cargo_beside(("programs", &programs), &beside);
+    let mut ran = steps.cargo_beside(("programs", &programs), ("others", &others));
     // It makes another program of the same name: not beside the tests of the usual one.
     match with_mpi {
         [] => println!("==> mpi: skipped: mpicc or libclang is not installed"),

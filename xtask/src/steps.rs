@@ -37,16 +37,6 @@ impl Steps {
         self.environment.push((name.into(), value.as_ref().into()));
     }
 
-    /// From now on clippy compiles this workspace, with warnings denied. It is the compiler with more
-    /// lints: a check of its own would go through all sources and dependencies once more, which was a
-    /// sixth of the time of all checks.
-    pub fn lint_what_is_compiled(&mut self) {
-        let driver = Path::new(&self.cargo).with_file_name("clippy-driver");
-        self.set_env("RUSTC_WORKSPACE_WRAPPER", driver);
-        // As `cargo clippy -- -D warnings` hands it over.
-        self.set_env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
-    }
-
     /// Fails when a part of the toolchain is missing that a later step needs.
     pub fn require_components(&self) -> Result<(), String> {
         let missing: Vec<&str> = [("fmt", "rustfmt"), ("clippy", "clippy")]
@@ -65,20 +55,16 @@ impl Steps {
             .map_err(|why| format!("{name} failed: {why}"))
     }
 
-    /// Runs the first of these with cargo, and the others one after another beside it, whose output
-    /// and failures are told when the first has ended.
+    /// Runs the first of these with cargo, and the other beside it, whose output and failure are told
+    /// when the first has ended.
     pub fn cargo_beside(
         &mut self,
         (name, arguments): (&str, &[&str]),
-        others: &[(&str, &[&str])],
+        (other_name, other_arguments): (&str, &[&str]),
     ) -> Result<(), String> {
-        let commands: Vec<Command> =
-            others.iter().map(|(_, arguments)| self.command(arguments)).collect();
+        let beside = self.command(other_arguments);
         std::thread::scope(|scope| {
-            let others = scope.spawn(|| {
-                let ran = commands.into_iter().zip(others);
-                ran.map(|(command, (name, arguments))| captured(command, name, arguments)).collect()
-            });
+            let other = scope.spawn(|| captured(beside, other_name, other_arguments));
             let (mut failed, command, said) =
                 (Vec::new(), self.command(arguments), said(arguments));
             let first = self.inside(&format!("{name}: {said}"), || {
@@ -89,19 +75,15 @@ impl Steps {
                 }
                 outcome
             });
-            let others: Vec<Captured> =
-                others.join().map_err(|_| "a thread of this program panicked".to_owned())?;
             let first = first.map_err(|why| format!("{name} failed: {why}"));
-            let mut outcomes = vec![first];
-            for other in others {
-                if other.outcome.is_err() {
-                    failed.push(failures(&other.output));
-                }
-                outcomes.push(self.show(other));
+            let other = other.join().map_err(|_| "a thread of this program panicked".to_owned())?;
+            if other.outcome.is_err() {
+                failed.push(failures(&other.output));
             }
+            let other = self.show(other);
             // The last lines are those of what failed.
             failed.iter().for_each(|failures| println!("{failures}"));
-            outcomes.into_iter().collect()
+            first.and(other)
         })
     }
 
@@ -273,10 +255,10 @@ mod tests {
         let mut steps = Steps::new(Path::new("/"));
         steps.cargo = "sh".into();
         let (good, bad) = (["-c", "echo out; echo err >&2"], ["-c", "exit 3"]);
-        assert_eq!(steps.cargo_beside(("a", &good), &[("b", &good), ("c", &good)]), Ok(()));
+        assert_eq!(steps.cargo_beside(("a", &good), ("b", &good)), Ok(()));
         let names: Vec<&str> = steps.passed.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["a", "b", "c"]);
-        let why = steps.cargo_beside(("a", &good), &[("b", &bad)]).unwrap_err();
+        assert_eq!(names, ["a", "b"]);
+        let why = steps.cargo_beside(("a", &good), ("b", &bad)).unwrap_err();
         assert!(why.starts_with("b failed") && why.ends_with("exit status: 3"), "{why}");
         let ran = captured(steps.command(&good), "b", &good);
         assert_eq!(ran.output, "out\nerr\n");
