@@ -1,52 +1,28 @@
-//! A small seeded generator for orders, seeds and resampling. Not for secrets.
-//!
-//! Own code, because results must be the same on every machine and in every version.
+//! Seeded random numbers, and those of the distributions that simulations draw from.
 
-/// SplitMix64: one 64-bit state, every seed is good, period 2^64.
-///
-/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-#[derive(Debug, Clone)]
-pub struct SplitMix64(u64);
+pub use flatout_sys::generator::SplitMix64;
 
-impl SplitMix64 {
-    /// A generator whose numbers depend on `seed` alone.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number.
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// An index below `bound`, or 0 when `bound` is 0. The bias is below bound ÷ 2^64.
-    pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
-    }
-
-    /// A number from 0 to below 1, evenly spread over 2^53 steps.
-    pub fn unit(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
+/// Numbers of some distributions.
+#[cfg(test)]
+pub(crate) trait Draw {
     /// A number from the standard normal distribution.
-    ///
+    fn normal(&mut self) -> f64;
+
+    /// A number from the gamma distribution of this shape, at least 1, and scale 1.
+    fn gamma(&mut self, shape: f64) -> f64;
+}
+
+#[cfg(test)]
+impl Draw for SplitMix64 {
     /// Source: Box and Muller, "A note on the generation of random normal deviates", 1958.
-    pub fn normal(&mut self) -> f64 {
+    fn normal(&mut self) -> f64 {
         // 1 − u is never 0.
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (2.0 * std::f64::consts::PI * self.unit()).cos()
     }
 
-    /// A number from the gamma distribution of this shape, at least 1, and scale 1.
-    ///
     /// Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
-    #[cfg(test)]
-    pub(crate) fn gamma(&mut self, shape: f64) -> f64 {
+    fn gamma(&mut self, shape: f64) -> f64 {
         let d = shape - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
         loop {
@@ -56,13 +32,6 @@ impl SplitMix64 {
             if v > 0.0 && (1.0 - self.unit()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
                 return d * v;
             }
-        }
-    }
-
-    /// Puts `items` in random order (Fisher–Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
         }
     }
 }
@@ -105,7 +74,7 @@ mod tests {
             assert!((got.1 / variance - 1.0).abs() < 0.06, "{got:?}");
         };
         near(moments(&mut SplitMix64::unit), 0.5, 1.0 / 12.0);
-        near(moments(&mut SplitMix64::normal), 0.0, 1.0);
+        near(moments(&mut Draw::normal), 0.0, 1.0);
         near(moments(&mut |random| random.gamma(1.0)), 1.0, 1.0);
         near(moments(&mut |random| random.gamma(7.5)), 7.5, 7.5);
     }

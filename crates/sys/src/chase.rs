@@ -202,19 +202,12 @@ impl Chase {
     }
 }
 
-/// The numbers below `count` in random order, each order equally likely.
-///
-/// Source: Fisher and Yates, as in Knuth, "The art of computer programming", 3.4.2, algorithm P.
+/// The numbers below `count` in random order.
 fn shuffled(count: usize, seed: u64) -> io::Result<Vec<u32>> {
     let mut order = Vec::new();
     order.try_reserve_exact(count).map_err(|_| io::ErrorKind::OutOfMemory)?;
     order.extend(0..count as u32);
-    let mut random = SplitMix64(seed);
-    for index in (1..count).rev() {
-        // The high half of a product is below its second factor.
-        let other = (u128::from(random.word()) * (index as u128 + 1)) >> 64;
-        order.swap(index, other as usize);
-    }
+    SplitMix64::new(seed).shuffle(&mut order);
     Ok(order)
 }
 

@@ -107,18 +107,47 @@ fn fill_cell_body(target: &mut [u8; CELL_BYTES], seed: u64, cell: u64) {
     }
 }
 
-/// Random words one after the other, where each costs little and none needs to be found again by
-/// its place.
+/// Random words one after the other, for orders, seeds and resampling: one 64-bit state, every seed
+/// is good, period 2^64. Not for secrets.
+///
+/// Own code, because results must be the same on every machine and in every version.
 ///
 /// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-pub(crate) struct SplitMix64(pub(crate) u64);
+#[derive(Debug, Clone)]
+pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The next word.
+    /// A generator whose numbers depend on `seed` alone.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
     #[inline]
-    pub(crate) fn word(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(WEYL);
         mix(self.0)
+    }
+
+    /// An index below `bound`, or 0 when `bound` is 0. The bias is below bound ÷ 2^64.
+    #[inline]
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+    }
+
+    /// A number from 0 to below 1, evenly spread over 2^53 steps.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Puts `items` in random order, each order equally likely.
+    ///
+    /// Source: Fisher and Yates, as in Knuth, "The art of computer programming", 3.4.2, algorithm P.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
     }
 }
 
@@ -177,10 +206,10 @@ mod tests {
     #[test]
     fn words_are_those_of_the_reference() {
         // The first three of the authors' own code, seed 1234567.
-        let mut random = SplitMix64(1_234_567);
+        let mut random = SplitMix64::new(1_234_567);
         let words =
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        assert_eq!([random.word(), random.word(), random.word()], words);
+        assert_eq!([(); 3].map(|()| random.next_u64()), words);
     }
 
     #[test]

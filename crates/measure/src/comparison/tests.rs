@@ -8,6 +8,7 @@ mod simulation;
 
 use super::*;
 use crate::fixture::{map, record, row};
+use crate::random::{Draw, SplitMix64};
 use crate::record::Outcome;
 
 /// A row of ten samples within half a percent of `level`.
@@ -261,7 +262,7 @@ fn a_row_that_repeats_another_is_counted_once() {
 #[test]
 fn all_rows_count_in_the_correction() {
     // One row has changed; it must stand out among the others in all divisions of the runs.
-    let mut random = crate::random::SplitMix64::new(1);
+    let mut random = SplitMix64::new(1);
     let mut run = |first: f64| {
         let mut level =
             |index| (if index == 0 { first } else { 100.0 }) * (0.03 * random.normal()).exp();

@@ -92,12 +92,12 @@ impl Frame {
 
     /// Both steps of a pair have the same constants: registers are short.
     fn fill_scalar(&mut self, random: &mut Random) {
-        let (multiplier, summand) = (random.next() | 1, random.next());
+        let (multiplier, summand) = (random.0.next_u64() | 1, random.0.next_u64());
         for (register, value) in self.constants.iter_mut().zip([multiplier, summand].repeat(2)) {
             register[..8].copy_from_slice(&value.to_ne_bytes());
         }
         for register in self.chains.0.iter_mut().take(SCALAR_CHAINS) {
-            register[..8].copy_from_slice(&random.next().to_ne_bytes());
+            register[..8].copy_from_slice(&random.0.next_u64().to_ne_bytes());
         }
     }
 
@@ -140,18 +140,14 @@ pub(super) struct Random(SplitMix64);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Self(SplitMix64(seed))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0.word()
+        Self(SplitMix64::new(seed))
     }
 
     pub(super) fn byte(&mut self) -> u8 {
-        (self.next() >> 56) as u8
+        (self.0.next_u64() >> 56) as u8
     }
 
     fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        low + (high - low) * self.0.unit()
     }
 }

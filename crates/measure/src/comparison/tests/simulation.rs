@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use super::super::noise::{Noise, learn};
 use super::*;
 use crate::fixture::record;
-use crate::random::SplitMix64;
+use crate::random::{Draw, SplitMix64};
 use crate::record::{Load, Outcome};
 use crate::statistics::interval::{self, Knowledge};
 
