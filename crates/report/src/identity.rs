@@ -95,10 +95,24 @@ impl Secret {
     }
 }
 
+/// The hosts of several processes, by which rows name these (`3 HOST`): which of them are one, a page
+/// tells nevertheless.
+fn hosts(record: &Record) -> Vec<Secret> {
+    let processes = record.results.iter().filter_map(|row| row.parameter_text("process"));
+    let names = processes.filter_map(|process| Some(process.split_once(' ')?.1));
+    let mut hosts: Vec<Secret> = Vec::new();
+    for text in names.map(str::to_owned) {
+        if hosts.iter().all(|known| known.text != text) {
+            hosts.push(Secret { text, shown: format!("host {}", hosts.len() + 1) });
+        }
+    }
+    hosts
+}
+
 /// The record without host name, serial numbers and paths.
 pub fn hidden(record: &Record) -> Record {
     let mut record = record.clone();
-    let mut secrets = Vec::new();
+    let mut secrets = hosts(&record);
     hide_members(&mut record.start.environment, &mut secrets);
     hide_hosts(&mut record.start.argv, &mut secrets);
     for outcome in &mut record.results {
@@ -287,6 +301,28 @@ mod tests {
     fn names_of_members_decide() {
         assert!(identifies("host_name") && identifies("file") && identifies("dimm_serial"));
         assert!(!identifies("file_bytes") && !identifies("grid") && !identifies("valid"));
+    }
+
+    #[test]
+    fn hosts_of_processes_are_told_apart_and_not_named() {
+        let mut record: Record = serde_json::from_value(serde_json::json!({
+            "schema": "flatout/1",
+            "start": {"tool": "", "argv": [], "seed": 1, "time": "", "environment": {"host": "n1"}},
+            "results": [],
+            "end": {"elapsed_s": 1.0, "exit_code": 0, "errors": ["process 1 on n2: no"]},
+        }))
+        .unwrap();
+        for (at, process) in ["0 n1", "1 n2", "2 n1"].into_iter().enumerate() {
+            let mut row = flatout_measure::record::Outcome::default();
+            row.parameters.insert("process".to_owned(), process.into());
+            row.audit.insert("slowest_process".to_owned(), format!("{at} n2").into());
+            record.results.push(row);
+        }
+        let hidden = hidden(&record);
+        let of = |at: usize| hidden.results[at].parameter_text("process").unwrap();
+        assert_eq!([of(0), of(1), of(2)], ["0 host 1", "1 host 2", "2 host 1"]);
+        assert_eq!(hidden.results[0].audit["slowest_process"], "0 host 2");
+        assert_eq!(hidden.end.errors, ["process 1 on host 2: no"]);
     }
 
     #[test]

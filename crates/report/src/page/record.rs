@@ -139,8 +139,9 @@ fn push_area(
     (rows, sweeps): (&[&Outcome], &[&Sweep<'_>]),
     notes: &mut Notes,
 ) {
-    push_rows(section, rows, notes);
+    // Of many processes there are more rows of pairs than anybody reads.
     pair_matrix::push(section, rows);
+    push_rows(section, rows, notes);
     pictures::push_sweeps(section, sweeps, record, notes);
     pictures::push_for_browser(section, record, &Race::default(), notes);
     let all = label::rows_of(record, &section.heading);
