@@ -24,9 +24,9 @@ use flatout_measure::record::{Chart, Outcome};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::memory;
 
+pub use crate::area::Extent;
 use crate::error::Error;
 use crate::{place, scratch};
-use copy::CopyOptions;
 use race::Race;
 use rival::{Discipline, Found};
 use source::Source;
@@ -36,15 +36,6 @@ pub const FOLDER: &str = place::RACE.folder;
 
 /// Of the memory that can be had, files that live there take at most one part in so many.
 const MEMORY_PART: u64 = 2;
-
-/// How much is raced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// Small sizes, few rounds.
-    Quick,
-    /// What the help says.
-    Full,
-}
 
 /// The state in which a work begins, or must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,7 +74,7 @@ pub struct Ground {
     pub directory: PathBuf,
     /// The program of flatout.
     pub flatout: PathBuf,
-    /// How much is raced.
+    /// How much is raced: small sizes and few rounds, or what the help says.
     pub extent: Extent,
     /// The states that are wanted, as far as a discipline knows them.
     pub states: Vec<State>,
@@ -120,47 +111,33 @@ impl Ground {
     }
 }
 
-/// All races, discipline by discipline.
+/// What is raced, what it takes, and what is not.
+#[derive(Default)]
+pub struct Planned {
+    /// All races, discipline by discipline.
+    pub races: Vec<Race<'static>>,
+    /// Bytes that lie in the directory at once, corpora and targets together. Every discipline reuses
+    /// the room that the targets of another had.
+    pub room_bytes: u64,
+    /// What was asked for and is not raced, one line each, with the reason.
+    pub left_out: Vec<String>,
+}
+
+/// Plans all races; copiers have the room that the sources and targets of the others leave.
 ///
 /// Errors: one of them cannot be made; nothing was done.
-pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
+pub fn plan(ground: &Ground) -> Result<Planned, Error> {
+    let beside = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
+    let beside = beside.saturating_add(disk::room_bytes(ground)?);
+    let trees = copy::plan(ground, ground.room_bytes.saturating_sub(beside))?;
     let mut races = dd::races(ground);
     races.extend(digest::races(ground));
     races.extend(disk::races(ground)?);
     races.extend(network::races(ground));
     races.extend(compute::races(ground));
-    races.extend(copy::races(&copying(ground)?)?);
-    Ok(races)
-}
-
-/// What copiers are asked; the room is theirs that the sources and targets of the others leave.
-fn copying(ground: &Ground) -> Result<CopyOptions, Error> {
-    let mut options = CopyOptions::of(ground);
-    options.ground.room_bytes = ground.room_bytes.saturating_sub(beside_copying_bytes(ground)?);
-    Ok(options)
-}
-
-fn beside_copying_bytes(ground: &Ground) -> Result<u64, Error> {
-    let files = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
-    Ok(files.saturating_add(disk::room_bytes(ground)?))
-}
-
-/// What was asked for and is not raced, one line each, with the reason.
-///
-/// Errors: as [`races`].
-pub fn left_out(ground: &Ground) -> Result<Vec<String>, Error> {
-    let estimate = copy::estimate(&copying(ground)?)?;
-    let line = |left: copy::LeftOut| format!("{} is left out: {}", left.corpus, left.reason);
-    Ok(estimate.left_out.into_iter().map(line).collect())
-}
-
-/// Bytes that lie in the directory at once, corpora and targets together. Every discipline reuses
-/// the room that the targets of another had.
-///
-/// Errors: a corpus cannot be planned.
-pub fn room_bytes(ground: &Ground) -> Result<u64, Error> {
-    let trees = copy::estimate(&copying(ground)?)?.room_bytes;
-    Ok(beside_copying_bytes(ground)?.saturating_add(trees))
+    races.extend(trees.races);
+    let room_bytes = beside.saturating_add(trees.room_bytes);
+    Ok(Planned { races, room_bytes, left_out: trees.left_out })
 }
 
 /// The pictures of a race, of the rows that it has.
@@ -265,7 +242,7 @@ mod tests {
 
     #[test]
     fn races_are_those_of_the_rivals_that_are_there() {
-        let count = |names: &[&str]| races(&ground(names, Extent::Full)).unwrap().len();
+        let count = |names: &[&str]| plan(&ground(names, Extent::Full)).unwrap().races.len();
         assert_eq!(count(&[]), 0);
         assert_eq!(count(&["dd"]), 4 + 4 + 1);
         assert_eq!(count(&["xxhsum", "sha256sum"]), 2, "one hot file each");
@@ -277,12 +254,13 @@ mod tests {
 
     #[test]
     fn the_room_is_that_of_all_sources_and_the_largest_target() {
-        let bytes = |names: &[&str]| room_bytes(&ground(names, Extent::Full)).unwrap();
+        let bytes = |names: &[&str]| plan(&ground(names, Extent::Full)).unwrap().room_bytes;
         assert_eq!(bytes(&[]), 0);
         assert_eq!(bytes(&["dd"]), (1111 + 2048 + 2048) << 20);
         assert_eq!(bytes(&["xxhsum"]), 1 << 30);
         assert_eq!(bytes(&["b3sum", "xxhsum"]), (1 << 30) + 20_000 * 4096);
-        assert!(room_bytes(&ground(&["dd", "b3sum"], Extent::Quick)).unwrap() < 200 << 20);
+        let quick = plan(&ground(&["dd", "b3sum"], Extent::Quick)).unwrap();
+        assert!(quick.room_bytes < 200 << 20);
     }
 
     #[test]
@@ -290,17 +268,17 @@ mod tests {
         let mut both = ground(&["dd", "cp-a"], Extent::Quick);
         both.trees.corpora = ["1x1M", "1x8M"].map(str::to_owned).to_vec();
         both.room_bytes = dd::room_bytes(&both) + (4 << 20);
-        let left = left_out(&both).unwrap();
+        let Planned { room_bytes, left_out: left, .. } = plan(&both).unwrap();
         assert_eq!(left.len(), 1, "{left:?}");
         assert!(left[0].starts_with("1x8M"), "{left:?}");
-        assert!(room_bytes(&both).unwrap() <= both.room_bytes);
+        assert!(room_bytes <= both.room_bytes);
         both.room_bytes += 32 << 20;
-        assert!(left_out(&both).unwrap().is_empty());
+        assert!(plan(&both).unwrap().left_out.is_empty());
     }
 
     #[test]
     fn time_is_shared_by_what_a_round_takes_and_what_is_left_goes_on() {
-        let races = races(&ground(&["dd"], Extent::Full)).unwrap();
+        let races = plan(&ground(&["dd"], Extent::Full)).unwrap().races;
         let mut left_ns = 100_000_000_000;
         let mut shares = Vec::new();
         for begun in 0..races.len() {
@@ -316,7 +294,7 @@ mod tests {
 
     #[test]
     fn where_time_is_short_the_shortest_races_are_run() {
-        let races = races(&ground(&["dd", "b3sum"], Extent::Full)).unwrap();
+        let races = plan(&ground(&["dd", "b3sum"], Extent::Full)).unwrap().races;
         let chosen = |time_ns| in_time(races.iter(), 6, time_ns);
         assert_eq!(chosen(u64::MAX), vec![true; races.len()]);
         assert_eq!(chosen(0), vec![false; races.len()]);

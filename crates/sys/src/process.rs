@@ -58,9 +58,10 @@ pub struct Limits {
 }
 
 /// Who ended a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum End {
     /// It ended by itself, for better or worse.
+    #[default]
     Itself,
     /// We did, because its time was over.
     TimeOver,
@@ -69,7 +70,7 @@ pub enum End {
 }
 
 /// What a program cost, and what it left behind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
     /// What it wrote to standard output, as far as it is kept.
     pub stdout: Vec<u8>,

@@ -10,6 +10,7 @@ use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::process::Account;
 use flatout_tree::compare::{Asked, Fidelity, compare};
 
 use super::choose::{self, Wanted};
@@ -18,8 +19,7 @@ use super::site::{self, Site};
 use super::{Until, fact};
 use crate::error::Error;
 use crate::versus::copy::command::Manner;
-use crate::versus::race::Invocation;
-use crate::versus::run::{RunError, Runner, Spent, SystemRunner, command_text, complaint, refusal};
+use crate::versus::run::{RunError, Runner, SystemRunner, command_text, complaint, refusal};
 use crate::versus::{fact as run_fact, race, state};
 
 /// Differences of each kind that a message may name.
@@ -94,7 +94,7 @@ pub(super) fn durable(amount: f64, elapsed_ns: u64) -> Further {
     Further { parameters, amount, elapsed_ns, ..Further::default() }
 }
 
-fn run(call: &Invocation, wanted: &Wanted, site: &Site) -> Result<Spent, TrialError> {
+fn run(call: &[OsString], wanted: &Wanted, site: &Site) -> Result<Account, TrialError> {
     let mut runner = SystemRunner { cancel: site.options.cancel };
     let usual_ns = race::limit_ns(choose::expected_s(&wanted.corpus));
     let left_ns = site.ends_ns.saturating_sub(monotonic_ns());
@@ -105,8 +105,8 @@ fn run(call: &Invocation, wanted: &Wanted, site: &Site) -> Result<Spent, TrialEr
         RunError::TooLong { .. } if limit_ns < usual_ns => TrialError::NoMore(warning::no_time()),
         other => TrialError::Failed(refusal(NAME, &text, &other)),
     })?;
-    if spent.finished.exit_code != 0 {
-        return Err(TrialError::Failed(complaint(NAME, &text, &spent.finished)));
+    if spent.exit_code != 0 {
+        return Err(TrialError::Failed(complaint(NAME, &text, &spent)));
     }
     Ok(spent)
 }
@@ -126,14 +126,14 @@ fn check(source: &Path, target: &Path, site: &Site) -> Result<u64, TrialError> {
 }
 
 /// The command as one types it, without the folder that nobody else will have.
-fn shown(call: &Invocation, folder: &Path) -> String {
+fn shown(call: &[OsString], folder: &Path) -> String {
     let word = |word: &OsString| -> OsString {
         let path = PathBuf::from(word);
         path.strip_prefix(folder).map_or_else(|_| word.clone(), |below| below.into())
     };
-    let mut argv: Vec<OsString> = call.argv.iter().map(word).collect();
+    let mut argv: Vec<OsString> = call.iter().map(word).collect();
     if let Some(program) = argv.first_mut() {
         *program = NAME.into();
     }
-    command_text(&Invocation { argv, directory: None })
+    command_text(&argv)
 }

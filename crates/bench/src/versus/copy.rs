@@ -11,18 +11,16 @@ mod tests;
 mod workload;
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use flatout_measure::row::Parameters;
 use flatout_sys::memory;
 
-use crate::cache::Clearing;
 use crate::corpus::{Corpus, make, name};
 use crate::error::Error;
 use crate::versus::race::{Contestant, Figure, Race};
 use crate::versus::rival::Discipline;
-use crate::versus::{Extent, Ground, State};
+use crate::versus::{Extent, Ground, Planned, State, Trees};
 
 use command::Manner;
 use target::{Amount, Targets};
@@ -40,110 +38,28 @@ const EXPECTED_ENTRY_S: f64 = 30e-6;
 /// Setting the state, comparing and tidying up take about as long as copying, each.
 const EXPECTED_PARTS: f64 = 3.0;
 
-/// What is asked for.
-#[derive(Debug, Clone)]
-pub struct CopyOptions {
-    /// Rivals, directory, states, room.
-    pub ground: Ground,
-    /// Names of corpora and groups, see [`name`]; none: the default ones, unless there are trees
-    /// or a corpus of the user's.
-    pub corpora: Vec<String>,
-    /// Trees that are only read.
-    pub trees: Vec<PathBuf>,
-    /// Files of one size, as options ask for them.
-    pub uniform: Option<Uniform>,
-    /// How the cache is cleared for [`State::Cold`].
-    pub clearing: Clearing,
-}
-
+/// The length of a file of which only the number is asked for, or nothing but how deep it lies.
+const USUAL_FILE_BYTES: u64 = 1 << 20;
 /// What is raced when little is wanted.
 const QUICK: [&str; 2] = ["1000x4K", "4x4M"];
 /// What copiers race over beside everybody else: many files and few, so that ten of them take two
 /// minutes rather than thirteen, and the whole race twenty (26 with IOzone).
 pub const BESIDE_OTHERS: [&str; 2] = ["source-tree", "4x64M"];
 
-impl CopyOptions {
-    /// What is asked of a whole race.
-    pub fn of(ground: &Ground) -> Self {
-        let trees = &ground.trees;
-        let has_own = trees.file_bytes.is_some() || trees.files.is_some() || trees.depth.is_some();
-        let usual = Uniform::default();
-        let uniform = has_own.then(|| Uniform {
-            files: trees.files.unwrap_or(usual.files),
-            file_bytes: trees.file_bytes.unwrap_or(usual.file_bytes),
-            tree_depth: trees.depth.map_or(usual.tree_depth, u64::from),
-        });
-        let mut corpora = trees.corpora.clone();
-        let is_open = corpora.is_empty() && !has_own && trees.tree.is_none();
-        if is_open && ground.extent == Extent::Quick {
-            corpora = QUICK.map(str::to_owned).to_vec();
-        }
-        Self {
-            ground: ground.clone(),
-            corpora,
-            trees: trees.tree.iter().cloned().collect(),
-            uniform,
-            clearing: Clearing::File,
-        }
-    }
-}
-
-/// Files of one size below directories that lie in each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uniform {
-    /// How many.
-    pub files: u64,
-    /// Length of each.
-    pub file_bytes: u64,
-    /// Directories above them.
-    pub tree_depth: u64,
-}
-
-impl Default for Uniform {
-    /// One file of 1 MiB at the top.
-    fn default() -> Self {
-        Self { files: 1, file_bytes: 1 << 20, tree_depth: 0 }
-    }
-}
-
-/// A race that does not take place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
-    /// The name of the corpus.
-    pub corpus: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// What the races will take.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Estimate {
-    /// Bytes that are needed at least: new corpora, and a copy of the largest. Where there is more
-    /// room, more targets stay until the end.
-    pub room_bytes: u64,
-    /// What there is no room for.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// What is raced, and what is not.
-struct Selection {
-    races: Vec<(Rc<Corpus>, State)>,
-    new_bytes: u64,
-    left_out: Vec<LeftOut>,
-}
-
-/// The races: all corpora in all states. Nothing is made yet; the first run of a race makes its
-/// corpus.
+/// The races, all corpora in all states, with so much room. Nothing is made yet; the first run of a
+/// race makes its corpus. At least new corpora and a copy of the largest need their room; where there
+/// is more, more targets stay until the end.
 ///
 /// Errors: [`Error::Usage`] for names that nothing is called by; a tree that cannot be read.
-pub fn races(options: &CopyOptions) -> Result<Vec<Race<'static>>, Error> {
-    let copiers = copiers(&options.ground);
+pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
+    let copiers = copiers(ground);
     if copiers.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Planned::default());
     }
-    let selection = select(options)?;
-    let room_bytes = options.ground.room_bytes.saturating_sub(selection.new_bytes);
-    let targets = Rc::new(RefCell::new(Targets::new(options.ground.targets(), room_bytes)));
+    let (pairs, new_bytes, left_out) = select(ground, room_bytes)?;
+    let targets = Targets::new(ground.targets(), room_bytes.saturating_sub(new_bytes));
+    let targets = Rc::new(RefCell::new(targets));
+    let largest = pairs.iter().map(|(corpus, _)| corpus.copy_bytes()).max().unwrap_or_default();
     let race = |(corpus, state): (Rc<Corpus>, State)| Race {
         test: TEST,
         parameters: parameters(&corpus, state),
@@ -152,29 +68,14 @@ pub fn races(options: &CopyOptions) -> Result<Vec<Race<'static>>, Error> {
         contestants: copiers.iter().map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),
         workload: Box::new(CopyWorkload::new(
-            options,
+            ground,
             (corpus, state),
             copiers.iter().map(|(_, copier)| copier.clone()).collect(),
             Rc::clone(&targets),
         )),
     };
-    Ok(selection.races.into_iter().map(race).collect())
-}
-
-/// What the races will take, and what there is no room for.
-///
-/// Errors: as [`races`].
-pub fn estimate(options: &CopyOptions) -> Result<Estimate, Error> {
-    if copiers(&options.ground).is_empty() {
-        return Ok(Estimate::default());
-    }
-    let selection = select(options)?;
-    let copies = selection.races.iter().map(|(corpus, _)| corpus.copy_bytes());
-    let largest = copies.max().unwrap_or_default();
-    Ok(Estimate {
-        room_bytes: selection.new_bytes.saturating_add(largest),
-        left_out: selection.left_out,
-    })
+    let races = pairs.into_iter().map(race).collect();
+    Ok(Planned { races, room_bytes: new_bytes.saturating_add(largest), left_out })
 }
 
 /// Flatout, and the rivals that can be called; nobody where there is no rival.
@@ -194,25 +95,31 @@ fn copiers(ground: &Ground) -> Vec<(Contestant, Copier)> {
     ours.into_iter().chain(rivals).collect()
 }
 
-fn select(options: &CopyOptions) -> Result<Selection, Error> {
-    let mut states = options.ground.states.clone();
+/// What is raced, the bytes that making the corpora takes, and what is left out, with the reason.
+type Selection = (Vec<(Rc<Corpus>, State)>, u64, Vec<String>);
+
+fn select(ground: &Ground, room_bytes: u64) -> Result<Selection, Error> {
+    let mut states = ground.states.clone();
     if states.is_empty() {
         states.push(State::Hot);
     }
     // On ext4 whatever is created within minutes after a deletion pays for it.
     states.sort_by_key(|&state| state == State::Refresh);
-    let mut selection = Selection { races: Vec::new(), new_bytes: 0, left_out: Vec::new() };
-    let mut corpora = Vec::new();
-    for corpus in wanted(options)? {
-        match room_for(&corpus, options, selection.new_bytes) {
+    let (mut corpora, mut all_new_bytes, mut left_out) = (Vec::new(), 0, Vec::new());
+    let mut leave_out = |corpus: &Corpus, reason: String| {
+        left_out.push(format!("{} is left out: {reason}", corpus.name));
+    };
+    for corpus in wanted(ground)? {
+        match room_for(&corpus, ground, room_bytes, all_new_bytes) {
             Ok(new_bytes) => {
-                selection.new_bytes += new_bytes;
+                all_new_bytes += new_bytes;
                 corpora.push(Rc::new(corpus));
             }
-            Err(reason) => selection.left_out.push(LeftOut { corpus: corpus.name, reason }),
+            Err(reason) => leave_out(&corpus, reason),
         }
     }
     let most_hot = memory::available_bytes().unwrap_or(u64::MAX) / MEMORY_PART;
+    let mut pairs = Vec::new();
     for state in states {
         for corpus in &corpora {
             if state != State::Cold && corpus.bytes > most_hot {
@@ -221,37 +128,39 @@ fn select(options: &CopyOptions) -> Result<Selection, Error> {
                     corpus.bytes,
                     state.name()
                 );
-                selection.left_out.push(LeftOut { corpus: corpus.name.clone(), reason });
+                leave_out(corpus, reason);
             } else {
-                selection.races.push((Rc::clone(corpus), state));
+                pairs.push((Rc::clone(corpus), state));
             }
         }
     }
-    Ok(selection)
+    Ok((pairs, all_new_bytes, left_out))
 }
 
-fn wanted(options: &CopyOptions) -> Result<Vec<Corpus>, Error> {
-    let has_own = !options.trees.is_empty() || options.uniform.is_some();
-    let mut corpora = if options.corpora.is_empty() && has_own {
-        Vec::new()
-    } else {
-        name::parse(&options.corpora)?
+/// What was asked for; else the usual corpora.
+fn wanted(ground: &Ground) -> Result<Vec<Corpus>, Error> {
+    let Trees { corpora, tree, file_bytes, files, depth } = &ground.trees;
+    let is_uniform = file_bytes.is_some() || files.is_some() || depth.is_some();
+    let mut wanted = match corpora.is_empty() {
+        true if tree.is_some() || is_uniform => Vec::new(),
+        true if ground.extent != Extent::Full => name::parse(&QUICK.map(str::to_owned))?,
+        _ => name::parse(corpora)?,
     };
-    if let Some(Uniform { files, file_bytes, tree_depth }) = options.uniform {
-        corpora.push(name::uniform(files, file_bytes, tree_depth)?);
+    if is_uniform {
+        let (files, file_bytes) = (files.unwrap_or(1), file_bytes.unwrap_or(USUAL_FILE_BYTES));
+        wanted.push(name::uniform(files, file_bytes, depth.map_or(0, u64::from))?);
     }
-    for tree in &options.trees {
-        corpora.push(Corpus::given(tree)?);
+    if let Some(tree) = tree {
+        wanted.push(Corpus::given(tree)?);
     }
-    Ok(corpora)
+    Ok(wanted)
 }
 
 /// Bytes that making the corpus takes, where there is room for it and one copy; else why not.
-fn room_for(corpus: &Corpus, options: &CopyOptions, taken_bytes: u64) -> Result<u64, String> {
-    let is_there = make::is_made(corpus, &options.ground.corpora());
+fn room_for(corpus: &Corpus, ground: &Ground, room: u64, taken_bytes: u64) -> Result<u64, String> {
+    let is_there = make::is_made(corpus, &ground.corpora());
     let new_bytes = if is_there { 0 } else { corpus.make_bytes() };
     let needed = taken_bytes.saturating_add(new_bytes).saturating_add(corpus.copy_bytes());
-    let room = options.ground.room_bytes;
     if needed <= room {
         return Ok(new_bytes);
     }

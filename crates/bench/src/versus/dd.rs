@@ -5,15 +5,16 @@
 //! `flatout read` takes its own.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flatout_measure::fact::Facts;
 use flatout_measure::record::Chart;
 use flatout_measure::row::Parameters;
 use flatout_sys::memory;
+use flatout_sys::process::Account;
 
 use crate::error::Error;
-use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::{Source, is_same, remove};
 use crate::versus::{Extent, Ground, State};
@@ -48,7 +49,7 @@ fn sizes(extent: Extent) -> Sizes {
             blocks: 2048 * MIB,
             read: 1000 * MIB,
         },
-        Extent::Quick => Sizes { copied: &[MIB, 10 * MIB], blocks: 32 * MIB, read: 32 * MIB },
+        _ => Sizes { copied: &[MIB, 10 * MIB], blocks: 32 * MIB, read: 32 * MIB },
     }
 }
 
@@ -124,15 +125,9 @@ fn copy(
     let blocks = bytes / block_bytes;
     // Copied, then compared, which reads both.
     let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
-    Race {
-        test,
-        parameters: parameters(bytes, Some(block_bytes)),
-        figure: Figure::Time,
-        bytes,
-        contestants: vec![Contestant::flatout(), dd.into()],
-        expected_s,
-        workload: Box::new(workload),
-    }
+    let race =
+        Race::against(dd, (test, parameters(bytes, Some(block_bytes))), expected_s, workload);
+    Race { bytes, ..race }
 }
 
 fn read(ground: &Ground, dd: &Found, bytes: u64) -> Race<'static> {
@@ -141,15 +136,9 @@ fn read(ground: &Ground, dd: &Found, bytes: u64) -> Race<'static> {
         flatout: ground.flatout.clone(),
         dd: dd.path.clone(),
     };
-    Race {
-        test: "dd-read",
-        parameters: parameters(bytes, None),
-        figure: Figure::Time,
-        bytes,
-        contestants: vec![Contestant::flatout(), dd.into()],
-        expected_s: START_S + bytes as f64 / PLANNED_RATE,
-        workload: Box::new(workload),
-    }
+    let expected_s = START_S + bytes as f64 / PLANNED_RATE;
+    let race = Race::against(dd, ("dd-read", parameters(bytes, None)), expected_s, workload);
+    Race { bytes, ..race }
 }
 
 /// The first contestant is flatout.
@@ -157,12 +146,24 @@ fn is_flatout(run: &Run<'_>) -> bool {
     run.index == 0
 }
 
-/// `NAME=VALUE` as dd wants it.
-fn operand(name: &str, value: impl Into<OsString>) -> OsString {
-    let mut operand = OsString::from(name);
-    operand.push("=");
-    operand.push(value.into());
-    operand
+/// How dd is called.
+fn dd_argv(
+    dd: &Path,
+    source: &Path,
+    target: impl Into<OsString>,
+    block: impl Into<OsString>,
+) -> Argv {
+    let operand = |name: &str, value: OsString| {
+        let mut operand = OsString::from(name);
+        operand.push(value);
+        operand
+    };
+    vec![
+        dd.into(),
+        operand("if=", source.into()),
+        operand("of=", target.into()),
+        operand("bs=", block.into()),
+    ]
 }
 
 struct CopyWorkload {
@@ -197,33 +198,26 @@ impl Workload for CopyWorkload {
         self.source.prepare(State::Hot, run.ends_ns)
     }
 
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
         let name = format!("{}-{}-{}", self.source.file_bytes, self.block_bytes, run.number);
         let target = self.targets.join(name);
-        let (source, block) = (self.source.path.clone(), self.block_bytes.to_string());
-        let argv = if is_flatout(run) {
-            let words: [OsString; 6] = [
+        let source = &self.source.path;
+        let block = self.block_bytes.to_string();
+        self.kept.push(target.clone());
+        Ok(match is_flatout(run) {
+            true => vec![
                 self.flatout.clone().into(),
                 "transfer".into(),
                 source.into(),
-                target.clone().into(),
+                target.into(),
                 "--block-size".into(),
                 block.into(),
-            ];
-            words.to_vec()
-        } else {
-            vec![
-                self.dd.clone().into(),
-                operand("if", source),
-                operand("of", target.clone()),
-                operand("bs", block),
-            ]
-        };
-        self.kept.push(target);
-        Ok(Invocation { argv, ..Invocation::default() })
+            ],
+            false => dd_argv(&self.dd, source, target, block),
+        })
     }
 
-    fn check(&mut self, _: &Run<'_>, _: &Finished) -> Result<Checked, Error> {
+    fn check(&mut self, _: &Run<'_>, _: &Account) -> Result<Checked, Error> {
         let Some(target) = self.kept.last() else { return Ok(Checked::default()) };
         if !is_same(&self.source.path, target)? {
             return Err(Error::Usage("the copy differs from its source".to_owned()));
@@ -247,24 +241,17 @@ impl Workload for ReadWorkload {
         self.source.prepare(State::Hot, run.ends_ns)
     }
 
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
-        let source = self.source.path.clone();
-        let argv = if is_flatout(run) {
-            vec![self.flatout.clone().into(), "read".into(), source.into()]
-        } else {
-            vec![
-                self.dd.clone().into(),
-                operand("if", source),
-                operand("of", "/dev/null"),
-                operand("bs", "1M"),
-            ]
-        };
-        Ok(Invocation { argv, ..Invocation::default() })
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
+        let source = &self.source.path;
+        Ok(match is_flatout(run) {
+            true => vec![self.flatout.clone().into(), "read".into(), source.into()],
+            false => dd_argv(&self.dd, source, "/dev/null", "1M"),
+        })
     }
 
     /// Both say how many bytes they read: dd without separators, flatout with.
-    fn check(&mut self, _: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
-        let said = [&finished.stdout[..], &finished.stderr[..]].concat();
+    fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {
+        let said = [&account.stdout[..], &account.stderr[..]].concat();
         let said = String::from_utf8_lossy(&said).replace(',', "");
         let bytes = self.source.file_bytes.to_string();
         if !said.split_whitespace().any(|word| word == bytes) {

@@ -13,10 +13,11 @@ use flatout_io::Error as IoError;
 use flatout_io::digest::{Algorithm, Digest, Hasher};
 use flatout_measure::fact::Facts;
 use flatout_measure::row::Parameters;
+use flatout_sys::process::Account;
 
 use crate::error::Error;
 use crate::versus::fact;
-use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
 use crate::versus::source::Source;
@@ -49,7 +50,7 @@ const ENTRIES: [Entry; 3] = [
 fn sizes(extent: Extent) -> (u64, u64) {
     match extent {
         Extent::Full => (1024 * MIB, 20_000),
-        Extent::Quick => (32 * MIB, 1000),
+        _ => (32 * MIB, 1000),
     }
 }
 
@@ -120,15 +121,7 @@ fn race(
         program: found.path.clone(),
         expected: None,
     };
-    Race {
-        test,
-        parameters,
-        figure: Figure::Time,
-        bytes,
-        contestants: vec![Contestant::flatout(), found.into()],
-        expected_s,
-        workload: Box::new(workload),
-    }
+    Race { bytes, ..Race::against(found, (test, parameters), expected_s, workload) }
 }
 
 struct SumWorkload {
@@ -142,8 +135,8 @@ struct SumWorkload {
 }
 
 impl SumWorkload {
-    fn flatout_argv(&self) -> Vec<OsString> {
-        let mut argv: Vec<OsString> = vec![self.flatout.clone().into(), "sum".into()];
+    fn flatout_argv(&self) -> Argv {
+        let mut argv: Argv = vec![self.flatout.clone().into(), "sum".into()];
         if self.entry.algorithm != Algorithm::Blake3 {
             argv.extend(["--digest".into(), self.entry.algorithm.name().into()]);
         }
@@ -154,7 +147,7 @@ impl SumWorkload {
         argv
     }
 
-    fn rival_argv(&self) -> Vec<OsString> {
+    fn rival_argv(&self) -> Argv {
         let arguments = self.entry.arguments.iter().map(OsString::from);
         if self.source.files == 0 {
             let program = std::iter::once(self.program.clone().into());
@@ -195,15 +188,15 @@ impl Workload for SumWorkload {
         self.source.prepare(self.state, run.ends_ns)
     }
 
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
         let argv = if run.index == 0 { self.flatout_argv() } else { self.rival_argv() };
-        Ok(Invocation { argv, ..Invocation::default() })
+        Ok(argv)
     }
 
-    fn check(&mut self, _: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+    fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {
         let expected = self.expected()?;
         let mut printed = BTreeMap::new();
-        for line in finished.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in account.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let (name, digest) = parts(line).ok_or_else(|| {
                 let line = String::from_utf8_lossy(line);
                 Error::Usage(format!("{:?} is no digest with its file", &*line))

@@ -17,10 +17,11 @@ use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
+use flatout_sys::process::Account;
 
 use crate::disk::duel::{Duel, Target};
 use crate::error::Error;
-use crate::versus::race::{Checked, Contestant, Figure, Finished, Invocation, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Figure, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::{Source, remove};
 use crate::versus::state;
@@ -55,8 +56,8 @@ impl Size {
     /// Errors: no room for a file that says something.
     fn of(ground: &Ground) -> Result<Self, Error> {
         let (file_bytes, once_bytes, runtime_ns) = match ground.extent {
-            Extent::Quick => (128 * MIB, LEAST_BYTES, 500_000_000),
             Extent::Full => (1024 * MIB, 256 * MIB, 2_000_000_000),
+            _ => (128 * MIB, LEAST_BYTES, 500_000_000),
         };
         // `bench disk` has a test file and a fresh one in a directory: two beside the shared one.
         let file_bytes = file_bytes.min(ground.room_bytes / 2) / MIB * MIB;
@@ -196,15 +197,9 @@ fn race(
     let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
     let invocations = [flatout, theirs];
     let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
-    Some(Race {
-        test: work.pattern.name(),
-        parameters,
-        figure: Figure::Printed(unit),
-        bytes: 0,
-        contestants: vec![Contestant::flatout(), found.into()],
-        expected_s: AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s },
-        workload: Box::new(workload),
-    })
+    let expected_s = AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s };
+    let race = Race::against(found, (work.pattern.name(), parameters), expected_s, workload);
+    Some(Race { figure: Figure::Printed(unit), ..race })
 }
 
 /// One row of `bench disk`, and its like.
@@ -216,7 +211,7 @@ struct DiskWorkload {
     file: Source,
     targets: PathBuf,
     /// Flatout's, then the other's.
-    invocations: [Invocation; 2],
+    invocations: [Argv; 2],
     /// What the other does otherwise.
     note: String,
 }
@@ -235,20 +230,20 @@ impl Workload for DiskWorkload {
         Ok(Facts::default())
     }
 
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
         let known = self.invocations.get(run.index);
         known.cloned().ok_or_else(|| wrong(format!("{} takes no part", run.contestant.name)))
     }
 
-    fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error> {
+    fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error> {
         let unit = self.duel.unit();
         let mut checked = match (run.index, self.rival) {
             (0, _) => {
                 let parameters = self.duel.parameters().to_json();
-                return flatout::check(finished, self.duel.id(), &parameters, unit);
+                return flatout::check(account, self.duel.id(), &parameters, unit);
             }
-            (_, Rival::Fio) => fio::check(finished, self.work.block_bytes, unit)?,
-            (_, Rival::Iozone) => iozone::check(finished, &self.work, self.trial, unit)?,
+            (_, Rival::Fio) => fio::check(account, self.work.block_bytes, unit)?,
+            (_, Rival::Iozone) => iozone::check(account, &self.work, self.trial, unit)?,
         };
         if !self.note.is_empty() {
             checked.warnings.push(Warning::new(warning::DONE_OTHERWISE, &self.note));

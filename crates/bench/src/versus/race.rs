@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use flatout_measure::case::{Case, Sample, TrialError};
 use flatout_measure::clock::Clock;
@@ -17,10 +16,11 @@ use flatout_measure::record::{Better, Outcome, Warning};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::sampler::{Pair, Sampler};
 use flatout_measure::warning;
+use flatout_sys::process::Account;
 
 use crate::error::Error;
 use crate::versus::rival::Found;
-use crate::versus::run::{RunError, Runner, Spent, command_text, complaint, refusal};
+use crate::versus::run::{RunError, Runner, command_text, complaint, refusal};
 use crate::versus::{fact, finish};
 
 /// One who takes part.
@@ -46,14 +46,8 @@ impl Contestant {
     }
 }
 
-/// How a program is called.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Invocation {
-    /// Program and arguments. A pipeline is `sh -c TEXT`.
-    pub argv: Vec<OsString>,
-    /// Where it runs; `None`: where flatout runs.
-    pub directory: Option<PathBuf>,
-}
+/// Program and arguments. A pipeline is `sh -c TEXT`.
+pub type Argv = Vec<OsString>;
 
 /// One run of one contestant.
 #[derive(Debug, Clone, Copy)]
@@ -68,17 +62,6 @@ pub struct Run<'a> {
     pub number: u64,
     /// When the race must be over, on the monotonic clock: so long its sources may be made.
     pub ends_ns: u64,
-}
-
-/// What a process left behind.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Finished {
-    /// What it wrote to standard output, up to a limit.
-    pub stdout: Vec<u8>,
-    /// What it wrote to standard error, up to a limit.
-    pub stderr: Vec<u8>,
-    /// Exit code; 128 + number for a signal.
-    pub exit_code: i32,
 }
 
 /// What came of checking a run.
@@ -99,10 +82,12 @@ pub trait Workload {
     /// facts of the row.
     ///
     /// Errors: the state cannot be had, which ends the race.
-    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error>;
+    fn prepare(&mut self, _run: &Run<'_>) -> Result<Facts, Error> {
+        Ok(Facts::default())
+    }
 
     /// How the contestant is called for this run.
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error>;
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error>;
 
     /// What belongs to the work though the program does not do it, such as making a copy durable.
     /// Timed.
@@ -113,7 +98,7 @@ pub trait Workload {
     /// Looks whether the run did its work.
     ///
     /// Errors: what it left is wrong, which fails the contestant's row; the text says what.
-    fn check(&mut self, run: &Run<'_>, finished: &Finished) -> Result<Checked, Error>;
+    fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error>;
 
     /// Removes all that the runs of the race left. Called once, whatever happened.
     fn clean(&mut self) -> Result<(), Error> {
@@ -149,6 +134,26 @@ pub struct Race<'a> {
     pub expected_s: f64,
     /// The work.
     pub workload: Box<dyn Workload + 'a>,
+}
+
+impl Race<'static> {
+    /// Flatout against one rival, by time, over no bytes that count.
+    pub(super) fn against(
+        found: &Found,
+        (test, parameters): (&'static str, Parameters),
+        expected_s: f64,
+        workload: impl Workload + 'static,
+    ) -> Self {
+        Self {
+            test,
+            parameters,
+            figure: Figure::Time,
+            bytes: 0,
+            contestants: vec![Contestant::flatout(), found.into()],
+            expected_s,
+            workload: Box::new(workload),
+        }
+    }
 }
 
 impl Figure {
@@ -238,6 +243,7 @@ pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
         ends_ns: plan.ends_ns,
         commands: vec![String::new(); race.contestants.len()],
         runs: 0,
+        longest_ns: 0,
     });
     let cases = race.contestants.iter().enumerate().map(|(index, contestant)| {
         let mut round = 0;
@@ -292,6 +298,8 @@ struct Track<'a, 'h> {
     /// How each contestant was called first.
     commands: Vec<String>,
     runs: u64,
+    /// What the longest run took, with all that was done before and after it.
+    longest_ns: u64,
 }
 
 impl Track<'_, '_> {
@@ -304,6 +312,10 @@ impl Track<'_, '_> {
     ) -> Result<Sample, TrialError> {
         let run = Run { contestant, index, round, number: self.runs, ends_ns: self.ends_ns };
         self.runs += 1;
+        let begun_ns = self.clock.now_ns();
+        if self.ends_ns.saturating_sub(begun_ns) < self.longest_ns {
+            return Err(TrialError::NoMore(warning::no_time()));
+        }
         let facts = self.workload.prepare(&run).map_err(|error| {
             let text = format!("the state of the race cannot be had: {error}");
             let is_late = self.clock.now_ns() >= self.ends_ns;
@@ -331,8 +343,8 @@ impl Track<'_, '_> {
             }
             other => self.failed(refusal(name, &command, &other)),
         })?;
-        if spent.finished.exit_code != 0 {
-            return Err(self.failed(complaint(name, &command, &spent.finished)));
+        if spent.exit_code != 0 {
+            return Err(self.failed(complaint(name, &command, &spent)));
         }
         let ended_ns = self.clock.now_ns();
         let completed = self.workload.complete(&run);
@@ -343,10 +355,15 @@ impl Track<'_, '_> {
         // Who is preempted by whom cannot be told: the contestant is "others" to the witness.
         let spoil = guard::judge(&before, &after, self.witness.cpus())
             .filter(|&spoil| spoil != Spoil::Preempted);
-        let checked = self.workload.check(&run, &spent.finished);
-        let checked = checked.map_err(|error| self.failed(format!("{name}: {error}")))?;
+        let checked = self.workload.check(&run, &spent);
+        let checked = checked.map_err(|error| match error {
+            Error::Warned(why) if why.code == warning::TIME_SHORT => TrialError::NoMore(why),
+            error => self.failed(format!("{name}: {error}")),
+        })?;
+        self.longest_ns = self.longest_ns.max(self.clock.now_ns().saturating_sub(begun_ns));
         let Some(amount) = amount(self.figure, elapsed_ns, checked.figure) else {
-            return Err(self.failed(format!("{name}: no figure came of a run")));
+            let text = format!("{name} printed no figure of what was asked for");
+            return Err(self.failed(text));
         };
         let mut facts = facts;
         facts.extend(checked.facts);
@@ -370,24 +387,22 @@ impl Track<'_, '_> {
 }
 
 /// What a run cost besides its time.
-pub(crate) fn describe(facts: &mut Facts, spent: &Spent) {
+pub(crate) fn describe(facts: &mut Facts, spent: &Account) {
     facts.set(fact::USER_NS, spent.user_ns);
     facts.set(fact::SYSTEM_NS, spent.system_ns);
     facts.set(fact::CPU_NS, spent.user_ns.saturating_add(spent.system_ns));
     facts.set(fact::PEAK_MEMORY_BYTES, spent.peak_memory_bytes);
-    facts.set(fact::PEAK_MEMORY_OF, spent.peak_memory_of);
+    facts.set(fact::PEAK_MEMORY_OF, spent.peak_memory_of.name());
 }
 
 /// The amount that makes the figure of a run in its time; `None` where there is no figure.
 fn amount(figure: Figure, elapsed_ns: u64, printed: Option<f64>) -> Option<f64> {
-    let elapsed_ns = elapsed_ns as f64;
-    match figure {
-        Figure::Time => Some(1.0),
-        Figure::Printed(unit) if unit.better() == Better::Higher => {
-            Some(printed? * elapsed_ns / 1e9)
-        }
-        Figure::Printed(_) => Some(elapsed_ns / printed?),
-    }
+    let Figure::Printed(unit) = figure else { return Some(1.0) };
+    let printed = printed.filter(|printed| printed.is_finite() && *printed > 0.0)?;
+    Some(match unit.better() {
+        Better::Higher => printed * elapsed_ns as f64 / 1e9,
+        Better::Lower => elapsed_ns as f64 / printed,
+    })
 }
 
 /// The time that a run may take which is expected to take so long.

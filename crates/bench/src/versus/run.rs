@@ -6,26 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use flatout_io::cause_text;
 use flatout_io::escape;
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::process::{self, End, Limits, Program};
-
-use crate::versus::race::{Finished, Invocation};
-
-/// What a run cost, and what it left behind.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Spent {
-    /// From just before the first instruction of the program to its end.
-    pub elapsed_ns: u64,
-    /// CPU time in user mode, children that it waited for included.
-    pub user_ns: u64,
-    /// CPU time in the kernel, likewise.
-    pub system_ns: u64,
-    /// Largest resident set.
-    pub peak_memory_bytes: Option<u64>,
-    /// Whose resident set that is.
-    pub peak_memory_of: &'static str,
-    /// Its output and its end.
-    pub finished: Finished,
-}
+use flatout_sys::process::{self, Account, End, Limits, Program};
 
 /// Why a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +27,7 @@ pub trait Runner {
     /// Runs one to its end, at most `limit_ns`.
     ///
     /// Errors: it gave no result. A program that fails by itself is a result.
-    fn run(&mut self, invocation: &Invocation, limit_ns: u64) -> Result<Spent, RunError>;
+    fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, RunError>;
 }
 
 /// Bytes of standard output that are kept: the digests of a few hundred thousand files.
@@ -60,35 +41,19 @@ pub struct SystemRunner {
 }
 
 impl Runner for SystemRunner {
-    fn run(&mut self, invocation: &Invocation, limit_ns: u64) -> Result<Spent, RunError> {
-        let program = Program {
-            argv: &invocation.argv,
-            directory: invocation.directory.as_deref(),
-            environment: &[],
-            stdout_bytes: STDOUT_BYTES,
-        };
+    fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, RunError> {
+        let program =
+            Program { argv, directory: None, environment: &[], stdout_bytes: STDOUT_BYTES };
         let limits = Limits { time_ns: Some(limit_ns), cancel: self.cancel };
         let account = process::run(&program, &limits).map_err(|error| {
-            let name = invocation.argv.first().map_or("", |name| name.to_str().unwrap_or("?"));
+            let name = argv.first().map_or("", |name| name.to_str().unwrap_or("?"));
             RunError::Refused(format!("cannot start {name:?}: {}", cause_text(&error)))
         })?;
         match account.end {
-            End::Itself => {}
-            End::TimeOver => return Err(RunError::TooLong { limit_ns }),
-            End::Cancelled => return Err(RunError::Interrupted),
+            End::Itself => Ok(account),
+            End::TimeOver => Err(RunError::TooLong { limit_ns }),
+            End::Cancelled => Err(RunError::Interrupted),
         }
-        Ok(Spent {
-            elapsed_ns: account.elapsed_ns,
-            user_ns: account.user_ns,
-            system_ns: account.system_ns,
-            peak_memory_bytes: Some(account.peak_memory_bytes),
-            peak_memory_of: account.peak_memory_of.name(),
-            finished: Finished {
-                stdout: account.stdout,
-                stderr: account.stderr,
-                exit_code: account.exit_code,
-            },
-        })
     }
 }
 
@@ -111,8 +76,8 @@ pub fn quoted(word: &OsStr) -> OsString {
 }
 
 /// A command as one types it, for the audit.
-pub fn command_text(invocation: &Invocation) -> String {
-    let words: Vec<_> = invocation.argv.iter().map(|word| escape(quoted(word))).collect();
+pub fn command_text(argv: &[OsString]) -> String {
+    let words: Vec<_> = argv.iter().map(|word| escape(quoted(word))).collect();
     words.join(" ")
 }
 
@@ -131,12 +96,12 @@ pub(crate) fn refusal(name: &str, command: &str, error: &RunError) -> String {
 const COMPLAINT_LETTERS: usize = 200;
 
 /// One line about a program that failed: who, how, the last that it said, and its command.
-pub(crate) fn complaint(name: &str, command: &str, finished: &Finished) -> String {
-    let end = match finished.exit_code {
+pub(crate) fn complaint(name: &str, command: &str, account: &Account) -> String {
+    let end = match account.exit_code {
         code @ 129..=192 => format!("was killed by signal {}", code - 128),
         code => format!("failed with exit code {code}"),
     };
-    let said = String::from_utf8_lossy(&finished.stderr);
+    let said = String::from_utf8_lossy(&account.stderr);
     let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
     let last = last.map_or_else(
         || "it said nothing".to_owned(),
@@ -159,8 +124,8 @@ mod tests {
         text.push(quoted(&odd));
         let argv = vec!["sh".into(), "-c".into(), text];
         let mut runner = SystemRunner { cancel: CancelToken::manual() };
-        let spent = runner.run(&Invocation { argv, ..Invocation::default() }, 1 << 40).unwrap();
-        assert_eq!(spent.finished.stdout, odd.as_bytes());
+        let spent = runner.run(&argv, 1 << 40).unwrap();
+        assert_eq!(spent.stdout, odd.as_bytes());
         assert_eq!(quoted(OsStr::new("plain-1.txt")), "plain-1.txt");
         assert_eq!(quoted(OsStr::new("")), "''");
     }

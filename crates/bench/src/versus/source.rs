@@ -8,23 +8,19 @@ use flatout_io::Error as IoError;
 use flatout_measure::fact::Facts;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::generator::fill_random;
-use flatout_sys::page_cache;
 use flatout_tree::remove::remove_tree;
 
 use super::fact;
 use crate::corpus::Tally;
 use crate::error::Error;
-use crate::file_trial;
 use crate::file_trial::evidence::MISSED_SHARE;
+use crate::file_trial::page_cache::{CacheStart, Clearing, Pages};
 use crate::versus::{State, state};
 
 /// Bytes written and compared at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Files per folder where there are many.
 const FILES_PER_FOLDER: u64 = 100;
-/// How often a file is read into the page cache before it is given up: a kernel that reclaims pages
-/// by itself (DAMON) takes some back meanwhile.
-const WARMINGS: u32 = 3;
 
 /// One file, or many of one length.
 #[derive(Debug, Clone)]
@@ -141,28 +137,17 @@ impl Source {
         let is_hot = state != State::Cold;
         // What earlier runs wrote would be written back while the next one is timed.
         state::settle(&self.path)?;
+        let start = if is_hot { CacheStart::Hot } else { CacheStart::Cold(Clearing::File) };
         let (mut cached, mut is_proved) = (0_u64, true);
         for path in self.paths() {
             let file = File::open(&path).map_err(IoError::system("open", &path))?;
-            let length = self.file_bytes;
-            let mut found = Ok(page_cache::CacheState::default());
-            for _ in 0..WARMINGS {
-                found = if is_hot {
-                    let warmed = file_trial::page_cache::warm(file.as_fd(), length, self.cancel);
-                    warmed.map_err(IoError::system("read", &path))?;
-                    page_cache::state(file.as_fd(), 0, length)
-                } else {
-                    page_cache::evict(file.as_fd(), 0, length)
-                };
-                let is_short = |state: &page_cache::CacheState| state.cached_bytes < length;
-                if !is_hot || !found.as_ref().is_ok_and(is_short) {
-                    break;
-                }
-            }
-            match found {
+            let length_bytes = self.file_bytes;
+            match (Pages { file: file.as_fd(), path: &path, length_bytes })
+                .bring(start, self.cancel)?
+            {
                 // Whole pages are counted.
-                Ok(state) => cached = cached.saturating_add(state.cached_bytes.min(length)),
-                Err(_) => is_proved = false,
+                Some(held) => cached = cached.saturating_add(held.cached_bytes.min(length_bytes)),
+                None => is_proved = false,
             }
         }
         let wanted = if is_hot { self.bytes() } else { 0 };
@@ -232,6 +217,8 @@ pub(super) fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
+    use flatout_sys::page_cache;
+
     use super::*;
 
     fn source(path: PathBuf, files: u64) -> Source {

@@ -10,7 +10,7 @@ use flatout_bench::place::{self, Place};
 use flatout_bench::versus::race::{self, Race};
 use flatout_bench::versus::rival::Discipline;
 use flatout_bench::versus::run::SystemRunner;
-use flatout_bench::versus::{self, Extent, Ground, Trees, finish};
+use flatout_bench::versus::{self, Extent, Ground, Planned, Trees, finish};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
@@ -155,7 +155,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         seed,
         cancel,
     };
-    let needed_bytes = versus::room_bytes(&ground)?;
+    let Planned { races, room_bytes: needed_bytes, left_out } = versus::plan(&ground)?;
     if needed_bytes > allowed_bytes {
         let limit =
             if arguments.max_write.is_some() { "--max-write" } else { "10 % of the free space" };
@@ -167,8 +167,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
             size_text(allowed_bytes)
         )));
     }
-    let races = versus::races(&ground)?;
-    versus::left_out(&ground)?.iter().for_each(|line| output::notice(line));
+    left_out.iter().for_each(|line| output::notice(line));
     if races.is_empty() {
         return Ok(Prepared { field, ground, races, place: None });
     }

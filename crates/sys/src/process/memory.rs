@@ -10,9 +10,10 @@
 const SLACK_BYTES: u64 = 2 << 20;
 
 /// Whose resident set a peak is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MemoryOf {
     /// The program's own.
+    #[default]
     Itself,
     /// The largest of the program and the children that it waited for.
     LargestProcess,

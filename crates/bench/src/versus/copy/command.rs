@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flatout_tree::compare::{Fidelity, Kind};
 
-use crate::versus::race::Invocation;
+use crate::versus::race::Argv;
 use crate::versus::run::quoted;
 
 /// What a copier keeps, as far as ratios between copiers need it.
@@ -42,17 +42,20 @@ pub struct Manner {
     pub class: Class,
     /// What it is held to.
     pub promise: Fidelity,
+    /// What it is told before source and target.
+    options: &'static [&'static str],
     style: Style,
 }
 
+/// How source and target are named.
 #[derive(Debug, Clone, Copy)]
 enum Style {
-    /// Options, source, target.
-    Plain(&'static [&'static str]),
+    /// As they are.
+    Plain,
     /// As rsync has it: a slash after the source means what is in it.
-    Slashed(&'static [&'static str]),
+    Slashed,
     /// The source with a dot behind it: without, the tree comes to lie below the target.
-    Dotted(&'static [&'static str]),
+    Dotted,
     /// Two tars and a pipe.
     Pipe,
 }
@@ -61,6 +64,7 @@ enum Style {
 const ARCHIVE: Fidelity = Fidelity::ALL.without(Kind::Attribute).without(Kind::Hole);
 const RSYNC_A: Fidelity = ARCHIVE.without(Kind::HardLink).without(Kind::TimeFraction);
 const LINKS: Fidelity = Fidelity::CONTENTS_AND_SYMLINKS;
+const OF_FILES: Fidelity = LINKS.with(Kind::Mode).with(Kind::FileTime);
 
 /// The rivals that flatout can call.
 const MANNERS: [Manner; 12] = [
@@ -68,42 +72,31 @@ const MANNERS: [Manner; 12] = [
     plain("cp-r", Class::ContentsAndSymlinks, LINKS.with(Kind::Hole), &["-r"]),
     // -H, -A, -X and -S are not in -a, and times that agree to the second count as equal unless
     // --modify-window=-1: a directory may keep another fraction.
-    slashed("rsync-a", Class::Archive, RSYNC_A, &["-a"]),
-    slashed(
-        "rsync-r",
-        Class::Contents,
-        Fidelity::CONTENTS,
-        &["-r", "--inplace", "-W", "--no-compress"],
-    ),
+    Manner { style: Style::Slashed, ..plain("rsync-a", Class::Archive, RSYNC_A, &["-a"]) },
+    Manner {
+        style: Style::Slashed,
+        ..plain(
+            "rsync-r",
+            Class::Contents,
+            Fidelity::CONTENTS,
+            &["-r", "--inplace", "-W", "--no-compress"],
+        )
+    },
     // The default format, gnu, has whole seconds.
     Manner {
-        name: "tar",
-        class: Class::Archive,
-        promise: ARCHIVE.without(Kind::TimeFraction),
         style: Style::Pipe,
+        ..plain("tar", Class::Archive, ARCHIVE.without(Kind::TimeFraction), &[])
     },
     // Permissions and times of files, not of directories.
-    plain(
-        "xcp",
-        Class::ContentsAndSymlinks,
-        LINKS.with(Kind::Mode).with(Kind::FileTime),
-        &["-r", "--no-progress", "-T"],
-    ),
+    plain("xcp", Class::ContentsAndSymlinks, OF_FILES, &["-r", "--no-progress", "-T"]),
     plain("cpz", Class::ContentsAndSymlinks, LINKS, &[]),
     plain("fcp", Class::ContentsAndSymlinks, LINKS, &[]),
     // cpx 0.2.1 and pxs 0.7.0 as they were seen to work, 2026-11-25.
     Manner {
-        name: "cpx",
-        class: Class::ContentsAndSymlinks,
-        promise: LINKS,
-        style: Style::Dotted(&["-r", "--no-config"]),
+        style: Style::Dotted,
+        ..plain("cpx", Class::ContentsAndSymlinks, LINKS, &["-r", "--no-config"])
     },
-    plain(
-        "pxs",
-        Class::ContentsAndSymlinks,
-        LINKS.with(Kind::Mode).with(Kind::FileTime),
-        &["-q", "sync"],
-    ),
+    plain("pxs", Class::ContentsAndSymlinks, OF_FILES, &["-q", "sync"]),
     plain("rcp", Class::ContentsAndSymlinks, LINKS.with(Kind::Mode), &[]),
     // Without a configuration file, so that nobody's own settings race.
     plain(
@@ -120,16 +113,7 @@ const fn plain(
     promise: Fidelity,
     options: &'static [&'static str],
 ) -> Manner {
-    Manner { name, class, promise, style: Style::Plain(options) }
-}
-
-const fn slashed(
-    name: &'static str,
-    class: Class,
-    promise: Fidelity,
-    options: &'static [&'static str],
-) -> Manner {
-    Manner { name, class, promise, style: Style::Slashed(options) }
+    Manner { name, class, promise, options, style: Style::Plain }
 }
 
 impl Manner {
@@ -159,13 +143,11 @@ impl Manner {
     }
 
     /// How it is called to make `target` a copy of `source`.
-    pub fn invocation(&self, program: &Path, source: &Path, target: &Path) -> Invocation {
-        let argv = match self.style {
-            Style::Plain(options) => argv(program, options, [source.into(), target.into()]),
-            Style::Slashed(options) => argv(program, options, [slash(source), slash(target)]),
-            Style::Dotted(options) => {
-                argv(program, options, [source.join(".").into(), target.into()])
-            }
+    pub fn invocation(&self, program: &Path, source: &Path, target: &Path) -> Argv {
+        let paths: [OsString; 2] = match self.style {
+            Style::Plain => [source.into(), target.into()],
+            Style::Slashed => [slash(source), slash(target)],
+            Style::Dotted => [source.join(".").into(), target.into()],
             Style::Pipe => {
                 let [program, source, target] =
                     [program, source, target].map(|path| quoted(path.as_os_str()));
@@ -173,16 +155,12 @@ impl Manner {
                 let words = [&program, &at, &source, &create, &program, &at, &target, &extract];
                 let mut text = OsString::new();
                 words.into_iter().for_each(|word| text.push(word));
-                vec!["sh".into(), "-c".into(), text]
+                return vec!["sh".into(), "-c".into(), text];
             }
         };
-        Invocation { argv, ..Invocation::default() }
+        let options = self.options.iter().map(OsString::from);
+        std::iter::once(program.into()).chain(options).chain(paths).collect()
     }
-}
-
-fn argv(program: &Path, options: &[&str], paths: [OsString; 2]) -> Vec<OsString> {
-    let options = options.iter().map(OsString::from);
-    std::iter::once(program.into()).chain(options).chain(paths).collect()
 }
 
 fn slash(path: &Path) -> OsString {
@@ -201,7 +179,7 @@ mod tests {
         for rival in ALL.iter().filter(|rival| rival.discipline == Discipline::Copy) {
             let manner = Manner::of(rival.name).unwrap();
             let call = manner.invocation(Path::new("/bin/x"), Path::new("/s"), Path::new("/t"));
-            assert!(call.argv.len() >= 3, "{call:?}");
+            assert!(call.len() >= 3, "{call:?}");
         }
     }
 
@@ -210,7 +188,7 @@ mod tests {
         let call = |name: &str| {
             let manner = Manner::of(name).unwrap();
             let call = manner.invocation(Path::new("p"), Path::new("/a'b"), Path::new("/t"));
-            call.argv.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+            call.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(call("cp-a"), "p -a /a'b /t");
         assert_eq!(call("cpx"), "p -r --no-config /a'b/. /t");
@@ -223,7 +201,7 @@ mod tests {
     fn flatout_copies_to_the_very_target_and_promises_all() {
         let call =
             Manner::FLATOUT.invocation(Path::new("/bin/f"), Path::new("/s"), Path::new("/t"));
-        assert_eq!(call.argv, ["/bin/f", "copy", "-T", "--resume=never", "/s", "/t"]);
+        assert_eq!(call, ["/bin/f", "copy", "-T", "--resume=never", "/s", "/t"]);
         assert_eq!(Manner::FLATOUT.promise_as(true), Fidelity::ALL);
         assert_eq!(Manner::FLATOUT.class, Class::Archive);
         assert!(!Manner::FLATOUT.wants_target());

@@ -5,11 +5,12 @@ use std::process::Command;
 
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::launcher::write_program;
+use flatout_sys::process::Account;
 
 use super::*;
 use crate::versus::fact;
 use crate::versus::race;
-use crate::versus::race::{Checked, Finished, Run};
+use crate::versus::race::{Checked, Run};
 use crate::versus::rival::{ALL, Found};
 
 const FLATOUT: &str = "flatout";
@@ -18,7 +19,7 @@ const FAITHFUL: (&str, &str) = ("cp-a", "cp -a \"$1\" \"$2\"");
 /// A directory to race in, and copiers that are scripts.
 struct Stable {
     place: tempfile::TempDir,
-    options: CopyOptions,
+    ground: Ground,
 }
 
 impl Stable {
@@ -47,25 +48,28 @@ impl Stable {
             flatout,
             extent: Extent::Quick,
             states: Vec::new(),
-            trees: crate::versus::Trees::default(),
+            trees: Trees {
+                files: Some(3),
+                file_bytes: Some(5000),
+                depth: Some(2),
+                ..Trees::default()
+            },
             room_bytes: 1 << 30,
             seed: 1,
             cancel: CancelToken::manual(),
         };
         fs::create_dir(place.path().join("race")).unwrap();
-        let options = CopyOptions {
-            ground,
-            corpora: Vec::new(),
-            trees: Vec::new(),
-            uniform: Some(Uniform { files: 3, file_bytes: 5000, tree_depth: 2 }),
-            clearing: Clearing::File,
-        };
-        Self { place, options }
+        Self { place, ground }
     }
 
     fn targets(&self) -> usize {
-        fs::read_dir(self.options.ground.targets()).map_or(0, Iterator::count)
+        fs::read_dir(self.ground.targets()).map_or(0, Iterator::count)
     }
+}
+
+/// The races that there are in the room of the ground.
+fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
+    Ok(plan(ground, ground.room_bytes)?.races)
 }
 
 /// One turn, as the race takes it.
@@ -74,10 +78,10 @@ fn turn(race: &mut Race<'_>, index: usize, round: u32) -> Result<Checked, Error>
     let run = Run { contestant: &contestant, index, round, number: 0, ends_ns: u64::MAX };
     let facts = race.workload.prepare(&run)?;
     let call = race.workload.invocation(&run)?;
-    let ran = Command::new(&call.argv[0]).args(&call.argv[1..]).output().unwrap();
+    let ran = Command::new(&call[0]).args(&call[1..]).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     race.workload.complete(&run)?;
-    let mut checked = race.workload.check(&run, &Finished::default())?;
+    let mut checked = race.workload.check(&run, &Account::default())?;
     checked.facts.extend(facts);
     Ok(checked)
 }
@@ -85,18 +89,18 @@ fn turn(race: &mut Race<'_>, index: usize, round: u32) -> Result<Checked, Error>
 #[test]
 fn flatout_is_the_first_and_held_against_each_rival() {
     let stable = Stable::new(&[("cpz", FAITHFUL.1), FAITHFUL]);
-    let races = races(&stable.options).unwrap();
-    let names: Vec<_> = races[0].contestants.iter().map(|one| one.name.as_str()).collect();
+    let raced = races(&stable.ground).unwrap();
+    let names: Vec<_> = raced[0].contestants.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, [FLATOUT, "cpz", "cp-a"]);
-    assert_eq!(race::pairs(&races[0]), [(0, 1), (0, 2)]);
+    assert_eq!(race::pairs(&raced[0]), [(0, 1), (0, 2)]);
     let nobody = Stable::new(&[(FLATOUT, FAITHFUL.1)]);
-    assert!(super::races(&nobody.options).unwrap().is_empty(), "flatout alone is no race");
+    assert!(races(&nobody.ground).unwrap().is_empty(), "flatout alone is no race");
 }
 
 #[test]
 fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
     let stable = Stable::new(&[("cpz", "cp -r \"$1\" \"$2\"; chmod 700 \"$2\"/d"), FAITHFUL]);
-    let mut races = races(&stable.options).unwrap();
+    let mut races = races(&stable.ground).unwrap();
     assert_eq!(races.len(), 1);
     let race = &mut races[0];
     assert_eq!(race.parameters.value("corpus"), Some(&"3x5000@2".into()));
@@ -132,7 +136,7 @@ fn what_was_promised_and_is_broken_fails_with_its_path() {
     for (index, (broken, said)) in (0..2).flat_map(|index| harms.map(|harm| (index, harm))) {
         let script = format!("cp -a \"$1\" \"$2\"; {broken}");
         let stable = Stable::new(&[(FLATOUT, &script), ("cp-a", &script)]);
-        let mut races = races(&stable.options).unwrap();
+        let mut races = races(&stable.ground).unwrap();
         let error = turn(&mut races[0], index, 0).unwrap_err().to_string();
         let is_said =
             error.contains(said) || (said.contains("0644") && error.contains("became 0777"));
@@ -148,23 +152,22 @@ fn a_symlink_that_got_lost_fails_those_who_promise_symlinks() {
     fs::create_dir_all(tree.join("a")).unwrap();
     std::os::unix::fs::symlink("nowhere", tree.join("a/link")).unwrap();
     fs::write(tree.join("a/file"), "x").unwrap();
-    stable.options.uniform = None;
-    stable.options.trees = vec![tree.clone()];
-    let mut races = races(&stable.options).unwrap();
+    stable.ground.trees = Trees { tree: Some(tree.clone()), ..Trees::default() };
+    let mut races = races(&stable.ground).unwrap();
     let race = &mut races[0];
     turn(race, 1, 0).unwrap();
     let noted = turn(race, 2, 0).unwrap();
     assert!(noted.facts.text(fact::LACKS).unwrap().contains("missing_symlink 1"), "{noted:?}");
     let error = turn(race, 3, 0).unwrap_err().to_string();
     assert!(error.contains("missing symlink \"a/link\""), "{error}");
-    assert!(tree.join("a/link").is_symlink() && !stable.options.ground.corpora().exists());
+    assert!(tree.join("a/link").is_symlink() && !stable.ground.corpora().exists());
 }
 
 #[test]
 fn targets_stay_until_the_last_race_and_then_only_corpora_are_left() {
     let mut stable = Stable::new(&[FAITHFUL]);
-    stable.options.ground.states = vec![State::Durable, State::Hot];
-    let mut races = races(&stable.options).unwrap();
+    stable.ground.states = vec![State::Durable, State::Hot];
+    let mut races = races(&stable.ground).unwrap();
     turn(&mut races[0], 0, 0).unwrap();
     turn(&mut races[0], 0, 1).unwrap();
     assert_eq!(stable.targets(), 2);
@@ -173,15 +176,15 @@ fn targets_stay_until_the_last_race_and_then_only_corpora_are_left() {
     assert_eq!(stable.targets(), 2);
     turn(&mut races[0], 0, 0).unwrap();
     races[0].workload.clean().unwrap();
-    assert!(!stable.options.ground.targets().exists());
-    assert!(stable.options.ground.corpora().join("3x5000@2.made").exists());
+    assert!(!stable.ground.targets().exists());
+    assert!(stable.ground.corpora().join("3x5000@2.made").exists());
 }
 
 #[test]
 fn races_that_are_never_run_leave_nothing_either() {
     let mut stable = Stable::new(&[FAITHFUL]);
-    stable.options.ground.states = vec![State::Hot, State::Cold];
-    let mut races = races(&stable.options).unwrap();
+    stable.ground.states = vec![State::Hot, State::Cold];
+    let mut races = races(&stable.ground).unwrap();
     turn(&mut races[0], 0, 0).unwrap();
     races[0].workload.clean().unwrap();
     drop(races);
@@ -191,10 +194,10 @@ fn races_that_are_never_run_leave_nothing_either() {
 #[test]
 fn a_wish_to_stop_removes_targets_at_once() {
     let mut stable = Stable::new(&[FAITHFUL]);
-    stable.options.ground.states = vec![State::Hot, State::Cold];
-    let mut races = races(&stable.options).unwrap();
+    stable.ground.states = vec![State::Hot, State::Cold];
+    let mut races = races(&stable.ground).unwrap();
     turn(&mut races[0], 0, 0).unwrap();
-    stable.options.ground.cancel.cancel();
+    stable.ground.cancel.cancel();
     races[0].workload.clean().unwrap();
     assert_eq!(stable.targets(), 0);
 }
@@ -204,8 +207,8 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
     // The script says where it copied to, and that nothing was there.
     let script = "test ! -e \"$2\"; echo \"$2\" >> \"${0%/*}/log\"; cp -a \"$1\" \"$2\"";
     let mut stable = Stable::new(&[(FLATOUT, script), FAITHFUL]);
-    stable.options.ground.states = vec![State::Refresh];
-    let mut races = races(&stable.options).unwrap();
+    stable.ground.states = vec![State::Refresh];
+    let mut races = races(&stable.ground).unwrap();
     for round in 0..3 {
         let checked = turn(&mut races[0], 0, round).unwrap();
         assert_eq!(checked.facts.text(fact::TARGETS), Some("deleted just before each run"));
@@ -221,17 +224,17 @@ fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
 #[test]
 fn whoever_cannot_make_the_copy_to_be_deleted_says_why() {
     let mut stable = Stable::new(&[(FLATOUT, "echo out of luck >&2; exit 3"), FAITHFUL]);
-    stable.options.ground.states = vec![State::Refresh];
-    let mut failing = races(&stable.options).unwrap();
+    stable.ground.states = vec![State::Refresh];
+    let mut failing = races(&stable.ground).unwrap();
     let error = turn(&mut failing[0], 0, 0).unwrap_err().to_string();
     assert!(error.contains("flatout failed with exit code 3: out of luck"), "{error}");
     let mut stable = Stable::new(&[(FLATOUT, "sleep 1000"), FAITHFUL]);
-    stable.options.ground.states = vec![State::Refresh];
-    stable.options.uniform = None;
-    stable.options.trees = vec![stable.place.path().join("tree")];
-    fs::create_dir(&stable.options.trees[0]).unwrap();
-    let mut stopped = races(&stable.options).unwrap();
-    stable.options.ground.cancel.cancel();
+    stable.ground.states = vec![State::Refresh];
+    let tree = stable.place.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    stable.ground.trees = Trees { tree: Some(tree), ..Trees::default() };
+    let mut stopped = races(&stable.ground).unwrap();
+    stable.ground.cancel.cancel();
     let error = turn(&mut stopped[0], 0, 0).unwrap_err().to_string();
     assert!(error.contains("flatout was interrupted"), "nobody waits for one that hangs: {error}");
 }
@@ -240,8 +243,8 @@ fn whoever_cannot_make_the_copy_to_be_deleted_says_why() {
 fn where_room_is_short_targets_go_between_rounds_and_the_row_says_so() {
     let mut stable = Stable::new(&[FAITHFUL]);
     let corpus = name::uniform(3, 5000, 2).unwrap();
-    stable.options.ground.room_bytes = corpus.make_bytes() + 3 * corpus.copy_bytes();
-    let mut races = races(&stable.options).unwrap();
+    stable.ground.room_bytes = corpus.make_bytes() + 3 * corpus.copy_bytes();
+    let mut races = races(&stable.ground).unwrap();
     let mut counts = Vec::new();
     for round in 0..2 {
         for index in 0..2 {
@@ -255,22 +258,22 @@ fn where_room_is_short_targets_go_between_rounds_and_the_row_says_so() {
 #[test]
 fn what_does_not_fit_is_left_out_with_the_reason() {
     let mut stable = Stable::new(&[FAITHFUL]);
-    stable.options.corpora = ["1x1K", "1x900M", "1x2K"].map(str::to_owned).to_vec();
-    stable.options.uniform = None;
-    let estimate = estimate(&stable.options).unwrap();
-    assert_eq!((races(&stable.options).unwrap().len(), estimate.left_out.len()), (2, 1));
-    assert_eq!(estimate.left_out[0].corpus, "1x900M");
-    assert!(estimate.left_out[0].reason.contains("--max-write"));
-    assert!(estimate.room_bytes > 0 && estimate.room_bytes < 1 << 20);
-    assert!(!stable.options.ground.directory.join(crate::versus::FOLDER).exists());
-    stable.options.corpora = vec!["nonsense".to_owned()];
-    assert!(matches!(races(&stable.options), Err(Error::Usage(_))));
+    let corpora = ["1x1K", "1x900M", "1x2K"].map(str::to_owned).to_vec();
+    stable.ground.trees = Trees { corpora, ..Trees::default() };
+    let Planned { races, room_bytes, left_out } = plan(&stable.ground, 1 << 30).unwrap();
+    assert_eq!((races.len(), left_out.len()), (2, 1));
+    assert!(left_out[0].starts_with("1x900M is left out: "), "{left_out:?}");
+    assert!(left_out[0].contains("--max-write"));
+    assert!(room_bytes > 0 && room_bytes < 1 << 20);
+    assert!(!stable.ground.directory.join(crate::versus::FOLDER).exists());
+    stable.ground.trees.corpora = vec!["nonsense".to_owned()];
+    assert!(matches!(plan(&stable.ground, 1 << 30), Err(Error::Usage(_))));
 }
 
 #[test]
 fn without_copiers_there_are_no_races() {
     let mut stable = Stable::new(&[]);
-    stable.options.corpora = vec!["all".to_owned()];
-    assert!(races(&stable.options).unwrap().is_empty());
-    assert_eq!(estimate(&stable.options).unwrap(), Estimate::default());
+    stable.ground.trees.corpora = vec!["all".to_owned()];
+    let Planned { races, room_bytes, left_out } = plan(&stable.ground, 1 << 30).unwrap();
+    assert!(races.is_empty() && room_bytes == 0 && left_out.is_empty());
 }

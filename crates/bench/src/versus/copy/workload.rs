@@ -10,19 +10,20 @@ use flatout_io::Error as IoError;
 use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::process::Account;
 use flatout_tree::compare::{Asked, Comparison, Fidelity, Kind, compare};
 use flatout_tree::remove::remove_tree;
 
+use super::amount;
 use super::command::Manner;
 use super::target::Targets;
-use super::{CopyOptions, amount};
 use crate::cache::Clearing;
 use crate::corpus::{Corpus, make};
 use crate::error::Error;
 use crate::versus::fact;
-use crate::versus::race::{Checked, Finished, Invocation, Run, Workload};
+use crate::versus::race::{Argv, Checked, Run, Workload};
 use crate::versus::run::{Runner, SystemRunner, command_text, complaint, refusal};
-use crate::versus::{State, race, state};
+use crate::versus::{Ground, State, race, state};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
@@ -47,7 +48,6 @@ impl Copier {
 pub(super) struct CopyWorkload {
     corpus: Rc<Corpus>,
     state: State,
-    clearing: Clearing,
     cancel: CancelToken,
     corpora: PathBuf,
     copiers: Vec<Copier>,
@@ -65,7 +65,7 @@ pub(super) struct CopyWorkload {
 
 impl CopyWorkload {
     pub(super) fn new(
-        options: &CopyOptions,
+        ground: &Ground,
         (corpus, state): (Rc<Corpus>, State),
         copiers: Vec<Copier>,
         targets: Rc<RefCell<Targets>>,
@@ -73,9 +73,8 @@ impl CopyWorkload {
         Self {
             corpus,
             state,
-            clearing: options.clearing,
-            cancel: options.ground.cancel,
-            corpora: options.ground.corpora(),
+            cancel: ground.cancel,
+            corpora: ground.corpora(),
             copiers,
             targets,
             source: None,
@@ -127,8 +126,8 @@ impl CopyWorkload {
         let mut runner = SystemRunner { cancel: self.cancel };
         let name = first.manner.name;
         let why = match runner.run(&call, limit_ns) {
-            Ok(spent) if spent.finished.exit_code == 0 => return Ok(()),
-            Ok(spent) => complaint(name, &command_text(&call), &spent.finished),
+            Ok(spent) if spent.exit_code == 0 => return Ok(()),
+            Ok(spent) => complaint(name, &command_text(&call), &spent),
             Err(error) => refusal(name, &command_text(&call), &error),
         };
         Err(failure(format!("no copy to be deleted: {why}")))
@@ -154,11 +153,12 @@ impl CopyWorkload {
 
     /// Holds the copy against its source: in the first run of a copier in everything, so that what
     /// it lacks is known, later in what it promises.
-    fn compare(&mut self, index: usize) -> Result<Comparison, Error> {
+    fn compare(&mut self, run: &Run<'_>) -> Result<Comparison, Error> {
         let source = self.source(u64::MAX)?;
-        let copier = &self.copiers[index];
+        let copier = &self.copiers[run.index];
         let fidelity = if copier.lacks.is_some() { copier.promise } else { Fidelity::ALL };
-        let asked = Asked { fidelity, most_named: NAMED, cancel: self.cancel };
+        let cancel = self.cancel.until(run.ends_ns);
+        let asked = Asked { fidelity, most_named: NAMED, cancel };
         match fs::symlink_metadata(&self.target) {
             Err(_) => return Err(failure(format!("it left no copy at {:?}", self.target))),
             Ok(facts) if facts.is_symlink() => {
@@ -182,7 +182,8 @@ impl Workload for CopyWorkload {
         if let Some(folder) = self.target.parent() {
             state::settle(folder)?;
         }
-        let mut facts = state::bring(&source, self.state, self.clearing, self.cancel)?;
+        let mut facts =
+            state::bring(&source, self.state, Clearing::File, self.cancel.until(run.ends_ns))?;
         if self.state == State::Refresh {
             remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
         }
@@ -192,7 +193,7 @@ impl Workload for CopyWorkload {
         Ok(facts)
     }
 
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
         let source = self.source(run.ends_ns)?;
         let Copier { manner, program, .. } = &self.copiers[run.index];
         Ok(manner.invocation(program, &source, &self.target))
@@ -202,10 +203,13 @@ impl Workload for CopyWorkload {
         if self.state == State::Durable { state::settle(&self.target) } else { Ok(()) }
     }
 
-    fn check(&mut self, run: &Run<'_>, _finished: &Finished) -> Result<Checked, Error> {
-        let found = self.compare(run.index)?;
+    fn check(&mut self, run: &Run<'_>, _: &Account) -> Result<Checked, Error> {
+        let found = self.compare(run)?;
         if !found.is_complete {
-            return Err(Error::Warned(Warning::new(warning::INTERRUPTED, "interrupted")));
+            return Err(Error::Warned(match self.cancel.is_cancelled() {
+                true => Warning::new(warning::INTERRUPTED, "interrupted"),
+                false => warning::no_time(),
+            }));
         }
         let copier = &mut self.copiers[run.index];
         if let Some(text) = broken(&found, copier.promise) {

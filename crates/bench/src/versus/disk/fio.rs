@@ -12,8 +12,9 @@ use super::work::{Trial, Work};
 use crate::disk::Pattern;
 use crate::disk::duel::{Duel, FioTrial, Target};
 use crate::error::Error;
-use crate::versus::race::{Checked, Finished, Invocation};
+use crate::versus::race::{Argv, Checked};
 use flatout_measure::row::Unit;
+use flatout_sys::process::Account;
 
 const NAME: &str = "fio";
 const KIB: u64 = 1 << 10;
@@ -85,22 +86,18 @@ pub(super) const INCOMPARABLE: [(&str, &str); 9] = [
 
 /// How fio is called for one trial, and what it does otherwise; none where it cannot do the row or
 /// read the file's name.
-pub(super) fn invocation(
-    program: &Path,
-    duel: &Duel,
-    trial: Trial,
-) -> Option<(Invocation, String)> {
+pub(super) fn invocation(program: &Path, duel: &Duel, trial: Trial) -> Option<(Argv, String)> {
     let FioTrial { words, note } = duel.fio(trial.length_bytes, trial.runtime_ns)?;
     let words = words.into_iter().chain(["--output-format=json".to_owned()]);
     let argv = std::iter::once(program.into()).chain(words.map(Into::into)).collect();
-    Some((Invocation { argv, ..Invocation::default() }, note))
+    Some((argv, note))
 }
 
 /// The figure of a trial.
 ///
 /// Errors: fio failed, printed no report, or one that cannot be true.
-pub(super) fn check(finished: &Finished, block_bytes: u64, unit: Unit) -> Result<Checked, Error> {
-    let text = seen::output(NAME, finished)?;
+pub(super) fn check(account: &Account, block_bytes: u64, unit: Unit) -> Result<Checked, Error> {
+    let text = seen::output(NAME, account)?;
     // What fio has to remark comes before the report, on standard output, too.
     let begins = text.match_indices('{').map(|(at, _)| at);
     let report = begins.filter(|&at| at == 0 || text[..at].ends_with('\n'));
@@ -146,14 +143,14 @@ mod tests {
             "runtime": if operations > 0 { 1000 } else { 0 }, "total_ios": operations})
     }
 
-    fn finished(report: &Value) -> Finished {
+    fn account(report: &Value) -> Account {
         let stdout = format!("fio: a remark about {{clocks}}\n{report:#}\n").into_bytes();
-        Finished { stdout, ..Finished::default() }
+        Account { stdout, ..Account::default() }
     }
 
     fn of(job: Value) -> Result<Checked, Error> {
         check(
-            &finished(&json!({"fio version": "fio-3.33", "jobs": [job]})),
+            &account(&json!({"fio version": "fio-3.33", "jobs": [job]})),
             4096,
             Unit::OperationsPerSecond,
         )
@@ -185,11 +182,11 @@ mod tests {
     #[test]
     fn nonsense_is_no_report() {
         for text in ["", "all is well", "{", "fio: {\"jobs\": []}", "[1]"] {
-            let finished = Finished { stdout: text.into(), ..Finished::default() };
-            let error = check(&finished, 4096, Unit::BytesPerSecond).unwrap_err().to_string();
+            let account = Account { stdout: text.into(), ..Account::default() };
+            let error = check(&account, 4096, Unit::BytesPerSecond).unwrap_err().to_string();
             assert_eq!(error, "fio printed no report", "{text}");
         }
-        let none = check(&finished(&json!({"jobs": []})), 4096, Unit::BytesPerSecond);
+        let none = check(&account(&json!({"jobs": []})), 4096, Unit::BytesPerSecond);
         assert!(none.unwrap_err().to_string().contains("reports 0 jobs"));
     }
 }

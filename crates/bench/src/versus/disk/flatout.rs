@@ -3,11 +3,12 @@
 use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::row::Unit;
 use flatout_measure::warning;
+use flatout_sys::process::Account;
 use serde_json::{Map, Value};
 
 use super::seen::{Seen, wrong};
 use crate::error::Error;
-use crate::versus::race::{Checked, Finished};
+use crate::versus::race::Checked;
 
 const NAME: &str = "flatout";
 
@@ -21,12 +22,12 @@ const OF_ONE_TRIAL: [&str; 4] =
 /// Errors: it is not there, for example because the place cannot do it and another one was
 /// measured; it failed; it cannot be true.
 pub(super) fn check(
-    finished: &Finished,
+    account: &Account,
     id: &str,
     parameters: &Map<String, Value>,
     unit: Unit,
 ) -> Result<Checked, Error> {
-    let text = super::seen::output(NAME, finished)?;
+    let text = super::seen::output(NAME, account)?;
     let record: Record = serde_json::from_str(text)
         .map_err(|error| wrong(format!("{NAME} printed no record: {error}")))?;
     let is_it = |row: &&Outcome| row.id == id && row.parameters == *parameters;
@@ -71,7 +72,7 @@ mod tests {
         json!({"block_bytes": 4096, "depth": 64}).as_object().cloned().unwrap()
     }
 
-    fn finished(change: impl FnOnce(&mut Value)) -> Finished {
+    fn account(change: impl FnOnce(&mut Value)) -> Account {
         let mut record = json!({
             "schema": "flatout/1",
             "start": {"tool": "flatout", "argv": [], "seed": 1, "time": "", "environment": {}},
@@ -86,16 +87,16 @@ mod tests {
             "end": {"elapsed_s": 1.0, "exit_code": 0, "errors": []},
         });
         change(&mut record["results"][0]);
-        Finished { stdout: record.to_string().into_bytes(), ..Finished::default() }
+        Account { stdout: record.to_string().into_bytes(), ..Account::default() }
     }
 
-    fn of(finished: &Finished) -> Result<Checked, Error> {
-        check(finished, "disk/random-read", &parameters(), Unit::OperationsPerSecond)
+    fn of(account: &Account) -> Result<Checked, Error> {
+        check(account, "disk/random-read", &parameters(), Unit::OperationsPerSecond)
     }
 
     #[test]
     fn the_row_asked_for_has_the_figure_and_its_lasting_doubts() {
-        let checked = of(&finished(|_| {})).unwrap();
+        let checked = of(&account(|_| {})).unwrap();
         assert_eq!(checked.figure, Some(1000.0));
         let codes: Vec<&str> =
             checked.warnings.iter().map(|warning| warning.code.as_str()).collect();
@@ -104,15 +105,15 @@ mod tests {
 
     #[test]
     fn another_row_or_none_is_an_error() {
-        let another = of(&finished(|row| row["parameters"]["depth"] = json!(1)));
+        let another = of(&account(|row| row["parameters"]["depth"] = json!(1)));
         assert!(another.unwrap_err().to_string().contains("has not measured the row"));
-        let none = of(&finished(|row| row["median"] = Value::Null));
+        let none = of(&account(|row| row["median"] = Value::Null));
         assert!(none.unwrap_err().to_string().contains("has no figure: 1 trial"));
-        let failed = of(&finished(|row| row["status"] = json!("failed")));
+        let failed = of(&account(|row| row["status"] = json!("failed")));
         assert!(failed.is_err());
-        let idle = of(&finished(|row| row["audit"]["bytes"] = json!(0)));
+        let idle = of(&account(|row| row["audit"]["bytes"] = json!(0)));
         assert!(idle.unwrap_err().to_string().contains("moved no bytes"));
-        let nonsense = Finished { stdout: b"all is well".to_vec(), ..Finished::default() };
+        let nonsense = Account { stdout: b"all is well".to_vec(), ..Account::default() };
         assert!(of(&nonsense).unwrap_err().to_string().contains("printed no record"));
     }
 }

@@ -14,8 +14,9 @@ use super::work::{Trial, Work};
 use crate::disk::Pattern;
 use crate::disk::duel::Target;
 use crate::error::Error;
-use crate::versus::race::{Checked, Finished, Invocation};
+use crate::versus::race::{Argv, Checked};
 use flatout_measure::row::Unit;
+use flatout_sys::process::Account;
 
 const NAME: &str = "iozone";
 /// The file that it makes.
@@ -90,12 +91,7 @@ fn test(work: &Work) -> Option<(u8, usize)> {
 }
 
 /// How IOzone is called for one trial, with a file of its own at `file`.
-pub(super) fn invocation(
-    program: &Path,
-    work: &Work,
-    file: &Path,
-    trial: Trial,
-) -> Option<Invocation> {
+pub(super) fn invocation(program: &Path, work: &Work, file: &Path, trial: Trial) -> Option<Argv> {
     let (number, _) = test(work)?;
     let kib = |bytes: u64| format!("{}k", bytes / KIB);
     let mut words: Vec<String> = vec!["-i".into(), "0".into()];
@@ -110,19 +106,19 @@ pub(super) fn invocation(
     let mut argv = vec![program.into()];
     argv.extend(words.into_iter().map(Into::into));
     argv.extend(["-f".into(), file.into()]);
-    Some(Invocation { argv, ..Invocation::default() })
+    Some(argv)
 }
 
 /// The figure of a trial.
 ///
 /// Errors: IOzone failed, printed no table, or one without this figure, or of another file.
 pub(super) fn check(
-    finished: &Finished,
+    account: &Account,
     work: &Work,
     trial: Trial,
     unit: Unit,
 ) -> Result<Checked, Error> {
-    let text = seen::output(NAME, finished)?;
+    let text = seen::output(NAME, account)?;
     let (_, column) = test(work).ok_or_else(|| wrong(format!("{NAME} has no such test")))?;
     let row = row(text).ok_or_else(|| wrong(format!("{NAME} printed no table")))?;
     let kib_per_s =
@@ -188,7 +184,7 @@ mod tests {
     const TRIAL: Trial = Trial { length_bytes: LENGTH, runtime_ns: 1 };
 
     /// A table as the manual describes it, with these figures at their places.
-    fn output(file_kib: u64, block_kib: u64, figures: &[(usize, u64)]) -> Finished {
+    fn output(file_kib: u64, block_kib: u64, figures: &[(usize, u64)]) -> Account {
         let mut row = format!("{file_kib:16}{block_kib:8}");
         for place in 0..13 {
             match figures.iter().find(|(own, _)| *own == place) {
@@ -202,12 +198,12 @@ mod tests {
              {:>16}{:>8}{:>9}{:>9}{:>8}{:>10}{:>8}{:>10}\n{row}\n\niozone test complete.\n",
             "", "kB", "reclen", "write", "rewrite", "read", "reread", "read", "write"
         );
-        Finished { stdout: text.into_bytes(), ..Finished::default() }
+        Account { stdout: text.into_bytes(), ..Account::default() }
     }
 
     fn of(work: Work, figures: &[(usize, u64)]) -> Result<Checked, Error> {
-        let finished = output(LENGTH / KIB, work.block_bytes / KIB, figures);
-        check(&finished, &work, TRIAL, Unit::BytesPerSecond)
+        let account = output(LENGTH / KIB, work.block_bytes / KIB, figures);
+        check(&account, &work, TRIAL, Unit::BytesPerSecond)
     }
 
     #[test]
@@ -226,8 +222,8 @@ mod tests {
 
     #[test]
     fn operations_follow_from_the_block() {
-        let finished = output(LENGTH / KIB, 64, &[(0, 1), (1, 1), (4, 64_000)]);
-        let checked = check(&finished, &RANDOM, TRIAL, Unit::OperationsPerSecond).unwrap();
+        let account = output(LENGTH / KIB, 64, &[(0, 1), (1, 1), (4, 64_000)]);
+        let checked = check(&account, &RANDOM, TRIAL, Unit::OperationsPerSecond).unwrap();
         assert_eq!(checked.figure, Some(1000.0));
     }
 
@@ -257,9 +253,9 @@ mod tests {
         for text in
             ["", "iozone: interrupted", "kB reclen write rewrite\n", "kB reclen write rewrite\n1 x"]
         {
-            let finished = Finished { stdout: text.into(), ..Finished::default() };
+            let account = Account { stdout: text.into(), ..Account::default() };
             let error =
-                check(&finished, &STREAM, TRIAL, Unit::BytesPerSecond).unwrap_err().to_string();
+                check(&account, &STREAM, TRIAL, Unit::BytesPerSecond).unwrap_err().to_string();
             assert_eq!(error, "iozone printed no table", "{text:?}");
         }
     }
@@ -269,8 +265,7 @@ mod tests {
         for work in WORKS {
             let file = Path::new("/d/iozone.tmp");
             let invocation = invocation(Path::new("/bin/iozone"), &work, file, TRIAL).unwrap();
-            let words: Vec<&str> =
-                invocation.argv.iter().map(|word| word.to_str().unwrap()).collect();
+            let words: Vec<&str> = invocation.iter().map(|word| word.to_str().unwrap()).collect();
             assert_eq!(words[..3], ["/bin/iozone", "-i", "0"]);
             assert!(words.windows(2).any(|pair| pair == ["-s", "262144k"]), "{words:?}");
             assert_eq!(words.contains(&"-I"), work.caching == Caching::Direct);

@@ -2,11 +2,12 @@
 
 use flatout_measure::fact::Facts;
 use flatout_measure::row::Unit;
+use flatout_sys::process::Account;
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::versus::fact;
-use crate::versus::race::{Checked, Finished};
+use crate::versus::race::Checked;
 
 /// No disk and no page cache moves more in a second: such a figure counts work that was not done.
 const MOST_BYTES_PER_S: f64 = 1e12;
@@ -33,17 +34,11 @@ pub(super) fn wrong(text: impl Into<String>) -> Error {
     Error::Usage(text.into())
 }
 
-/// The output as text, unless the program failed.
+/// The output as text.
 ///
-/// Errors: its exit code and the last line that it wrote to standard error.
-pub(in crate::versus) fn output<'a>(name: &str, finished: &'a Finished) -> Result<&'a str, Error> {
-    if finished.exit_code != 0 {
-        let stderr = String::from_utf8_lossy(&finished.stderr);
-        let line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-        let line = line.unwrap_or("it says nothing");
-        return Err(wrong(format!("{name} ended with exit code {}: {line}", finished.exit_code)));
-    }
-    std::str::from_utf8(&finished.stdout)
+/// Errors: it is none.
+pub(in crate::versus) fn output<'a>(name: &str, account: &'a Account) -> Result<&'a str, Error> {
+    std::str::from_utf8(&account.stdout)
         .map_err(|_| wrong(format!("{name} printed what is no text")))
 }
 
@@ -152,17 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_quoted_by_its_last_line() {
-        let finished = Finished {
-            stderr: b"fio: first\nfio: no space left on device\n\n".to_vec(),
-            exit_code: 1,
-            ..Finished::default()
-        };
-        let error = output("fio", &finished).unwrap_err().to_string();
-        assert_eq!(error, "fio ended with exit code 1: fio: no space left on device");
-        let silent = Finished { exit_code: 137, ..Finished::default() };
-        assert!(output("fio", &silent).unwrap_err().to_string().ends_with("it says nothing"));
-        let garbage = Finished { stdout: vec![0xff], ..Finished::default() };
+    fn what_is_no_text_is_no_output() {
+        let garbage = Account { stdout: vec![0xff], ..Account::default() };
         assert!(output("fio", &garbage).is_err());
     }
 }

@@ -7,7 +7,7 @@ use flatout_io::{Caching, Engine};
 
 use crate::disk::duel::{Duel, Target};
 use crate::disk::{Pattern, Selection};
-use crate::versus::race::Invocation;
+use crate::versus::race::Argv;
 
 /// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +54,8 @@ impl Work {
     }
 
     /// How flatout is called for one trial at a path.
-    pub(super) fn flatout(&self, program: &Path, path: &Path, trial: Trial) -> Invocation {
-        let mut argv: Vec<OsString> =
-            vec![program.into(), "bench".into(), "disk".into(), path.into()];
+    pub(super) fn flatout(&self, program: &Path, path: &Path, trial: Trial) -> Argv {
+        let mut argv: Argv = vec![program.into(), "bench".into(), "disk".into(), path.into()];
         let block = self.block_bytes.to_string();
         let threads = self.threads.to_string();
         let bytes = trial.length_bytes.to_string();
@@ -80,6 +79,6 @@ impl Work {
         if self.target == Target::Written && self.writes() {
             argv.push("--overwrite".into());
         }
-        Invocation { argv, ..Invocation::default() }
+        argv
     }
 }

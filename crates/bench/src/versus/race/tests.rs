@@ -48,11 +48,11 @@ impl Workload for Fake {
             .with(fact::CACHE_STATE_PROVED, is_proved))
     }
 
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Invocation, Error> {
-        Ok(Invocation { argv: vec![run.index.to_string().into()], ..Invocation::default() })
+    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
+        Ok(vec![run.index.to_string().into()])
     }
 
-    fn check(&mut self, run: &Run<'_>, _: &Finished) -> Result<Checked, Error> {
+    fn check(&mut self, run: &Run<'_>, _: &Account) -> Result<Checked, Error> {
         if self.wrong == Some((run.index, run.round)) {
             return Err(Error::NoRoom("the digest is wrong".to_owned()));
         }
@@ -87,23 +87,27 @@ impl<'a> Stopwatch<'a> {
 }
 
 impl Runner for Stopwatch<'_> {
-    fn run(&mut self, invocation: &Invocation, _: u64) -> Result<Spent, RunError> {
+    fn run(&mut self, argv: &[OsString], _: u64) -> Result<Account, RunError> {
         if self.runs.len() == self.interrupted_after {
             return Err(RunError::Interrupted);
         }
-        let index: usize = invocation.argv[0].to_str().unwrap().parse().unwrap();
+        let index: usize = argv[0].to_str().unwrap().parse().unwrap();
         self.runs.push(index);
         let times = &mut self.times[index];
         let elapsed_ns = if times.len() > 1 { times.pop_front().unwrap() } else { times[0] };
         self.clock.advance(elapsed_ns);
-        let mut finished = Finished::default();
+        let mut account = Account {
+            elapsed_ns,
+            user_ns: elapsed_ns / 2,
+            system_ns: elapsed_ns / 4,
+            peak_memory_bytes: index as u64 * 1000 + 5,
+            ..Account::default()
+        };
         if self.crashes == Some(index) {
-            finished.exit_code = 3;
-            finished.stderr = b"first\nout of luck\n".to_vec();
+            account.exit_code = 3;
+            account.stderr = b"first\nout of luck\n".to_vec();
         }
-        let (peak_memory_bytes, peak_memory_of) = (Some(index as u64 * 1000 + 5), "itself");
-        let (user_ns, system_ns) = (elapsed_ns / 2, elapsed_ns / 4);
-        Ok(Spent { elapsed_ns, user_ns, system_ns, peak_memory_bytes, peak_memory_of, finished })
+        Ok(account)
     }
 }
 
@@ -268,9 +272,9 @@ fn a_race_that_was_given_its_time_uses_it_though_its_ratio_is_clear() {
 fn a_run_that_the_end_of_the_time_ends_takes_nothing_from_the_others() {
     struct Slow<'a>(Stopwatch<'a>);
     impl Runner for Slow<'_> {
-        fn run(&mut self, invocation: &Invocation, limit_ns: u64) -> Result<Spent, RunError> {
+        fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, RunError> {
             match self.0.runs.len() {
-                0..6 => self.0.run(invocation, limit_ns),
+                0..6 => self.0.run(argv, limit_ns),
                 _ => Err(RunError::TooLong { limit_ns }),
             }
         }

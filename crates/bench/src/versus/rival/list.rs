@@ -3,18 +3,11 @@
 use super::{Discipline, Rival};
 
 const NO_CPU: &str = "cannot be raced: see flatout bench cpu";
-const VERSION: &[&str] = &["--version"];
+const STREAMS: &str = "the streams of flatout bench memory";
 
 /// All rivals, in the order in which they are listed.
 pub const ALL: &[Rival] = &[
-    Rival {
-        name: "dd",
-        program: "dd",
-        package: "coreutils",
-        version: VERSION,
-        discipline: Discipline::Blocks,
-        counterpart: "flatout, block by block; flatout read",
-    },
+    rival("dd", "coreutils", Discipline::Blocks, "flatout, block by block; flatout read"),
     copier("cp-r", "cp", "coreutils"),
     copier("cp-a", "cp", "coreutils"),
     copier("rsync-a", "rsync", "rsync"),
@@ -27,67 +20,49 @@ pub const ALL: &[Rival] = &[
     copier("pxs", "pxs", "cargo install pxs"),
     copier("rcp", "rcp", "cargo install rcp-tools-rcp"),
     Rival { version: &["version"], ..copier("rclone", "rclone", "rclone") },
-    digester("b3sum", "b3sum", "flatout sum"),
-    digester("xxhsum", "xxhash", "flatout sum --digest xxh3"),
-    digester("sha256sum", "coreutils", "flatout sum --digest sha256"),
-    disk_meter("fio", "fio", VERSION),
-    disk_meter("iozone", "iozone3", &["-v"]),
-    network_meter("iperf3"),
-    network_meter("sockperf"),
+    rival("b3sum", "b3sum", Discipline::Digest, "flatout sum"),
+    rival("xxhsum", "xxhash", Discipline::Digest, "flatout sum --digest xxh3"),
+    rival("sha256sum", "coreutils", Discipline::Digest, "flatout sum --digest sha256"),
+    rival("fio", "fio", Discipline::Disk, "flatout bench disk"),
     Rival {
-        name: "openblas",
+        version: &["-v"],
+        ..rival("iozone", "iozone3", Discipline::Disk, "flatout bench disk")
+    },
+    rival("iperf3", "iperf3", Discipline::Network, "flatout bench network"),
+    rival("sockperf", "sockperf", Discipline::Network, "flatout bench network"),
+    Rival {
         program: "libopenblas.so.0",
-        package: "libopenblas0-pthread",
         version: &[],
-        discipline: Discipline::Matrix,
-        counterpart: "the kernels of flatout bench cpu",
+        ..rival(
+            "openblas",
+            "libopenblas0-pthread",
+            Discipline::Matrix,
+            "the kernels of flatout bench cpu",
+        )
     },
     // They print results at once and know no option that makes them say a version.
-    streamer("stream", "stream", "stream.c, compiled"),
-    streamer("stream-loops", "", "flatout itself"),
-    to_come("linpack", "hpcc (or Intel's benchmark)", &[], NO_CPU),
+    Rival { version: &[], ..rival("stream", "stream.c, compiled", Discipline::Stream, STREAMS) },
+    Rival {
+        program: "",
+        version: &[],
+        ..rival("stream-loops", "flatout itself", Discipline::Stream, STREAMS)
+    },
+    Rival {
+        version: &[],
+        ..rival("linpack", "hpcc (or Intel's benchmark)", Discipline::ToCome, NO_CPU)
+    },
 ];
 
-const fn copier(name: &'static str, program: &'static str, package: &'static str) -> Rival {
-    Rival {
-        name,
-        program,
-        package,
-        version: VERSION,
-        discipline: Discipline::Copy,
-        counterpart: "flatout copy",
-    }
-}
-
-const fn digester(name: &'static str, package: &'static str, counterpart: &'static str) -> Rival {
-    let discipline = Discipline::Digest;
-    Rival { name, program: name, package, version: VERSION, discipline, counterpart }
-}
-
-const fn disk_meter(
+/// One that is called like its program.
+const fn rival(
     name: &'static str,
     package: &'static str,
-    version: &'static [&'static str],
-) -> Rival {
-    let (discipline, counterpart) = (Discipline::Disk, "flatout bench disk");
-    Rival { name, program: name, package, version, discipline, counterpart }
-}
-
-const fn network_meter(name: &'static str) -> Rival {
-    let (discipline, counterpart) = (Discipline::Network, "flatout bench network");
-    Rival { name, program: name, package: name, version: VERSION, discipline, counterpart }
-}
-
-const fn streamer(name: &'static str, program: &'static str, package: &'static str) -> Rival {
-    let counterpart = "the streams of flatout bench memory";
-    Rival { name, program, package, version: &[], discipline: Discipline::Stream, counterpart }
-}
-
-const fn to_come(
-    name: &'static str,
-    package: &'static str,
-    version: &'static [&'static str],
+    discipline: Discipline,
     counterpart: &'static str,
 ) -> Rival {
-    Rival { name, program: name, package, version, discipline: Discipline::ToCome, counterpart }
+    Rival { name, program: name, package, version: &["--version"], discipline, counterpart }
+}
+
+const fn copier(name: &'static str, program: &'static str, package: &'static str) -> Rival {
+    Rival { program, ..rival(name, package, Discipline::Copy, "flatout copy") }
 }

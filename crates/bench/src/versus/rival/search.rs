@@ -1,6 +1,6 @@
 //! Which rivals are meant, and where their programs are.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,7 @@ use rustix::fs::{Access, access};
 
 use super::{ALL, Discipline, Found, Rival};
 use crate::error::Error;
-use crate::versus::race::Invocation;
-use crate::versus::run::{Runner, Spent};
+use crate::versus::run::Runner;
 
 /// Time that a program has to say its version.
 const VERSION_LIMIT_NS: u64 = 5_000_000_000;
@@ -85,15 +84,12 @@ fn version(rival: &Rival, program: &Path, runner: &mut dyn Runner) -> String {
         return String::new();
     }
     let words = rival.version.iter().map(|word| (*word).into());
-    let argv = std::iter::once(program.into()).chain(words).collect();
-    let invocation = Invocation { argv, ..Invocation::default() };
-    let Ok(Spent { finished, .. }) = runner.run(&invocation, VERSION_LIMIT_NS) else {
-        return String::new();
-    };
-    let line = first_line(&finished.stdout).or_else(|| first_line(&finished.stderr));
+    let argv: Vec<OsString> = std::iter::once(program.into()).chain(words).collect();
+    let Ok(account) = runner.run(&argv, VERSION_LIMIT_NS) else { return String::new() };
+    let line = first_line(&account.stdout).or_else(|| first_line(&account.stderr));
     // fcp says its version and exits with 1; others fail because they do not know the option.
     let is_bare = |line: &String| line.starts_with(|letter: char| letter.is_ascii_digit());
-    line.filter(|line| finished.exit_code == 0 || is_bare(line)).unwrap_or_default()
+    line.filter(|line| account.exit_code == 0 || is_bare(line)).unwrap_or_default()
 }
 
 /// The first line with something on it, without letters that move a terminal.
@@ -107,17 +103,18 @@ fn first_line(text: &[u8]) -> Option<String> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use flatout_sys::process::Account;
+
     use super::*;
-    use crate::versus::race::Finished;
     use crate::versus::run::RunError;
 
     /// Answers whatever it is asked.
-    struct Answer(Result<Finished, RunError>);
+    struct Answer(Result<Account, RunError>);
 
     impl Runner for Answer {
-        fn run(&mut self, _: &Invocation, limit_ns: u64) -> Result<Spent, RunError> {
+        fn run(&mut self, _: &[OsString], limit_ns: u64) -> Result<Account, RunError> {
             assert_eq!(limit_ns, VERSION_LIMIT_NS);
-            self.0.clone().map(|finished| Spent { finished, ..Spent::default() })
+            self.0.clone()
         }
     }
 
@@ -163,8 +160,9 @@ mod tests {
     fn versions_are_the_first_line_wherever_it_is_said_and_nothing_of_those_that_fail() {
         let dd = named("dd").unwrap()[0];
         let said = |stdout: &[u8], stderr: &[u8], exit_code| {
-            let finished = Finished { stdout: stdout.to_vec(), stderr: stderr.to_vec(), exit_code };
-            version(dd, Path::new("/bin/dd"), &mut Answer(Ok(finished)))
+            let (stdout, stderr) = (stdout.to_vec(), stderr.to_vec());
+            let account = Account { stdout, stderr, exit_code, ..Account::default() };
+            version(dd, Path::new("/bin/dd"), &mut Answer(Ok(account)))
         };
         assert_eq!(said(b"\n dd \x1b[1m9.1\nmore", b"", 0), "dd [1m9.1");
         assert_eq!(said(b"", b"xxhsum 0.8\n", 0), "xxhsum 0.8");
