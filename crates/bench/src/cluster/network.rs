@@ -105,8 +105,8 @@ impl Area for Network {
         let leader = RefCell::new(Leader { team, exchange_ns, ends_ns });
         let rows = row::rows(&self.hosts, run.extent, (PING_BYTES, BULK_BYTES, &SWEPT_BYTES));
         let cases = rows.into_iter().map(|row| {
-            let (leader, mut counts) = (&leader, Counts::default());
-            let trial = move |_| leader.borrow_mut().trial(&row, &mut counts);
+            let (leader, mut count) = (&leader, None);
+            let trial = move |_| leader.borrow_mut().trial(&row, &mut count);
             Case { row, trial: Box::new(trial) }
         });
         let cases = cases.collect();
@@ -135,10 +135,6 @@ impl Area for Network {
     }
 }
 
-/// How often something is done in a trial so that it takes the time that is aimed at.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts(Option<u64>);
-
 /// The first process.
 struct Leader {
     team: Team<Member>,
@@ -148,15 +144,12 @@ struct Leader {
 }
 
 impl Leader {
-    fn trial(&mut self, row: &NetworkRow, counts: &mut Counts) -> Result<Sample, TrialError> {
+    /// `known`: how often something is done in a trial so that it takes the time that is aimed at.
+    fn trial(&mut self, row: &NetworkRow, known: &mut Option<u64>) -> Result<Sample, TrialError> {
         let steps = row.test.steps(self.team.size());
-        let count = match counts.0 {
+        let count = match *known {
             Some(count) => count,
-            None => {
-                let count = self.count(row, &steps)?;
-                *counts = Counts(Some(count));
-                count
-            }
+            None => *known.insert(self.count(row, &steps)?),
         };
         let mut exchanges = Vec::new();
         for step in &steps {

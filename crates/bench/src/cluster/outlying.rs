@@ -13,8 +13,8 @@ const MOST_NAMED: usize = 8;
 
 /// A figure, and how many times as good as the usual one it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Outlying<K> {
-    pub(super) key: K,
+pub(super) struct Outlying {
+    pub(super) key: String,
     pub(super) share: f64,
 }
 
@@ -30,11 +30,11 @@ fn goodness(further: &MeasuredFurther) -> Option<[f64; 3]> {
 }
 
 /// Those that are slow even at the good end of their interval, the worst first.
-pub(super) fn slow<'m, K: Clone>(
-    figures: impl Iterator<Item = (K, &'m MeasuredFurther)>,
-) -> Vec<Outlying<K>> {
+pub(super) fn slow<'m>(
+    figures: impl Iterator<Item = (String, &'m MeasuredFurther)>,
+) -> Vec<Outlying> {
     let known = figures.filter_map(|(key, further)| Some((key, goodness(further)?)));
-    let known: Vec<(K, [f64; 3])> = known.collect();
+    let known: Vec<(String, [f64; 3])> = known.collect();
     let medians: Vec<f64> = known.iter().map(|(_, [_, median, _])| *median).collect();
     let usual = statistics::median(&medians).filter(|_| known.len() >= LEAST);
     let Some(usual) = usual else { return Vec::new() };
@@ -52,7 +52,7 @@ pub(super) fn slower(one: &MeasuredFurther, other: &MeasuredFurther) -> Option<f
 }
 
 /// A list for people.
-pub(super) fn named(all: &[Outlying<String>]) -> String {
+pub(super) fn named(all: &[Outlying]) -> String {
     let mut said: Vec<String> = all
         .iter()
         .take(MOST_NAMED)
@@ -76,6 +76,10 @@ mod tests {
         MeasuredFurther { outcome, facts: Default::default() }
     }
 
+    fn keyed(all: &[MeasuredFurther]) -> impl Iterator<Item = (String, &MeasuredFurther)> {
+        all.iter().enumerate().map(|(at, one)| (at.to_string(), one))
+    }
+
     #[test]
     fn only_what_is_slow_at_its_best_is_named() {
         let all = |better| {
@@ -87,14 +91,18 @@ mod tests {
         };
         for better in [Better::Higher, Better::Lower] {
             let all = all(better);
-            let slow = slow(all.iter().enumerate());
-            assert_eq!(slow.iter().map(|one| one.key).collect::<Vec<_>>(), [1], "{better:?}");
+            let slow = slow(keyed(&all));
+            assert_eq!(
+                slow.iter().map(|one| &one.key[..]).collect::<Vec<_>>(),
+                ["1"],
+                "{better:?}"
+            );
             assert!((0.5..0.65).contains(&slow[0].share), "{slow:?}");
             assert!(slower(&all[1], &all[0]).is_some() && slower(&all[0], &all[1]).is_none());
             assert!(slower(&all[2], &all[4]).is_none(), "it may be as fast");
         }
         let two = [further([1.0, 1.0], Better::Higher), further([9.0, 9.0], Better::Higher)];
-        assert!(slow(two.iter().enumerate()).is_empty(), "which of two is the usual one?");
+        assert!(slow(keyed(&two)).is_empty(), "which of two is the usual one?");
         let many: Vec<_> = (0..10).map(|at| Outlying { key: at.to_string(), share: 0.5 }).collect();
         assert!(named(&many).ends_with("and 2 more"), "{}", named(&many));
     }

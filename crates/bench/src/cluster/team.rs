@@ -1,5 +1,6 @@
 //! The first process and those that follow it: commands and replies, each within a limit of time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flatout_measure::case::TrialError;
@@ -91,10 +92,7 @@ impl<W: Work> Team<W> {
 
     /// Different hosts.
     pub(super) fn host_count(&self) -> usize {
-        let mut hosts: Vec<&String> = self.hosts.iter().collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        hosts.len()
+        host_count(&self.hosts)
     }
 
     /// Has each do what it is told, at one time; what they answer, in the order of their ranks.
@@ -154,6 +152,11 @@ impl<W: Work> Team<W> {
     pub(super) fn clock_error_ns(&self) -> u64 {
         self.offsets.iter().map(|offset| offset.error_ns).max().unwrap_or(0)
     }
+}
+
+/// Different hosts among these.
+pub(super) fn host_count(hosts: &[String]) -> usize {
+    hosts.iter().collect::<BTreeSet<_>>().len()
 }
 
 /// Tells the others that all is over when it is dropped, whatever came of it.

@@ -79,10 +79,9 @@ pub(super) fn warn_of_slow_creates(rows: &mut [Measured<DiskRow>]) {
 /// Names processes that are clearly slower than the others, by host.
 pub(super) fn name_stragglers(rows: &mut [Measured<DiskRow>], hosts: &[String]) {
     for measured in rows {
-        let named = measured
-            .further
-            .iter()
-            .filter_map(|further| Some((further.outcome.parameter_text(PROCESS)?, further)));
+        let named = measured.further.iter().filter_map(|further| {
+            Some((further.outcome.parameter_text(PROCESS)?.to_owned(), further))
+        });
         let slow = outlying::slow(named);
         if slow.is_empty() {
             continue;
@@ -99,10 +98,6 @@ pub(super) fn name_stragglers(rows: &mut [Measured<DiskRow>], hosts: &[String]) 
         let by_host: Vec<String> = by_host
             .iter()
             .map(|(host, count)| format!("{count} of {} on {host}", all(host)))
-            .collect();
-        let slow: Vec<Outlying<String>> = slow
-            .into_iter()
-            .map(|Outlying { key, share }| Outlying { key: key.to_owned(), share })
             .collect();
         let text = format!(
             "clearly slower than the others: {}; by host: {}",

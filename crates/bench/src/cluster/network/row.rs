@@ -9,6 +9,7 @@ use flatout_measure::warning::{self, Warning};
 
 use super::super::fact;
 use super::super::outlying::{self, Outlying};
+use super::super::team;
 use super::member::{Reply, Setting};
 use super::{WINDOW, tournament};
 use crate::area::Extent;
@@ -49,11 +50,10 @@ pub(super) fn rows(
     (ping, bulk, swept): (usize, usize, &[usize]),
 ) -> Vec<NetworkRow> {
     let processes = hosts.len();
-    let mut names: Vec<&String> = hosts.iter().collect();
-    names.sort_unstable();
-    names.dedup();
-    let row =
-        |test, bytes, window| NetworkRow { test, bytes, window, processes, hosts: names.len() };
+    let row = |test, bytes, window| {
+        let hosts = team::host_count(hosts);
+        NetworkRow { test, bytes, window, processes, hosts }
+    };
     // All windows of one process take as much memory as that of a pair.
     let shared = (WINDOW / (processes - 1).max(1)).max(1);
     let mut rows = vec![
@@ -244,7 +244,7 @@ pub(super) fn name_pairs(rows: &mut [Measured<NetworkRow>], hosts: &[String]) {
         };
         let named = measured.further.iter().filter_map(|further| Some((key(further)?, further)));
         let slow = outlying::slow(named);
-        let warn = |warnings: &mut Vec<Warning>, code, what: &str, all: &[Outlying<String>]| {
+        let warn = |warnings: &mut Vec<Warning>, code, what: &str, all: &[Outlying]| {
             if !all.is_empty() {
                 let text = format!("{what}: {}", outlying::named(all));
                 warning::add(warnings, Warning::new(code, text));
@@ -268,7 +268,7 @@ fn pair(further: &MeasuredFurther, hosts: &[String]) -> Option<String> {
 }
 
 /// Ways that are slower than the way back.
-fn asymmetric(all: &[MeasuredFurther], hosts: &[String]) -> Vec<Outlying<String>> {
+fn asymmetric(all: &[MeasuredFurther], hosts: &[String]) -> Vec<Outlying> {
     let end = |further: &MeasuredFurther, name| further.outcome.parameter_count(name);
     let mut found = Vec::new();
     for one in all {
