@@ -8,7 +8,6 @@ pub mod stream;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -24,6 +23,7 @@ use crate::arguments::refusal::Refusal;
 use crate::arguments::shared::{Color, Output, Talk};
 use crate::conclusion::{self, Conclusion, Keep};
 
+use place::Place;
 pub use speech::{complain, consents, finish, say, show_help, speak_as};
 
 /// What the command line says of talking; none where the command has no such options.
@@ -35,70 +35,28 @@ pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
     let Some(path) = &output.output else {
         return standard_output::descriptor().map(drop).map_err(unwritten);
     };
-    if !is_special(path) && inputs.iter().any(|input| is_same_file(input, path)) {
+    let place = Place::find(path)?;
+    let is_it = |input: &PathBuf| {
+        let is_standard = input == Path::new("-");
+        let input = if is_standard { Path::new("/proc/self/fd/0") } else { input };
+        Place::find(input).is_ok_and(|input| place.is_same(&input))
+    };
+    // Devices and pipes can be read from and written to at once.
+    if !place.is_special() && inputs.iter().any(is_it) {
         return Err(format!("cannot write {path:?}: it is the file that is worked on"));
     }
-    if std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_block_device()) {
-        let reason = "it is a block device, which flatout never writes to";
-        return Err(format!("cannot write {path:?}: {reason}"));
-    }
-    check_place(path)
-}
-
-/// Refuses a place in which no file can be made.
-pub fn check_place(path: &Path) -> Result<(), String> {
-    if is_special(path) && !path.is_dir() {
-        return Ok(());
-    }
-    let part = part_of(path)?;
-    let made = if path.is_dir() {
-        Err(io::ErrorKind::IsADirectory.into())
-    } else {
-        File::create_new(&part).and_then(|_| std::fs::remove_file(&part))
-    };
-    made.map_err(|error| format!("cannot write {path:?}: {}", cause_text(&error)))
-}
-
-/// Devices and pipes can be read from and written to at once.
-fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|facts| !facts.is_file())
-}
-
-/// Whether two paths mean one file, or will mean it once it is made. `-` is standard input.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let inode = |path: &Path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
-    let one = if one == Path::new("-") { Path::new("/proc/self/fd/0") } else { one };
-    match (inode(one), inode(other)) {
-        (Some(one), Some(other)) => one == other,
-        (None, None) => {
-            let parent = |path: &Path| match path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => inode(parent),
-                _ => inode(Path::new(".")),
-            };
-            one.file_name() == other.file_name() && parent(one) == parent(other)
-        }
-        _ => false,
-    }
+    place.check()
 }
 
 /// Refuses a current directory in which nothing can be left, before anything is measured.
 pub fn check_current_directory() -> Result<(), String> {
-    let part = part_of(Path::new("flatout"))?;
+    let part = format!(".flatout-{}.part", std::process::id());
     File::create_new(&part).and_then(|_| std::fs::remove_file(&part)).map_err(|error| {
         format!(
             "cannot leave results in the current directory: {}; --output FILE names another place",
             cause_text(&error)
         )
     })
-}
-
-/// The name under which a file is written before it gets its own.
-fn part_of(path: &Path) -> Result<PathBuf, String> {
-    let name =
-        path.file_name().ok_or_else(|| format!("cannot write {path:?}: it names no file"))?;
-    let mut part = name.to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    Ok(path.with_file_name(part))
 }
 
 /// Shows a finished command and returns its exit code.
@@ -116,10 +74,7 @@ pub fn conclude(mut conclusion: Conclusion, output: &Output) -> ExitCode {
         format!("{}{}", shown(record, earlier, output), more(record, stem, output))
     };
     let text = whole(&conclusion);
-    let written = match &output.output {
-        None => to_standard_output(text.as_bytes()),
-        Some(path) => replace(path, text.as_bytes()),
-    };
+    let written = put(output.output.as_deref(), text.as_bytes());
     let kept = match &left {
         Ok(Some(stem)) => keep(&conclusion, stem, output.identity()),
         Ok(None) => Ok(()),
@@ -140,17 +95,19 @@ pub fn conclude(mut conclusion: Conclusion, output: &Output) -> ExitCode {
     exit(conclusion.record.end.exit_code)
 }
 
-/// Puts what is shown where it is wanted.
-pub fn deliver(output: &Output, shown: &[u8]) -> ExitCode {
-    match &output.output {
-        None => print(shown, conclusion::DONE),
-        Some(path) => match replace(path, shown) {
-            Ok(()) => exit(conclusion::DONE),
-            Err(error) => {
-                complain(&error);
-                exit(conclusion::FAILED)
-            }
-        },
+/// Puts what is shown where it is wanted: into a file, or on standard output.
+pub fn put(place: Option<&Path>, shown: &[u8]) -> Result<(), String> {
+    place.map_or_else(|| to_standard_output(shown), |path| replace(path, shown))
+}
+
+/// The same; returns the exit code.
+pub fn deliver(place: Option<&Path>, shown: &[u8], code: i32) -> ExitCode {
+    match put(place, shown) {
+        Ok(()) => exit(code),
+        Err(error) => {
+            complain(&error);
+            exit(conclusion::FAILED)
+        }
     }
 }
 
@@ -194,13 +151,7 @@ fn more(record: &Record, left: Option<&str>, output: &Output) -> String {
 
 /// Prints what a command is for and returns its exit code.
 pub fn print(bytes: &[u8], code: i32) -> ExitCode {
-    match to_standard_output(bytes) {
-        Ok(()) => exit(code),
-        Err(error) => {
-            complain(&error);
-            exit(conclusion::FAILED)
-        }
-    }
+    deliver(None, bytes, code)
 }
 
 /// The name, without its ending, of what is left in the current directory; one that was free.
@@ -318,27 +269,9 @@ pub fn unwritten(error: io::Error) -> String {
     format!("cannot write to standard output: {}", cause_text(&error))
 }
 
-/// Writes a whole file beside its place and renames it there, so that nobody sees half of it.
-/// Devices and pipes are written in place.
+/// Writes a whole file, so that nobody sees half of it: see [`Place::write`].
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let fail = |error: io::Error| format!("cannot write {path:?}: {}", cause_text(&error));
-    let special = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
-    if special {
-        return File::options()
-            .write(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(bytes))
-            .map_err(fail);
-    }
-    let part = part_of(path)?;
-    let written = File::create_new(&part)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        // The part is ours alone; what cannot be removed was never made.
-        let _ = std::fs::remove_file(&part);
-        fail(error)
-    })
+    Place::find(path)?.write(bytes)
 }
 
 /// What standard output can show.

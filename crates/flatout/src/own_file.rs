@@ -13,6 +13,7 @@ use flatout_io::cause_text;
 use serde::Serialize;
 
 use crate::output;
+use crate::output::place::Place;
 
 /// Where files of one kind lie.
 #[derive(Debug, Clone, Copy)]
@@ -111,15 +112,13 @@ impl OwnFile {
                 format!("cannot make the directory {directory:?}: {}", cause_text(&error))
             })?;
         }
-        output::check_place(&path)?;
+        Place::find(&path)?.check()?;
         Ok(path)
     }
 
     /// Puts something in the place of what it held. Returns where it lies.
     pub fn save(&self, content: &impl Serialize) -> Result<PathBuf, String> {
         let path = self.check()?;
-        // A link to where somebody keeps it stays one.
-        let path = path.canonicalize().unwrap_or(path);
         let text = serde_json::to_string_pretty(content).map_err(|error| error.to_string())?;
         output::replace(&path, format!("{text}\n").as_bytes())?;
         Ok(path)

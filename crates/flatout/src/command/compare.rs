@@ -6,22 +6,20 @@ mod making;
 mod noise;
 pub mod noise_file;
 
-use std::fs::DirEntry;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flatout_io::cause_text;
 use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, are_one_run, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
-use flatout_report::{Extent, Style, document, identity};
+use flatout_report::{Extent, Style, identity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;
 use crate::arguments::shared::Output;
+use crate::command::history;
 use crate::conclusion::{DONE, INTERRUPTED, WRONG_USE};
 use crate::output;
 
@@ -146,17 +144,10 @@ fn read_each(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
             records.push(read(path)?);
             continue;
         }
-        let is_run = |path: &PathBuf| {
-            path.extension().is_some_and(|extension| extension == "json" || extension == "html")
-        };
-        let listed = std::fs::read_dir(path)
-            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-            .map_err(|error| format!("cannot read {path:?}: {}", cause_text(&error)))?;
-        let mut runs: Vec<PathBuf> = listed.iter().map(DirEntry::path).filter(is_run).collect();
+        let runs = history::files(path, &["json", "html"])?;
         if runs.is_empty() {
             return Err(format!("{path:?} is a directory without a .json or .html file"));
         }
-        runs.sort();
         records.extend(runs.iter().map(|run| read(run)).collect::<Result<Vec<_>, _>>()?);
     }
     Ok(records)
@@ -164,12 +155,7 @@ fn read_each(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
 
 /// Reads a record; says so if its run did not end well.
 fn read(path: &Path) -> Result<Record, String> {
-    let record = if path == Path::new("-") {
-        document::parse_from(io::stdin().lock(), path)
-    } else {
-        document::read(path)
-    };
-    let record = record.map_err(|error| error.to_string())?;
+    let record = history::document(path)?;
     complain_of(&record, path);
     Ok(record)
 }
@@ -232,20 +218,11 @@ fn show(
     let extent = if arguments.verbose { Extent::Full } else { Extent::Summary };
     let style = Style { extent, ..style };
     let shown = render(&document, arguments.format, &style);
-    let written = write(place, &shown);
-    match written {
+    match output::put(place, shown.as_bytes()) {
         Ok(()) => output::exit(code),
         Err(error) => {
             output::complain(&error);
             output::exit(WRONG_USE)
         }
-    }
-}
-
-/// Puts what is shown where it is wanted.
-fn write(place: Option<&Path>, shown: &str) -> Result<(), String> {
-    match place {
-        None => output::to_standard_output(shown.as_bytes()),
-        Some(path) => output::replace(path, shown.as_bytes()),
     }
 }

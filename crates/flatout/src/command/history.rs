@@ -1,22 +1,42 @@
-//! Earlier records of a folder, for what is usual on a machine.
+//! Records that runs left: of a file, and of a folder, for what is usual on a machine.
 
+use std::fs::DirEntry;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
 use flatout_measure::record::Record;
 use flatout_report::document;
 
-/// The records of the JSON files in a folder, in the order of their names; other files are not
-/// looked at, and what is no record is left out.
+/// The record of a document; `-` is standard input.
+pub fn document(path: &Path) -> Result<Record, String> {
+    let record = match path == Path::new("-") {
+        true => document::parse_from(io::stdin().lock(), path),
+        false => document::read(path),
+    };
+    record.map_err(|error| error.to_string())
+}
+
+/// The files in a folder whose names end so, in the order of their names.
+///
+/// Errors: it cannot be read.
+pub fn files(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, String> {
+    let listed = std::fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let listed =
+        listed.map_err(|error| format!("cannot read {folder:?}: {}", cause_text(&error)))?;
+    let mut files: Vec<PathBuf> = listed.iter().map(DirEntry::path).collect();
+    let is_meant = |ending: &std::ffi::OsStr| endings.iter().any(|meant| ending == *meant);
+    files.retain(|file| file.extension().is_some_and(is_meant));
+    files.sort();
+    Ok(files)
+}
+
+/// The records of the JSON files in a folder; other files are not looked at, and what is no record is
+/// left out.
 ///
 /// Errors: the folder cannot be read.
 pub fn read(folder: Option<&Path>) -> Result<Vec<Record>, String> {
     let Some(folder) = folder else { return Ok(Vec::new()) };
-    let listed = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-    let listed =
-        listed.map_err(|error| format!("cannot read {folder:?}: {}", cause_text(&error)))?;
-    let mut files: Vec<PathBuf> = listed.iter().map(std::fs::DirEntry::path).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
-    files.sort();
+    let files = files(folder, &["json"])?;
     Ok(files.iter().filter_map(|file| document::read(file).ok()).collect())
 }

@@ -2,13 +2,11 @@
 //!
 //! All files are read before anything is written, so that a wrong one leaves no half of a result.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flatout_io::cause_text;
 use flatout_measure::record::Record;
-use flatout_report::document::{self, DocumentError};
 use flatout_report::{Format, Style, csv, fio_json, text};
 
 use crate::arguments::report::Report;
@@ -69,17 +67,10 @@ fn records(files: &[PathBuf]) -> Result<Vec<(String, Record)>, Refusal> {
     let named = |file: &PathBuf| {
         let name =
             if is_standard_input(file) { "standard input".into() } else { file.to_string_lossy() };
-        let record = read(file).map_err(|error| (conclusion::FAILED, error.to_string()))?;
+        let record = history::document(file).map_err(|error| (conclusion::FAILED, error))?;
         Ok((name.into_owned(), record))
     };
     files.iter().map(named).collect()
-}
-
-fn read(file: &Path) -> Result<Record, DocumentError> {
-    if is_standard_input(file) {
-        return document::parse_from(io::stdin().lock(), file);
-    }
-    document::read(file)
 }
 
 fn deliver(records: &[(String, Record)], arguments: &Report) -> Result<(), Refusal> {
@@ -91,11 +82,7 @@ fn deliver(records: &[(String, Record)], arguments: &Report) -> Result<(), Refus
     }
     let earlier = history::read(arguments.history.as_deref()).map_err(failed)?;
     let shown = shown(records, &earlier, arguments);
-    match &arguments.output.output {
-        None => output::to_standard_output(shown.as_bytes()),
-        Some(path) => output::replace(path, shown.as_bytes()),
-    }
-    .map_err(failed)
+    output::put(arguments.output.output.as_deref(), shown.as_bytes()).map_err(failed)
 }
 
 /// Writes the files into folders of their own below this one.

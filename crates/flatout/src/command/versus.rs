@@ -79,7 +79,8 @@ fn list(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         }
     };
     if arguments.output.format() == Format::Table {
-        return output::deliver(&arguments.output, field::list(&rows).as_bytes());
+        let place = arguments.output.output.as_deref();
+        return output::deliver(place, field::list(&rows).as_bytes(), DONE);
     }
     rows.into_iter().for_each(|row| draft.add(row));
     output::conclude(draft.conclude(), &arguments.output)

@@ -110,6 +110,11 @@ impl Place {
         name(self).is_some_and(|one| Some(one) == name(other))
     }
 
+    /// Whether a device, a pipe or the like is there.
+    pub fn is_special(&self) -> bool {
+        self.found.is_some_and(|facts| !FileType::from_raw_mode(facts.st_mode).is_file())
+    }
+
     /// Refuses a place that cannot be written.
     pub fn check(&self) -> Result<(), String> {
         let Way::Named { directory, .. } = &self.way else { return Ok(()) };
@@ -137,7 +142,7 @@ impl Place {
                 Ok((mut file, part)) => {
                     let written = file.write_all(bytes).and_then(|()| Ok(self.rename(&part)?));
                     if written.is_err() {
-                        let _never_ours = rustix::fs::unlinkat(directory, &part, AtFlags::empty());
+                        self.abandon(&part);
                     }
                     match written.as_ref().map_err(Errno::from_io_error) {
                         Err(Some(errno)) if self.is_written_in_place(errno) => {
@@ -152,6 +157,32 @@ impl Place {
         written().map_err(|error| self.failure(&error))
     }
 
+    /// A file for what comes piece by piece; with a name, it is nobody's until [`Place::complete`].
+    pub fn begin(&self) -> Result<(File, Option<OsString>), String> {
+        let begun = match &self.way {
+            Way::Named { directory, .. } => match self.part(directory) {
+                Err(errno) if self.is_written_in_place(errno) => Ok((self.opened(), None)),
+                part => part.map(|(file, part)| (Ok(file), Some(part))),
+            },
+            Way::Through(_) => Ok((self.opened(), None)),
+        };
+        let begun = begun.map_err(io::Error::from).and_then(|(file, part)| Ok((file?, part)));
+        begun.map_err(|error| self.failure(&error))
+    }
+
+    /// Gives what was begun its place.
+    pub fn complete(&self, part: &OsStr) -> Result<(), String> {
+        self.rename(part).map_err(|errno| self.failure(&errno.into()))
+    }
+
+    /// Leaves what was there as it was.
+    pub fn abandon(&self, part: &OsStr) {
+        if let Way::Named { directory, .. } = &self.way {
+            // It is ours alone; what cannot be removed does no harm.
+            let _stays = rustix::fs::unlinkat(directory, part, AtFlags::empty());
+        }
+    }
+
     /// Takes away what [`Place::open`] has made where there was nothing.
     pub fn withdraw(&self) {
         if let (Way::Named { directory, name }, None) = (&self.way, &self.found) {
@@ -160,7 +191,8 @@ impl Place {
         }
     }
 
-    fn failure(&self, error: &io::Error) -> String {
+    /// Why it cannot be written.
+    pub fn failure(&self, error: &io::Error) -> String {
         format!("cannot write {:?}: {}", self.path, cause_text(error))
     }
 
@@ -170,9 +202,7 @@ impl Place {
             Way::Named { directory, .. } => directory,
         };
         let made = self.part(directory).and_then(|(file, part)| {
-            self.rename(&part).map(|()| file).inspect_err(|_| {
-                let _never_ours = rustix::fs::unlinkat(directory, &part, AtFlags::empty());
-            })
+            self.rename(&part).map(|()| file).inspect_err(|_| self.abandon(&part))
         });
         match made {
             Err(errno) if self.is_written_in_place(errno) => self.cut(),

@@ -126,6 +126,26 @@ fn several_records_come_one_after_the_other_or_are_refused() {
 }
 
 #[test]
+fn results_go_where_a_link_leads_and_keep_what_is_private() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder_with("disk");
+    symlink("/proc/self/fd/1", folder.join("out")).unwrap();
+    symlink("private", folder.join("kept")).unwrap();
+    fs::write(folder.join("private"), "").unwrap();
+    fs::set_permissions(folder.join("private"), PermissionsExt::from_mode(0o600)).unwrap();
+    let csv = |place| ["report", "result", "--format", "csv", "--output", place];
+    let shown = folder.flatout(csv("-")).run().stdout;
+    let into = fs::File::create(folder.join("shown")).unwrap();
+    folder.flatout(csv("out")).stdout(into).leaves("shown").run().exits(0);
+    assert_eq!(fs::read_to_string(folder.join("shown")).unwrap(), shown);
+    folder.flatout(csv("kept")).run().exits(0);
+    assert!(folder.join("out").is_symlink() && folder.join("kept").is_symlink());
+    assert_eq!(fs::read_to_string(folder.join("private")).unwrap(), shown);
+    let mode = fs::metadata(folder.join("private")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn results_go_into_a_file_as_a_whole_or_not_at_all() {
     let folder = folder_with("disk");
     let words = "report result --format openmetrics --output flatout.prom".split(' ');

@@ -55,7 +55,7 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
         }
         Form::Table | Form::Markdown | Form::Html => table(&learned),
     };
-    super::write(arguments.output.as_deref(), &shown)?;
+    output::put(arguments.output.as_deref(), shown.as_bytes())?;
     let rows = quantity::count(learned.rows.len() as u64);
     output::notice(&format!("the noise of {rows} rows is saved in {path:?}; compare uses it"));
     Ok(DONE)
