@@ -4,7 +4,8 @@
 //! place. So who was started like that works together with the others, or refuses to work.
 
 use std::env;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 use crate::output;
 
@@ -35,6 +36,18 @@ impl Launched {
             let processes = number(size).filter(|&processes| processes > 1)?;
             Some(Self { by, processes, rank: number(rank) })
         })
+    }
+
+    /// Begins this program anew as one that was started alone, so that what it starts is so, too.
+    /// Returns where that fails.
+    pub fn leave() {
+        let mut argv = env::args_os();
+        let mut again = Command::new("/proc/self/exe");
+        again.arg0(argv.next().unwrap_or_default()).args(argv);
+        for (size, rank, _) in LAUNCHERS {
+            again.env_remove(size).env_remove(rank);
+        }
+        let _error = again.exec();
     }
 
     /// Whether this one speaks for all.

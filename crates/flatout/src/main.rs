@@ -87,7 +87,11 @@ fn run() -> ExitCode {
     if matches!(arguments.command, Command::Cp(_)) {
         output::speak_as(arguments::CP);
     }
-    let launched = Launched::find().filter(|_| !arguments.single);
+    let launched = Launched::find();
+    if launched.is_some() && arguments.single {
+        Launched::leave();
+    }
+    let launched = launched.filter(|_| !arguments.single);
     if let Some(talk) = arguments.command.talk() {
         // The first one tells what all do.
         let is_first = launched.as_ref().is_none_or(Launched::is_first);

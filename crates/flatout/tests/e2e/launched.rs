@@ -33,3 +33,13 @@ fn several_processes_do_not_each_do_all_of_the_work() {
         }
     }
 }
+
+#[test]
+fn what_a_single_process_starts_is_not_one_of_several() {
+    let words = "--single compare -n 1 --before-old true --before-new true -- read /proc/self/exe";
+    let mut command = Command::new(executable());
+    command.args(words.split(' ')).env("PMI_SIZE", "2").env("PMI_RANK", "1");
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!stderr.contains("started this") && !output.stdout.is_empty(), "{stderr}");
+}
