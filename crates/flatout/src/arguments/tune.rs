@@ -47,7 +47,7 @@ pub struct Tune {
     pub rounds: Option<u32>,
     /// Time for everything, from making files to removing them; figures that are not precise by
     /// then say so, and settings for which there is none are left out
-    /// [default: 60s for each directory, 25s for each way between two; with --quick a fifth]
+    /// [default: 60s for each directory, 25s for each way between two; with --quick a sixth]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
     /// Room that the files may take in each directory [default: 10 % of the free space]
