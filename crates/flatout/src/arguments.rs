@@ -23,13 +23,12 @@ pub mod versus;
 pub mod write;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use refusal::Refusal;
-use shared::{Output, Talk};
+use shared::Talk;
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -66,51 +65,50 @@ impl Arguments {
             Command::Copy(copy) => copy.contradiction(),
             Command::Cp(cp) => cp.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
-            Command::Recorded(command) => match command.as_ref() {
-                Recorded::Read(read) => read.contradiction(),
-                Recorded::Write(write) => write.contradiction(),
-                _ => None,
-            },
-            Command::Completions(_)
-            | Command::Compute(_)
-            | Command::Help(_)
-            | Command::Man(_)
-            | Command::Report(_)
-            | Command::Serve(_)
-            | Command::Transfer(_) => None,
+            Command::Read(read) => read.contradiction(),
+            Command::Write(write) => write.contradiction(),
+            _ => None,
         }
         .map_or(Ok(self), |text| Err(Self::command().error(ErrorKind::ArgumentConflict, text)))
     }
 }
 
-/// What to do. A command's options are defined when it is the one that was named: each start of
-/// the program pays for one command, not for all.
+/// What to do, in the order in which it is shown. A command's options are defined when it is the one
+/// that was named: each start of the program pays for one command, not for all.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
-    #[command(flatten)]
-    Recorded(Box<Recorded>),
-    /// Print what a shell needs to complete command lines of flatout
-    Completions(completions::Completions),
-    /// Time one product of matrices, factorisation or stream through memory
-    #[command(hide = true)]
-    Compute(compute::Compute),
-    /// Compare results, with statistics and a verdict per row
-    Compare(compare::Compare),
+    /// Measure this machine's limits: disk, CPU, memory, network, …
+    Bench(Box<bench::Bench>),
+    /// Read files flat out; print digest and rate
+    Read(Box<read::Read>),
+    /// Write a file flat out; print the rate to cache and the durable rate
+    Write(Box<write::Write>),
     /// Copy files and trees, as faithfully as cp -a
     Copy(Box<copy::Copy>),
     /// Copy files and trees with the options and the rules of GNU cp
     Cp(Box<cp::Cp>),
-    /// Print the help of a command, or of an area of bench
-    Help(help::Help),
-    /// Print the manual page
-    Man(man::Man),
+    /// Print or check the digests of files and trees
+    Sum(sum::Sum),
+    /// Race other programs that are installed, side by side with flatout
+    Versus(Box<versus::Versus>),
+    /// Compare results, with statistics and a verdict per row
+    Compare(Box<compare::Compare>),
+    /// Find the best settings of a place, and save them for copy, read and sum
+    Tune(Box<tune::Tune>),
     /// Show what a run left, in this or another form
     Report(report::Report),
     /// Be the far end of `flatout bench network`
     Serve(serve::Serve),
-    /// Print or check the digests of files and trees
-    Sum(sum::Sum),
+    /// Print what a shell needs to complete command lines of flatout
+    Completions(completions::Completions),
+    /// Print the help of a command, or of an area of bench
+    Help(help::Help),
+    /// Print the manual page
+    Man(man::Man),
+    /// Time one product of matrices, factorisation or stream through memory
+    #[command(hide = true)]
+    Compute(compute::Compute),
     /// Move the bytes of one file into another, block by block, as dd does
     #[command(hide = true)]
     Transfer(transfer::Transfer),
@@ -119,88 +117,44 @@ pub enum Command {
 impl Command {
     /// How much is to be said besides, and how it looks.
     pub fn talk(&self) -> Option<&Talk> {
-        match self {
-            Self::Recorded(command) => Some(&command.output().talk),
-            Self::Compare(compare) => Some(&compare.talk),
-            Self::Report(report) => Some(&report.output.talk),
+        Some(match self {
+            Self::Bench(bench) => &bench.output.talk,
+            Self::Read(read) => &read.output.talk,
+            Self::Write(write) => &write.output.talk,
+            Self::Versus(versus) => &versus.output.talk,
+            Self::Compare(compare) => &compare.talk,
+            Self::Tune(tune) => &tune.output.talk,
+            Self::Report(report) => &report.output.talk,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is over at once: then it dies of a signal as anything does, and several processes
+    /// are not in each other's way.
+    pub fn is_brief(&self) -> bool {
+        matches!(
+            self,
             Self::Completions(_)
-            | Self::Compute(_)
-            | Self::Copy(_)
-            | Self::Cp(_)
-            | Self::Help(_)
-            | Self::Man(_)
-            | Self::Serve(_)
-            | Self::Sum(_)
-            | Self::Transfer(_) => None,
-        }
+                | Self::Compute(_)
+                | Self::Help(_)
+                | Self::Man(_)
+                | Self::Report(_)
+        )
     }
 }
 
-/// What leaves a record that is shown when it is complete.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub enum Recorded {
-    /// Measure this machine's limits: disk, CPU, memory, network, …
-    Bench(bench::Bench),
-    /// Read files flat out; print digest and rate
-    Read(read::Read),
-    /// Find the best settings of a place, and save them for copy, read and sum
-    Tune(tune::Tune),
-    /// Race other programs that are installed, side by side with flatout
-    Versus(versus::Versus),
-    /// Write a file flat out; print the rate to cache and the durable rate
-    Write(write::Write),
-}
-
-impl Recorded {
-    /// Where the results go, and in which form.
-    pub fn output(&self) -> &Output {
-        match self {
-            Self::Bench(bench) => &bench.output,
-            Self::Read(read) => &read.output,
-            Self::Tune(tune) => &tune.output,
-            Self::Versus(versus) => &versus.output,
-            Self::Write(write) => &write.output,
-        }
-    }
-}
-
-impl Recorded {
-    /// The files that are worked on.
-    pub fn files(&self) -> Vec<PathBuf> {
-        match self {
-            Self::Bench(bench) => bench.files(),
-            Self::Read(read) => read.files.clone(),
-            Self::Tune(_) | Self::Versus(_) => Vec::new(),
-            Self::Write(write) => vec![write.file.clone()],
-        }
-    }
-
-    /// The form of the results, for showing them on standard output whatever was asked for.
-    pub fn shown(&self) -> Output {
-        self.output().shown()
-    }
-}
-
-/// The commands in the order in which they are shown; what stands in none comes last.
-const ORDER: [&str; 11] =
-    ["bench", "read", "write", "copy", "cp", "sum", "versus", "compare", "tune", "report", "serve"];
-
-/// The definition as it is shown: commands in order, areas as commands of bench, and nothing that
-/// is hidden, which generators of completions do not leave out.
+/// The definition as it is shown: areas as commands of bench, and nothing that is hidden, which
+/// generators of completions do not leave out.
 pub fn shown_definition() -> clap::Command {
     let whole = Arguments::command();
-    let place = |command: &clap::Command| {
-        ORDER.iter().position(|name| *name == command.get_name()).unwrap_or(ORDER.len())
-    };
-    let mut commands: Vec<clap::Command> =
-        whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
-    commands.sort_by_key(place);
-    let commands = commands.into_iter().map(|command| match command.get_about() {
-        Some(about) if command.get_name() == "bench" => bench::shown(&[]).about(about.clone()),
-        _ => command,
+    let commands = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let commands = commands.enumerate().map(|(at, command)| {
+        match command.get_about() {
+            Some(about) if command.get_name() == "bench" => bench::shown(&[]).about(about.clone()),
+            _ => command,
+        }
+        .display_order(at)
     });
-    let commands = commands.enumerate().map(|(at, command)| command.display_order(at));
     let program = clap::Command::new("flatout").disable_help_subcommand(true);
     let program = program.version(env!("CARGO_PKG_VERSION")).max_term_width(MOST_COLUMNS);
     let program = program.arg_required_else_help(true).subcommand_required(true);

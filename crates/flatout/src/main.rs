@@ -19,14 +19,16 @@ mod profile;
 mod progress;
 mod watchdog;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use flatout_io::cause_text;
+use flatout_sys::cancel::CancelToken;
 use flatout_sys::instruction_set;
 
+use arguments::Command;
 use arguments::refusal::Refusal;
-use arguments::shared::Talk;
-use arguments::{Command, Recorded};
+use arguments::shared::{Output, Talk};
 use conclusion::Conclusion;
 use launched::Launched;
 
@@ -55,10 +57,7 @@ fn works_together(command: &Command) -> bool {
     let is_shared = match command {
         Command::Copy(_) => true,
         Command::Sum(sum) => sum.is_of_trees(),
-        Command::Recorded(command) => match command.as_ref() {
-            Recorded::Bench(bench) => bench.among_processes().is_some(),
-            _ => false,
-        },
+        Command::Bench(bench) => bench.among_processes().is_some(),
         _ => false,
     };
     cfg!(feature = "mpi") && is_shared || matches!(command, Command::Cp(_))
@@ -97,66 +96,72 @@ fn run() -> ExitCode {
         let is_first = launched.as_ref().is_none_or(Launched::is_first);
         output::settle(&Talk { quiet: talk.quiet || !is_first, ..talk.clone() });
     }
-    // These are over at once: they die of a signal as anything does.
-    match &arguments.command {
-        Command::Completions(completions) => return command::completions::run(completions),
-        Command::Compute(compute) => return command::compute::run(compute),
-        Command::Help(help) => return command::help::run(help),
-        Command::Man(man) => return command::man::run(man),
-        Command::Report(report) => return command::report::run(report),
-        _ => {}
-    }
-    if let Some(launched) = &launched
-        && !works_together(&arguments.command)
-    {
-        return launched.refuse(&launched.refusal(), conclusion::WRONG_USE);
-    }
-    let cancel = match flatout_sys::cancel::listen_for_signals() {
-        Ok(cancel) => cancel,
-        Err(error) => {
+    let command = &arguments.command;
+    if !command.is_brief() {
+        if let Some(launched) = &launched
+            && !works_together(command)
+        {
+            return launched.refuse(&launched.refusal(), conclusion::WRONG_USE);
+        }
+        if let Err(error) = flatout_sys::cancel::listen_for_signals() {
             output::complain(&format!("cannot listen for signals: {}", cause_text(&error)));
             return ExitCode::FAILURE;
         }
-    };
-    let command = match &arguments.command {
-        Command::Recorded(command) => command.as_ref(),
-        Command::Compare(compare) => return command::compare::run(compare, cancel),
-        Command::Copy(copy) => return command::copy::run(copy, cancel, launched.as_ref()),
-        Command::Cp(cp) => return command::cp::run(cp, cancel),
-        // Its rows are written as they come: there may be millions of them.
-        Command::Sum(sum) => {
+    }
+    command_of(command, launched.as_ref())
+}
+
+/// Does what is asked for.
+fn command_of(command: &Command, launched: Option<&Launched>) -> ExitCode {
+    let cancel = CancelToken::signals();
+    match command {
+        Command::Bench(bench) => match (output::check(&bench.output, &bench.files()), launched) {
+            (Err(error), _) => refused(error, &bench.output),
             #[cfg(feature = "mpi")]
-            if let Some(launched) = &launched {
-                return command::sum::together::run(sum, cancel, launched);
-            }
-            return command::sum::run(sum, cancel);
+            (Ok(()), Some(launched)) => command::bench::together::run(bench, cancel, launched),
+            (Ok(()), _) => output::conclude(command::bench::run(bench, cancel), &bench.output),
+        },
+        Command::Read(read) => {
+            recorded(&read.output, &read.files, || command::read::run(read, cancel))
         }
-        Command::Serve(serve) => return command::serve::run(serve, cancel),
-        Command::Transfer(transfer) => return command::transfer::run(transfer, cancel),
-        Command::Completions(_)
-        | Command::Compute(_)
-        | Command::Help(_)
-        | Command::Man(_)
-        | Command::Report(_) => unreachable!("they were run above"),
-    };
-    if let Recorded::Versus(versus) = command
-        && let Some(code) = command::versus::without_race(versus, cancel)
-    {
-        return code;
+        Command::Write(write) => {
+            let files = std::slice::from_ref(&write.file);
+            recorded(&write.output, files, || command::write::run(write, cancel))
+        }
+        Command::Copy(copy) => command::copy::run(copy, cancel, launched),
+        Command::Cp(cp) => command::cp::run(cp, cancel),
+        // Its rows are written as they come: there may be millions of them.
+        Command::Sum(sum) => match launched {
+            #[cfg(feature = "mpi")]
+            Some(launched) => command::sum::together::run(sum, cancel, launched),
+            _ => command::sum::run(sum, cancel),
+        },
+        Command::Versus(versus) => {
+            command::versus::without_race(versus, cancel).unwrap_or_else(|| {
+                recorded(&versus.output, &[], || command::versus::run(versus, cancel))
+            })
+        }
+        Command::Compare(compare) => command::compare::run(compare, cancel),
+        Command::Tune(tune) => recorded(&tune.output, &[], || command::tune::run(tune, cancel)),
+        Command::Report(report) => command::report::run(report),
+        Command::Serve(serve) => command::serve::run(serve, cancel),
+        Command::Completions(completions) => command::completions::run(completions),
+        Command::Help(help) => command::help::run(help),
+        Command::Man(man) => command::man::run(man),
+        Command::Compute(compute) => command::compute::run(compute),
+        Command::Transfer(transfer) => command::transfer::run(transfer, cancel),
     }
-    if let Err(error) = output::check(command.output(), &command.files()) {
-        return output::conclude(conclusion::ended(conclusion::FAILED, error), &command.shown());
+}
+
+/// What leaves a record that is shown when it is complete.
+fn recorded(output: &Output, files: &[PathBuf], work: impl FnOnce() -> Conclusion) -> ExitCode {
+    match output::check(output, files) {
+        Ok(()) => output::conclude(work(), output),
+        Err(error) => refused(error, output),
     }
-    #[cfg(feature = "mpi")]
-    if let (Recorded::Bench(bench), Some(launched)) = (command, &launched) {
-        return command::bench::together::run(bench, cancel, launched);
-    }
-    let conclusion: Conclusion = match command {
-        Recorded::Read(read) => command::read::run(read, cancel),
-        Recorded::Tune(tune) => command::tune::run(tune, cancel),
-        Recorded::Versus(versus) => command::versus::run(versus, cancel),
-        Recorded::Write(write) => command::write::run(write, cancel),
-        Recorded::Bench(bench) => command::bench::run(bench, cancel),
-    };
-    output::conclude(conclusion, command.output())
+}
+
+/// Results that cannot go where they are wanted.
+fn refused(error: String, output: &Output) -> ExitCode {
+    output::conclude(conclusion::ended(conclusion::FAILED, error), &output.shown())
 }

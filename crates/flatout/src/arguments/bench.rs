@@ -14,7 +14,7 @@ use flatout_bench::option::{flag, size, time};
 use flatout_io::escape;
 
 use super::shared::Output;
-use area::{Areas, Own};
+use area::Areas;
 
 pub use area::Name;
 
@@ -49,8 +49,6 @@ pub struct Bench {
     /// Seed of orders and data [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    #[command(flatten)]
-    own: Own,
     /// Show the rows as they converge; q stops in order
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub live: bool,
@@ -254,14 +252,12 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::arguments::{Arguments, Command, Recorded};
+    use crate::arguments::{Arguments, Command};
 
     fn parsed(words: &[&str]) -> Bench {
         let argv = ["flatout", "bench"].iter().chain(words);
-        let command = Arguments::try_parse_from(argv).unwrap().command;
-        let Command::Recorded(command) = command else { panic!("{command:?}") };
-        match *command {
-            Recorded::Bench(bench) => bench,
+        match Arguments::try_parse_from(argv).unwrap().command {
+            Command::Bench(bench) => *bench,
             other => panic!("{other:?}"),
         }
     }

@@ -151,15 +151,12 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::arguments::{Arguments, Command, Recorded};
+    use crate::arguments::{Arguments, Command};
 
     fn parsed(words: &[&str]) -> Versus {
         let argv = ["flatout", "versus"].iter().chain(words);
         match Arguments::try_parse_from(argv).unwrap().command {
-            Command::Recorded(command) => match *command {
-                Recorded::Versus(versus) => versus,
-                other => panic!("{other:?}"),
-            },
+            Command::Versus(versus) => *versus,
             other => panic!("{other:?}"),
         }
     }

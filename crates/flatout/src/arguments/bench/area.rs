@@ -130,31 +130,8 @@ pub fn arguments(names: &[Name]) -> Vec<Arg> {
     all.filter(|argument| known.insert(argument.get_id().to_string())).collect()
 }
 
-/// Where the parser gets the options that areas have for themselves.
-#[derive(Debug, Clone)]
-pub struct Own;
-
-impl FromArgMatches for Own {
-    fn from_arg_matches(_: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self)
-    }
-
-    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
-        Ok(())
-    }
-}
-
-impl Args for Own {
-    fn augment_args(command: Command) -> Command {
-        command.args(arguments(Name::value_variants()))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-/// All options, as they were given. It stands before all others, which take theirs away.
+/// The options that areas have for themselves, and all as they were given. It stands before all
+/// others, which take theirs away.
 #[derive(Debug, Clone)]
 pub struct Areas(ArgMatches);
 
@@ -200,11 +177,11 @@ impl FromArgMatches for Areas {
 
 impl Args for Areas {
     fn augment_args(command: Command) -> Command {
-        command
+        command.args(arguments(Name::value_variants()))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command
+        Self::augment_args(command)
     }
 }
 

@@ -170,7 +170,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::arguments::{Arguments as Parsed, Command, Recorded};
+    use crate::arguments::{Arguments as Parsed, Command};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -195,10 +195,8 @@ mod tests {
     fn time_that_was_asked_for_is_shared_out_whole_and_used() {
         let asked = |words: &[&str]| {
             let words = ["flatout", "bench"].iter().chain(words);
-            let command = Parsed::try_parse_from(words).unwrap().command;
-            let Command::Recorded(command) = command else { panic!("{command:?}") };
-            match *command {
-                Recorded::Bench(arguments) => plan(&arguments, 1, None),
+            match Parsed::try_parse_from(words).unwrap().command {
+                Command::Bench(arguments) => plan(&arguments, 1, None),
                 other => panic!("{other:?}"),
             }
         };
