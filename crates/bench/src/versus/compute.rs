@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::versus::fact;
-use crate::versus::race::{Argv, Checked, Figure, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::{Extent, Ground};
 
@@ -70,9 +70,9 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
                 let once_s = all / PLANNED_FLOP_PER_S / f64::from(threads);
                 let parameters =
                     Parameters::default().with("order", order).with("threads", threads);
-                let figure = Figure::Printed(Unit::FlopPerSecond);
+                let printed = Some(Unit::FlopPerSecond);
                 let race = race(ground, found, (test, parameters), work, 2.0 * once_s + 1.0);
-                races.push(Race { figure, ..race });
+                races.push(Race { printed, ..race });
             }
         }
     }
@@ -83,9 +83,9 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
             let work = Work { what, order, threads, duration, table_word: Some(word) };
             let once_s = arrays * 8.0 * order as f64 / PLANNED_BYTES_PER_S;
             let parameters = Parameters::default().with("kernel", what).with("threads", threads);
-            let figure = Figure::Printed(Unit::BytesPerSecond);
+            let printed = Some(Unit::BytesPerSecond);
             let race = race(ground, found, ("stream", parameters), work, 2.0 * once_s + 1.5);
-            races.push(Race { figure, ..race });
+            races.push(Race { printed, ..race });
         }
     }
     races

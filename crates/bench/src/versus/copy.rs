@@ -18,7 +18,7 @@ use flatout_sys::memory;
 
 use crate::corpus::{Corpus, make, name};
 use crate::error::Error;
-use crate::versus::race::{Contestant, Figure, Race};
+use crate::versus::race::{Contestant, Race};
 use crate::versus::rival::Discipline;
 use crate::versus::{Extent, Ground, Planned, State, Trees};
 
@@ -63,7 +63,7 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
     let race = |(corpus, state): (Rc<Corpus>, State)| Race {
         test: TEST,
         parameters: parameters(&corpus, state),
-        figure: Figure::Time,
+        printed: None,
         bytes: corpus.bytes,
         contestants: copiers.iter().map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),

@@ -21,7 +21,7 @@ use flatout_sys::process::Account;
 
 use crate::disk::duel::{Duel, Target};
 use crate::error::Error;
-use crate::versus::race::{Argv, Checked, Figure, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::{Source, remove};
 use crate::versus::state;
@@ -199,7 +199,7 @@ fn race(
     let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
     let expected_s = AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s };
     let race = Race::against(found, (work.pattern.name(), parameters), expected_s, workload);
-    Some(Race { figure: Figure::Printed(unit), ..race })
+    Some(Race { printed: Some(unit), ..race })
 }
 
 /// One row of `bench disk`, and its like.

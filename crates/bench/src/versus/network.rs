@@ -14,7 +14,7 @@ use flatout_sys::process::Account;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::versus::race::{Argv, Checked, Figure, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::{Extent, Ground};
 
@@ -120,7 +120,7 @@ fn race(flatout: &Path, found: &Found, work: Work, seconds: u32) -> Race<'static
     let (flatout, rival) = (flatout.into(), found.path.clone().into());
     let workload = NetworkWorkload { work, seconds, flatout, rival };
     let race = Race::against(found, (test, parameters), f64::from(seconds) + AROUND_S, workload);
-    Race { figure: Figure::Printed(work.unit), ..race }
+    Race { printed: Some(work.unit), ..race }
 }
 
 /// One row of `bench network`, and its like.

@@ -106,15 +106,6 @@ pub trait Workload {
     }
 }
 
-/// What the figure of a race is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
-    /// The time of a run, in nanoseconds.
-    Time,
-    /// What the program prints ([`Checked::figure`]), in this unit.
-    Printed(Unit),
-}
-
 /// One work in one state, and those that take part.
 pub struct Race<'a> {
     /// The rows are called `versus/TEST`.
@@ -122,8 +113,9 @@ pub struct Race<'a> {
     /// What tells this race from others of the same test; base units (`bytes`, `files`,
     /// `block_bytes`, `cache_state`, `corpus`, …).
     pub parameters: Parameters,
-    /// What is compared.
-    pub figure: Figure,
+    /// The unit of what the programs print ([`Checked::figure`]), where that is compared and not the
+    /// time of a run.
+    pub printed: Option<Unit>,
     /// Bytes that each run moves; 0 where there is no such number. Else the row of a speed
     /// (`versus/TEST-speed`, bytes/s) stands beside that of the time.
     pub bytes: u64,
@@ -147,21 +139,11 @@ impl Race<'static> {
         Self {
             test,
             parameters,
-            figure: Figure::Time,
+            printed: None,
             bytes: 0,
             contestants: vec![Contestant::flatout(), found.into()],
             expected_s,
             workload: Box::new(workload),
-        }
-    }
-}
-
-impl Figure {
-    /// Its unit.
-    pub fn unit(self) -> Unit {
-        match self {
-            Self::Time => Unit::Nanoseconds,
-            Self::Printed(unit) => unit,
         }
     }
 }
@@ -238,7 +220,7 @@ pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
         witness: &mut **witness,
         clock: *clock,
         cancelled: *cancelled,
-        figure: race.figure,
+        printed: race.printed,
         limit_ns: limit_ns(race.expected_s),
         ends_ns: plan.ends_ns,
         commands: vec![String::new(); race.contestants.len()],
@@ -247,7 +229,7 @@ pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
     });
     let cases = race.contestants.iter().enumerate().map(|(index, contestant)| {
         let mut round = 0;
-        let (track, test, unit) = (&track, race.test, race.figure.unit());
+        let (track, test, unit) = (&track, race.test, race.printed.unwrap_or(Unit::Nanoseconds));
         let (parameters, own) = (race.parameters.clone(), contestant.clone());
         Case {
             row: ContestantRow { test, parameters, contestant: own, unit },
@@ -291,7 +273,7 @@ struct Track<'a, 'h> {
     witness: &'a mut dyn Witness,
     clock: &'a dyn Clock,
     cancelled: &'a dyn Fn() -> bool,
-    figure: Figure,
+    printed: Option<Unit>,
     /// Time that a run may take, and when all must be over.
     limit_ns: u64,
     ends_ns: u64,
@@ -361,7 +343,7 @@ impl Track<'_, '_> {
             error => self.failed(format!("{name}: {error}")),
         })?;
         self.longest_ns = self.longest_ns.max(self.clock.now_ns().saturating_sub(begun_ns));
-        let Some(amount) = amount(self.figure, elapsed_ns, checked.figure) else {
+        let Some(amount) = amount(self.printed, elapsed_ns, checked.figure) else {
             let text = format!("{name} printed no figure of what was asked for");
             return Err(self.failed(text));
         };
@@ -396,8 +378,8 @@ pub(crate) fn describe(facts: &mut Facts, spent: &Account) {
 }
 
 /// The amount that makes the figure of a run in its time; `None` where there is no figure.
-fn amount(figure: Figure, elapsed_ns: u64, printed: Option<f64>) -> Option<f64> {
-    let Figure::Printed(unit) = figure else { return Some(1.0) };
+fn amount(unit: Option<Unit>, elapsed_ns: u64, printed: Option<f64>) -> Option<f64> {
+    let Some(unit) = unit else { return Some(1.0) };
     let printed = printed.filter(|printed| printed.is_finite() && *printed > 0.0)?;
     Some(match unit.better() {
         Better::Higher => printed * elapsed_ns as f64 / 1e9,

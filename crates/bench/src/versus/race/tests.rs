@@ -116,7 +116,7 @@ fn among(names: &[&str], track: Fake) -> Race<'static> {
     Race {
         test: "copy",
         parameters: Parameters::default(),
-        figure: Figure::Time,
+        printed: None,
         bytes: 0,
         contestants: names.iter().map(contestant).collect(),
         expected_s: 1.0,
@@ -458,8 +458,8 @@ fn printed_figures_are_compared_in_their_own_direction() {
         let clock = FakeClock::new(0);
         let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
         let track = Fake { figures: vec![40.0, 10.0], ..Fake::default() };
-        let figure = Figure::Printed(unit);
-        let race = Race { figure, ..among(&["flatout", "fio"], track) };
+        let printed = Some(unit);
+        let race = Race { printed, ..among(&["flatout", "fio"], track) };
         let rows = raced(race, &plan(60), &mut watch);
         assert_eq!((ratio(&rows, "fio").median, rows[0].median), (Some(expected), Some(40.0)));
         assert_eq!((rows[0].unit.as_str(), rows[0].better), (unit.name(), unit.better()));
@@ -470,9 +470,9 @@ fn printed_figures_are_compared_in_their_own_direction() {
 fn a_program_that_prints_no_figure_fails() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200]]);
-    let figure = Figure::Printed(Unit::BytesPerSecond);
+    let printed = Some(Unit::BytesPerSecond);
     let track = Fake { figures: vec![40.0], ..Fake::default() };
-    let rows = raced(Race { figure, ..among(&["flatout", "fio"], track) }, &plan(60), &mut watch);
+    let rows = raced(Race { printed, ..among(&["flatout", "fio"], track) }, &plan(60), &mut watch);
     assert_eq!((rows[0].status, rows[1].status), (Status::Ok, Status::Failed));
 }
 
