@@ -42,9 +42,9 @@ const DONE: u8 = 3;
 const TOLD: u8 = 4;
 const HEARD: u8 = 5;
 const STOP: u8 = 6;
-const END: u8 = 7;
+pub(super) const END: u8 = 7;
 const FINAL: u8 = 8;
-const CLOSE: u8 = 9;
+pub(super) const CLOSE: u8 = 9;
 const PART: u8 = 10;
 
 /// How far the round is.
@@ -147,7 +147,10 @@ impl Member<'_, '_> {
     fn serve(&mut self) {
         while self.phase != Phase::Closed {
             let mut is_quiet = true;
-            while let Some((from, message)) = self.post.receive() {
+            // What comes behind the end of a round is of the next one.
+            while self.phase != Phase::Closed
+                && let Some((from, message)) = self.post.receive()
+            {
                 is_quiet = false;
                 self.silence.heard(from, monotonic_ns());
                 self.read(from, &message);
@@ -201,7 +204,10 @@ impl Member<'_, '_> {
                         }
                     }
                 }
-                self.copy.find_hands(self.hire);
+                // Before a round has begun here, they wait for it.
+                if self.phase == Phase::Working {
+                    self.copy.find_hands(self.hire);
+                }
             }
             Some(DONE) => {
                 if let Some(number) = take(message) {

@@ -76,6 +76,33 @@ impl Post for Misled<'_> {
     }
 }
 
+/// Does not get to its messages before the first process has ended the second round, of which this one
+/// has no part.
+struct Late<'b> {
+    mail: Mail<'b>,
+    closed: u32,
+}
+
+impl Post for Late<'_> {
+    fn send(&mut self, to: usize, message: &[u8]) {
+        self.mail.send(to, message);
+    }
+
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+        let is = |kind: u8| move |(_, message): &(usize, Vec<u8>)| message[0] == kind;
+        let (closes, has_ended) = {
+            let boxes = lock(self.mail.boxes);
+            let own = &boxes[self.mail.rank];
+            (own.front().is_some_and(is(member::CLOSE)), own.iter().any(is(member::END)))
+        };
+        if closes && self.closed == 0 && !has_ended {
+            return None;
+        }
+        self.closed += u32::from(closes);
+        self.mail.receive()
+    }
+}
+
 /// Copies by so many processes; returns the part of each, and what the user is told.
 fn share(
     size: usize,
@@ -84,12 +111,27 @@ fn share(
     tune: &(dyn Fn(usize, CopyOptions) -> CopyOptions + Sync),
 ) -> (Vec<Part>, Vec<String>) {
     share_with(size, options, rounds, &|rank, options, watch| {
-        (Copy::new(tune(rank, options), watch), false)
+        (Copy::new(tune(rank, options), watch), usual)
     })
 }
 
-/// How a process copies, and whether it is misled.
-type Make<'m> = &'m (dyn for<'a> Fn(usize, CopyOptions, &'a dyn Watch) -> (Copy<'a>, bool) + Sync);
+/// What becomes of the messages to a process.
+type Way = for<'b> fn(Mail<'b>) -> Box<dyn Post + 'b>;
+
+fn usual(mail: Mail<'_>) -> Box<dyn Post + '_> {
+    Box::new(mail)
+}
+
+fn misled(mail: Mail<'_>) -> Box<dyn Post + '_> {
+    Box::new(Misled(mail))
+}
+
+fn late(mail: Mail<'_>) -> Box<dyn Post + '_> {
+    Box::new(Late { mail, closed: 0 })
+}
+
+/// How a process copies, and what becomes of the messages to it.
+type Make<'m> = &'m (dyn for<'a> Fn(usize, CopyOptions, &'a dyn Watch) -> (Copy<'a>, Way) + Sync);
 
 fn share_with(
     size: usize,
@@ -105,11 +147,9 @@ fn share_with(
             Some(reporter) => &**reporter,
             None => &heard,
         };
-        let (copy, is_misled) = make(rank, options, watch);
+        let (copy, way) = make(rank, options, watch);
         let copy = copy.with_members(Membership { rank, size, job: 7 }, reporter.clone());
-        let mail = || Mail { rank, boxes: &boxes };
-        let mut mail: Box<dyn Post> =
-            if is_misled { Box::new(Misled(mail())) } else { Box::new(mail()) };
+        let mut mail = way(Mail { rank, boxes: &boxes });
         let mut last = None;
         for round in rounds {
             let operands = if rank == 0 { round.clone() } else { Vec::new() };
@@ -193,6 +233,19 @@ fn rounds_follow_each_other() {
     assert_eq!(fs::read_to_string(target.join("a/file 7")).unwrap(), "of the second");
 }
 
+/// What comes behind the end of a round is of the next one.
+#[test]
+fn a_round_may_end_before_all_know_that_the_last_one_has() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    fs::write(&source, "text").unwrap();
+    let rounds = [vec![operand(&source, &target)], vec![operand(&source, &place.path().join("b"))]];
+    let (parts, failures) = share_with(2, options(), &rounds, &|rank, options, watch| {
+        (Copy::new(options, watch), if rank == 0 { usual } else { late })
+    });
+    assert_eq!((failures, parts[0].ended.totals.files), (Vec::new(), 2));
+}
+
 #[test]
 fn what_fails_elsewhere_is_told_and_counted() {
     let place = tempfile::tempdir().unwrap();
@@ -256,8 +309,8 @@ fn a_large_file_is_shared_by_those_who_have_nothing_to_do() {
             // Who has the file is slow.
             let copy = Copy::new(options, watch);
             match rank {
-                0 => (copy.with_limits(Limits::new(Some(200 << 20), false)), false),
-                _ => (copy, is_misled),
+                0 => (copy.with_limits(Limits::new(Some(200 << 20), false)), usual),
+                _ => (copy, if is_misled { misled } else { usual }),
             }
         });
         assert_eq!(failures, [] as [&str; 0]);
@@ -291,7 +344,7 @@ fn what_one_notes_another_one_knows_the_next_time() {
                 0 => lock(&evidence).take().unwrap(),
                 _ => Evidence::unpacked(&packed, &options),
             };
-            (Copy::new(options, watch).with_evidence(evidence), false)
+            (Copy::new(options, watch).with_evidence(evidence), usual)
         });
         assert_eq!(failures, [] as [&str; 0]);
         parts[0].ended.totals
@@ -378,7 +431,7 @@ fn rules_leave_out_the_same_whoever_copies() {
         let target = place.path().join(format!("by {size}"));
         let rounds = [vec![operand(&source, &target)]];
         let (parts, failures) = share_with(size, options(), &rounds, &|_, options, watch| {
-            (Copy::new(options, watch).with_selection(selection()), false)
+            (Copy::new(options, watch).with_selection(selection()), usual)
         });
         assert_eq!(failures, [] as [&str; 0]);
         assert!(size == 1 || parts[1..].iter().any(|part| part.own.files > 0));
@@ -423,7 +476,7 @@ fn what_is_not_older_stays_whoever_looks() {
         for _ in 0..2 {
             let rounds = [vec![operand(&source.join("."), &target.join("."))]];
             let (_, failures) = share_with(size, options, &rounds, &|_, options, watch| {
-                (Copy::new(options, watch).with_repeated_names(), false)
+                (Copy::new(options, watch).with_repeated_names(), usual)
             });
             assert_eq!(failures, [] as [&str; 0]);
         }
