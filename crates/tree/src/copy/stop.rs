@@ -3,8 +3,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::lock::lock;
 use flatout_sys::cancel::CancelToken;
+use rustix::io::Errno;
+
+use crate::lock::lock;
 
 /// Looked at between two pieces, and between two entries.
 #[derive(Debug)]
@@ -49,6 +51,17 @@ impl Stop {
     /// Nothing more is done at all.
     pub(super) fn break_off(&self) {
         self.broken.store(true, Ordering::Relaxed);
+    }
+
+    /// Does something once more that a signal has interrupted, unless that was the wish to stop. Servers,
+    /// and programs that serve files, may give up at any signal, and the kernel does not ask them again.
+    pub(super) fn unless_due<T>(&self, act: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+        loop {
+            match act() {
+                Err(Errno::INTR) if !self.is_due() => {}
+                done => return done,
+            }
+        }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {

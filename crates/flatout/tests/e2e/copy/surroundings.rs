@@ -180,3 +180,21 @@ fn a_source_under_a_lease_is_copied_when_it_is_given_back() {
     assert_eq!(fs::read(folder.join("copy")).unwrap(), b"leased", "{ran}");
     assert!(was_asked, "the lease was in the way{ran}");
 }
+
+/// A signal that is no wish to stop (SIGUSR1, for example) may end a call that waits for a program that
+/// serves files, and the kernel does not ask that again.
+#[test]
+fn what_a_signal_interrupts_is_opened_all_the_same() {
+    needs!(needs_program("strace"));
+    for name in ["from", "to"] {
+        let folder = Folder::new();
+        fs::write(folder.join("from"), "text").unwrap();
+        let inject = ["-P", name, "-e", "inject=openat:error=EINTR:when=1"];
+        let faulty = [&["strace", "-f", "-qq", "-o", "trace"][..], &inject].concat();
+        let ran = folder.under(&faulty, &["copy", "from", "to"]).leaves("to").leaves("trace").run();
+        ran.exits(0);
+        assert_eq!(fs::read(folder.join("to")).unwrap(), b"text", "{name}");
+        let trace = fs::read_to_string(folder.join("trace")).unwrap();
+        assert!(trace.contains("INJECTED"), "{trace}");
+    }
+}

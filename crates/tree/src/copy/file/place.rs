@@ -111,7 +111,9 @@ impl Place {
         let made = Made::new(inheritance);
         if copy.options.appearance != Appearance::Atomic && in_place.is_none() {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-            match rustix::fs::openat(directory, entry.target, flags | OFlags::CLOEXEC, PRIVATE) {
+            let flags = flags | OFlags::CLOEXEC;
+            let create = || rustix::fs::openat(directory, entry.target, flags, PRIVATE);
+            match copy.stop.unless_due(create) {
                 Ok(file) => {
                     copy.attributes.let_owner_in(file.as_fd(), inheritance);
                     copy.attributes.begin_flags(file.as_fd(), opened.flags);

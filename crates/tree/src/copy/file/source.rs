@@ -99,7 +99,7 @@ impl Opened {
         flags.set(OFlags::NOFOLLOW, !reading.follows);
         let mut waits = 0;
         let file = loop {
-            match open_unseen(entry.pair.source(), entry.source, flags) {
+            match stop.unless_due(|| open_unseen(entry.pair.source(), entry.source, flags)) {
                 // Somebody holds a lease on it (fcntl(2)), and was asked to give it back. It is waited for
                 // here and not by the kernel: a FIFO may bear the name meanwhile.
                 Err(Errno::AGAIN) if waits < MOST_WAITS && !stop.is_due() => {
