@@ -36,6 +36,13 @@ fn a_run_is_shown_again_as_the_command_showed_it() {
 }
 
 #[test]
+fn a_record_without_rows_says_why_there_are_none() {
+    let shown = folder_with("empty").flatout(["report", "result"]).run();
+    let expected = "no results\n\nFAIL  interrupted before the first trial: figures are missing\n";
+    assert_eq!(shown.exits(0).stdout, expected);
+}
+
+#[test]
 fn every_form_comes_out_of_a_document_and_of_a_page() {
     let folder = folder_with("disk");
     let page = ["report", "result", "--format", "html", "--identify", "--output", "page"];
