@@ -115,13 +115,14 @@ fn both(
     })
 }
 
-/// Starts a side. What two on one CPU wait is not counted here, see [`timed`].
+/// Starts a side.
 fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     cpus: Cpus,
     side: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
     match cpus.0 == cpus.1 {
+        // Not counted: see `timed`.
         true => Builder::new().spawn_scoped(scope, side),
         false => run_queue::spawn(scope, Builder::new(), side),
     }
