@@ -2,15 +2,25 @@
 
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+/// Units: CPUs; Linux has up to 8192 (`NR_CPUS` of x86-64). Masks of the C library end at 1024,
+/// and a kernel with more CPUs than a mask has room for tells none.
+const MOST: usize = 1 << 16;
+const WORD: usize = usize::BITS as usize;
+
+/// One bit for each CPU.
+type Mask = [usize; MOST / WORD];
 
 /// The CPUs that the calling thread may run on, ascending; never empty on a sane kernel.
 ///
 /// # Errors
 /// The error of `sched_getaffinity`.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
-    let set = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+    let mut mask: Mask = [0; _];
+    // SAFETY: the kernel writes no more than the length that it is told.
+    match unsafe { libc::sched_getaffinity(0, size_of::<Mask>(), mask.as_mut_ptr().cast()) } {
+        0 => Ok((0..MOST).filter(|cpu| mask[cpu / WORD] >> (cpu % WORD) & 1 == 1).collect()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Number of CPUs that the calling thread may run on; 1 when the kernel does not say.
@@ -24,15 +34,16 @@ pub fn allowed_cpu_count() -> u32 {
 /// Ties the calling thread to one CPU, for good.
 ///
 /// # Errors
-/// The error of `sched_setaffinity`, `EINVAL` for a CPU that is not allowed or cannot be.
+/// The error of `sched_setaffinity`, `InvalidInput` for a CPU that is not allowed or cannot be.
 pub fn pin_to(cpu: usize) -> io::Result<()> {
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    let mut mask: Mask = [0; _];
+    let word = mask.get_mut(cpu / WORD).ok_or(io::ErrorKind::InvalidInput)?;
+    *word = 1 << (cpu % WORD);
+    // SAFETY: the kernel reads no more than the length that it is told.
+    match unsafe { libc::sched_setaffinity(0, size_of::<Mask>(), mask.as_ptr().cast()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    sched_setaffinity(None, &set)?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -49,8 +60,8 @@ mod tests {
 
     #[test]
     fn a_cpu_that_cannot_be_is_refused() {
-        for cpu in [CpuSet::MAX_CPU, usize::MAX] {
-            assert_eq!(pin_to(cpu).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        for cpu in [MOST - 1, MOST, usize::MAX] {
+            assert_eq!(pin_to(cpu).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{cpu}");
         }
     }
 }

@@ -54,11 +54,8 @@ pub(super) fn hypervisor(cpuinfo: &str) -> Option<bool> {
 
 /// CPUs in a list such as `0-3,8`.
 pub(super) fn cpu_count(list: &str) -> Option<u32> {
-    list.trim().split(',').try_fold(0_u32, |count, range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        count.checked_add(last.checked_sub(first)?.checked_add(1)?)
-    })
+    let cpus = flatout_sys::numa::parse_cpu_list(list.trim())?;
+    (!cpus.is_empty()).then_some(cpus.len() as u32)
 }
 
 /// The word in brackets, as in `always [madvise] never`.
