@@ -121,6 +121,7 @@ fn start<'scope, T: Send + 'scope>(
     cpus: Cpus,
     side: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    // Not counted: what two on one CPU wait, see `timed`.
     match cpus.0 == cpus.1 {
         // Not counted: see `timed`.
         true => Builder::new().spawn_scoped(scope, side),
