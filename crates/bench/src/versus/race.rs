@@ -280,7 +280,7 @@ struct Track<'a, 'h> {
     /// How each contestant was called first.
     commands: Vec<String>,
     runs: u64,
-    /// What the longest run took, with all that was done before and after it.
+    /// What the longest run took, with the check of what it left.
     longest_ns: u64,
 }
 
@@ -294,10 +294,6 @@ impl Track<'_, '_> {
     ) -> Result<Sample, TrialError> {
         let run = Run { contestant, index, round, number: self.runs, ends_ns: self.ends_ns };
         self.runs += 1;
-        let begun_ns = self.clock.now_ns();
-        if self.ends_ns.saturating_sub(begun_ns) < self.longest_ns {
-            return Err(TrialError::NoMore(warning::no_time()));
-        }
         let facts = self.workload.prepare(&run).map_err(|error| {
             let text = format!("the state of the race cannot be had: {error}");
             let is_late = self.clock.now_ns() >= self.ends_ns;
@@ -313,8 +309,9 @@ impl Track<'_, '_> {
         }
         let name = &contestant.name;
         let before = self.witness.read();
-        let left_ns = self.ends_ns.saturating_sub(self.clock.now_ns());
-        if left_ns == 0 {
+        let begun_ns = self.clock.now_ns();
+        let left_ns = self.ends_ns.saturating_sub(begun_ns);
+        if left_ns <= self.longest_ns {
             return Err(TrialError::NoMore(warning::no_time()));
         }
         let limit_ns = self.limit_ns.min(left_ns.saturating_add(GRACE_NS));

@@ -10,6 +10,7 @@ use flatout_io::Error as IoError;
 use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::process::Account;
 use flatout_tree::compare::{Asked, Comparison, Fidelity, Kind, compare};
 use flatout_tree::remove::remove_tree;
@@ -122,7 +123,8 @@ impl CopyWorkload {
         let Some(first) = self.copiers.first() else { return Ok(()) };
         self.make_ready(&first.manner)?;
         let call = first.manner.invocation(&first.program, source, &self.target);
-        let limit_ns = race::limit_ns(super::expected_s(&self.corpus));
+        let left_ns = run.ends_ns.saturating_sub(monotonic_ns()).saturating_add(race::GRACE_NS);
+        let limit_ns = race::limit_ns(super::expected_s(&self.corpus)).min(left_ns);
         let mut runner = SystemRunner { cancel: self.cancel };
         let name = first.manner.name;
         let why = match runner.run(&call, limit_ns) {
