@@ -161,12 +161,11 @@ impl Place {
     pub fn begin(&self) -> Result<(File, Option<OsString>), String> {
         let begun = match &self.way {
             Way::Named { directory, .. } => match self.part(directory) {
-                Err(errno) if self.is_written_in_place(errno) => Ok((self.opened(), None)),
-                part => part.map(|(file, part)| (Ok(file), Some(part))),
+                Ok((file, part)) => Ok((file, Some(part))),
+                Err(errno) => Err(errno.into()),
             },
-            Way::Through(_) => Ok((self.opened(), None)),
+            Way::Through(path) => self.through(path).map(|file| (file, None)),
         };
-        let begun = begun.map_err(io::Error::from).and_then(|(file, part)| Ok((file?, part)));
         begun.map_err(|error| self.failure(&error))
     }
 
