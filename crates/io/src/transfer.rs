@@ -157,6 +157,7 @@ pub struct Transfer {
     depth: u32,
     buffer: Option<AlignedBuffer>,
     pieces: Option<Pieces>,
+    pieces_in_kernel: Pieces,
     ring: Option<Ring>,
 }
 
@@ -166,7 +167,8 @@ impl Transfer {
     pub fn new(block_bytes: u64, depth: u32) -> Self {
         let pieces = (block_bytes == 0).then(Pieces::default);
         let block_bytes = block_bytes.min(MOST_BLOCK_BYTES);
-        Self { block_bytes, depth, buffer: None, pieces, ring: None }
+        let pieces_in_kernel = Pieces::default();
+        Self { block_bytes, depth, buffer: None, pieces, pieces_in_kernel, ring: None }
     }
 
     /// Lets the sync method write its blocks in shorter pieces where that turns out to be faster, as
@@ -186,7 +188,7 @@ impl Transfer {
     ) -> Result<Moved, TransferError> {
         match method {
             Method::Reflink => reflink::run(route),
-            Method::CopyFileRange => copy_file_range::run(route, self.block_bytes, stop),
+            Method::CopyFileRange => copy_file_range::run(route, self.block_bytes, None, stop),
             Method::Sync => sync::run(route, self.tools(route.length_bytes)?, 1, stop),
             Method::Mmap => mapped::run(route, self.block_bytes, stop),
             Method::Uring => {
@@ -203,6 +205,19 @@ impl Transfer {
                 moved
             }
         }
+    }
+
+    /// Moves a range by copy_file_range(2), and where that turns out to be faster by shorter calls. For
+    /// files within one filesystem that shares no extents: shorter ones would be shared.
+    ///
+    /// Errors: as [`Transfer::run`].
+    pub fn run_in_kernel(
+        &mut self,
+        route: Route<'_>,
+        stop: &mut Stop,
+    ) -> Result<Moved, TransferError> {
+        let pieces = (self.block_bytes == 0).then_some(&mut self.pieces_in_kernel);
+        copy_file_range::run(route, self.block_bytes, pieces, stop)
     }
 
     /// Moves a range by the sync method where the source is open with `O_DIRECT`, through a block of

@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 
+use super::pieces::Pieces;
 use super::{End, Moved, Route, TransferError};
 use crate::stop::Stop;
 
@@ -23,41 +24,71 @@ const CANNOT: [Errno; 8] = [
     Errno::ACCESS,
 ];
 
+/// In pieces as long as is best just now, if there is somebody to tell that ([`Pieces`]).
 pub(super) fn run(
     route: Route<'_>,
     block_bytes: u64,
+    pieces: Option<&mut Pieces>,
     stop: &mut Stop,
 ) -> Result<Moved, TransferError> {
     let most = if block_bytes == 0 { CALL_BYTES } else { block_bytes };
-    let mut moved = 0;
-    while moved < route.length_bytes {
-        if moved > 0 && (stop.is_cancelled() || stop.is_due()) {
-            return Ok(Moved { bytes: moved, end: End::Stopped });
+    let mut copy = Copy { route, moved: 0, stop };
+    let ended = match pieces {
+        None => copy.go_on(route.length_bytes, most),
+        Some(pieces) => {
+            let range = route.length_bytes.min(usize::MAX as u64) as usize;
+            pieces.write(range, |piece| copy.go_on(piece.end as u64, most))
         }
-        let wanted = (route.length_bytes - moved).min(most) as usize;
-        let (mut from, mut to) = (route.offset_bytes + moved, route.offset_bytes + moved);
-        let result = rustix::fs::copy_file_range(
-            route.source,
-            Some(&mut from),
-            route.target,
-            Some(&mut to),
-            wanted,
-        );
-        match result {
-            // The files of /proc have bytes that the call does not see.
-            Ok(0) => return Ok(Moved { bytes: moved, end: End::Unclear }),
-            Ok(got) => {
-                moved += got as u64;
-                route.add(got as u64);
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) if CANNOT.contains(&errno) => {
-                return Ok(Moved { bytes: moved, end: End::Cannot(errno) });
-            }
-            Err(errno) => return Err(side(route.behind(moved), errno)),
-        }
+    };
+    match ended {
+        Ok(()) => Ok(Moved { bytes: copy.moved, end: End::Whole }),
+        Err(Ended::Here(end)) => Ok(Moved { bytes: copy.moved, end }),
+        Err(Ended::Failed(error)) => Err(error),
     }
-    Ok(Moved { bytes: moved, end: End::Whole })
+}
+
+/// A range that is being copied.
+struct Copy<'c> {
+    route: Route<'c>,
+    moved: u64,
+    stop: &'c mut Stop,
+}
+
+/// Why it is not copied to its end.
+enum Ended {
+    Here(End),
+    Failed(TransferError),
+}
+
+impl Copy<'_> {
+    /// Copies until so many bytes of the range are there.
+    fn go_on(&mut self, end: u64, most: u64) -> Result<(), Ended> {
+        while self.moved < end {
+            if self.moved > 0 && (self.stop.is_cancelled() || self.stop.is_due()) {
+                return Err(Ended::Here(End::Stopped));
+            }
+            let Route { source, target, offset_bytes, .. } = self.route;
+            let wanted = (end - self.moved).min(most) as usize;
+            let (mut from, mut to) = (offset_bytes + self.moved, offset_bytes + self.moved);
+            let (from, to) = (Some(&mut from), Some(&mut to));
+            match rustix::fs::copy_file_range(source, from, target, to, wanted) {
+                // The files of /proc have bytes that the call does not see.
+                Ok(0) => return Err(Ended::Here(End::Unclear)),
+                Ok(got) => {
+                    self.moved += got as u64;
+                    self.route.add(got as u64);
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) if CANNOT.contains(&errno) => {
+                    return Err(Ended::Here(End::Cannot(errno)));
+                }
+                Err(errno) => {
+                    return Err(Ended::Failed(side(self.route.behind(self.moved), errno)));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Which side an error came from: the call does not say, reading one byte does.

@@ -40,8 +40,10 @@ fn write_block(
 ) -> Result<(), TransferError> {
     match pieces {
         None => write_all(route.target, block, place),
-        Some(pieces) => pieces
-            .write(block, |piece, within| write_all(route.target, piece, place + within as u64)),
+        Some(pieces) => pieces.write(block.len(), |piece| {
+            let place = place + piece.start as u64;
+            write_all(route.target, &block[piece], place)
+        }),
     }
 }
 

@@ -56,6 +56,30 @@ fn a_range_arrives_where_it_was_and_nothing_else_does() {
 }
 
 #[test]
+fn what_the_kernel_copies_in_short_pieces_is_the_same() {
+    let (source, bytes) = written(300_001);
+    let mut transfer = Transfer::new(0, 0);
+    // More of them than come before those that are tried in short pieces.
+    for _ in 0..8 {
+        let (target, moved) = (tempfile::tempfile().unwrap(), AtomicU64::new(0));
+        let route = Route { length_bytes: 300_001, ..route(&source, &target, &moved) };
+        let result = transfer.run_in_kernel(route, &mut Stop::never()).unwrap();
+        if let End::Cannot(errno) = result.end {
+            return eprintln!("skipped: {errno}");
+        }
+        assert_eq!(result, Moved { bytes: 300_001, end: End::Whole });
+        assert_eq!(moved.load(Ordering::Relaxed), 300_001);
+        let mut copy = vec![0; bytes.len()];
+        target.read_exact_at(&mut copy, 0).unwrap();
+        assert!(copy == bytes);
+    }
+    let (target, moved) = (tempfile::tempfile().unwrap(), AtomicU64::new(0));
+    let route = Route { length_bytes: 1 << 20, ..route(&source, &target, &moved) };
+    let result = transfer.run_in_kernel(route, &mut Stop::never()).unwrap();
+    assert_eq!(result, Moved { bytes: 300_001, end: End::Unclear });
+}
+
+#[test]
 fn the_end_of_the_source_ends_a_transfer() {
     let (source, _) = written(10_000);
     for method in MOVERS {
