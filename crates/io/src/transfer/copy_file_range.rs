@@ -9,6 +9,8 @@ use crate::stop::Stop;
 /// Bytes per call, where nothing else is asked for: about ten milliseconds, after which progress
 /// and the wish to stop are looked at. The kernel ends a call when a signal comes, too.
 const CALL_BYTES: u64 = 32 << 20;
+/// The block that is timed, so that trying another way costs little of a large file.
+const TIMED_BYTES: u64 = 4 << 20;
 
 /// What the kernel says where it does not copy: no such call (`NOSYS`), two types of filesystem
 /// (`XDEV`), a filesystem or a file that does not know how (`OPNOTSUPP`, `INVAL`, `BADF`), a swap
@@ -28,18 +30,22 @@ const CANNOT: [Errno; 8] = [
 pub(super) fn run(
     route: Route<'_>,
     block_bytes: u64,
-    pieces: Option<&mut Pieces>,
+    mut pieces: Option<&mut Pieces>,
     stop: &mut Stop,
 ) -> Result<Moved, TransferError> {
-    let most = if block_bytes == 0 { CALL_BYTES } else { block_bytes };
-    let mut copy = Copy { route, moved: 0, stop };
-    let ended = match pieces {
-        None => copy.go_on(route.length_bytes, most),
-        Some(pieces) => {
-            let range = route.length_bytes.min(usize::MAX as u64) as usize;
-            pieces.write(range, |piece| copy.go_on(piece.end as u64, most))
-        }
-    };
+    let call_bytes = if block_bytes == 0 { CALL_BYTES } else { block_bytes };
+    let mut copy = Copy { route, call_bytes, moved: 0, stop };
+    let mut ended = Ok(());
+    while ended.is_ok() && copy.moved < route.length_bytes {
+        let begin = copy.moved;
+        ended = match &mut pieces {
+            None => copy.go_on(route.length_bytes),
+            Some(pieces) => {
+                let block = (route.length_bytes - begin).min(TIMED_BYTES) as usize;
+                pieces.write(block, |piece| copy.go_on(begin + piece.end as u64))
+            }
+        };
+    }
     match ended {
         Ok(()) => Ok(Moved { bytes: copy.moved, end: End::Whole }),
         Err(Ended::Here(end)) => Ok(Moved { bytes: copy.moved, end }),
@@ -50,6 +56,8 @@ pub(super) fn run(
 /// A range that is being copied.
 struct Copy<'c> {
     route: Route<'c>,
+    /// Most bytes of a call.
+    call_bytes: u64,
     moved: u64,
     stop: &'c mut Stop,
 }
@@ -62,13 +70,13 @@ enum Ended {
 
 impl Copy<'_> {
     /// Copies until so many bytes of the range are there.
-    fn go_on(&mut self, end: u64, most: u64) -> Result<(), Ended> {
+    fn go_on(&mut self, end: u64) -> Result<(), Ended> {
         while self.moved < end {
             if self.moved > 0 && (self.stop.is_cancelled() || self.stop.is_due()) {
                 return Err(Ended::Here(End::Stopped));
             }
             let Route { source, target, offset_bytes, .. } = self.route;
-            let wanted = (end - self.moved).min(most) as usize;
+            let wanted = (end - self.moved).min(self.call_bytes) as usize;
             let (mut from, mut to) = (offset_bytes + self.moved, offset_bytes + self.moved);
             let (from, to) = (Some(&mut from), Some(&mut to));
             match rustix::fs::copy_file_range(source, from, target, to, wanted) {

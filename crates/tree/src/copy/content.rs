@@ -65,6 +65,8 @@ pub struct FileJob<'a> {
     pub facts: &'a Stat,
     /// `st_dev` of the target, or of the directory that it is made in.
     pub target_device: u64,
+    /// It takes the place of what was there.
+    pub replaces: bool,
     /// Lets threads that have nothing to do help with a large file.
     pub share: &'a dyn Fn(Arc<Large>),
     /// Other processes may help: what is to be done while their part is waited for, a moment long; it
@@ -251,7 +253,7 @@ impl<'a> Content<'a> {
     ) -> Result<(u64, Option<Seen>), Refusal> {
         let length = job.facts.st_size as u64;
         let choice = self.choice(job, pair);
-        if choice.preallocates {
+        if choice.gives_room(job) {
             preallocate(job.target, length)?;
         }
         let route = whole_route(job, length);

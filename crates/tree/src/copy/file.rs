@@ -163,6 +163,7 @@ fn fill(
         target: to,
         facts: &opened.facts,
         target_device: place.device,
+        replaces: place.replaces(),
         share: &|large| {
             copy.let_others_help(entry, opened, place, &large);
             copy.dispatch.offer(vec![Work::Large(large)]);

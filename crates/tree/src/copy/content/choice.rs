@@ -18,6 +18,8 @@
 use flatout_io::transfer::Method;
 use flatout_sys::filesystem::{Filesystem, Nature};
 
+use super::FileJob;
+
 /// Files of this size on are shared out among threads.
 pub(super) const SHARE_FROM_BYTES: u64 = 8 << 20;
 
@@ -42,10 +44,19 @@ pub struct PairFacts {
 pub struct Choice {
     /// What moves the bytes.
     pub method: Method,
-    /// The target gets its room first.
+    /// The target gets its room first, if it is new.
     pub preallocates: bool,
     /// Threads that have nothing to do help.
     pub shares: bool,
+}
+
+impl Choice {
+    /// Whether this file gets its room first. What takes the place of a file ext4 writes out when it
+    /// gets its name, so that a power cut leaves one of both (`auto_da_alloc`, ext4(5)), but not what
+    /// got its room first: so short ones, of which there are many, do not.
+    pub(super) fn gives_room(&self, job: &FileJob<'_>) -> bool {
+        self.preallocates && (!job.replaces || job.facts.st_size as u64 >= SHARE_FROM_BYTES)
+    }
 }
 
 /// How a file is copied that has no holes to keep.

@@ -98,6 +98,7 @@ pub(super) fn job<'a>(
         target: target.as_fd(),
         facts,
         target_device: target.metadata().unwrap().dev(),
+        replaces: false,
         share: &|_| {},
         waits: &|_| {},
         moved,

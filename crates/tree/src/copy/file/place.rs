@@ -96,6 +96,11 @@ impl Place {
         }
     }
 
+    /// Whether it takes the place of a file that was there.
+    pub(super) fn replaces(&self) -> bool {
+        !matches!(self.name, Name::New | Name::Temporary(_, Over::Nothing))
+    }
+
     /// Opens what the bytes go to; or finds that the file is there already. `in_place`: why no new
     /// file can take the place of one that is there.
     pub(super) fn open(

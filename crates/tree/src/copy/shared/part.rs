@@ -153,6 +153,7 @@ impl Copy<'_> {
             target: target.as_fd(),
             facts: &facts,
             target_device: pair.found().target.0,
+            replaces: false,
             share: &|_| {},
             meanwhile: None,
             waits: &|threads| self.want_threads(threads),
