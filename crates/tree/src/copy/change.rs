@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::fs::{FileType, Stat};
 
 use super::attributes::{Difference, Node};
-use super::directory::{Directory, Side};
+use super::directory::Side;
 use super::entry::{Entry, Outcome};
 use super::event::{Action, Event, Lead};
 use super::job::Copy;
@@ -133,11 +133,7 @@ fn link_of(copy: &Copy<'_>, entry: Entry<'_>, outcome: &Outcome) -> Option<Lead>
         return Some(Lead::Link(entry.path(Side::Source)));
     }
     let known = outcome.link_of.as_ref()?;
-    let mut base: &Directory = entry.directory;
-    while let Some(parent) = base.parent() {
-        base = parent;
-    }
-    let mut path = base.path(Side::Target, None).into_vec();
+    let mut path = entry.directory.base_above().path(Side::Target, None).into_vec();
     if !path.is_empty() && !path.ends_with(b"/") {
         path.push(b'/');
     }

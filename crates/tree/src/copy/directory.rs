@@ -227,17 +227,30 @@ impl Directory {
     ///
     /// Errors: it cannot be read back.
     pub(super) fn way(&self) -> Result<Vec<Closed>, Refusal> {
-        let mut way = Vec::new();
-        let mut here = Some(self);
-        while let Some(directory) = here {
-            way.push(match directory.known()? {
+        let known = |directory: &Self| {
+            Ok(match directory.known()? {
                 Known::Open(pair) => Closed::of(&pair.found),
                 Known::Closed(closed) => closed,
-            });
-            here = directory.parent.as_deref();
-        }
+            })
+        };
+        let mut way = self.upwards().map(known).collect::<Result<Vec<_>, _>>()?;
         way.reverse();
         Ok(way)
+    }
+
+    /// This directory and those above it, its base last.
+    pub(super) fn upwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |directory| directory.parent.as_deref())
+    }
+
+    /// The same without the base.
+    fn upwards_below_base(&self) -> impl Iterator<Item = &Self> {
+        self.upwards().filter(|directory| directory.parent.is_some())
+    }
+
+    /// The directory in which what the user named lies.
+    pub(super) fn base_above(&self) -> &Self {
+        self.upwards().last().unwrap_or(self)
     }
 
     /// What tells it from the others that are copied at this time.

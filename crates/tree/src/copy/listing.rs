@@ -24,21 +24,13 @@ impl Lister {
         directory: BorrowedFd<'_>,
         mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        while self.once(directory, &mut visit)? {}
+        while self.once(directory, |name, kind, _| visit(name, kind))? {}
         Ok(())
     }
 
-    /// Calls `visit` with the names that one call of the kernel yields; false when there were none.
+    /// Calls `visit` with the names that one call of the kernel yields, what they are, and the inode
+    /// numbers that the directory has; false when there were none.
     pub(super) fn once(
-        &mut self,
-        directory: BorrowedFd<'_>,
-        mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
-    ) -> Result<bool, Refusal> {
-        self.once_numbered(directory, |name, kind, _| visit(name, kind))
-    }
-
-    /// The same, with the inode numbers that the directory has.
-    pub(super) fn once_numbered(
         &mut self,
         directory: BorrowedFd<'_>,
         mut visit: impl FnMut(&CStr, FileType, u64) -> Result<(), Refusal>,

@@ -82,7 +82,7 @@ fn names(
         if copy.stop.is_due() {
             return Err(Refusal::interrupted("list"));
         }
-        more = lister.once_numbered(pair.source(), |name, kind, inode| {
+        more = lister.once(pair.source(), |name, kind, inode| {
             let kind = if follows { behind(pair.source(), name, kind) } else { kind };
             if !sieve.takes(name, kind) {
                 return Ok(());

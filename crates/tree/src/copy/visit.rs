@@ -259,7 +259,7 @@ pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Ar
     if let Some(pair) = pair(copy, directory) {
         let follows = copy.follows(directory);
         let result = Sieve::of(copy, directory, None).and_then(|mut sieve| {
-            lister.once(pair.source(), |name, kind| {
+            lister.once(pair.source(), |name, kind, _| {
                 let kind = if follows { behind(pair.source(), name, kind) } else { kind };
                 let is_file = !kind.is_dir() && sieve.takes(name, kind);
                 if is_file { add(&mut files, name, kind) } else { Ok(()) }

@@ -13,12 +13,10 @@ impl Directory {
             name.map(|name| name.to_bytes().to_vec()).into_iter().collect();
         // An operand such as `a/` is the name `.` in itself.
         parts.retain(|part| part != b".");
-        let mut here = Some(self);
-        while let Some(directory) = here {
+        parts.extend(self.upwards().map(|directory| {
             let named = directory.known().map(|known| known.name(side).to_bytes().to_vec());
-            parts.push(named.unwrap_or_else(|_| b"?".to_vec()));
-            here = directory.parent.as_deref();
-        }
+            named.unwrap_or_else(|_| b"?".to_vec())
+        }));
         let mut path = Vec::new();
         for part in parts.iter().rev() {
             if part.is_empty() || part == b"." && !path.is_empty() {
@@ -34,23 +32,13 @@ impl Directory {
 
     /// Whether it lies below this base, in the target.
     pub(in crate::copy) fn is_below(&self, base: Identity) -> bool {
-        let mut here = self;
-        while let Some(parent) = here.parent.as_deref() {
-            here = parent;
-        }
-        here.pair().is_some_and(|pair| pair.found.target == base)
+        self.base_above().pair().is_some_and(|pair| pair.found.target == base)
     }
 
     /// Whether it is this directory of the source, or lies in it.
     pub(in crate::copy) fn is_within(&self, source: Identity) -> bool {
-        let mut here = Some(self);
-        while let Some(directory) = here.filter(|here| here.parent.is_some()) {
-            if directory.known().is_ok_and(|known| known.source() == source) {
-                return true;
-            }
-            here = directory.parent.as_deref();
-        }
-        false
+        let is_it = |directory: &Self| directory.known().is_ok_and(|it| it.source() == source);
+        self.upwards_below_base().any(is_it)
     }
 
     /// The path in the target below its base, for the table of links.
@@ -71,12 +59,8 @@ impl Directory {
 
     /// The names from its base on, in the target.
     fn names(&self) -> Result<Vec<Vec<u8>>, Refusal> {
-        let mut names = Vec::new();
-        let mut here = self;
-        while let Some(parent) = here.parent.as_deref() {
-            names.push(here.known()?.name(Side::Target).to_bytes().to_vec());
-            here = parent;
-        }
+        let name = |here: &Self| Ok(here.known()?.name(Side::Target).to_bytes().to_vec());
+        let mut names = self.upwards_below_base().map(name).collect::<Result<Vec<_>, _>>()?;
         names.reverse();
         Ok(names)
     }

@@ -6,13 +6,10 @@ use std::time::Duration;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::place::{
-    Bytes, CREATE, Name, Over, Place, Where, close_to_others, temporary, will_sync,
-};
+use super::place::{Bytes, CREATE, Name, Over, Place, Where, close_to_others, examined, temporary};
 use super::source::Opened;
 use crate::copy::attributes::{Made, PRIVATE};
 use crate::copy::entry::{Entry, Trouble, refused, target};
-use crate::copy::existing::refuse_itself;
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::options::Assurance;
@@ -114,9 +111,7 @@ fn open(
             opened => break opened.map_err(target(CREATE))?,
         }
     };
-    let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
-    refuse_itself(&facts, &opened.facts)?;
-    will_sync(copy, entry, &file, &facts)?;
+    let facts = examined(copy, entry, opened, &file)?;
     let kind = FileType::from_raw_mode(facts.st_mode);
     if kind.is_file() && !rules.attributes_only {
         close_to_others(copy, &file, &facts, &opened.facts);

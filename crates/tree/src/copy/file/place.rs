@@ -282,27 +282,30 @@ impl Place {
             rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
                 .map_err(target("open"))
         })?;
-        let facts = rustix::fs::fstat(&file).map_err(target("examine"))?;
-        if !FileType::from_raw_mode(facts.st_mode).is_file() {
-            return Err(refused("overwrite", "it is no file any more"));
+        let facts = examined(copy, entry, opened, &file)?;
+        match FileType::from_raw_mode(facts.st_mode).is_file() {
+            true => Ok((file, facts)),
+            false => Err(refused("overwrite", "it is no file any more")),
         }
-        refuse_itself(&facts, &opened.facts)?;
-        will_sync(copy, entry, &file, &facts)?;
-        Ok((file, facts))
     }
 }
 
-/// A file of another filesystem than its directory: a mounted one, or one to which a symlink leads.
-pub(super) fn will_sync(
+/// What something is that was opened to be written to. It may lie on another filesystem than its
+/// directory: a mounted file, or one to which a symlink leads.
+///
+/// Errors: it is the source.
+pub(super) fn examined(
     copy: &Copy<'_>,
     entry: Entry<'_>,
+    opened: &Opened,
     file: &OwnedFd,
-    facts: &Stat,
-) -> Result<(), Trouble> {
-    match facts.st_dev == entry.pair.found().target.0 {
-        true => Ok(()),
-        false => copy.targets.will_sync_file(file.as_fd(), facts.st_dev).map_err(target("hold")),
+) -> Result<Stat, Trouble> {
+    let facts = rustix::fs::fstat(file).map_err(target("examine"))?;
+    refuse_itself(&facts, &opened.facts)?;
+    if facts.st_dev != entry.pair.found().target.0 {
+        copy.targets.will_sync_file(file.as_fd(), facts.st_dev).map_err(target("hold"))?;
     }
+    Ok(facts)
 }
 
 /// Makes a file under a name of ours.
