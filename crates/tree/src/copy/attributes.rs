@@ -26,6 +26,7 @@ mod remarks;
 mod repair;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::cell::Cell;
 
@@ -34,7 +35,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::fs::{FileType, Mode, Stat};
 use rustix::io::Errno;
 
 pub use self::difference::Difference;
@@ -50,6 +51,8 @@ use self::node::pin;
 use self::owner::Expectation;
 pub use self::permissions::{open_up, umask};
 use self::remarks::{Loss, Lost, Remarks};
+use self::times::times;
+pub(super) use self::times::timestamps;
 use super::event::{Event, Watch};
 use super::failure::Refusal;
 use super::options::Preserve;
@@ -62,17 +65,10 @@ const SET_USER_ID: u32 = 0o4000;
 /// A directory hands it on with its group.
 const SET_GROUP_ID: u32 = 0o2000;
 const SET_ID_BITS: u32 = SET_USER_ID | SET_GROUP_ID;
-const LAST_NANOSECOND: u64 = 999_999_999;
-/// Seconds that all filesystems can keep, with a day for time zones: FAT begins with 1980, inodes of
-/// 128 bytes (ext4) and xfs without `bigtime` end in January 2038.
-const TIMES_EVERYWHERE: std::ops::Range<i64> = 315_619_200..2_147_396_000;
-/// FAT keeps the day of an access.
-const COARSEST_TIME_S: u64 = 86_400;
 
 const LOOK: &str = "read the attributes of";
 /// The operation of a [`Refusal`] that the source is to blame for; all others are the target's.
 pub const READ_SOURCE: &str = "read the extended attributes of";
-const SET_TIMES: &str = "set the times of";
 
 /// A name in a directory that is held open: one component, which is never followed.
 #[derive(Debug, Clone, Copy)]
@@ -310,49 +306,6 @@ impl<'a> Attributes<'a> {
         carried.late.map_or(Ok(changed), Err)
     }
 
-    /// Sets the times unless they were found right, and says whether it did.
-    fn set_times(&self, job: &Job<'_>, found: Option<&Stat>) -> Result<bool, Refusal> {
-        let (wanted, found) = (times(job.facts), found.map(times));
-        if found == Some(wanted) {
-            return Ok(false);
-        }
-        let [last_access, last_modification] = wanted;
-        let errno = match job.target.set_times(&Timestamps { last_access, last_modification }) {
-            Ok(()) => {
-                self.look_whether_clamped(job, wanted);
-                return Ok(true);
-            }
-            Err(errno) => errno,
-        };
-        let only_access = found.is_some_and(|[_, modified]| modified == last_modification);
-        match errno {
-            Errno::OPNOTSUPP | Errno::NOSYS => self.lose(job, Loss::Times, Some(errno)),
-            // A file of somebody else's, or a locked one, that is right in all that matters: its
-            // source was read meanwhile, that is all.
-            Errno::PERM | Errno::ACCESS if only_access => {}
-            _ => {
-                self.check_lock(job, SET_TIMES, errno)?;
-                return Err(Refusal::of(SET_TIMES)(errno));
-            }
-        }
-        Ok(false)
-    }
-
-    /// Says once that the filesystem of the target has no such times. Only times that some
-    /// filesystem has not are read back; the kernel clamps them silently (utimensat(2)).
-    fn look_whether_clamped(&self, job: &Job<'_>, wanted: [Timespec; 2]) {
-        if wanted.iter().all(|time| TIMES_EVERYWHERE.contains(&time.tv_sec)) {
-            return;
-        }
-        let Ok(facts) = job.target.stat() else { return };
-        let is_far = |(wanted, found): (&Timespec, &Timespec)| {
-            wanted.tv_sec.abs_diff(found.tv_sec) > COARSEST_TIME_S
-        };
-        if wanted.iter().zip(&times(&facts)).any(is_far) {
-            self.lose(job, Loss::TimeRange, None);
-        }
-    }
-
     /// Whether a copy without it is incomplete.
     fn fails(&self, loss: Loss) -> bool {
         loss.fails_cp() || loss.is_attribute() && self.preserve.has(Preserve::DEMANDED)
@@ -385,23 +338,4 @@ impl<'a> Attributes<'a> {
 
 fn replaced() -> Refusal {
     Refusal::because("set the attributes of", "something else took its name meanwhile")
-}
-
-/// The times of an entry, to be set again.
-pub(super) fn timestamps(facts: &Stat) -> Timestamps {
-    let [last_access, last_modification] = times(facts);
-    Timestamps { last_access, last_modification }
-}
-
-/// Access and modification time, as the kernel takes them. A filesystem that makes up fractions of
-/// a second and more must not hit the numbers that mean `now` and `leave it` (utimensat(2)).
-fn times(facts: &Stat) -> [Timespec; 2] {
-    let time = |seconds: i64, nanoseconds: u64| Timespec {
-        tv_sec: seconds,
-        tv_nsec: nanoseconds.min(LAST_NANOSECOND) as _,
-    };
-    [
-        time(facts.st_atime as _, facts.st_atime_nsec as _),
-        time(facts.st_mtime as _, facts.st_mtime_nsec as _),
-    ]
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use rustix::fs::{AtFlags, CWD, Gid, OFlags, Uid, XattrFlags};
+use rustix::fs::{AtFlags, CWD, Gid, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 
 use super::*;
 use crate::copy::event::Event;
