@@ -144,11 +144,9 @@ enum Place<'a> {
 }
 
 fn into(path: &Path) -> Result<Place<'_>, Failure> {
-    let facts = rustix::fs::stat(path).map_err(failed("copy into", path))?;
-    if kind(&facts).is_dir() {
-        Ok(Place::Into(path))
-    } else {
-        Err(failed("copy into", path)(Errno::NOTDIR))
+    match rustix::fs::stat(path) {
+        Ok(facts) if kind(&facts).is_dir() => Ok(Place::Into(path)),
+        found => Err(failed("copy into", path)(found.err().unwrap_or(Errno::NOTDIR))),
     }
 }
 
