@@ -8,7 +8,13 @@ use std::{fmt, str::FromStr};
 use flatout_measure::comparison::{Comparison, SCHEMA};
 use serde::Serialize;
 
-use crate::{export::json, format::UnknownFormat, html, markdown, page, style::Style, terminal};
+use crate::{
+    export::json,
+    format::{UnknownFormat, named},
+    html, markdown, page,
+    style::Style,
+    terminal,
+};
 
 /// What `flatout compare` leaves: one comparison for each new side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,11 +77,7 @@ impl FromStr for Form {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        let known = Self::ALL.into_iter().find(|form| form.name() == name);
-        known.ok_or_else(|| UnknownFormat {
-            name: name.to_owned(),
-            known: Self::ALL.map(Self::name).to_vec(),
-        })
+        named(Self::ALL, Self::name, name)
     }
 }
 

@@ -77,12 +77,19 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| UnknownFormat {
-            name: name.to_owned(),
-            known: Self::ALL.map(Self::name).to_vec(),
-        })
+        named(Self::ALL, Self::name, name)
     }
+}
+
+/// The one of these that is called so.
+pub(crate) fn named<T: Copy, const N: usize>(
+    all: [T; N],
+    name_of: fn(T) -> &'static str,
+    name: &str,
+) -> Result<T, UnknownFormat> {
+    let known = all.map(name_of).to_vec();
+    let found = all.into_iter().find(|one| name_of(*one) == name);
+    found.ok_or_else(|| UnknownFormat { name: name.to_owned(), known })
 }
 
 /// The record in the given form; `style` matters for [`Format::Table`] only. Host name, serial

@@ -75,11 +75,9 @@ const KINDS: [&str; 3] = ["file", "zero", "null"];
 fn tells(key: &str, text: &str) -> bool {
     let is_word = key.ends_with("source") && !text.contains(['/', ':']);
     let is_kind = key == "target" && KINDS.contains(&text);
-    !(is_word || is_kind || is_place(key) && is_common(text))
-}
-
-fn is_place(key: &str) -> bool {
-    matches!(key, "source" | "place" | "backing" | "upper" | "group" | "mount_point")
+    let is_place =
+        matches!(key, "source" | "place" | "backing" | "upper" | "group" | "mount_point");
+    !(is_word || is_kind || is_place && is_common(text))
 }
 
 /// A text that must not be told, and what is told instead.

@@ -46,14 +46,11 @@ const NOUNS: [(&str, &str); 8] = [
     ("fio_command", "check with fio"),
 ];
 
-fn rank(key: &str) -> usize {
-    ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
-}
-
 /// The parameters in the order of reading.
 pub(crate) fn ordered(parameters: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let mut pairs: Vec<_> = parameters.iter().map(|(key, value)| (key.as_str(), value)).collect();
-    pairs.sort_by_key(|(key, _)| rank(key));
+    let rank = |key| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    pairs.sort_by_key(|(key, _)| rank(*key));
     pairs
 }
 

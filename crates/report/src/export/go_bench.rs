@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use flatout_measure::record::{Outcome, Record};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{better, raw, told};
 use crate::identity::Identity;
@@ -77,14 +77,10 @@ fn name(outcome: &Outcome) -> String {
     if let Some(first) = id.get(..1) {
         id.replace_range(..1, &first.to_ascii_uppercase());
     }
-    let parameters: String = ordered(&outcome.parameters)
-        .map(|(key, value)| format!("/{}={}", word(key), word(&value)))
-        .collect();
+    let parameters = label::ordered(&outcome.parameters).into_iter();
+    let parameters: String =
+        parameters.map(|(key, value)| format!("/{}={}", word(key), word(&raw(value)))).collect();
     format!("Benchmark{id}{parameters}")
-}
-
-fn ordered(parameters: &Map<String, Value>) -> impl Iterator<Item = (&str, String)> {
-    label::ordered(parameters).into_iter().map(|(key, value)| (key, raw(value)))
 }
 
 /// The text as a part of a name: what would end the part, or is no text, is written as `%` and the

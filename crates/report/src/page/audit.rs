@@ -172,7 +172,7 @@ pub(super) fn audit(rows: &[&Outcome], sweeps: &[&Sweep<'_>]) -> Option<(Table, 
 fn facts_told(groups: &[Group<'_>]) -> Vec<&'static Fact> {
     let all = || groups.iter().flat_map(|group| &group.outcomes);
     let is_told = |fact: &&Fact| {
-        let mut numbers = all().filter_map(|outcome| number(outcome, fact));
+        let mut numbers = all().filter_map(|outcome| outcome.fact_number(fact.key));
         numbers.any(|number| fact.worth != Exception || number > 0.0)
     };
     FACTS.iter().filter(is_told).collect()
@@ -194,15 +194,11 @@ fn own_cost<'a>(rows: impl Iterator<Item = &'a Outcome>) -> Option<String> {
 
 /// Whether a row carries a fact that proves something about its figure.
 pub(crate) fn proves(outcome: &Outcome) -> bool {
-    FACTS.iter().any(|fact| fact.worth == Proof && number(outcome, fact).is_some())
-}
-
-fn number(outcome: &Outcome, fact: &Fact) -> Option<f64> {
-    outcome.fact_number(fact.key)
+    FACTS.iter().any(|fact| fact.worth == Proof && outcome.fact_number(fact.key).is_some())
 }
 
 fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
-    let numbers = || outcomes.iter().filter_map(|outcome| number(outcome, fact));
+    let numbers = || outcomes.iter().filter_map(|outcome| outcome.fact_number(fact.key));
     let low = numbers().reduce(f64::min)?;
     let high = numbers().reduce(f64::max)?;
     let (low, high) = (fact.text(low), fact.text(high));

@@ -7,14 +7,6 @@ use super::column::{self, Column};
 use super::{Block, Cell, Row, Section, Table, rows};
 use crate::{label, order, quantity, style::Tone};
 
-/// Rows whose operations were timed one by one, by how these were paced, in order of appearance.
-///
-/// Figures of different loops cannot be held against each other, so each gets a table of its own.
-fn by_loop<'a>(rows: &[&'a Outcome]) -> Vec<(&'a str, Vec<(&'a Outcome, &'a Latency)>)> {
-    let timed = rows.iter().filter_map(|row| Some((*row, label::latency(row)?)));
-    order::grouped(timed.map(|(row, latency)| (latency.loop_kind.as_str(), (row, latency))))
-}
-
 /// What a loop of this kind counts from; none for a kind that is not known here.
 pub(super) fn meaning(kind: &str) -> Option<&'static str> {
     match kind {
@@ -30,9 +22,12 @@ pub(super) fn meaning(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// Adds a table for each kind of loop.
+/// Adds a table for each way of pacing operations that were timed one by one: figures of different
+/// loops cannot be held against each other.
 pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
-    for (kind, timed) in by_loop(rows) {
+    let timed = rows.iter().filter_map(|row| Some((*row, label::latency(row)?)));
+    let timed = timed.map(|(row, latency)| (latency.loop_kind.as_str(), (row, latency)));
+    for (kind, timed) in order::grouped(timed) {
         // The tables above have medians of trials: of operations with two speeds another figure.
         let of = "latency of single operations, all trials together";
         let head = if kind.is_empty() { of.to_owned() } else { format!("{of} ({kind})") };

@@ -54,8 +54,8 @@ const LIMITS: [(&str, &str); 3] = [
 
 /// The machine in one line: model, CPUs, memory, kernel; what is unknown is left out.
 pub(crate) fn headline(environment: &Value) -> String {
-    let told = |key: &str, value: &Value| match (unit_bytes(key), value.as_f64()) {
-        (true, Some(bytes)) => quantity::value("bytes", bytes),
+    let told = |key: &str, value: &Value| match (label::unit_of(key), value.as_f64()) {
+        ("bytes", Some(bytes)) => quantity::value("bytes", bytes),
         _ => label::plain(key, value),
     };
     let words = HEADLINE.iter().filter_map(|(names, noun)| {
@@ -97,10 +97,6 @@ pub(crate) fn place(environment: &Value) -> Option<String> {
         (Some(filesystem), Some(disk)) => Some(format!("{filesystem} on {disk}")),
         (filesystem, disk) => disk.or_else(|| filesystem.map(str::to_owned)),
     }
-}
-
-fn unit_bytes(key: &str) -> bool {
-    label::unit_of(key) == "bytes"
 }
 
 /// The first string or number under this name, at any depth.

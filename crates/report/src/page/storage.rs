@@ -141,14 +141,13 @@ fn layer_text(layer: &Map<String, Value>) -> String {
             Some(kind) if kind != "unknown" => format!("{name}, device mapper ({kind})"),
             _ => format!("{name}, device mapper"),
         },
-        "md" => format!("{name}, {}{}", raid_level(layer), members(layer)),
+        "md" => {
+            let level = words(layer, "level").unwrap_or("RAID of unknown level");
+            format!("{name}, {level}{}", members(layer))
+        }
         "disk" => disk_text(name, layer),
         kind => unknown_layer(kind, layer),
     }
-}
-
-fn raid_level(layer: &Map<String, Value>) -> &str {
-    words(layer, "level").unwrap_or("RAID of unknown level")
 }
 
 /// The devices that an array is made of, where the record names them.
