@@ -12,6 +12,7 @@ mod estimate;
 mod fact;
 mod finish;
 mod fio;
+mod forecast;
 mod lane;
 pub(crate) mod metadata;
 mod overhead;
