@@ -280,7 +280,7 @@ impl Copy {
             (self.selection.files().iter().any(is_read), "a selection from standard input"),
             (!self.snapshot.link_dest.is_empty(), "--link-dest"),
             (rules.is_some_and(|rules| rules.asks), "-i"),
-            (self.backups().is_some() && self.mirror.deletion().is_some(), "-b with --delete"),
+            (self.backups().is_some(), "-b"),
             (rules.is_some_and(|rules| rules.follow != Follow::Never), "-H or -L"),
         ];
         let option = first(&asked)?;

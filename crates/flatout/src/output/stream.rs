@@ -20,20 +20,18 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Where the lines go.
 pub struct Stream {
-    out: Out,
+    /// None: to standard output.
+    into: Option<Target>,
     buffer: Vec<u8>,
     /// Somebody looks on: nothing is held back.
     is_watched: bool,
 }
 
-enum Out {
-    Standard,
-    /// With the name under which it is written until it is complete.
-    File {
-        file: File,
-        part: Option<OsString>,
-        place: Place,
-    },
+/// A file, with the name under which it is written until it is complete.
+struct Target {
+    file: File,
+    part: Option<OsString>,
+    place: Place,
 }
 
 /// Why nothing more can be written.
@@ -48,23 +46,21 @@ pub enum Stopped {
 impl Stream {
     /// A stream to this file, or to standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, String> {
-        let out = match path {
-            None => Out::Standard,
-            Some(path) => {
-                let place = Place::find(path)?;
-                let (file, part) = place.begin()?;
-                Out::File { file, part, place }
-            }
+        let begun = |path| {
+            let place = Place::find(path)?;
+            let (file, part) = place.begin()?;
+            Ok::<_, String>(Target { file, part, place })
         };
-        let is_watched = matches!(out, Out::Standard) && io::stdout().is_terminal();
-        Ok(Self { out, buffer: Vec::with_capacity(BUFFER_BYTES + 4096), is_watched })
+        let into = path.map(begun).transpose()?;
+        let is_watched = into.is_none() && io::stdout().is_terminal();
+        Ok(Self { into, buffer: Vec::with_capacity(BUFFER_BYTES + 4096), is_watched })
     }
 
     /// The regular files that are being written, or will be replaced: they are no input.
     pub fn inodes(&self) -> Vec<Inode> {
-        let (open, replaced) = match &self.out {
-            Out::Standard => (rustix::fs::fstat(io::stdout()), None),
-            Out::File { file, place, .. } => (rustix::fs::fstat(file), place.existing()),
+        let (open, replaced) = match &self.into {
+            None => (rustix::fs::fstat(io::stdout()), None),
+            Some(Target { file, place, .. }) => (rustix::fs::fstat(file), place.existing()),
         };
         let is_file = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_file();
         let open = open.ok().filter(is_file).map(|facts| identity(&facts));
@@ -81,9 +77,9 @@ impl Stream {
     }
 
     fn flush(&mut self) -> Result<(), Stopped> {
-        let (result, place) = match &mut self.out {
-            Out::Standard => (standard_output::write_all(&self.buffer), None),
-            Out::File { file, place, .. } => (file.write_all(&self.buffer), Some(place)),
+        let (result, place) = match &mut self.into {
+            None => (standard_output::write_all(&self.buffer), None),
+            Some(Target { file, place, .. }) => (file.write_all(&self.buffer), Some(place)),
         };
         self.buffer.clear();
         result.map_err(|error| match (error.kind(), place) {
@@ -99,7 +95,7 @@ impl Stream {
             self.discard();
             return Err(stopped);
         }
-        let Out::File { part: Some(part), place, .. } = &self.out else { return Ok(()) };
+        let Some(Target { part: Some(part), place, .. }) = &self.into else { return Ok(()) };
         place.complete(part).map_err(|text| {
             self.discard();
             Stopped::Failed(text)
@@ -108,7 +104,7 @@ impl Stream {
 
     /// Leaves a file as it was; returns whether it is one. What went elsewhere is gone.
     pub fn discard(&self) -> bool {
-        let Out::File { part: Some(part), place, .. } = &self.out else { return false };
+        let Some(Target { part: Some(part), place, .. }) = &self.into else { return false };
         place.abandon(part);
         true
     }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const FLATOUT: &str = env!("CARGO_BIN_EXE_flatout");
 /// A job that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A command line of mpirun, as often as root may need to be allowed.
 fn mpirun(processes: u32, place: &Path, words: &[&str]) -> Command {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::*;
 
 /// Options, and whether what they print is compared, too.
-const CASES: [(&[&str], bool); 15] = [
+const CASES: [(&[&str], bool); 14] = [
     (&["--gitignore", "--delete", "--itemize"], true),
     (&["-u"], false),
     (&["--files-from", "list", "--manifest", "MANIFEST"], false),
@@ -21,7 +21,6 @@ const CASES: [(&[&str], bool); 15] = [
     (&["--in-place"], false),
     (&["--older", "2001-09-09", "--min-size", "100"], false),
     (&["--quick-check", "--delete", "--exclude", "d3"], false),
-    (&["--backup=numbered", "-v"], false),
 ];
 /// Those of an ordinary run.
 const SAMPLE: usize = 2;
