@@ -311,7 +311,7 @@ impl Track<'_, '_> {
         let before = self.witness.read();
         let begun_ns = self.clock.now_ns();
         let left_ns = self.ends_ns.saturating_sub(begun_ns);
-        if left_ns <= self.longest_ns {
+        if left_ns == 0 || left_ns < self.longest_ns {
             return Err(TrialError::NoMore(warning::no_time()));
         }
         let limit_ns = self.limit_ns.min(left_ns.saturating_add(GRACE_NS));
