@@ -12,16 +12,33 @@ mod random;
 mod shares;
 mod slurm;
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 const FLATOUT: &str = env!("CARGO_BIN_EXE_flatout");
 /// A job that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(600);
+
+thread_local! {
+    /// What this test's jobs have for a temporary folder; it goes when the test ends.
+    static SESSIONS: RefCell<Vec<TempDir>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A temporary folder for one job. Jobs that share one fail now and then: Open MPI makes and removes
+/// a folder of one name for the host in it, and takes it for an error that another job was faster.
+fn session() -> PathBuf {
+    let made = tempfile::tempdir().unwrap();
+    let path = made.path().to_owned();
+    SESSIONS.with_borrow_mut(|sessions| sessions.push(made));
+    path
+}
 
 /// A command line of mpirun, as often as root may need to be allowed.
 fn mpirun(processes: u32, place: &Path, words: &[&str]) -> Command {
@@ -32,6 +49,7 @@ fn mpirun(processes: u32, place: &Path, words: &[&str]) -> Command {
     // Open MPI looks for ssh even where all processes run here, and there may be none.
     command.env("OMPI_MCA_plm_rsh_agent", "sh");
     command
+        .env("TMPDIR", session())
         .env("FLATOUT_RESUME", "")
         .env("FLATOUT_PROFILE", "")
         .current_dir(place)
