@@ -109,16 +109,21 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let target = workspace.target_directory;
     if is_fresh(&target) {
         steps.set_env("CARGO_INCREMENTAL", "0");
+        // Where a test fails it says without them.
+        steps.set_env("CARGO_PROFILE_DEV_DEBUG", "false");
     }
     let rooms = rooms(extent);
     let everything = [&rooms[..], &FEATURES].concat();
-    let with_mpi: &[&str] = if debian::can_build_mpi() { &WITH_MPI } else { &[] };
     for (name, value) in compiler::environment(&steps::cargo(), &target)? {
         steps.set_env(name, value);
     }
     // Benches are no part of the tests, but of what is linted.
     let targets: &[&str] = if extent == Extent::Full { &["--all-targets"] } else { &[] };
     steps.cargo("build", &[&["test", "--no-run"], targets, &everything[..]].concat())?;
+    let mpi = match debian::can_build_mpi() {
+        true => Some(built_with_mpi(&mut steps, &target, &everything)?),
+        false => None,
+    };
     // Of a program without tests of its own the tests are built alone.
     steps.cargo("xtask", &["build", "--package", "xtask"])?;
 
@@ -137,18 +142,19 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let mut others = [&["test"], &everything[..], &["--lib", "--bins"]].concat();
     let tests = workspace.rooms.iter().flat_map(|room| &room.tests);
     tests.filter(|test| *test != PROGRAMS).for_each(|test| others.extend(["--test", test]));
+    let programs = steps.beside("programs", &programs);
     // The others keep busy what the tests of programs leave idle.
-    let mut ran = steps.cargo_beside(("programs", &programs), ("others", &others));
-    // It makes another program of the same name: not beside the tests of the usual one.
-    match with_mpi {
-        [] => println!("==> mpi: skipped: mpicc or libclang is not installed"),
-        _ => {
-            let bins: &[&str] = if extent == Extent::Full { &["--bins"] } else { &[] };
-            let tests = [&["test"], &everything[..], with_mpi, bins, &["--test", "mpi"]].concat();
-            ran = ran.and_then(|()| steps.cargo("mpi", &tests));
-        }
+    let mut beside = vec![steps.beside("others", &others)];
+    match mpi {
+        Some(tests) => beside.push(steps.tests("mpi", &tests, &root.join("crates/flatout"))),
+        None => println!("==> mpi: skipped: mpicc or libclang is not installed"),
     }
+    let mut ran = steps.run_beside(programs, beside);
     if extent == Extent::Full {
+        if debian::can_build_mpi() {
+            let bins = [&["test"], &everything[..], &WITH_MPI, &["--bins"]].concat();
+            ran = ran.and_then(|()| steps.cargo("mpi-bins", &bins));
+        }
         ran = ran.and_then(|()| with_mpich(&mut steps, &target, &everything));
     }
     ran.and(scratch.remove())?;
@@ -156,6 +162,21 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     deny.check(&mut steps)?;
     steps.finish();
     Ok(())
+}
+
+/// Builds the program with MPI and its tests, and returns where these are. They start it by another
+/// name, and so they may run beside the tests of the usual one.
+fn built_with_mpi(
+    steps: &mut steps::Steps,
+    target: &Path,
+    everything: &[&str],
+) -> Result<PathBuf, String> {
+    let (usual, program) = (target.join("debug/flatout"), target.join("debug/flatout-mpi"));
+    let tests = [&["test", "--no-run"], everything, &WITH_MPI, &["--test", "mpi"]].concat();
+    let tests = steps.built("mpi-build", &tests, ("FLATOUT_TEST_PROGRAM", &program), "mpi")?;
+    std::fs::rename(&usual, &program)
+        .map_err(|error| format!("{} cannot be renamed: {error}", usual.display()))?;
+    Ok(tests)
 }
 
 /// The tests of several processes once more, with the other MPI library of Debian.

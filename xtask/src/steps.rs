@@ -55,18 +55,60 @@ impl Steps {
             .map_err(|why| format!("{name} failed: {why}"))
     }
 
-    /// Runs the first of these with cargo, and the other beside it, whose output and failure are told
-    /// when the first has ended.
-    pub fn cargo_beside(
+    /// Builds with cargo, and says where the executable of the target with this name is.
+    pub fn built(
         &mut self,
-        (name, arguments): (&str, &[&str]),
-        (other_name, other_arguments): (&str, &[&str]),
+        name: &str,
+        arguments: &[&str],
+        variable: (&str, &Path),
+        target: &str,
+    ) -> Result<PathBuf, String> {
+        let said = said(arguments);
+        let mut command = self.command(arguments);
+        command.arg("--message-format=json-render-diagnostics").env(variable.0, variable.1);
+        command.stdin(Stdio::null()).stderr(Stdio::inherit());
+        let mut found = None;
+        self.inside(&format!("{name}: {said}"), || {
+            let output = command.output();
+            let messages = output.as_ref().map(|output| output.stdout.clone()).unwrap_or_default();
+            found = executable(&String::from_utf8_lossy(&messages), target);
+            succeeded(output.map(|output| output.status), &said)
+        })
+        .map_err(|why| format!("{name} failed: {why}"))?;
+        found.ok_or_else(|| format!("`{said}` names no executable of {target}"))
+    }
+
+    /// A step of cargo, to be run beside another.
+    pub fn beside<'a>(&self, name: &'a str, arguments: &[&str]) -> (&'a str, Command) {
+        (name, self.command(arguments))
+    }
+
+    /// The tests of a package in an executable, to be run beside another step.
+    pub fn tests<'a>(
+        &self,
+        name: &'a str,
+        executable: &Path,
+        package: &Path,
+    ) -> (&'a str, Command) {
+        let mut command = Command::new(executable);
+        command.current_dir(package);
+        command.envs(self.environment.iter().map(|(key, value)| (key, value)));
+        (name, command)
+    }
+
+    /// Runs the first of these, and the others beside it, whose output and failure are told when the
+    /// first has ended.
+    pub fn run_beside(
+        &mut self,
+        (name, command): (&str, Command),
+        others: Vec<(&str, Command)>,
     ) -> Result<(), String> {
-        let beside = self.command(other_arguments);
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| captured(beside, other_name, other_arguments));
-            let (mut failed, command, said) =
-                (Vec::new(), self.command(arguments), said(arguments));
+            let others: Vec<_> = others
+                .into_iter()
+                .map(|(name, command)| scope.spawn(move || captured(command, name)))
+                .collect();
+            let (mut failed, said) = (Vec::new(), words(&command));
             let first = self.inside(&format!("{name}: {said}"), || {
                 let mut output = Vec::new();
                 let outcome = succeeded(run_into(command, &mut output, true), &said);
@@ -75,21 +117,25 @@ impl Steps {
                 }
                 outcome
             });
-            let first = first.map_err(|why| format!("{name} failed: {why}"));
-            let other = other.join().map_err(|_| "a thread of this program panicked".to_owned())?;
-            if other.outcome.is_err() {
-                failed.push(failures(&other.output));
+            let mut outcome = first.map_err(|why| format!("{name} failed: {why}"));
+            for other in others {
+                let other =
+                    other.join().map_err(|_| "a thread of this program panicked".to_owned())?;
+                if other.outcome.is_err() {
+                    failed.push(failures(&other.output));
+                }
+                let shown = self.show(other);
+                outcome = outcome.and(shown);
             }
-            let other = self.show(other);
             // The last lines are those of what failed.
             failed.iter().for_each(|failures| println!("{failures}"));
-            first.and(other)
+            outcome
         })
     }
 
     /// Shows what a step printed that has run beside another.
     fn show(&mut self, ran: Captured) -> Result<(), String> {
-        println!("==> {}, beside the last\n{}", ran.said, ran.output.trim_end());
+        println!("==> {}: {}, beside\n{}", ran.name, ran.said, ran.output.trim_end());
         match ran.outcome {
             Ok(()) => println!("<== {}: ok, {:.1} s", ran.name, ran.seconds),
             Err(why) => {
@@ -154,7 +200,7 @@ impl Steps {
 /// A step that ran beside another.
 struct Captured {
     name: String,
-    /// Its name and the command.
+    /// The command.
     said: String,
     output: String,
     seconds: f64,
@@ -163,6 +209,23 @@ struct Captured {
 
 fn said(arguments: &[&str]) -> String {
     format!("cargo {}", arguments.join(" "))
+}
+
+/// The words of a command, its program without the folder.
+fn words(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words: Vec<_> =
+        [program].into_iter().chain(command.get_args()).map(OsStr::to_string_lossy).collect();
+    words.join(" ")
+}
+
+/// The executable of a target in cargo's messages.
+fn executable(messages: &str, target: &str) -> Option<PathBuf> {
+    messages.lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_it = message["target"]["name"] == target;
+        is_it.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+    })
 }
 
 fn succeeded(status: io::Result<ExitStatus>, said: &str) -> Result<String, String> {
@@ -181,13 +244,13 @@ fn failures(output: &str) -> String {
 }
 
 /// Runs a command and keeps what it prints, in order.
-fn captured(command: Command, name: &str, arguments: &[&str]) -> Captured {
-    let (begun, said) = (Instant::now(), said(arguments));
+fn captured(command: Command, name: &str) -> Captured {
+    let (begun, said) = (Instant::now(), words(&command));
     let mut output = Vec::new();
     let status = run_into(command, &mut output, false);
     Captured {
         name: name.to_owned(),
-        said: format!("{name}: {said}"),
+        said: said.clone(),
         output: String::from_utf8_lossy(&output).into_owned(),
         seconds: begun.elapsed().as_secs_f64(),
         outcome: succeeded(status, &said).map(|_| ()),
@@ -255,13 +318,25 @@ mod tests {
         let mut steps = Steps::new(Path::new("/"));
         steps.cargo = "sh".into();
         let (good, bad) = (["-c", "echo out; echo err >&2"], ["-c", "exit 3"]);
-        assert_eq!(steps.cargo_beside(("a", &good), ("b", &good)), Ok(()));
+        let step = |steps: &Steps, name, words| steps.beside(name, words);
+        let [a, b, c] = ["a", "b", "c"].map(|name| step(&steps, name, &good));
+        assert_eq!(steps.run_beside(a, vec![b, c]), Ok(()));
         let names: Vec<&str> = steps.passed.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["a", "b"]);
-        let why = steps.cargo_beside(("a", &good), ("b", &bad)).unwrap_err();
+        assert_eq!(names, ["a", "b", "c"]);
+        let others = vec![step(&steps, "b", &bad), step(&steps, "c", &good)];
+        let a = step(&steps, "a", &good);
+        let why = steps.run_beside(a, others).unwrap_err();
         assert!(why.starts_with("b failed") && why.ends_with("exit status: 3"), "{why}");
-        let ran = captured(steps.command(&good), "b", &good);
+        let ran = captured(step(&steps, "b", &good).1, "b");
         assert_eq!(ran.output, "out\nerr\n");
+    }
+
+    #[test]
+    fn an_executable_is_found_in_the_messages_of_cargo() {
+        let messages = "nothing\n{\"target\":{\"name\":\"a\"},\"executable\":null}\n\
+                        {\"target\":{\"name\":\"a\"},\"executable\":\"/x/a-1\"}\n";
+        assert_eq!(executable(messages, "a"), Some(PathBuf::from("/x/a-1")));
+        assert_eq!(executable(messages, "b"), None);
     }
 
     #[test]

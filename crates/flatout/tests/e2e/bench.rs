@@ -1,7 +1,5 @@
 //! `flatout bench`: rows, ceilings, verdict, what it leaves behind, and how it ends early.
 
-use std::time::{Duration, Instant};
-
 use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -14,9 +12,6 @@ use crate::throttle::Throttle;
 
 /// As little as possible: no test waits for a narrow interval.
 const LITTLE: [&str; 4] = ["--rounds", "1", "--max-write", "24M"];
-
-/// Far beyond the time that is asked for, on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn bench(folder: &Folder, arguments: &[&str]) -> Ran {
     folder.flatout(["bench"].iter().chain(&LITTLE).chain(arguments)).run()
@@ -74,11 +69,8 @@ fn holds_all_areas_with_limits_and_six_answers(document: &Value) {
 #[test]
 fn rows_for_which_there_is_no_time_are_the_last_and_say_so() {
     let folder = Folder::new();
-    let begun = Instant::now();
     let words = ["bench", "cache", "--max-time", "1s", "--max-write", "24M", "--format", "json"];
     let document = folder.flatout(words).run().exits(0).document();
-    // Hundreds of rows with a trial each would take far longer, on any machine.
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     assert_valid(&document);
     let is_late = |row: &&Value| warnings(row).contains(&"time_short");
     let late: Vec<_> = document["results"].as_array().unwrap().iter().filter(is_late).collect();

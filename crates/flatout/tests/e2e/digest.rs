@@ -22,8 +22,8 @@ const WAYS: [(&str, &str); 9] = [
 ];
 const SPLITS: [&str; 2] = ["contiguous", "interleaved"];
 const THREADS: [&str; 3] = ["1", "2", "5"];
-const BLOCK_SIZES: [&str; 6] = ["1", "3", "1000", "4096", "65536", "1MiB"];
-const LENGTHS: [usize; 9] = [0, 1, 3, 4, 5, 4095, 4096, 4097, (1 << 20) + 1];
+const BLOCK_SIZES: [&str; 6] = ["1", "3", "1000", "4096", "65536", "256KiB"];
+const LENGTHS: [usize; 9] = [0, 1, 3, 4, 5, 4095, 4096, 4097, (256 << 10) + 1];
 
 /// A file whose digest is known.
 struct Known {

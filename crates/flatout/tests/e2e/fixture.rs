@@ -50,8 +50,10 @@ pub fn is_full() -> bool {
 /// Bytes without pattern; the same for the same seed.
 pub fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
-    let mut bytes: Vec<u8> =
-        (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
+    let mut bytes = vec![0; length.next_multiple_of(8)];
+    for word in bytes.as_chunks_mut().0 {
+        *word = random.next().to_le_bytes();
+    }
     bytes.truncate(length);
     bytes
 }
@@ -82,11 +84,10 @@ pub fn endless_file(path: &Path) {
 
 /// xor32 by its definition: little-endian 32-bit words, the tail padded with zeros, all XORed.
 pub fn xor32(bytes: &[u8]) -> u32 {
-    bytes.chunks(4).fold(0, |digest, chunk| {
-        let mut word = [0; 4];
-        word[..chunk.len()].copy_from_slice(chunk);
-        digest ^ u32::from_le_bytes(word)
-    })
+    let (words, tail) = bytes.as_chunks();
+    let mut last = [0; 4];
+    last[..tail.len()].copy_from_slice(tail);
+    words.iter().fold(u32::from_le_bytes(last), |digest, word| digest ^ u32::from_le_bytes(*word))
 }
 
 /// [`xor32`] as flatout writes it.

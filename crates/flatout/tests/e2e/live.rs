@@ -173,7 +173,7 @@ fn the_view_follows_the_size_of_the_terminal() {
 fn the_summary_stands_on_the_normal_screen() {
     let folder = Folder::new();
     let mut terminal = Terminal::new(80, 24);
-    let little = "bench syscall --runs 1 --live --seed 1";
+    let little = "bench syscall --runs 1 --quick --live --seed 1";
     let output = terminal.theirs.try_clone().unwrap();
     let running = terminal.start(folder.flatout(little.split(' ')).stdout(output));
     terminal.is_given_back(running).exits(0);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::filesystem::needs_root;
 
 /// How long a group may keep a process that has ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two groups made at once by two tests need two names.
 const PREFIX: &str = "flatout-e2e-";

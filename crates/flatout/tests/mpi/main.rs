@@ -22,7 +22,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-const FLATOUT: &str = env!("CARGO_BIN_EXE_flatout");
+/// The program, by another name where tests of the usual one run at the same time.
+const FLATOUT: &str = match option_env!("FLATOUT_TEST_PROGRAM") {
+    Some(program) => program,
+    None => env!("CARGO_BIN_EXE_flatout"),
+};
 /// A job that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(600);
 

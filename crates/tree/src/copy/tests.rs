@@ -143,7 +143,7 @@ pub(super) fn settle(root: &Path) {
     let changed = Duration::new(last.ctime() as u64, last.ctime_nsec() as u32);
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     while now().saturating_sub(changed) < Duration::from_millis(30) {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

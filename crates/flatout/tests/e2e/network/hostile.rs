@@ -10,7 +10,7 @@ use crate::bin::Folder;
 use crate::fixture::{is_full, random_bytes};
 
 /// Longer than the server waits for a handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(100);
 const MIB: u64 = 1 << 20;
 
 fn is_served(folder: &Folder, server: &Serving<'_>) {
@@ -112,12 +112,12 @@ fn a_flood_of_garbage_leaves_nothing_behind() {
     let mut server = Serving::start(&folder, &["--forever"]);
     is_served(&folder, &server);
     let before = status(&mut server, "VmRSS:");
-    let time = Duration::from_secs(if is_full() { 10 } else { 2 });
+    let most = if is_full() { 2000 } else { 300 };
     let address = server.address;
     let flood = std::thread::spawn(move || {
         let begun = Instant::now();
         let (mut count, mut open) = (0_u32, Vec::new());
-        while begun.elapsed() < time {
+        while count < most {
             // Two hundred a second: the next one is due when the clock says so.
             while f64::from(count) > begun.elapsed().as_secs_f64() * 200.0 {
                 std::thread::sleep(crate::bin::POLL);
@@ -131,15 +131,14 @@ fn a_flood_of_garbage_leaves_nothing_behind() {
             }
             count += 1;
         }
-        count
     });
     let mut served = 0;
     while !flood.is_finished() {
         is_served(&folder, &server);
         served += 1;
     }
-    let count = flood.join().unwrap();
-    assert!(count >= 100 && served >= 1, "{count} {served}");
+    flood.join().unwrap();
+    assert!(served >= 1);
     // Sessions and guests end; what is left is the thread that keeps the door.
     server.running.wait_until("status", |text| text.lines().any(|line| line == "Threads:\t1"));
     let after = status(&mut server, "VmRSS:");

@@ -43,7 +43,7 @@ fn a_changing_tree_is_mirrored_as_rsync_does_it() {
         for path in [&source, &ours, &theirs] {
             std::fs::create_dir(path).unwrap();
         }
-        for round in 0..10 {
+        for round in 0..if is_full() { 10 } else { 5 } {
             change(&source, &mut random, if round == 0 { 60 } else { 10 });
             // Somebody works in the target, too: the same in both.
             let disturbance = random.next();

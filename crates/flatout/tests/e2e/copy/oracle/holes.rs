@@ -95,10 +95,11 @@ fn read_full(file: &File, piece: &mut [u8], offset: u64) -> io::Result<usize> {
 /// FNV over words of eight bytes, begun with the place, and mixed at the end so that XOR is safe.
 fn digest_at(grain: &[u8], position: u64) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325 ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for word in grain.chunks(8) {
-        let mut bytes = [0; 8];
-        bytes[..word.len()].copy_from_slice(word);
-        state = (state ^ u64::from_le_bytes(bytes)).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+    let (words, tail) = grain.as_chunks();
+    let mut last = [0; 8];
+    last[..tail.len()].copy_from_slice(tail);
+    for word in words.iter().chain([&last]) {
+        state = (state ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
     }
     state ^= grain.len() as u64;
     (state ^ (state >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
