@@ -9,13 +9,13 @@ use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::lock_again;
-use super::directory::{Identity, Side, identity};
+use super::directory::{Identity, Side};
 use super::entry::{Entry, Outcome, Trouble, target};
 use super::event::Action;
 use super::existing::{refuse_loss, refuse_obstacle};
 use super::failure::Refusal;
 use super::job::Copy;
-use super::links::{self, Claim, Linking, Ticket, mark};
+use super::links::{self, Claim, Linking, Source, Ticket, mark};
 use super::notices::LINKS_NOT_KEPT;
 use super::options::Preserve;
 use crate::lock::lock;
@@ -27,7 +27,7 @@ pub(super) enum Bond<'c> {
     /// The names to come are links to it.
     First(Ticket<'c>),
     /// The same, where an earlier copy takes no more links.
-    Again(Identity),
+    Again(Source),
 }
 
 impl<'c> Bond<'c> {
@@ -57,7 +57,9 @@ impl<'c> Bond<'c> {
         let Some(root) = copy.targets.links_root(entry.directory) else {
             return Ok(ControlFlow::Continue(Self::None));
         };
-        match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
+        let source = Source::of(facts);
+        let is_still = |met| entry.was_met(copy, facts, met);
+        match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
             Claim::Known(known) if stays(root, &known)? => {
                 Ok(ControlFlow::Break(Outcome::of(Action::Unchanged)))
@@ -75,7 +77,7 @@ impl<'c> Bond<'c> {
                         let both = [Side::Source, Side::Target].map(|side| entry.path(side));
                         copy.attributes.is_incomplete(both, LINKS_NOT_KEPT, None);
                     }
-                    ControlFlow::Continue(Self::Again(identity(facts)))
+                    ControlFlow::Continue(Self::Again(source))
                 }
             }),
         }

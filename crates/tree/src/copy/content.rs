@@ -26,6 +26,7 @@ use flatout_io::Stop;
 use flatout_io::digest::Digest;
 use flatout_io::transfer::{End, Method, Moved, Route, Transfer, TransferError};
 use flatout_sys::filesystem::{Filesystem, Nature};
+use flatout_sys::page_cache::begin_writeback;
 use rustix::fs::Stat;
 
 use super::failure::Refusal;
@@ -279,6 +280,9 @@ impl<'a> Content<'a> {
         if reached < length {
             // Room, or blocks from behind the place where the source was found to end.
             set_length(job.target, reached)?;
+        }
+        if choice::is_written_out(job, &pair.facts) {
+            let _told_by_fsync = begin_writeback(job.target, 0, 0);
         }
         Ok((reached, fingerprint.map(|fingerprint| fingerprint.finish(reached))))
     }

@@ -15,6 +15,7 @@ use super::directory::{Directory, Identity, Pair, Side, identity};
 use super::event::Action;
 use super::failure::Refusal;
 use super::job::Copy;
+use super::links::{self, Met, nanoseconds};
 
 /// An entry of the source and the name of its copy.
 #[derive(Clone, Copy)]
@@ -57,6 +58,33 @@ impl<'e> Entry<'e> {
             true => rustix::fs::statat(self.pair.source(), self.source, AtFlags::empty())
                 .map_err(source("examine")),
             false => self.look(),
+        }
+    }
+
+    /// Whether a source is the one that was met like this, and changed since: not one that was made later,
+    /// and has its inode. Where a filesystem tells no birth times, size and modification time must be as
+    /// they were: rather two files of one than one of two.
+    ///
+    /// Cost: a statx.
+    pub(super) fn was_met(&self, copy: &Copy<'_>, facts: &Stat, met: Met) -> bool {
+        let follows = copy.follows(self.directory);
+        let flags = if follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        match rustix::fs::statx(self.pair.source(), self.source, flags, StatxFlags::BTIME) {
+            Ok(now)
+                if now.stx_ino == facts.st_ino && now.stx_mask & StatxFlags::BTIME.bits() != 0 =>
+            {
+                let born = now.stx_btime;
+                nanoseconds(born.tv_sec, born.tv_nsec.into()) <= met.changed_ns
+            }
+            _ => {
+                let is_as_it_was = links::mark(facts).1 == met.mark;
+                if !is_as_it_was {
+                    copy.lose_links(
+                        "their source was changed, and its filesystem tells no birth times",
+                    );
+                }
+                is_as_it_was
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use super::entry::Entry;
 use super::event::Event;
 use super::failure::{Failure, Refusal};
 use super::job::Copy;
+use super::links::mark;
 use super::options::Inventory;
 use crate::inventory::Record;
 use crate::lock::lock;
@@ -43,7 +44,7 @@ impl Copy<'_> {
                 record.identity = Some((facts.st_dev, facts.st_ino));
             }
             if record.is_file() {
-                let (key, is_bound) = ((facts.st_dev, facts.st_ino), facts.st_nlink > 1);
+                let (key, is_bound) = (mark(&facts), facts.st_nlink > 1);
                 let known = || lock(&self.digests.0).get(&key).copied().filter(|_| is_bound);
                 let digest = match digest.or_else(known) {
                     Some(digest) => digest,

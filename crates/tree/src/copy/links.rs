@@ -1,7 +1,8 @@
 //! Hard links: which files have been copied already under another name, and where.
 //!
-//! A source is known by (device, inode). Whoever comes first copies it; the others wait for that,
-//! and then make their names links of the copy. What is remembered has a limit in memory; beyond it,
+//! A source is known by (device, inode), and by its times, for an inode that comes free is soon that
+//! of another file. Whoever comes first copies it; the others wait for that, and then make their names
+//! links of the copy. What is remembered has a limit in memory; beyond it,
 //! it is in a file without a name (`table`). How a link is made without following anything that was
 //! swapped meanwhile stands in [`mod@path`].
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 use flatout_sys::cancel::CancelToken;
 use rustix::fs::Stat;
 
+use super::directory::{Identity, identity};
 use super::failure::Refusal;
 use crate::lock::lock;
 
@@ -30,15 +32,61 @@ pub(in crate::copy) use taken::Taken;
 /// How often one who waits asks whether the copy was cancelled.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Device and inode.
-pub(super) type Identity = (u64, u64);
-
 /// Tells a copy from what takes its place: its device, and in one number its inode, size and
 /// modification time. The inode alone says little: the next file may get that of one that is gone.
 pub(super) fn mark(facts: &Stat) -> Identity {
     let mut hasher = DefaultHasher::new();
     (facts.st_ino, facts.st_size, facts.st_mtime, facts.st_mtime_nsec).hash(&mut hasher);
     (facts.st_dev, hasher.finish())
+}
+
+/// What a source was when its first name was met, in numbers that the next file with its inode has not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Met {
+    /// When it was changed last, in nanoseconds.
+    pub(super) changed_ns: i64,
+    /// As [`mark`] has it.
+    pub(super) mark: u64,
+}
+
+const MET_BYTES: usize = 16;
+
+impl Met {
+    fn encoded(self) -> [u8; MET_BYTES] {
+        (u128::from(self.mark) << 64 | u128::from(self.changed_ns.cast_unsigned())).to_ne_bytes()
+    }
+
+    fn decoded(bytes: [u8; MET_BYTES]) -> Self {
+        let both = u128::from_ne_bytes(bytes);
+        Self { changed_ns: (both as u64).cast_signed(), mark: (both >> 64) as u64 }
+    }
+}
+
+/// One name of a source that may have others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    pub(super) identity: Identity,
+    /// How many it has, this one counted.
+    pub(super) names: u64,
+    pub(super) met: Met,
+}
+
+impl Source {
+    pub(super) fn of(facts: &Stat) -> Self {
+        let changed_ns = nanoseconds(facts.st_ctime, facts.st_ctime_nsec as i64);
+        let met = Met { changed_ns, mark: mark(facts).1 };
+        Self { identity: identity(facts), names: facts.st_nlink as _, met }
+    }
+
+    /// The path of its copy, as the table has it: behind what was met.
+    fn path(&self, path: &[u8]) -> Vec<u8> {
+        [&self.met.encoded(), path].concat()
+    }
+}
+
+/// A moment as a number.
+pub(super) fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
 /// A copy that may get another name.
@@ -48,6 +96,14 @@ pub(super) struct Copy {
     pub(super) path: Vec<u8>,
     /// What must be there, as [`mark`] has it.
     pub(super) mark: Identity,
+}
+
+impl Copy {
+    /// What the table knows under a path of [`Source::path`].
+    fn split(self) -> Option<(Self, Met)> {
+        let (met, path) = self.path.split_first_chunk()?;
+        Some((Self { path: path.to_vec(), ..self }, Met::decoded(*met)))
+    }
 }
 
 /// The answer to [`Links::claim`].
@@ -95,15 +151,20 @@ impl Links {
         Self { forgets: false, ..self }
     }
 
-    /// Asks about a source that has several names (`names` of them, this one counted). While another
-    /// thread copies it, this waits: a thread must end its ticket before it claims again.
+    /// Asks about a source that has several names. While another thread copies it, this waits: a thread
+    /// must end its ticket before it claims again. `is_still`: whether it is the one that was met like
+    /// this, where it was changed since; otherwise that one is gone, and this one has its inode.
     ///
     /// When all its names were seen, a source is forgotten.
     ///
     /// Errors: the copy was cancelled; the temporary file cannot be read or written.
-    pub(super) fn claim(&self, source: Identity, names: u64) -> Result<Claim<'_>, Refusal> {
+    pub(super) fn claim(
+        &self,
+        source: Source,
+        is_still: impl FnOnce(Met) -> bool,
+    ) -> Result<Claim<'_>, Refusal> {
         let mut state = lock(&self.state);
-        while state.begun.contains(&source) {
+        while state.begun.contains(&source.identity) {
             if self.cancel.is_cancelled() {
                 return Err(Refusal::interrupted("link"));
             }
@@ -112,11 +173,13 @@ impl Links {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.waiting -= 1;
         }
-        if let Some(copy) = state.table.see(source)? {
+        if let Some((copy, met)) = state.table.see(source.identity)?.and_then(Copy::split)
+            && (met == source.met || is_still(met))
+        {
             return Ok(Claim::Known(copy));
         }
-        state.begun.push(source);
-        Ok(Claim::First(Ticket { links: self, source, names }))
+        state.begun.push(source.identity);
+        Ok(Claim::First(Ticket { links: self, source }))
     }
 
     /// Says that a source whose copy takes no more links was copied once more: the names to come are
@@ -125,11 +188,11 @@ impl Links {
     /// Errors: the temporary file cannot be read or written.
     pub(super) fn copied_again(
         &self,
-        source: Identity,
+        source: Source,
         path: &[u8],
         target: Identity,
     ) -> Result<(), Refusal> {
-        lock(&self.state).table.replace(source, path, target)
+        lock(&self.state).table.replace(source.identity, &source.path(path), target)
     }
 
     /// Sources that are remembered.
@@ -157,8 +220,7 @@ impl Links {
 #[must_use]
 pub(super) struct Ticket<'a> {
     links: &'a Links,
-    source: Identity,
-    names: u64,
+    source: Source,
 }
 
 impl Ticket<'_> {
@@ -168,21 +230,22 @@ impl Ticket<'_> {
     /// of this source will be copied, not linked.
     pub(super) fn done(self, path: &[u8], target: Identity) -> Result<(), Refusal> {
         let others = match self.links.forgets {
-            true => u32::try_from(self.names.saturating_sub(1)).unwrap_or(u32::MAX),
+            true => u32::try_from(self.source.names.saturating_sub(1)).unwrap_or(u32::MAX),
             false => u32::MAX,
         };
         if others == 0 {
             return Ok(());
         }
         // Those who wait are woken when the ticket is dropped, behind the lock.
-        lock(&self.links.state).table.insert(self.source, others, path, target)
+        let (identity, path) = (self.source.identity, self.source.path(path));
+        lock(&self.links.state).table.insert(identity, others, &path, target)
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.links.state);
-        state.begun.retain(|&begun| begun != self.source);
+        state.begun.retain(|&begun| begun != self.source.identity);
         if state.waiting > 0 {
             self.links.ended.notify_all();
         }

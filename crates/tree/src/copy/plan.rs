@@ -13,14 +13,14 @@ use rustix::io::Errno;
 
 use super::attributes::Made;
 use super::content::is_sparse;
-use super::directory::{Access, Found, Named, Pair, identity};
+use super::directory::{Access, Found, Named, Pair};
 use super::entry::{Entry, Outcome, Trouble, source, target};
 use super::event::Action;
 use super::existing::{Existing, refuse_loss, refuse_obstacle};
 use super::file::{Opened, Reading};
 use super::job::Copy;
 use super::lane::Lane;
-use super::links::{self, Claim, Ticket, mark};
+use super::links::{self, Claim, Source, Ticket, mark};
 use super::options::{Effect, Preserve};
 use super::special::{self, text_of};
 use super::tally::count;
@@ -171,8 +171,8 @@ fn claim<'c>(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Claim
     if !keeps || copy.targets.links_root(entry.directory).is_none() {
         return Ok(Claimed::None);
     }
-    let names: u64 = facts.st_nlink as _;
-    Ok(match copy.links.claim(identity(facts), names).map_err(Trouble::Source)? {
+    let is_still = |met| entry.was_met(copy, facts, met);
+    Ok(match copy.links.claim(Source::of(facts), is_still).map_err(Trouble::Source)? {
         Claim::First(ticket) => Claimed::First(ticket),
         Claim::Known(known) => Claimed::Known(known),
     })

@@ -153,7 +153,10 @@ impl Standing {
             return Ok(Self::BackedUp);
         }
         let is_special = !FileType::from_raw_mode(source.st_mode).is_file();
-        let is_replaced = is_bound(copy, &found) || rules.follow == Follow::Never && is_special;
+        // Two sources may go to two names of one file, which only cp writes one over the other.
+        let is_cp = copy.options.preserve.has(Preserve::WHAT_IS_THERE);
+        let is_bound = found.st_nlink > 1 && (!is_cp || is_bound(copy, &found));
+        let is_replaced = is_bound || rules.follow == Follow::Never && is_special;
         Ok(match rules.clearing {
             Clearing::First => Self::Removed,
             _ if is_replaced && !rules.attributes_only => Self::Removed,

@@ -1,20 +1,32 @@
 //! Places where copies appear: what they must not be, and how they get to storage in the end.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use rustix::fs::{Mode, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::directory::{DIRECTORY, Directory, Identity, identity};
 use super::options::Durability;
 use crate::lock::lock;
 
-/// Filesystems that are synced one by one at most: each costs a descriptor, and each subvolume of
-/// btrfs looks like one.
-const MOST_SYNCED: usize = 16;
+/// Filesystems that are held open at most until they are synced: each subvolume of btrfs looks like one.
+/// Others are opened again, by their path.
+const MOST_HELD: usize = 16;
+
+/// By what a filesystem is synced in the end.
+#[derive(Debug)]
+enum Held {
+    /// A directory or file on it.
+    Open(OwnedFd),
+    /// Where one is.
+    At(PathBuf),
+    /// Nothing there could be opened so far.
+    Unreadable,
+}
 
 /// What is known of the places where copies appear.
 #[derive(Debug)]
@@ -27,9 +39,8 @@ pub(super) struct Targets {
     /// Directories that the user named and that are being copied now: a target that is one of them
     /// would be copied over itself while it is read.
     sources: Mutex<Vec<Identity>>,
-    /// Filesystems that were written to, by device, with a directory or file on each; `None`: nothing
-    /// there could be opened so far.
-    filesystems: Mutex<BTreeMap<u64, Option<OwnedFd>>>,
+    /// Filesystems that were written to, by device.
+    filesystems: Mutex<BTreeMap<u64, Held>>,
     /// There was one of which a directory could not be opened: maybe a file can.
     some_unreadable: AtomicBool,
 }
@@ -106,22 +117,18 @@ impl Targets {
             return Ok(());
         }
         let mut known = lock(&self.filesystems);
-        if known.get(&device).is_some_and(Option::is_some) {
+        if known.get(&device).is_some_and(|held| !matches!(held, Held::Unreadable)) {
             return Ok(());
         }
-        // All filesystems are synced then.
-        if known.values().flatten().count() >= MOST_SYNCED {
-            known.insert(device, None);
-            return Ok(());
-        }
-        match open() {
-            Ok(opened) => known.insert(device, Some(opened)),
+        let held = match open() {
+            Ok(opened) => hold(&known, opened),
             Err(Errno::ACCESS) => {
                 self.some_unreadable.store(true, Ordering::Relaxed);
-                known.insert(device, None)
+                Held::Unreadable
             }
             Err(errno) => return Err(errno),
         };
+        known.insert(device, held);
         Ok(())
     }
 
@@ -133,23 +140,56 @@ impl Targets {
         let _told_by_syncfs = flatout_sys::page_cache::begin_writeback(file, 0, 0);
         if self.some_unreadable.load(Ordering::Relaxed)
             && let Ok(facts) = rustix::fs::fstat(file)
-            && let Some(missing @ None) = lock(&self.filesystems).get_mut(&facts.st_dev)
         {
+            let mut known = lock(&self.filesystems);
             // It stands for its filesystem, where no directory of it could be opened.
-            *missing = rustix::io::fcntl_dupfd_cloexec(file, 3).ok();
+            if matches!(known.get(&facts.st_dev), Some(Held::Unreadable))
+                && let Ok(file) = rustix::io::fcntl_dupfd_cloexec(file, 3)
+            {
+                let held = hold(&known, file);
+                known.insert(facts.st_dev, held);
+            }
         }
     }
 
     /// Waits until storage has everything. Calls `fail` with the devices that do not take it.
     pub(super) fn sync(&self, fail: impl Fn(u64, Errno)) {
         let filesystems = lock(&self.filesystems);
-        if filesystems.values().any(Option::is_none) {
+        if filesystems.values().any(|held| matches!(held, Held::Unreadable)) {
             rustix::fs::sync();
         }
-        for (device, directory) in filesystems.iter() {
-            if let Some(Err(errno)) = directory.as_ref().map(rustix::fs::syncfs) {
-                fail(*device, errno);
+        for (&device, held) in filesystems.iter() {
+            let synced = match held {
+                Held::Open(file) => rustix::fs::syncfs(file),
+                Held::At(path) => opened_again(path, device).and_then(rustix::fs::syncfs),
+                Held::Unreadable => Ok(()),
+            };
+            if let Err(errno) = synced {
+                fail(device, errno);
             }
         }
+    }
+}
+
+/// Holds what was opened on one more filesystem, or its path. Without /proc there is none.
+fn hold(known: &BTreeMap<u64, Held>, opened: OwnedFd) -> Held {
+    if known.values().filter(|held| matches!(held, Held::Open(_))).count() < MOST_HELD {
+        return Held::Open(opened);
+    }
+    match std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())) {
+        Ok(path) => Held::At(path),
+        Err(_) => Held::Open(opened),
+    }
+}
+
+/// Opens what lies on this filesystem.
+///
+/// Errors: those of open(2); the path leads to another one by now.
+fn opened_again(path: &Path, device: u64) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty())?;
+    match rustix::fs::fstat(&opened)?.st_dev == device {
+        true => Ok(opened),
+        false => Err(Errno::XDEV),
     }
 }

@@ -31,6 +31,28 @@ fn is_said(ran: &Ran) {
     assert_eq!(ran.stderr.lines().count(), 1, "{ran}");
 }
 
+/// ext4 does that for what gets its room while it is written out (`auto_da_alloc`), not for what has it
+/// already: a power cut would leave zeros where an old file was.
+#[test]
+fn what_takes_the_place_of_a_long_file_is_written_out() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let mounted = needs!(Mounted::new(Kind::Ext4));
+    let folder = Folder::inside(&mounted.path());
+    fs::write(folder.join("src"), random_bytes(7, 9 << 20)).unwrap();
+    let writes = |words: &[&str]| {
+        let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=sync_file_range"];
+        folder.under(&strace, words).leaves("dst").leaves("trace").run().exits(0);
+        fs::read_to_string(folder.join("trace")).unwrap().matches("sync_file_range(").count()
+    };
+    assert_eq!(writes(&["copy", "src", "dst"]), 0, "it is new");
+    for way in [&["copy", "--always"][..], &["copy", "--always", "--in-place"], &["cp"]] {
+        assert!(writes(&[way, &["src", "dst"]].concat()) > 0, "{way:?}");
+    }
+    drop(folder);
+    mounted.finish();
+}
+
 /// As containers have it for /etc/hosts.
 #[test]
 fn a_file_that_is_mounted_is_written_in_place() {

@@ -87,6 +87,24 @@ fn what_is_newer_is_not_lost_to_a_link() {
     }
 }
 
+/// Otherwise the one that comes last would be in both, or count as up to date for the time of the first.
+#[test]
+fn two_names_of_one_target_do_not_get_one_over_the_other() {
+    needs!(under_test());
+    for letters in ["-u", "-f", "-b", "--in-place", "--in-place --delta"] {
+        for links in ["--preserve=all", "--no-preserve=links"] {
+            let folder = folder();
+            fs::hard_link(folder.join("dst/there"), folder.join("dst/new")).unwrap();
+            let words = format!("copy {letters} {links} src/. dst");
+            folder.flatout(words.split(' ')).run().exits(0);
+            for name in ["new", "there"] {
+                let held = fs::read_to_string(folder.join("dst").join(name)).unwrap();
+                assert_eq!(held, format!("src/{name}"), "{letters} {links}");
+            }
+        }
+    }
+}
+
 #[test]
 fn no_backup_takes_the_place_of_what_another_operand_has_brought() {
     needs!(under_test());

@@ -52,8 +52,9 @@ pub struct Choice {
 
 impl Choice {
     /// Whether this file gets its room first. What takes the place of a file ext4 writes out when it
-    /// gets its name, so that a power cut leaves one of both (`auto_da_alloc`, ext4(5)), but not what
-    /// got its room first: so short ones, of which there are many, do not.
+    /// gets its name, or is closed, so that a power cut leaves one of both (`auto_da_alloc`, ext4(5)), but
+    /// not what got its room first: so short ones, of which there are many, do not, and long ones are written
+    /// out here ([`is_written_out`]).
     pub(super) fn gives_room(&self, job: &FileJob<'_>) -> bool {
         self.preallocates && (!job.replaces || job.facts.st_size as u64 >= SHARE_FROM_BYTES)
     }
@@ -71,6 +72,12 @@ pub fn choice(length_bytes: u64, pair: &PairFacts) -> Choice {
     let preallocates = preallocates_from(&pair.target).is_some_and(|from| length_bytes >= from);
     let shares = length_bytes >= SHARE_FROM_BYTES && preallocates;
     Choice { method, preallocates, shares }
+}
+
+/// Whether the kernel is asked to write out what takes the place of a file, for ext4 does that only where
+/// blocks were left to be found later. Its reason is given at [`Choice::gives_room`].
+pub(super) fn is_written_out(job: &FileJob<'_>, pair: &PairFacts) -> bool {
+    job.replaces && pair.target.name == "ext4" && job.facts.st_size as u64 >= SHARE_FROM_BYTES
 }
 
 /// Whether a server may copy by itself: NFS 4.2, SMB.

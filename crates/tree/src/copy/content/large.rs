@@ -20,7 +20,7 @@ use self::span::Span;
 pub(in crate::copy) use self::span::{Ranges, halves};
 pub(in crate::copy) use self::task::Task;
 use super::methods::Pair;
-use super::{Content, FileJob, READ, Tally, WRITE, whole_route};
+use super::{Content, FileJob, READ, Tally, WRITE, choice, whole_route};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Durability;
 use crate::copy::shared::Abroad;
@@ -71,12 +71,14 @@ struct State {
 struct Files {
     source: OwnedFd,
     target: OwnedFd,
+    is_written_out: bool,
 }
 
 impl Files {
-    fn of(job: &FileJob<'_>) -> Result<Self, Errno> {
+    fn of(job: &FileJob<'_>, pair: &Pair) -> Result<Self, Errno> {
         let copy = |file| rustix::io::fcntl_dupfd_cloexec(file, 3);
-        Ok(Self { source: copy(job.source)?, target: copy(job.target)? })
+        let is_written_out = choice::is_written_out(job, &pair.facts);
+        Ok(Self { source: copy(job.source)?, target: copy(job.target)?, is_written_out })
     }
 }
 
@@ -113,10 +115,10 @@ pub(in crate::copy) struct Done {
 }
 
 impl Content<'_> {
-    /// Has the kernel begin to write a range to storage, if the copy ends only when it is there: what
-    /// else is copied goes on meanwhile.
-    fn begin_writing(&self, route: &Route<'_>) {
-        if self.options.durability == Durability::Durable {
+    /// Has the kernel begin to write a range to storage, if the copy ends only when it is there, or `is_due`:
+    /// what else is copied goes on meanwhile.
+    fn begin_writing(&self, route: &Route<'_>, is_due: bool) {
+        if is_due || self.options.durability == Durability::Durable {
             let Route { target, offset_bytes, length_bytes, .. } = *route;
             let _told_by_syncfs = page_cache::begin_writeback(target, offset_bytes, length_bytes);
         }
@@ -133,7 +135,7 @@ impl Content<'_> {
         abroad: Abroad,
     ) -> Result<Arc<Large>, Refusal> {
         let pair = self.pair(job)?;
-        let files = Files::of(job).map_err(Refusal::of(READ))?;
+        let files = Files::of(job, &pair).map_err(Refusal::of(READ))?;
         let method = self.read_around(job, &pair, method);
         let large = Large::new(job.facts.st_size as u64, Task::Move(method), pair, (files, ranges));
         let _there_was_none = large.place_abroad.set(abroad);
@@ -151,7 +153,7 @@ pub(super) fn copy(
 ) -> Result<u64, Refusal> {
     let length_bytes = job.facts.st_size as u64;
     let ranges = u32::try_from(length_bytes.div_ceil(RANGE_BYTES)).ok();
-    let (Ok(files), Some(ranges)) = (Files::of(job), ranges) else {
+    let (Ok(files), Some(ranges)) = (Files::of(job, pair), ranges) else {
         // There are no descriptors for others.
         let moved = content.task(task, whole_route(job, length_bytes), pair, tally)?;
         return Ok(moved.bytes);
@@ -323,7 +325,7 @@ impl Large {
                     if moved.end == End::SourceEnded {
                         self.end.fetch_min(offset_bytes + moved.bytes, Ordering::Relaxed);
                     }
-                    content.begin_writing(&route);
+                    content.begin_writing(&route, files.is_written_out);
                 }
                 Err(refusal) => {
                     self.failed.store(true, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use super::room::{has_reserved, has_room_in_place};
 use super::source::Opened;
 use crate::copy::attributes::{Flags, Made, PRIVATE, Predecessor};
 use crate::copy::entry::{Entry, Trouble, refused, target};
-use crate::copy::existing::{Existing, is_bound, may_be_shared, refuse_itself};
+use crate::copy::existing::{Existing, refuse_itself};
 use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
@@ -157,8 +157,8 @@ impl Place {
         in_place: Option<Errno>,
     ) -> Result<Self, Trouble> {
         let appearance = copy.options.appearance;
-        // What is written into one name is in all others.
-        let is_bound = is_bound(copy, found) || may_be_shared(copy, found);
+        // What is written into one name is in all others, and two sources may go to two of them.
+        let is_bound = found.st_nlink > 1;
         let why = match in_place {
             Some(errno) => errno,
             None if appearance == Appearance::InPlace && !is_bound => {

@@ -95,7 +95,7 @@ impl Table {
         Ok(Some(Copy { path, mark }))
     }
 
-    /// Remembers a source that is not there yet.
+    /// Remembers a source, instead of one that had this inode before.
     pub(super) fn insert(
         &mut self,
         source: Identity,
@@ -107,15 +107,23 @@ impl Table {
         if is_full || self.is_wasteful() {
             self.rebuild()?;
         }
-        let Place::Free { index, was } = self.find(source)? else {
-            return self.replace(source, path, target);
-        };
+        let place = self.find(source)?;
         let state = FIRST_PATH + append(&mut self.paths, path)?;
         let pair = self.pair(source.0, target.0);
         let (source_inode, target_inode) = (source.1, target.1);
-        self.slots.set(index, Slot { source_inode, target_inode, state, names_left, pair })?;
-        self.live += 1;
-        self.used += usize::from(was == EMPTY);
+        let slot = Slot { source_inode, target_inode, state, names_left, pair };
+        match place {
+            Place::Free { index, was } => {
+                self.slots.set(index, slot)?;
+                self.live += 1;
+                self.used += usize::from(was == EMPTY);
+            }
+            Place::Found(index, old) => {
+                let old = path_at(&self.paths, old.path())?;
+                self.slots.set(index, slot)?;
+                self.waste(old.len());
+            }
+        }
         Ok(())
     }
 

@@ -5,8 +5,8 @@
 
 use std::sync::Mutex;
 
-use super::Identity;
 use super::table::Table;
+use crate::copy::directory::Identity;
 use crate::copy::failure::Refusal;
 use crate::lock::lock;
 

@@ -16,9 +16,17 @@ fn path(number: u64) -> Vec<u8> {
         .into_bytes()
 }
 
+fn source(identity: Identity, names: u64) -> Source {
+    Source { identity, names, met: Met::default() }
+}
+
+fn claim(links: &Links, identity: Identity, names: u64) -> Result<Claim<'_>, Refusal> {
+    links.claim(source(identity, names), |_| unreachable!("it is as it was met"))
+}
+
 /// Does what the first one does, or says what is known.
 fn seen(links: &Links, source: Identity, names: u64) -> Option<Copy> {
-    match links.claim(source, names).unwrap() {
+    match claim(links, source, names).unwrap() {
         Claim::First(ticket) => {
             ticket.done(&path(source.1), (source.0 + 1, source.1 + 7)).unwrap();
             None
@@ -42,7 +50,7 @@ fn of_threads_that_claim_at_once_one_copies_and_the_others_link() {
             scope.spawn(|| {
                 start.wait();
                 for inode in 0..SOURCES {
-                    match links.claim((1, inode), THREADS).unwrap() {
+                    match claim(&links, (1, inode), THREADS).unwrap() {
                         Claim::First(ticket) => {
                             first.fetch_add(1, Ordering::Relaxed);
                             thread::yield_now();
@@ -63,7 +71,7 @@ fn when_the_first_one_fails_another_one_is_first() {
     let links = links(1 << 20);
     let start = Barrier::new(3);
     let answers: Vec<bool> = thread::scope(|scope| {
-        let Claim::First(ticket) = links.claim((1, 1), 4).unwrap() else { panic!("the first") };
+        let Claim::First(ticket) = claim(&links, (1, 1), 4).unwrap() else { panic!("the first") };
         let others: Vec<_> = (0..2)
             .map(|_| {
                 scope.spawn(|| {
@@ -84,7 +92,7 @@ fn a_thread_that_dies_leaves_nobody_waiting() {
     let links = links(1 << 20);
     let died = thread::scope(|scope| {
         let dying = scope.spawn(|| {
-            let _ticket = links.claim((1, 1), 2).unwrap();
+            let _ticket = claim(&links, (1, 1), 2).unwrap();
             panic!("on purpose");
         });
         dying.join().is_err()
@@ -98,9 +106,9 @@ fn a_thread_that_dies_leaves_nobody_waiting() {
 fn one_who_waits_stops_when_the_copy_is_cancelled() {
     let cancel = CancelToken::manual();
     let links = Links::new(1 << 20, cancel);
-    let ticket = links.claim((1, 1), 2).unwrap();
+    let ticket = claim(&links, (1, 1), 2).unwrap();
     let refusal = thread::scope(|scope| {
-        let waiting = scope.spawn(|| links.claim((1, 1), 2).map(drop).unwrap_err());
+        let waiting = scope.spawn(|| claim(&links, (1, 1), 2).map(drop).unwrap_err());
         cancel.cancel();
         waiting.join().unwrap()
     });
@@ -129,10 +137,10 @@ fn a_copy_that_takes_no_more_links_is_followed_by_another() {
         let links = links(memory_bytes);
         assert_eq!(seen(&links, (1, 5), 3), None);
         assert!(seen(&links, (1, 5), 3).is_some());
-        links.copied_again((1, 5), b"again", (9, 9)).unwrap();
+        links.copied_again(source((1, 5), 3), b"again", (9, 9)).unwrap();
         let again = Copy { path: b"again".to_vec(), mark: (9, 9) };
         assert_eq!(seen(&links, (1, 5), 3), Some(again));
-        links.copied_again((1, 5), b"too late", (9, 9)).unwrap();
+        links.copied_again(source((1, 5), 3), b"too late", (9, 9)).unwrap();
         assert_eq!(links.count(), 0);
     }
 }
@@ -174,10 +182,31 @@ fn long_paths_are_kept_whole() {
     let paths: Vec<Vec<u8>> =
         [0, 1, 123, 124, 125, 128, 5_000].map(|length| vec![b'p'; length]).into();
     for (inode, path) in (0..).zip(&paths) {
-        let Claim::First(ticket) = links.claim((1, inode), 2).unwrap() else { panic!("new") };
+        let Claim::First(ticket) = claim(&links, (1, inode), 2).unwrap() else { panic!("new") };
         ticket.done(path, (1, 1)).unwrap();
     }
     for (inode, path) in (0..).zip(&paths) {
         assert_eq!(seen(&links, (1, inode), 2).unwrap().path, *path);
+    }
+}
+
+#[test]
+fn another_file_with_an_inode_that_came_free_is_copied_and_its_names_are_links_of_that() {
+    for memory_bytes in [0, 1 << 20] {
+        let links = links(memory_bytes);
+        assert_eq!(seen(&links, (1, 5), 9), None);
+        let met = Met { changed_ns: -7, mark: u64::MAX };
+        let other = Source { met, ..source((1, 5), 2) };
+        let copied = links.claim(other, |was| {
+            assert_eq!(was, Met::default());
+            false
+        });
+        let Ok(Claim::First(ticket)) = copied else { panic!("{copied:?}") };
+        ticket.done(b"other", (9, 9)).unwrap();
+        let changed = Source { met: Met { changed_ns: 8, ..met }, ..other };
+        let known = links.claim(changed, |was| was == met);
+        let Ok(Claim::Known(copy)) = known else { panic!("{known:?}") };
+        assert_eq!(copy, Copy { path: b"other".to_vec(), mark: (9, 9) });
+        assert_eq!(links.count(), 0, "both names were seen");
     }
 }

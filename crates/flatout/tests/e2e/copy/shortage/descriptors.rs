@@ -119,13 +119,14 @@ fn too_few_descriptors_are_an_error_and_no_panic() {
     }
 }
 
-/// Each filesystem of the target would be held open until it is synced, were there no bound: all are
-/// synced by one call then.
+/// Each filesystem of the target would be held open until it is synced, were there no bound: others are
+/// opened again. sync(2) would tell no errors.
 #[test]
 fn many_filesystems_of_the_target_are_synced_with_few_descriptors() {
     const FILESYSTEMS: usize = 70;
     needs!(needs_root("mounts filesystems"));
     needs!(needs_program("unshare"));
+    needs!(needs_program("strace"));
     let folder = Folder::new();
     for index in 0..FILESYSTEMS {
         fs::create_dir_all(folder.join(&format!("copy/{index}"))).unwrap();
@@ -135,10 +136,16 @@ fn many_filesystems_of_the_target_are_synced_with_few_descriptors() {
     let program = executable().display();
     let script = format!(
         "for mount in copy/*; do mount -t tmpfs none $mount || exit 9; done\n\
-         ulimit -n {FEW}\n{program} copy --sync -T tree copy || exit\ndiff -r tree copy"
+         ulimit -n {FEW}\n\
+         strace -f -qq -o trace -e trace=sync,syncfs {program} copy --sync -T tree copy || exit\n\
+         diff -r tree copy || exit\n\
+         ! strace -f -qq -o failed -e inject=syncfs:error=EIO:when=60 {program} copy --sync -T tree copy"
     );
     // The mounts go with the namespace.
     let words = ["--mount", "sh", "-c", &script].map(OsString::from).to_vec();
     let ran = folder.program("unshare".as_ref(), words).run();
-    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    assert!(ran.exits(0).stderr.contains("Input/output error"), "{ran}");
+    let trace = fs::read_to_string(folder.join("trace")).unwrap();
+    let calls = ["syncfs(", "sync()"].map(|call| trace.matches(call).count());
+    assert_eq!(calls, [FILESYSTEMS + 1, 0], "{trace}");
 }
