@@ -39,7 +39,7 @@ fn what_takes_the_place_of_a_long_file_is_written_out() {
     needs!(needs_program("strace"));
     let mounted = needs!(Mounted::new(Kind::Ext4));
     let folder = Folder::inside(&mounted.path());
-    fs::write(folder.join("src"), random_bytes(7, 9 << 20)).unwrap();
+    fs::write(folder.join("src"), random_bytes(9 << 20, 7)).unwrap();
     let writes = |words: &[&str]| {
         let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=sync_file_range"];
         folder.under(&strace, words).leaves("dst").leaves("trace").run().exits(0);
