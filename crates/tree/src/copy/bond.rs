@@ -30,6 +30,15 @@ pub(super) enum Bond<'c> {
     Again(Source),
 }
 
+/// Whether what was copied, or was up to date, under another name can be this one, too.
+pub(super) enum Alike {
+    Yes,
+    /// This one is copied, and further names are links to that.
+    No,
+    /// It stays as it is.
+    NoAndStays,
+}
+
 impl<'c> Bond<'c> {
     /// Where another name of the source was copied, makes this one a link to the copy, and breaks.
     /// Otherwise the entry is to be copied.
@@ -38,15 +47,15 @@ impl<'c> Bond<'c> {
         entry: Entry<'_>,
         facts: &Stat,
     ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
-        Self::unless(copy, entry, facts, |_, _| Ok(false))
+        Self::if_alike(copy, entry, facts, |_, _| Ok(Alike::Yes))
     }
 
-    /// The same where what bears the name `stays` rather than become a link to the copy below that root.
-    pub(super) fn unless(
+    /// The same where the copy below that root may hold other bytes.
+    pub(super) fn if_alike(
         copy: &'c Copy<'_>,
         entry: Entry<'_>,
         facts: &Stat,
-        stays: impl FnOnce(BorrowedFd<'_>, &links::Copy) -> Result<bool, Trouble>,
+        alike: impl FnOnce(BorrowedFd<'_>, &links::Copy) -> Result<Alike, Trouble>,
     ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
         let names: u64 = facts.st_nlink as _;
         let may_be_met_again = names > 1 || copy.may_be_met_again(entry);
@@ -61,25 +70,26 @@ impl<'c> Bond<'c> {
         let is_still = |met| entry.was_met(copy, facts, met);
         match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
-            Claim::Known(known) if stays(root, &known)? => {
-                Ok(ControlFlow::Break(Outcome::of(Action::Unchanged)))
-            }
-            Claim::Known(known) => Ok(match link(copy, entry, (root, &known), facts)? {
-                Linking::Made => ControlFlow::Break(Outcome {
-                    link_of: Some(known.path),
-                    ..Outcome::of(Action::Linked)
-                }),
-                Linking::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
-                cannot @ (Linking::Cannot(_) | Linking::Lost) => {
-                    copy.lose_links(cannot.cause());
-                    // The copy that somebody has taken away is none of the target's shortcomings.
-                    if cannot != Linking::Lost {
-                        let both = [Side::Source, Side::Target].map(|side| entry.path(side));
-                        copy.attributes.is_incomplete(both, LINKS_NOT_KEPT, None);
+            Claim::Known(known) => match alike(root, &known)? {
+                Alike::Yes => Ok(match link(copy, entry, (root, &known), facts)? {
+                    Linking::Made => ControlFlow::Break(Outcome {
+                        link_of: Some(known.path),
+                        ..Outcome::of(Action::Linked)
+                    }),
+                    Linking::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
+                    cannot @ (Linking::Cannot(_) | Linking::Lost) => {
+                        copy.lose_links(cannot.cause());
+                        // The copy that somebody has taken away is none of the target's shortcomings.
+                        if cannot != Linking::Lost {
+                            let both = [Side::Source, Side::Target].map(|side| entry.path(side));
+                            copy.attributes.is_incomplete(both, LINKS_NOT_KEPT, None);
+                        }
+                        ControlFlow::Continue(Self::Again(source))
                     }
-                    ControlFlow::Continue(Self::Again(source))
-                }
-            }),
+                }),
+                Alike::NoAndStays => Ok(ControlFlow::Break(Outcome::of(Action::Unchanged))),
+                Alike::No => Ok(ControlFlow::Continue(Self::Again(source))),
+            },
         }
     }
 
@@ -105,6 +115,10 @@ impl<'c> Bond<'c> {
             (Self::First(ticket), made) => {
                 // Without it nobody knows what the other names are to be links of.
                 let made = made?;
+                let ticket = match outcome.action {
+                    Action::Unchanged => ticket.of_what_was_there(),
+                    _ => ticket,
+                };
                 if path().and_then(|path| ticket.done(&path, made)).is_err() {
                     copy.lose_links("they cannot be remembered");
                 }

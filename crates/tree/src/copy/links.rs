@@ -69,18 +69,19 @@ pub(super) struct Source {
     /// How many it has, this one counted.
     pub(super) names: u64,
     pub(super) met: Met,
+    was_there: bool,
 }
 
 impl Source {
     pub(super) fn of(facts: &Stat) -> Self {
         let changed_ns = nanoseconds(facts.st_ctime, facts.st_ctime_nsec as i64);
         let met = Met { changed_ns, mark: mark(facts).1 };
-        Self { identity: identity(facts), names: facts.st_nlink as _, met }
+        Self { identity: identity(facts), names: facts.st_nlink as _, met, was_there: false }
     }
 
     /// The path of its copy, as the table has it: behind what was met.
     fn path(&self, path: &[u8]) -> Vec<u8> {
-        [&self.met.encoded(), path].concat()
+        [&self.met.encoded()[..], &[u8::from(self.was_there)], path].concat()
     }
 }
 
@@ -96,13 +97,17 @@ pub(super) struct Copy {
     pub(super) path: Vec<u8>,
     /// What must be there, as [`mark`] has it.
     pub(super) mark: Identity,
+    /// It was not made by this copy, but stands for its source.
+    pub(super) was_there: bool,
 }
 
 impl Copy {
     /// What the table knows under a path of [`Source::path`].
     fn split(self) -> Option<(Self, Met)> {
-        let (met, path) = self.path.split_first_chunk()?;
-        Some((Self { path: path.to_vec(), ..self }, Met::decoded(*met)))
+        let (met, rest) = self.path.split_first_chunk()?;
+        let (&was_there, path) = rest.split_first()?;
+        let copy = Self { path: path.to_vec(), was_there: was_there != 0, ..self };
+        Some((copy, Met::decoded(*met)))
     }
 }
 
@@ -224,6 +229,12 @@ pub(super) struct Ticket<'a> {
 }
 
 impl Ticket<'_> {
+    /// What stands for the source was not made by this copy.
+    pub(super) fn of_what_was_there(mut self) -> Self {
+        self.source.was_there = true;
+        self
+    }
+
     /// The copy is complete, at `path` from the root of the target on.
     ///
     /// Errors: it cannot be remembered, for the temporary file cannot be written; then another name

@@ -157,6 +157,7 @@ fn note(
 ) -> Result<(), Trouble> {
     let made = stands.map_or((NOT_THERE, facts.st_ino), mark);
     let path = entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
+    let ticket = if stands.is_some() { ticket.of_what_was_there() } else { ticket };
     let _or_they_are_copied = ticket.done(&path, made);
     Ok(())
 }

@@ -147,7 +147,7 @@ impl References {
         };
         let Some((index, found)) = found else { return Ok(None) };
         refuse_to_replace(copy, entry, (&opened.facts, &found.facts))?;
-        let known = links::Copy { path: found.path, mark: mark(&found.facts) };
+        let known = links::Copy { path: found.path, mark: mark(&found.facts), was_there: true };
         let root = self.link[index].as_fd();
         let action = match bond::link(copy, entry, (root, &known), &opened.facts)? {
             Linking::Made => Action::Linked,

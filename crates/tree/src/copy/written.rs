@@ -12,11 +12,11 @@ use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{self, Place};
-use super::bond::Bond;
+use super::bond::{Alike, Bond};
 use super::directory::{Side, identity};
 use super::entry::{Entry, Outcome, Trouble, refused, target};
 use super::event::{Action, Event};
-use super::existing::has_same_bytes;
+use super::existing::{has_same_bytes, is_same};
 use super::file;
 use super::job::Copy;
 use super::lane::Lane;
@@ -64,8 +64,11 @@ pub(super) fn copy(
 /// stands for another one, unless bytes would be lost by that.
 fn up_to_date(lane: &mut Lane<'_, '_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    let stays = |root: BorrowedFd<'_>, known: &links::Copy| is_unlike(lane, entry, root, known);
-    match Bond::unless(copy, entry, facts, stays)? {
+    let alike = |root: BorrowedFd<'_>, known: &links::Copy| {
+        let is_unlike = is_unlike(lane, entry, root, known)?;
+        Ok(if is_unlike { Alike::NoAndStays } else { Alike::Yes })
+    };
+    match Bond::if_alike(copy, entry, facts, alike)? {
         ControlFlow::Break(linked) => Ok(linked),
         ControlFlow::Continue(bond) => {
             let outcome = Outcome::of(Action::Unchanged);
@@ -86,6 +89,24 @@ pub(super) fn is_unlike(
     let Ok(Some(other)) = links::open_copy(root, known, flags) else { return Ok(true) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     has_same_bytes(lane, entry, (other.as_fd(), &facts)).map(|is_same| !is_same)
+}
+
+/// Whether what stands for another name of a source holds its bytes: it may be newer, and have others.
+pub(super) fn may_be_that(
+    lane: &mut Lane<'_, '_>,
+    opened: &file::Opened,
+    root: BorrowedFd<'_>,
+    known: &links::Copy,
+) -> Result<Alike, Trouble> {
+    let source = (opened.file.as_fd(), &opened.facts);
+    if !known.was_there || !FileType::from_raw_mode(opened.facts.st_mode).is_file() {
+        return Ok(Alike::Yes);
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    // What cannot be read is as it was made, or is not to be linked to.
+    let Ok(Some(other)) = links::open_copy(root, known, flags) else { return Ok(Alike::Yes) };
+    let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
+    Ok(if is_same(lane, source, (other.as_fd(), &facts))? { Alike::Yes } else { Alike::No })
 }
 
 /// Makes room, has something made, and gives back what made room where nothing was.
@@ -118,7 +139,11 @@ fn bytes(
         if standing.is_removed() {
             remove(entry)?;
         }
-        let bond = match Bond::of(copy, entry, &opened.facts)? {
+        let alike = |root: BorrowedFd<'_>, known: &links::Copy| match rules.skip {
+            Skip::NotOlder => may_be_that(lane, &opened, root, known),
+            _ => Ok(Alike::Yes),
+        };
+        let bond = match Bond::if_alike(copy, entry, &opened.facts, alike)? {
             ControlFlow::Break(linked) => return Ok(linked),
             ControlFlow::Continue(bond) => bond,
         };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
 
 use super::{NOBODY, Pair};
+use crate::bin::Folder;
 use crate::fixture::{Random, is_full, seed};
 
 const OPTIONS: [&str; 32] = [
@@ -225,7 +226,7 @@ impl Words {
         named.sort();
         named.dedup();
         let is_aside = self.has(&["-b", "--backup=numbered"]) && named.len() < self.sources.len();
-        // What is up to date under two names is linked together by cp, and a newer file lost.
+        // What is up to date under two names is linked together by cp, and a newer file lost: see below.
         let has_names = |path: &String| {
             let facts = folder.join(path).symlink_metadata().unwrap();
             facts.is_file() && facts.nlink() > 1
@@ -291,4 +292,57 @@ fn random_words_mean_what_they_mean_to_cp() {
     differences.truncate(5);
     let shown = differences.join("\n");
     assert!(count == 0, "FLATOUT_TEST_SEED={seed}: {count} of {cases} differ\n{shown}");
+}
+
+/// Files of a tree with some names of others among them, and their times in seconds.
+fn plant_names(folder: &Path, tree: &str, random: &mut Random, has_links: bool) {
+    fs::create_dir_all(folder.join(tree).join("d")).unwrap();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for name in ["a", "b", "c", "d/a", "d/b", "e"].map(|name| folder.join(tree).join(name)) {
+        match random.below(5) {
+            0 => continue,
+            1 | 2 if has_links && !files.is_empty() => {
+                fs::hard_link(&files[random.below(files.len())], &name).unwrap();
+            }
+            _ => {
+                let text = format!("{tree}{}", random.below(3));
+                fs::write(&name, text.repeat(1 + random.below(2))).unwrap();
+                set_time(&name, 1_000_000_000 + random.below(4) as i64);
+                files.push(name);
+            }
+        }
+    }
+}
+
+/// GNU cp makes names of one source one file whatever they held: what each name is to hold is said here.
+#[test]
+fn an_update_gives_each_name_the_bytes_of_its_source_or_leaves_its_own() {
+    let seed = seed();
+    let mut random = Random::new(seed);
+    let programs = ["cp -au", "cp -ru", "cp -dRu", "copy -u", "copy -u --no-preserve=links"];
+    for case in 0..if is_full() { 2_000 } else { 50 } {
+        let words = pick(&mut random, &programs);
+        let folder = Folder::new();
+        plant_names(folder.path(), "s", &mut random, true);
+        // cp writes through all names of a file that is there, where it keeps no links.
+        plant_names(folder.path(), "t", &mut random, words != "cp -ru");
+        let facts = |tree: &str, path: &str| folder.join(&format!("{tree}{path}")).metadata().ok();
+        let all = [paths(folder.path(), "s"), paths(folder.path(), "t")].concat();
+        let mut expected: Vec<(String, Vec<u8>)> = Vec::new();
+        for path in all.iter().map(|path| &path[1..]).filter(|path| *path != "/d") {
+            let (source, target) = (facts("s", path), facts("t", path));
+            let is_newer = |source: &fs::Metadata| {
+                target.as_ref().is_none_or(|target| source.mtime() > target.mtime())
+            };
+            let tree = if source.as_ref().is_some_and(is_newer) { "s" } else { "t" };
+            let bytes = fs::read(folder.join(&format!("{tree}{path}"))).unwrap();
+            expected.push((path.to_owned(), bytes));
+        }
+        let ran = folder.flatout(words.split(' ').chain(["s/.", "t"])).run();
+        for (path, bytes) in expected {
+            let found = fs::read(folder.join(&format!("t{path}"))).unwrap();
+            let is_it = found == bytes && ran.code == Some(0);
+            assert!(is_it, "FLATOUT_TEST_SEED={seed}, case {case}: {path} of {words}{ran}");
+        }
+    }
 }

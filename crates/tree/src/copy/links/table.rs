@@ -92,7 +92,7 @@ impl Table {
             self.live -= 1;
             self.waste(path.len());
         }
-        Ok(Some(Copy { path, mark }))
+        Ok(Some(Copy { path, mark, was_there: false }))
     }
 
     /// Remembers a source, instead of one that had this inode before.

@@ -17,7 +17,7 @@ fn path(number: u64) -> Vec<u8> {
 }
 
 fn source(identity: Identity, names: u64) -> Source {
-    Source { identity, names, met: Met::default() }
+    Source { identity, names, met: Met::default(), was_there: false }
 }
 
 fn claim(links: &Links, identity: Identity, names: u64) -> Result<Claim<'_>, Refusal> {
@@ -36,7 +36,7 @@ fn seen(links: &Links, source: Identity, names: u64) -> Option<Copy> {
 }
 
 fn expected(source: Identity) -> Copy {
-    Copy { path: path(source.1), mark: (source.0 + 1, source.1 + 7) }
+    Copy { path: path(source.1), mark: (source.0 + 1, source.1 + 7), was_there: false }
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_copy_that_takes_no_more_links_is_followed_by_another() {
         assert_eq!(seen(&links, (1, 5), 3), None);
         assert!(seen(&links, (1, 5), 3).is_some());
         links.copied_again(source((1, 5), 3), b"again", (9, 9)).unwrap();
-        let again = Copy { path: b"again".to_vec(), mark: (9, 9) };
+        let again = Copy { path: b"again".to_vec(), mark: (9, 9), was_there: false };
         assert_eq!(seen(&links, (1, 5), 3), Some(again));
         links.copied_again(source((1, 5), 3), b"too late", (9, 9)).unwrap();
         assert_eq!(links.count(), 0);
@@ -206,7 +206,7 @@ fn another_file_with_an_inode_that_came_free_is_copied_and_its_names_are_links_o
         let changed = Source { met: Met { changed_ns: 8, ..met }, ..other };
         let known = links.claim(changed, |was| was == met);
         let Ok(Claim::Known(copy)) = known else { panic!("{known:?}") };
-        assert_eq!(copy, Copy { path: b"other".to_vec(), mark: (9, 9) });
+        assert_eq!(copy, Copy { path: b"other".to_vec(), mark: (9, 9), was_there: false });
         assert_eq!(links.count(), 0, "both names were seen");
     }
 }

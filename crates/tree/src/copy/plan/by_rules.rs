@@ -7,17 +7,18 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::{Claimed, NOT_THERE, Room, bytes_in, claim, is_that, note};
+use crate::copy::bond::Alike;
 use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
 use crate::copy::existing::has_same_bytes;
 use crate::copy::file::{Opened, Reading};
 use crate::copy::lane::Lane;
-use crate::copy::links;
+use crate::copy::links::{self, Source};
 use crate::copy::reason::LEADS_NOWHERE;
-use crate::copy::rules::{Form, Rules};
+use crate::copy::rules::{Form, Rules, Skip};
 use crate::copy::standing::{Standing, WRITE_THROUGH, is_read};
 use crate::copy::tally::count;
-use crate::copy::written::{is_unlike, replaces, text_to};
+use crate::copy::written::{is_unlike, may_be_that, replaces, text_to};
 
 /// As [`super::copy`].
 pub(in crate::copy) fn copy(
@@ -70,6 +71,12 @@ pub(in crate::copy) fn copy(
             {
                 return Ok(Outcome::of(Action::Unchanged));
             }
+            Claimed::Known(known) if is_other(lane, entry, rules, &known)? => {
+                let path =
+                    entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
+                let mark = (NOT_THERE, facts.st_ino);
+                let _or_told_once_more = copy.links.copied_again(Source::of(&facts), &path, mark);
+            }
             Claimed::Known(known) => {
                 outcome = Outcome { link_of: Some(known.path), ..Outcome::of(Action::Linked) };
             }
@@ -92,6 +99,24 @@ pub(in crate::copy) fn copy(
         copy.tell_of_making(entry, None);
     }
     Ok(outcome)
+}
+
+/// Whether what is up to date under another name holds other bytes than the source, which is copied.
+fn is_other(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    rules: &Rules,
+    known: &links::Copy,
+) -> Result<bool, Trouble> {
+    let copy = lane.copy;
+    match copy.targets.links_root(entry.directory) {
+        Some(root) if rules.skip == Skip::NotOlder && known.was_there => {
+            let reading = Reading::by(rules, copy.follows(entry.directory));
+            let opened = Opened::open(entry, copy, reading)?;
+            Ok(matches!(may_be_that(lane, &opened, root, known)?, Alike::No))
+        }
+        _ => Ok(false),
+    }
 }
 
 /// Whether what is up to date holds other bytes than the copy of another name has, or would have.
