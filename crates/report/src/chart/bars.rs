@@ -3,7 +3,7 @@
 //!
 //! What is drawn is data, here and in [`VIEWS`]; `html/bars.rs` draws it.
 
-use flatout_measure::record::{Outcome, Record};
+use flatout_measure::record::{Chart, Outcome};
 
 use super::axis::Axis;
 use super::plot::Point;
@@ -93,15 +93,14 @@ const LARGEST: f64 = 15.0;
 /// More bars than these are a sweep, and have a chart.
 const MOST_BARS: usize = 40;
 
-/// The pictures of bars of an area: a part of its rows, or those that the record has no chart for.
-pub(crate) fn of_area(record: &Record, area: &str) -> Vec<Bars> {
-    let views = VIEWS.iter().flat_map(|view| of_view(record, area, view));
-    views.chain(of_tuning(record, area)).collect()
+/// The pictures of bars of the rows of an area: a part of them, or those that have no chart.
+pub(crate) fn of_rows(charts: &[Chart], rows: &[&Outcome]) -> Vec<Bars> {
+    VIEWS.iter().flat_map(|view| of_view(charts, rows, view)).chain(of_tuning(rows)).collect()
 }
 
 /// What `tune` tried, a picture for each work; the settings that were picked in another colour.
-fn of_tuning(record: &Record, area: &str) -> Vec<Bars> {
-    let rows = record.results.iter().filter(|row| area == "tune" && label::area(&row.id) == area);
+fn of_tuning(rows: &[&Outcome]) -> Vec<Bars> {
+    let rows = rows.iter().copied().filter(|row| label::area(&row.id) == "tune");
     let works = order::grouped(rows.map(|row| (tuned::work(row), row)));
     let one = |(work, rows): (String, Vec<&Outcome>)| {
         let bars = rows.iter().filter_map(|row| match tuned::is_picked(row) {
@@ -116,16 +115,16 @@ fn of_tuning(record: &Record, area: &str) -> Vec<Bars> {
 }
 
 /// One picture; two where some figures are so large that the others would be no bars beside them.
-fn of_view(record: &Record, area: &str, view: &View) -> Vec<Bars> {
-    let is_charted = |row: &Outcome| record.charts.iter().any(|chart| chart.id == row.id);
+fn of_view(charts: &[Chart], rows: &[&Outcome], view: &View) -> Vec<Bars> {
+    let is_charted = |row: &Outcome| charts.iter().any(|chart| chart.id == row.id);
     let fits = |row: &Outcome| {
         let (key, value) = view.only?;
         Some(row.parameter_count(key)? == value)
     };
-    let rows: Vec<&Outcome> = record
-        .results
+    let rows: Vec<&Outcome> = rows
         .iter()
-        .filter(|row| label::area(&row.id) == area && row.unit == view.unit)
+        .copied()
+        .filter(|row| row.unit == view.unit)
         .filter(|row| view.ids.iter().any(|start| row.id.starts_with(start)))
         .filter(|row| fits(row).unwrap_or(true) && label::figure(row).is_some())
         .filter(|row| view.only.is_some() || !is_charted(row))
@@ -210,12 +209,11 @@ impl Bars {
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::{Chart, End, Start};
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn record(rows: &[(&str, Value, f64)]) -> Record {
+    fn rows(rows: &[(&str, Value, f64)]) -> Vec<Outcome> {
         let row = |(id, parameters, median): &(&str, Value, f64)| Outcome {
             id: (*id).to_owned(),
             parameters: parameters.as_object().cloned().unwrap(),
@@ -223,15 +221,16 @@ mod tests {
             median: Some(*median),
             ..Outcome::default()
         };
-        let (tool, time) = (String::new(), String::new());
-        let start = Start { tool, argv: Vec::new(), seed: 0, time, environment: json!({}) };
-        let results = rows.iter().map(row).collect();
-        Record { schema: String::new(), start, results, charts: vec![], end: End::default() }
+        rows.iter().map(row).collect()
+    }
+
+    fn bars_of(charts: &[Chart], rows: &[Outcome]) -> Vec<Bars> {
+        of_rows(charts, &rows.iter().collect::<Vec<_>>())
     }
 
     #[test]
     fn calls_of_one_thread_are_bars() {
-        let record = record(&[
+        let rows = rows(&[
             ("syscall/getppid", json!({"threads": 1}), 70.0),
             ("syscall/getppid", json!({"threads": 2}), 80.0),
             ("syscall/read", json!({}), 400.0),
@@ -239,22 +238,21 @@ mod tests {
             ("syscall/pipe-ping-pong", json!({}), 40_000.0),
             ("syscall/fork-exit", json!({}), 300_000.0),
         ]);
-        let bars = of_area(&record, "syscall");
+        let bars = bars_of(&[], &rows);
         let names = |at: usize| bars[at].bars().map(|bar| bar.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(0), ["getppid", "read", "lseek"], "they would be nothing beside a fork");
         assert_eq!(names(1), ["pipe-ping-pong", "fork-exit"]);
         assert_eq!((bars[0].scale.unit.as_str(), bars[1].scale.unit.as_str()), ("ns", "µs"));
-        assert!(of_area(&record, "disk").is_empty());
     }
 
     #[test]
     fn rows_with_a_chart_are_no_bars() {
-        let mut record = record(&[
+        let rows = rows(&[
             ("memory/level", json!({"level": "L1"}), 1.0),
             ("memory/level", json!({"level": "L2"}), 4.0),
         ]);
-        assert_eq!(of_area(&record, "memory").len(), 1);
-        record.charts.push(Chart { id: "memory/level".to_owned(), ..Chart::default() });
-        assert!(of_area(&record, "memory").is_empty());
+        assert_eq!(bars_of(&[], &rows).len(), 1);
+        let chart = Chart { id: "memory/level".to_owned(), ..Chart::default() };
+        assert!(bars_of(&[chart], &rows).is_empty());
     }
 }

@@ -95,7 +95,7 @@ pub fn sweeps(record: &Record) -> Vec<Sweep<'_>> {
 }
 
 /// Positions of the results that no sweep shows and that are listed as rows.
-pub(crate) fn rows_left(record: &Record, sweeps: &[Sweep<'_>]) -> Vec<usize> {
+pub(crate) fn rows_left(record: &Record, sweeps: &[Sweep<'_>]) -> BTreeSet<usize> {
     let shown: BTreeSet<usize> =
         sweeps.iter().flat_map(|sweep| sweep.members.iter().copied()).collect();
     (0..record.results.len()).filter(|index| !shown.contains(index)).collect()
@@ -142,7 +142,8 @@ pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'
 }
 
 fn x_of(outcome: &Outcome, chart: &Chart) -> Option<f64> {
-    let x = outcome.parameter_number(&chart.x_parameter)?;
+    // Minus zero is zero.
+    let x = outcome.parameter_number(&chart.x_parameter)? + 0.0;
     (x.is_finite() && (x > 0.0 || !chart.x_log2)).then_some(x)
 }
 
@@ -169,7 +170,7 @@ fn split_parameters(rows: &[&Outcome], chart: &Chart) -> (Vec<String>, Vec<Strin
 /// Puts a row into its line. A second row with the same parameters is left to the list of rows, and so
 /// are those of lines that are too many.
 fn place<'a>(sweep: &mut Sweep<'a>, index: usize, x: f64, outcome: &'a Outcome) {
-    let Some(column) = sweep.x_values.iter().position(|known| *known == x) else { return };
+    let Ok(column) = sweep.x_values.binary_search_by(|known| known.total_cmp(&x)) else { return };
     let labels: Vec<String> = sweep
         .line_parameters
         .iter()
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(sweeps[0].x_values, [1.0, 2.0, 4.0]);
         assert_eq!(sweeps[0].lines.len(), 2);
         assert_eq!(sweeps[0].lines[1].name(), "read, 2 threads");
-        assert_eq!(rows_left(&record, &sweeps), [3, 4]);
+        assert_eq!(rows_left(&record, &sweeps), BTreeSet::from([3, 4]));
     }
 
     #[test]
@@ -260,6 +261,6 @@ mod tests {
         let row = |bytes: u32| row(json!({"block_bytes": bytes, "engine": "read"}));
         let record = record(vec![row(1), row(2)]);
         assert!(sweeps(&record).is_empty());
-        assert_eq!(rows_left(&record, &[]), [0, 1]);
+        assert_eq!(rows_left(&record, &[]), BTreeSet::from([0, 1]));
     }
 }

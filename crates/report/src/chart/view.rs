@@ -4,7 +4,10 @@
 //! parameter. Nothing is calculated but shares of whole numbers that a name already says, such as
 //! the size of each of 100 equal files. Bars are in `chart/bars.rs`.
 
-use flatout_measure::record::{Chart, Outcome, Record};
+use std::collections::HashMap;
+
+use flatout_measure::record::{Chart, Outcome};
+use serde_json::Value;
 
 use crate::{label, order};
 
@@ -42,20 +45,19 @@ pub(crate) struct Derived {
 }
 
 /// All pictures of lines that the record has rows of this area for and does not name itself.
-pub(crate) fn derived(record: &Record, area: &str) -> Vec<Derived> {
-    let rows = label::rows_of(record, area);
+pub(crate) fn derived(charts: &[Chart], rows: &[&Outcome]) -> Vec<Derived> {
     let mut found: Vec<Derived> = Vec::new();
     for view in &VIEWS {
         let own = rows.iter().filter(|outcome| outcome.id.starts_with(view.ids));
         let ids = order::distinct(own.map(|outcome| outcome.id.as_str()));
         for id in ids {
-            let is_drawn = record.charts.iter().any(|c| c.id == id && c.x_parameter == view.x);
+            let is_drawn = charts.iter().any(|c| c.id == id && c.x_parameter == view.x);
             if !is_drawn {
-                found.extend(of_rows(&rows, id, view));
+                found.extend(of_rows(rows, id, view));
             }
         }
     }
-    found.extend(of_corpora(&rows));
+    found.extend(of_corpora(rows));
     found
 }
 
@@ -84,17 +86,14 @@ fn varying<'a>(results: &[Outcome], keys: &[&'a str]) -> Vec<&'a str> {
 
 /// Whether two rows that have figures differ in x and in nothing else.
 fn has_a_line(results: &[Outcome], x: &str) -> bool {
-    let with_figure: Vec<&Outcome> =
-        results.iter().filter(|row| label::figure(row).is_some()).collect();
-    let differ_in_x_alone = |a: &Outcome, b: &Outcome| {
-        let mut keys = a.parameters.keys().chain(b.parameters.keys());
-        a.parameters.get(x) != b.parameters.get(x)
-            && keys.all(|key| key == x || a.parameters.get(key) == b.parameters.get(key))
-    };
-    with_figure
-        .iter()
-        .enumerate()
-        .any(|(at, a)| with_figure[at + 1..].iter().any(|b| differ_in_x_alone(a, b)))
+    let mut known: HashMap<String, Option<&Value>> = HashMap::new();
+    let mut with_figure = results.iter().filter(|row| label::figure(row).is_some());
+    with_figure.any(|row| {
+        let others = row.parameters.iter().filter(|(key, _)| *key != x);
+        let others: Vec<_> = others.collect();
+        let value = row.parameters.get(x);
+        *known.entry(format!("{others:?}")).or_insert(value) != value
+    })
 }
 
 /// The race of copiers: corpora of equal files differ in how many these are, how large, and how
@@ -144,8 +143,7 @@ fn of_equal_files(row: &Outcome) -> Option<Outcome> {
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::{End, Start};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::chart::sweep;
@@ -156,19 +154,17 @@ mod tests {
         Outcome { id, parameters, unit, median: Some(2.0), ..Outcome::default() }
     }
 
-    fn record(results: Vec<Outcome>, charts: Vec<Chart>) -> Record {
-        let (tool, time) = (String::new(), String::new());
-        let start = Start { tool, argv: Vec::new(), seed: 0, time, environment: json!({}) };
-        Record { schema: String::new(), start, results, charts, end: End::default() }
+    fn pictures(rows: &[Outcome], charts: &[Chart]) -> Vec<Derived> {
+        derived(charts, &rows.iter().collect::<Vec<_>>())
     }
 
     #[test]
     fn a_picture_that_the_record_names_is_not_drawn_twice() {
         let rows = [1, 2, 4].map(|threads| row("disk/read", json!({"threads": threads})));
-        let found = derived(&record(rows.to_vec(), Vec::new()), "disk");
+        let found = pictures(&rows, &[]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].chart.title, "read by threads");
-        assert!(derived(&record(rows.to_vec(), vec![found[0].chart.clone()]), "disk").is_empty());
+        assert!(pictures(&rows, &[found[0].chart.clone()]).is_empty());
     }
 
     #[test]
@@ -177,7 +173,7 @@ mod tests {
             row("memory/stream", json!({"threads": 1, "kernel": "copy"})),
             row("memory/stream", json!({"threads": 2, "kernel": "add"})),
         ];
-        assert!(derived(&record(rows, Vec::new()), "memory").is_empty());
+        assert!(pictures(&rows, &[]).is_empty());
     }
 
     #[test]
@@ -204,7 +200,7 @@ mod tests {
             deep(5),
             deep(10),
         ];
-        let found = derived(&record(rows, Vec::new()), "versus");
+        let found = pictures(&rows, &[]);
         let xs: Vec<&str> = found.iter().map(|one| one.chart.x_parameter.as_str()).collect();
         assert_eq!(xs, ["files", "files", "tree_depth"]);
         let by_count = sweep::of(&found[0].results, &found[0].chart).unwrap();

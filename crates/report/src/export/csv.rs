@@ -6,7 +6,8 @@
 //! the device moved, the columns of the audit are written and the line that checks the row with
 //! fio: `audit_bytes`, `audit_disk_share_ratio`, …, `audit_fio_command`. Ratios are shares of one.
 //! Of a race, what a run cost and what came of a pair are written: `audit_cpu_ns`, …,
-//! `audit_result`. Lists are not written, the JSON document has them.
+//! `audit_result`. Lists are not written, the JSON document has them. A text that a spreadsheet
+//! would take for a formula, such as a file's name with `=` before it, has a `'` before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,6 +140,9 @@ fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
 }
 
 fn quoted(field: &str) -> String {
+    if field.starts_with(['=', '+', '-', '@']) && field.parse::<f64>().is_err() {
+        return quoted(&format!("'{field}"));
+    }
     if field.contains(['"', ',']) || field.starts_with(' ') || field.ends_with(' ') {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {
@@ -154,5 +158,13 @@ mod tests {
     fn quotes_are_doubled_and_commas_enclosed() {
         assert_eq!(quoted("plain"), "plain");
         assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+    }
+
+    #[test]
+    fn no_text_is_a_formula() {
+        let texts = ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "=a,b"].map(quoted);
+        let expected = ["'=1+2", "'+cmd|' /C calc'!A0", "'-2+3", "'@SUM(A1)", "\"'=a,b\""];
+        assert_eq!(texts, expected);
+        assert_eq!(["-1.5", "+2", "1e9", "-inf"].map(quoted), ["-1.5", "+2", "1e9", "-inf"]);
     }
 }

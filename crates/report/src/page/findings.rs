@@ -14,7 +14,7 @@ use super::{Block, Part, Section};
 use crate::style::Tone;
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Severity {
     /// Figures are missing, or are not those of what they are named after.
     Fail,
@@ -36,7 +36,7 @@ impl Severity {
 }
 
 /// One thing that is wrong, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Finding {
     pub severity: Severity,
     pub text: String,

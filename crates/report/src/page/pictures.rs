@@ -63,15 +63,12 @@ fn marks(sweep: &Sweep<'_>, record: &Record) -> Vec<Mark> {
 pub(super) fn push_for_browser(
     section: &mut Section,
     record: &Record,
-    race: &Race<'_>,
+    (rows, race): (&[&Outcome], &Race<'_>),
     notes: &mut Notes,
 ) {
-    let area = section.heading.clone();
-    let area = area.as_str();
-    let rows = label::rows_of(record, area);
-    let bars = bars::of_area(record, area).into_iter().chain(bars::of_race(race));
+    let bars = bars::of_rows(&record.charts, rows).into_iter().chain(bars::of_race(race));
     bars.for_each(|bars| section.push_for_browser(Block::Bars(bars)));
-    for view in view::derived(record, area) {
+    for view in view::derived(&record.charts, rows) {
         if let Some(sweep) = sweep::of(&view.results, &view.chart) {
             section.push_for_browser(Block::Chart(chart(&sweep, record, notes)));
         }
@@ -80,10 +77,10 @@ pub(super) fn push_for_browser(
         let (key, caption) = (format!("{key} {title}"), String::new());
         Block::Chart(Chart { key, title, caption, plot, table: None })
     };
-    for plot in latency_plots(&rows) {
+    for plot in latency_plots(rows) {
         section.push_for_browser(drawn("latency", plot));
     }
-    let runs = runs_of_race(race).into_iter().chain(runs_of_rows(&rows));
+    let runs = runs_of_race(race).into_iter().chain(runs_of_rows(rows));
     let runs: Vec<Block> = runs.map(|plot| drawn("runs", plot)).collect();
     if runs.len() > MOST_OPEN_RUNS {
         let name = format!("Each run: {} charts", runs.len());

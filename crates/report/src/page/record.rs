@@ -11,7 +11,7 @@ use super::{pair_matrix, pictures, race_tables};
 use super::{rows, storage, summary, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
-use crate::{identity, label, quantity};
+use crate::{identity, label, order, quantity};
 
 /// Everything that a record says, and what earlier ones of the same machine say of its figures.
 pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
@@ -106,27 +106,29 @@ fn facts_of_machine(record: &Record) -> Option<Section> {
 fn areas(record: &Record, race: &Race<'_>, notes: &mut Notes) -> Vec<Section> {
     let sweeps = sweep::sweeps(record);
     let rows_left = sweep::rows_left(record, &sweeps);
-    let areas = label::areas(record);
+    let numbered = record.results.iter().enumerate();
+    let areas = order::grouped(numbered.map(|(at, row)| (label::area(&row.id), (at, row))));
     let mut sections = Vec::new();
     // Below the name of the area that it is about, or before all.
-    if !areas.contains(&"disk") {
+    if !areas.iter().any(|(area, _)| *area == "disk") {
         let mut section = Section::new(Part::Storage, "");
         storage::push(&mut section, &record.start.environment);
         sections.push(section);
     }
-    for area in areas {
+    for (area, all) in areas {
         let mut section = Section::new(Part::Area, area);
         if area == "disk" {
             storage::push(&mut section, &record.start.environment);
         }
-        let rows = rows_left.iter().map(|at| &record.results[*at]);
-        let rows: Vec<&Outcome> = rows.filter(|outcome| label::area(&outcome.id) == area).collect();
+        let listed = all.iter().filter(|(at, _)| rows_left.contains(at));
+        let rows: Vec<&Outcome> = listed.map(|(_, row)| *row).collect();
+        let all: Vec<&Outcome> = all.into_iter().map(|(_, row)| row).collect();
         let sweeps: Vec<&Sweep<'_>> =
             sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
         if area == race::AREA {
-            push_race(&mut section, record, (race, &sweeps), notes);
+            push_race(&mut section, record, (race, &all, &sweeps), notes);
         } else {
-            push_area(&mut section, record, (&rows, &sweeps), notes);
+            push_area(&mut section, record, (&rows, &all, &sweeps), notes);
         }
         sections.push(section);
     }
@@ -136,16 +138,15 @@ fn areas(record: &Record, race: &Race<'_>, notes: &mut Notes) -> Vec<Section> {
 fn push_area(
     section: &mut Section,
     record: &Record,
-    (rows, sweeps): (&[&Outcome], &[&Sweep<'_>]),
+    (rows, all, sweeps): (&[&Outcome], &[&Outcome], &[&Sweep<'_>]),
     notes: &mut Notes,
 ) {
     // Of many processes there are more rows of pairs than anybody reads.
     pair_matrix::push(section, rows);
     push_rows(section, rows, notes);
     pictures::push_sweeps(section, sweeps, record, notes);
-    pictures::push_for_browser(section, record, &Race::default(), notes);
-    let all = label::rows_of(record, &section.heading);
-    pictures::push_curves(section, &all, rows);
+    pictures::push_for_browser(section, record, (all, &Race::default()), notes);
+    pictures::push_curves(section, all, rows);
     push_audit(section, rows, sweeps);
     let of_charts = sweeps.iter().flat_map(|sweep| sweep.outcomes());
     let with_charts: Vec<&Outcome> = rows.iter().copied().chain(of_charts).collect();
@@ -160,13 +161,13 @@ fn push_area(
 fn push_race(
     section: &mut Section,
     record: &Record,
-    (race, sweeps): (&Race<'_>, &[&Sweep<'_>]),
+    (race, all, sweeps): (&Race<'_>, &[&Outcome], &[&Sweep<'_>]),
     notes: &mut Notes,
 ) {
     race_tables::push_contestants(section, race, notes);
     pictures::push_sweeps(section, sweeps, record, notes);
-    pictures::push_for_browser(section, record, race, notes);
-    pictures::push_curves(section, &label::rows_of(record, race::AREA), &[]);
+    pictures::push_for_browser(section, record, (all, race), notes);
+    pictures::push_curves(section, all, &[]);
     push_rows(section, &race.others, notes);
     let contestants = race.contestants();
     push_audit(section, &contestants, &[]);

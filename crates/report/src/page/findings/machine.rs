@@ -22,9 +22,9 @@ const DEAR_MITIGATIONS: [(&str, Mitigation); 7] = [
     ("Retpolines", ("retpolines", 20.0, 60.0)),
     ("Safe RET", ("safe returns", 20.0, 100.0)),
     ("Clear CPU buffers", BUFFERS_CLEARED),
+    ("Clear buffers", BUFFERS_CLEARED),
     ("untrained return thunk", ("untrained returns", 100.0, 400.0)),
     ("IBRS", ("IBRS", 100.0, 400.0)),
-    ("Clear buffers", BUFFERS_CLEARED),
 ];
 const BUFFERS_CLEARED: Mitigation = ("buffers cleared", 50.0, 500.0);
 /// Its name, and the least and most cycles that it adds.
@@ -195,5 +195,8 @@ pub(in crate::page) fn dear_mitigations(environment: &Value) -> Vec<Mitigation> 
     let parts: Vec<&str> = on.flat_map(|state| state.split(';').map(str::trim)).collect();
     let is_on = |sign: &str| parts.iter().any(|part| part.starts_with(sign));
     let dear = DEAR_MITIGATIONS.iter().filter(|(sign, _)| is_on(sign));
-    order::distinct(dear.map(|(_, mitigation)| *mitigation))
+    let mut dear: Vec<Mitigation> = dear.map(|(_, mitigation)| *mitigation).collect();
+    // Those of one name stand beside each other.
+    dear.dedup();
+    dear
 }

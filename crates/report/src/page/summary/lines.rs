@@ -226,6 +226,9 @@ fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
     };
     let has_room = all.len() <= MOST_LINES;
     for (name, row) in names.into_iter().zip(all) {
+        if found.len() >= MOST_LINES {
+            return;
+        }
         let is_told = found.iter().any(|(_, known)| known.id == row.id);
         let is_best = || best(all.iter().copied().filter(|other| other.id == row.id), wholeness);
         // What is derived of other rows says nothing new.
@@ -261,7 +264,7 @@ fn other_areas<'a>(record: &'a Record, found: &[(String, &Outcome)]) -> Vec<(Str
         };
         Some((line.map(|line| line.name_of(row)).or_else(named)?, row))
     };
-    areas.filter_map(best_of).collect()
+    areas.filter_map(best_of).take(MOST_LINES).collect()
 }
 
 impl Line {
