@@ -100,9 +100,8 @@ impl Ground {
     }
 
     /// A file among the corpora, or a folder with so many of one length.
-    fn source(&self, name: &str, files: u64, file_bytes: u64) -> Source {
-        let path = self.corpora().join(name);
-        Source { path, files, file_bytes, seed: self.seed, cancel: self.cancel }
+    fn source(&self, files: u64, file_bytes: u64) -> Source {
+        Source::new(self.corpora(), (files, file_bytes), self.cancel)
     }
 
     /// The rivals of one discipline.

@@ -26,6 +26,7 @@ use crate::directory_stack::DirectoryStack;
 use content::Comparer;
 use link::Links;
 
+pub use content::is_same;
 pub use fidelity::{Fidelity, Kind};
 
 /// What is asked of a comparison.

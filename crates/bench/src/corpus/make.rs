@@ -52,7 +52,7 @@ pub fn ensure(corpus: &Corpus, corpora: &Path, cancel: CancelToken) -> Result<Pa
         return Ok(tree);
     }
     fs::create_dir_all(corpora).map_err(IoError::system("make the directory", corpora))?;
-    remove_marker(&marker)?;
+    remove_file(&marker)?;
     remove_tree(&tree).map_err(IoError::system("remove", &tree))?;
     // One name for all runs: what a killed one left is removed by the next.
     let draft = corpora.join(format!(".{}.tmp", corpus.name));
@@ -66,7 +66,7 @@ pub fn ensure(corpus: &Corpus, corpora: &Path, cancel: CancelToken) -> Result<Pa
     });
     if let Err(error) = made {
         // What could not be removed is less important than why.
-        let _unread = (remove_marker(&marker), remove_tree(&draft), remove_tree(&tree));
+        let _unread = (remove_file(&marker), remove_tree(&draft), remove_tree(&tree));
         return Err(error);
     }
     Ok(tree)
@@ -76,10 +76,11 @@ fn marker(corpus: &Corpus, corpora: &Path) -> PathBuf {
     corpora.join(format!("{}{ENDING}", corpus.name))
 }
 
-fn remove_marker(marker: &Path) -> Result<(), Error> {
-    match fs::remove_file(marker) {
+/// Removes a file that may be gone.
+pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(IoError::system("remove", marker)(error).into())
+            Err(IoError::system("remove", path)(error).into())
         }
         _ => Ok(()),
     }

@@ -12,11 +12,13 @@ use flatout_measure::record::Chart;
 use flatout_measure::row::Parameters;
 use flatout_sys::memory;
 use flatout_sys::process::Account;
+use flatout_tree::compare::is_same;
 
+use crate::corpus::make::remove_file;
 use crate::error::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::source::{Source, is_same, remove};
+use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State};
 
 const MIB: u64 = 1 << 20;
@@ -94,11 +96,6 @@ pub fn charts() -> Vec<Chart> {
     ]
 }
 
-/// The file of this length, which all races share.
-pub(super) fn file(ground: &Ground, bytes: u64) -> Source {
-    ground.source(&format!("file-{bytes}"), 0, bytes)
-}
-
 fn parameters(bytes: u64, block_bytes: Option<u64>) -> Parameters {
     let mut parameters = Parameters::default().with("bytes", bytes);
     parameters.set_known("block_bytes", block_bytes);
@@ -114,7 +111,7 @@ fn copy(
 ) -> Race<'static> {
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
     let workload = CopyWorkload {
-        source: file(ground, bytes),
+        source: ground.source(1, bytes),
         targets: ground.targets(),
         block_bytes,
         flatout: ground.flatout.clone(),
@@ -132,7 +129,7 @@ fn copy(
 
 fn read(ground: &Ground, dd: &Found, bytes: u64) -> Race<'static> {
     let workload = ReadWorkload {
-        source: file(ground, bytes),
+        source: ground.source(1, bytes),
         flatout: ground.flatout.clone(),
         dd: dd.path.clone(),
     };
@@ -181,7 +178,7 @@ struct CopyWorkload {
 impl CopyWorkload {
     fn remove_targets(&mut self) -> Result<(), Error> {
         while let Some(target) = self.kept.last() {
-            remove(target)?;
+            remove_file(target)?;
             self.kept.pop();
         }
         Ok(())
@@ -199,9 +196,9 @@ impl Workload for CopyWorkload {
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let name = format!("{}-{}-{}", self.source.file_bytes, self.block_bytes, run.number);
+        let name = format!("{}-{}-{}", self.source.bytes(), self.block_bytes, run.number);
         let target = self.targets.join(name);
-        let source = &self.source.path;
+        let source = &self.source.path();
         let block = self.block_bytes.to_string();
         self.kept.push(target.clone());
         Ok(match is_flatout(run) {
@@ -219,7 +216,7 @@ impl Workload for CopyWorkload {
 
     fn check(&mut self, _: &Run<'_>, _: &Account) -> Result<Checked, Error> {
         let Some(target) = self.kept.last() else { return Ok(Checked::default()) };
-        if !is_same(&self.source.path, target)? {
+        if !is_same(&self.source.path(), target)? {
             return Err(Error::Usage("the copy differs from its source".to_owned()));
         }
         Ok(Checked::default())
@@ -242,7 +239,7 @@ impl Workload for ReadWorkload {
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let source = &self.source.path;
+        let source = &self.source.path();
         Ok(match is_flatout(run) {
             true => vec![self.flatout.clone().into(), "read".into(), source.into()],
             false => dd_argv(&self.dd, source, "/dev/null", "1M"),
@@ -253,7 +250,7 @@ impl Workload for ReadWorkload {
     fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {
         let said = [&account.stdout[..], &account.stderr[..]].concat();
         let said = String::from_utf8_lossy(&said).replace(',', "");
-        let bytes = self.source.file_bytes.to_string();
+        let bytes = self.source.bytes().to_string();
         if !said.split_whitespace().any(|word| word == bytes) {
             return Err(Error::Usage(format!("it does not say that it read {bytes} bytes")));
         }

@@ -4,16 +4,18 @@
 //! whoever prints it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_io::digest::{Algorithm, Digest, Hasher};
+use flatout_io::digest::{Algorithm, Hasher};
 use flatout_measure::fact::Facts;
 use flatout_measure::row::Parameters;
 use flatout_sys::process::Account;
+use flatout_tree::visit::visit;
 
 use crate::error::Error;
 use crate::versus::fact;
@@ -21,7 +23,7 @@ use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
 use crate::versus::source::Source;
-use crate::versus::{Extent, Ground, State, dd};
+use crate::versus::{Extent, Ground, State};
 
 const MIB: u64 = 1 << 20;
 const SMALL_BYTES: u64 = 4096;
@@ -55,12 +57,11 @@ fn sizes(extent: Extent) -> (u64, u64) {
 }
 
 fn large(ground: &Ground) -> Source {
-    dd::file(ground, sizes(ground.extent).0)
+    ground.source(1, sizes(ground.extent).0)
 }
 
 fn small(ground: &Ground) -> Source {
-    let files = sizes(ground.extent).1;
-    ground.source(&format!("files-{files}x{SMALL_BYTES}"), files, SMALL_BYTES)
+    ground.source(sizes(ground.extent).1, SMALL_BYTES)
 }
 
 fn raced(ground: &Ground) -> impl Iterator<Item = (&'static Entry, &Found)> {
@@ -106,13 +107,13 @@ fn race(
     source: Source,
     state: State,
 ) -> Race<'static> {
-    let bytes = source.bytes();
+    let (bytes, files) = (source.bytes(), source.files());
     let mut parameters =
         Parameters::default().with("digest", entry.algorithm.name()).with("bytes", bytes);
-    parameters.set_known("files", (source.files > 0).then_some(source.files));
+    parameters.set_known("files", files);
     parameters.set("cache_state", state.name());
-    let expected_s = bytes as f64 / PLANNED_RATE + source.files as f64 / PLANNED_FILES_PER_S;
-    let test = if source.files > 0 { "sum-files" } else { "sum-file" };
+    let expected_s = bytes as f64 / PLANNED_RATE + files.unwrap_or(0) as f64 / PLANNED_FILES_PER_S;
+    let test = if files.is_some() { "sum-files" } else { "sum-file" };
     let workload = SumWorkload {
         source,
         state,
@@ -140,21 +141,21 @@ impl SumWorkload {
         if self.entry.algorithm != Algorithm::Blake3 {
             argv.extend(["--digest".into(), self.entry.algorithm.name().into()]);
         }
-        if self.source.files > 0 {
+        if self.source.files().is_some() {
             argv.push("-r".into());
         }
-        argv.push(self.source.path.clone().into());
+        argv.push(self.source.path().into());
         argv
     }
 
     fn rival_argv(&self) -> Argv {
         let arguments = self.entry.arguments.iter().map(OsString::from);
-        if self.source.files == 0 {
+        if self.source.files().is_none() {
             let program = std::iter::once(self.program.clone().into());
-            return program.chain(arguments).chain([self.source.path.clone().into()]).collect();
+            return program.chain(arguments).chain([self.source.path().into()]).collect();
         }
         let mut text = OsString::from("find ");
-        text.push(quoted(self.source.path.as_os_str()));
+        text.push(quoted(self.source.path().as_os_str()));
         text.push(" -type f -print0 | xargs -0 ");
         text.push(quoted(self.program.as_os_str()));
         for argument in arguments {
@@ -168,12 +169,8 @@ impl SumWorkload {
         let known = match self.expected.take() {
             Some(known) => known,
             None => {
-                let mut known = BTreeMap::new();
-                for path in self.source.paths() {
-                    let digest = digest(self.entry.algorithm, &path)?;
-                    known.insert(name_of(path.as_os_str().as_encoded_bytes()), digest.to_string());
-                }
-                known
+                let root = self.source.root();
+                digests(self.entry.algorithm, &root).map_err(IoError::system("digest", &root))?
             }
         };
         Ok(self.expected.insert(known))
@@ -249,17 +246,24 @@ fn compare(
     }
 }
 
-fn digest(algorithm: Algorithm, path: &Path) -> Result<Digest, Error> {
-    let mut file = File::open(path).map_err(IoError::system("open", path))?;
-    let mut hasher = Hasher::new(algorithm);
+/// The digests of all files of a tree, by the names that [`parts`] gives them.
+fn digests(algorithm: Algorithm, root: &Path) -> io::Result<BTreeMap<Vec<u8>, String>> {
+    let mut known = BTreeMap::new();
     let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        let got = file.read(&mut chunk).map_err(IoError::system("read", path))?;
-        if got == 0 {
-            return Ok(hasher.finish());
+    visit(root, |entry| {
+        if !entry.is_file() {
+            return Ok(());
         }
-        hasher.update(&chunk[..got]);
-    }
+        let path = root.join(OsStr::from_bytes(entry.above));
+        let path = path.join(OsStr::from_bytes(entry.name.to_bytes()));
+        let (mut file, mut hasher) = (File::from(entry.open()?), Hasher::new(algorithm));
+        while let got @ 1.. = file.read(&mut chunk)? {
+            hasher.update(&chunk[..got]);
+        }
+        known.insert(name_of(path.as_os_str().as_bytes()), hasher.finish().to_string());
+        Ok(())
+    })?;
+    Ok(known)
 }
 
 #[cfg(test)]

@@ -19,11 +19,12 @@ use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::process::Account;
 
+use crate::corpus::make::remove_file;
 use crate::disk::duel::{Duel, Target};
 use crate::error::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::source::{Source, remove};
+use crate::versus::source::Source;
 use crate::versus::state;
 use crate::versus::{Extent, Ground, State};
 pub(super) use seen::output;
@@ -38,7 +39,7 @@ const AROUND_S: f64 = 0.5;
 /// Bytes a second of a disk that nobody knows yet, for the plan of the time.
 const GUESSED_BYTES_PER_S: f64 = 500e6;
 /// The file that all races share, among the corpora.
-const FILE_NAME: &str = "disk.bin";
+const FILE_NAME: &str = "disk";
 /// The id of rows that cannot be raced.
 const INCOMPARABLE: &str = "versus/incomparable";
 
@@ -174,9 +175,9 @@ fn race(
     let is_once = work.target == Target::Fresh || rival == Rival::Iozone;
     let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
     let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
-    let file = ground.source(FILE_NAME, 0, size.file_bytes);
+    let file = ground.source(1, size.file_bytes).named(FILE_NAME);
     let path = match work.target {
-        Target::Written => file.path.clone(),
+        Target::Written => file.path(),
         Target::Fresh => ground.targets(),
     };
     let duel = work.duel(&path)?;
@@ -253,7 +254,7 @@ impl Workload for DiskWorkload {
 
     fn clean(&mut self) -> Result<(), Error> {
         for name in [iozone::FILE_NAME, crate::disk::duel::FIO_FILE_NAME] {
-            remove(&self.targets.join(name))?;
+            remove_file(&self.targets.join(name))?;
         }
         Ok(())
     }

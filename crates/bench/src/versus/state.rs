@@ -66,15 +66,7 @@ pub fn bring(
     clearing: Clearing,
     cancel: CancelToken,
 ) -> Result<Facts, Error> {
-    let found = match state {
-        State::Cold => cool(root, clearing, cancel)?,
-        State::Hot | State::Durable | State::Refresh => {
-            survey(root, "read the tree", |file, entry| warm(file, entry, cancel))?
-        }
-    };
-    if !cancel.is_cancelled() {
-        found.refuse_unless(state, root)?;
-    }
+    let found = reach(root, state, clearing, cancel)?;
     let mut facts = Facts::default();
     facts.set(fact::SOURCE_DATA_BYTES, found.data_bytes);
     facts.set(fact::CACHE_STATE_PROVED, found.is_known);
@@ -88,14 +80,33 @@ pub fn bring(
     Ok(facts)
 }
 
+/// The same without facts.
+pub(super) fn reach(
+    root: &Path,
+    state: State,
+    clearing: Clearing,
+    cancel: CancelToken,
+) -> Result<Found, Error> {
+    let found = match state {
+        State::Cold => cool(root, clearing, cancel)?,
+        State::Hot | State::Durable | State::Refresh => {
+            survey(root, "read the tree", |file, entry| warm(file, entry, cancel))?
+        }
+    };
+    if !cancel.is_cancelled() {
+        found.refuse_unless(state, root)?;
+    }
+    Ok(found)
+}
+
 /// What the cache holds of the files of a tree.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+pub(super) struct Found {
     /// Bytes of data, in whole pages.
     data_bytes: u64,
-    cached_bytes: u64,
+    pub(super) cached_bytes: u64,
     /// Whether the kernel told it of all files.
-    is_known: bool,
+    pub(super) is_known: bool,
 }
 
 impl Found {

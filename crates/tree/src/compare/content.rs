@@ -1,13 +1,33 @@
 //! Two files held against each other, byte for byte. Where both have a hole, nothing is read; where
 //! one has, the other must be zeros.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use flatout_io::Error as IoError;
 
 use crate::file_data;
 
 /// Bytes of each file that are looked at at a time.
 const CHUNK_BYTES: usize = 256 << 10;
+
+/// Whether two files hold the same bytes.
+///
+/// Errors: one of them cannot be opened or read.
+pub fn is_same(one: &Path, other: &Path) -> Result<bool, IoError> {
+    let open = |path| {
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        opened.map_err(IoError::system("open", path))
+    };
+    let ((length_bytes, source), (copied_bytes, target)) = (open(one)?, open(other)?);
+    let (source, target) = (source.as_fd(), target.as_fd());
+    let pair = Pair { source, target, length_bytes, sparse: [false; 2] };
+    let differs = Comparer::default().first_difference(pair, || true);
+    let differs = differs.map_err(IoError::system("compare", one))?;
+    Ok(copied_bytes == length_bytes && differs.is_none())
+}
 
 /// What is needed to compare many files; its memory is taken with the first.
 #[derive(Debug, Default)]

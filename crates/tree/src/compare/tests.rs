@@ -302,3 +302,15 @@ fn a_link_to_the_source_is_no_copy_of_it() {
     symlink(&twins.source, &link).unwrap();
     assert!(compare(&link, &twins.target, asked).unwrap().is_equal(), "a tree may be named so");
 }
+
+#[test]
+fn two_files_are_the_same_in_all_their_bytes_or_differ() {
+    let twins = Twins::new();
+    let [file, copy] = [&twins.source, &twins.target].map(|root| root.join("folder/file"));
+    assert!(is_same(&file, &copy).unwrap());
+    for changed in [[vec![7; 599_999], vec![8]].concat(), vec![7; 600_001], Vec::new()] {
+        fs::write(&copy, changed).unwrap();
+        assert!(!is_same(&file, &copy).unwrap());
+    }
+    assert!(is_same(&file, &twins.source.join("gone")).is_err());
+}
