@@ -121,22 +121,35 @@ pub struct MeasuredFurther {
     pub facts: Facts,
 }
 
+impl Measured<()> {
+    /// The same of a row.
+    pub(crate) fn of<R>(self, row: R) -> Measured<R> {
+        let Self { outcome, facts, further, .. } = self;
+        Measured { row, outcome, facts, further }
+    }
+}
+
 impl<R> Measured<R> {
     /// As rows of the record: its own, then those of its further figures.
     pub fn record(self) -> impl Iterator<Item = Outcome> {
         let own = MeasuredFurther { outcome: self.outcome, facts: self.facts };
-        [own].into_iter().chain(self.further).map(|MeasuredFurther { mut outcome, facts }| {
-            outcome.audit.extend(facts.to_json());
-            // Whoever works out what limits a row knows the hardware; others come before it, but not
-            // before a limit that somebody set and that the row has reached.
-            if let Some(bound) = &mut outcome.ceiling
-                && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
-                && !bound.is_reached()
-            {
-                bound.limiter = "other programs".to_owned();
-            }
-            outcome
-        })
+        [own].into_iter().chain(self.further).map(MeasuredFurther::record)
+    }
+}
+
+impl MeasuredFurther {
+    fn record(self) -> Outcome {
+        let Self { mut outcome, facts } = self;
+        outcome.audit.extend(facts.to_json());
+        // Whoever works out what limits a row knows the hardware; others come before it, but not
+        // before a limit that somebody set and that the row has reached.
+        if let Some(bound) = &mut outcome.ceiling
+            && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+            && !bound.is_reached()
+        {
+            bound.limiter = "other programs".to_owned();
+        }
+        outcome
     }
 }
 
@@ -168,7 +181,7 @@ pub fn record_counted<R>(rows: Vec<Measured<R>>, counts: &[Key]) -> Vec<Outcome>
 }
 
 /// A row of the record before anything was measured.
-pub fn blank(row: &impl Row) -> Outcome {
+pub fn blank(row: &dyn Row) -> Outcome {
     Outcome {
         id: row.id().into_owned(),
         parameters: row.parameters().to_json(),

@@ -1,6 +1,6 @@
 //! What the harness itself costs, found by timing nothing through the same path as a real trial.
 
-use crate::case::{Case, Sample};
+use crate::case::{Sample, Trial};
 use crate::clock::Clock;
 use crate::guard::FakeWitness;
 use crate::{sampler, statistics};
@@ -35,14 +35,11 @@ impl Overhead {
 /// Cost: some 4000 clock readings, no system calls where the clock has a vDSO reader.
 pub fn calibrate(clock: &dyn Clock) -> Overhead {
     let batches: Vec<f64> = (0..REPEATS).map(|_| clock_read_ns(clock)).collect();
-    let mut nothing = Case {
-        row: (),
-        trial: Box::new(|_| {
-            let start_ns = clock.now_ns();
-            let elapsed_ns = clock.now_ns().saturating_sub(start_ns);
-            Ok(Sample { amount: 1.0, elapsed_ns, ..Sample::default() })
-        }),
-    };
+    let mut nothing: Trial<'_> = Box::new(|_| {
+        let start_ns = clock.now_ns();
+        let elapsed_ns = clock.now_ns().saturating_sub(start_ns);
+        Ok(Sample { amount: 1.0, elapsed_ns, ..Sample::default() })
+    });
     let mut witness = FakeWitness::quiet();
     let empty: Vec<f64> = (0..REPEATS)
         .filter_map(|seed| {

@@ -26,6 +26,17 @@ pub struct Record {
     pub end: End,
 }
 
+impl Record {
+    /// Reads a document. Here, so that what reads it is compiled once for all rooms.
+    ///
+    /// # Errors
+    ///
+    /// It is no JSON, or no record.
+    pub fn parse(json: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(json)
+    }
+}
+
 /// What was known before the first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Start {

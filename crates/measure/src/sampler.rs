@@ -18,7 +18,7 @@ mod warnings;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::case::{Case, Measured, Plan, Sample, TrialError, WhenPrecise};
+use crate::case::{Case, Measured, Plan, Sample, Trial, TrialError, WhenPrecise};
 use crate::clock::Clock;
 use crate::fact::Key;
 use crate::guard::{self, Spoil, UseOfCpus, Witness};
@@ -91,6 +91,10 @@ impl Sampler<'_> {
     /// Never fails: what goes wrong becomes the status and a warning of the row. Cost: two
     /// readings of the witness per trial and a calibration of the harness at the start.
     pub fn run<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Measured<R>> {
+        of_rows(cases, |cases| self.run_all(cases))
+    }
+
+    fn run_all(&mut self, cases: Vec<Case<'_, &dyn Row>>) -> Vec<Measured<()>> {
         let overhead = calibrate(self.clock);
         let started_ns = self.clock.now_ns();
         let rows = cases.into_iter().map(Sampled::new).collect();
@@ -112,6 +116,18 @@ impl Sampler<'_> {
     }
 }
 
+/// Has rows measured by code that does not know their type, and is compiled once for all types.
+fn of_rows<R: Row>(
+    cases: Vec<Case<'_, R>>,
+    measure: impl FnOnce(Vec<Case<'_, &dyn Row>>) -> Vec<Measured<()>>,
+) -> Vec<Measured<R>> {
+    let (rows, trials): (Vec<R>, Vec<Trial<'_>>) =
+        cases.into_iter().map(|case| (case.row, case.trial)).unzip();
+    let cases = rows.iter().zip(trials).map(|(row, trial)| Case { row: row as &dyn Row, trial });
+    let measured = measure(cases.collect());
+    rows.into_iter().zip(measured).map(|(row, measured)| measured.of(row)).collect()
+}
+
 /// One trial and what the guard thought of it.
 pub(crate) struct Attempt {
     /// What the case reported.
@@ -125,15 +141,15 @@ pub(crate) struct Attempt {
 }
 
 /// Runs one trial between two readings of the witness.
-pub(crate) fn attempt<R>(
-    case: &mut Case<'_, R>,
+pub(crate) fn attempt(
+    trial: &mut Trial<'_>,
     seed: u64,
     clock: &dyn Clock,
     witness: &mut dyn Witness,
 ) -> Attempt {
     let started_ns = clock.now_ns();
     let before = witness.read();
-    let result = (case.trial)(seed);
+    let result = trial(seed);
     let after = witness.read();
     let spoil = guard::judge(&before, &after, witness.cpus());
     let use_of_cpus = UseOfCpus::between(&before, &after);
@@ -141,13 +157,13 @@ pub(crate) fn attempt<R>(
 }
 
 /// State of one call of [`Sampler::run`].
-struct Run<'c, 's, 'a, R> {
-    rows: Vec<Sampled<'c, R>>,
+struct Run<'c, 's, 'a> {
+    rows: Vec<Sampled<'c>>,
     sampler: &'s mut Sampler<'a>,
     started_ns: u64,
 }
 
-impl<R: Row> Run<'_, '_, '_, R> {
+impl Run<'_, '_, '_> {
     /// Runs one trial of the row at `index` if it still wants one.
     fn step(&mut self, index: usize) {
         if !self.rows[index].is_open() {
@@ -164,7 +180,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
         let (id, parameters) = row.name();
         (self.sampler.events)(Event::Trial { id, parameters, progress });
         let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
-        let attempt = attempt(&mut row.case, seed, self.sampler.clock, self.sampler.witness);
+        let attempt = attempt(&mut row.case.trial, seed, self.sampler.clock, self.sampler.witness);
         match self.take(index, attempt) {
             Some(Closed::Interrupted) => self.interrupt(),
             Some(reason) => self.close(index, reason),
@@ -185,7 +201,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
 
     /// The rows with their figures. What rows of one test say together of how far trials lie
     /// apart helps those that have few; where there are few such rows, all of this run do.
-    fn finish(mut self, overhead: &Overhead) -> Vec<Measured<R>> {
+    fn finish(mut self, overhead: &Overhead) -> Vec<Measured<()>> {
         let plan = &self.sampler.plan;
         let mut all = Vec::new();
         let mut tests: HashMap<Cow<'static, str>, Vec<Pool>> = HashMap::new();
@@ -197,10 +213,10 @@ impl<R: Row> Run<'_, '_, '_, R> {
         let all = Prior::of(&all);
         let tests: HashMap<_, Option<Prior>> =
             tests.into_iter().map(|(test, rows)| (test, Prior::of(&rows))).collect();
-        let kin = |row: &R| tests.get(&row.id()).copied().flatten().or(all);
+        let kin = |row: &dyn Row| tests.get(&row.id()).copied().flatten().or(all);
         let cpus = self.sampler.witness.cpus();
-        let finish = |row: Sampled<'_, R>| {
-            let surroundings = Surroundings { kin: kin(&row.case.row), cpus };
+        let finish = |row: Sampled<'_>| {
+            let surroundings = Surroundings { kin: kin(row.case.row), cpus };
             row.finish(plan, overhead, &surroundings)
         };
         self.rows.into_iter().map(finish).collect()
@@ -238,7 +254,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
     }
 
     /// Time that a trial of this row takes with its set-up: as its own so far, else as those of all.
-    fn expected_ns(&self, row: &Sampled<'_, R>) -> u64 {
+    fn expected_ns(&self, row: &Sampled<'_>) -> u64 {
         row.spent_ns.checked_div(row.attempts.into()).unwrap_or_else(|| {
             let attempts: u64 = self.rows.iter().map(|row| u64::from(row.attempts)).sum();
             let spent_ns: u64 = self.rows.iter().map(|row| row.spent_ns).sum();

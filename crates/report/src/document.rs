@@ -126,7 +126,7 @@ fn record(bytes: &[u8]) -> Result<Record, Cause> {
     };
     let survey = Survey::of(json)?;
     survey.expect_record()?;
-    let record = serde_json::from_str(json).map_err(from_json)?;
+    let record = Record::parse(json).map_err(from_json)?;
     validity::check(&record).map_err(|why| Cause::Invalid(shortened(&why)))?;
     Ok(record)
 }

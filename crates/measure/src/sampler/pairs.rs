@@ -4,7 +4,7 @@
 //! The ratio of a pair is taken round by round, so that what drifts hits both figures alike; a
 //! round that something outside spoiled is spoiled for everybody.
 
-use super::{Attempt, Closed, Run, Sampled, Sampler, trial_seed};
+use super::{Attempt, Closed, Run, Sampled, Sampler, of_rows, trial_seed};
 use crate::case::{Case, Measured, TrialError, WhenPrecise};
 use crate::guard::Spoil;
 use crate::progress::Event;
@@ -44,22 +44,33 @@ impl Sampler<'_> {
         cases: Vec<Case<'_, R>>,
         pairs: Vec<Pair<P>>,
     ) -> (Vec<Measured<R>>, Vec<Measured<P>>) {
-        self.in_rounds(cases, pairs, Order::Random)
+        let untyped = pairs.iter().map(|Pair { row, subject, against }| Pair {
+            row: row as &dyn Row,
+            subject: *subject,
+            against: *against,
+        });
+        let (untyped, mut ratios) = (untyped.collect(), Vec::new());
+        let rows = of_rows(cases, |cases| {
+            let rows;
+            (rows, ratios) = self.in_rounds(cases, untyped, Order::Random);
+            rows
+        });
+        (rows, pairs.into_iter().zip(ratios).map(|(pair, ratio)| ratio.of(pair.row)).collect())
     }
 
     /// Runs all cases once per round in their own order, as steps of which each needs what those
     /// before it left, until trials or time are over; a round counts as a whole. What ends one step
     /// for want of another is [`TrialError::NoMore`].
     pub fn sequence<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Measured<R>> {
-        self.in_rounds(cases, Vec::<Pair<R>>::new(), Order::Own).0
+        of_rows(cases, |cases| self.in_rounds(cases, Vec::new(), Order::Own).0)
     }
 
-    fn in_rounds<R: Row, P: Row>(
+    fn in_rounds(
         &mut self,
-        cases: Vec<Case<'_, R>>,
-        pairs: Vec<Pair<P>>,
+        cases: Vec<Case<'_, &dyn Row>>,
+        pairs: Vec<Pair<&dyn Row>>,
         kind: Order,
-    ) -> (Vec<Measured<R>>, Vec<Measured<P>>) {
+    ) -> (Vec<Measured<()>>, Vec<Measured<()>>) {
         let overhead = super::calibrate(self.clock);
         let started_ns = self.clock.now_ns();
         let rows = cases.into_iter().map(|case| Sampled::in_rounds(case, &self.plan)).collect();
@@ -75,13 +86,13 @@ impl Sampler<'_> {
         for row in run.rows.iter_mut().filter(|row| row.is_open()) {
             row.closed = Some(row.done());
         }
-        let ratios = pairs.into_iter().map(|pair| run.ratio(pair)).collect();
+        let ratios = pairs.iter().map(|pair| run.ratio(pair)).collect();
         (run.finish(&overhead), ratios)
     }
 }
 
-impl<R: Row> Run<'_, '_, '_, R> {
-    fn wants_round<P>(&self, pairs: &[Pair<P>]) -> bool {
+impl Run<'_, '_, '_> {
+    fn wants_round(&self, pairs: &[Pair<&dyn Row>]) -> bool {
         let plan = &self.sampler.plan;
         let open = || self.rows.iter().filter(|row| row.is_open());
         let Some(row) = open().next() else { return false };
@@ -98,14 +109,14 @@ impl<R: Row> Run<'_, '_, '_, R> {
     }
 
     /// Whether a pair needs no more rounds, or will have none.
-    fn has_precise_ratio<P>(&self, pair: &Pair<P>) -> bool {
+    fn has_precise_ratio(&self, pair: &Pair<&dyn Row>) -> bool {
         let is_over = [pair.subject, pair.against].iter().any(|&at| !self.rows[at].is_open());
         let width = || statistics::relative_half_width(&self.ratios(pair));
         is_over || width().is_some_and(|width| width <= self.sampler.plan.half_width)
     }
 
     /// How many times as good the subject was, round by round.
-    fn ratios<P>(&self, pair: &Pair<P>) -> Vec<f64> {
+    fn ratios(&self, pair: &Pair<&dyn Row>) -> Vec<f64> {
         let [subject, against] = [pair.subject, pair.against].map(|at| &self.rows[at]);
         let both = subject.taken_figures().zip(against.taken_figures());
         both.map(|(subject_figure, against_figure)| match subject.case.row.unit().better() {
@@ -132,7 +143,7 @@ impl<R: Row> Run<'_, '_, '_, R> {
             (self.sampler.events)(Event::Trial { id, parameters, progress });
             let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
             let attempt =
-                super::attempt(&mut row.case, seed, self.sampler.clock, self.sampler.witness);
+                super::attempt(&mut row.case.trial, seed, self.sampler.clock, self.sampler.witness);
             match &attempt.result {
                 Err(TrialError::Interrupted) => return self.interrupt(),
                 Err(TrialError::NoMore(why)) => return self.close_all(why),
@@ -160,8 +171,8 @@ impl<R: Row> Run<'_, '_, '_, R> {
         }
     }
 
-    fn ratio<P: Row>(&self, pair: Pair<P>) -> Measured<P> {
-        let ratios = self.ratios(&pair);
+    fn ratio(&self, pair: &Pair<&dyn Row>) -> Measured<()> {
+        let ratios = self.ratios(pair);
         let rows = [pair.subject, pair.against].map(|at| &self.rows[at]);
         let mut measured = rows[0].ratio(pair.row, ratios);
         let mut refused: Vec<(Status, &str)> = rows
@@ -172,14 +183,14 @@ impl<R: Row> Run<'_, '_, '_, R> {
         // What failed is said before what there was no time for.
         refused.sort_by_key(|(status, _)| *status != Status::Failed);
         if let Some(&(status, code)) = refused.first() {
-            let row = measured.row;
-            let mut outcome = crate::case::blank(&row);
+            let mut outcome = crate::case::blank(pair.row);
             let is_late = code == warning::TIME_SHORT;
             outcome.status = if is_late { status } else { Status::Failed };
             let code = if is_late { code } else { warning::FAILED };
             let text = "no ratio: one of the two has no figure";
             warning::add(&mut outcome.warnings, Warning::new(code, text));
-            measured = Measured { row, outcome, facts: Default::default(), further: Vec::new() };
+            measured =
+                Measured { row: (), outcome, facts: Default::default(), further: Vec::new() };
         }
         measured
     }

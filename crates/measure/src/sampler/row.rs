@@ -64,8 +64,8 @@ struct Taken {
 }
 
 /// One row while it is measured.
-pub(super) struct Sampled<'a, R> {
-    pub(super) case: Case<'a, R>,
+pub(super) struct Sampled<'a> {
+    pub(super) case: Case<'a, &'a dyn Row>,
     /// Trials begun, whatever became of them.
     pub(super) attempts: u32,
     /// Time of all of them with their set-up.
@@ -90,8 +90,8 @@ pub(super) struct Sampled<'a, R> {
     end: Option<Warning>,
 }
 
-impl<'a, R: Row> Sampled<'a, R> {
-    pub(super) fn new(case: Case<'a, R>) -> Self {
+impl<'a> Sampled<'a> {
+    pub(super) fn new(case: Case<'a, &'a dyn Row>) -> Self {
         Self {
             case,
             attempts: 0,
@@ -111,7 +111,7 @@ impl<'a, R: Row> Sampled<'a, R> {
     }
 
     /// A row whose trials are parts of rounds.
-    pub(super) fn in_rounds(case: Case<'a, R>, plan: &Plan) -> Self {
+    pub(super) fn in_rounds(case: Case<'a, &'a dyn Row>, plan: &Plan) -> Self {
         let spoiled_most = SPOILED_ROUNDS_MOST.min(plan.min_trials);
         Self { spoiled_most, is_in_rounds: true, ..Self::new(case) }
     }

@@ -28,8 +28,8 @@ pub(super) fn check(
     unit: Unit,
 ) -> Result<Checked, Error> {
     let text = super::seen::output(NAME, account)?;
-    let record: Record = serde_json::from_str(text)
-        .map_err(|error| wrong(format!("{NAME} printed no record: {error}")))?;
+    let record =
+        Record::parse(text).map_err(|error| wrong(format!("{NAME} printed no record: {error}")))?;
     let is_it = |row: &&Outcome| row.id == id && row.parameters == *parameters;
     let Some(row) = record.results.iter().find(is_it) else {
         let first = record.results.iter().flat_map(|row| &row.warnings).next();

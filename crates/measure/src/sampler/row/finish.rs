@@ -18,15 +18,15 @@ use crate::statistics::interval::{self, Knowledge};
 use crate::statistics::{self};
 use crate::warning::{self, Warning};
 
-impl<R: Row> Sampled<'_, R> {
+impl Sampled<'_> {
     /// The row, settled, with its figure and those of its further figures.
     pub(in crate::sampler) fn finish(
         mut self,
         plan: &Plan,
         overhead: &Overhead,
         beside: &Surroundings,
-    ) -> Measured<R> {
-        let mut outcome = blank(&self.case.row);
+    ) -> Measured<()> {
+        let mut outcome = blank(self.case.row);
         let warmup = self.warmup(plan);
         let mut latencies = std::mem::take(&mut self.latencies);
         for taken in &mut self.taken[warmup..] {
@@ -68,7 +68,7 @@ impl<R: Row> Sampled<'_, R> {
             }
             outcome.status = status;
             warning::add(&mut outcome.warnings, Warning::new(code, text));
-            return Measured { row: self.case.row, outcome, facts, further: Vec::new() };
+            return Measured { row: (), outcome, facts, further: Vec::new() };
         }
         let more = counted.iter().map(|taken| taken.details.further.len()).min().unwrap_or(0);
         let further = (0..more).map(|index| {
@@ -79,7 +79,7 @@ impl<R: Row> Sampled<'_, R> {
         let further = further.collect();
         let ci95 = interval(&figures);
         self.conclude(&mut outcome, &mut facts, figures, ci95);
-        Measured { row: self.case.row, outcome, facts, further }
+        Measured { row: (), outcome, facts, further }
     }
 
     /// Why the row has no figure, with the code of the warning that says so.
@@ -116,12 +116,12 @@ impl<R: Row> Sampled<'_, R> {
 
     /// A row of the ratios of two rows, this one being one of them: disturbed and interrupted as
     /// it is. What a run does to both of a pair cancels out, so the order of the ratios is enough.
-    pub(in crate::sampler) fn ratio<P: Row>(&self, row: P, ratios: Vec<f64>) -> Measured<P> {
-        let (mut outcome, mut facts) = (blank(&row), Facts::default());
+    pub(in crate::sampler) fn ratio(&self, row: &dyn Row, ratios: Vec<f64>) -> Measured<()> {
+        let (mut outcome, mut facts) = (blank(row), Facts::default());
         self.note_disturbance(&mut outcome);
         let ci95 = statistics::median_interval(&ratios);
         self.conclude(&mut outcome, &mut facts, ratios, ci95);
-        Measured { row, outcome, facts, further: Vec::new() }
+        Measured { row: (), outcome, facts, further: Vec::new() }
     }
 
     /// Gives a row its figures, its status and what these say against themselves.
