@@ -3,16 +3,45 @@
 //! Twelve chains live in registers 0 to 11, the constants in 12 to 15; of the wide loop 24 and the
 //! four from 28 on. An iteration takes every chain through eight steps: long against the jumps that
 //! the chained loops add to it. These do the same and jump into a row of dependent scalar
-//! instructions, so late that exactly as many are left as are wanted. Sources: the instruction
-//! set references of Intel (volume 2) and AMD (volumes 3 and 4).
+//! instructions ([`rows`]), so late that exactly as many are left as are wanted. Sources: the
+//! instruction set references of Intel (volume 2) and AMD (volumes 3 and 4).
+
+use std::arch::naked_asm;
 
 use super::Links;
 use crate::core_clock::Chain;
 
-/// Additions that the row of a chained loop has room for; three bytes each.
+/// Additions that a row holds; three bytes each.
 const MOST_ADDITIONS: u64 = 512;
 /// Multiplications and loads likewise; four and three bytes each.
 const MOST_OTHERS: u64 = 192;
+/// The jump at the end of a row.
+const JUMP_BYTES: u64 = 3;
+/// Where each row ends, from the beginning of the first on.
+const ADDITIONS_END: u64 = 3 * MOST_ADDITIONS;
+const MULTIPLICATIONS_END: u64 = ADDITIONS_END + JUMP_BYTES + 4 * MOST_OTHERS;
+const LOADS_END: u64 = MULTIPLICATIONS_END + JUMP_BYTES + 3 * MOST_OTHERS;
+
+/// The rows of dependent instructions, which all chained loops share: additions, multiplications,
+/// loads. Whoever jumps into one has the place to come back to in r9, the chain's value in r10, and
+/// what each link takes in r11.
+#[unsafe(naked)]
+unsafe extern "C" fn rows() {
+    naked_asm!(
+        ".rept 512",
+        "add r10, r11",
+        ".endr",
+        "jmp r9",
+        ".rept 192",
+        "imul r10d, r11d",
+        ".endr",
+        "jmp r9",
+        ".rept 192",
+        "mov r10, [r10]",
+        ".endr",
+        "jmp r9",
+    )
+}
 
 /// The most links per iteration.
 pub(crate) const fn most_links(chain: Chain) -> u64 {
@@ -30,60 +59,22 @@ pub(super) struct Sled {
     /// What each link adds or multiplies by.
     pub(super) operand: u64,
     pub(super) iterations: u64,
-    /// How far before the end of the row the loop jumps in.
-    pub(super) tail_bytes: u64,
-    /// 0: additions, 1: multiplications, 2: loads.
-    pub(super) row: u64,
+    /// Where the loop jumps into a row.
+    pub(super) entry: u64,
 }
 
 impl Sled {
     /// The chain `links`, cut to what there is room for.
     pub(super) fn new(links: Links, iterations: u64) -> Self {
         let count = links.count.min(most_links(links.chain));
-        let (tail_bytes, row) = match links.chain {
-            Chain::Add => (3 * count, 0),
-            Chain::Multiply => (4 * count, 1),
-            Chain::Load => (3 * count, 2),
+        let offset = match links.chain {
+            Chain::Add => ADDITIONS_END - 3 * count,
+            Chain::Multiply => MULTIPLICATIONS_END - 4 * count,
+            Chain::Load => LOADS_END - 3 * count,
         };
-        let operand = links.chain.operand();
-        Self { value: links.start, operand, iterations, tail_bytes, row }
+        let entry = rows as *const () as u64 + offset;
+        Self { value: links.start, operand: links.chain.operand(), iterations, entry }
     }
-}
-
-/// The row of dependent instructions with the jump into it; `{t}` is where.
-macro_rules! sled {
-    () => {
-        "jmp {t}
-        .rept 512
-        add r10, r11
-        .endr
-        3:
-        jmp 5f
-        .rept 192
-        imul r10d, r11d
-        .endr
-        4:
-        jmp 5f
-        .rept 192
-        mov r10, [r10]
-        .endr
-        6:
-        5:"
-    };
-}
-
-/// Puts the place of the jump into `{t}`, which holds the row; `{u}` is the tail.
-macro_rules! aim {
-    () => {
-        "cmp {t}, 1
-        lea {t}, [rip + 3f]
-        jb 7f
-        lea {t}, [rip + 4f]
-        je 7f
-        lea {t}, [rip + 6f]
-        7:
-        sub {t}, {u}"
-    };
 }
 
 /// Instructions for every register of a list: `\v` is their kind, `\c` the number.
@@ -111,7 +102,7 @@ macro_rules! vector_asm {
     (
         @ $chains:literal, $constants:literal, $(($a:literal, $b:literal))+,
         ($vector:literal, $move:literal, $leave:literal), $pairs:literal, $step:expr,
-        [$($before:expr)?], [$($within:expr)?], $frame:ident, $end:ident, $($operand:tt)*
+        [$($before:expr)?], [$($within:expr),*], $frame:ident, $end:ident, $($operand:tt)*
     ) => {
         asm!(
             each!($vector, $chains, concat!($move, " \\v\\c, [{chains} + 64*\\c]")),
@@ -126,7 +117,7 @@ macro_rules! vector_asm {
                 concat!(".irp a,", $a, "\n.irp b,", $b, "\n", $step, "\n.endr\n.endr")
             ),)+
             ".endr",
-            $($within,)?
+            $($within,)*
             "dec {n}",
             "jnz 2b",
             each!($vector, $chains, concat!($move, " [{end} + 64*\\c], \\v\\c")),
@@ -166,17 +157,17 @@ macro_rules! loops {
             }
         }
 
-        /// As `plain`; `sled.iterations` is above 0 and its tail fits into the row.
+        /// As `plain`; `sled.iterations` is above 0.
         unsafe fn chained(frame: &Frame, end: &mut Chains, sled: &mut Sled) {
             // SAFETY: as in `plain`. Loads follow the ring that the caller of `Sled::new`
-            // keeps alive, or there are none. The jump lands in the row, at the start of one of its
-            // instructions, because `Sled::new` cuts the tail and counts whole instructions.
+            // keeps alive, or there are none. The jump lands in a row, at the start of one of its
+            // instructions, because `Sled::new` cuts the count and goes back whole instructions.
             unsafe {
                 vector_asm!(
-                    12, $registers, $pairs, $step, [aim!()], [sled!()], frame, end,
+                    12, $registers, $pairs, $step, ["lea r9, [rip + 5f]"], ["jmp {t}", "5:"], frame, end,
                     n = inout(reg) sled.iterations => _,
-                    t = inout(reg) sled.row => _,
-                    u = in(reg) sled.tail_bytes,
+                    t = in(reg) sled.entry,
+                    out("r9") _,
                     inout("r10") sled.value,
                     in("r11") sled.operand,
                 );

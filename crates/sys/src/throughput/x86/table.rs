@@ -21,7 +21,7 @@ fn keep(end: &mut Chains, chains: &[u64; SCALAR_CHAINS]) {
 /// The scalar loop: an iteration takes each of five chains through eight steps.
 macro_rules! scalar_asm {
     (
-        $add:literal, [$($before:expr)?], [$($within:expr)?], $frame:ident, $end:ident,
+        $add:literal, [$($before:expr)?], [$($within:expr),*], $frame:ident, $end:ident,
         $($operand:tt)*
     ) => {
         let mut c: [u64; SCALAR_CHAINS] =
@@ -39,7 +39,7 @@ macro_rules! scalar_asm {
                 concat!("imul {c3}, {a}\n", $add, " {c3}, {b}"),
                 concat!("imul {c4}, {a}\n", $add, " {c4}, {b}"),
                 ".endr",
-                $($within,)?
+                $($within,)*
                 "dec {n}",
                 "jnz 2b",
                 c0 = inout(reg) c[0], c1 = inout(reg) c[1], c2 = inout(reg) c[2],
@@ -65,13 +65,13 @@ macro_rules! scalar_loops {
             );
         }
 
-        /// `sled.iterations` is above 0 and its tail fits into the row.
+        /// `sled.iterations` is above 0.
         unsafe fn chained(frame: &Frame, end: &mut Chains, sled: &mut Sled) {
             scalar_asm!(
-                $add, [aim!()], [sled!()], frame, end,
+                $add, ["lea r9, [rip + 5f]"], ["jmp {t}", "5:"], frame, end,
                 n = inout(reg) sled.iterations => _,
-                t = inout(reg) sled.row => _,
-                u = in(reg) sled.tail_bytes,
+                t = in(reg) sled.entry,
+                out("r9") _,
                 inout("r10") sled.value,
                 in("r11") sled.operand,
                 options(nostack, readonly),
