@@ -13,7 +13,6 @@ use flatout_sys::filesystem::{self, Filesystem};
 use flatout_sys::generator::fill_random;
 use flatout_sys::memory;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 
 use crate::error::Error;
 
@@ -33,11 +32,6 @@ const MOST_PIECE_BYTES: u64 = 64 << 20;
 /// 256 MiB took 0.7 s on ext4 on a virtual disk (2 vCPUs of an AMD EPYC, family 25, busy with other
 /// work, 2026-11-23).
 const ASSUMED_BYTES_PER_S: u64 = 500_000_000;
-
-/// What open(2) says where it has no O_TMPFILE: the filesystem's word, and those of kernels that
-/// do not know the flag at all.
-const CANNOT_BE_UNNAMED: [Errno; 4] = [Errno::OPNOTSUPP, Errno::ISDIR, Errno::INVAL, Errno::NOSYS];
-const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 
 /// How large a file may be that lies in `directory`, when `wanted_bytes` would be best: at most
 /// 10 % of the free space, a quarter of the available memory, and `most_bytes`.
@@ -230,24 +224,9 @@ pub fn probe(directory: &Path) -> Result<(), Error> {
     open_unnamed(directory).map(drop)
 }
 
-/// O_TMPFILE where the filesystem knows it; else a file that is unlinked at once.
 fn open_unnamed(directory: &Path) -> Result<File, Error> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
-    match rustix::fs::open(directory, flags, OWNER_ONLY) {
-        Ok(file) => Ok(file.into()),
-        Err(errno) if CANNOT_BE_UNNAMED.contains(&errno) => open_and_unlink(directory),
-        Err(errno) => Err(IoError::system("make a test file in", directory)(errno).into()),
-    }
-}
-
-fn open_and_unlink(directory: &Path) -> Result<File, Error> {
-    let name = format!(".flatout-{}-{}.tmp", std::process::id(), monotonic_ns());
-    let path = directory.join(name);
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
-    let file = rustix::fs::open(&path, flags, OWNER_ONLY)
-        .map_err(IoError::system("make a test file in", directory))?;
-    rustix::fs::unlink(&path).map_err(IoError::system("remove", &path))?;
-    Ok(file.into())
+    let made = flatout_tree::unnamed_file(directory).map(File::from);
+    Ok(made.map_err(IoError::system("make a test file in", directory))?)
 }
 
 #[cfg(test)]
@@ -276,14 +255,6 @@ mod tests {
         assert_eq!(piece_bytes(8 << 30), 64 << 20);
         assert_eq!((in_time(2_000_000_000), in_time(0)), (1_000_000_000, 1 << 20));
         assert_eq!(making_ns(in_time(7_000_000)), 7_000_000);
-    }
-
-    #[test]
-    fn a_file_system_without_unnamed_files_is_served_too() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = open_and_unlink(directory.path()).unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&file, b"x", 0).unwrap();
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -33,3 +33,5 @@ mod spool;
 pub mod sum;
 pub mod visit;
 pub mod walk;
+
+pub use spool::unnamed::unnamed_file;

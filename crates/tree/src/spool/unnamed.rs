@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -28,7 +29,12 @@ fn without_a_name(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR)
 }
 
-fn made_in(folder: &OsString) -> Result<OwnedFd, Errno> {
+/// Makes a file without a name in `folder`, for its maker to write and read.
+///
+/// # Errors
+///
+/// Those of the kernel.
+pub fn unnamed_file(folder: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder, flags, Mode::empty())?;
     without_a_name(folder.as_fd()).or_else(|_| named_for_a_moment(folder.as_fd()))
@@ -64,7 +70,7 @@ impl Unnamed {
         let own = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
         let mut answer = Errno::NOENT;
         for folder in own.into_iter().chain(FOLDERS.map(OsString::from)) {
-            match made_in(&folder) {
+            match unnamed_file(Path::new(&folder)) {
                 Ok(file) => return Ok(Self(file)),
                 Err(errno) => answer = errno,
             }
