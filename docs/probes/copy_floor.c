@@ -6,15 +6,17 @@
  * of a directory (`directory`), or 32 of them (`batch`), so that threads share directories. Calls, beside
  * openat, fstat, openat, pread, pwrite, close, close: n O_NOATIME, s a second fstat of the source,
  * x flistxattr, t utimensat, m fchmod, p fstatat of each name while its directory of the target is empty.
- * `nsxtmp` is what flatout calls; c copy_file_range instead of
- * pread and pwrite; T O_TMPFILE and linkat(2) instead of a name and fchmod (privileged); u each thread
+ * `nsxtmp` is what flatout called before 2026-11-26; c copy_file_range instead of
+ * pread and pwrite; l FICLONE instead of them; T O_TMPFILE and linkat(2) instead of a name and fchmod (privileged); u each thread
  * has descriptors of its own (unshare(2), CLONE_FILES); B each call for 16 files in turn; r none of these,
  * nor fstat, but a ring (io_uring) for each thread, which gets chains of openat, read, openat, write,
  * close, close for 16 files at once; R the same but for the second openat, write and close, which are
- * called one by one. The last three take files of 4 KiB. */
+ * called one by one. The last three take files
+ * of 4 KiB, but for B with c or l. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -72,7 +75,10 @@ static void copy(struct directory *in, const char *name, char *buffer) {
                       : openat(in->to, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     need(to >= 0, name);
     for (long at = 0, got; at < found.st_size; at += got) {
-        if (has('c')) {
+        if (has('l')) {
+            need(!ioctl(to, FICLONE, from), name);
+            got = found.st_size;
+        } else if (has('c')) {
             got = copy_file_range(from, 0, to, 0, found.st_size - at, 0);
         } else {
             got = pread(from, buffer, BUFFER, at);
@@ -160,11 +166,15 @@ static void copy_in_turn(struct directory *in, char **names, int count, char *bu
     int from[CHAINS], to[CHAINS], noatime = has('n') ? O_NOATIME : 0;
     FOR_ALL((from[i] = openat(in->from, names[i], noatime | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) >= 0);
     FOR_ALL(!fstat(from[i], &found[i]));
-    FOR_ALL(pread(from[i], buffers + i * 4096, 4096, 0) == 4096);
-    if (has('s')) FOR_ALL(!fstat(from[i], &again));
+    int moves = has('c') || has('l');
+    if (!moves) FOR_ALL(pread(from[i], buffers + i * 4096, 4096, 0) == 4096);
+    if (!moves && has('s')) FOR_ALL(!fstat(from[i], &again));
     if (has('x')) FOR_ALL(flistxattr(from[i], 0, 0) >= 0);
     FOR_ALL((to[i] = openat(in->to, names[i], O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) >= 0);
-    FOR_ALL(pwrite(to[i], buffers + i * 4096, 4096, 0) == 4096);
+    if (!moves) FOR_ALL(pwrite(to[i], buffers + i * 4096, 4096, 0) == 4096);
+    if (has('c')) FOR_ALL(copy_file_range(from[i], 0, to[i], 0, found[i].st_size, 0) == found[i].st_size);
+    if (has('l')) FOR_ALL(!ioctl(to[i], FICLONE, from[i]));
+    if (moves && has('s')) FOR_ALL(!fstat(from[i], &again));
     if (has('t')) FOR_ALL(!futimens(to[i], (struct timespec[]){found[i].st_atim, found[i].st_mtim}));
     if (has('m')) FOR_ALL(!fchmod(to[i], found[i].st_mode & 0777));
     FOR_ALL(!close(to[i]));

@@ -36,5 +36,6 @@ mod selection;
 mod shortage;
 mod snapshot;
 mod surroundings;
+mod together;
 mod told;
 mod traps;

@@ -52,7 +52,7 @@ use self::owner::Expectation;
 pub use self::permissions::{open_up, umask};
 use self::remarks::{Loss, Lost, Remarks};
 use self::times::times;
-pub(super) use self::times::timestamps;
+pub(super) use self::times::{are_kept_everywhere, timestamps};
 use super::event::{Event, Watch};
 use super::failure::Refusal;
 use super::options::Preserve;

@@ -11,6 +11,8 @@ const PER_THREAD: u64 = 4;
 const USUAL: u64 = 900;
 /// A pair of directories for each thread, and some to come back to.
 const LEAST_PAIRS: u64 = 4;
+/// Of fewer descriptors none are left over.
+const SPARED_FROM: u64 = 512;
 
 /// A plan for the descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(super) struct Descriptors {
     pub(super) threads: u32,
     /// Pairs of directories that may be open.
     pub(super) pairs: usize,
+    /// For threads that have several files open at a time, all of them together.
+    pub(super) spare: usize,
 }
 
 impl Descriptors {
@@ -34,8 +38,10 @@ impl Descriptors {
         // Half of a thread's share is for the pair of directories in which it works.
         let most_threads = (all.saturating_sub(2 * LEAST_PAIRS) / (PER_THREAD + 2)).max(1);
         let threads = u64::from(threads).min(most_threads);
-        let pairs = all.saturating_sub(threads * PER_THREAD) / 2;
-        Self { threads: threads as u32, pairs: pairs.max(LEAST_PAIRS) as usize }
+        let spare = if all < SPARED_FROM { 0 } else { all / 3 };
+        let pairs = all.saturating_sub(threads * PER_THREAD + spare) / 2;
+        let pairs = pairs.max(LEAST_PAIRS) as usize;
+        Self { threads: threads as u32, pairs, spare: spare as usize }
     }
 }
 
@@ -49,7 +55,8 @@ mod tests {
             let plan = Descriptors::divide(all, 32);
             assert!((1..=32).contains(&plan.threads) && plan.pairs >= 4, "{all}: {plan:?}");
             if all >= 64 {
-                let used = u64::from(plan.threads) * PER_THREAD + 2 * plan.pairs as u64;
+                let used =
+                    u64::from(plan.threads) * PER_THREAD + (2 * plan.pairs + plan.spare) as u64;
                 assert!(used + ELSEWHERE <= all, "{all}: {plan:?}");
             }
         }

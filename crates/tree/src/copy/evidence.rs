@@ -290,7 +290,9 @@ fn is_settled(facts: &Stat, opened: Moment) -> bool {
         u64::try_from(facts.st_ctime).unwrap_or_default(),
         u32::try_from(facts.st_ctime_nsec).unwrap_or_default(),
     );
-    opened.0.saturating_sub(changed) >= SETTLED_AFTER
+    // Inodes of 128 bytes (ext4) know whole seconds only.
+    let fraction = Duration::from_secs(if facts.st_ctime_nsec == 0 { 1 } else { 0 });
+    opened.0.saturating_sub(changed) >= SETTLED_AFTER + fraction
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod finish;
 mod place;
 mod room;
 mod source;
+mod together;
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,6 +25,7 @@ pub(super) use self::place::Place;
 use self::place::{Bytes, Where};
 use self::source::State;
 pub(super) use self::source::{Opened, Reading, open_unseen, reading_flags};
+pub(super) use self::together::{Apart, copy_together};
 use super::attributes::Node;
 use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};

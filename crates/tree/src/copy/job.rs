@@ -120,6 +120,8 @@ pub struct Copy<'a> {
     workers: Mutex<Workers>,
     /// A thread has left.
     left: Condvar,
+    /// Descriptors for threads that have several files open.
+    spare_descriptors: usize,
     /// Small files come from storage and not from the page cache.
     pub(super) fetches: AtomicBool,
 }
@@ -198,6 +200,7 @@ impl<'a> Copy<'a> {
             said: Mutex::default(),
             workers: Mutex::new(workers),
             left: Condvar::new(),
+            spare_descriptors: descriptors.spare,
             fetches: AtomicBool::new(false),
         }
     }
@@ -236,6 +239,11 @@ impl<'a> Copy<'a> {
         self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
         let mut workers = lock(&self.workers);
         (workers.hired, workers.wanted) = (0, workers.usual);
+    }
+
+    /// How many descriptors a thread may have for files that it copies together.
+    pub(super) fn descriptors_each(&self) -> usize {
+        self.spare_descriptors / lock(&self.workers).hired.max(1) as usize
     }
 
     /// Whether threads of the round are at work.

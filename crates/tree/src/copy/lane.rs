@@ -76,6 +76,7 @@ pub(super) struct Lane<'c, 'a> {
     pub(super) content: Content<'c>,
     pub(super) comparer: Comparer,
     pub(super) lister: Lister,
+    pub(super) apart: file::Apart,
     looked: Looked,
 }
 
@@ -83,7 +84,8 @@ impl<'c, 'a> Lane<'c, 'a> {
     pub(super) fn new(copy: &'c Copy<'a>, hire: Hire<'c>) -> Self {
         let content = Content::new(&copy.options, &copy.methods);
         let (comparer, lister) = (Comparer::default(), Lister::default());
-        Self { copy, hire, content, comparer, lister, looked: Looked::default() }
+        let (apart, looked) = (file::Apart::of(copy), Looked::default());
+        Self { copy, hire, content, comparer, lister, apart, looked }
     }
 
     /// Works until there is nothing to do.
@@ -185,7 +187,15 @@ impl<'c, 'a> Lane<'c, 'a> {
                     break;
                 }
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
-                let is_large = self.entry(entry, kind) >= MUCH_BYTES;
+                let moved = match kind.is_file() && self.apart.is_over() {
+                    true => file::copy_together(self, entry, &mut rest),
+                    false => {
+                        let bytes = self.entry(entry, kind);
+                        self.apart.copied(bytes);
+                        bytes
+                    }
+                };
+                let is_large = moved >= MUCH_BYTES;
                 if is_large || self.copy.is_asked_for(&rest) {
                     moved_much = true;
                     self.share(directory, rest);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FileType, Gid, Uid};
 use rustix::io::Errno;
 
-use super::inheritance::Origin;
+use super::inheritance::{Inheritance, Origin};
 use super::remarks::Loss;
 use super::{Attributes, Job, SET_GROUP_ID, SET_ID_BITS};
 use crate::copy::failure::Refusal;
@@ -32,7 +32,20 @@ pub(super) struct Expectation {
     uncertain: AtomicU64,
 }
 
+impl Expectation {
+    fn of(&self, inheritance: Inheritance) -> &AtomicU64 {
+        if inheritance.group_is_certain { &self.certain } else { &self.uncertain }
+    }
+}
+
 impl Attributes<'_> {
+    /// Whether new files of a filesystem were seen to have the owner that is expected here.
+    pub(super) fn is_predictable(&self, inheritance: Inheritance) -> bool {
+        let proved = self.expectation.of(inheritance);
+        // Only a hint that saves a call: any order will do.
+        inheritance.device != 0 && proved.load(Ordering::Relaxed) == inheritance.device
+    }
+
     /// The owner that the target has now. No call once the filesystem has proved predictable.
     pub(super) fn current_owner(&self, job: &Job<'_>) -> Result<Owner, Refusal> {
         let expected = job.made.owner;
@@ -40,18 +53,13 @@ impl Attributes<'_> {
         if job.made.origin != Origin::Expected {
             return Ok(expected);
         }
-        let proved = match inheritance.group_is_certain {
-            true => &self.expectation.certain,
-            false => &self.expectation.uncertain,
-        };
-        // Only a hint that saves a call: any order will do.
-        if inheritance.device != 0 && proved.load(Ordering::Relaxed) == inheritance.device {
+        if self.is_predictable(inheritance) {
             return Ok(expected);
         }
         let facts = job.target.stat().map_err(Refusal::of("read the attributes of"))?;
         let found = (facts.st_uid, facts.st_gid);
         if found == expected && facts.st_dev == inheritance.device {
-            proved.store(inheritance.device, Ordering::Relaxed);
+            self.expectation.of(inheritance).store(inheritance.device, Ordering::Relaxed);
         }
         Ok(found)
     }

@@ -65,6 +65,22 @@ impl Attributes<'_> {
         Some(new & allowed | self.kept_bits(job))
     }
 
+    /// The mode with which a copy can be made so that nothing is left to be done about owner and mode:
+    /// where both will be as they are to be, its owner may complete it after a kill, and no list is
+    /// handed down. `None`: it cannot. Not for what has attributes, nor for what was there.
+    pub fn mode_of_new(&self, facts: &Stat, inheritance: Inheritance) -> Option<Mode> {
+        let mode = match self.preserve.has(Preserve::MODE) {
+            true => facts.st_mode & MODE_BITS,
+            false if self.preserve.has(Preserve::PLAIN_MODE) => 0o666 & self.unmasked(),
+            false => facts.st_mode & PERMISSIONS & self.unmasked(),
+        };
+        let is_owned = (facts.st_uid, facts.st_gid) == inheritance.owner
+            || !self.preserve.has(Preserve::OWNERSHIP);
+        let is_given = mode & !self.unmasked() == 0 && mode & PRIVATE.bits() == PRIVATE.bits();
+        let is_certain = inheritance.acl == DefaultAcl::Absent && self.is_predictable(inheritance);
+        (is_owned && is_given && is_certain).then_some(Mode::from_raw_mode(mode))
+    }
+
     /// Bits of a directory that its source does not decide about: an existing one keeps the set-group-ID
     /// bit, by which people share it, and the sticky bit, which protects their files; a new one whose
     /// mode is not copied keeps the one that it inherited, and the sticky bit of its source, as with cp.

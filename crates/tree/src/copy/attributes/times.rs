@@ -47,7 +47,7 @@ impl Attributes<'_> {
     /// Says once that the filesystem of the target has no such times. Only times that some
     /// filesystem has not are read back.
     fn look_whether_clamped(&self, job: &Job<'_>, wanted: [Timespec; 2]) {
-        if wanted.iter().all(|time| TIMES_EVERYWHERE.contains(&time.tv_sec)) {
+        if are_kept_everywhere(job.facts) {
             return;
         }
         let Ok(facts) = job.target.stat() else { return };
@@ -64,6 +64,11 @@ impl Attributes<'_> {
 pub(in crate::copy) fn timestamps(facts: &Stat) -> Timestamps {
     let [last_access, last_modification] = times(facts);
     Timestamps { last_access, last_modification }
+}
+
+/// Whether there is no filesystem that would have them otherwise.
+pub(in crate::copy) fn are_kept_everywhere(facts: &Stat) -> bool {
+    times(facts).iter().all(|time| TIMES_EVERYWHERE.contains(&time.tv_sec))
 }
 
 /// Access and modification time, as the kernel takes them. A filesystem that makes up fractions of

@@ -65,7 +65,7 @@ impl Place {
             Name::New | Name::Old => {
                 let made = lock(&file);
                 // Some filesystems tell only now that bytes were lost.
-                closed(file).inspect_err(|_| unfinish(entry, opened))?;
+                closed(file).inspect_err(|_| unfinish(entry, &opened.facts))?;
                 // What was there may have been the same a moment ago, with other bytes.
                 made.filter(|_| is_new)
             }
@@ -184,15 +184,15 @@ fn seen(copy: &Copy<'_>, opened: &Opened, file: &OwnedFd) -> Option<Stat> {
 /// Has a file that was complete but for what its filesystem said last look as one that is not: it is
 /// private, and older than its source. It cannot be removed: its descriptor is gone, and with it what
 /// tells it from a file that somebody else has put there meanwhile.
-fn unfinish(entry: Entry<'_>, opened: &Opened) {
+pub(super) fn unfinish(entry: Entry<'_>, source: &Stat) {
     let Ok(file) = file_data::open(entry.pair.target(), entry.target) else { return };
     let time = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
-    let is_made = |found: &Stat| found.st_nlink == 1 && time(found) == time(&opened.facts);
+    let is_made = |found: &Stat| found.st_nlink == 1 && time(found) == time(source);
     if let Ok(found) = rustix::fs::fstat(&file)
         && is_made(&found)
     {
         let _as_far_as_it_goes = rustix::fs::fchmod(&file, PRIVATE);
-        outdate(&file, &found, &opened.facts);
+        outdate(&file, &found, source);
     }
 }
 
@@ -210,6 +210,6 @@ fn outdate(file: &OwnedFd, found: &Stat, source: &Stat) {
 }
 
 /// Closes a file and hears what its filesystem has to say to that.
-fn closed(file: OwnedFd) -> Result<(), Trouble> {
+pub(super) fn closed(file: OwnedFd) -> Result<(), Trouble> {
     descriptor::close(file).map_err(|error| target("close")(file_data::errno_of(&error)))
 }

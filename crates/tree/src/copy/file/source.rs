@@ -59,6 +59,17 @@ pub(super) enum State {
     Changed,
 }
 
+/// Whether a source was not written meanwhile. Whoever writes may put the modification time back, but not
+/// that of the last change. A new mode or name changes that, too: such a source is read once more for
+/// nothing.
+pub(super) fn is_as_it_was(before: &Stat, after: &Stat) -> bool {
+    let state = |facts: &Stat| {
+        let modified = (facts.st_mtime, facts.st_mtime_nsec);
+        (facts.st_size, modified, facts.st_ctime, facts.st_ctime_nsec)
+    };
+    state(before) == state(after)
+}
+
 /// How files of a directory are opened; symlinks are not followed.
 pub(in crate::copy) fn reading_flags(copy: &Copy<'_>, pair: &Pair) -> OFlags {
     let flags =
@@ -129,16 +140,10 @@ impl Opened {
         let before = &self.facts;
         let after = rustix::fs::fstat(&self.file).map_err(source("examine"))?;
         let all = before.st_size as u64;
-        // Whoever writes may put the modification time back, but not that of the last change. A new
-        // mode or name changes that, too: such a source is read once more for nothing.
-        let times = |facts: &Stat| {
-            (facts.st_mtime, facts.st_mtime_nsec, facts.st_ctime, facts.st_ctime_nsec)
-        };
-        let is_written = times(before) != times(&after);
         if after.st_size > before.st_size && length_bytes == all {
             return Ok(State::Grew);
         }
-        if is_written || after.st_size != before.st_size {
+        if !is_as_it_was(before, &after) {
             return Ok(State::Changed);
         }
         if all > 0 && length_bytes < all {

@@ -1,0 +1,57 @@
+//! How the bytes of short files are moved where several are copied together.
+
+use flatout_io::transfer::Method;
+
+use super::choice::{PairFacts, is_kernels};
+
+/// Files from this length on are copied one by one.
+pub(in crate::copy) const SHORT_BYTES: u64 = 64 << 10;
+/// On xfs shorter files are read and written: to share their extents takes longer.
+///
+/// Figures.
+const SHARED_FROM_BYTES: u64 = 8 << 10;
+
+/// What moves the bytes of a short file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::copy) enum Way {
+    /// pread(2) and pwrite(2).
+    Read,
+    /// copy_file_range(2).
+    Kernel,
+    /// FICLONE.
+    Share,
+}
+
+impl Way {
+    pub(in crate::copy) fn method(self) -> Method {
+        match self {
+            Self::Read => Method::Sync,
+            Self::Kernel => Method::CopyFileRange,
+            Self::Share => Method::Reflink,
+        }
+    }
+}
+
+/// What is best between two filesystems.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::copy) struct ShortWays {
+    usual: Way,
+    shared_from_bytes: Option<u64>,
+}
+
+impl ShortWays {
+    /// `None`: it is not known of both of them that they keep modes and times.
+    pub(super) fn of(pair: &PairFacts, shares: bool) -> Option<Self> {
+        const KNOWN: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
+        let usual = if is_kernels(pair) { Way::Kernel } else { Way::Read };
+        let from = if pair.target.name == "xfs" { SHARED_FROM_BYTES } else { 1 };
+        let ways = Self { usual, shared_from_bytes: shares.then_some(from) };
+        [pair.source.name, pair.target.name].iter().all(|name| KNOWN.contains(name)).then_some(ways)
+    }
+
+    /// `None`: it is too long.
+    pub(in crate::copy) fn of_length(self, bytes: u64) -> Option<Way> {
+        let shares = self.shared_from_bytes.is_some_and(|from| bytes >= from);
+        (bytes < SHORT_BYTES).then_some(if shares { Way::Share } else { self.usual })
+    }
+}

@@ -1,0 +1,225 @@
+//! Small files of a directory that was just made here, several at a time: each call is made for all of
+//! them in turn, so that the code of the kernel that it takes stays in the caches of the CPU.
+//!
+//! Whether a source has attributes besides is asked before its copy is made, so that this gets its mode at
+//! once. Nobody but its owner looks into the directory until that is complete (`visit/unfinished.rs`), and
+//! the copy has a time of its own until its bytes are there. What is not as usual in anything is left to
+//! the parent module, as if nobody had been here.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, copy_file_range};
+use rustix::io::Errno;
+
+use super::finish::{closed, discard, unfinish};
+use super::source::{is_as_it_was, open_unseen, reading_flags};
+use crate::copy::attributes::{are_kept_everywhere, timestamps};
+use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
+use crate::copy::entry::{Entry, Outcome};
+use crate::copy::event::Action;
+use crate::copy::evidence::Moment;
+use crate::copy::job::Copy;
+use crate::copy::lane::Lane;
+use crate::copy::options::{Appearance, Assurance, Effect, Inventory, Preserve, When};
+use crate::copy::temporary::is_temporary;
+use crate::spool::names::BatchIter;
+
+/// Files at a time: a batch of names. Each has two descriptors.
+const MOST: usize = 32;
+/// Fewer are not worth it.
+const LEAST: usize = 4;
+/// So many are copied one by one where most were not as usual.
+const APART: u32 = 256;
+
+/// Whether a thread copies small files together: so many are to be copied one by one before.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::copy) struct Apart(Option<u32>);
+
+impl Apart {
+    /// `None`: this copy is not plain enough.
+    pub(in crate::copy) fn of(copy: &Copy<'_>) -> Self {
+        let options = &copy.options;
+        let is_plain = options.effect == Effect::Done
+            && !matches!(options.appearance, Appearance::Atomic | Appearance::AsFound(_))
+            && options.sparse == When::Auto
+            && options.assurance == Assurance::Accepted
+            && options.inventory == Inventory::None
+            && options.method.is_none()
+            && options.block_bytes == 0
+            && copy.references.is_none()
+            && !copy.attributes.keeps_any()
+            && !copy.selection.has_limits()
+            && !copy.watch.wants_each()
+            && !copy.watch.wants_changes();
+        // The first one shows what its filesystems do.
+        Self(is_plain.then_some(1))
+    }
+
+    /// Whether it is time to copy several together.
+    pub(in crate::copy) fn is_over(self) -> bool {
+        self.0 == Some(0)
+    }
+
+    /// One was copied by itself.
+    pub(in crate::copy) fn copied(&mut self, bytes: u64) {
+        if let Some(files) = &mut self.0 {
+            let is_small = bytes < SHORT_BYTES;
+            *files = if is_small { files.saturating_sub(1) } else { (*files).max(1) };
+        }
+    }
+}
+
+/// A source that is as usual, and is to be copied.
+struct Small<'n> {
+    name: &'n CStr,
+    source: OwnedFd,
+    facts: Stat,
+    mode: Mode,
+    way: Way,
+}
+
+/// Copies a file and others that follow. Returns the most bytes that one of them had.
+pub(in crate::copy) fn copy_together<'n>(
+    lane: &mut Lane<'_, '_>,
+    first: Entry<'n>,
+    rest: &mut BatchIter<'n>,
+) -> u64 {
+    let most = Some(lane.copy.descriptors_each() / 2).filter(|&files| files >= LEAST);
+    let mut names = vec![first.source];
+    while names.len() < most.unwrap_or(1).min(MOST) {
+        let mut next = rest.clone();
+        match next.next() {
+            Some((name, kind)) if kind.is_file() => names.push(name),
+            _ => break,
+        }
+        *rest = next;
+    }
+    let done = if names.len() < LEAST { Vec::new() } else { plainly(lane, first, &names) };
+    if most.is_none() || names.len() >= LEAST && done.len() < names.len() / 2 {
+        lane.apart.0 = Some(APART);
+    }
+    let mut most_bytes = 0;
+    for name in names.into_iter().filter(|&name| !done.iter().any(|&done| std::ptr::eq(done, name)))
+    {
+        if lane.copy.stop.is_due_on(first.pair.found().target.0) {
+            break;
+        }
+        let entry = Entry { source: name, target: name, ..first };
+        let bytes = lane.entry(entry, FileType::RegularFile);
+        lane.apart.copied(bytes);
+        most_bytes = most_bytes.max(bytes);
+    }
+    most_bytes
+}
+
+/// Copies what is as usual, and returns the names of that; of the others nothing is left behind.
+fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n CStr> {
+    let (copy, found) = (lane.copy, first.pair.found());
+    let devices = (found.facts.st_dev, found.target.0);
+    let is_usual = found.made.is_new() && !copy.peculiarities.knows(first.directory);
+    let Some((ways, room)) = lane.content.short_ways(devices).filter(|_| is_usual) else {
+        return Vec::new();
+    };
+    let (flags, moment) = (reading_flags(copy, first.pair), Moment::now());
+    let open = |&name| Some((name, open_unseen(first.pair.source(), name, flags).ok()?));
+    let opened: Vec<(&CStr, OwnedFd)> =
+        names.iter().filter(|name| !is_temporary(name)).filter_map(open).collect();
+    let mut files: Vec<Small<'n>> = opened
+        .into_iter()
+        .filter_map(|(name, source)| {
+            let facts = rustix::fs::fstat(&source).ok()?;
+            let is_lone = facts.st_dev == devices.0 && facts.st_nlink == 1;
+            let is_usual = is_lone
+                && FileType::from_raw_mode(facts.st_mode).is_file()
+                && !is_sparse(&facts)
+                && (!keeps_times(copy) || are_kept_everywhere(&facts));
+            let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
+            let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
+            Some(Small { name, source, facts, mode, way })
+        })
+        .collect();
+    files.retain(|file| copy.attributes.has_none(file.source.as_fd()));
+    let mut rest = room;
+    let files = files
+        .into_iter()
+        .filter_map(|file| {
+            let length = if file.way == Way::Read { file.facts.st_size as usize } else { 0 };
+            if length > rest.len() {
+                return None;
+            }
+            let (bytes, behind) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = behind;
+            let is_read =
+                length == 0 || rustix::io::pread(&file.source, &mut *bytes, 0) == Ok(length);
+            is_read.then_some((file, &*bytes))
+        })
+        .collect();
+    make(copy, first, files, moment)
+}
+
+fn keeps_times(copy: &Copy<'_>) -> bool {
+    copy.options.preserve.has(Preserve::TIMESTAMPS)
+}
+
+/// Makes copies of sources that were opened at a moment, of some of which the bytes are there; returns the
+/// names of those that are complete.
+fn make<'n>(
+    copy: &Copy<'_>,
+    first: Entry<'n>,
+    files: Vec<(Small<'n>, &[u8])>,
+    moment: Moment,
+) -> Vec<&'n CStr> {
+    let (directory, device) = (first.pair.target(), first.pair.found().target.0);
+    let entry = |file: &Small<'n>| Entry { source: file.name, target: file.name, ..first };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let create = |file: &Small<'_>| rustix::fs::openat(directory, file.name, flags, file.mode);
+    let mut made: Vec<_> = files
+        .into_iter()
+        .filter(|_| !copy.stop.is_due_on(device))
+        .filter_map(|(file, bytes)| create(&file).ok().map(|target| (file, bytes, target)))
+        .collect();
+    let mut each = |act: &dyn Fn(&Small<'_>, &[u8], &OwnedFd) -> Result<bool, Errno>| {
+        made.retain(|(file, bytes, target)| {
+            let is_done = act(file, bytes, target) == Ok(true);
+            if !is_done {
+                discard(copy, entry(file), target, None);
+            }
+            is_done
+        });
+    };
+    each(&|file, bytes, target| match (file.way, file.facts.st_size as usize) {
+        (_, 0) => Ok(true),
+        (Way::Read, length) => Ok(rustix::io::pwrite(target, bytes, 0)? == length),
+        (Way::Kernel, length) => {
+            Ok(copy_file_range(&file.source, None, target, None, length)? == length)
+        }
+        (Way::Share, _) => rustix::fs::ioctl_ficlone(target, &file.source).map(|()| true),
+    });
+    each(&|file, _, _| Ok(is_as_it_was(&file.facts, &rustix::fs::fstat(&file.source)?)));
+    if keeps_times(copy) {
+        each(&|file, _, target| {
+            rustix::fs::futimens(target, &timestamps(&file.facts)).map(|()| true)
+        });
+    }
+    made.into_iter()
+        .filter_map(|(file, _, target)| {
+            let entry = entry(&file);
+            copy.targets.begin_writing(target.as_fd());
+            let seen = copy.evidence.is_noting().then(|| rustix::fs::fstat(&target).ok());
+            if closed(target).is_err() {
+                unfinish(entry, &file.facts);
+                return None;
+            }
+            if let Some(Some(seen)) = seen {
+                copy.evidence.note(&file.facts, moment, &seen);
+            }
+            let bytes = file.facts.st_size as u64;
+            copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+            let method = (bytes > 0).then_some(file.way.method());
+            copy.tell(entry, Ok(Outcome { bytes, method, ..Outcome::of(Action::Copied) }), 0);
+            Some(file.name)
+        })
+        .collect()
+}
