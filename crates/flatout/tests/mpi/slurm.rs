@@ -7,7 +7,7 @@ use super::*;
 
 /// Its programs, which end when this is dropped.
 struct Slurm {
-    place: tempfile::TempDir,
+    place: TempDir,
     programs: Vec<Child>,
 }
 
