@@ -2,7 +2,8 @@
 //! driver, which is the compiler with more lints, and then rustdoc over what was compiled.
 //!
 //! A `cargo clippy` and a `cargo doc` of their own each go through all dependencies once more: of
-//! the 115 CPU seconds of the latter that were 95.
+//! the 115 CPU seconds of the latter that were 95. Libraries are compiled twice, for others and with
+//! their tests; the lints are for the second time, in which all of it is.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -45,12 +46,24 @@ pub fn stand_in() -> Option<ExitCode> {
                 false
             }
         };
-    let rustdoc = words.first().map(|rustc| Path::new(rustc).with_file_name("rustdoc"));
-    let is_good = is_done(&driver, &words)
-        && documented(&words).is_none_or(|words| {
-            rustdoc.is_some_and(|rustdoc| is_done(rustdoc.as_os_str(), &words))
-        });
+    let rustc = words.first().map(Path::new)?;
+    let linted = is_linted_with_tests(&words);
+    let compiled = match linted {
+        true => {
+            is_done(rustc.as_os_str(), &[&words[1..], &["-D".into(), "warnings".into()]].concat())
+        }
+        false => is_done(&driver, &words),
+    };
+    let rustdoc = rustc.with_file_name("rustdoc");
+    let is_good =
+        compiled && documented(&words).is_none_or(|words| is_done(rustdoc.as_os_str(), &words));
     Some(if is_good { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Whether this is a library for others: it is compiled with its tests as well.
+fn is_linted_with_tests(words: &[OsString]) -> bool {
+    let is_for_others = |pair: &[OsString]| pair[0] == "--crate-type" && pair[1] == "lib";
+    words.windows(2).any(is_for_others) && !words.iter().any(|word| word == "--test")
 }
 
 /// The words for rustdoc out of those for rustc; `None` where nothing is documented: tests, examples,
@@ -104,6 +117,11 @@ mod tests {
         let bin =
             documented(&words(&line.replace("--crate-type lib", "--crate-type bin"))).unwrap();
         assert!(bin.contains(&"--document-private-items".into()));
+        assert!(is_linted_with_tests(&words(line)));
+        assert!(!is_linted_with_tests(&words(&format!("{line} --test"))));
+        assert!(!is_linted_with_tests(&words(
+            &line.replace("--crate-type lib", "--crate-type bin")
+        )));
         for other in [
             "rustc -vV".to_owned(),
             format!("{line} --test"),
