@@ -77,6 +77,8 @@ pub struct Faults {
     pub can_create: bool,
     /// Whether names that differ in nothing but case are one.
     pub folds: bool,
+    /// Whether files have holes where there are zeros; it does not tell where.
+    pub has_holes: bool,
     /// What it says about its room.
     pub free_bytes: u64,
 }
@@ -93,6 +95,7 @@ impl Default for Faults {
             is_uncached: false,
             can_create: true,
             folds: false,
+            has_holes: false,
             free_bytes: 8 << 30,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::copier::is_control;
@@ -130,5 +131,22 @@ fn names_that_the_target_takes_for_one_are_refused_and_nothing_is_lost() {
     fs::write(folder.join("name"), "lower").unwrap();
     let target = faulty.path().to_str().unwrap();
     folder.flatout(["copy", "up/NAME", "name", target]).run().complains(1, &["same name"]);
+    faulty.finish();
+}
+
+/// Without it a file of a TiB that holds a page fills the target.
+#[test]
+fn holes_stay_where_a_server_does_not_tell_where_they_are() {
+    let faulty = needs!(Faulty::new(Faults { has_holes: true, ..Faults::default() }));
+    let folder = Folder::new();
+    let mut bytes = vec![0; 4 << 20];
+    bytes[2 << 20] = 7;
+    faulty.put("sparse", &bytes);
+    let source = faulty.path().join("sparse");
+    let words = ["copy".as_ref(), source.as_os_str(), "copy".as_ref()];
+    folder.flatout(words).leaves("copy").run().exits(0);
+    let copied = fs::read(folder.join("copy")).unwrap();
+    let room = folder.join("copy").metadata().unwrap().blocks() * 512;
+    assert!(copied == bytes && room <= 1 << 20, "{room}");
     faulty.finish();
 }

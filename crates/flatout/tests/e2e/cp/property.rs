@@ -144,7 +144,7 @@ fn paths(folder: &Path, tree: &str) -> Vec<String> {
     let mut open = vec![tree.to_owned()];
     while let Some(directory) = open.pop() {
         let mut names: Vec<String> =
-            crate::bin::Folder::names_in(&folder.join(&directory)).into_iter().collect();
+            Folder::names_in(&folder.join(&directory)).into_iter().collect();
         names.sort();
         for name in names {
             let path = format!("{directory}/{name}");

@@ -104,10 +104,15 @@ impl State {
     fn attributes(&self, number: u64) -> Result<FileAttr, Errno> {
         let node = self.nodes.get(&number).ok_or(Errno::ENOENT)?;
         let length = node.bytes.len() as u64;
+        let is_data = |block: &&[u8]| block.iter().any(|&byte| byte != 0);
+        let blocks = match self.faults.has_holes {
+            true => node.bytes.chunks(512).filter(is_data).count() as u64,
+            false => length.div_ceil(512),
+        };
         Ok(FileAttr {
             ino: INodeNo(number),
             size: length,
-            blocks: length.div_ceil(512),
+            blocks,
             atime: UNIX_EPOCH,
             mtime: UNIX_EPOCH,
             ctime: UNIX_EPOCH,

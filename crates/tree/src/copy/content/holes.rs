@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use flatout_io::transfer::{End, Method, Moved, Route};
+use flatout_sys::filesystem::Nature;
 use rustix::fs::{SeekFrom, seek};
 
 use super::methods::Pair;
@@ -40,9 +41,11 @@ impl Content<'_> {
                 length_bytes: hole - data,
                 moved: job.moved,
             };
-            let moved = match self.options.sparse {
-                When::Always => self.without_zeros(route, tally)?,
-                When::Auto | When::Never => self.range(route, method, pair, tally)?,
+            // A program that serves files may have holes and not tell where.
+            let is_untold = pair.facts.source.nature == Nature::Userspace && hole - data == length;
+            let moved = match self.options.sparse == When::Always || is_untold {
+                true => self.without_zeros(route, tally)?,
+                false => self.range(route, method, pair, tally)?,
             };
             if moved.end == End::SourceEnded {
                 ended = data + moved.bytes;
