@@ -254,11 +254,13 @@ impl TestMemory {
         (now != self.cpus).then(|| changed(&self.cpus, &now))
     }
 
-    /// Says of every row if the CPUs are others than those `before`, when the area began; none
-    /// are not known.
+    /// Says of every row if the CPUs are others than those `before`, when the area began, ascending;
+    /// none are not known.
     pub(super) fn check_cpus_since(&mut self, before: &[usize]) {
-        if !before.is_empty() && before != self.cpus {
-            self.warnings.push(changed(before, &self.cpus));
+        let mut now = self.cpus.clone();
+        now.sort_unstable();
+        if !before.is_empty() && before != now {
+            self.warnings.push(changed(before, &now));
         }
     }
 }
@@ -388,8 +390,7 @@ mod tests {
     fn cpus_that_were_taken_away_before_are_said_too() {
         let mut test = memory_of(256);
         let known = test.warnings.len();
-        let own = test.cpus.clone();
-        test.check_cpus_since(&own);
+        test.check_cpus_since(&affinity::allowed_cpus().unwrap());
         test.check_cpus_since(&[]);
         assert_eq!(test.warnings.len(), known);
         test.check_cpus_since(&[usize::MAX]);
