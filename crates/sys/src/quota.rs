@@ -172,7 +172,16 @@ impl Levels {
             });
             // A container may have mounts of other parts of the tree besides.
             let mount = trees.min_by_key(|mount| !group.starts_with(&mount.root))?;
-            Some(Self { version, folders: folders(root, group, mount) })
+            let mut folders = folders(root, group, mount);
+            // Before Linux 5.11 a group of version 1 may leave alone what is below it.
+            let spares = |folder: &PathBuf| {
+                let text = fs::read_to_string(folder.join("memory.use_hierarchy"));
+                text.is_ok_and(|text| text.trim() == "0")
+            };
+            if let Some(above) = folders.iter().skip(1).position(spares) {
+                folders.truncate(1 + above);
+            }
+            Some(Self { version, folders })
         })
     }
 

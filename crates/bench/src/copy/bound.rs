@@ -122,9 +122,11 @@ impl Model {
 
     fn limit(&self, median: Option<f64>, corpus: &Corpus, site: &Site) -> Ceiling {
         let is_cold = site.options.state == State::Cold;
+        let plural = if site.cpus == 1 { "" } else { "s" };
+        let threads = format!("{} thread{plural}", site.cpus);
         let name = match is_cold {
-            true => format!("files made and bytes written by {} threads, or read", site.cpus),
-            false => format!("files made and bytes written by {} threads", site.cpus),
+            true => format!("files made and bytes written by {threads}, or read"),
+            false => format!("files made and bytes written by {threads}"),
         };
         let bare = self.bare_ns(corpus, is_cold);
         let Some((value, limiter)) = bare else {

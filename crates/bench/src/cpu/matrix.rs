@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use flatout_measure::case::{Case, Measured, Plan, Sample, TrialError, blank, record};
 use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::fact::{Facts, Value};
-use flatout_measure::record::{Ceiling, Outcome, Warning};
+use flatout_measure::record::{Ceiling, Outcome, Provenance, Warning};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::{ceiling, statistics, warning};
@@ -31,7 +31,7 @@ use super::topology::Topology;
 use super::{Options, fact};
 use crate::area::Extent;
 use crate::memory::room::Room;
-use crate::workers;
+use crate::{slowdown, workers};
 
 use order::{ALIGNMENT_BYTES, Shape, operations};
 use residual::{Residual, THRESHOLD};
@@ -152,7 +152,8 @@ impl Terms {
     fn shape(&self, work: Work) -> Result<Shape, TrialError> {
         let flop_per_s = match self.order {
             Some(_) => ASSUMED_FLOP_PER_S,
-            None => work.probe(self.threads)?,
+            // Threads that come fresh go first: what a trial gets is less where others are at work.
+            None => work.probe(self.threads)? / slowdown::now(),
         };
         order::choose(work, self, flop_per_s).map_err(TrialError::Unsupported)
     }
@@ -205,7 +206,12 @@ pub(super) fn outcomes(
             rows.extend(best);
         }
         for row in &mut rows {
-            hold(row, double_peak(units, threads), contention);
+            let mut peak = double_peak(units, threads);
+            if workers::contained(threads, topology.count(), topology.quota_cpus).is_some() {
+                // A trial shorter than the quota's period has more than its share.
+                peak.provenance = Provenance::Given;
+            }
+            hold(row, peak, contention);
             prove(row);
         }
         outcomes.extend(record(rows));

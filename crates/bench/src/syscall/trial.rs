@@ -2,6 +2,7 @@
 //! One thread is timed in windows of 1 ms, and the lower quartile of those counts: what calls take
 //! while nobody else uses the core. What they took in all of the time stands beside it. Several threads are timed as a whole.
 
+use std::path::Path;
 use std::time::Duration;
 
 use flatout_measure::case::{Sample, TrialError};
@@ -9,6 +10,7 @@ use flatout_measure::fact::Facts;
 use flatout_measure::record::Warning;
 use flatout_measure::warning;
 use flatout_sys::call::{self, DescriptorTable, Subject};
+use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, memory};
 
 use super::fact;
@@ -184,8 +186,10 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
         Variant::Pair(Placement::TwoCpus) => 2,
         _ => 1,
     };
-    let crowd = workers::oversubscribed(busy_threads, affinity::allowed_cpu_count());
-    timing.warnings.extend(crowd);
+    let cpus = affinity::allowed_cpu_count();
+    let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
+    timing.warnings.extend(workers::oversubscribed(busy_threads, cpus));
+    timing.warnings.extend(workers::contained(row.threads(), cpus, quota_cpus));
     Ok(Sample {
         amount: calls as f64,
         elapsed_ns: nanoseconds(own),

@@ -168,10 +168,18 @@ fn a_quota_lowers_the_peak_and_is_named() {
         let name = row["ceiling"]["name"].as_str().unwrap();
         assert!(!name.contains("peak of 1 core"), "the peak of a whole core: {row:#}");
     }
+    let all = document["results"].as_array().unwrap();
+    assert!(all.iter().all(|row| row["status"] != "invalid"), "bursts are possible");
     let document = run(&[&["bench", "memory"], &SMALL_ARRAYS[..], &options].concat());
     assert_possible(&document);
     let copies = rows(&document, "memory/sequential-copy");
     assert!(copies.iter().all(|row| codes(row).contains(&"cpu_quota")), "{copies:#?}");
+    let document = run(&["bench", "syscall", "--quick", "--max-time", "1s", "--format", "json"]);
+    let all = document["results"].as_array().unwrap();
+    let several = all.iter().filter(|row| row["parameters"]["threads"].as_u64() > Some(1));
+    for row in several.filter(|row| row["median"].is_number()) {
+        assert!(codes(row).contains(&"cpu_quota"), "{row:#}");
+    }
 }
 
 #[test]

@@ -152,6 +152,26 @@ fn version_1_in_a_container_that_sees_a_part_of_the_tree() {
 }
 
 #[test]
+fn a_limit_above_counts_where_the_kernel_counts_for_it() {
+    let limits = |middle: &str| {
+        let limit = |at: &'static str, bytes| (at, bytes);
+        let tree = Tree::new(
+            "hierarchy",
+            &[
+                ("proc/self/cgroup", "4:memory:/a/b\n"),
+                ("proc/self/mountinfo", "9 1 0:9 / /m rw - cgroup cgroup rw,memory\n"),
+                limit("m/a/memory.limit_in_bytes", "1000000\n"),
+                limit("m/a/b/memory.limit_in_bytes", "2000000\n"),
+                ("m/a/memory.use_hierarchy", middle),
+            ],
+        );
+        Groups::discover(&tree.0).memory_limit_bytes()
+    };
+    assert_eq!(limits("1\n"), Some(1_000_000));
+    assert_eq!(limits("0\n"), Some(2_000_000), "a group that counts itself alone");
+}
+
+#[test]
 fn no_groups_no_limits() {
     let groups = Groups::discover(Path::new("/nonexistent"));
     assert_eq!(groups, Groups::default());
