@@ -9,6 +9,7 @@
 
 use std::path::Path;
 
+use flatout_sys::process_table::{self, Process};
 use flatout_sys::quota::Groups;
 use flatout_sys::{clock, run_queue, steal, usage};
 
@@ -37,9 +38,10 @@ pub struct Reading {
     pub throttled_ns: u64,
     /// Threads of others that ran or were ready to at that moment.
     pub others_running: u32,
-    /// CPU time of all programs and threads of the kernel but this process and those children, all CPUs
-    /// together, to about a tick.
+    /// CPU time of all programs but this process and those children, all CPUs together, to about a tick.
     pub others_busy_ns: u64,
+    /// CPU time of threads of the kernel, as far as it was looked at.
+    pub kernel_ns: u64,
     /// `CLOCK_MONOTONIC`.
     pub monotonic_ns: u64,
     /// `CLOCK_MONOTONIC_RAW` at the same moment.
@@ -111,9 +113,11 @@ pub struct UseOfCpus {
     pub own_ns: u64,
     /// Time that its threads were ready and waited for a CPU, if that is known.
     pub waited_ns: Option<u64>,
-    /// CPU time of everybody else, threads of the kernel included, to about a tick for each interval:
-    /// as likely too little as too much, so that it may be below 0.
+    /// CPU time of all other programs, to about a tick for each interval: as likely too little as too
+    /// much, so that it may be below 0.
     pub others_ns: i64,
+    /// That of threads of the kernel, which may work for us: write back what we wrote, for one.
+    pub kernel_ns: u64,
     /// Time that the hypervisor took from all CPUs together, in whole ticks.
     pub stolen_ns: u64,
     /// Intervals.
@@ -134,6 +138,7 @@ impl UseOfCpus {
             own_ns: after.own_ns.saturating_sub(before.own_ns),
             waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before + throttled_ns)),
             others_ns: after.others_busy_ns.wrapping_sub(before.others_busy_ns).cast_signed(),
+            kernel_ns: after.kernel_ns.saturating_sub(before.kernel_ns),
             stolen_ns: after.steal_ns.saturating_sub(before.steal_ns),
             intervals: 1,
             beside_others: [before, after].map(|at| u32::from(at.others_running > 0)).iter().sum(),
@@ -148,6 +153,7 @@ impl UseOfCpus {
             own_ns: self.own_ns + other.own_ns,
             waited_ns: self.waited_ns.zip(other.waited_ns).map(|(one, more)| one + more),
             others_ns: self.others_ns + other.others_ns,
+            kernel_ns: self.kernel_ns + other.kernel_ns,
             stolen_ns: self.stolen_ns + other.stolen_ns,
             intervals: self.intervals + other.intervals,
             beside_others: self.beside_others + other.beside_others,
@@ -155,8 +161,11 @@ impl UseOfCpus {
     }
 
     /// The share of the time that threads waited, if it was for others and not worth overlooking.
+    /// Where threads of the kernel had more than they, nobody knows for whom these worked.
     pub fn wait_for_others(&self) -> Option<f64> {
-        self.wait_ratio().filter(|&ratio| self.is_beside_others() && ratio > BUSY_WAIT)
+        let is_kernel = self.kernel_ns > 0 && self.kernel_ns.cast_signed() > self.others_ns;
+        let is_beside = self.is_beside_others() && !is_kernel;
+        self.wait_ratio().filter(|&ratio| is_beside && ratio > BUSY_WAIT)
     }
 
     /// CPUs that others used.
@@ -236,6 +245,41 @@ pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
 pub struct SystemWitness {
     groups: Groups,
     cpus: u32,
+    kernel: KernelThreads,
+}
+
+/// Looking at threads of the kernel may take one part in so many of the time.
+const LOOKING_PART: u64 = 50;
+
+/// The CPU time of threads of the kernel. As there is a file for each, they are looked at only when
+/// somebody but us was at work, and not often.
+#[derive(Debug, Default)]
+struct KernelThreads {
+    known: Vec<Process>,
+    used_ns: u64,
+    /// What all but us had used when they were looked at, and when they may be again.
+    not_ours_ns: u64,
+    next_ns: u64,
+}
+
+impl KernelThreads {
+    /// What they have used `now_ns`, when all but us have used `not_ours_ns`; `look` finds them.
+    fn used_ns(&mut self, not_ours_ns: u64, now_ns: u64, look: fn() -> Vec<Process>) -> u64 {
+        let is_quiet = not_ours_ns.saturating_sub(self.not_ours_ns) < 2 * steal::tick_ns();
+        if now_ns < self.next_ns || is_quiet && !self.known.is_empty() {
+            return self.used_ns;
+        }
+        let mut threads = look();
+        threads.retain(|process| process.is_kernel);
+        if !self.known.is_empty() {
+            let used = process_table::since(&self.known, &threads);
+            self.used_ns += used.iter().map(|(_, ticks)| ticks * steal::tick_ns()).sum::<u64>();
+        }
+        (self.known, self.not_ours_ns) = (threads, not_ours_ns);
+        let cost_ns = clock::monotonic_ns().saturating_sub(now_ns);
+        self.next_ns = now_ns.saturating_add(cost_ns.saturating_mul(LOOKING_PART));
+        self.used_ns
+    }
 }
 
 impl SystemWitness {
@@ -243,7 +287,7 @@ impl SystemWitness {
     pub fn new() -> Self {
         let root = Path::new("/");
         let cpus = steal::cpu_times(root).map_or(1, |times| times.cpus.max(1));
-        Self { groups: Groups::discover(root), cpus }
+        Self { groups: Groups::discover(root), cpus, kernel: KernelThreads::default() }
     }
 }
 
@@ -260,6 +304,9 @@ impl Witness for SystemWitness {
         let (monotonic_ns, raw_ns) = both_clocks();
         // Interrupts are nobody's: they may have worked for us.
         let busy_ns = times.programs().saturating_mul(steal::tick_ns());
+        let not_ours_ns = busy_ns.wrapping_sub(own_ns);
+        let look = || process_table::processes(Path::new("/"));
+        let kernel_ns = self.kernel.used_ns(not_ours_ns, monotonic_ns, look);
         Reading {
             steal_ns: times.steal.saturating_mul(steal::tick_ns()),
             involuntary_switches: own.involuntary_switches,
@@ -268,7 +315,8 @@ impl Witness for SystemWitness {
             waited_ns: run_queue::waited_ns(),
             // The thread that reads is one of them.
             others_running: times.running.saturating_sub(1),
-            others_busy_ns: busy_ns.wrapping_sub(own_ns),
+            others_busy_ns: not_ours_ns.wrapping_sub(kernel_ns),
+            kernel_ns,
             monotonic_ns,
             raw_ns,
         }
@@ -369,6 +417,37 @@ mod tests {
         assert!(!beside(some_ns, 3).is_beside_load(2), "threads of the kernel, for us");
         assert!(!beside(some_ns, 8).is_beside_load(64), "one of 64 CPUs");
         assert!(!UseOfCpus::default().is_beside_load(2));
+    }
+
+    thread_local!(static USED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+
+    #[test]
+    fn threads_of_the_kernel_are_counted_apart_and_looked_at_when_somebody_was_at_work() {
+        let mut kernel = KernelThreads::default();
+        let mut look = |ticks, not_ours| {
+            USED.set(ticks);
+            let all = || {
+                let (name, is_kernel) = ("kworker/u4:1-flush".to_owned(), true);
+                vec![Process { pid: 7, parent: 2, begun: 5, name, is_kernel, ticks: USED.get() }]
+            };
+            kernel.used_ns(self::ticks(not_ours), u64::MAX, all) / steal::tick_ns()
+        };
+        assert_eq!(look(100, 1000), 0, "before we came");
+        assert_eq!(look(101, 1001), 0, "not worth a look");
+        assert_eq!(look(130, 1040), 30);
+        assert_eq!(look(135, 1050), 35);
+    }
+
+    #[test]
+    fn who_waits_for_threads_of_the_kernel_does_not_wait_for_other_programs() {
+        let waits = |others_ns, kernel_ns| {
+            let waited_ns = Some(50 * MS);
+            let (own_ns, intervals, beside_others) = (100 * MS, 1, 2);
+            let all = UseOfCpus::default();
+            let all = UseOfCpus { own_ns, waited_ns, others_ns, kernel_ns, intervals, ..all };
+            UseOfCpus { beside_others, ..all }.wait_for_others().is_some()
+        };
+        assert_eq!([waits(0, 0), waits(5, 3), waits(3, 5)], [true, true, false]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Whether others were more at work beside one side than beside the other: then what differs may be
 //! theirs, and no row is called better or worse.
 
+use jiff::Timestamp;
+
 use super::SIGNIFICANCE;
 use super::noise::Learned;
 use crate::load::BUSY_SHARE;
@@ -50,8 +52,9 @@ pub(super) fn in_the_way(old: &[Record], new: &[Record]) -> Option<[f64; 2]> {
 /// Whether the sides were measured in turn, or in an order as chance would have it: then their runs
 /// change sides about as often as the smaller one has runs.
 fn took_turns(old: &[Record], new: &[Record]) -> bool {
-    let of = |records: &[Record], is_new| -> Vec<(String, bool)> {
-        records.iter().map(|record| (record.start.time.clone(), is_new)).collect()
+    // Clocks of several zones, or before and after the hour changed, do not sort as text.
+    let of = |records: &[Record], is_new| -> Vec<(Option<Timestamp>, bool)> {
+        records.iter().map(|record| (record.start.time.parse().ok(), is_new)).collect()
     };
     let mut order = [of(old, false), of(new, true)].concat();
     order.sort();

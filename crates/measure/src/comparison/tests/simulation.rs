@@ -252,7 +252,9 @@ fn a_busy_machine_that_changes_slowly_raises_no_alarm_where_the_sides_took_no_tu
             let runs = (0..12).map(|second| {
                 share = (share + 0.1 * random.normal()).clamp(0.1, 1.0);
                 let mut run = beside(random, share);
-                run.start.time = format!("2026-11-24T01:00:{second:02}+00:00");
+                // Clocks of two zones.
+                let zone = second % 2 * 2;
+                run.start.time = format!("2026-11-24T{:02}:00:{second:02}+{zone:02}:00", zone + 1);
                 // What they do changes, too, and only how much of it is seen.
                 if let Some(load) = &mut run.end.load {
                     load.others_cpus = Some(1.0);

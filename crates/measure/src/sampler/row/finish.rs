@@ -9,7 +9,7 @@ use super::super::warnings;
 use super::{Closed, Sampled, Surroundings, Taken, is_own_doing};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
-use crate::guard::UseOfCpus;
+use crate::guard::{Spoil, UseOfCpus};
 use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
@@ -176,6 +176,12 @@ impl Sampled<'_> {
                 reasons.join(", ")
             );
             warning::add(&mut outcome.warnings, Warning::new(warning::DISTURBED, text));
+            let throttled = self.reasons.get(Spoil::Throttled.name());
+            if let Some(count) = throttled {
+                let text =
+                    format!("the CPU quota of the control group held back {count} of {all} trials");
+                warning::add(&mut outcome.warnings, Warning::new(warning::CPU_QUOTA, text));
+            }
         }
     }
 }
@@ -203,6 +209,7 @@ fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus, cp
     let fields = [
         ("own_cpus", Some(all.own_ns as f64 / all.elapsed_ns as f64)),
         ("others_cpus", is_known.then(|| all.others_cpus().min(f64::from(cpus)))),
+        ("kernel_cpus", is_known.then(|| all.kernel_ns as f64 / all.elapsed_ns as f64)),
         ("run_queue_wait_ratio", all.wait_ratio()),
     ];
     facts.set(USE_OF_CPUS, Value::fields(fields));

@@ -24,7 +24,7 @@ fn a_case_that_is_always_spoiled_ends_degraded() {
     let cases = vec![case("a/b", &clock, |_| MS)];
     let outcome = &run_watched(&clock, cases, &Plan::default(), throttled(|_| true, 40))[0];
     assert_eq!((outcome.status, outcome.n), (Status::Degraded, 6));
-    assert_eq!(codes(outcome), [warning::DISTURBED]);
+    assert_eq!(codes(outcome), [warning::DISTURBED, warning::CPU_QUOTA]);
     assert_eq!(outcome.audit["intervals_spoiled"], 6);
     assert_eq!(outcome.audit["intervals_disturbed"], 6);
 }
@@ -37,7 +37,7 @@ fn a_row_whose_trials_were_all_spoiled_keeps_them_when_time_is_over() {
     let outcome = &run_watched(&clock, cases, &plan, throttled(|_| true, 40))[0];
     assert_eq!((outcome.status, outcome.n), (Status::Unstable, 2));
     assert_eq!(outcome.median, Some(10_000.0));
-    assert_eq!(codes(outcome), [warning::DISTURBED, warning::FEW_TRIALS]);
+    assert_eq!(codes(outcome), [warning::DISTURBED, warning::CPU_QUOTA, warning::FEW_TRIALS]);
     assert_eq!(outcome.audit["intervals_spoiled"], 0);
     assert_eq!(outcome.audit["intervals_disturbed"], 2);
 }
