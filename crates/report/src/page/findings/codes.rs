@@ -142,7 +142,7 @@ const WARN: [Known; 20] = [
     ),
 ];
 
-const NOTE: [Known; 8] = [
+const NOTE: [Known; 9] = [
     (
         warning::SIZE_REDUCED,
         "test files are smaller than wanted, because space or time is short",
@@ -172,6 +172,11 @@ const NOTE: [Known; 8] = [
         warning::THREADS_REDUCED,
         "fewer threads ran than were asked for",
         "take smaller blocks or larger files, or raise the limit of processes (ulimit -u)",
+    ),
+    (
+        warning::DEPTH_UNUSED,
+        "fewer requests were in flight than asked for",
+        "use --engine uring, or a larger file",
     ),
     (
         warning::OVERHEAD,

@@ -186,7 +186,9 @@ fn at_small_blocks(row: &Outcome) -> f64 {
 
 /// Whether requests are asked for at a rate, however fast they are answered.
 pub(super) fn is_paced(row: &Outcome) -> bool {
-    row.parameters.contains_key("rate_operations_per_s")
+    ["rate_operations_per_s", "rate_bytes_per_s", "questions_per_s"]
+        .iter()
+        .any(|key| row.parameters.contains_key(*key))
 }
 
 /// The usual depth first, then the deepest.

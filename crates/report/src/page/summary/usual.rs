@@ -23,6 +23,20 @@ const LEAST_RECORDS: usize = 2;
 /// Areas whose figures are those of a place, and not of the whole machine.
 const OF_A_PLACE: [&str; 3] = ["disk", "cache", "copy"];
 
+/// What a line of the same name may have asked for otherwise: those are other figures.
+const ALIKE: [&str; 10] = [
+    "block_bytes",
+    "message_bytes",
+    "depth",
+    "threads",
+    "streams",
+    "engine",
+    "caching",
+    "until",
+    "extents",
+    "rate_operations_per_s",
+];
+
 /// A range in the unit of the figure, and where it is from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Usual {
@@ -55,6 +69,9 @@ pub(super) fn here(
     earlier: &[Record],
 ) -> Option<Usual> {
     let (_, unit) = figure(row)?;
+    let is_like = |other: &&Outcome| {
+        ALIKE.iter().all(|key| row.parameters.get(*key) == other.parameters.get(*key))
+    };
     let is_of_a_place = OF_A_PLACE.contains(&label::area(&row.id));
     let is_here = |other: &Record| {
         let [one, other] = [record, other].map(|record| &record.start.environment);
@@ -75,6 +92,7 @@ pub(super) fn here(
         .filter_map(|other| {
             let rows = rows(other);
             let (_, row) = rows.iter().find(|(known, _)| known == name)?;
+            let row = Some(*row).filter(is_like)?;
             // A figure that its own summary does not trust tells nothing of others.
             let (figure, _) = figure(row).filter(|(_, known)| *known == unit)?;
             reservation(row).is_none().then_some(figure)
@@ -124,8 +142,16 @@ mod tests {
         let mut paced = read.clone();
         paced.parameters.insert("rate_operations_per_s".to_owned(), json!(5000));
         assert_eq!(range(&paced, &disk(true, "sata")), None);
-        let stream =
-            |caching| row("disk/sequential-read", json!({ "caching": caching }), Some(1.0));
+        let told = |caching, block: u64, depth: u64| {
+            let parameters = json!({"caching": caching, "block_bytes": block, "depth": depth,
+                "threads": 1, "engine": "sync"});
+            row("disk/sequential-read", parameters, Some(1.0))
+        };
+        let stream = |caching| told(caching, 1 << 20, 16);
+        for (block, depth) in [(512, 1), (512, 4096), (1 << 20, 1)] {
+            let small = told("direct", block, depth);
+            assert_eq!(range(&small, &disk(false, "nvme")), None, "{block} bytes, depth {depth}");
+        }
         assert_eq!(range(&stream("buffered"), &disk(true, "sata")), None);
         assert_eq!(range(&stream("direct"), &disk(true, "sata")), Some((1e8, 2.8e8)));
         let mut linked = disk(false, "nvme");
@@ -137,7 +163,8 @@ mod tests {
     fn shares_of_known_bounds_are_usual() {
         let bounded = |id: &str, provenance| {
             let ceiling = Ceiling { value: Some(100.0), provenance, ..Ceiling::default() };
-            Outcome { ceiling: Some(ceiling), ..row(id, json!({}), Some(1.0)) }
+            let parameters = json!({"block_bytes": 65_536});
+            Outcome { ceiling: Some(ceiling), ..row(id, parameters, Some(1.0)) }
         };
         let range = |id, provenance| range(&bounded(id, provenance), &Value::Null);
         assert_eq!(range("cpu/linpack", Provenance::Inferred), Some((70.0, 90.0)));
@@ -194,7 +221,11 @@ mod tests {
             warnings: vec![Warning::new(warning::LOOPBACK, "")],
             ..row(id, parameters, Some(1.0))
         };
-        let stream = loopback("network/tcp-throughput", json!({"streams": 1}));
+        let stream = |block: u64| {
+            loopback("network/tcp-throughput", json!({"streams": 1, "block_bytes": block}))
+        };
+        assert_eq!(derived(&stream(64), &record), None, "calls, not copies");
+        let stream = stream(65_536);
         let usual = derived(&stream, &record).unwrap();
         assert!((usual.low - 8.0 * 65_536.0 / 20e-6).abs() < 1.0, "{usual:?}");
         let parameters = json!({"wait": "blocking", "placement": "apart"});
@@ -224,6 +255,9 @@ mod tests {
         assert_eq!(usual.text(&Scale::of("ns", 1e6)), "0.00000300–0.00000500");
         assert_eq!(here("disk read", &now, &earlier[..3]), None);
         assert_eq!(here("disk write", &now, &earlier), None);
+        let mut small = now.clone();
+        small.results[0].parameters.insert("block_bytes".to_owned(), json!(512));
+        assert_eq!(here("disk read", &small, &earlier), None, "other blocks");
         let refused = |change: &dyn Fn(&mut Record)| {
             let mut earlier = earlier.clone();
             change(&mut earlier[3]);

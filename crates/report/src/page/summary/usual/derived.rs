@@ -9,12 +9,15 @@ use flatout_measure::warning;
 use serde_json::Value;
 
 use super::super::figure;
-use super::super::lines::{is, level, number};
+use super::super::lines::{is, is_paced, level, number};
 use super::Usual;
 use crate::label;
 use crate::page::findings::{dear_mitigations, names_of_mitigations};
 
 const MIB: f64 = 1_048_576.0;
+const LONG_BYTES: f64 = 65_536.0;
+/// A message that is as good as empty.
+const SHORT_BYTES: f64 = 1024.0;
 /// Cores up to which the lines that they wait for bound the rate, and not the modules.
 const FEW_THREADS: f64 = 4.0;
 /// A clock, where the run did not measure it.
@@ -45,8 +48,14 @@ const OF_CACHED: (f64, f64, &str) = (0.5, 0.9, "50–90 % of a bare read of memo
 const OF_DRAM: (f64, f64, &str) =
     (60.0, 140.0, "DRAM answers in 30–45 ns, the way there and back takes 30–95");
 
-/// What such hardware gives, in the unit of the row's figure, where it is known.
+/// What such hardware gives, in the unit of the row's figure, where it is known: of rows whose
+/// blocks, requests under way and pattern are those that the range is made of.
 pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual> {
+    // A bound that was measured too low makes no range, nor do threads that share CPUs.
+    let is_told = |code| warning::has(&row.warnings, code);
+    if is_paced(row) || is_told(warning::CEILING_LOW) || is_told(warning::OVERSUBSCRIBED) {
+        return None;
+    }
     let from = row.ceiling.as_ref().map(|ceiling| ceiling.provenance);
     let bound = bound(row);
     let test = label::test(&row.id);
@@ -58,11 +67,13 @@ pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual>
         ("memory", Some(Provenance::Smbios)) if test != "latency" => of(bound?, OF_MODULES),
         ("memory", _) if test == "latency" => latency(row, record),
         ("memory", _) => lines(row, record),
-        ("cache", Some(Provenance::Measured)) if is(row, "cache_state", "hot") => {
+        ("cache", Some(Provenance::Measured)) if is(row, "cache_state", "hot") && is_long(row) => {
             of(bound?, if is(row, "engine", "mmap") { OF_MAPPED } else { OF_CACHED })
         }
-        ("syscall", _) if test == "getppid" => entry(record),
-        ("network", Some(Provenance::Link)) => of(bound?, OF_LINK),
+        ("syscall", _) if test == "getppid" && number(row, "threads") <= 1.0 => entry(record),
+        ("network", Some(Provenance::Link)) if test == "tcp-throughput" && is_long(row) => {
+            of(bound?, OF_LINK)
+        }
         ("network", _) if warning::has(&row.warnings, warning::LOOPBACK) => loopback(row, record),
         // A limit that somebody set says more.
         ("disk", Some(Provenance::Given)) => None,
@@ -73,6 +84,11 @@ pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual>
 
 pub(super) fn of(value: f64, (low, high, origin): (f64, f64, &str)) -> Option<Usual> {
     Some(Usual { low: low * value, high: high * value, origin: origin.to_owned() })
+}
+
+/// Whether a block is so long that what it takes to ask for it does not matter.
+fn is_long(row: &Outcome) -> bool {
+    number(row, "block_bytes") >= LONG_BYTES
 }
 
 /// The bound in the unit of the figure.
@@ -159,6 +175,10 @@ fn entry(record: &Record) -> Option<Usual> {
 /// Of one stream or round trip over loopback.
 fn loopback(row: &Outcome, record: &Record) -> Option<Usual> {
     if row.unit == "ns" {
+        if number(row, "message_bytes") > SHORT_BYTES || row.parameters.contains_key("load_streams")
+        {
+            return None;
+        }
         let wake_us = match (is(row, "wait", "blocking"), row.parameter_text("placement")) {
             (true, Some("apart")) if is_virtual(record) => (6.0, 20.0),
             (true, Some("apart")) => (2.0, 8.0),
@@ -173,7 +193,8 @@ fn loopback(row: &Outcome, record: &Record) -> Option<Usual> {
         return Some(Usual { low: of_both(wake_us.0, 0.5), high: of_both(wake_us.1, 2.0), origin });
     }
     const SEGMENT_BYTES: f64 = 65_536.0;
-    if label::test(&row.id) != "tcp-throughput" || number(row, "streams") != 1.0 {
+    let is_one = label::test(&row.id) == "tcp-throughput" && number(row, "streams") == 1.0;
+    if !is_one || !is_long(row) {
         return None;
     }
     // The two copies of a byte overlap on two CPUs; each is what a cached read does.

@@ -3,7 +3,7 @@
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use super::super::lines::{is_paced, number};
+use super::super::lines::number;
 use super::Usual;
 use super::derived::{is_virtual, of};
 use crate::label;
@@ -30,6 +30,11 @@ const LANES: (f64, f64) = (3.94e9, 7.88e9);
 const READ_SHARE: (f64, f64) = (0.5, 0.9);
 const WRITE_SHARE: (f64, f64) = (0.25, 0.8);
 
+/// Smallest request of a stream, and least of it under way at once: at 8 GB/s and 100 µs a drive of
+/// flash needs 0.8 MB, and the next request while it answers the first.
+const STREAM_BLOCK_BYTES: f64 = 131_072.0;
+const STREAM_BYTES: f64 = 2_097_152.0;
+
 /// Low, high, and where that is from.
 type Range = (f64, f64, &'static str);
 
@@ -42,6 +47,9 @@ pub(super) fn derived(row: &Outcome, record: &Record) -> Option<Usual> {
         "random-read" | "depth-sweep" => return pages(row, class),
         _ => return None,
     };
+    if !is_stream(row) {
+        return None;
+    }
     if class == Class::Rotating {
         return of(1.0, TRACKS);
     }
@@ -57,10 +65,16 @@ pub(super) fn derived(row: &Outcome, record: &Record) -> Option<Usual> {
     Some(Usual { low: low * share.0, high: high * share.1, origin })
 }
 
+/// Whether a stream keeps a disk busy: shares of a link are those of large requests, some at once.
+fn is_stream(row: &Outcome) -> bool {
+    let block_bytes = number(row, "block_bytes");
+    let under_way_bytes = block_bytes * number(row, "threads") * number(row, "depth");
+    block_bytes >= STREAM_BLOCK_BYTES && under_way_bytes >= STREAM_BYTES
+}
+
 /// Requests of 4 KiB: one at a time, or 64.
 fn pages(row: &Outcome, class: Class) -> Option<Usual> {
-    let is_plain =
-        number(row, "threads") == 1.0 && number(row, "block_bytes") == 4096.0 && !is_paced(row);
+    let is_plain = number(row, "threads") == 1.0 && number(row, "block_bytes") == 4096.0;
     let range = match (class, number(row, "depth")) {
         _ if !is_plain => return None,
         (Class::Rotating, 1.0) => HEADS,
