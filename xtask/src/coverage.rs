@@ -2,7 +2,8 @@
 //! one after the other, each row of each against the median of the same row in all others.
 //!
 //! Beside a quiet machine it should be 93 to 97 %. It takes as long as the runs; nothing else may
-//! work on the machine, or as much as is to be measured.
+//! work on the machine, or as much as is to be measured. `AREA=TIME` gives an area a run of its own
+//! in each round. Rows without trials, such as the roofs of a roofline, are left out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,12 +69,12 @@ impl Tally {
 /// Makes so many runs of `flatout bench` with these arguments, or takes records that there are, and
 /// prints the table.
 pub fn measure(root: &Path, first: &str, others: &[&str]) -> Result<(), String> {
-    let paths = match first.parse() {
+    let all = match first.parse() {
         Ok(runs) => make(root, runs, others)?,
-        Err(_) => [first].iter().chain(others).map(PathBuf::from).collect(),
+        Err(_) => [first].iter().chain(others).map(|path| vec![PathBuf::from(path)]).collect(),
     };
-    if paths.len() <= LEAST_OTHERS {
-        let runs = paths.len();
+    if all.len() <= LEAST_OTHERS {
+        let runs = all.len();
         return Err(format!("{runs} runs are too few: each is held against {LEAST_OTHERS} others"));
     }
     let read = |path: &PathBuf| {
@@ -83,13 +84,33 @@ pub fn measure(root: &Path, first: &str, others: &[&str]) -> Result<(), String> 
             serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         Ok(figures(&record))
     };
-    let records = paths.iter().map(read).collect::<Result<Vec<_>, String>>()?;
-    print!("{}", table(&records));
+    let whole = |paths: &Vec<PathBuf>| {
+        paths.iter().map(read).try_fold(BTreeMap::new(), |mut rows, record| {
+            rows.append(&mut record?);
+            Ok(rows)
+        })
+    };
+    print!("{}", table(&all.iter().map(whole).collect::<Result<Vec<_>, String>>()?));
     Ok(())
 }
 
-/// Makes so many runs; their records.
-fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<PathBuf>, String> {
+/// The runs of a round: one of all areas that stand without a time, one of each that has its own.
+fn of_round(arguments: &[&str]) -> Vec<Vec<String>> {
+    let (own, common): (Vec<&str>, Vec<&str>) =
+        arguments.iter().partition(|word| word.contains('=') && !word.starts_with('-'));
+    let options = common.iter().skip_while(|word| !word.starts_with('-'));
+    let options: Vec<String> = options.map(|word| (*word).to_owned()).collect();
+    let has_areas = common.first().is_some_and(|word| !word.starts_with('-'));
+    let all = (has_areas || own.is_empty()).then(|| common.iter().map(|word| (*word).to_owned()));
+    let alone = own.iter().filter_map(|word| word.split_once('=')).map(|(area, time)| {
+        let words = [area, "--max-time", time].map(str::to_owned);
+        words.into_iter().chain(options.clone()).collect()
+    });
+    all.map(Iterator::collect).into_iter().chain(alone).collect()
+}
+
+/// Makes so many rounds; the records of each.
+fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<Vec<PathBuf>>, String> {
     let built =
         Command::new(steps::cargo()).args(["build", "--release"]).current_dir(root).status();
     if !built.is_ok_and(|status| status.success()) {
@@ -97,15 +118,19 @@ fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<PathBuf>, St
     }
     let folder = root.join("target/coverage");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let round = of_round(arguments);
     let make = |run: usize| {
         println!("run {run} of {runs}");
-        let path = folder.join(format!("{run}.json"));
-        bench(root, &folder, arguments, &path).map(|()| path)
+        let one = |(number, words): (usize, &Vec<String>)| {
+            let path = folder.join(format!("{run}-{number}.json"));
+            bench(root, &folder, words, &path).map(|()| path)
+        };
+        round.iter().enumerate().map(one).collect()
     };
     (1..=runs).map(make).collect()
 }
 
-fn bench(root: &Path, folder: &Path, arguments: &[&str], path: &PathBuf) -> Result<(), String> {
+fn bench(root: &Path, folder: &Path, arguments: &[String], path: &PathBuf) -> Result<(), String> {
     let mut command = Command::new(root.join("target/release/flatout"));
     command.arg("bench").args(arguments).args(["--format", "json", "--output"]).arg(path);
     match command.current_dir(folder).status() {
@@ -115,7 +140,7 @@ fn bench(root: &Path, folder: &Path, arguments: &[&str], path: &PathBuf) -> Resu
     }
 }
 
-/// The rows of a record that have a figure, by name.
+/// The rows of a record that have a figure of trials, by name.
 fn figures(record: &Value) -> BTreeMap<String, Figure> {
     let rows = record["results"].as_array().map_or(&[][..], Vec::as_slice);
     let figure = |row: &Value| {
@@ -123,6 +148,7 @@ fn figures(record: &Value) -> BTreeMap<String, Figure> {
             [low, high] => Some([low.as_f64()?, high.as_f64()?]),
             _ => None,
         });
+        row["samples"].as_array().filter(|samples| !samples.is_empty())?;
         let name = format!("{} {}", row["id"].as_str()?, row["parameters"]);
         let (median, is_ok) = (row["median"].as_f64()?, row["status"] == "ok");
         Some((name, Figure { median, interval, is_ok }))
@@ -169,9 +195,10 @@ mod tests {
     fn record(median: f64, half_width: f64, status: &str) -> BTreeMap<String, Figure> {
         figures(&serde_json::json!({"results": [
             {"id": "a/b", "parameters": {"threads": 1}, "median": median, "status": status,
-             "ci95": [median - half_width, median + half_width]},
-            {"id": "c/d", "parameters": {}, "median": median, "status": "ok", "ci95": null},
-            {"id": "c/failed", "parameters": {}, "median": null, "status": "failed", "ci95": null},
+             "samples": [median], "ci95": [median - half_width, median + half_width]},
+            {"id": "c/d", "parameters": {}, "median": median, "status": "ok", "samples": [median]},
+            {"id": "c/roof", "parameters": {}, "median": median, "status": "ok", "samples": []},
+            {"id": "c/failed", "parameters": {}, "median": null, "status": "failed", "samples": []},
         ]}))
     }
 
@@ -189,6 +216,21 @@ mod tests {
         assert_eq!(lines[0], "| a | 4 | 100.0 % | 25.0 % | 33.3 % | ±1.4 % |");
         assert_eq!(lines[1], "| c | 4 | 0.0 % | – | – | – |");
         assert!(lines[2].starts_with("| all | 8 | 50.0 % | 25.0 % |"), "{table}");
+    }
+
+    #[test]
+    fn an_area_with_a_time_has_a_run_of_its_own() {
+        let of = |words: &[&str]| -> Vec<String> {
+            of_round(words).iter().map(|run| run.join(" ")).collect()
+        };
+        assert_eq!(of(&["cpu", "disk", "--quick"]), ["cpu disk --quick"]);
+        assert_eq!(of(&["--quick"]), ["--quick"]);
+        assert_eq!(
+            of(&["cpu", "network=24s", "--quick"]),
+            ["cpu --quick", "network --max-time 24s --quick"]
+        );
+        assert_eq!(of(&["cpu=5s", "--quick"]), ["cpu --max-time 5s --quick"]);
+        assert_eq!(of(&["cpu", "--directory=x"]), ["cpu --directory=x"]);
     }
 
     #[test]

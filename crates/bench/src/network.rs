@@ -174,7 +174,7 @@ impl Times {
 }
 
 /// Time of the area.
-const SECONDS: Seconds = Seconds { few_quick: 2, few: 5, quick: 6, full: 26 };
+const SECONDS: Seconds = Seconds { few_quick: 2, few: 5, quick: 9, full: 26 };
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
@@ -207,7 +207,12 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     };
     let times = Times { round_trip_ns, window_ns: options.window_ns };
     let second = sessions.second_family();
-    let placements: &[_] = if topology.is_one_machine { &ON_ONE_MACHINE } else { &ON_TWO_MACHINES };
+    let placements: &[_] = match (topology.is_one_machine, topology.cpus) {
+        // Two threads on one CPU are not apart.
+        (true, 1) => &ON_ONE_MACHINE[1..],
+        (true, _) => &ON_ONE_MACHINE,
+        (false, _) => &ON_TWO_MACHINES,
+    };
     let mut tests = row::tests(options.extent, &options.selection, family, second, placements);
     let best =
         sender::choose(&tests, sessions, (&topology, times), sampler.part_ends_ns(CHOOSING_PART));
