@@ -39,9 +39,9 @@ use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
 #[cfg(test)]
 pub(super) use large::halves;
 pub(super) use large::{Done, Ranges};
-use methods::{Devices, Pair};
+use methods::Pair;
 use room::{preallocate, set_length};
-pub(super) use short::{SHORT_BYTES, ShortWays, Way};
+pub(super) use short::{SHORT_BYTES, Way};
 pub(super) use tally::Tally;
 
 pub use large::Large;
@@ -216,16 +216,6 @@ impl<'a> Content<'a> {
         let pair = self.methods.pair(devices, job.source, job.target)?;
         self.pair = Some(Arc::clone(&pair));
         Ok(pair)
-    }
-
-    /// How short files are copied between these devices, and room for their bytes. `None`: nobody has
-    /// copied one there yet, or not in this way.
-    pub(super) fn short_ways(&mut self, devices: Devices) -> Option<(ShortWays, &mut [u8])> {
-        let pair = self.pair.as_ref().filter(|pair| pair.devices == devices)?;
-        let is_whole = !self.is_limited() && self.options.reflink != When::Always;
-        let shares = self.wants_reflink(pair, 1);
-        let ways = ShortWays::of(&pair.facts, shares).filter(|_| is_whole)?;
-        Some((ways, self.transfer.buffer(u64::MAX).ok()?))
     }
 
     fn wants_reflink(&self, pair: &Pair, length: u64) -> bool {

@@ -25,7 +25,7 @@ pub(super) use self::place::Place;
 use self::place::{Bytes, Where};
 use self::source::State;
 pub(super) use self::source::{Opened, Reading, open_unseen, reading_flags};
-pub(super) use self::together::{Apart, copy_together};
+pub(super) use self::together::{Apart, copy_next};
 use super::attributes::Node;
 use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};

@@ -120,8 +120,6 @@ pub struct Copy<'a> {
     workers: Mutex<Workers>,
     /// A thread has left.
     left: Condvar,
-    /// Descriptors for threads that have several files open.
-    spare_descriptors: usize,
     /// Small files come from storage and not from the page cache.
     pub(super) fetches: AtomicBool,
 }
@@ -140,6 +138,8 @@ struct Workers {
     /// Those that work, as the kernel numbers them.
     threads: Vec<i32>,
     panicked: bool,
+    /// Descriptors for those that have several files open.
+    spare: usize,
 }
 
 impl<'a> Copy<'a> {
@@ -156,13 +156,12 @@ impl<'a> Copy<'a> {
 
     fn with(options: CopyOptions, watch: &'a dyn Watch, seed: Option<u64>) -> Self {
         let stop = Arc::new(Stop::new(options.cancel));
-        let links = Links::new(options.max_memory_bytes / 3, options.cancel);
-        let taken = Taken::new(options.max_memory_bytes / TAKEN_SHARE);
         let (usual, most) = threads::of(&options, affinity::allowed_cpu_count());
         let descriptors = Descriptors::plan(options.max_fds, most);
         let workers = Workers {
             usual: usual.min(descriptors.threads),
             most: descriptors.threads,
+            spare: descriptors.spare,
             ..Workers::default()
         };
         Self {
@@ -171,7 +170,7 @@ impl<'a> Copy<'a> {
             mirror: Mirror::default(),
             watch,
             dispatch: Dispatch::new(Arc::clone(&stop), seed),
-            links,
+            links: Links::new(options.max_memory_bytes / 3, options.cancel),
             stop,
             user: rustix::process::geteuid().as_raw(),
             attributes: Attributes::new(options.preserve, options.umask, watch),
@@ -185,7 +184,7 @@ impl<'a> Copy<'a> {
             },
             targets: Targets::new(options.durability),
             evidence: Evidence::none(),
-            taken,
+            taken: Taken::new(options.max_memory_bytes / TAKEN_SHARE),
             backups: None,
             references: None,
             brought: Brought::default(),
@@ -200,7 +199,6 @@ impl<'a> Copy<'a> {
             said: Mutex::default(),
             workers: Mutex::new(workers),
             left: Condvar::new(),
-            spare_descriptors: descriptors.spare,
             fetches: AtomicBool::new(false),
         }
     }
@@ -239,11 +237,6 @@ impl<'a> Copy<'a> {
         self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
         let mut workers = lock(&self.workers);
         (workers.hired, workers.wanted) = (0, workers.usual);
-    }
-
-    /// How many descriptors a thread may have for files that it copies together.
-    pub(super) fn descriptors_each(&self) -> usize {
-        self.spare_descriptors / lock(&self.workers).hired.max(1) as usize
     }
 
     /// Whether threads of the round are at work.

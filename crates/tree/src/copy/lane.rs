@@ -187,15 +187,7 @@ impl<'c, 'a> Lane<'c, 'a> {
                     break;
                 }
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
-                let moved = match kind.is_file() && self.apart.is_over() {
-                    true => file::copy_together(self, entry, &mut rest),
-                    false => {
-                        let bytes = self.entry(entry, kind);
-                        self.apart.copied(bytes);
-                        bytes
-                    }
-                };
-                let is_large = moved >= MUCH_BYTES;
+                let is_large = file::copy_next(self, (entry, kind), &mut rest) >= MUCH_BYTES;
                 if is_large || self.copy.is_asked_for(&rest) {
                     moved_much = true;
                     self.share(directory, rest);

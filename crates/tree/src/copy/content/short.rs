@@ -3,6 +3,8 @@
 use flatout_io::transfer::Method;
 
 use super::choice::{PairFacts, is_kernels};
+use super::methods::Devices;
+use super::{Content, When};
 
 /// Files from this length on are copied one by one.
 pub(in crate::copy) const SHORT_BYTES: u64 = 64 << 10;
@@ -53,5 +55,20 @@ impl ShortWays {
     pub(in crate::copy) fn of_length(self, bytes: u64) -> Option<Way> {
         let shares = self.shared_from_bytes.is_some_and(|from| bytes >= from);
         (bytes < SHORT_BYTES).then_some(if shares { Way::Share } else { self.usual })
+    }
+}
+
+impl Content<'_> {
+    /// How short files are copied between these devices, and room for their bytes. `None`: nobody has
+    /// copied one there yet, or not in this way.
+    pub(in crate::copy) fn short_ways(
+        &mut self,
+        devices: Devices,
+    ) -> Option<(ShortWays, &mut [u8])> {
+        let pair = self.pair.as_ref().filter(|pair| pair.devices == devices)?;
+        let is_whole = !self.is_limited() && self.options.reflink != When::Always;
+        let shares = self.wants_reflink(pair, 1);
+        let ways = ShortWays::of(&pair.facts, shares).filter(|_| is_whole)?;
+        Some((ways, self.transfer.buffer(u64::MAX).ok()?))
     }
 }

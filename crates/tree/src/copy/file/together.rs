@@ -57,13 +57,8 @@ impl Apart {
         Self(is_plain.then_some(1))
     }
 
-    /// Whether it is time to copy several together.
-    pub(in crate::copy) fn is_over(self) -> bool {
-        self.0 == Some(0)
-    }
-
     /// One was copied by itself.
-    pub(in crate::copy) fn copied(&mut self, bytes: u64) {
+    fn copied(&mut self, bytes: u64) {
         if let Some(files) = &mut self.0 {
             let is_small = bytes < SHORT_BYTES;
             *files = if is_small { files.saturating_sub(1) } else { (*files).max(1) };
@@ -80,12 +75,18 @@ struct Small<'n> {
     way: Way,
 }
 
-/// Copies a file and others that follow. Returns the most bytes that one of them had.
-pub(in crate::copy) fn copy_together<'n>(
+/// Copies an entry, and where it is time to copy several together, files that follow. Returns the most
+/// bytes that one of them had.
+pub(in crate::copy) fn copy_next<'n>(
     lane: &mut Lane<'_, '_>,
-    first: Entry<'n>,
+    (first, kind): (Entry<'n>, FileType),
     rest: &mut BatchIter<'n>,
 ) -> u64 {
+    if !kind.is_file() || lane.apart.0 != Some(0) {
+        let bytes = lane.entry(first, kind);
+        lane.apart.copied(bytes);
+        return bytes;
+    }
     let most = Some(lane.copy.descriptors_each() / 2).filter(|&files| files >= LEAST);
     let mut names = vec![first.source];
     while names.len() < most.unwrap_or(1).min(MOST) {

@@ -4,7 +4,9 @@ use flatout_io::Engine;
 use flatout_io::transfer::Method;
 use flatout_sys::memory;
 
+use super::Copy;
 use crate::copy::options::CopyOptions;
+use crate::lock::lock;
 
 /// Threads at most that are worth having where none is asked for: readers of cold small files,
 /// which wait nearly all of the time.
@@ -15,6 +17,14 @@ const MOST_THREADS_PER_CPU: u32 = 2;
 /// Addresses for each thread where they are limited (`ulimit -v`): its stack is 2 MiB, its buffers
 /// are some more.
 const THREAD_ADDRESSES_BYTES: u64 = 64 << 20;
+
+impl Copy<'_> {
+    /// How many descriptors a thread may have for files that it copies together.
+    pub(in crate::copy) fn descriptors_each(&self) -> usize {
+        let workers = lock(&self.workers);
+        workers.spare / workers.hired.max(1) as usize
+    }
+}
 
 /// Threads at most as long as the CPUs are what limits, and when it turns out that they wait.
 pub(super) fn of(options: &CopyOptions, cpus: u32) -> (u32, u32) {
