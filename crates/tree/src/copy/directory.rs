@@ -290,6 +290,11 @@ impl Directory {
         lock(&self.state).users -= 1;
     }
 
+    /// Whether several are at work in it.
+    pub(super) fn is_shared(&self) -> bool {
+        lock(&self.state).users > 1
+    }
+
     /// More is to be done before it is finished.
     pub(super) fn expect(&self, more: usize) {
         self.pending.fetch_add(more, Ordering::Relaxed);

@@ -10,7 +10,9 @@ use super::{Content, When};
 pub(in crate::copy) const SHORT_BYTES: u64 = 64 << 10;
 /// On xfs shorter files are read and written: to share their extents takes longer.
 ///
-/// Figures.
+/// Figures: a copy by FICLONE, of the time of one by pread and pwrite, the other calls included (`docs/probes/copy_floor.c`), AMD
+/// EPYC (family 25, model 17), 2026-11-26, 5 rounds: xfs 4 KiB 1.16, 16 KiB 0.92, 64 KiB 0.75; btrfs 0.65,
+/// 0.54, 0.34.
 const SHARED_FROM_BYTES: u64 = 8 << 10;
 
 /// What moves the bytes of a short file.

@@ -5,6 +5,11 @@
 //! once. Nobody but its owner looks into the directory until that is complete (`visit/unfinished.rs`), and
 //! the copy has a time of its own until its bytes are there. What is not as usual in anything is left to
 //! the parent module, as if nobody had been here.
+//!
+//! Figures: 20,000 × 4 KiB in 20 directories, cached, new ext4, AMD EPYC (family 25, model 17), 2026-11-26, 9 rounds:
+//! without this 1.13 (1.05–1.39) of the time. The calls alone (`docs/probes/copy_floor.c`): no fchmod CPU time 0.97,
+//! each call for 16 files in turn 0.95 of that; by two threads in one directory, which wait for each other's
+//! bursts, 1.10, so there only the sources are looked at together.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,6 +28,7 @@ use crate::copy::evidence::Moment;
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Effect, Inventory, Preserve, When};
+use crate::copy::rules::{Follow, Form, Skip};
 use crate::copy::temporary::is_temporary;
 use crate::spool::names::BatchIter;
 
@@ -41,8 +47,16 @@ impl Apart {
     /// `None`: this copy is not plain enough.
     pub(in crate::copy) fn of(copy: &Copy<'_>) -> Self {
         let options = &copy.options;
+        let is_copied = match options.appearance {
+            Appearance::Atomic => false,
+            Appearance::AsFound(rules) => {
+                let is_left = rules.attributes_only || rules.skip != Skip::Nothing;
+                rules.form == Form::Copy && !is_left && rules.follow != Follow::Always
+            }
+            Appearance::Plain | Appearance::InPlace | Appearance::Amended => true,
+        };
         let is_plain = options.effect == Effect::Done
-            && !matches!(options.appearance, Appearance::Atomic | Appearance::AsFound(_))
+            && is_copied
             && options.sparse == When::Auto
             && options.assurance == Assurance::Accepted
             && options.inventory == Inventory::None
@@ -119,7 +133,9 @@ pub(in crate::copy) fn copy_next<'n>(
 fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n CStr> {
     let (copy, found) = (lane.copy, first.pair.found());
     let devices = (found.facts.st_dev, found.target.0);
-    let is_usual = found.made.is_new() && !copy.peculiarities.knows(first.directory);
+    let is_usual = found.made.is_new()
+        && !copy.follows(first.directory)
+        && !copy.peculiarities.knows(first.directory);
     let Some((ways, room)) = lane.content.short_ways(devices).filter(|_| is_usual) else {
         return Vec::new();
     };
@@ -143,21 +159,26 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         .collect();
     files.retain(|file| copy.attributes.has_none(file.source.as_fd()));
     let mut rest = room;
-    let files = files
-        .into_iter()
-        .filter_map(|file| {
-            let length = if file.way == Way::Read { file.facts.st_size as usize } else { 0 };
-            if length > rest.len() {
-                return None;
-            }
-            let (bytes, behind) = std::mem::take(&mut rest).split_at_mut(length);
-            rest = behind;
-            let is_read =
-                length == 0 || rustix::io::pread(&file.source, &mut *bytes, 0) == Ok(length);
-            is_read.then_some((file, &*bytes))
-        })
-        .collect();
-    make(copy, first, files, moment)
+    let mut files = files.into_iter().filter_map(|file| {
+        let length = if file.way == Way::Read { file.facts.st_size as usize } else { 0 };
+        if length > rest.len() {
+            return None;
+        }
+        let (bytes, behind) = std::mem::take(&mut rest).split_at_mut(length);
+        rest = behind;
+        let is_read = length == 0 || rustix::io::pread(&file.source, &mut *bytes, 0) == Ok(length);
+        is_read.then_some((file, &*bytes))
+    });
+    // Threads that make one name after the other in one directory wait for each other.
+    let most = if first.directory.is_shared() { 1 } else { MOST };
+    let mut done = Vec::new();
+    loop {
+        let some: Vec<_> = files.by_ref().take(most).collect();
+        if some.is_empty() {
+            return done;
+        }
+        done.extend(make(copy, first, some, moment));
+    }
 }
 
 fn keeps_times(copy: &Copy<'_>) -> bool {
