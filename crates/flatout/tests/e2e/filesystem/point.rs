@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::tool::{succeed, tool};
 
 /// How long a filesystem may stay busy after the last process has left it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = crate::bin::LIMIT;
 
 /// A directory to mount on, with room for an image beside it.
 pub struct MountPoint {

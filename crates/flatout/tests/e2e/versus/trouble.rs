@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flatout_sys::launcher::{EPERM, PTRACE, deny};
 use rustix::process::Signal;
@@ -74,7 +74,7 @@ fn a_rival_that_hangs_ends_with_the_user() {
 /// Waits until something is so, for a while.
 #[track_caller]
 fn wait_for(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(240);
+    let deadline = Instant::now() + crate::bin::LIMIT;
     while !is_so() {
         assert!(Instant::now() < deadline, "it did not happen");
         std::thread::sleep(crate::bin::POLL);
