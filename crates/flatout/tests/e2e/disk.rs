@@ -198,7 +198,7 @@ fn writes_say_up_to_where_and_over_what() {
 #[test]
 fn open_loop_rows_say_their_rate() {
     let folder = Folder::new();
-    let options = "--rw random-read --rate 200 --block-size 4KiB";
+    let options = "--rw random-read --rate 200 --block-size 4KiB --time 500ms";
     let document = document(&disk_in(&folder, ".", options).run());
     let row = rows(&document, "disk/random-read")[0];
     assert_eq!(row["parameters"]["rate_operations_per_s"].as_f64(), Some(200.0), "{row:#}");

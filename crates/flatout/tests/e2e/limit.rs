@@ -22,15 +22,17 @@ fn seconds(result: &Value) -> f64 {
 fn a_short_file_is_passed_over_until_the_time_is_reached() {
     let folder = Folder::new();
     let bytes = random_file(&folder.join("data"), 7, 1);
-    for engine in ["sync", "mmap", "uring"] {
-        // Long enough for a second pass, even if others keep the CPU during the first.
+    let passes = ["sync", "mmap", "uring"].map(|engine| {
         let result = read(&folder, &format!("data --min-time 300ms --engine {engine}"));
         assert!(seconds(&result) >= 0.3, "{result:#}");
         let passes = result["audit"]["passes"].as_u64().unwrap();
-        assert!(passes.is_power_of_two() && passes > 1, "{result:#}");
+        assert!(passes.is_power_of_two(), "{result:#}");
         assert_eq!(result["audit"]["bytes"], 7 * passes);
         assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes), "one pass: {result:#}");
-    }
+        passes
+    });
+    // Others may keep the CPU for as long as all passes are to take.
+    assert!(passes.iter().any(|&passes| passes > 1), "{passes:?}");
 }
 
 #[test]

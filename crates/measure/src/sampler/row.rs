@@ -166,7 +166,8 @@ impl<'a> Sampled<'a> {
             Err(TrialError::NoMore(why)) => return Some(self.ends(why)),
         };
         let Some(figure) = self.case.row.unit().figure(sample.amount, sample.elapsed_ns) else {
-            if let Some(spoil) = sample.spoil {
+            // Who got no CPU may have done nothing at all.
+            if let Some(spoil) = sample.spoil.or(attempt.spoil) {
                 return self.lose(spoil);
             }
             return Some(Closed::Invalid(format!(

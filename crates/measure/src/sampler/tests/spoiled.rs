@@ -42,6 +42,16 @@ fn a_row_whose_trials_were_all_spoiled_keeps_them_when_time_is_over() {
     assert_eq!(outcome.audit["intervals_disturbed"], 2);
 }
 
+#[test]
+fn a_trial_that_others_kept_from_doing_anything_is_repeated() {
+    let clock = FakeClock::default();
+    let witness = throttled(|interval| interval == 1, 8);
+    let cases = vec![case("a/b", &clock, |trial| if trial == 1 { 0 } else { MS })];
+    let outcome = &run_watched(&clock, cases, &Plan::default(), witness)[0];
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
+    assert_eq!(outcome.audit["spoil_reasons"], json!({"quota throttling": 1}));
+}
+
 /// A case of which the trials with these numbers end without a figure.
 fn lossy<'a>(clock: &'a FakeClock, is_lost: impl Fn(u32) -> bool + 'a) -> Case<'a, Plain> {
     let mut trial = 0;
