@@ -16,18 +16,19 @@ use crate::skip::needs;
 /// Enough to be in the middle, little enough to be there at once.
 const BEGUN_BYTES: u64 = 16 << 20;
 
-/// The command of a program that an interrupt reaches: a shell that started the tests in the
-/// background ignores interrupts, and children inherit that.
+/// The command of a program that signals reach: a shell that started the tests in the background
+/// ignores interrupts, nohup(1) ignores hangups, and children inherit that.
 pub fn interruptible(program: &OsStr) -> Command {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    if ignored & (1 << (Signal::INT.as_raw() - 1)) == 0 {
+    let signals = [Signal::HUP, Signal::INT, Signal::TERM];
+    if signals.iter().all(|signal| ignored & (1 << (signal.as_raw() - 1)) == 0) {
         return Command::new(program);
     }
     // Some tests have another PATH.
     let mut command = Command::new("/usr/bin/env");
-    command.arg("--default-signal=INT").arg(program);
+    command.arg("--default-signal=HUP,INT,TERM").arg(program);
     command
 }
 
