@@ -2,7 +2,7 @@
 //! session at a time.
 //!
 //! One thread does all handshakes and never waits for anybody; the session has a thread of its own.
-//! Whoever has proved nothing costs a socket and at most 50 bytes, for two seconds.
+//! Whoever has proved nothing costs a socket and at most 50 bytes, for ten seconds.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use super::session::{Arrival, Session};
 use super::token::{Key, PROOF_BYTES, PROOF_MARK, Proof, random};
 
 /// How long a connection may take to prove itself.
-pub(super) const HANDSHAKE_NS: u64 = 2_000_000_000;
+pub(super) const HANDSHAKE_NS: u64 = 10_000_000_000;
 /// Handshakes at once; one more ends the oldest.
 const MAX_HANDSHAKES: usize = 256;
 /// Clients that wait at once.

@@ -152,7 +152,7 @@ impl Reader {
                 return Ok(measured);
             }
             if monotonic_ns() > patience_ns {
-                let text = "clearing the cache before each pass takes so much longer than reading that the time asked for is not reached";
+                let text = "clearing the cache before each pass, or waiting for a CPU, takes so much longer than reading that the time asked for is not reached";
                 measured.warn(warning::SHORT_RUN, text);
                 return Ok(measured);
             }
