@@ -70,12 +70,13 @@ pub const RULES: &[Rule] = &[
             let is_file = facts.has_file_source(place);
             is_file && facts.leads_to_no_directory(place) && facts.is_done(place)
         },
-        // Where writing through it fails, replacing it does not.
+        // Where writing through it fails, replacing it does not, and the other way round.
         changes_exit: |facts, place| {
+            let code = facts.trial.flatout.code;
             facts.has_file_source(place)
                 && facts.leads_to_no_directory(place)
-                && facts.is(place, State::Copied)
-                && facts.trial.flatout.code == Some(0)
+                && (facts.is(place, State::Copied) && code == Some(0)
+                    || facts.is(place, State::Before) && code == Some(1))
         },
     },
     Rule {
