@@ -54,7 +54,7 @@ fn opened(directory: &Path) -> OwnedFd {
 
 fn copy(root: &Path, path: &str) -> Copy {
     let facts = rustix::fs::lstat(root.join(path)).unwrap();
-    Copy { path: path.into(), mark: mark(&facts) }
+    Copy { path: path.into(), mark: mark(&facts), was_there: false }
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_path_longer_than_the_kernel_takes_is_walked_in_pieces() {
     let facts = rustix::fs::fstat(&leaf).unwrap();
     let path = format!("{}leaf", format!("{name}/").repeat(40)).into_bytes();
     assert!(path.len() > 10_000);
-    let mut copy = Copy { path, mark: mark(&facts) };
+    let mut copy = Copy { path, mark: mark(&facts), was_there: false };
     assert_eq!(link(root.as_fd(), &copy, root.as_fd(), c"new"), Ok(Linking::Made));
     assert_eq!(rustix::fs::fstat(&leaf).unwrap().st_nlink, 2);
     // The last component but one is another one now.
@@ -141,7 +141,7 @@ fn a_path_that_could_not_be_ours_is_refused() {
     let fixture = Fixture::new();
     let long = "d".repeat(5_000);
     for path in ["", "/", ".", "..", "way/../way/to/leaf", &format!("{long}/leaf"), "way/\0/leaf"] {
-        let copy = Copy { path: path.into(), mark: fixture.copy.mark };
+        let copy = Copy { path: path.into(), mark: fixture.copy.mark, was_there: false };
         let made = link(fixture.root.as_fd(), &copy, fixture.root.as_fd(), c"new");
         assert!(!matches!(made, Ok(Linking::Made)), "{path:?}");
     }
