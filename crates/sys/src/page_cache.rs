@@ -1,7 +1,7 @@
 //! What of a file the page cache holds, and making it let go.
 //!
-//! cachestat(2) answers since Linux 6.5; before that mincore(2) on a mapping does, which knows
-//! nothing of dirty pages. `POSIX_FADV_DONTNEED` leaves dirty pages where they are: hence the
+//! cachestat(2) answers since Linux 6.5; before that, and on overlays, mincore(2) on a mapping does,
+//! which knows nothing of dirty pages. `POSIX_FADV_DONTNEED` leaves dirty pages where they are: hence the
 //! write-back first, and the proof after.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -58,6 +58,13 @@ pub fn state(
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, descriptor.as_raw_fd(), &raw const range, &raw mut answer, 0)
     };
+    if result == 0 && answer.cached == 0 && is_overlay(descriptor) {
+        // The pages are those of the file below, which only a mapping leads to.
+        return match mincore_is_true(descriptor) {
+            true => resident(descriptor, offset_bytes, length_bytes),
+            false => Err(io::Error::from_raw_os_error(libc::EPERM)),
+        };
+    }
     if result == 0 {
         let page = page_size() as u64;
         return Ok(CacheState {
@@ -94,6 +101,12 @@ pub fn all_samples(descriptor: BorrowedFd<'_>, length_bytes: u64) -> Option<Cach
         all.dirty_bytes = all.dirty_bytes.zip(sample.dirty_bytes).map(|(all, more)| all + more);
     }
     (all.cached_bytes > 0).then_some(all)
+}
+
+/// Whether a file lies on an overlay, of which cachestat(2) knows no pages (Linux 6.18).
+fn is_overlay(descriptor: BorrowedFd<'_>) -> bool {
+    const OVERLAYFS_SUPER_MAGIC: i64 = 0x794c_7630;
+    rustix::fs::fstatfs(descriptor).is_ok_and(|facts| facts.f_type as i64 == OVERLAYFS_SUPER_MAGIC)
 }
 
 /// Whether mincore(2) tells the truth about a file: since Linux 5.2 it calls every page resident

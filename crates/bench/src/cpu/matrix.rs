@@ -152,8 +152,9 @@ impl Terms {
     fn shape(&self, work: Work) -> Result<Shape, TrialError> {
         let flop_per_s = match self.order {
             Some(_) => ASSUMED_FLOP_PER_S,
-            // Threads that come fresh go first: what a trial gets is less where others are at work.
-            None => work.probe(self.threads)? / slowdown::now(),
+            // Threads that come fresh go first, so a trial gets less where others are at work; the
+            // probe has seen some of it.
+            None => work.probe(self.threads)? / slowdown::now().sqrt(),
         };
         order::choose(work, self, flop_per_s).map_err(TrialError::Unsupported)
     }

@@ -160,9 +160,17 @@ fn an_overlay_on_storage_has_the_account_of_its_device_also_where_its_layers_are
         );
         for id in ["disk/random-read", "disk/sequential-write"] {
             assert!(audit(rows(&document, id)[0], "disk_share_ratio") > 0.0, "{document:#}");
-            assert_eq!(happened(&document, id), ["yes"], "{document:#}");
+            // Whether writes went around the cache nobody sees where others write, too.
+            let happened = happened(&document, id);
+            let is_told = happened == ["yes"] || id.ends_with("write") && happened == ["unknown"];
+            assert!(is_told, "{document:#}");
         }
     }
+    let file = place.join("file");
+    std::fs::write(&file, vec![7; 1 << 20]).unwrap();
+    let arguments = ["read", file.to_str().unwrap(), "--format", "json"];
+    let ran = folder.flatout(arguments).run().exits(0).document();
+    assert!(audit(&ran["results"][0], "cached_before_bytes") >= 1048576.0, "{ran:#}");
     overlay.finish();
     below.finish();
 }
