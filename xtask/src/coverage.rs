@@ -84,11 +84,9 @@ pub fn measure(root: &Path, first: &str, others: &[&str]) -> Result<(), String> 
             serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         Ok(figures(&record))
     };
-    let whole = |paths: &Vec<PathBuf>| {
-        paths.iter().map(read).try_fold(BTreeMap::new(), |mut rows, record| {
-            rows.append(&mut record?);
-            Ok(rows)
-        })
+    let whole = |paths: &Vec<PathBuf>| -> Result<BTreeMap<String, Figure>, String> {
+        let records = paths.iter().map(read).collect::<Result<Vec<_>, String>>()?;
+        Ok(records.into_iter().flatten().collect())
     };
     print!("{}", table(&all.iter().map(whole).collect::<Result<Vec<_>, String>>()?));
     Ok(())
