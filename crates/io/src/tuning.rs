@@ -53,7 +53,11 @@ macro_rules! words {
             fn from_str(text: &str) -> Result<Self, String> {
                 match text {
                     $($word => Ok($variant),)+
-                    _ => Err(format!(concat!("unknown ", $what, " `{}`"), text)),
+                    _ => Err(format!(
+                        concat!("{:?} is no ", $what, "; known are {}"),
+                        text,
+                        [$($word),+].join(", ")
+                    )),
                 }
             }
         }

@@ -84,6 +84,8 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
             count => format!("{count} directories"),
         },
         ("state", Value::String(text)) if text == "as_it_is" => "cache as it is".to_owned(),
+        (_, Value::String(text)) if text == "none" => format!("no {noun}"),
+        (_, Value::String(text)) if text == "auto" => format!("{noun} auto"),
         ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
         ("read_share", Value::Number(number)) => {
             // Some write a share of one, some a percentage.
@@ -126,7 +128,12 @@ pub(crate) fn noun(key: &str) -> String {
             .iter()
             .find_map(|suffix| key.strip_suffix(suffix))
             .unwrap_or(key);
-    stem.replace('_', " ")
+    let words = stem.split('_').map(|word| match word {
+        "cpu" => "CPU",
+        "cpus" => "CPUs",
+        other => other,
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The base unit that a key ends in; empty when it names none.

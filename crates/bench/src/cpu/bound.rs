@@ -61,7 +61,7 @@ pub(super) fn apply(
                 settle_contention(facts);
                 caveat::add_of_clock(outcome, facts);
                 let name = "none is known: it is what others are held against";
-                let limiter = "what power, temperature and load let the core run at";
+                let limiter = "power and temperature";
                 ceiling::apply(outcome, Ceiling::unknown(name).limited_by(limiter));
             }
             UnitRow::Sharing { .. } => {}

@@ -8,7 +8,7 @@ use flatout_bench::option::Wish;
 use flatout_report::comparison::Form;
 
 use super::bench::Name;
-use super::shared::{Talk, file};
+use super::shared::{Talk, meant, results};
 
 const AFTER: &str = "\
 Each FILE is what --format json or --format html of any command left, or a folder of such files,
@@ -106,12 +106,12 @@ pub struct Compare {
         conflicts_with_all = ["threshold", "more_old", "more_new", "before_old", "before_new", "keep"]
     )]
     pub noise: bool,
-    /// Form of the results: table, markdown, json, html
-    #[arg(long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
-    pub format: Form,
+    /// Form of the results: table, markdown, json, html [default: what FILE ends in]
+    #[arg(long = "format", value_name = "FORMAT", help_heading = "Output")]
+    pub wanted: Option<Form>,
     /// Write the results into FILE (replaced if it exists); - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
-        value_parser = file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+        value_parser = results(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Wish<PathBuf>,
     /// Show all rows, and what differs between the machines
     #[arg(short, long, help_heading = "Output")]
@@ -121,6 +121,12 @@ pub struct Compare {
 }
 
 impl Compare {
+    /// The form that was asked for, else the one that the file's name ends in, else a table.
+    pub fn format(&self) -> Form {
+        let meant = meant(self.output.as_deref()).and_then(|form| form.name().parse().ok());
+        self.wanted.or(meant).unwrap_or_default()
+    }
+
     /// Says what makes no sense together.
     pub fn contradiction(&self) -> Option<String> {
         let inputs = self.inputs();
@@ -142,7 +148,7 @@ impl Compare {
                 Some("with FILEs nothing is run: no --runs, --area, --quick")
             }
             () if self.runs == Some(1) => Some("noise is learned from two runs at least"),
-            () if !matches!(self.format, Form::Table | Form::Json) => {
+            () if !matches!(self.format(), Form::Table | Form::Json) => {
                 Some("noise is shown as table or json")
             }
             () => None,

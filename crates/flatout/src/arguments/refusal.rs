@@ -149,7 +149,15 @@ pub fn one_line(error: &clap::Error) -> String {
     let Some((before, range)) = line.split_once(" is not in ") else { return line };
     match (before.rsplit_once(": "), range.split_once("..=")) {
         (Some((before, _)), Some((from, to))) => {
-            format!("{before}: it must be from {from} to {to}")
+            // The ends of a type are no limits of ours.
+            let types = [u32::MAX.to_string(), u64::MAX.to_string()];
+            if from == "0" && before.starts_with("invalid value '-") {
+                format!("{before}: it is negative")
+            } else if types.iter().any(|most| most == to) {
+                format!("{before}: it is too large")
+            } else {
+                format!("{before}: it must be from {from} to {to}")
+            }
         }
         _ => line,
     }

@@ -1,6 +1,6 @@
 //! Options that several commands share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
@@ -20,7 +20,7 @@ pub struct Output {
     pub wanted: Option<Format>,
     /// Write results into FILE (replaced); - is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
-        value_parser = file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+        value_parser = results(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Wish<PathBuf>,
     /// Show everything, not the summary
     #[arg(short, long, help_heading = "Output")]
@@ -63,7 +63,20 @@ pub enum Color {
     Never,
 }
 
-/// A file for results; none for `-`, standard output.
+/// A file for results in one of our forms, none for `-`. What ends like a form that there is not is
+/// refused: nobody can open a table that is called `.pdf`.
+pub fn results() -> impl TypedValueParser<Value = Wish<PathBuf>> {
+    file().try_map(|path| {
+        let ending = path.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+        match ending {
+            Some("pdf" | "png" | "svg") => Err("no form is drawn so: .html is a page to print"),
+            Some("xls" | "xlsx" | "ods") => Err("spreadsheets read .csv"),
+            _ => Ok(path),
+        }
+    })
+}
+
+/// A file; none for `-`, standard output.
 pub fn file() -> impl TypedValueParser<Value = Wish<PathBuf>> {
     PathBufValueParser::new().map(|path| Some(path).filter(|path| path.as_os_str() != "-"))
 }
@@ -75,22 +88,14 @@ impl Output {
         Self { wanted: Some(Format::Json), output, verbose: false, identify: true, talk }
     }
 
-    /// The same on standard output.
+    /// The same on standard output, in the form that was asked for and not meant by the file alone.
     pub fn shown(&self) -> Self {
-        Self { output: None, wanted: Some(self.format()), ..self.clone() }
+        Self { output: None, ..self.clone() }
     }
 
     /// The form that was asked for, else the one that the file's name ends in, else a table.
     pub fn format(&self) -> Format {
-        let ending = self.output.as_ref().and_then(|path| path.extension());
-        let meant = ending.and_then(|ending| match ending.to_str()? {
-            "json" => Some(Format::Json),
-            "html" | "htm" => Some(Format::Html),
-            "md" => Some(Format::Markdown),
-            "csv" => Some(Format::Csv),
-            _ => None,
-        });
-        self.wanted.or(meant).unwrap_or_default()
+        self.wanted.or_else(|| meant(self.output.as_deref())).unwrap_or_default()
     }
 
     /// How much a terminal is told.
@@ -101,6 +106,17 @@ impl Output {
     /// What may be told of where the results were made.
     pub fn identity(&self) -> Identity {
         if self.identify { Identity::Shown } else { Identity::Hidden }
+    }
+}
+
+/// The form that a file's name ends in.
+pub fn meant(file: Option<&Path>) -> Option<Format> {
+    match file?.extension()?.to_str()? {
+        "json" => Some(Format::Json),
+        "html" | "htm" => Some(Format::Html),
+        "md" => Some(Format::Markdown),
+        "csv" => Some(Format::Csv),
+        _ => None,
     }
 }
 

@@ -83,7 +83,7 @@ fn held(
     names: [String; 2],
     sides: [Vec<Record>; 2],
 ) -> Comparison {
-    let shape = |record: Record| match arguments.format {
+    let shape = |record: Record| match arguments.format() {
         // A page does not tell where it comes from.
         Form::Html => identity::hidden(&record),
         Form::Table | Form::Markdown | Form::Json => record,
@@ -170,7 +170,7 @@ fn complain_of(record: &Record, path: &Path) {
 
 /// What a side is called; a page does not say where it lies.
 fn name(path: &Path, arguments: &Arguments) -> String {
-    let name = match (arguments.format, path.file_name()) {
+    let name = match (arguments.format(), path.file_name()) {
         (Form::Html, Some(name)) => name,
         _ => path.as_os_str(),
     };
@@ -199,7 +199,7 @@ fn urgency(code: i32) -> u8 {
 /// Says what is wrong; in JSON also in the document.
 fn refuse(arguments: &Arguments, place: Option<&Path>, error: String) -> ExitCode {
     output::complain(&error);
-    if arguments.format != Form::Json {
+    if arguments.format() != Form::Json {
         return output::exit(WRONG_USE);
     }
     show(arguments, place, Vec::new(), vec![error], WRONG_USE)
@@ -217,7 +217,7 @@ fn show(
     let style = if place.is_some() { Style::default() } else { output::terminal_style() };
     let extent = if arguments.verbose { Extent::Full } else { Extent::Summary };
     let style = Style { extent, ..style };
-    let shown = render(&document, arguments.format, &style);
+    let shown = render(&document, arguments.format(), &style);
     match output::put(place, shown.as_bytes()) {
         Ok(()) => output::exit(code),
         Err(error) => {

@@ -24,7 +24,7 @@ pub fn run(arguments: &Report) -> ExitCode {
     match done {
         Ok(()) => output::exit(conclusion::DONE),
         Err((code, error)) => {
-            output::cannot_begin(code, error, arguments.output.format() == Format::Json)
+            output::cannot_begin(code, error, arguments.output.wanted == Some(Format::Json))
         }
     }
 }

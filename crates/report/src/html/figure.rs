@@ -16,6 +16,8 @@ use crate::page::{Chart, Curve};
 const MOST_VALUES: usize = 40;
 /// From so many lines on a picture takes the whole width.
 const WIDE_FROM_LINES: usize = 7;
+/// Lines whose names stand open; those of more are folded: the switches tell them apart.
+const MOST_IN_LEGEND: usize = 16;
 /// Pictures of more points are drawn on one axis only.
 const MOST_POINTS_TWICE: usize = 150;
 
@@ -37,7 +39,13 @@ impl Writer {
         }
         self.open_figure(&chart.key, &chart.title, &[&chart.caption], &chart.plot);
         self.drawing(&chart.title, &chart.plot);
-        self.line(&svg::legend(&chart.plot));
+        let legend = svg::legend(&chart.plot);
+        match chart.plot.lines.len() {
+            lines if lines > MOST_IN_LEGEND => self.line(&format!(
+                "<details>\n<summary>{lines} lines: which is which</summary>\n{legend}</details>"
+            )),
+            _ => self.line(&legend),
+        }
         if let Some(table) = &chart.table {
             let unit = escaped(&table.unit);
             self.line(&format!("<details>\n<summary>All figures in {unit}</summary>"));

@@ -10,12 +10,18 @@ use crate::label::{self, FEW_TRIALS};
 use crate::page::{Align, Cell, Column, Detail, Picture, Row, Table};
 use crate::style::Tone;
 
+/// A longer label, such as a file's name, is broken where it meets the edge.
+const LONG_CHIP: usize = 32;
+/// Tables whose rows become cards on a narrow screen, each figure behind its column's name.
+const CARDS: [&str; 5] = ["latency", "audit", "race", "pairs", "changes"];
+
 impl Writer {
     pub(super) fn table(&mut self, table: &Table) {
         if table.rows.len() > self.detail.rows {
             self.leave_out(weight::ROWS);
         }
-        let name = table.name;
+        let is_cards = CARDS.contains(&table.name);
+        let name = format!("{}{}", table.name, if is_cards { " cards" } else { "" });
         self.line(&format!(
             "<div class=\"scroll\" tabindex=\"0\"><table class=\"{name}\">\n<thead>"
         ));
@@ -69,12 +75,15 @@ fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
             let (span, content) = (columns - used, content(table, column, cell));
             out.push_str(&format!("<td colspan=\"{span}\" class=\"reason\">{content}</td>"));
         } else {
-            let title = match column.known.detail {
+            let mut title = match column.known.detail {
                 Detail::Hover if !cell.detail.is_empty() => {
                     format!(" title=\"{}\"", escaped(&cell.detail))
                 }
                 _ => String::new(),
             };
+            if CARDS.contains(&table.name) && !matches!(cell.text.as_str(), "" | "–") {
+                title.push_str(&format!(" data-h=\"{}\"", escaped(&column.heads.join(" "))));
+            }
             let content = content(table, column, cell);
             let kind = match cell.picture {
                 Some(Picture::Shade(shade)) => format!(" class=\"number shade-{shade}\""),
@@ -91,7 +100,10 @@ fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
 fn row_head(row: &Row, column: &Column, name: &Cell, parameters: Option<&Cell>) -> String {
     let mut head = escaped(&name.line());
     if let Some(parameters) = parameters {
-        let chip = |word: &String| format!("<span class=\"chip\">{}</span>", escaped(word));
+        let chip = |word: &String| {
+            let long = if word.len() > LONG_CHIP { " long" } else { "" };
+            format!("<span class=\"chip{long}\">{}</span>", escaped(word))
+        };
         let chips: Vec<String> = parameters.words.iter().map(chip).collect();
         head.push_str(&format!("<div class=\"chips\">{}</div>", chips.join(" ")));
     }

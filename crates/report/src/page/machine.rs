@@ -118,7 +118,7 @@ mod tests {
     fn nested_members_become_pairs() {
         let environment =
             json!({"cpu": {"model": "X", "mhz": null}, "memory": {"total_bytes": 1 << 30}});
-        let expected = [("cpu model", "X"), ("memory total", "1 GiB"), ("cpu mhz", "unknown")];
+        let expected = [("CPU model", "X"), ("memory total", "1 GiB"), ("CPU mhz", "unknown")];
         let found = pairs(&environment);
         let found: Vec<(&str, &str)> =
             found.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();

@@ -52,11 +52,9 @@ pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
             section.push_for_browser(Block::Text(why, Tone::Dim));
             continue;
         }
-        let [grey, orange, red] = [0, 1, 2].map(|at| quantity::percent(SHADES[at].0));
-        let title = format!(
-            "{}; red below {red} of the usual, orange below {orange}, grey below {grey}",
-            matrix.title
-        );
+        let [grey, orange, red] = [0, 1, 2].map(|at| matrix.beyond(SHADES[at].0));
+        let title =
+            format!("{}; red {red} of the usual, orange {orange}, grey {grey}", matrix.title);
         section.push_for_browser(Block::Heading(title, Tone::Plain));
         section.push_for_browser(Block::Table(matrix.table()));
     }
@@ -101,6 +99,14 @@ impl Matrix {
         Some((self.scale.number(figure), shade.unwrap_or(SHADES.len() - 1)))
     }
 
+    /// From where on a cell has a shade: `below 50 %` of a rate, `above 200 %` of a time.
+    fn beyond(&self, share: f64) -> String {
+        match self.better {
+            Better::Higher => format!("below {}", quantity::percent(share)),
+            Better::Lower => format!("above {}", quantity::percent(1.0 / share)),
+        }
+    }
+
     fn too_many(&self, most: usize) -> Option<String> {
         let count = self.processes.len();
         (count > most).then(|| format!("{}: {count} processes are too many for it", self.title))
@@ -112,8 +118,8 @@ impl Matrix {
 
     fn text(&self, is_unicode: bool) -> String {
         let sign = |shade: usize| SHADES[shade].1[usize::from(!is_unicode)];
-        let legend = (1..SHADES.len())
-            .map(|at| format!("{} below {}", sign(at), quantity::percent(SHADES[at - 1].0)));
+        let legend =
+            (1..SHADES.len()).map(|at| format!("{} {}", sign(at), self.beyond(SHADES[at - 1].0)));
         let legend = legend.collect::<Vec<_>>().join(", ");
         let mut text = format!("\n{} ({legend} of the usual)\n", self.title);
         if self.has_figures() {

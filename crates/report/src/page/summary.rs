@@ -214,6 +214,12 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         tone: label::tone(row.status),
         ..SummaryLine::default()
     };
+    if line.word == label::state(Status::Degraded)
+        && warning::has(&row.warnings, warning::LOCAL_LOAD)
+    {
+        // The bottleneck says what stood in the way.
+        line.word = "";
+    }
     // What is no figure of its line is not limited by what limits that either.
     let Some(ceiling) = row.ceiling.as_ref().filter(|_| reservation.is_none()) else { return line };
     line.bottleneck = Some(gist(&ceiling.limiter))

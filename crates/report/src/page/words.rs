@@ -151,7 +151,15 @@ pub(super) fn named(row: &Row, own: Vec<String>) -> String {
 
 fn with_differing(row: &Row, mut words: Vec<String>) -> Vec<String> {
     for (key, value) in &row.differing_parameters {
-        words.push(format!("NEW has {}", label::parameter(key, value)));
+        let old = row.parameters.get(key).map(|old| label::parameter(key, old));
+        let new = label::plain(key, value);
+        match words.iter_mut().find(|word| Some(&**word) == old.as_ref()) {
+            Some(word) => word.push_str(&format!(" (NEW {new})")),
+            None => words.push(match old {
+                Some(old) => format!("{old} (NEW {new})"),
+                None => format!("NEW has {}", label::parameter(key, value)),
+            }),
+        }
     }
     words
 }

@@ -129,7 +129,7 @@ pub(super) fn compared(
             sides[index].push(made.record);
         }
     }
-    let names = [0, 1].map(|index| name(&recipes[index], arguments.format));
+    let names = [0, 1].map(|index| name(&recipes[index], arguments.format()));
     Ok(Some(vec![super::held(arguments, &noise_file::load(), names, sides)]))
 }
 

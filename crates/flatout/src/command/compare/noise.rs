@@ -48,7 +48,7 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
         ));
     }
     let path = noise_file::save(&learned)?;
-    let shown = match arguments.format {
+    let shown = match arguments.format() {
         Form::Json => {
             let value = serde_json::to_value(&learned).map_err(|error| error.to_string())?;
             flatout_report::json::line(&value)

@@ -145,7 +145,7 @@ const WARN: [Known; 20] = [
 const NOTE: [Known; 9] = [
     (
         warning::SIZE_REDUCED,
-        "test files are smaller than wanted, because space or time is short",
+        "tests are smaller than wanted, because space or time is short",
         "free space, or allow more (--max-write, --max-time)",
     ),
     (

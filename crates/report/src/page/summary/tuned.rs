@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Heads, MOST_LINES, Summary, SummaryLine};
 use crate::{label, order, quantity};
 
-const HEADS: Heads = Heads(["", "picked", "±", "of best", "", "settings"]);
+const HEADS: Heads = Heads(["", "picked", "±", "", "", "settings"]);
 /// Whether the settings of a row were picked, in its audit.
 const CHOSEN: &str = "chosen";
 /// Parameters that say what was done, not how.
@@ -40,7 +40,6 @@ fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
     let row = rows.iter().find(|row| is_picked(row))?;
     let median = label::figure(row)?;
     let figures = || rows.iter().filter_map(|row| label::figure(row));
-    let best = figures().fold(f64::MIN, f64::max);
     let slowest = figures().fold(f64::MAX, f64::min);
     let gain = quantity::value("ratio", median / slowest);
     Some(SummaryLine {
@@ -48,7 +47,6 @@ fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
         name: name.to_owned(),
         figure: quantity::value(&row.unit, median),
         interval: row.half_width().map(quantity::half).unwrap_or_default(),
-        share: Some(median / best).filter(|share| share.is_finite()),
         further: settings(row),
         bottleneck: format!("{gain} the slowest of {}", figures().count()),
         ..SummaryLine::default()
