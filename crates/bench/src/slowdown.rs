@@ -17,8 +17,7 @@ const PROBE_NS: u64 = 10_000_000;
 ///
 /// Cost: 10 ms of a CPU.
 pub(crate) fn now() -> f64 {
-    let io_waited_ns =
-        || pressure::pressure(Path::new("/"), Resource::Io).map_or(0, |io| io.some_ns);
+    let io_waited_ns = || pressure::pressure(Path::new("/"), Resource::Io).unwrap_or(0);
     let (waited_ns, begun_ns, cpu_ns) = (io_waited_ns(), monotonic_ns(), thread_cpu_ns());
     while thread_cpu_ns() - cpu_ns < PROBE_NS {
         std::hint::spin_loop();

@@ -79,8 +79,8 @@ impl Progress {
 
     fn show(&self, event: &Event) {
         let eta = match event {
-            Event::Trial { progress, .. } | Event::Closed { progress, .. } => {
-                let left_ns = progress.left_ns.unwrap_or(0).saturating_add(self.later_ns);
+            Event::Trial { left_ns, .. } | Event::Closed { left_ns, .. } => {
+                let left_ns = left_ns.unwrap_or(0).saturating_add(self.later_ns);
                 let elapsed_ns = self.begun.elapsed().as_nanos() as u64;
                 let all_ns = elapsed_ns.saturating_add(left_ns).max(1);
                 Some(Eta { left_ns, share: elapsed_ns as f64 / all_ns as f64 })

@@ -52,7 +52,7 @@ impl Counted {
             own_ns: usage::cpu_ns_with_children(),
             waited_ns: run_queue::waited_ns(),
             throttled_ns: Groups::discover(root).throttled_ns().unwrap_or(0),
-            pressure_ns: pressure(root, Resource::Cpu).map(|pressure| pressure.some_ns),
+            pressure_ns: pressure(root, Resource::Cpu),
             processes: process_table::processes(root),
         }
     }

@@ -24,8 +24,8 @@ pub enum Event {
         id: String,
         /// What tells the row from others with the same id.
         parameters: Map<String, Value>,
-        /// How far the whole run is.
-        progress: Progress,
+        /// Estimate of the time that the whole run has left; `None` before its first trial ended.
+        left_ns: Option<u64>,
     },
     /// A trial of this row ended.
     Ended {
@@ -46,8 +46,8 @@ pub enum Event {
         parameters: Map<String, Value>,
         /// What the row says.
         standing: Standing,
-        /// How far the whole run is.
-        progress: Progress,
+        /// Estimate of the time that the whole run has left; `None` before its first trial ended.
+        left_ns: Option<u64>,
     },
 }
 
@@ -67,49 +67,4 @@ pub struct Standing {
     pub ci95: Option<[f64; 2]>,
     /// Why the row has no figure, in the end.
     pub refused: Option<(Status, String)>,
-}
-
-/// How far a run of the sampler is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Rows that need no more trials.
-    pub cases_done: u64,
-    /// Rows in this run.
-    pub cases_total: u64,
-    /// Trials that ran, also those that do not count.
-    pub trials_done: u64,
-    /// Trials that will have run at the end, as far as can be seen now.
-    pub trials_expected: u64,
-    /// Time since the first trial began.
-    pub elapsed_ns: u64,
-    /// Time that the plan allows.
-    pub budget_ns: u64,
-    /// Estimate of the time left; `None` before the first trial ended.
-    pub left_ns: Option<u64>,
-}
-
-impl Progress {
-    /// Share of the expected time that has passed, 0 to 1.
-    pub fn share(&self) -> f64 {
-        match self.left_ns {
-            Some(left) if self.elapsed_ns > 0 => {
-                self.elapsed_ns as f64 / (self.elapsed_ns as f64 + left as f64)
-            }
-            Some(_) => 1.0,
-            None => 0.0,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_share_is_time_passed_over_time_expected() {
-        let progress = |elapsed_ns, left_ns| Progress { elapsed_ns, left_ns, ..Default::default() };
-        assert_eq!(progress(0, None).share(), 0.0);
-        assert_eq!(progress(30, Some(90)).share(), 0.25);
-        assert_eq!(progress(30, Some(0)).share(), 1.0);
-    }
 }

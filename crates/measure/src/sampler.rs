@@ -22,7 +22,7 @@ use crate::case::{Case, Measured, Plan, Sample, Trial, TrialError, WhenPrecise};
 use crate::clock::Clock;
 use crate::fact::Key;
 use crate::guard::{self, Spoil, UseOfCpus, Witness};
-use crate::progress::{Event, Progress};
+use crate::progress::Event;
 use crate::random::SplitMix64;
 use crate::row::Row;
 use crate::statistics::pool::{Pool, Prior};
@@ -175,10 +175,10 @@ impl Run<'_, '_, '_> {
         if !self.wants_more(index) {
             return self.close(index, self.rows[index].done());
         }
-        let progress = self.progress();
+        let left_ns = self.left_ns();
         let row = &mut self.rows[index];
         let (id, parameters) = row.name();
-        (self.sampler.events)(Event::Trial { id, parameters, progress });
+        (self.sampler.events)(Event::Trial { id, parameters, left_ns });
         let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
         let attempt = attempt(&mut row.case.trial, seed, self.sampler.clock, self.sampler.witness);
         match self.take(index, attempt) {
@@ -264,10 +264,10 @@ impl Run<'_, '_, '_> {
 
     fn close(&mut self, index: usize, reason: Closed) {
         self.rows[index].closed = Some(reason);
-        let progress = self.progress();
+        let left_ns = self.left_ns();
         let row = &self.rows[index];
         let ((id, parameters), standing) = (row.name(), row.standing(&self.sampler.plan));
-        (self.sampler.events)(Event::Closed { id, parameters, standing, progress });
+        (self.sampler.events)(Event::Closed { id, parameters, standing, left_ns });
     }
 
     fn interrupt(&mut self) {
@@ -276,25 +276,15 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    fn progress(&self) -> Progress {
-        let elapsed_ns = self.elapsed_ns();
-        let trials_done: u64 = self.rows.iter().map(|row| u64::from(row.attempts)).sum();
-        let (mut trials_left, mut left_ns) = (0_u64, 0_u64);
-        for row in self.rows.iter().filter(|row| row.is_open()) {
-            let trials = row.expected_more(&self.sampler.plan);
-            trials_left = trials_left.saturating_add(trials);
-            left_ns = left_ns.saturating_add(trials.saturating_mul(self.expected_ns(row)));
-        }
-        let most_ns = self.sampler.left_ns();
-        Progress {
-            cases_done: self.rows.iter().filter(|row| !row.is_open()).count() as u64,
-            cases_total: self.rows.len() as u64,
-            trials_done,
-            trials_expected: trials_done.saturating_add(trials_left),
-            elapsed_ns,
-            budget_ns: self.sampler.plan.budget_ns,
-            left_ns: (trials_done > 0).then_some(left_ns.min(most_ns)),
-        }
+    /// Estimate of the time that all rows together still take; `None` before the first trial ended.
+    fn left_ns(&self) -> Option<u64> {
+        let is_begun = self.rows.iter().any(|row| row.attempts > 0);
+        let of = |row: &Sampled<'_>| {
+            row.expected_more(&self.sampler.plan).saturating_mul(self.expected_ns(row))
+        };
+        let left_ns =
+            self.rows.iter().filter(|row| row.is_open()).map(of).fold(0, u64::saturating_add);
+        is_begun.then(|| left_ns.min(self.sampler.left_ns()))
     }
 }
 

@@ -18,8 +18,6 @@ pub struct CpuTimes {
     pub system: u64,
     /// Nothing to do.
     pub idle: u64,
-    /// Nothing to do while I/O is outstanding; unreliable, see proc(5).
-    pub iowait: u64,
     /// Hardware interrupts.
     pub irq: u64,
     /// Deferred interrupt work, which is where most network code runs.
@@ -80,7 +78,6 @@ pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
         nice: field(1),
         system: field(2),
         idle: field(3),
-        iowait: field(4),
         irq: field(5),
         softirq: field(6),
         steal: field(7),

@@ -41,9 +41,6 @@ pub struct Chain {
     /// The layers, each above those that it rests on. One that rests on several devices is
     /// followed by all of them, each with what lies below it; a device appears only once.
     pub layers: Vec<Layer>,
-    /// The block devices that the topmost device-backed filesystem names as its own; several for
-    /// a filesystem that spans devices.
-    pub top: Vec<DeviceNumber>,
     /// The block devices with nothing known below them.
     pub bottom: Vec<DeviceNumber>,
     /// What kind of place each branch ends in; `None` where that cannot be seen.
@@ -157,11 +154,6 @@ impl Chain {
         self.bottom.clone()
     }
 
-    /// The block device that the filesystem sits on, the first of them if there are several.
-    pub fn top_device(&self) -> Option<DeviceNumber> {
-        self.top.first().copied()
-    }
-
     /// All block devices of the chain, from the top down.
     pub fn devices(&self) -> Vec<DeviceNumber> {
         self.layers.iter().filter_map(Layer::device).collect()
@@ -206,14 +198,13 @@ fn build(
     let filesystem = match origin.node {
         Some(device) => {
             walk.device(device);
-            walk.top = vec![device];
             "none".to_owned()
         }
         None => walk.filesystem(&origin, path).unwrap_or_else(|| fallback_name.to_owned()),
     };
     let nature = if origin.node.is_some() { Nature::Disk } else { Nature::named(&filesystem) };
-    let stack::Walk { layers, top, bottom, grounds, .. } = walk;
-    Chain { nature, filesystem, layers, top, bottom, grounds }
+    let stack::Walk { layers, bottom, grounds, .. } = walk;
+    Chain { nature, filesystem, layers, bottom, grounds }
 }
 
 /// How this machine is asked.

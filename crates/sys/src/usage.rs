@@ -16,8 +16,6 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
     /// Page faults served without I/O.
     pub minor_faults: u64,
-    /// Page faults that waited for I/O.
-    pub major_faults: u64,
     /// Bytes that storage was asked to fetch; 0 where the kernel does not account I/O.
     pub device_read_bytes: u64,
     /// Times that a thread gave the CPU away.
@@ -33,17 +31,9 @@ impl Usage {
     }
 }
 
-/// Bytes and calls of this process as the kernel's I/O accounting sees them.
+/// Bytes of this process at storage as the kernel's I/O accounting sees them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessIo {
-    /// Bytes that read-like calls returned, from cache or not.
-    pub read_call_bytes: u64,
-    /// Bytes that write-like calls took, to cache or not.
-    pub write_call_bytes: u64,
-    /// Read-like system calls.
-    pub read_calls: u64,
-    /// Write-like system calls.
-    pub write_calls: u64,
     /// Bytes that storage was asked to fetch.
     pub device_read_bytes: u64,
     /// Bytes that were made dirty or sent to storage.
@@ -96,7 +86,6 @@ fn of(whom: libc::c_int) -> Usage {
         system_ns: timeval_ns(raw.ru_stime),
         peak_memory_bytes: count(raw.ru_maxrss).saturating_mul(1024),
         minor_faults: count(raw.ru_minflt),
-        major_faults: count(raw.ru_majflt),
         device_read_bytes: count(raw.ru_inblock).saturating_mul(512),
         voluntary_switches: count(raw.ru_nvcsw),
         involuntary_switches: count(raw.ru_nivcsw),
@@ -126,10 +115,6 @@ pub fn parse_process_io(text: &str) -> Option<ProcessIo> {
             .and_then(|(_, value)| value.trim().parse().ok())
     };
     Some(ProcessIo {
-        read_call_bytes: field("rchar")?,
-        write_call_bytes: field("wchar")?,
-        read_calls: field("syscr")?,
-        write_calls: field("syscw")?,
         device_read_bytes: field("read_bytes")?,
         device_write_bytes: field("write_bytes")?,
         cancelled_write_bytes: field("cancelled_write_bytes")?,
@@ -154,8 +139,6 @@ mod tests {
         let text = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\n\
                     read_bytes: 4096\nwrite_bytes: 323932160\ncancelled_write_bytes: 8192\n";
         let io = parse_process_io(text).unwrap();
-        assert_eq!(io.read_call_bytes, 323_934_931);
-        assert_eq!(io.write_calls, 632_675);
         assert_eq!(io.device_read_bytes, 4096);
         assert_eq!(io.device_write_bytes, 323_932_160);
         assert_eq!(io.cancelled_write_bytes, 8192);

@@ -61,7 +61,7 @@ impl Account {
         Self {
             disks: accounts.and_then(|all| all.into_iter().reduce(|sum, one| sum.plus(&one))),
             dirtied_bytes: page_cache::dirtied_bytes(root),
-            io_waited_ns: pressure::pressure(root, Resource::Io).map(|io| io.some_ns),
+            io_waited_ns: pressure::pressure(root, Resource::Io),
             stolen_ns: steal::cpu_times(root).map(stolen),
             ..own
         }

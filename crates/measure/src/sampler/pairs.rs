@@ -137,10 +137,10 @@ impl Run<'_, '_, '_> {
             if (self.sampler.cancelled)() {
                 return self.interrupt();
             }
-            let progress = self.progress();
+            let left_ns = self.left_ns();
             let row = &mut self.rows[index];
             let (id, parameters) = row.name();
-            (self.sampler.events)(Event::Trial { id, parameters, progress });
+            (self.sampler.events)(Event::Trial { id, parameters, left_ns });
             let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
             let attempt =
                 super::attempt(&mut row.case.trial, seed, self.sampler.clock, self.sampler.witness);

@@ -40,16 +40,10 @@ const MIB: f64 = 1_048_576.0;
 /// A flat rate at a round figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plateau {
-    /// The rate that was measured. Units: those of the curve.
-    pub value_per_s: f64,
-    /// The round figure next to it. Units: `unit_words`.
+    /// The round figure next to the rate. Units: `unit_words`.
     pub round_figure: f64,
     /// Unit of the round figure: `MB/s`, `MiB/s` or `operations/s`.
     pub unit_words: &'static str,
-    /// The round figure in the unit of the curve.
-    pub round_per_s: f64,
-    /// Standard deviation of the bins (or groups of them) over their level.
-    pub spread_ratio: f64,
 }
 
 /// Names the round figure at which a curve is flat: likely a limit that somebody set.
@@ -78,20 +72,11 @@ pub fn plateau(points: &[[f64; 2]], unit: &str) -> Option<Plateau> {
     let rates = rates(points)?;
     let from = knees(&rates).last().copied().unwrap_or(0);
     let sustained = &rates[from..];
-    let Flat { value, spread_ratio } = flat(sustained)?;
-    let (round_figure, unit_words, scale) = round_figure(value, unit)?;
-    let round_per_s = round_figure * scale;
-    Some(Plateau { value_per_s: value, round_figure, unit_words, round_per_s, spread_ratio })
-}
-
-/// A level and how little the bins differ from it.
-struct Flat {
-    value: f64,
-    spread_ratio: f64,
+    round_figure(flat(sustained)?, unit)
 }
 
 /// The level of the smallest groups of bins that are flat.
-fn flat(rates: &[f64]) -> Option<Flat> {
+fn flat(rates: &[f64]) -> Option<f64> {
     (1..=GROUP_BINS_MOST).filter(|bins| rates.len() / bins >= GROUPS_LEAST).find_map(|bins| {
         let groups: Vec<f64> =
             rates.chunks_exact(bins).map(|group| group.iter().sum::<f64>() / bins as f64).collect();
@@ -99,7 +84,7 @@ fn flat(rates: &[f64]) -> Option<Flat> {
         let [low, high] = INNER.map(|share| quantile(&groups, share));
         let spread_ratio = (high? - low?) / INNER_SIGMAS / centre;
         let is_flat = spread_ratio <= SPREAD_MOST / (bins as f64).sqrt();
-        is_flat.then_some(Flat { value: level(&groups)?, spread_ratio })
+        is_flat.then(|| level(&groups))?
     })
 }
 
@@ -112,8 +97,8 @@ fn level(rates: &[f64]) -> Option<f64> {
     (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64)
 }
 
-/// The nearest round figure within the tolerance, its unit in words and its size in base units.
-fn round_figure(value: f64, unit: &str) -> Option<(f64, &'static str, f64)> {
+/// The nearest round figure within the tolerance.
+fn round_figure(value: f64, unit: &str) -> Option<Plateau> {
     let tens = |round: &'static [f64]| {
         POWERS_OF_TEN.flat_map(move |power| round.iter().map(move |r| r * 10f64.powi(power)))
     };
@@ -129,10 +114,11 @@ fn round_figure(value: f64, unit: &str) -> Option<(f64, &'static str, f64)> {
         _ => return None,
     };
     let off = |(figure, _, scale): &(f64, &str, f64)| value / (figure * scale) - 1.0;
-    candidates
+    let (round_figure, unit_words, _) = candidates
         .into_iter()
         .filter(|candidate| (-BELOW_MOST..=ABOVE_MOST).contains(&off(candidate)))
-        .min_by(|a, b| off(a).abs().total_cmp(&off(b).abs()))
+        .min_by(|a, b| off(a).abs().total_cmp(&off(b).abs()))?;
+    Some(Plateau { round_figure, unit_words })
 }
 
 #[cfg(test)]

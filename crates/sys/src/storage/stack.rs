@@ -39,7 +39,6 @@ pub struct Walk<'a> {
     nested: usize,
     seen: Vec<DeviceNumber>,
     pub layers: Vec<Layer>,
-    pub top: Vec<DeviceNumber>,
     pub bottom: Vec<DeviceNumber>,
     /// What kind of place each branch ends in; `None` where that cannot be seen.
     pub grounds: Vec<Option<Nature>>,
@@ -54,7 +53,6 @@ impl<'a> Walk<'a> {
             nested: 0,
             seen: Vec::new(),
             layers: Vec::new(),
-            top: Vec::new(),
             bottom: Vec::new(),
             grounds: Vec::new(),
         }
@@ -179,9 +177,6 @@ impl<'a> Walk<'a> {
     fn rest_on(&mut self, devices: &[DeviceNumber], ground: Option<Nature>) -> bool {
         let known: Vec<_> =
             devices.iter().copied().filter(|device| self.is_known(*device)).collect();
-        if self.top.is_empty() {
-            self.top.clone_from(&known);
-        }
         self.all(&known) || self.ends_in(ground)
     }
 

@@ -135,7 +135,7 @@ fn through_lvm_and_luks_to_an_nvme_disk() {
     let chain = chain_of(&laptop(), "/home/file");
     assert_eq!(words(&chain), LAPTOP_ROOT);
     assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Disk, "ext4"));
-    assert_eq!(chain.top_device(), Some(number(254, 2)));
+    assert_eq!(chain.devices()[0], number(254, 2));
     assert_eq!(chain.disks(), [number(259, 0)]);
     assert_eq!(chain.ground(), Some(Nature::Disk));
     assert_eq!(chain.devices(), [number(254, 2), number(254, 0), number(259, 2), number(259, 0)]);
@@ -167,7 +167,7 @@ fn a_loop_device_leads_into_the_filesystem_of_its_file() {
     let mut expected = vec!["xfs of /dev/loop0", "loop0 in /home/an image direct Some(true)"];
     expected.extend(LAPTOP_ROOT);
     assert_eq!(words(&chain), expected);
-    assert_eq!(chain.top_device(), Some(number(7, 0)));
+    assert_eq!(chain.devices()[0], number(7, 0));
     assert_eq!(chain.disks(), [number(259, 0)]);
     let removed = chain_of(&tree, "/removed/file");
     assert_eq!(words(&removed)[2..], LAPTOP_ROOT, "found by the directory of the removed file");
@@ -188,7 +188,7 @@ fn no_disk_below_memory_and_network() {
         let chain = chain_of(&tree, path);
         assert_eq!((chain.nature, chain.layers.len()), (nature, 1));
         assert_eq!(chain.ground(), Some(nature));
-        assert_eq!((chain.disks(), chain.top_device()), (vec![], None));
+        assert_eq!((chain.disks(), chain.devices()), (vec![], vec![]));
     }
 }
 
@@ -201,7 +201,7 @@ fn a_block_device_begins_at_itself() {
     let chain = build(tree.root(), &mounts, TABLE, origin, Path::new("/"), "tmpfs");
     assert_eq!(words(&chain), ["partition nvme0n1p1", "disk nvme0n1"]);
     assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Disk, "none"));
-    assert_eq!(chain.top_device(), Some(number(259, 1)));
+    assert_eq!(chain.devices()[0], number(259, 1));
 }
 
 #[test]
@@ -283,8 +283,7 @@ fn an_array_is_followed_by_all_its_disks() {
 #[test]
 fn btrfs_names_one_device_and_has_two() {
     let chain = chain_of(&server(), "/data/file");
-    assert_eq!(chain.top, [number(8, 18), number(8, 2)], "the one it names comes first");
-    assert_eq!(chain.disks(), [number(8, 16), number(8, 0)]);
+    assert_eq!(chain.disks(), [number(8, 16), number(8, 0)], "that of the one it names first");
 }
 
 #[test]
@@ -294,7 +293,7 @@ fn an_overlay_leads_to_its_upper_directory_where_that_can_be_seen() {
     assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Overlay, "overlay"));
     assert_eq!(words(&chain)[1], "overlay Some(\"/data/up,per\")");
     assert_eq!(words(&chain)[2], "btrfs of /dev/sdb2");
-    assert_eq!(chain.top_device(), Some(number(8, 18)));
+    assert_eq!(chain.devices()[0], number(8, 18));
     assert_eq!(words(&chain_of(&tree, "/nowhere/file"))[1..], ["overlay Some(\"/hidden/y\")"]);
     assert_eq!(words(&chain_of(&tree, "/read-only/file"))[1], "overlay above Some(\"/l\")");
 }

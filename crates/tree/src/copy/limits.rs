@@ -63,7 +63,7 @@ impl Limits {
 
 /// For how long some work waited since boot, by resource. `None`: the kernel does not tell.
 fn stalled_ns() -> Option<[u64; 2]> {
-    let of = |resource| pressure(Path::new("/"), resource).map(|pressure| pressure.some_ns);
+    let of = |resource| pressure(Path::new("/"), resource);
     Some([of(Resource::Cpu)?, of(Resource::Io)?])
 }
 

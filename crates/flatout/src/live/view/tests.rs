@@ -1,7 +1,7 @@
 //! The view at the sizes of usual, large and tiny terminals.
 
 use flatout_measure::guard::UseOfCpus;
-use flatout_measure::progress::{Event, Progress};
+use flatout_measure::progress::Event;
 use ratatui_core::layout::Rect;
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ fn closed(id: &str, row: u64, refused: Option<(Status, String)>) -> Event {
         unreachable!("it was made above")
     };
     let standing = Standing { refused, ..standing };
-    Event::Closed { id, parameters, standing, progress: Progress::default() }
+    Event::Closed { id, parameters, standing, left_ns: None }
 }
 
 /// A run in the middle: one row done, one refused, one at work and many not far.
@@ -48,7 +48,7 @@ fn board() -> Board {
     let begun = |id: &str, row| Event::Trial {
         id: id.to_owned(),
         parameters: parameters(row),
-        progress: Progress::default(),
+        left_ns: None,
     };
     for half in [0.4, 0.2, 0.1, 0.01] {
         board.take(&ended("disk/sequential-read", 0, 8, half), Some(eta));

@@ -56,7 +56,6 @@ fn loop_mounts_lead_to_the_disk_of_their_image() {
         assert_eq!(loop_of(&found), (mounted.image().as_path(), Some(false)));
         let below = chain_at(mounted.image().parent().unwrap());
         assert_eq!(found.layers[2..], below.layers, "the image's own chain");
-        assert_eq!(found.top_device(), found.devices().first().copied());
         if !below.disks().is_empty() {
             assert_eq!(found.disks(), below.disks());
         }
@@ -117,7 +116,7 @@ fn an_image_in_memory_ends_at_its_loop_device() {
     drop(file);
     run("losetup", &["--detach", &node]);
     assert!(matches!(&found.layers[1], Layer::Mount { filesystem, .. } if filesystem == "tmpfs"));
-    assert_eq!(found.disks(), [found.top_device().unwrap()]);
+    assert_eq!(found.disks(), [found.devices()[0]]);
     assert_eq!(found.ground(), Some(Nature::Memory));
 }
 
@@ -151,7 +150,7 @@ fn a_partition_leads_to_its_disk_and_has_an_account() {
         let found = chain(Path::new(ROOT), file.as_fd(), Path::new("/dev"))?;
         let mut bytes = [1; 4096];
         (&file).read_exact(&mut bytes)?;
-        Ok((BlockAccount::read(Path::new(ROOT), found.top_device().unwrap()), found))
+        Ok((BlockAccount::read(Path::new(ROOT), found.devices()[0]), found))
     });
     added.and_then(|_| run("delpart", &[&node, "1"]));
     run("losetup", &["--detach", &node]);
@@ -171,7 +170,7 @@ fn a_partition_leads_to_its_disk_and_has_an_account() {
 fn the_account_of_a_loop_device_sees_what_is_written_through_it() {
     const LENGTH: u64 = 4 << 20;
     let Some(mounted) = Mounted::new("ext4") else { return };
-    let device = chain_at(mounted.path()).top_device().unwrap();
+    let device = chain_at(mounted.path()).devices()[0];
     let before = BlockAccount::read(Path::new(ROOT), device).unwrap();
     let mut file = tempfile::tempfile_in(mounted.path()).unwrap();
     file.write_all(&vec![7; LENGTH as usize]).unwrap();
@@ -185,7 +184,7 @@ fn the_account_of_a_loop_device_sees_what_is_written_through_it() {
 fn a_limit_that_the_kernel_was_given_is_read_back() {
     let Some(mounted) = Mounted::new("ext4") else { return };
     let found = chain_at(mounted.path());
-    let device = found.top_device().unwrap();
+    let device = found.devices()[0];
     // A group of its own, in which no process is: nobody is slowed down.
     let name = format!("flatout-limit-{}", std::process::id());
     let tree = Tree::new(&[
