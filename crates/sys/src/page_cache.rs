@@ -106,7 +106,7 @@ pub fn all_samples(descriptor: BorrowedFd<'_>, length_bytes: u64) -> Option<Cach
 /// Whether a file lies on an overlay, of which cachestat(2) knows no pages (Linux 6.18).
 fn is_overlay(descriptor: BorrowedFd<'_>) -> bool {
     const OVERLAYFS_SUPER_MAGIC: i64 = 0x794c_7630;
-    rustix::fs::fstatfs(descriptor).is_ok_and(|facts| facts.f_type as i64 == OVERLAYFS_SUPER_MAGIC)
+    rustix::fs::fstatfs(descriptor).is_ok_and(|facts| facts.f_type == OVERLAYFS_SUPER_MAGIC)
 }
 
 /// Whether mincore(2) tells the truth about a file: since Linux 5.2 it calls every page resident
