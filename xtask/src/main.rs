@@ -139,7 +139,8 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
         steps.set_env("FLATOUT_TEST_FULL", "1");
     }
     let programs = [&["test"], &everything[..], &["--test", PROGRAMS]].concat();
-    let mut others = [&["test"], &everything[..], &["--lib", "--bins"]].concat();
+    let own = ["--no-fail-fast", "--lib", "--bins"];
+    let mut others = [&["test"], &everything[..], &own].concat();
     let tests = workspace.rooms.iter().flat_map(|room| &room.tests);
     tests.filter(|test| *test != PROGRAMS).for_each(|test| others.extend(["--test", test]));
     let programs = steps.beside("programs", &programs);
