@@ -185,6 +185,9 @@ fn keeps_times(copy: &Copy<'_>) -> bool {
     copy.options.preserve.has(Preserve::TIMESTAMPS)
 }
 
+/// What is done to a copy; `false`: it is given up.
+type Act<'a> = dyn Fn(&Small<'_>, &[u8], &OwnedFd) -> Result<bool, Errno> + 'a;
+
 /// Makes copies of sources that were opened at a moment, of some of which the bytes are there; returns the
 /// names of those that are complete.
 fn make<'n>(
@@ -202,7 +205,7 @@ fn make<'n>(
         .filter(|_| !copy.stop.is_due_on(device))
         .filter_map(|(file, bytes)| create(&file).ok().map(|target| (file, bytes, target)))
         .collect();
-    let mut each = |act: &dyn Fn(&Small<'_>, &[u8], &OwnedFd) -> Result<bool, Errno>| {
+    let mut each = |act: &Act<'_>| {
         made.retain(|(file, bytes, target)| {
             let is_done = act(file, bytes, target) == Ok(true);
             if !is_done {
