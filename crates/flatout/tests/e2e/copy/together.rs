@@ -73,7 +73,7 @@ fn small_files_get_their_mode_at_once_and_have_everything() {
         let set = count(&trace, "fchmod");
         assert!(set < FILES as usize * 3 / 4, "{kind:?} {set}\n{trace}");
         folder.flatout(["cp", "-aT", "tree", "as-cp"]).leaves("as-cp").run().exits(0);
-        assert_same(&before, &Portrait::of(&folder.join("as-cp")), READ, &"cp -a");
+        assert_same(&before, &Portrait::of(&folder.join("as-cp")), READ, "cp -a");
         let plain = ["copy", "--no-preserve=all", "-T", "tree", "plain"];
         folder.flatout(plain).leaves("plain").run().exits(0);
         let plain = fs::metadata(folder.join("plain/d/f4")).unwrap();
