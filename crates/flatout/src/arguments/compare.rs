@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use flatout_bench::option::Wish;
 use flatout_report::comparison::Form;
@@ -107,7 +108,8 @@ pub struct Compare {
     )]
     pub noise: bool,
     /// Form of the results: table, markdown, json, html [default: what FILE ends in]
-    #[arg(long = "format", value_name = "FORMAT", help_heading = "Output")]
+    #[arg(long = "format", value_name = "FORMAT", value_parser = form(),
+        hide_possible_values = true, help_heading = "Output")]
     pub wanted: Option<Form>,
     /// Write the results into FILE (replaced if it exists); - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
@@ -118,6 +120,11 @@ pub struct Compare {
     pub verbose: bool,
     #[command(flatten)]
     pub talk: Talk,
+}
+
+/// The names of the forms, which help and completions list.
+fn form() -> impl TypedValueParser<Value = Form> {
+    PossibleValuesParser::new(Form::ALL.map(Form::name)).try_map(|name| name.parse::<Form>())
 }
 
 impl Compare {
