@@ -305,7 +305,7 @@ fn wrong_use_is_refused() {
         (&["--noise", "old", "old", "--runs", "3"], "nothing is run"),
         (&["--noise", "--threshold", "3"], "cannot be used with"),
         (&["--noise", "--area", "roof"], "roof"),
-        (&["old", "old", "--format", "csv"], "known are table, markdown, json, html"),
+        (&["old", "old", "--format", "csv"], "possible values: table, markdown, json, html"),
         (&["old", "old", "--threshold", "-5"], "above 0"),
     ] {
         compare(&folder, words).run().complains(2, &[why]);

@@ -233,8 +233,9 @@ fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
         }
         let is_told = found.iter().any(|(_, known)| known.id == row.id);
         let is_best = || best(all.iter().copied().filter(|other| other.id == row.id), wholeness);
-        // What is derived of other rows says nothing new.
-        let is_derived = row.samples.is_empty();
+        // What is derived of other rows, or has a line under another name, says nothing new.
+        let is_told_already = || found.iter().any(|(_, known)| known.median == row.median);
+        let is_derived = row.samples.is_empty() || !has_room && is_told_already();
         let stands = !is_derived
             && (has_room || !is_told && is_best().is_some_and(|best| std::ptr::eq(best, *row)));
         if stands && is_new(found, row) {
