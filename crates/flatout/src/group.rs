@@ -3,12 +3,15 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_mpi::World;
 
 /// Bytes of the program that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
+/// Variables that decide how backups are called.
+const OBEYED: [&str; 2] = ["SIMPLE_BACKUP_SUFFIX", "VERSION_CONTROL"];
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// All processes, this one among them.
@@ -25,22 +28,28 @@ impl Group {
         let Some(world) = World::join()? else { return Ok(None) };
         let version = version();
         let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
-        let own = [&version, boot.trim(), &World::host()].join(" ");
+        let own = [&version, boot.trim(), &World::host(), &words()].join(" ");
         let all = world.gather(own.as_bytes()).into_iter().map(|said| {
             let said = String::from_utf8_lossy(&said).into_owned();
             let mut words = said.split(' ').map(str::to_owned);
-            std::array::from_fn::<String, 3, _>(|_| words.next().unwrap_or_default())
+            std::array::from_fn::<String, 4, _>(|_| words.next().unwrap_or_default())
         });
         let all: Vec<_> = all.collect();
-        let refusal = all.iter().find(|[other, ..]| *other != version).map(|[other, _, host]| {
-            let here = World::host();
+        let here = World::host();
+        let mut refusal = all.iter().find(|[other, ..]| *other != version).map(|[other, _, host, _]| {
             format!(
                 "the processes are of different versions: {version} on {here}, {other} on {host}"
             )
         });
+        let is_other = |(rank, said): &(usize, &[String; 4])| said[3] != all[0][3] && *rank > 0;
+        if let Some((rank, [_, _, host, _])) = all.iter().enumerate().find(is_other) {
+            refusal.get_or_insert(format!(
+                "process {rank} on {host} was started with other words than the first one"
+            ));
+        }
         let group = Self { world };
         group.agree(refusal)?;
-        Ok(Some((group, all.into_iter().map(|[_, boot, _]| boot).collect())))
+        Ok(Some((group, all.into_iter().map(|[_, boot, ..]| boot).collect())))
     }
 
     /// Whether this is the one that tells the user.
@@ -57,6 +66,17 @@ impl Group {
             false => Err(String::from_utf8_lossy(&said).into_owned()),
         }
     }
+}
+
+/// A digest of what this program is asked: its words, and what it obeys besides.
+fn words() -> String {
+    let mut hasher = Hasher::new(Algorithm::Xxh3);
+    let obeyed = OBEYED.map(|name| std::env::var_os(name).unwrap_or_default());
+    for word in std::env::args_os().skip(1).chain(obeyed) {
+        hasher.update(word.as_bytes());
+        hasher.update(&[0]);
+    }
+    hasher.finish().to_string()
 }
 
 /// The version of this program, and a digest of it: what processes say to each other is what this very

@@ -32,7 +32,7 @@ use flatout_tree::copy::options::{
 };
 
 use as_cp::AsCp;
-use flatout_tree::copy::rules::{Follow, Rules};
+use flatout_tree::copy::rules::Rules;
 use kept::Kept;
 use limits::Limits;
 use mirror::Mirror;
@@ -278,10 +278,7 @@ impl Copy {
         let is_read = |path: &PathBuf| path.as_os_str() == "-";
         let asked = [
             (self.selection.files().iter().any(is_read), "a selection from standard input"),
-            (!self.snapshot.link_dest.is_empty(), "--link-dest"),
             (rules.is_some_and(|rules| rules.asks), "-i"),
-            (self.backups().is_some(), "-b"),
-            (rules.is_some_and(|rules| rules.follow != Follow::Never), "-H or -L"),
         ];
         let option = first(&asked)?;
         Some(format!(

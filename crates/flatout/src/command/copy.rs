@@ -275,8 +275,8 @@ fn copy(
     let hosts = members.as_ref().map(Members::hosts);
     let evidence = resume::evidence(arguments, &options, &plan, hosts);
     let repeats = arguments.rules().is_some() || plan.repeats_names();
-    if let Some(members) = &members {
-        members.begin(repeats, witness, (&selection, &evidence));
+    if let Some(members) = &mut members {
+        members.begin((repeats, &plan), witness, (&selection, &evidence));
     }
     let processes = members.as_ref().map_or(1, Members::size);
     let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);

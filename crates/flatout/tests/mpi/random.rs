@@ -6,7 +6,10 @@ use std::time::{Duration, SystemTime};
 use super::*;
 
 /// Options, and whether what they print is compared, too.
-const CASES: [(&[&str], bool); 14] = [
+const CASES: [(&[&str], bool); 20] = [
+    (&["-b", "--delete", "-v"], true),
+    (&["-L", "-v"], true),
+    (&["--link-dest", "snapshot", "-v"], true),
     (&["--gitignore", "--delete", "--itemize"], true),
     (&["-u"], false),
     (&["--files-from", "list", "--manifest", "MANIFEST"], false),
@@ -21,9 +24,12 @@ const CASES: [(&[&str], bool); 14] = [
     (&["--in-place"], false),
     (&["--older", "2001-09-09", "--min-size", "100"], false),
     (&["--quick-check", "--delete", "--exclude", "d3"], false),
+    (&["-H", "-u", "--backup=numbered"], false),
+    (&["-L", "-S", ".old"], false),
+    (&["--link-dest", "snapshot", "--checksum", "--delete"], false),
 ];
 /// Those of an ordinary run.
-const SAMPLE: usize = 2;
+const SAMPLE: usize = 5;
 
 /// SplitMix64.
 struct Random(u64);
@@ -56,7 +62,10 @@ fn grow(root: &Path, seed: u64, share: u64) {
                 continue;
             }
             match kind {
-                0 => symlink(format!("to {number}"), &path).unwrap_or_default(),
+                0 => {
+                    let texts = [format!("to {number}"), format!("d{}", age % 4), "../3".into()];
+                    symlink(&texts[age as usize % 3], &path).unwrap_or_default();
+                }
                 1 | 2 if !files.is_empty() => {
                     let first = &files[random.below(files.len() as u64) as usize];
                     fs::hard_link(first, &path).unwrap();
@@ -78,7 +87,12 @@ fn grow(root: &Path, seed: u64, share: u64) {
         }
     }
     // What has no age of its own gets one: both targets are to be alike.
-    let words = "( -not -type f -o -name .gitignore ) -exec touch -h -d @1000000000 {} +";
+    touch(root, "( -not -type f -o -name .gitignore )");
+}
+
+/// Gives an age to what `find` finds.
+fn touch(root: &Path, which: &str) {
+    let words = format!("{which} -exec touch -h -d @1000000000 {{}} +");
     let touched = Command::new("find").arg(root).args(words.split(' ')).status().unwrap();
     assert!(touched.success());
 }
@@ -90,6 +104,8 @@ fn several_processes_make_what_one_makes_with_any_options() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         let seed = 77 + number as u64;
+        // What a failure is of.
+        println!("{options:?} {}", place.path().display());
         grow(&at("source"), seed, 100);
         // All of some directories, and others alone.
         let names = fs::read_dir(at("source")).unwrap().flatten().map(|entry| entry.file_name());
@@ -97,10 +113,13 @@ fn several_processes_make_what_one_makes_with_any_options() {
         list.iter_mut().step_by(2).for_each(|name| name.push('/'));
         fs::write(at("list"), list.join("\n")).unwrap();
         fs::write(at("rules"), "+ 9\n- *[36]\n").unwrap();
+        symlink("source", at("via")).unwrap();
+        grow(&at("snapshot"), seed, 100);
+        grow(&at("snapshot"), seed, 30);
         let made = [1, 4].map(|processes| {
             let side = at(&format!("by {processes}"));
             grow(&side.join("t"), seed, 40);
-            let source = at("source").join(".");
+            let source = if options.contains(&"-H") { at("via") } else { at("source").join(".") };
             let mut words = vec![FLATOUT, "copy"];
             words.extend(*options);
             let target = side.join("t/.");
@@ -116,6 +135,10 @@ fn several_processes_make_what_one_makes_with_any_options() {
             let mut lines: Vec<_> = lines.lines().map(told).collect();
             lines.sort();
             let trouble = said(&output).matches("cannot").count();
+            // What stays for the backups in it has no age of the source.
+            if options.contains(&"-b") {
+                touch(&side.join("t"), "-type d -newermt 2026-01-01");
+            }
             (side.join("t"), output.status.code(), lines, trouble)
         });
         let [one, four] = &made;

@@ -93,6 +93,34 @@ fn a_huge_file_is_whole_whoever_copies_its_parts() {
 }
 
 #[test]
+fn files_with_several_names_get_the_names_that_they_are_to_have() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("d")).unwrap();
+    let mut words = vec![FLATOUT.to_owned(), "copy".into(), "d".into()];
+    for number in 0..6 {
+        let name = |name: &str| place.path().join(format!("{name}{number}"));
+        fs::write(name(""), "x").unwrap();
+        fs::hard_link(name(""), name("d/")).unwrap();
+        words.push(number.to_string());
+    }
+    // One under another name, and all of them beside the directory in which they lie, too.
+    let output = run(&mut mpirun(3, place.path(), &[FLATOUT, "copy", "3", "other"]));
+    assert!(output.status.success(), "{output:?}");
+    fs::create_dir(place.path().join("target")).unwrap();
+    words.push("target".into());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let output = run(&mut mpirun(3, place.path(), &words));
+    assert!(output.status.success(), "{output:?}");
+    for number in 0..6 {
+        let inode = |name: &str| {
+            fs::metadata(place.path().join(format!("target/{name}{number}"))).unwrap().ino()
+        };
+        assert_eq!(inode(""), inode("d/"));
+    }
+    assert_eq!(fs::metadata(place.path().join("other")).unwrap().nlink(), 1);
+}
+
+#[test]
 fn each_host_is_measured_and_their_rows_put_together() {
     let place = tempfile::tempdir().unwrap();
     let words = ["bench", "memory", "--quick", "--max-time", "1s", "--format", "json"];

@@ -57,9 +57,7 @@ impl<'c> Bond<'c> {
         facts: &Stat,
         alike: impl FnOnce(BorrowedFd<'_>, &links::Copy) -> Result<Alike, Trouble>,
     ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
-        let names: u64 = facts.st_nlink as _;
-        let may_be_met_again = names > 1 || copy.may_be_met_again(entry);
-        if !may_be_met_again || !copy.options.preserve.has(Preserve::LINKS) {
+        if !copy.is_bound(entry, facts) {
             return Ok(ControlFlow::Continue(Self::None));
         }
         copy.entrust(entry, facts)?;
@@ -131,6 +129,15 @@ impl<'c> Bond<'c> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl Copy<'_> {
+    /// Whether an entry may be another name of what is copied under one, by a symlink that is followed,
+    /// too, and is to be.
+    pub(super) fn is_bound(&self, entry: Entry<'_>, facts: &Stat) -> bool {
+        (facts.st_nlink > 1 || self.follows(entry.directory))
+            && self.options.preserve.has(Preserve::LINKS)
     }
 }
 

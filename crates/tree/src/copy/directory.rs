@@ -223,6 +223,11 @@ impl Directory {
         self.guest
     }
 
+    /// Whether what is done in it is for this process only.
+    pub(super) fn is_bound(&self) -> bool {
+        self.guest.is_some_and(|guest| guest.is_bound)
+    }
+
     /// What is known of the directories from the operand's to this one.
     ///
     /// Errors: it cannot be read back.

@@ -153,15 +153,24 @@ impl Dispatch {
 
     /// A part of a large file for a thread that waits for another process; after a moment, none.
     pub(super) fn part(&self) -> Option<Work> {
+        self.meanwhile(Ready::part)
+    }
+
+    /// Names that another process waits for, likewise.
+    pub(super) fn bound(&self) -> Option<Work> {
+        self.meanwhile(Ready::bound)
+    }
+
+    fn meanwhile(&self, take: fn(&mut Ready<Work>) -> Option<Work>) -> Option<Work> {
         let mut state = lock(&self.state);
-        if let Some(work) = state.ready.part() {
+        if let Some(work) = take(&mut state.ready) {
             return Some(work);
         }
         state.paused += 1;
         let waited = self.changed.wait_timeout(state, MOMENT);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.paused -= 1;
-        state.ready.part()
+        take(&mut state.ready)
     }
 
     /// Half of what is left of the large file of which the most is, for another process.

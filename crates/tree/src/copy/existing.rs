@@ -89,7 +89,7 @@ pub(super) fn is_free(copy: &Copy<'_>, source: &Stat, found: &Stat) -> Result<bo
     if source.st_nlink == 1 {
         return Ok(false);
     }
-    copy.taken.take(identity(found), identity(source)).map_err(Trouble::Target)
+    copy.take(identity(found), identity(source))
 }
 
 /// A file that this user may not write is protected, and stays unless it is to be replaced by all

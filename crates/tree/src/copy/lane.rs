@@ -186,6 +186,12 @@ impl<'c, 'a> Lane<'c, 'a> {
                 if self.copy.stop.is_due_on(pair.found().target.0) {
                     break;
                 }
+                // What others wait for comes first; they do the same.
+                while !directory.is_bound() && self.copy.is_ahead() {
+                    if let Some(work) = self.copy.dispatch.bound() {
+                        self.piece(work);
+                    }
+                }
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
                 let is_large = file::copy_next(self, (entry, kind), &mut rest) >= MUCH_BYTES;
                 if is_large || self.copy.is_asked_for(&rest) {

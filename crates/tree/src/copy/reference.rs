@@ -238,5 +238,5 @@ fn has_same_bytes(
 /// Names that are one file in a snapshot, and two in the source, must not become one file; nor must
 /// two files of the source that one file of the snapshot is like.
 fn is_for_this_source(copy: &Copy<'_>, opened: &Opened, found: &Found) -> Result<bool, Trouble> {
-    copy.taken.take(identity(&found.facts), identity(&opened.facts)).map_err(Trouble::Target)
+    copy.take(identity(&found.facts), identity(&opened.facts))
 }

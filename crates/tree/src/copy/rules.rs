@@ -1,7 +1,6 @@
 //! The rules of cp(1) where they are other than ours: what is followed, made, written to, skipped.
 
 use super::directory::{self, Directory, Open, open_followed};
-use super::entry::Entry;
 use super::job::Copy;
 use super::options::{Appearance, CopyOptions};
 
@@ -122,11 +121,5 @@ impl Copy<'_> {
             Follow::Named => directory.parent().is_none(),
             Follow::Always => true,
         })
-    }
-
-    /// Whether an entry may be one file with another one, although that has one name: symlinks lead
-    /// to both.
-    pub(super) fn may_be_met_again(&self, entry: Entry<'_>) -> bool {
-        self.follows(entry.directory)
     }
 }

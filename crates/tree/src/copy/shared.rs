@@ -7,30 +7,30 @@
 //! of one file all go to one process, which a hash of its inode number decides: it copies the file
 //! and makes the links.
 //!
-//! Read next: `shared/member.rs`, what the processes say to each other; `shared/parcel.rs`, work on
-//! its way.
+//! Read next: `shared/member.rs`, what the processes say to each other; `shared/bound.rs`, files with
+//! several names; `shared/parcel.rs`, work on its way.
 
 mod account;
+mod bound;
 mod member;
 mod parcel;
 mod part;
-mod permit;
+mod question;
 mod silence;
 #[cfg(test)]
 mod tests;
 mod thief;
 mod wire;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{FileType, Stat};
 
 pub use account::{Reporter, Wanted};
 pub use member::Post;
@@ -39,23 +39,23 @@ pub(super) use part::Abroad;
 pub(super) use thief::share;
 
 use super::content::{Done, Large, Ranges};
-use super::directory::{self, Closed, Directory, Guest, Pair, Side};
+use super::directory::{self, Closed, Directory, Guest, Open, Pair, Side};
 use super::dispatch::Work;
-use super::entry::{Entry, Trouble};
 use super::failure::{Failure, Refusal};
 use super::job::Copy;
+use super::rules::opening;
 use super::sieve::Sieve;
 use super::tally::Snapshot;
 use super::{lane, visit};
 use crate::lock::lock;
-use crate::spool::names::{Batch, BatchIter};
+use crate::spool::names::BatchIter;
 
 const FOLLOW: &str = "follow the other processes to";
 /// Pieces of one answer at most.
 const MOST_GIVEN: usize = 16;
 
 /// One of the processes of a copy.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Membership {
     /// Its number, from 0.
     pub rank: usize,
@@ -63,13 +63,19 @@ pub struct Membership {
     pub size: usize,
     /// A number that all of them have, and no other job: temporary names carry it.
     pub job: u64,
+    /// Inode numbers of files that stay with the first one, which the user named: their copies may have
+    /// other names, and by the rules of cp it matters which of them was made before.
+    pub kept: Vec<u64>,
 }
 
 /// What this process shares with the others.
 pub(super) struct Shared {
     rank: usize,
     size: usize,
+    kept: HashSet<u64>,
     given: Mutex<Given>,
+    /// Names among them that one process has, and no other.
+    bound: AtomicUsize,
     /// What other threads have for the one that speaks with the other processes.
     outbox: Mutex<Vec<Letter>>,
     /// Another process has asked for work, and there was none to give.
@@ -78,7 +84,7 @@ pub(super) struct Shared {
     others: Mutex<Vec<Option<(Snapshot, u64)>>>,
     /// Messages sent.
     sent: AtomicU64,
-    permits: permit::Permits,
+    questions: question::Questions,
     /// What happens here, if another process tells the user.
     reporter: Option<Arc<Reporter>>,
 }
@@ -94,6 +100,8 @@ struct Given {
 enum Out {
     /// So many pieces of a directory.
     Pieces(Arc<Directory>, usize),
+    /// So many names that one process has, and no other.
+    Bound(Arc<Directory>, usize),
     /// Ranges of a file, and what came of them as far as that is known.
     Part(Arc<Large>, Ranges, Option<Done>),
 }
@@ -106,23 +114,26 @@ enum Letter {
     Part(usize, u64, Done),
     /// All of a parcel is done.
     Done(usize, u64),
-    /// One more is to be deleted, or was not.
-    Permit(u8),
+    /// Something is asked of a process.
+    Question(usize, Vec<u8>),
 }
 
 impl Shared {
     /// This process is the one of this rank among so many; the first one tells the user, the others
     /// tell it by their reporter.
-    pub(super) fn new(rank: usize, size: usize, reporter: Option<Arc<Reporter>>) -> Self {
+    pub(super) fn new(member: Membership, reporter: Option<Arc<Reporter>>) -> Self {
+        let Membership { rank, size, kept, .. } = member;
         Self {
             rank,
             size,
+            kept: kept.into_iter().collect(),
             given: Mutex::default(),
+            bound: AtomicUsize::new(0),
             outbox: Mutex::default(),
             is_wanted: AtomicBool::new(false),
             others: Mutex::new(vec![None; size]),
             sent: AtomicU64::new(0),
-            permits: permit::Permits::default(),
+            questions: question::Questions::default(),
             reporter,
         }
     }
@@ -163,31 +174,11 @@ impl Copy<'_> {
         parts
     }
 
-    /// Leaves an entry whose file has several names to the process that copies all of them, if that
-    /// is another one.
-    pub(super) fn entrust(&self, entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
-        let Some(shared) = &self.shared else { return Ok(()) };
-        let owner = (hash(facts.st_ino) % shared.size as u64) as usize;
-        if owner == shared.rank || entry.directory.guest().is_some_and(|guest| guest.is_bound) {
-            return Ok(());
-        }
-        let mut names = Batch::default();
-        names
-            .push(entry.source, FileType::from_raw_mode(facts.st_mode))
-            .map_err(Trouble::Source)?;
-        let way = entry.directory.way().map_err(Trouble::Source)?;
-        entry.directory.expect(1);
-        let parcel = shared.give(entry.directory, way, vec![Piece::Entries(names)]);
-        lock(&shared.outbox).push(Letter::Bound(owner, Parcel { is_bound: true, ..parcel }));
-        Err(Trouble::Entrusted)
-    }
-
     /// Pieces for a process that has none, as parcels.
     fn parcels(&self, shared: &Shared) -> Vec<Parcel> {
         // Names that need care are known here only; bound ones stay.
         let may_go = |directory: &Arc<Directory>| {
-            !directory.guest().is_some_and(|guest| guest.is_bound)
-                && !self.peculiarities.knows(directory)
+            !directory.is_bound() && !self.peculiarities.knows(directory)
         };
         let mut by_directory: Vec<(Arc<Directory>, Vec<Piece>)> = Vec::new();
         for work in self.dispatch.spare(MOST_GIVEN, &may_go) {
@@ -238,6 +229,10 @@ impl Copy<'_> {
     fn returned(&self, shared: &Shared, number: u64) {
         let work = match lock(&shared.given).out.remove(&number) {
             Some(Out::Pieces(directory, pieces)) => Work::Returned(directory, pieces),
+            Some(Out::Bound(directory, names)) => {
+                shared.bound.fetch_sub(names, Ordering::Relaxed);
+                Work::Returned(directory, names)
+            }
             Some(Out::Part(large, ranges, done)) => {
                 large.came_back(ranges, done.as_ref());
                 Work::Joined(large)
@@ -292,7 +287,7 @@ impl Copy<'_> {
         for (depth, step) in below.iter().enumerate() {
             let path = here.path(Side::Source, Some(&step.named.source));
             let failed = |refusal| Failure::of(refusal, path);
-            let opened = Arc::new(self.follow(step, &pair, depth == 0).map_err(failed)?);
+            let opened = Arc::new(self.follow(step, (&here, &pair), depth == 0).map_err(failed)?);
             pair = Arc::clone(&opened);
             let is_last = depth + 1 == below.len();
             let next = self.held.enter(&here, opened, monotonic_ns(), is_last.then_some(guest));
@@ -308,11 +303,18 @@ impl Copy<'_> {
     }
 
     /// One step of a way.
-    fn follow(&self, step: &Closed, above: &Pair, is_top: bool) -> Result<Pair, Refusal> {
-        let open = |at, name| directory::open(at, name).map_err(Refusal::of(FOLLOW));
+    fn follow(
+        &self,
+        step: &Closed,
+        (directory, above): (&Directory, &Pair),
+        is_top: bool,
+    ) -> Result<Pair, Refusal> {
+        let by_name: Open =
+            if self.follows(directory) { directory::open_followed } else { directory::open };
         let examine = |file| rustix::fs::fstat(file).map_err(Refusal::of(FOLLOW));
-        let (source, _) = open(above.source(), &step.named.source)?;
-        let (target, _) = open(above.target(), &step.named.target)?;
+        let open = |open: Open, at, name| open(at, name).map_err(Refusal::of(FOLLOW));
+        let (source, _) = open(by_name, above.source(), &step.named.source)?;
+        let (target, _) = open(opening(&self.options).1, above.target(), &step.named.target)?;
         let (from, to) = (examine(source.as_fd())?, examine(target.as_fd())?);
         if (from.st_ino, to.st_ino) != (step.source.1, step.target.1) {
             return Err(Refusal::because(FOLLOW, "this process finds another directory there"));
@@ -326,9 +328,4 @@ impl Copy<'_> {
         }
         Ok(Pair::new(source, target, step.clone().found_here(from, &to)))
     }
-}
-
-/// SplitMix64's finalizer: inode numbers of one directory differ in their last bits only.
-fn hash(inode: u64) -> u64 {
-    super::dispatch::step(&mut inode.clone())
 }

@@ -135,6 +135,7 @@ fn bytes(
     let copy = lane.copy;
     let reading = file::Reading::by(rules, copy.follows(entry.directory));
     let mut opened = file::Opened::open(entry, copy, reading)?;
+    copy.entrust(entry, &opened.facts)?;
     in_the_room(copy, entry, &standing, || {
         if standing.is_removed() {
             remove(entry)?;
@@ -166,6 +167,7 @@ fn node(
     rules: &Rules,
     (standing, facts): (&Standing, &Stat),
 ) -> Result<Outcome, Trouble> {
+    copy.entrust(entry, facts)?;
     let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
     in_the_room(copy, entry, standing, || {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
+use flatout_tree::copy::operand::Plan;
 use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::selection::Selection;
 
@@ -32,7 +33,7 @@ impl Members {
         match *self {}
     }
 
-    pub fn begin(&self, _repeats: bool, _watch: &dyn Watch, _: (&Selection, &Evidence)) {
+    pub fn begin(&mut self, _: (bool, &Plan), _watch: &dyn Watch, _: (&Selection, &Evidence)) {
         match *self {}
     }
 

@@ -13,12 +13,14 @@ use flatout_io::quote;
 use flatout_mpi::World;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
+use flatout_tree::copy::attributes;
 use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
-use flatout_tree::copy::operand::parent;
+use flatout_tree::copy::operand::{Plan, parent};
 use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter, Wanted};
 use flatout_tree::selection::{Moment, Selection};
+use rustix::fs::Mode;
 
 use super::{hire, restraint, snapshot};
 use crate::arguments::copy::Copy as Arguments;
@@ -30,8 +32,9 @@ use crate::{conclusion, output};
 const BEGIN: u8 = 2;
 const ROUND: u8 = 1;
 const OVER: u8 = 0;
-/// It, three flags, a number and two moments.
-const BEGIN_BYTES: usize = 1 + 3 + 8 + 2 * MOMENT_BYTES;
+/// It, three flags, three numbers and two moments.
+const BEGIN_BYTES: usize = 1 + 3 + 3 * NUMBER_BYTES + 2 * MOMENT_BYTES;
+const NUMBER_BYTES: usize = size_of::<u64>();
 const MOMENT_BYTES: usize = 12;
 const NO_MOMENT: u32 = u32::MAX;
 /// No inode has this number.
@@ -42,8 +45,11 @@ pub struct Members {
     group: Group,
     /// Tells this job from others; of the first process.
     job: u64,
+    umask: u64,
     /// Of the first process.
     hosts: Hosts,
+    /// Inode numbers of what the user named.
+    kept: Vec<u64>,
     /// Files and directories that say what is copied, besides the operands.
     files: Vec<PathBuf>,
     /// The others do not wait for another round.
@@ -55,11 +61,15 @@ impl Members {
     ///
     /// Errors: they are of different versions, which the first one says.
     pub fn join(arguments: &Arguments) -> Result<Option<Self>, String> {
+        // No other thread makes files meanwhile.
+        let umask = u64::from(attributes::umask());
         let Some((group, boots)) = Group::join()? else { return Ok(None) };
         let job = monotonic_ns() << 16 ^ u64::from(std::process::id());
         let mut files = arguments.selection.files();
-        files.extend(arguments.snapshot.reflink_dest.iter().cloned());
-        Ok(Some(Self { group, job, hosts: hosts(boots), files, is_over: false }))
+        let named = &arguments.snapshot;
+        files.extend([&named.link_dest[..], &named.reflink_dest[..]].concat());
+        let (hosts, kept) = (hosts(boots), Vec::new());
+        Ok(Some(Self { group, job, umask, hosts, kept, files, is_over: false }))
     }
 
     /// Whether this is the one that tells the user.
@@ -78,24 +88,37 @@ impl Members {
     }
 
     /// Tells the others what they need before the first round: whether names may be met again, what the
-    /// first process wants to know, its clock's idea of ages, and what was copied before.
-    pub fn begin(&self, repeats: bool, watch: &dyn Watch, copied: (&Selection, &Evidence)) {
-        let (selection, evidence) = copied;
+    /// first process wants to know, its umask and its clock's idea of ages, what the user named, and what was
+    /// copied before.
+    pub fn begin(
+        &mut self,
+        (repeats, plan): (bool, &Plan),
+        watch: &dyn Watch,
+        (selection, evidence): (&Selection, &Evidence),
+    ) {
+        let inodes = |operand: &Operand| {
+            let source = &operand.source;
+            let found = [std::fs::symlink_metadata(source), std::fs::metadata(source)];
+            found.map(|found| found.map_or(0, |found| found.ino()))
+        };
+        self.kept = plan.rounds.iter().flatten().flat_map(inodes).collect();
         let flags = [repeats, watch.wants_each(), watch.wants_changes()].map(u8::from);
         let (newer, older) = selection.modified;
-        let numbers = self.job.to_le_bytes();
-        let mut message = [&[BEGIN][..], &flags, &numbers, &packed(newer), &packed(older)].concat();
+        let numbers = [self.job, self.umask, self.kept.len() as u64].map(u64::to_le_bytes);
+        let mut message = [&[BEGIN][..], &flags, numbers.as_flattened()].concat();
+        message.extend([packed(newer), packed(older)].as_flattened());
+        message.extend(self.kept.iter().flat_map(|inode| inode.to_le_bytes()));
         message.extend(evidence.packed());
         self.group.world.tell_all(&mut message);
     }
 
     /// A copy that they share.
     pub fn share<'a>(&self, copy: Copy<'a>) -> Copy<'a> {
-        copy.with_members(self.membership(self.job), None)
+        copy.with_members(self.membership(self.job, self.kept.clone()), None)
     }
 
-    fn membership(&self, job: u64) -> Membership {
-        Membership { rank: self.group.world.rank(), size: self.group.world.size(), job }
+    fn membership(&self, job: u64, kept: Vec<u64>) -> Membership {
+        Membership { rank: self.group.world.rank(), size: self.group.world.size(), job, kept }
     }
 
     /// Has every process look at the operands, and at other files that say what is copied: they must be
@@ -150,10 +173,14 @@ impl Members {
         let mut message = Vec::new();
         self.group.world.tell_all(&mut message);
         let begun = message.split_first_chunk::<BEGIN_BYTES>();
-        let Some((&[BEGIN, repeats, each, changes, ref numbers @ ..], evidence)) = begun else {
+        let Some((&[BEGIN, repeats, each, changes, ref numbers @ ..], rest)) = begun else {
             return output::exit(conclusion::DONE);
         };
-        let (job, moments) = numbers.split_at(size_of::<u64>());
+        let (numbers, moments) = numbers.split_at(3 * NUMBER_BYTES);
+        let [job, umask, count] = [0, 1, 2].map(|index| number(&numbers[index * NUMBER_BYTES..]));
+        let (kept, evidence) = rest.split_at(rest.len().min(count as usize * NUMBER_BYTES));
+        let kept = kept.chunks_exact(NUMBER_BYTES).map(number).collect();
+        rustix::process::umask(Mode::from_raw_mode(umask as u32));
         let options = arguments.options(cancel);
         let evidence = Evidence::unpacked(evidence, &options);
         let reporter = Arc::new(Reporter::new(Wanted { each: each != 0, changes: changes != 0 }));
@@ -168,8 +195,8 @@ impl Members {
         let (newer, older) = moments.split_at(MOMENT_BYTES);
         let selection = Selection { modified: (unpacked(newer), unpacked(older)), ..own.0 };
         let copy = copy.with_selection(selection).with_references(own.1);
-        let job = job.try_into().map_or(0, u64::from_le_bytes);
-        let membership = self.membership(job);
+        let copy = copy.with_backups(arguments.backups());
+        let membership = self.membership(job, kept);
         let limits = restraint::limits(arguments, self.size(), &|_| ());
         let copy = copy.with_limits(limits);
         let copy = copy.with_members(membership, Some(Arc::clone(&reporter)));
@@ -230,6 +257,11 @@ fn own(arguments: &Arguments) -> Result<(Selection, Option<References>), String>
     Ok((arguments.selection.selected()?, snapshot::open(arguments)?))
 }
 
+/// The number at the front.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 fn packed(moment: Option<Moment>) -> [u8; MOMENT_BYTES] {
     let (seconds, nanoseconds) = moment.unwrap_or((0, NO_MOMENT));
     let mut bytes = [0; MOMENT_BYTES];
@@ -270,5 +302,5 @@ fn without_host(seen: &[u8]) -> &[u8] {
 }
 
 fn numbers(seen: &[u8]) -> impl Iterator<Item = &[u8]> {
-    without_host(seen).chunks(size_of::<u64>())
+    without_host(seen).chunks(NUMBER_BYTES)
 }

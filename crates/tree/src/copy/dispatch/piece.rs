@@ -22,6 +22,8 @@ impl Piece for Work {
 
     fn kind(&self) -> Kind<'_, Self> {
         match self {
+            Self::Entries(directory, _) if directory.is_bound() => Kind::Bound,
+            Self::Parcel(_, parcel) if parcel.is_bound => Kind::Bound,
             Self::Entries(directory, _) => Kind::Names(directory),
             Self::Listing(directory) => Kind::Listing(directory),
             Self::Surplus(directory, _) => Kind::Inside(directory),

@@ -68,6 +68,8 @@ pub(in crate::copy) enum Kind<'p, P: Piece> {
     Visit,
     /// What belongs to a large file of another process.
     Part,
+    /// Names that another process waits for, and nobody else may have.
+    Bound,
     Other,
 }
 
@@ -165,6 +167,12 @@ impl<P: Piece> Ready<P> {
             given.extend(self.pieces.remove(index));
         }
         given
+    }
+
+    /// Names that another process waits for.
+    pub(in crate::copy) fn bound(&mut self) -> Option<P> {
+        let index = self.pieces.iter().position(|work| matches!(work.kind(), Kind::Bound));
+        index.and_then(|index| self.pieces.remove(index))
     }
 
     /// What of a large file there is to do.

@@ -47,8 +47,7 @@ impl Copy<'_> {
     /// The same copy, shared by several processes, of which this is one. The first one tells the user;
     /// the others have a `reporter`, which is their `watch`, too.
     pub fn with_members(self, member: Membership, reporter: Option<Arc<Reporter>>) -> Self {
-        let Membership { rank, size, job } = member;
-        let shared = Some(Shared::new(rank, size, reporter));
-        Self { shared, temporaries: Temporaries::of_job(job), ..self }
+        let temporaries = Temporaries::of_job(member.job);
+        Self { shared: Some(Shared::new(member, reporter)), temporaries, ..self }
     }
 }

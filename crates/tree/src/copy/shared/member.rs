@@ -13,7 +13,7 @@ use flatout_sys::clock::monotonic_ns;
 
 use super::account::{Words, put_done, take_done, tell};
 use super::parcel::Parcel;
-use super::permit::PERMIT;
+use super::question::{ANSWER, QUESTION};
 use super::silence::Silence;
 use super::thief::Thief;
 use super::wire::{message, put, take};
@@ -240,12 +240,12 @@ impl Member<'_, '_> {
                 ended.out_of_space |= out_of_space;
             }
             Some(CLOSE) => self.phase = Phase::Closed,
-            Some(PERMIT) => {
-                let word = take(message).unwrap_or_default();
-                if let Some(answer) = self.copy.permit(self.shared, word) {
-                    self.send(from, &[PERMIT, answer]);
+            Some(QUESTION) => {
+                if let Some(answer) = self.copy.asked(message) {
+                    self.send(from, &answer);
                 }
             }
+            Some(ANSWER) => self.shared.questions.answered(message),
             _ => {}
         }
     }
@@ -290,7 +290,7 @@ impl Member<'_, '_> {
                     put_done(&mut message, &done);
                     self.send(to, &message);
                 }
-                Letter::Permit(word) => self.send(0, &[PERMIT, word]),
+                Letter::Question(to, question) => self.send(to, &question),
                 Letter::Done(to, number) => {
                     let is_doubtful = self.copy.mirror.is_doubtful();
                     self.send(to, &message(&[&DONE, &number, &is_doubtful]));

@@ -4,18 +4,20 @@ mod simulation;
 
 use std::collections::VecDeque;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::thread::Scope;
 
 use flatout_sys::cancel::CancelToken;
 
+use super::bound::MOST_BOUND;
 use super::wire::Wire;
 use super::*;
 use crate::copy::event::Watch;
 use crate::copy::evidence::{Evidence, Noting};
 use crate::copy::limits::Limits;
 use crate::copy::options::{Appearance, CopyOptions, Deletion, Excluded};
+use crate::copy::reference::References;
 use crate::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 use crate::copy::tests::{Heard, differences, operand, options, plant};
 use crate::copy::{Ended, Operand};
@@ -148,7 +150,8 @@ fn share_with(
             None => &heard,
         };
         let (copy, way) = make(rank, options, watch);
-        let copy = copy.with_members(Membership { rank, size, job: 7 }, reporter.clone());
+        let copy = copy
+            .with_members(Membership { rank, size, job: 7, kept: Vec::new() }, reporter.clone());
         let mut mail = way(Mail { rank, boxes: &boxes });
         let mut last = None;
         for round in rounds {
@@ -443,24 +446,29 @@ fn rules_leave_out_the_same_whoever_copies() {
     assert!(!targets[1].join("wide/1/1/1").exists() && targets[1].join("wide/1/1/2").exists());
 }
 
+const RULES: Rules = Rules {
+    follow: Follow::Never,
+    form: Form::Copy,
+    attributes_only: false,
+    specials: Specials::Made,
+    clearing: Clearing::Nothing,
+    skip: Skip::Nothing,
+    asks: false,
+    into_symlinks: false,
+    through_dangling: false,
+};
+
+fn as_cp(rules: Rules) -> CopyOptions {
+    CopyOptions { appearance: Appearance::AsFound(rules), ..options() }
+}
+
 #[test]
 fn what_is_not_older_stays_whoever_looks() {
     let place = tempfile::tempdir().unwrap();
     let source = place.path().join("source");
     fs::create_dir(&source).unwrap();
     grow(&source);
-    let rules = Rules {
-        follow: Follow::Never,
-        form: Form::Copy,
-        attributes_only: false,
-        specials: Specials::Made,
-        clearing: Clearing::Nothing,
-        skip: Skip::NotOlder,
-        asks: false,
-        into_symlinks: false,
-        through_dangling: false,
-    };
-    let options = CopyOptions { appearance: Appearance::AsFound(rules), ..options() };
+    let options = as_cp(Rules { skip: Skip::NotOlder, ..RULES });
     let targets = [1, 4].map(|size| {
         let target = place.path().join(format!("by {size}"));
         for number in 0..60 {
@@ -491,4 +499,72 @@ fn what_is_not_older_stays_whoever_looks() {
     assert!(held(&targets[0]) == held(&targets[1]));
     let nlink = |target: &Path| fs::metadata(target.join("wide/1/1/seven")).unwrap().nlink();
     assert_eq!(nlink(&targets[0]), nlink(&targets[1]));
+}
+
+#[test]
+fn what_two_ways_lead_to_is_copied_once_whoever_goes_them() {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    // More names than one process may be ahead of the others.
+    for (name, count) in [("flat", MOST_BOUND), ("deep/er", 10)] {
+        fs::create_dir_all(source.join(name)).unwrap();
+        for number in 0..count {
+            fs::write(source.join(format!("{name}/{number}")), "x").unwrap();
+        }
+    }
+    symlink("deep", source.join("way")).unwrap();
+    symlink("../..", source.join("deep/er/loop")).unwrap();
+    symlink("../flat/7", source.join("deep/seven")).unwrap();
+    let options = as_cp(Rules { follow: Follow::Always, ..RULES });
+    let targets = [1, 4].map(|size| {
+        let target = place.path().join(format!("by {size}"));
+        let rounds = [vec![operand(&source, &target)]];
+        let (parts, failures) = share_with(size, options, &rounds, &|_, options, watch| {
+            (Copy::new(options, watch).with_repeated_names(), usual)
+        });
+        assert_eq!(failures.len(), 2, "loops, by each of the ways: {failures:?}");
+        assert_eq!(parts[0].ended.totals.files, MOST_BOUND as u64 + 10);
+        assert!(size == 1 || parts.iter().all(|part| part.own.files > 0));
+        target
+    });
+    assert_eq!(differences(&targets[0], &targets[1]), [] as [&str; 0]);
+    let inode = |name: &str| fs::metadata(targets[1].join(name)).unwrap().ino();
+    assert_eq!(inode("way/er/9"), inode("deep/er/9"));
+    assert_eq!(inode("way/seven"), inode("flat/7"));
+}
+
+#[test]
+fn a_file_of_a_snapshot_stands_for_one_source_whoever_asks() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target, snapshot] =
+        ["source", "target", "snapshot"].map(|name| place.path().join(name));
+    let names = |number: usize| ["one", "other"].map(|name| format!("{name}/{number}/file"));
+    for number in 0..60 {
+        let [one, other] = names(number);
+        for name in [&one, &other] {
+            let copies = [source.join(name), snapshot.join(name)];
+            for path in copies {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, format!("{number}")).unwrap();
+                let modified = std::time::SystemTime::UNIX_EPOCH;
+                fs::File::open(&path).unwrap().set_modified(modified).unwrap();
+            }
+        }
+        fs::remove_file(snapshot.join(&other)).unwrap();
+        fs::hard_link(snapshot.join(&one), snapshot.join(&other)).unwrap();
+    }
+    let rounds = [vec![operand(&source.join("."), &target)]];
+    let (_, failures) = share_with(4, options(), &rounds, &|_, options, watch| {
+        let opened = fs::File::open(&snapshot).unwrap().into();
+        let references = References::new(vec![opened], Vec::new(), true);
+        (Copy::new(options, watch).with_references(Some(references)), usual)
+    });
+    assert_eq!(failures, [] as [&str; 0]);
+    for number in 0..60 {
+        let is_linked = |name: &String| {
+            let inode = |root: &Path| fs::metadata(root.join(name)).unwrap().ino();
+            inode(&target) == inode(&snapshot)
+        };
+        assert_eq!(names(number).iter().filter(|name| is_linked(name)).count(), 1, "{number}");
+    }
 }

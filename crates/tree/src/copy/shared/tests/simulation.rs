@@ -240,6 +240,8 @@ pub(super) struct Outcome {
     /// Most pieces that waited in one process, and most parcels that it had given away.
     pub(super) most_waiting: usize,
     pub(super) most_given: usize,
+    /// Most directories that one process knew at a time.
+    pub(super) most_known: usize,
 }
 
 /// Copies a tree by so many processes with so many threads each.
@@ -261,6 +263,7 @@ pub(super) fn copy(tree: &Rc<Shape>, size: usize, threads: usize, costs: Costs) 
         messages: processes.iter().map(|process| process.sent).sum(),
         entries: processes.iter().map(|process| process.entries).collect(),
         most_waiting: processes.iter().map(|process| process.most_waiting).max().unwrap_or(0),
+        most_known: processes.iter().map(|process| process.most_known).max().unwrap_or(0),
         most_given: processes.iter().map(|process| process.most_given).max().unwrap_or(0),
     }
 }

@@ -49,6 +49,9 @@ pub(super) struct Process {
     pub(super) entries: u64,
     pub(super) most_waiting: usize,
     pub(super) most_given: usize,
+    /// Directories that are not complete.
+    known: usize,
+    pub(super) most_known: usize,
 }
 
 impl Process {
@@ -69,6 +72,8 @@ impl Process {
             entries: 0,
             most_waiting: 0,
             most_given: 0,
+            known: 0,
+            most_known: 0,
         }
     }
 
@@ -88,6 +93,7 @@ impl Process {
         self.give_work(agenda);
         self.most_waiting = self.most_waiting.max(self.ready.divisible());
         self.most_given = self.most_given.max(self.given.len());
+        self.most_known = self.most_known.max(self.known);
         self.ask(agenda);
     }
 
@@ -174,6 +180,7 @@ impl Process {
         match work {
             Work::Visit(above, shape) => {
                 let directory = directory(Some(&above), None, above.depth + 1);
+                self.known += 1;
                 let first = BATCH.min(shape.files);
                 self.list(&directory, shape.files - first);
                 if shape.ranges > 0 {
@@ -222,6 +229,7 @@ impl Process {
             Work::Parcel(giver, parcel) => {
                 let guest = Some((giver, parcel.number));
                 let directory = directory(None, guest, parcel.depth);
+                self.known += 1 + parcel.depth as usize;
                 directory.pending.set(parcel.pieces.len());
                 for piece in parcel.pieces {
                     let directory = Rc::clone(&directory);
@@ -284,6 +292,9 @@ impl Process {
             if directory.pending.get() > 0 {
                 return;
             }
+            self.known = self
+                .known
+                .saturating_sub(1 + directory.guest.map_or(0, |_| directory.depth as usize));
             if let Some((giver, number)) = directory.guest {
                 return self.send(giver, Message::Done(number), agenda);
             }

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use super::*;
+use super::{Costs, Outcome, Shape, copy};
+use crate::copy::directory::{Directory, closed_of_tests};
+use crate::copy::dispatch;
 
 /// What a parallel filesystem takes that is reached by a network, in round figures: 1 ms for a file,
 /// 100 µs for a look at a name, 20 µs for a message.
@@ -45,6 +47,15 @@ fn units(shape: &Shape) -> u64 {
     u64::from(shape.files) + u64::from(shape.ranges) + below
 }
 
+/// What a process holds at most, by the sizes of the real things: pieces of 32 names of 14 bytes,
+/// parcels that are out, and directories that wait, with their pairs put away.
+fn state_bytes(outcome: &Outcome) -> usize {
+    let piece = size_of::<dispatch::Work>() + 32 * 14;
+    let given = 2 * (size_of::<u64>() + size_of::<crate::copy::shared::Out>());
+    let known = size_of::<Directory>() + closed_of_tests("name of a few bytes").packed().len();
+    outcome.most_waiting * piece + outcome.most_given * given + outcome.most_known * known
+}
+
 /// Copies a tree, and returns which part of the time its threads worked.
 fn efficiency(tree: &Rc<Shape>, size: usize, threads: usize) -> f64 {
     let outcome = copy(tree, size, threads, FAR);
@@ -54,11 +65,15 @@ fn efficiency(tree: &Rc<Shape>, size: usize, threads: usize) -> f64 {
     let entries = tree.entries();
     println!(
         "{entries} entries, {size} processes of {threads}: {:.3} s, efficiency {efficiency:.3}, \
-         {:.2} messages for 1,000 entries, most waiting {}, most given {}",
+         {:.0} entries and {:.0} messages a second, most waiting {}, given {}, directories {}: \
+         {} KiB",
         outcome.elapsed_ns as f64 / 1e9,
-        outcome.messages as f64 / entries as f64 * 1e3,
+        entries as f64 * 1e9 / outcome.elapsed_ns as f64,
+        outcome.messages as f64 * 1e9 / outcome.elapsed_ns as f64,
         outcome.most_waiting,
         outcome.most_given,
+        outcome.most_known,
+        state_bytes(&outcome) >> 10,
     );
     efficiency
 }

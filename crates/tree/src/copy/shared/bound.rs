@@ -1,0 +1,97 @@
+//! Files that are met under several names, hard links or by symlinks that are followed: all names of one
+//! go to one process, which a hash of its inode number decides. It copies the file once and makes the
+//! links.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{FileType, Stat};
+
+use super::{Letter, Out, Parcel, Piece, Shared};
+use crate::copy::entry::{Entry, Trouble};
+use crate::copy::job::Copy;
+use crate::copy::visit::BATCH_ENTRIES;
+use crate::lock::lock;
+use crate::spool::names::Batch;
+
+/// Names that a process has given to those that copy all names of their files, at most; so many to
+/// each where there are many processes.
+pub(super) const MOST_BOUND: usize = 1024;
+const LEAST_BOUND: usize = 8;
+
+impl Shared {
+    /// Which process has all names of the file with this inode number.
+    pub(super) fn owner(&self, inode: u64) -> usize {
+        match self.kept.contains(&inode) {
+            true => 0,
+            false => (hash(inode) % self.size as u64) as usize,
+        }
+    }
+
+    /// Puts a name to others of its directory that are about to be sent to the same process; false:
+    /// there are none.
+    fn adds_to_a_letter(&self, entry: Entry<'_>, kind: FileType, owner: usize) -> bool {
+        let mut outbox = lock(&self.outbox);
+        let parcel = outbox.iter_mut().rev().find_map(|letter| match letter {
+            Letter::Bound(to, parcel) if *to == owner => Some(parcel),
+            _ => None,
+        });
+        let Some(Parcel { number, pieces, .. }) = parcel else { return false };
+        let mut given = lock(&self.given);
+        let out = given.out.get_mut(number);
+        let (Some(Out::Bound(directory, count)), [Piece::Entries(names)]) = (out, &mut pieces[..])
+        else {
+            return false;
+        };
+        let is_fitting = Arc::ptr_eq(directory, entry.directory) && *count < BATCH_ENTRIES;
+        if !is_fitting || names.push(entry.source, kind).is_err() {
+            return false;
+        }
+        *count += 1;
+        directory.expect(1);
+        self.bound.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Copy<'_> {
+    /// Leaves an entry whose file has several names, or may be met again, to the process that copies all
+    /// of them, if that is another one. To be called before anything is done about the entry.
+    pub(in crate::copy) fn entrust(&self, entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
+        let Some(shared) = self.shared.as_ref().filter(|_| self.is_bound(entry, facts)) else {
+            return Ok(());
+        };
+        let owner = shared.owner(facts.st_ino);
+        // What the user named may have another name in the target.
+        let is_named = entry.directory.parent().is_none();
+        if owner == shared.rank || entry.directory.is_bound() || is_named {
+            return Ok(());
+        }
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        if shared.adds_to_a_letter(entry, kind, owner) {
+            return Err(Trouble::Entrusted);
+        }
+        let mut names = Batch::default();
+        names.push(entry.source, kind).map_err(Trouble::Source)?;
+        let way = entry.directory.way().map_err(Trouble::Source)?;
+        entry.directory.expect(1);
+        shared.bound.fetch_add(1, Ordering::Relaxed);
+        let out = Out::Bound(Arc::clone(entry.directory), 1);
+        let parcel = shared.send_out(out, way, vec![Piece::Entries(names)]);
+        lock(&shared.outbox).push(Letter::Bound(owner, Parcel { is_bound: true, ..parcel }));
+        Err(Trouble::Entrusted)
+    }
+
+    /// Whether so many names were given to other processes that these should come first.
+    pub(in crate::copy) fn is_ahead(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| {
+            let most = (MOST_BOUND / shared.size).max(LEAST_BOUND);
+            shared.bound.load(Ordering::Relaxed) > most && !self.stop.is_due()
+        })
+    }
+}
+
+/// SplitMix64's finalizer: inode numbers of one directory differ in their last bits only.
+fn hash(inode: u64) -> u64 {
+    crate::copy::dispatch::step(&mut inode.clone())
+}

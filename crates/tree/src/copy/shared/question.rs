@@ -1,0 +1,146 @@
+//! What one process asks another one, and waits for: whether one more thing may be deleted
+//! (`--max-delete`), which the first process counts; and whether a file with several names, of the
+//! target or of a snapshot, is free to stand for a source, which that process knows that a hash of its
+//! inode number decides.
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::wire::{Wire, message, put, take};
+use super::{Letter, Shared};
+use crate::copy::directory::Identity;
+use crate::copy::entry::Trouble;
+use crate::copy::failure::Refusal;
+use crate::copy::job::Copy;
+use crate::copy::stop::Stop;
+use crate::lock::lock;
+
+pub(super) const QUESTION: u8 = 11;
+pub(super) const ANSWER: u8 = 12;
+
+/// Between two looks whether the copy was stopped while an answer is waited for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Whether one more thing may be deleted.
+    MayDelete,
+    /// Nothing: it was not deleted.
+    Return,
+    /// Whether a file, by its inode number, is free to stand for a source.
+    Take(u64, Identity),
+}
+
+impl Wire for Question {
+    fn put(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::MayDelete => put(out, &[&0_u8]),
+            Self::Return => put(out, &[&1_u8]),
+            Self::Take(inode, source) => put(out, &[&2_u8, &[inode, source.0, source.1]]),
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Some(match u8::take(from)? {
+            0 => Self::MayDelete,
+            1 => Self::Return,
+            _ => {
+                let [inode, device, source] = take(from)?;
+                Self::Take(inode, (device, source))
+            }
+        })
+    }
+}
+
+/// Answers that have come, by the numbers of the questions.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    state: Mutex<(u64, HashMap<u64, bool>)>,
+    has_come: Condvar,
+}
+
+impl Questions {
+    /// Another process has answered.
+    pub(super) fn answered(&self, message: &mut &[u8]) {
+        if let (Some(number), Some(answer)) = (take(message), take(message)) {
+            lock(&self.state).1.insert(number, answer);
+            self.has_come.notify_all();
+        }
+    }
+}
+
+impl Shared {
+    fn send_question(&self, whom: usize, number: u64, question: Question) {
+        let message = message(&[&QUESTION, &number, &question]);
+        lock(&self.outbox).push(Letter::Question(whom, message));
+    }
+
+    /// Asks another process; `None`: the copy was stopped meanwhile.
+    fn ask(&self, whom: usize, question: Question, stop: &Stop) -> Option<bool> {
+        let Questions { state, has_come } = &self.questions;
+        let mut waiting = lock(state);
+        waiting.0 += 1;
+        let number = waiting.0;
+        self.send_question(whom, number, question);
+        loop {
+            if let Some(answer) = waiting.1.remove(&number) {
+                return Some(answer);
+            }
+            if stop.is_due() {
+                return None;
+            }
+            let waited = has_come.wait_timeout(waiting, LOOK);
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Copy<'_> {
+    /// Takes one of so many that may be deleted.
+    pub(in crate::copy) fn may_delete_one(&self, most: u64) -> bool {
+        match self.shared.as_ref().filter(|shared| shared.rank != 0) {
+            Some(shared) => shared.ask(0, Question::MayDelete, &self.stop).unwrap_or(false),
+            None => self.mirror.permit(most),
+        }
+    }
+
+    /// Gives one back.
+    pub(in crate::copy) fn return_permit(&self) {
+        match self.shared.as_ref().filter(|shared| shared.rank != 0) {
+            Some(shared) => shared.send_question(0, 0, Question::Return),
+            None => self.mirror.return_permit(),
+        }
+    }
+
+    /// Has a file of the target or of a snapshot stand for a source; false where it stands for another
+    /// one already.
+    pub(in crate::copy) fn take(&self, file: Identity, source: Identity) -> Result<bool, Trouble> {
+        // Devices have other numbers on other hosts.
+        let number = if self.shared.is_some() { (0, file.1) } else { file };
+        match self.shared.as_ref().map(|shared| (shared, shared.owner(file.1))) {
+            Some((shared, owner)) if owner != shared.rank => {
+                let answer = shared.ask(owner, Question::Take(file.1, source), &self.stop);
+                answer.ok_or_else(|| Trouble::Target(Refusal::interrupted("link")))
+            }
+            _ => self.taken.take(number, source).map_err(Trouble::Target),
+        }
+    }
+
+    /// What another process asks; returns what it is told, if it waits for that.
+    pub(super) fn asked(&self, question: &mut &[u8]) -> Option<Vec<u8>> {
+        let number: u64 = take(question)?;
+        let most = self.options.deletion.and_then(|deletion| deletion.most);
+        let answer = match take(question)? {
+            Question::MayDelete => most.is_none_or(|most| self.mirror.permit(most)),
+            Question::Return => {
+                self.mirror.return_permit();
+                return None;
+            }
+            // Where that cannot be remembered, it is copied.
+            Question::Take(inode, source) => self.taken.take((0, inode), source).unwrap_or(false),
+        };
+        Some(message(&[&ANSWER, &number, &answer]))
+    }
+}
