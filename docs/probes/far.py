@@ -2,9 +2,9 @@
 """Copies by several processes where a file costs time and no CPU, as on a filesystem far away: strace
 puts a delay before each fchmod (one a file) and each pwrite64 (one a range of a large file).
 
-    far.py FLATOUT ROUNDS PLACE
+    far.py FLATOUT ROUNDS PLACE [TREE]
 
-PLACE is on a filesystem in memory. Prints the seconds that the copy says it took, for a regular tree
+PLACE is on a filesystem in memory; TREE is `regular` or `skewed`, else both. Prints the seconds that the copy says it took, for a regular tree
 (30 directories of 40 empty files) by 1, 2 and 4 processes, and for a skewed one (a directory of 900
 empty files, a file of 512 MiB, 60 files elsewhere) by 1 and 4. One thread a process.
 """
@@ -51,9 +51,9 @@ def main():
     flatout, rounds, place = sys.argv[1], int(sys.argv[2]), f"{sys.argv[3]}/far"
     grow(place)
     cases = [("regular", 1), ("regular", 2), ("regular", 4), ("skewed", 1), ("skewed", 4)]
-    found = {case: [] for case in cases}
+    found = {case: [] for case in cases if case[0] in sys.argv[4:] or len(sys.argv) < 5}
     for _ in range(rounds):
-        for case in cases:
+        for case in found:
             found[case].append(copy(flatout, place, *case))
     for (tree, processes), seconds in found.items():
         told = " ".join(f"{one:.3f}" for one in seconds)

@@ -103,7 +103,7 @@ impl<'c, 'a> Lane<'c, 'a> {
     }
 
     /// Does a piece of work; returns the directory in which it was done.
-    fn piece(&mut self, work: Work) -> Option<Arc<Directory>> {
+    pub(super) fn piece(&mut self, work: Work) -> Option<Arc<Directory>> {
         let copy = self.copy;
         match work {
             Work::Operand(operand) => {
@@ -186,12 +186,7 @@ impl<'c, 'a> Lane<'c, 'a> {
                 if self.copy.stop.is_due_on(pair.found().target.0) {
                     break;
                 }
-                // What others wait for comes first; they do the same.
-                while !directory.is_bound() && self.copy.is_ahead() {
-                    if let Some(work) = self.copy.dispatch.bound() {
-                        self.piece(work);
-                    }
-                }
+                self.let_others_go_first(directory);
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
                 let is_large = file::copy_next(self, (entry, kind), &mut rest) >= MUCH_BYTES;
                 if is_large || self.copy.is_asked_for(&rest) {

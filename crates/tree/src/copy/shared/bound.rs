@@ -8,8 +8,10 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{FileType, Stat};
 
 use super::{Letter, Out, Parcel, Piece, Shared};
+use crate::copy::directory::Directory;
 use crate::copy::entry::{Entry, Trouble};
 use crate::copy::job::Copy;
+use crate::copy::lane::Lane;
 use crate::copy::visit::BATCH_ENTRIES;
 use crate::lock::lock;
 use crate::spool::names::Batch;
@@ -81,13 +83,20 @@ impl Copy<'_> {
         lock(&shared.outbox).push(Letter::Bound(owner, Parcel { is_bound: true, ..parcel }));
         Err(Trouble::Entrusted)
     }
+}
 
-    /// Whether so many names were given to other processes that these should come first.
-    pub(in crate::copy) fn is_ahead(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| {
-            let most = (MOST_BOUND / shared.size).max(LEAST_BOUND);
-            shared.bound.load(Ordering::Relaxed) > most && !self.stop.is_due()
-        })
+impl Lane<'_, '_> {
+    /// Does what other processes wait for, as long as they have too many names of this one: they do the
+    /// same.
+    pub(in crate::copy) fn let_others_go_first(&mut self, directory: &Directory) {
+        let copy = self.copy;
+        let Some(shared) = copy.shared.as_ref().filter(|_| !directory.is_bound()) else { return };
+        let most = (MOST_BOUND / shared.size).max(LEAST_BOUND);
+        while shared.bound.load(Ordering::Relaxed) > most && !copy.stop.is_due() {
+            if let Some(work) = copy.dispatch.bound() {
+                self.piece(work);
+            }
+        }
     }
 }
 

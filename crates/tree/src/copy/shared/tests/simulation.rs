@@ -71,6 +71,13 @@ pub(super) struct Directory {
     guest: Option<(usize, u64)>,
 }
 
+impl Directory {
+    /// Directories that a process knows for this one: a guest's way is open, too.
+    fn levels(&self) -> usize {
+        1 + self.guest.map_or(0, |_| self.depth as usize)
+    }
+}
+
 pub(super) type Handle = Rc<Directory>;
 
 fn directory(parent: Option<&Handle>, guest: Option<(usize, u64)>, depth: u64) -> Handle {
@@ -237,11 +244,8 @@ pub(super) struct Outcome {
     pub(super) messages: u64,
     /// Entries that each process did, ranges counted as such.
     pub(super) entries: Vec<u64>,
-    /// Most pieces that waited in one process, and most parcels that it had given away.
-    pub(super) most_waiting: usize,
-    pub(super) most_given: usize,
-    /// Most directories that one process knew at a time.
-    pub(super) most_known: usize,
+    /// Of one process: pieces that waited, parcels that it had given away, directories that it knew.
+    pub(super) most: [usize; 3],
 }
 
 /// Copies a tree by so many processes with so many threads each.
@@ -262,8 +266,6 @@ pub(super) fn copy(tree: &Rc<Shape>, size: usize, threads: usize, costs: Costs) 
         elapsed_ns: agenda.now,
         messages: processes.iter().map(|process| process.sent).sum(),
         entries: processes.iter().map(|process| process.entries).collect(),
-        most_waiting: processes.iter().map(|process| process.most_waiting).max().unwrap_or(0),
-        most_known: processes.iter().map(|process| process.most_known).max().unwrap_or(0),
-        most_given: processes.iter().map(|process| process.most_given).max().unwrap_or(0),
+        most: [0, 1, 2].map(|what| processes.iter().map(|one| one.most[what]).max().unwrap_or(0)),
     }
 }

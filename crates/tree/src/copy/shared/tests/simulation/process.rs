@@ -47,11 +47,8 @@ pub(super) struct Process {
     pub(super) is_over: bool,
     pub(super) sent: u64,
     pub(super) entries: u64,
-    pub(super) most_waiting: usize,
-    pub(super) most_given: usize,
-    /// Directories that are not complete.
     known: usize,
-    pub(super) most_known: usize,
+    pub(super) most: [usize; 3],
 }
 
 impl Process {
@@ -70,10 +67,8 @@ impl Process {
             is_over: false,
             sent: 0,
             entries: 0,
-            most_waiting: 0,
-            most_given: 0,
             known: 0,
-            most_known: 0,
+            most: [0; 3],
         }
     }
 
@@ -86,14 +81,12 @@ impl Process {
             Event::Thread(lane, number) if self.lanes[lane].number == number => {
                 self.end(lane, agenda);
             }
-            Event::Thread(..) => {}
+            Event::Thread(..) | Event::Wake => {}
             Event::Message(from, message) => self.read(from, message, agenda),
-            Event::Wake => {}
         }
         self.give_work(agenda);
-        self.most_waiting = self.most_waiting.max(self.ready.divisible());
-        self.most_given = self.most_given.max(self.given.len());
-        self.most_known = self.most_known.max(self.known);
+        let now = [self.ready.divisible(), self.given.len(), self.known];
+        self.most.iter_mut().zip(now).for_each(|(most, now)| *most = now.max(*most));
         self.ask(agenda);
     }
 
@@ -229,7 +222,7 @@ impl Process {
             Work::Parcel(giver, parcel) => {
                 let guest = Some((giver, parcel.number));
                 let directory = directory(None, guest, parcel.depth);
-                self.known += 1 + parcel.depth as usize;
+                self.known += directory.levels();
                 directory.pending.set(parcel.pieces.len());
                 for piece in parcel.pieces {
                     let directory = Rc::clone(&directory);
@@ -292,9 +285,7 @@ impl Process {
             if directory.pending.get() > 0 {
                 return;
             }
-            self.known = self
-                .known
-                .saturating_sub(1 + directory.guest.map_or(0, |_| directory.depth as usize));
+            self.known = self.known.saturating_sub(directory.levels());
             if let Some((giver, number)) = directory.guest {
                 return self.send(giver, Message::Done(number), agenda);
             }

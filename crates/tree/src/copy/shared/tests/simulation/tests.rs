@@ -50,10 +50,11 @@ fn units(shape: &Shape) -> u64 {
 /// What a process holds at most, by the sizes of the real things: pieces of 32 names of 14 bytes,
 /// parcels that are out, and directories that wait, with their pairs put away.
 fn state_bytes(outcome: &Outcome) -> usize {
+    let [waiting, given, known] = outcome.most;
     let piece = size_of::<dispatch::Work>() + 32 * 14;
-    let given = 2 * (size_of::<u64>() + size_of::<crate::copy::shared::Out>());
-    let known = size_of::<Directory>() + closed_of_tests("name of a few bytes").packed().len();
-    outcome.most_waiting * piece + outcome.most_given * given + outcome.most_known * known
+    let parcel = 2 * (size_of::<u64>() + size_of::<crate::copy::shared::Out>());
+    let directory = size_of::<Directory>() + closed_of_tests("name of a few bytes").packed().len();
+    waiting * piece + given * parcel + known * directory
 }
 
 /// Copies a tree, and returns which part of the time its threads worked.
@@ -65,14 +66,12 @@ fn efficiency(tree: &Rc<Shape>, size: usize, threads: usize) -> f64 {
     let entries = tree.entries();
     println!(
         "{entries} entries, {size} processes of {threads}: {:.3} s, efficiency {efficiency:.3}, \
-         {:.0} entries and {:.0} messages a second, most waiting {}, given {}, directories {}: \
+         {:.0} entries and {:.0} messages a second, most waiting, given, known {:?}: \
          {} KiB",
         outcome.elapsed_ns as f64 / 1e9,
         entries as f64 * 1e9 / outcome.elapsed_ns as f64,
         outcome.messages as f64 * 1e9 / outcome.elapsed_ns as f64,
-        outcome.most_waiting,
-        outcome.most_given,
-        outcome.most_known,
+        outcome.most,
         state_bytes(&outcome) >> 10,
     );
     efficiency
