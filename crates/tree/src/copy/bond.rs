@@ -69,7 +69,7 @@ impl<'c> Bond<'c> {
         match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
             Claim::Known(known) => match alike(root, &known)? {
-                Alike::Yes => Ok(match link(copy, entry, (root, &known), facts)? {
+                Alike::Yes => Ok(match link_once(copy, entry, (root, &known), facts)? {
                     Linking::Made => ControlFlow::Break(Outcome {
                         link_of: Some(known.path),
                         ..Outcome::of(Action::Linked)
@@ -139,6 +139,20 @@ impl Copy<'_> {
         (facts.st_nlink > 1 || self.follows(entry.directory))
             && self.options.preserve.has(Preserve::LINKS)
     }
+}
+
+/// The same where the name was claimed: it is again once what is in its way is gone.
+fn link_once(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    known: (BorrowedFd<'_>, &links::Copy),
+    facts: &Stat,
+) -> Result<Linking, Trouble> {
+    let made = link(copy, entry, known, facts);
+    if let Err(Trouble::Obstacle(_)) = made {
+        copy.links.unclaim(Source::of(facts), known.1).map_err(Trouble::Source)?;
+    }
+    made
 }
 
 /// Makes another name of a file below `root`, the target or a snapshot.

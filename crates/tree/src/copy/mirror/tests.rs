@@ -1,7 +1,7 @@
 //! Nothing outside a target goes, whoever swaps what in it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -24,6 +24,24 @@ fn plant(root: &Path) {
     fs::create_dir_all(root.join("in/deep")).unwrap();
     for name in ["one", "in/two", "in/deep/three"] {
         fs::write(root.join(name), name).unwrap();
+    }
+}
+
+#[test]
+fn a_name_that_something_makes_room_for_stays_a_name_of_its_file() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    for directory in ["source/d", "target/d/dir"] {
+        fs::create_dir_all(at(directory)).unwrap();
+    }
+    fs::write(at("source/first"), "x").unwrap();
+    symlink("nowhere", at("target/d/link")).unwrap();
+    for name in ["source/d/dir", "source/d/link"] {
+        fs::hard_link(at("source/first"), at(name)).unwrap();
+    }
+    run(mirroring(), &at("source/."), &at("target/."));
+    for name in ["first", "d/dir", "d/link"] {
+        assert_eq!(fs::symlink_metadata(at("target").join(name)).unwrap().nlink(), 3, "{name}");
     }
 }
 
