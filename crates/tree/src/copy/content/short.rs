@@ -48,8 +48,12 @@ impl ShortWays {
     pub(super) fn of(pair: &PairFacts, shares: bool) -> Option<Self> {
         const KNOWN: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
         let usual = if is_kernels(pair) { Way::Kernel } else { Way::Read };
-        let from = if pair.target.name == "xfs" { SHARED_FROM_BYTES } else { 1 };
-        let ways = Self { usual, shared_from_bytes: shares.then_some(from) };
+        let from = match pair.target.name {
+            "xfs" => Some(SHARED_FROM_BYTES),
+            "btrfs" => Some(1),
+            _ => None,
+        };
+        let ways = Self { usual, shared_from_bytes: from.filter(|_| shares) };
         [pair.source.name, pair.target.name].iter().all(|name| KNOWN.contains(name)).then_some(ways)
     }
 
