@@ -38,8 +38,6 @@ pub struct ProcessIo {
     pub device_read_bytes: u64,
     /// Bytes that were made dirty or sent to storage.
     pub device_write_bytes: u64,
-    /// Dirty bytes that never reached storage because the file was cut or removed first.
-    pub cancelled_write_bytes: u64,
 }
 
 /// Reads the totals of this process with getrusage(2).
@@ -117,7 +115,6 @@ pub fn parse_process_io(text: &str) -> Option<ProcessIo> {
     Some(ProcessIo {
         device_read_bytes: field("read_bytes")?,
         device_write_bytes: field("write_bytes")?,
-        cancelled_write_bytes: field("cancelled_write_bytes")?,
     })
 }
 
@@ -141,7 +138,6 @@ mod tests {
         let io = parse_process_io(text).unwrap();
         assert_eq!(io.device_read_bytes, 4096);
         assert_eq!(io.device_write_bytes, 323_932_160);
-        assert_eq!(io.cancelled_write_bytes, 8192);
     }
 
     #[test]
