@@ -139,13 +139,8 @@ mod tests {
 
     #[test]
     fn facts_are_the_differences_of_readings() {
-        let process = |bytes| {
-            Some(ProcessIo {
-                device_read_bytes: bytes,
-                device_write_bytes: 10 * bytes,
-                ..ProcessIo::default()
-            })
-        };
+        let process =
+            |bytes| Some(ProcessIo { device_read_bytes: bytes, device_write_bytes: 10 * bytes });
         let account = |bytes| Account { process: process(bytes), ..Account::default() };
         let accounts = Accounts { before: account(5), worked: account(8), synced: account(9) };
         let facts = accounts.facts();

@@ -29,7 +29,6 @@ const SURVIVES: &str = "What cannot be replaced stays, where cp may have removed
 const ENTANGLED: &str = "Where a symlink leads to what the same copy replaces, both what was there and what comes are seen.";
 
 const FIDELITY: &str = "extended attributes, ACLs, file capabilities";
-
 const PARTIAL: &str = "What cannot be set of a directory, or of a file that is written in place, does not keep the rest from being set.";
 
 const ONE_INODE: &str = "One inode that two operands bring to one name is copied; cp removes the first copy and then cannot link to it.";
