@@ -184,7 +184,7 @@ pub fn share_ns(left: &[&Race<'_>], left_ns: u64) -> u64 {
     if all > 0.0 { (left_ns as f64 * (first / all)) as u64 } else { left_ns }
 }
 
-/// Which of the races there is time for: all, where it is enough for [`FEW_ROUNDS`] of each; else the
+/// Which of the races there is time for: all, where it is enough for `FEW_ROUNDS` of each; else the
 /// shortest first, as many as have time for these; where none has, those that have time for one.
 pub fn in_time<'r, 'a: 'r>(
     races: impl Iterator<Item = &'r Race<'a>>,
