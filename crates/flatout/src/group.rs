@@ -3,13 +3,17 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_mpi::World;
 
 /// Bytes of the program that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
+/// A launcher ends all processes when one ends with an error: the first one has this time to say why.
+const UNTIL_SAID: Duration = Duration::from_secs(3);
 /// Variables that decide how backups are called.
 const OBEYED: [&str; 2] = ["SIMPLE_BACKUP_SUFFIX", "VERSION_CONTROL"];
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -47,9 +51,13 @@ impl Group {
                 "process {rank} on {host} was started with other words than the first one"
             ));
         }
-        let group = Self { world };
+        // MPI would end only together, when the others have waited.
+        let group = ManuallyDrop::new(Self { world });
         group.agree(refusal)?;
-        Ok(Some((group, all.into_iter().map(|[_, boot, ..]| boot).collect())))
+        Ok(Some((
+            ManuallyDrop::into_inner(group),
+            all.into_iter().map(|[_, boot, ..]| boot).collect(),
+        )))
     }
 
     /// Whether this is the one that tells the user.
@@ -61,10 +69,13 @@ impl Group {
     pub fn agree(&self, refusal: Option<String>) -> Result<(), String> {
         let mut said = refusal.unwrap_or_default().into_bytes();
         self.world.tell_all(&mut said);
-        match said.is_empty() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&said).into_owned()),
+        if said.is_empty() {
+            return Ok(());
         }
+        if !self.is_first() {
+            std::thread::sleep(UNTIL_SAID);
+        }
+        Err(String::from_utf8_lossy(&said).into_owned())
     }
 }
 

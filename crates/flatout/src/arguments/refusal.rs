@@ -149,11 +149,13 @@ pub fn one_line(error: &clap::Error) -> String {
     let Some((before, range)) = line.split_once(" is not in ") else { return line };
     match (before.rsplit_once(": "), range.split_once("..=")) {
         (Some((before, _)), Some((from, to))) => {
+            let value = before.split('\'').nth(1).and_then(|value| value.parse::<i128>().ok());
+            let is_above = value.zip(to.parse().ok()).is_some_and(|(value, to)| value > to);
             // The ends of a type are no limits of ours.
-            let types = [u32::MAX.to_string(), u64::MAX.to_string()];
-            if from == "0" && before.starts_with("invalid value '-") {
+            let is_type = [u32::MAX.into(), u64::MAX].iter().any(|most| most.to_string() == to);
+            if from == "0" && value.is_some_and(|value| value < 0) {
                 format!("{before}: it is negative")
-            } else if types.iter().any(|most| most == to) {
+            } else if is_type && is_above {
                 format!("{before}: it is too large")
             } else {
                 format!("{before}: it must be from {from} to {to}")

@@ -184,7 +184,7 @@ fn rows_that_a_memory_limit_keeps_from_being_hot_say_so() {
     let folder = Folder::new();
     let wrapper = group.wrapper();
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
-    let words = "bench cache --quick --max-time 2s --max-write 320M --format json";
+    let words = "bench cache --quick --max-time 6s --max-write 320M --format json";
     let arguments: Vec<&str> = words.split(' ').collect();
     let document = folder.under(&wrapper, &arguments).run().exits(0).document();
     assert_valid(&document);

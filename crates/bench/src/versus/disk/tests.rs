@@ -118,7 +118,7 @@ fn a_course_prepares_the_file_and_removes_what_was_left() {
     race.workload.clean().unwrap();
     race.workload.clean().unwrap();
     assert_eq!(fs::read_dir(ground.targets()).unwrap().count(), 0);
-    let kept = fs::metadata(ground.corpora().join(FILE_NAME)).unwrap();
+    let kept = fs::metadata(ground.corpora().join(FILE_NAME).join("file-000000")).unwrap();
     assert_eq!(kept.len(), 128 * MIB);
 }
 
