@@ -96,18 +96,16 @@ impl Steps {
         (name, command)
     }
 
-    /// Runs the first of these, and the others beside it, whose output and failure are told when the
-    /// first has ended.
+    /// Runs the first of these, and beside it the others, one after the other, whose output and failure
+    /// are told when the first has ended.
     pub fn run_beside(
         &mut self,
         (name, command): (&str, Command),
         others: Vec<(&str, Command)>,
     ) -> Result<(), String> {
         std::thread::scope(|scope| {
-            let others: Vec<_> = others
-                .into_iter()
-                .map(|(name, command)| scope.spawn(move || captured(command, name)))
-                .collect();
+            let others = others.into_iter().map(|(name, command)| captured(command, name));
+            let others = scope.spawn(|| others.collect::<Vec<_>>());
             let (mut failed, said) = (Vec::new(), words(&command));
             let first = self.inside(&format!("{name}: {said}"), || {
                 let mut output = Vec::new();
@@ -118,9 +116,9 @@ impl Steps {
                 outcome
             });
             let mut outcome = first.map_err(|why| format!("{name} failed: {why}"));
+            let others =
+                others.join().map_err(|_| "a thread of this program panicked".to_owned())?;
             for other in others {
-                let other =
-                    other.join().map_err(|_| "a thread of this program panicked".to_owned())?;
                 if other.outcome.is_err() {
                     failed.push(failures(&other.output));
                 }
