@@ -12,6 +12,7 @@ use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
 use crate::copy::existing::has_same_bytes;
 use crate::copy::file::{Opened, Reading};
+use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
 use crate::copy::links::{self, Source};
 use crate::copy::reason::LEADS_NOWHERE;
@@ -88,8 +89,7 @@ pub(in crate::copy) fn copy(
         }
     }
     if outcome.action == Action::Copied && !rules.attributes_only && kind.is_file() {
-        let reading = Reading::by(rules, copy.follows(entry.directory));
-        outcome.bytes = bytes_in(&Opened::open(entry, copy, reading)?)?;
+        outcome.bytes = bytes_in(&opened(copy, entry, rules)?)?;
         copy.tally.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
     }
     if (is_there || room == Room::Made) && outcome.action != Action::Unchanged {
@@ -99,6 +99,11 @@ pub(in crate::copy) fn copy(
         copy.tell_of_making(entry, None);
     }
     Ok(outcome)
+}
+
+/// The source, as it would be read.
+fn opened(copy: &Copy<'_>, entry: Entry<'_>, rules: &Rules) -> Result<Opened, Trouble> {
+    Opened::open(entry, copy, Reading::by(rules, copy.follows(entry.directory)))
 }
 
 /// Whether what is up to date under another name holds other bytes than the source, which is copied.
@@ -111,8 +116,7 @@ fn is_other(
     let copy = lane.copy;
     match copy.targets.links_root(entry.directory) {
         Some(root) if rules.skip == Skip::NotOlder && known.was_there => {
-            let reading = Reading::by(rules, copy.follows(entry.directory));
-            let opened = Opened::open(entry, copy, reading)?;
+            let opened = opened(copy, entry, rules)?;
             Ok(matches!(may_be_that(lane, &opened, root, known)?, Alike::No))
         }
         _ => Ok(false),
@@ -130,8 +134,7 @@ fn stays(
     match copy.targets.links_root(entry.directory) {
         Some(root) if known.mark.0 != NOT_THERE => is_unlike(lane, entry, root, known),
         _ => {
-            let opened =
-                Opened::open(entry, copy, Reading::by(rules, copy.follows(entry.directory)))?;
+            let opened = opened(copy, entry, rules)?;
             let source = (opened.file.as_fd(), &opened.facts);
             has_same_bytes(lane, entry, source).map(|is_same| !is_same)
         }
