@@ -19,7 +19,7 @@ const PREFIX: &str = "flatout-tests-";
 const REMOVE: &str = r#"
 PATH=$PATH:/usr/sbin:/sbin
 for process in /proc/[0-9]*; do
-    grep -qz "^TMPDIR=$1" "$process/environ" && kill -KILL "${process#/proc/}"
+    grep -Eqz "^TMPDIR=$1(/|$)" "$process/environ" && kill -KILL "${process#/proc/}"
 done
 awk -v top="$1/" 'index($2, top) == 1 { print $2 }' /proc/self/mounts | sort -r | xargs -r umount --lazy
 losetup --noheadings --output NAME,BACK-FILE | awk -v top="$1/" 'index($2, top) == 1 { print $1 }' |
@@ -109,9 +109,14 @@ mod tests {
         // No process has this number.
         let left = folder.join(format!("{PREFIX}4294967295"));
         fs::create_dir_all(left.join("d")).unwrap();
-        let mut sleeps = Command::new("sleep");
-        sleeps.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = sleeps.arg("3600").env("TMPDIR", left.join("d")).spawn().unwrap();
+        let sleeps = |within: &Path| {
+            let mut sleep = Command::new("sleep");
+            sleep.arg("3600").env("TMPDIR", within).stdout(Stdio::null()).stderr(Stdio::null());
+            sleep.spawn().unwrap()
+        };
+        let mut child = sleeps(&left.join("d"));
+        // Of a run whose number begins like that one.
+        let mut other = sleeps(&folder.join(format!("{PREFIX}42949672950")));
         let held = File::open(&left).unwrap();
         held.lock().unwrap();
         remove_left(&folder);
@@ -125,10 +130,12 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let is_there = left.exists();
-        let _where_it_still_is = if is_there { child.kill() } else { Ok(()) };
-        assert!(!is_there);
-        assert!(!child.wait().unwrap().success());
+        let (is_there, goes_on) = (left.exists(), other.try_wait().unwrap().is_none());
+        let _may_be_gone = (child.kill(), other.kill());
+        assert_eq!((is_there, goes_on), (false, true));
+        for mut sleep in [child, other] {
+            sleep.wait().unwrap();
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 }
