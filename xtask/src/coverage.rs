@@ -101,8 +101,12 @@ fn of_round(arguments: &[&str]) -> Vec<Vec<String>> {
     let has_areas = common.first().is_some_and(|word| !word.starts_with('-'));
     let all = (has_areas || own.is_empty()).then(|| common.iter().map(|word| (*word).to_owned()));
     let alone = own.iter().filter_map(|word| word.split_once('=')).map(|(area, time)| {
-        let words = [area, "--max-time", time].map(str::to_owned);
-        words.into_iter().chain(options.clone()).collect()
+        let mut words: Vec<String> = options.clone();
+        if let Some(at) = words.iter().position(|word| word == "--max-time") {
+            words.drain(at..words.len().min(at + 2));
+        }
+        words.splice(0..0, [area, "--max-time", time].map(str::to_owned));
+        words
     });
     all.map(Iterator::collect).into_iter().chain(alone).collect()
 }
@@ -226,6 +230,10 @@ mod tests {
         assert_eq!(
             of(&["cpu", "network=24s", "--quick"]),
             ["cpu --quick", "network --max-time 24s --quick"]
+        );
+        assert_eq!(
+            of(&["cpu", "network=9s", "--quick", "--max-time", "43s"]),
+            ["cpu --quick --max-time 43s", "network --max-time 9s --quick"]
         );
         assert_eq!(of(&["cpu=5s", "--quick"]), ["cpu --max-time 5s --quick"]);
         assert_eq!(of(&["cpu", "--directory=x"]), ["cpu --directory=x"]);
