@@ -4,11 +4,12 @@
 //! which knows nothing of dirty pages. `POSIX_FADV_DONTNEED` leaves dirty pages where they are: hence the
 //! write-back first, and the proof after.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::{io, ptr};
 
-use rustix::fs::{Advice, fadvise, fdatasync};
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fdatasync, fstat, open, seek};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
@@ -112,22 +113,50 @@ fn is_overlay(descriptor: BorrowedFd<'_>) -> bool {
 /// Whether mincore(2) tells the truth about a file: since Linux 5.2 it calls every page resident
 /// for those who neither own the file nor may write to it.
 fn mincore_is_true(descriptor: BorrowedFd<'_>) -> bool {
-    let owned = rustix::fs::fstat(descriptor)
-        .is_ok_and(|facts| facts.st_uid == rustix::process::geteuid().as_raw());
-    let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-    owned || rustix::fs::access(name, rustix::fs::Access::WRITE_OK).is_ok()
+    let owned =
+        fstat(descriptor).is_ok_and(|facts| facts.st_uid == rustix::process::geteuid().as_raw());
+    owned || rustix::fs::access(name_of(descriptor), rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// The same file with a position of its own, which looking for holes moves.
+fn opened_again(descriptor: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    open(name_of(descriptor), OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
+}
+
+fn name_of(descriptor: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }
 
 /// Bytes asked of mincore at a time, so that its answer vector stays small.
 const MINCORE_WINDOW_BYTES: u64 = 1 << 30;
 
+/// What mincore(2) tells of a range. Holes are passed over: the kernel would look for each of their
+/// pages, for seconds where it is 1 TiB.
 fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<CacheState> {
     let page = page_size() as u64;
     let mut cached_bytes = 0;
     let end = offset.saturating_add(length);
     let mut start = offset - offset % page;
+    let holes = fstat(descriptor)
+        .is_ok_and(|facts| facts.st_blocks.saturating_mul(512) < facts.st_size)
+        .then(|| opened_again(descriptor).ok())
+        .flatten();
     while start < end {
-        let window = (end - start).min(MINCORE_WINDOW_BYTES);
+        let mut until = end;
+        if let Some(file) = &holes {
+            match seek(file, SeekFrom::Data(start)) {
+                Ok(data) => start = start.max(data - data % page),
+                Err(Errno::NXIO) => break,
+                Err(_) => {}
+            }
+            if let Ok(hole) = seek(file, SeekFrom::Hole(start)) {
+                until = until.min(hole.next_multiple_of(page));
+            }
+            if start >= until {
+                break;
+            }
+        }
+        let window = (until - start).min(MINCORE_WINDOW_BYTES);
         let mut pages = vec![0_u8; window.div_ceil(page) as usize];
         let length = window as usize;
         // SAFETY: a new mapping at an address of the kernel's choice is asked about, never read,
@@ -163,12 +192,12 @@ pub fn evict(
 ) -> io::Result<CacheState> {
     match fdatasync(descriptor) {
         // Special files that cannot be synced have nothing to write back.
-        Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::ROFS) => {}
+        Ok(()) | Err(Errno::INVAL | Errno::ROFS) => {}
         Err(error) => return Err(error.into()),
     }
     let length = std::num::NonZeroU64::new(length_bytes);
     let length_bytes = match length_bytes {
-        0 => (rustix::fs::fstat(descriptor)?.st_size as u64).saturating_sub(offset_bytes),
+        0 => (fstat(descriptor)?.st_size as u64).saturating_sub(offset_bytes),
         _ => length_bytes,
     };
     let mut attempt = 0;
@@ -245,6 +274,20 @@ mod tests {
         let state = state(file.as_fd(), 0, 1 << 20).unwrap();
         assert_eq!(state.cached_bytes, 1 << 20);
         assert_eq!(resident(file.as_fd(), 0, 1 << 20).unwrap().cached_bytes, 1 << 20);
+    }
+
+    #[test]
+    fn mincore_passes_over_holes_and_moves_no_position() {
+        let mut file = written(1 << 20);
+        file.set_len(1 << 43).unwrap();
+        let at = 1 << 42;
+        std::os::unix::fs::FileExt::write_all_at(&file, &[1; 10_000], at).unwrap();
+        // Minutes, if each page was looked for.
+        let held = resident(file.as_fd(), 0, 1 << 43).unwrap().cached_bytes;
+        assert_eq!(held, (1 << 20) + 3 * 4096);
+        let held = resident(file.as_fd(), at + 4096, 1 << 42).unwrap().cached_bytes;
+        assert_eq!(held, 2 * 4096);
+        assert_eq!(std::io::Seek::stream_position(&mut file).unwrap(), 1 << 20);
     }
 
     #[test]
