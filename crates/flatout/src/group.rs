@@ -10,6 +10,9 @@ use std::time::Duration;
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_mpi::World;
 
+use crate::launched::Launched;
+use crate::output;
+
 /// Bytes of the program that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
 /// A launcher ends all processes when one ends with an error: the first one has this time to say why.
@@ -29,11 +32,12 @@ impl Group {
     ///
     /// Errors: they are of different versions, which the first one says.
     pub fn join() -> Result<Option<(Self, Vec<String>)>, String> {
-        let Some(world) = World::join()? else { return Ok(None) };
+        let is_first = Launched::find().is_none_or(|launched| launched.is_first());
+        let Some(world) = World::join(output::complain, is_first)? else { return Ok(None) };
         let version = version();
         let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
         let own = [&version, boot.trim(), &World::host(), &words()].join(" ");
-        let all = world.gather(own.as_bytes()).into_iter().map(|said| {
+        let all = world.gather(own.as_bytes(), Duration::ZERO).into_iter().map(|said| {
             let said = String::from_utf8_lossy(&said).into_owned();
             let mut words = said.split(' ').map(str::to_owned);
             std::array::from_fn::<String, 4, _>(|_| words.next().unwrap_or_default())

@@ -55,5 +55,5 @@ mod visit;
 mod written;
 
 pub use job::{Copy, Ended, Operand};
-pub use shared::{Membership, Post, Reporter, Wanted};
+pub use shared::{Membership, Post, Reporter, Silence, Wanted};
 pub use tally::Snapshot;

@@ -36,6 +36,7 @@ pub use account::{Reporter, Wanted};
 pub use member::Post;
 pub(super) use parcel::{Parcel, Part, Piece};
 pub(super) use part::Abroad;
+pub use silence::Silence;
 pub(super) use thief::share;
 
 use super::content::{Done, Large, Ranges};

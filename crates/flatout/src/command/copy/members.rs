@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_io::quote;
@@ -136,7 +137,7 @@ impl Members {
         message.extend(paths.join(&0));
         self.group.world.tell_all(&mut message);
         let found = seen(&message[1..], None);
-        let all = self.group.world.gather(&found);
+        let all = self.group.world.gather(&found, Duration::ZERO);
         let other =
             all.iter().enumerate().find(|(_, seen)| without_host(seen) != without_host(&found));
         let refusal = other.map(|(rank, seen)| {
@@ -206,7 +207,7 @@ impl Members {
             if message.first() != Some(&ROUND) {
                 return output::exit(conclusion::DONE);
             }
-            self.group.world.gather(&seen(&message[1..], obstacle.as_deref()));
+            self.group.world.gather(&seen(&message[1..], obstacle.as_deref()), Duration::ZERO);
             // The first one says what is wrong.
             if self.group.agree(None).is_err() {
                 continue;

@@ -5,7 +5,7 @@
 //! That compares the names with its own and writes the lines in order. Where another process finds other
 //! names, the first one reads what is left alone: then the tree was changed meanwhile.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::ControlFlow;
@@ -17,7 +17,8 @@ use std::time::Duration;
 use flatout_io::digest::{Algorithm, Digest};
 use flatout_mpi::World;
 use flatout_sys::cancel::CancelToken;
-use flatout_tree::copy::Post;
+use flatout_sys::clock::monotonic_ns;
+use flatout_tree::copy::{Post, Silence};
 use flatout_tree::sum::{Failure, Found, Summed};
 use flatout_tree::walk::Yielded;
 
@@ -96,20 +97,46 @@ fn read(
 
 /// A process that is not the first one.
 fn follow(arguments: &Arguments, cancel: CancelToken, left_out: Vec<Inode>, world: &mut World) {
-    read(arguments, cancel, left_out, |done| {
-        world.send(0, &packed(done));
-        let (_, answer) = wait(world);
-        answer.first_chunk().map(|number| u64::from_le_bytes(*number))
+    let mut silence = Silence::new(world.rank(), world.size(), monotonic_ns());
+    let (numbers, pieces) = channel();
+    let (results, found) = channel::<Done>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            read(arguments, cancel, left_out, |done| {
+                let _nobody_wants_it = results.send(done);
+                pieces.recv().ok().flatten()
+            });
+        });
+        let mut is_over = false;
+        while !is_over {
+            while let Ok(done) = found.try_recv() {
+                world.send(0, &packed(done));
+            }
+            if silence.is_due(monotonic_ns()) {
+                world.send(0, &[BEAT]);
+            }
+            match world.receive() {
+                None => pause(world, silence.who(monotonic_ns(), |_| false)),
+                Some((from, answer)) => {
+                    silence.heard(from, monotonic_ns());
+                    let number = answer.first_chunk().map(|number| u64::from_le_bytes(*number));
+                    is_over = number.is_none() && answer != [BEAT];
+                    if answer != [BEAT] {
+                        let _nobody_wants_it = numbers.send(number);
+                    }
+                }
+            }
+        }
     });
 }
 
-fn wait(world: &mut World) -> (usize, Vec<u8>) {
-    loop {
-        match world.receive() {
-            Some(message) => return message,
-            None => std::thread::sleep(PAUSE),
-        }
+/// Nothing has come; ends all where one is gone.
+fn pause(world: &World, gone: Option<usize>) {
+    if let Some(rank) = gone {
+        output::complain(&format!("process {rank} does not answer any more: given up"));
+        world.abort(conclusion::FAILED);
     }
+    std::thread::sleep(PAUSE);
 }
 
 /// The first process: it gives out the pieces, and takes what came of them in order.
@@ -120,9 +147,9 @@ struct Lead<'w, N> {
     /// Names of all that was given out, and what came of it.
     out: BTreeMap<u64, (Vec<OsString>, Option<Vec<Summed>>)>,
     next: u64,
-    /// Who waits for a piece, and how many others have left.
+    /// Who waits for a piece, and who has left.
     asking: VecDeque<usize>,
-    left: usize,
+    left: BTreeSet<usize>,
     is_over: bool,
 }
 
@@ -137,7 +164,7 @@ fn lead(session: &mut Session<'_>, left_out: Vec<Inode>, world: &mut World) {
         out: BTreeMap::new(),
         next: 0,
         asking: VecDeque::new(),
-        left: 0,
+        left: BTreeSet::new(),
         is_over: false,
     };
     let alone_from = std::thread::scope(|scope| {
@@ -163,12 +190,18 @@ impl<N: Iterator<Item = Yielded>> Lead<'_, N> {
     fn serve(&mut self, session: &mut Session<'_>, found: &Receiver<Done>) -> Option<u64> {
         let size = self.world.size();
         let mut alone_from = None;
-        while self.left < size {
+        let mut silence = Silence::new(0, size, monotonic_ns());
+        while self.left.len() < size {
             let mut is_quiet = true;
             while let Some((from, message)) = self.world.receive() {
+                silence.heard(from, monotonic_ns());
+                is_quiet = false;
+                if message == [BEAT] {
+                    self.world.send(from, &[BEAT]);
+                    continue;
+                }
                 let algorithm = session.arguments.digest.unwrap_or(Algorithm::Blake3);
                 self.take(from, unpacked(&message, algorithm));
-                is_quiet = false;
             }
             while let Ok(done) = found.try_recv() {
                 self.take(0, done);
@@ -180,7 +213,7 @@ impl<N: Iterator<Item = Yielded>> Lead<'_, N> {
             self.is_over |= alone_from.is_some() || session.is_over();
             self.give(2 * size);
             if is_quiet {
-                std::thread::sleep(PAUSE);
+                pause(self.world, silence.who(monotonic_ns(), |rank| self.left.contains(&rank)));
             }
         }
         alone_from
@@ -230,7 +263,7 @@ impl<N: Iterator<Item = Yielded>> Lead<'_, N> {
                 }
             }
             match number {
-                None => self.left += 1,
+                None => _ = self.left.insert(to),
                 Some(number) => {
                     self.out.insert(number, (names, None));
                     self.next += 1;
@@ -242,6 +275,8 @@ impl<N: Iterator<Item = Yielded>> Lead<'_, N> {
 
 /// The answer to one that may leave.
 const OVER: u8 = 0;
+/// One is still there, and so is the first one.
+const BEAT: u8 = 1;
 
 fn shown(item: Yielded) -> OsString {
     match item {

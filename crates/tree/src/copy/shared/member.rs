@@ -2,9 +2,8 @@
 //!
 //! One that has nothing to do sends `ASK` to another and gets `GIVE`, maybe of nothing and with the name of another one; `DONE` says
 //! that a parcel is complete, after `PART` with what came of it where it was ranges of a file. All but the first tell what happens by `TOLD`, one message at a time,
-//! so that nobody is flooded. When everything is done the first one sends `END`; each process then
-//! has its threads leave, waits for storage where that is asked for, and sends `FINAL`; `CLOSE` ends
-//! the round when all have. Until then everybody answers.
+//! so that nobody is flooded. When everything is done the first one sends `END`; each process then has its threads leave, waits for
+//! storage where that is asked for, with a `BEAT` every second, and sends `FINAL`; `CLOSE` ends the round when all have. Until then everybody answers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use flatout_sys::clock::monotonic_ns;
 use super::account::{Words, put_done, take_done, tell};
 use super::parcel::Parcel;
 use super::question::{ANSWER, QUESTION};
-use super::silence::Silence;
+use super::silence::{Silence, during};
 use super::thief::Thief;
 use super::wire::{message, put, take};
 use super::{Letter, Shared};
@@ -46,6 +45,7 @@ pub(super) const END: u8 = 7;
 const FINAL: u8 = 8;
 pub(super) const CLOSE: u8 = 9;
 const PART: u8 = 10;
+const BEAT: u8 = 13;
 
 /// How far the round is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,8 +172,8 @@ impl Member<'_, '_> {
     }
 
     fn look_who_is_silent(&mut self) {
-        let silent = self.silence.who(monotonic_ns());
-        if self.phase == Phase::Working && silent.is_some() {
+        let silent = self.silence.who(monotonic_ns(), |rank| self.final_of[rank]);
+        if silent.is_some() && (self.is_first() || self.phase == Phase::Working) {
             self.silent = silent;
             self.copy.stop.break_off();
             self.copy.dispatch.finished();
@@ -188,7 +188,8 @@ impl Member<'_, '_> {
             Some(GIVE) => {
                 let is_answer = take(message) == Some(true);
                 self.take_doubt(message);
-                let named = take(message).and_then(|named: u64| named.checked_sub(1));
+                let named: Option<u64> = take(message);
+                let named = named.and_then(|named| Some(named.checked_sub(1)? as usize));
                 let mut has_given = false;
                 while let Some(parcel) = take::<Parcel>(message) {
                     has_given = true;
@@ -198,10 +199,7 @@ impl Member<'_, '_> {
                     self.has_asked = false;
                     match has_given {
                         true => self.thief.was_given(from),
-                        false => {
-                            let named = named.map(|named| named as usize);
-                            self.thief.was_refused(named, monotonic_ns());
-                        }
+                        false => self.thief.was_refused(named, monotonic_ns()),
                     }
                 }
                 // Before a round has begun here, they wait for it.
@@ -282,9 +280,7 @@ impl Member<'_, '_> {
     fn send_letters(&mut self) {
         for letter in std::mem::take(&mut *lock(&self.shared.outbox)) {
             match letter {
-                Letter::Bound(to, parcel) => {
-                    self.give(to, (false, 0), &[parcel]);
-                }
+                Letter::Bound(to, parcel) => self.give(to, (false, 0), &[parcel]),
                 Letter::Part(to, number, done) => {
                     let mut message = message(&[&PART, &number]);
                     put_done(&mut message, &done);
@@ -348,22 +344,30 @@ impl Member<'_, '_> {
         }
     }
 
+    fn beat(&mut self) {
+        if self.silence.is_due(monotonic_ns()) {
+            self.send(0, &[BEAT]);
+        }
+    }
+
     fn end(&mut self) {
+        self.beat();
         if self.has_asked || self.waits_to_be_heard || self.copy.has_workers() {
             return;
         }
-        let own = self.copy.end();
+        let copy = self.copy;
+        let mut own = during(|| copy.end(), || self.beat());
+        own.interrupted |= self.stopped;
         if self.is_first() {
             let ended = self.ended.get_or_insert(own);
-            ended.interrupted |= own.interrupted || self.stopped;
+            ended.interrupted |= own.interrupted;
             ended.out_of_space |= own.out_of_space;
         } else {
-            let is_interrupted = own.interrupted || self.stopped;
             let is_void = self.copy.evidence.is_void();
-            let mut message = message(&[&FINAL, &[is_interrupted, own.out_of_space, is_void]]);
+            let mut message = message(&[&FINAL, &[own.interrupted, own.out_of_space, is_void]]);
             self.put_account(&mut message);
             self.send(0, &message);
-            self.ended = Some(Ended { interrupted: is_interrupted, ..own });
+            self.ended = Some(own);
         }
         self.phase = Phase::Final;
     }

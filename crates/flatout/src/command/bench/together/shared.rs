@@ -22,7 +22,7 @@ use crate::{command::bench::run_with, output};
 /// Leads, or follows.
 pub(super) fn run(arguments: &Arguments, cancel: CancelToken, group: Group) -> ExitCode {
     let is_first = group.is_first();
-    let hosts = group.world.gather(World::host().as_bytes());
+    let hosts = group.world.gather(World::host().as_bytes(), Duration::ZERO);
     let hosts: Vec<String> =
         hosts.iter().map(|host| String::from_utf8_lossy(host).into_owned()).collect();
     let world = Rc::new(RefCell::new(group.world));
