@@ -221,13 +221,14 @@ fn own_file() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 impl Copy {
-    /// Reads words without options, but for letters that scripts give; `None`: there are others.
+    /// Reads words without options, but for those that scripts give; `None`: there are others.
     pub(super) fn plain(words: &[OsString]) -> Option<Self> {
         let mut copy = Self::default();
         for word in words {
             match word.as_bytes() {
                 b"-a" => copy.archive += 1,
                 b"-T" => copy.no_target_directory = true,
+                b"--resume=never" => copy.resume = Some(When::Never),
                 [b'-', ..] => return None,
                 _ => copy.paths.push(word.into()),
             }

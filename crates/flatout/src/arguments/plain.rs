@@ -37,6 +37,7 @@ mod tests {
             "copy -a a b",
             "copy -T a -a b",
             "copy a b c /d/",
+            "copy -T --resume=never a b",
             "copy a  b",
             "cp a b",
             "cp -a a b",

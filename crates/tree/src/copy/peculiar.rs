@@ -33,7 +33,8 @@ pub(super) struct Peculiar {
 /// Names of one directory, as they are listed.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    seen: HashSet<u64>,
+    /// Keys; in order when there are as many as are compared.
+    seen: Vec<u64>,
     directories: HashMap<u64, CString>,
     found: Peculiar,
 }
@@ -42,13 +43,16 @@ impl Names {
     /// Takes note of a name.
     pub(super) fn add(&mut self, name: &CStr, kind: FileType) {
         let key = key(name);
-        if self.seen.contains(&key) {
-            self.found.alike.insert(key);
-        } else if self.seen.len() < MOST_COMPARED {
-            self.seen.insert(key);
+        if self.seen.len() < MOST_COMPARED {
+            self.seen.push(key);
             if kind.is_dir() {
-                self.directories.insert(key, name.to_owned());
+                self.directories.entry(key).or_insert_with(|| name.to_owned());
             }
+            if self.seen.len() == MOST_COMPARED {
+                self.compare();
+            }
+        } else if self.seen.binary_search(&key).is_ok() {
+            self.found.alike.insert(key);
         }
         self.found.has_temporary |= !kind.is_dir() && is_temporary(name);
     }
@@ -63,8 +67,15 @@ impl Names {
         matches!(found, [Ok(one), Ok(other)] if identity(&one) == identity(&other))
     }
 
+    fn compare(&mut self) {
+        self.seen.sort_unstable();
+        let pairs = self.seen.windows(2).filter(|pair| pair[0] == pair[1]);
+        self.found.alike.extend(pairs.map(|pair| pair[0]));
+    }
+
     /// What is peculiar about them all.
-    pub(super) fn finish(self) -> Option<Peculiar> {
+    pub(super) fn finish(mut self) -> Option<Peculiar> {
+        self.compare();
         let is_usual = self.found.alike.is_empty() && !self.found.has_temporary;
         (!is_usual).then_some(self.found)
     }

@@ -22,13 +22,13 @@ use super::finish::{closed, discard, unfinish};
 use super::source::{is_as_it_was, open_unseen, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
-use crate::copy::entry::{Entry, Outcome};
-use crate::copy::event::Action;
+use crate::copy::entry::Entry;
 use crate::copy::evidence::Moment;
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Effect, Inventory, Preserve, When};
 use crate::copy::rules::{Follow, Form, Skip};
+use crate::copy::tally::count;
 use crate::copy::temporary::is_temporary;
 use crate::spool::names::BatchIter;
 
@@ -80,13 +80,16 @@ impl Apart {
     }
 }
 
-/// A source that is as usual, and is to be copied.
-struct Small<'n> {
+/// A source that is as usual, and its copy.
+struct Small<'n, 'b> {
     name: &'n CStr,
     source: OwnedFd,
     facts: Stat,
     mode: Mode,
     way: Way,
+    /// What was read of it already.
+    bytes: &'b [u8],
+    target: Option<OwnedFd>,
 }
 
 /// Copies an entry, and where it is time to copy several together, files that follow. Returns the most
@@ -136,49 +139,45 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
     let is_usual = found.made.is_new()
         && !copy.follows(first.directory)
         && !copy.peculiarities.knows(first.directory);
-    let Some((ways, room)) = lane.content.short_ways(devices).filter(|_| is_usual) else {
+    let Some((ways, mut room)) = lane.content.short_ways(devices).filter(|_| is_usual) else {
         return Vec::new();
     };
     let (flags, moment) = (reading_flags(copy, first.pair), Moment::now());
-    let open = |&name| Some((name, open_unseen(first.pair.source(), name, flags).ok()?));
-    let opened: Vec<(&CStr, OwnedFd)> =
-        names.iter().filter(|name| !is_temporary(name)).filter_map(open).collect();
-    let mut files: Vec<Small<'n>> = opened
-        .into_iter()
-        .filter_map(|(name, source)| {
-            let facts = rustix::fs::fstat(&source).ok()?;
-            let is_lone = facts.st_dev == devices.0 && facts.st_nlink == 1;
-            let is_usual = is_lone
-                && FileType::from_raw_mode(facts.st_mode).is_file()
-                && !is_sparse(&facts)
-                && (!keeps_times(copy) || are_kept_everywhere(&facts));
-            let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
-            let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
-            Some(Small { name, source, facts, mode, way })
-        })
-        .collect();
+    let mut opened = Vec::with_capacity(names.len());
+    opened.extend(names.iter().filter(|name| !is_temporary(name)).filter_map(|&name| {
+        Some((name, open_unseen(first.pair.source(), name, flags).ok()?))
+    }));
+    let mut files = Vec::with_capacity(opened.len());
+    files.extend(opened.into_iter().filter_map(|(name, source)| {
+        let facts = rustix::fs::fstat(&source).ok()?;
+        let is_lone = facts.st_dev == devices.0 && facts.st_nlink == 1;
+        let is_usual = is_lone
+            && FileType::from_raw_mode(facts.st_mode).is_file()
+            && !is_sparse(&facts)
+            && (!keeps_times(copy) || are_kept_everywhere(&facts));
+        let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
+        let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
+        Some(Small { name, source, facts, mode, way, bytes: &[], target: None })
+    }));
     files.retain(|file| copy.attributes.has_none(file.source.as_fd()));
-    let mut rest = room;
-    let mut files = files.into_iter().filter_map(|file| {
+    files.retain_mut(|file| {
         let length = if file.way == Way::Read { file.facts.st_size as usize } else { 0 };
-        if length > rest.len() {
-            return None;
-        }
-        let (bytes, behind) = std::mem::take(&mut rest).split_at_mut(length);
-        rest = behind;
+        let Some((bytes, behind)) = std::mem::take(&mut room).split_at_mut_checked(length) else {
+            return false;
+        };
+        room = behind;
         let is_read = length == 0 || rustix::io::pread(&file.source, &mut *bytes, 0) == Ok(length);
-        is_read.then_some((file, &*bytes))
+        file.bytes = bytes;
+        is_read
     });
     // Threads that make one name after the other in one directory wait for each other.
     let most = if first.directory.is_shared() { 1 } else { MOST };
-    let mut done = Vec::new();
-    loop {
-        let some: Vec<_> = files.by_ref().take(most).collect();
-        if some.is_empty() {
-            return done;
-        }
-        done.extend(make(copy, first, some, moment));
+    let mut done = Vec::with_capacity(files.len());
+    for some in files.chunks_mut(most) {
+        make(copy, first, some);
+        done.extend(some.iter_mut().filter_map(|file| completed(copy, first, file, moment)));
     }
+    done
 }
 
 fn keeps_times(copy: &Copy<'_>) -> bool {
@@ -186,65 +185,66 @@ fn keeps_times(copy: &Copy<'_>) -> bool {
 }
 
 /// What is done to a copy; `false`: it is given up.
-type Act<'a> = dyn Fn(&Small<'_>, &[u8], &OwnedFd) -> Result<bool, Errno> + 'a;
+type Act<'a> = dyn Fn(&Small<'_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
 
-/// Makes copies of sources that were opened at a moment, of some of which the bytes are there; returns the
-/// names of those that are complete.
-fn make<'n>(
-    copy: &Copy<'_>,
-    first: Entry<'n>,
-    files: Vec<(Small<'n>, &[u8])>,
-    moment: Moment,
-) -> Vec<&'n CStr> {
+/// Makes copies, all but closed; those that were given up are not there.
+fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_>]) {
     let (directory, device) = (first.pair.target(), first.pair.found().target.0);
-    let entry = |file: &Small<'n>| Entry { source: file.name, target: file.name, ..first };
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let create = |file: &Small<'_>| rustix::fs::openat(directory, file.name, flags, file.mode);
-    let mut made: Vec<_> = files
-        .into_iter()
-        .filter(|_| !copy.stop.is_due_on(device))
-        .filter_map(|(file, bytes)| create(&file).ok().map(|target| (file, bytes, target)))
-        .collect();
+    for file in files.iter_mut().take_while(|_| !copy.stop.is_due_on(device)) {
+        file.target = rustix::fs::openat(directory, file.name, flags, file.mode).ok();
+    }
     let mut each = |act: &Act<'_>| {
-        made.retain(|(file, bytes, target)| {
-            let is_done = act(file, bytes, target) == Ok(true);
-            if !is_done {
-                discard(copy, entry(file), target, None);
+        for file in &mut *files {
+            if let Some(target) = &file.target
+                && act(file, target) != Ok(true)
+            {
+                let entry = Entry { source: file.name, target: file.name, ..first };
+                discard(copy, entry, target, None);
+                file.target = None;
             }
-            is_done
-        });
+        }
     };
-    each(&|file, bytes, target| match (file.way, file.facts.st_size as usize) {
+    each(&|file, target| match (file.way, file.facts.st_size as usize) {
         (_, 0) => Ok(true),
-        (Way::Read, length) => Ok(rustix::io::pwrite(target, bytes, 0)? == length),
+        (Way::Read, length) => Ok(rustix::io::pwrite(target, file.bytes, 0)? == length),
         (Way::Kernel, length) => {
             Ok(copy_file_range(&file.source, None, target, None, length)? == length)
         }
         (Way::Share, _) => rustix::fs::ioctl_ficlone(target, &file.source).map(|()| true),
     });
-    each(&|file, _, _| Ok(is_as_it_was(&file.facts, &rustix::fs::fstat(&file.source)?)));
+    each(&|file, _| Ok(is_as_it_was(&file.facts, &rustix::fs::fstat(&file.source)?)));
     if keeps_times(copy) {
-        each(&|file, _, target| {
+        each(&|file, target| {
             rustix::fs::futimens(target, &timestamps(&file.facts)).map(|()| true)
         });
     }
-    made.into_iter()
-        .filter_map(|(file, _, target)| {
-            let entry = entry(&file);
-            copy.targets.begin_writing(target.as_fd());
-            let seen = copy.evidence.is_noting().then(|| rustix::fs::fstat(&target).ok());
-            if closed(target).is_err() {
-                unfinish(entry, &file.facts);
-                return None;
-            }
-            if let Some(Some(seen)) = seen {
-                copy.evidence.note(&file.facts, moment, &seen);
-            }
-            let bytes = file.facts.st_size as u64;
-            copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
-            let method = (bytes > 0).then_some(file.way.method());
-            copy.tell(entry, Ok(Outcome { bytes, method, ..Outcome::of(Action::Copied) }), 0);
-            Some(file.name)
-        })
-        .collect()
+}
+
+/// Closes the copy of a source that was opened at a moment, and counts it; returns its name. `None`: there
+/// is none.
+fn completed<'n>(
+    copy: &Copy<'_>,
+    first: Entry<'_>,
+    file: &mut Small<'n, '_>,
+    moment: Moment,
+) -> Option<&'n CStr> {
+    let target = file.target.take()?;
+    copy.targets.begin_writing(target.as_fd());
+    let seen = copy.evidence.is_noting().then(|| rustix::fs::fstat(&target).ok());
+    if closed(target).is_err() {
+        let entry = Entry { source: file.name, target: file.name, ..first };
+        unfinish(entry, &file.facts);
+        return None;
+    }
+    if let Some(Some(seen)) = seen {
+        copy.evidence.note(&file.facts, moment, &seen);
+    }
+    let bytes = file.facts.st_size as u64;
+    copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+    count(&copy.tally.files);
+    if bytes > 0 {
+        copy.tally.moved(file.way.method(), bytes);
+    }
+    Some(file.name)
 }
