@@ -11,6 +11,8 @@ const PER_THREAD: u64 = 4;
 const USUAL: u64 = 900;
 /// A pair of directories for each thread, and some to come back to.
 const LEAST_PAIRS: u64 = 4;
+/// Where there are fewer descriptors, only pairs stay open that are needed at once.
+const ENOUGH_FOR_THESE: u64 = 24;
 /// Of fewer descriptors none are left over.
 const SPARED_FROM: u64 = 512;
 
@@ -34,13 +36,14 @@ impl Descriptors {
     }
 
     fn divide(all: u64, threads: u32) -> Self {
+        let least_pairs = if all < ENOUGH_FOR_THESE { 1 } else { LEAST_PAIRS };
         let all = all.saturating_sub(ELSEWHERE);
         // Half of a thread's share is for the pair of directories in which it works.
         let most_threads = (all.saturating_sub(2 * LEAST_PAIRS) / (PER_THREAD + 2)).max(1);
         let threads = u64::from(threads).min(most_threads);
         let spare = if all < SPARED_FROM { 0 } else { all / 3 };
         let pairs = all.saturating_sub(threads * PER_THREAD + spare) / 2;
-        let pairs = pairs.max(LEAST_PAIRS) as usize;
+        let pairs = pairs.max(least_pairs) as usize;
         Self { threads: threads as u32, pairs, spare: spare as usize }
     }
 }
@@ -51,7 +54,8 @@ mod tests {
 
     #[test]
     fn few_descriptors_leave_few_threads_but_some() {
-        for all in [20, 40, 64, 256, 1024, 1 << 20] {
+        assert_eq!(Descriptors::divide(12, 32).pairs, 1);
+        for all in [24, 40, 64, 256, 1024, 1 << 20] {
             let plan = Descriptors::divide(all, 32);
             assert!((1..=32).contains(&plan.threads) && plan.pairs >= 4, "{all}: {plan:?}");
             if all >= 64 {
