@@ -21,6 +21,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use flatout_bench::option::{Wish, words};
 use flatout_io::transfer::Method;
+use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::ring::MAX_DEPTH;
 use flatout_tree::copy::attributes::umask;
@@ -39,6 +40,8 @@ use mirror::Mirror;
 use selection::Selection;
 use snapshot::Snapshot;
 use words::{ENGINES, WHEN, block_size, memory_size};
+
+use super::shared::meant;
 
 pub use words::{CopyFormat, first, method_name};
 
@@ -248,9 +251,13 @@ impl Copy {
         }
     }
 
-    /// What the figures look like, if anybody wants to see them.
+    /// What the figures look like, if anybody wants to see them: as asked for, or as their file is called.
     pub fn figures(&self) -> Option<CopyFormat> {
-        self.format.or(self.output.is_some().then_some(CopyFormat::Table))
+        let meant = |file: &PathBuf| match meant(Some(file)) {
+            Some(Format::Json) => CopyFormat::Json,
+            _ => CopyFormat::Table,
+        };
+        self.format.or_else(|| self.output.as_ref().map(meant))
     }
 
     /// The rules of cp, where one of its letters wants them.

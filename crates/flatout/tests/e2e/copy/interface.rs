@@ -186,6 +186,9 @@ fn figures_go_where_they_are_wanted() {
     let ran = run("--output figures").leaves("figures").run();
     assert_eq!((ran.exits(0).stdout.as_str(), ran.stderr.as_str()), ("", ""));
     assert!(fs::read_to_string(folder.join("figures")).unwrap().contains("files"));
+    run("--always -o figures.json").leaves("figures.json").run().exits(0);
+    let figures = fs::read_to_string(folder.join("figures.json")).unwrap();
+    assert!(serde_json::from_str::<Value>(&figures).is_ok(), "{figures}");
     run("--format json").stdout(closed_pipe()).run().exits(0);
     for option in ["--output", "--log"] {
         let ran = folder.flatout(words("", &["a", "new", option, "a"])).run();
