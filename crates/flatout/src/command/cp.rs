@@ -15,7 +15,7 @@ use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::Copy;
 use flatout_tree::copy::backup::Backups;
-use flatout_tree::copy::event::{Action, Event, Watch};
+use flatout_tree::copy::event::{Action, Event, UNSTABLE, Watch};
 use flatout_tree::copy::operand::{self, Destination, Plan};
 
 use super::copy::{disguise, in_threads};
@@ -162,6 +162,11 @@ impl Watch for Witness {
                 output::say(&format!("{} -> {}{backup}", quote(source), quote(target)));
             }
             Event::Failed(failure) => self.fail(&of_failure(failure)),
+            // cp does not look, and scripts go by its exit code.
+            Event::Incomplete { source, code: UNSTABLE, .. } => {
+                let source = quote(source);
+                output::complain(&format!("warning: {source} changed while it was copied"));
+            }
             Event::Incomplete { target, code, cause, .. } => {
                 self.fail(&of_incomplete(target, code, *cause));
             }

@@ -231,6 +231,17 @@ impl Running<'_> {
         }
     }
 
+    /// Waits until the process has this file open, or has ended.
+    pub fn wait_until_open(&mut self, file: &Path) {
+        let folder = format!("/proc/{}/fd", self.child.id());
+        let is_it = |entry: fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|it| it == file);
+        while self.step().is_none() {
+            if fs::read_dir(&folder).into_iter().flatten().flatten().any(is_it) {
+                return;
+            }
+        }
+    }
+
     /// Waits until the process has read this many bytes by system calls.
     pub fn wait_until_read(&mut self, bytes: u64) {
         self.wait_until("io", |text| {

@@ -22,6 +22,9 @@ pub enum Action {
     Directory,
 }
 
+/// The code of a source that changed while it was copied, and changed again while it was copied once more.
+pub const UNSTABLE: &str = "source_unstable";
+
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -72,8 +75,8 @@ pub enum Event<'a> {
     },
     /// An entry could not be copied.
     Failed(&'a Failure),
-    /// An entry is there, without something of its source for which `cp -a` fails. What it is was
-    /// said once, as a notice with this code.
+    /// An entry is there, without something of its source for which `cp -a` fails, or is what was read of
+    /// one that is written all the time ([`UNSTABLE`]). What it is was said once, as a notice with this code.
     Incomplete {
         /// The source, by its absolute path.
         source: OsString,

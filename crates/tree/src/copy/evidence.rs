@@ -54,6 +54,12 @@ impl Moment {
     pub(super) fn now() -> Self {
         Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
     }
+
+    /// Whether it is later than a time by more than this.
+    pub(super) fn is_after(self, second: i64, more: Duration) -> bool {
+        let before = Duration::from_secs(u64::try_from(second).unwrap_or(0));
+        self.0 > before + Duration::from_secs(1) + more
+    }
 }
 
 /// What is known of earlier runs, and what is noted of this one. Shared by all threads.

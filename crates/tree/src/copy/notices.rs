@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, Side};
 use super::entry::{Entry, Outcome, Trouble};
-use super::event::{Action, Event, Notice};
+use super::event::{Action, Event, Notice, UNSTABLE};
 use super::failure::{Failure, Refusal};
 use super::job::Copy;
 use super::tally::count;
@@ -158,11 +158,14 @@ impl Copy<'_> {
         self.notice("source_changed", text);
     }
 
-    /// A file is written all the time, so that no two looks at it are the same.
+    /// A file is written all the time, so that no two looks at it are the same: its copy may be none of its
+    /// states.
     pub(super) fn tell_of_unrest(&self, entry: Entry<'_>) {
         let source = entry.shown(Side::Source);
         let text = format!("{source} changed again while it was copied; its copy is what was read");
-        self.notice("source_unstable", text);
+        self.notice(UNSTABLE, text);
+        let both = [Side::Source, Side::Target].map(|side| entry.path(side));
+        self.attributes.is_incomplete(both, UNSTABLE, None);
     }
 
     /// A file cannot be replaced for this reason, and is written in place. Said once for each reason.

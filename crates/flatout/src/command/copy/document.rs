@@ -91,8 +91,8 @@ fn row(account: &Account) -> Outcome {
         outcome.warnings.push(Warning::new(warning::FAILED, text));
     }
     if totals.incomplete > 0 {
-        let lost = "owner, access control list, mode or times";
-        let text = format!("{} of the entries were copied without their {lost}", totals.incomplete);
+        let why = "without their owner, access control list, mode or times, or while they changed";
+        let text = format!("{} of the entries were copied {why}", totals.incomplete);
         outcome.status = Status::Degraded;
         outcome.warnings.push(Warning::new(warning::FAILED, text));
     }

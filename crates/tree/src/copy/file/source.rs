@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use crate::copy::attributes::Flags;
@@ -70,6 +70,22 @@ pub(super) fn is_as_it_was(before: &Stat, after: &Stat) -> bool {
     state(before) == state(after)
 }
 
+/// Waits until a write(2) is over that was under way when a source was looked at. It has set the times
+/// before its bytes, so that no later look tells what was read in between. ext4, btrfs and tmpfs take the lock
+/// that a writer holds to answer where data begins (`ext4_llseek`, Linux 6.18); xfs takes it to read. One call
+/// takes at most 2 GiB, and is over soon where it takes less than this.
+pub(super) fn wait_for_a_write(file: &OwnedFd, facts: &Stat, moment: Moment) {
+    const SOON_BYTES: i64 = 64 << 10;
+    const SOON: Duration = Duration::from_secs(2);
+    if facts.st_size < SOON_BYTES && moment.is_after(facts.st_ctime, SOON) {
+        return;
+    }
+    // What is read and written without an offset begins where this leaves the file.
+    if rustix::fs::seek(file, SeekFrom::Data(0)).is_ok_and(|data| data > 0) {
+        let _it_can_be_sought_in = rustix::fs::seek(file, SeekFrom::Start(0));
+    }
+}
+
 /// How files of a directory are opened; symlinks are not followed.
 pub(in crate::copy) fn reading_flags(copy: &Copy<'_>, pair: &Pair) -> OFlags {
     let flags =
@@ -130,6 +146,9 @@ impl Opened {
         let kind = FileType::from_raw_mode(facts.st_mode);
         if kind.is_dir() || !kind.is_file() && !reading.takes_all {
             return Err(Trouble::Became);
+        }
+        if kind.is_file() {
+            wait_for_a_write(&file, &facts, moment);
         }
         let flags = copy.attributes.flags_of(file.as_fd());
         Ok(Self { file, facts, flags, moment, reading })

@@ -19,7 +19,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, copy_file_range};
 use rustix::io::Errno;
 
 use super::finish::{closed, discard, unfinish};
-use super::source::{is_as_it_was, open_unseen, reading_flags};
+use super::source::{is_as_it_was, open_unseen, reading_flags, wait_for_a_write};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
 use crate::copy::entry::Entry;
@@ -156,6 +156,7 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
             && !is_sparse(&facts)
             && (!keeps_times(copy) || are_kept_everywhere(&facts));
         let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
+        wait_for_a_write(&source, &facts, moment);
         let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
         Some(Small { name, source, facts, mode, way, bytes: &[], target: None })
     }));
