@@ -135,7 +135,7 @@ fn a_write_that_is_under_way_is_no_mixture() {
         fs::write(&source, vec![b'o'; LENGTH_BYTES]).unwrap();
         let name = format!("new{number}");
         faulty.put(&name, &[b'n'; LENGTH_BYTES]);
-        faulty.restart(|faults| faults.delay = Duration::from_millis(100));
+        faulty.restart(|faults| faults.delay = Duration::from_millis(30));
         let mut writer = Command::new("python3");
         let mut writer =
             writer.args(["-c", WRITE]).arg(faulty.path().join(name)).arg(&source).spawn().unwrap();
