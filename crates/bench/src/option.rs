@@ -51,6 +51,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
     let within = move |text: String| match size(&text)? {
         bytes if (1..=most_bytes).contains(&bytes) => Ok(bytes),
+        _ if most_bytes == u64::MAX => Err("it must be 1 byte or more".to_owned()),
         _ => Err(format!("it must be from 1 byte to {}", size_text(most_bytes))),
     };
     StringValueParser::new().try_map(within)

@@ -43,8 +43,8 @@ const TIME_UNITS: &str = "ns, us, ms, s, m (minutes), h";
 
 /// Reads a size.
 ///
-/// Units: `K`, `k` and `KiB` are 1024 bytes, `kB` and `KB` 1000, and so on for M, G, T and P; a
-/// bare number is bytes. `1.5G` is fine, `1.3K` is not a whole number of bytes.
+/// Units: `K`, `k` and `KiB` are 1024 bytes, `kB` and `KB` 1000, and so on for M, G, T and P, as
+/// small letters, too, but for the B of 1000, which others take for 1024; a bare number is bytes. `1.5G` is fine, `1.3K` is not a whole number of bytes.
 ///
 /// # Errors
 ///
@@ -102,14 +102,14 @@ fn size_factor(suffix: &str) -> Option<u64> {
         None => return Some(1),
         Some('B') if suffix == "B" => return Some(1),
         Some('K' | 'k') => 1,
-        Some('M') => 2,
-        Some('G') => 3,
-        Some('T') => 4,
-        Some('P') => 5,
+        Some('M' | 'm') => 2,
+        Some('G' | 'g') => 3,
+        Some('T' | 't') => 4,
+        Some('P' | 'p') => 5,
         Some(_) => return None,
     };
     match letters.as_str() {
-        "" | "iB" => Some(1024_u64.pow(power)),
+        "" | "iB" | "ib" => Some(1024_u64.pow(power)),
         "B" => Some(1000_u64.pow(power)),
         _ => None,
     }
@@ -120,8 +120,8 @@ fn time_factor(suffix: &str) -> Option<u64> {
         "ns" => Some(1),
         "us" | "µs" | "μs" => Some(1_000),
         "ms" => Some(1_000_000),
-        "" | "s" => Some(1_000_000_000),
-        "m" => Some(60_000_000_000),
+        "" | "s" | "sec" => Some(1_000_000_000),
+        "m" | "min" => Some(60_000_000_000),
         "h" => Some(3_600_000_000_000),
         _ => None,
     }
@@ -213,6 +213,8 @@ mod tests {
             ("4KB", 4000),
             ("8 MiB", 8 << 20),
             ("8M", 8 << 20),
+            ("8m", 8 << 20),
+            ("1gib", 1 << 30),
             ("8MB", 8_000_000),
             ("1.5G", 3 << 29),
             ("2T", 2 << 40),
@@ -237,6 +239,7 @@ mod tests {
             ("5s", 5_000_000_000),
             ("1.5s", 1_500_000_000),
             ("2m", 120_000_000_000),
+            ("1min", 60_000_000_000),
             ("1h", 3_600_000_000_000),
         ] {
             assert_eq!(parse_time(text), Ok(ns), "{text}");
@@ -252,7 +255,7 @@ mod tests {
         for text in ["K", ".5K", "1.2.3", "1.", "abc", "+4"] {
             assert_eq!(parse_size(text), Err(UnitError::NotANumber(owned(text))), "{text}");
         }
-        for text in ["4X", "4KiBB", "4Kib", "4m", "4b", "4e3", "0x10"] {
+        for text in ["4X", "4KiBB", "4mb", "4b", "4e3", "0x10"] {
             assert!(matches!(parse_size(text), Err(UnitError::UnknownSuffix { .. })), "{text}");
         }
         for text in ["1.3K", "0.5", "1.00000000000000000001K"] {

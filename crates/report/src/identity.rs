@@ -7,6 +7,8 @@
 
 mod forms;
 
+use std::collections::{BTreeMap, HashMap};
+
 use flatout_measure::record::Record;
 use serde_json::{Map, Value};
 
@@ -110,7 +112,7 @@ fn hosts(record: &Record) -> Vec<Secret> {
 /// The record without host name, serial numbers and paths.
 pub fn hidden(record: &Record) -> Record {
     let mut record = record.clone();
-    let mut secrets = hosts(&record);
+    let (mut secrets, mut moved) = (hosts(&record), HashMap::new());
     hide_members(&mut record.start.environment, &mut secrets);
     hide_hosts(&mut record.start.argv, &mut secrets);
     for outcome in &mut record.results {
@@ -120,16 +122,10 @@ pub fn hidden(record: &Record) -> Record {
         if let Some(file) = file {
             let shown = base_name(&file).to_owned();
             outcome.parameters.insert("file".to_owned(), shown.clone().into());
-            secrets.retain(|secret| secret.text != file);
-            if file.len() >= SHORTEST_SECRET {
-                secrets.push(Secret { text: file, shown });
-            }
+            moved.insert(file, shown);
         }
     }
-    // The longest first, so that no part of a path is left beside a replaced shorter one.
-    secrets.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then_with(|| a.text.cmp(&b.text)));
-    secrets.dedup();
-    secrets.retain(|secret| !secret.text.is_empty() && secret.text != secret.shown);
+    let secrets = by_length(secrets, moved);
     let clean = |text: &mut String| *text = cleaned(text, &secrets);
 
     if let Some(program) = record.start.argv.first_mut() {
@@ -150,6 +146,21 @@ pub fn hidden(record: &Record) -> Record {
     record.end.errors.iter_mut().for_each(clean);
     record.end.verdict.iter_mut().for_each(|answer| clean(&mut answer.text));
     record
+}
+
+/// What is told instead of each secret, by the length of these.
+type Secrets = BTreeMap<usize, HashMap<String, String>>;
+
+/// All secrets, each once; of files that were moved the last names stay.
+fn by_length(secrets: Vec<Secret>, moved: HashMap<String, String>) -> Secrets {
+    let mut known = Secrets::new();
+    let long = |(text, _): &(String, String)| text.len() >= SHORTEST_SECRET;
+    let others = secrets.into_iter().map(|secret| (secret.text, secret.shown));
+    for (text, shown) in moved.into_iter().filter(long).chain(others) {
+        known.entry(text.len()).or_default().entry(text).or_insert(shown);
+    }
+    known.remove(&0);
+    known
 }
 
 /// The last name of a path; the whole of one that every machine has.
@@ -208,30 +219,36 @@ fn clean_strings(value: &mut Value, clean: &dyn Fn(&mut String)) {
 }
 
 /// The text without the secrets as whole words, and without addresses and absolute paths.
-fn cleaned(text: &str, secrets: &[Secret]) -> String {
+fn cleaned(text: &str, secrets: &Secrets) -> String {
     let mut text = text.to_owned();
-    for secret in secrets {
-        text = without_word(&text, secret);
+    // The longest first, so that no part of a path is left beside a replaced shorter one.
+    for (length, known) in secrets.iter().rev() {
+        if *length <= text.len() {
+            text = without_words(text, *length, known);
+        }
     }
     without_uuids(&without_paths(&text))
 }
 
-fn without_word(text: &str, secret: &Secret) -> String {
-    let word = secret.text.as_str();
+/// The text without words of one length. It takes time in proportion to the text, however many words
+/// there are.
+fn without_words(text: String, length: usize, known: &HashMap<String, String>) -> String {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(word) {
-        let (before, found) = rest.split_at(at);
-        let after = &found[word.len()..];
-        let joined_before =
-            before.chars().next_back().or(out.chars().next_back()).is_some_and(is_part);
-        let joined = joined_before || after.chars().next().is_some_and(is_part);
-        out.push_str(before);
-        out.push_str(if joined { word } else { &secret.shown });
-        rest = after;
+    let (mut out, mut copied, mut at, mut before) = (String::new(), 0, 0, None);
+    while let Some(c) = text[at..].chars().next() {
+        let end = at + length;
+        let word = text.get(at..end).filter(|_| !before.is_some_and(is_part));
+        let word = word.filter(|_| !text[end..].starts_with(is_part));
+        if let Some(shown) = word.and_then(|word| known.get(word)) {
+            out.push_str(&text[copied..at]);
+            out.push_str(shown);
+            (copied, at, before) = (end, end, out.chars().next_back());
+        } else {
+            at += c.len_utf8();
+            before = Some(c);
+        }
     }
-    out + rest
+    if copied == 0 { text } else { out + &text[copied..] }
 }
 
 /// Replaces addresses, and what starts with a slash after a space, a quote or an equals sign, up to the next of these.
@@ -279,6 +296,7 @@ mod tests {
     #[test]
     fn secrets_are_hidden_as_whole_words() {
         let secrets = ["box", "my file.bin"].map(Secret::hidden);
+        let secrets = by_length(secrets.into(), HashMap::new());
         assert_eq!(cleaned("box, boxes, my file.bin!", &secrets), "(hidden), boxes, (hidden)!");
     }
 

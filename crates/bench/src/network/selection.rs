@@ -5,8 +5,8 @@ use flatout_measure::units::size_text;
 
 use super::row::{BLOCK_BYTES, MESSAGES, SMALL_DATAGRAM_BYTES, latency, tcp, udp};
 use super::spec::{
-    Direction, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement, Protocol,
-    Receiver, Sender, Spec, Waiting, Work,
+    Direction, HEADER_BYTES, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement,
+    Protocol, Receiver, Sender, Spec, Waiting, Work,
 };
 use crate::option::{rate, size};
 
@@ -78,15 +78,13 @@ impl Selection {
     ///
     /// Errors: one line that names the option.
     pub fn check(&self) -> Result<(), String> {
-        let blocks = self.block_bytes.iter().map(|&bytes| ("--block-size", bytes));
-        let datagram = self.datagram_bytes.map(|bytes| ("--datagram-size", bytes));
-        for (option, bytes) in blocks.chain(datagram) {
-            if !(1..=MAX_BLOCK_BYTES.into()).contains(&bytes) {
-                return Err(format!(
-                    "{option} {}: it must be from 1 byte to {}",
-                    size_text(bytes),
-                    size_text(MAX_BLOCK_BYTES.into())
-                ));
+        let block = ("--block-size", 1, MAX_BLOCK_BYTES);
+        let datagram = ("--datagram-size", HEADER_BYTES, MAX_DATAGRAM_BYTES);
+        let sizes = self.block_bytes.iter().map(|&bytes| (block, bytes));
+        for ((option, from, to), bytes) in sizes.chain(self.datagram_bytes.map(|n| (datagram, n))) {
+            if !(from.into()..=to.into()).contains(&bytes) {
+                let bytes = size_text(bytes);
+                return Err(format!("{option} {bytes}: it must be from {from} to {to} bytes"));
             }
         }
         for &streams in &self.streams {

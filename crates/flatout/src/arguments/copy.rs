@@ -111,8 +111,8 @@ pub struct Copy {
     pub mirror: Mirror,
     #[command(flatten)]
     as_cp: AsCp,
-    /// Share the bytes with the source where the filesystem can: auto, always, never; without a
-    /// value: always [default: auto]
+    /// Share the bytes with the source: auto (where that can be), always, never; without a value:
+    /// always [default: auto]
     #[arg(
         long,
         value_name = "WHEN",
@@ -147,8 +147,8 @@ pub struct Copy {
     /// Skip files whose copies have the same content
     #[arg(long, help_heading = "Replacing", overrides_with_all = ["always", "quick_check"])]
     pub checksum: bool,
-    /// Skip files whose copies have the same size and time, as rsync does: it assumes that such files
-    /// hold the same bytes, which nothing guarantees
+    /// Skip files of equal size and time, as rsync does: it assumes that such files hold the same bytes,
+    /// which nothing guarantees
     #[arg(long, help_heading = "Replacing", overrides_with_all = ["always", "checksum"])]
     pub quick_check: bool,
     /// Note which files are finished, so that the same command, given again, skips them while neither
@@ -159,7 +159,7 @@ pub struct Copy {
     pub snapshot: Snapshot,
     #[command(flatten)]
     pub limits: Limits,
-    /// Digest each file on the way, and read its copy back from the device
+    /// Read each copy back from the device; its digest must be that of what was read
     #[arg(long, help_heading = "Certainty")]
     pub verify: bool,
     /// Return when everything is on storage
@@ -203,7 +203,7 @@ pub struct Copy {
     /// Write the final figures into FILE (replaced if it exists); - is standard output
     #[arg(short, long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Option<PathBuf>,
-    /// Write into FILE (replaced if it exists) what there is in the end: digest, mode, owner, time,
+    /// Write what there is in the end into FILE (replaced if it exists): digest, mode, owner, time,
     /// extended attributes and link text of each entry, for flatout sum --check --strict; - is
     /// standard output
     #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Certainty")]

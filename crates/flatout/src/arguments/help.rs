@@ -5,7 +5,7 @@ pub mod text;
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{Arg, Args, Command};
+use clap::{Args, Command};
 
 use super::bench::{self, Name};
 use super::similar::similar;
@@ -15,6 +15,15 @@ const AFTER: &str = "\
 Examples:
   flatout help copy
   flatout help bench disk";
+
+/// Options that `-h` leaves out, of whatever command.
+const RARE: &str = "archive atomic always backup delete-excluded delta exclude-from force include interactive \
+    itemize log max-delete max-fds max-memory max-size min-size newer no-preserve older preserve \
+    reflink-dest resume sparse suffix symbolic-link update zero \
+    caching drop-caches history seed split \
+    datagram-size measure offload placement receiver sender wait \
+    block-count color identify";
+const RARE_OF_COPY: &str = "block-size engine iodepth";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
@@ -40,26 +49,41 @@ pub fn definition(words: &[String]) -> Result<Command, String> {
     Ok(command)
 }
 
-/// The help of a definition, as wide as the terminal; a long one where there is more to say, as
-/// `--help` has it.
+/// The help of a definition, as wide as the terminal: all of it, or what fits a screen, as `-h` has it.
 pub fn render(command: Command, is_long: bool) -> String {
     let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
     let terminal = flatout_sys::terminal::width_columns(&std::io::stdout()).map(usize::from);
     let columns = terminal.or_else(asked).map_or(MOST_COLUMNS, |columns| columns.min(MOST_COLUMNS));
-    let notes = command.get_after_help().map(|notes| text::wrapped(&notes.to_string(), columns));
-    let mut command = command.term_width(columns);
-    if let Some(notes) = notes {
-        command = command.after_help(notes);
+    let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).replace('-', " ");
+    // To cp it is no option.
+    let has_rest = command.get_subcommands().next().is_none() && name != "flatout cp";
+    if is_long || !has_rest {
+        let shown = command.mut_args(|argument| match argument.get_id() == "help" && has_rest {
+            true => argument.help("Print help; -h: on one screen"),
+            false => argument.hide_short_help(false),
+        });
+        let mut shown = shown.after_help(text::wrapped(&notes, columns)).term_width(columns);
+        return shown.render_help().to_string();
     }
-    let has_more = |argument: &Arg| {
-        let values = argument.get_possible_values();
-        let is_told = !argument.is_hide_set() && !argument.is_hide_possible_values_set();
-        is_told && values.iter().any(|value| value.get_help().is_some())
-    };
-    match is_long && command.get_arguments().any(has_more) {
-        true => command.render_long_help().to_string(),
-        false => command.render_help().to_string(),
-    }
+    let is_copy = name == "flatout copy";
+    let examples = notes.split("\n\n").filter(|part| part.starts_with("Examples:"));
+    let after = text::wrapped(&examples.collect::<Vec<_>>().join("\n\n"), columns);
+    let mut shown = command
+        .mut_args(|argument| {
+            let is = |names: &str| names.split(' ').any(|name| argument.get_long() == Some(name));
+            let is_rare = is(RARE) || is_copy && is(RARE_OF_COPY);
+            let argument = argument.hide_possible_values(true).help_heading(None::<&str>);
+            if is_rare { argument.hide_short_help(true) } else { argument }
+        })
+        .mut_arg("help", |argument| argument.help("Print help; --help: all of it"))
+        .after_help("")
+        .max_term_width(usize::MAX)
+        .term_width(usize::MAX);
+    let whole = shown.render_help().to_string();
+    let whole = whole.replace(" [default: see below]", "").replace(": see below", "");
+    let options = text::shortened(whole.replace(", see below", "").trim_end(), columns);
+    format!("{options}\n\n{after}\n\nAll options and defaults: {name} --help\n")
 }
 
 /// The definition of several areas.
@@ -76,6 +100,10 @@ fn together(words: &[String]) -> Result<Command, String> {
 fn unknown(command: &Command, word: &str) -> String {
     let known = || command.get_subcommands().map(Command::get_name);
     let noun = if command.get_name() == "bench" { "area" } else { "command" };
+    let area = (command.get_name() == "flatout").then(|| Name::of(word).or(Name::called(word)));
+    if let Some(area) = area.flatten() {
+        return format!("there is no command '{word}'; did you mean 'bench {}'?", area.word());
+    }
     match similar(word, known()) {
         Some(meant) => format!("there is no {noun} '{word}'; did you mean '{meant}'?"),
         None => {

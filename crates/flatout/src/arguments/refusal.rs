@@ -46,6 +46,9 @@ impl Refusal {
         if self.error.kind() == ErrorKind::InvalidSubcommand {
             return self.unknown_command().unwrap_or(line);
         }
+        if let Some((option, value)) = self.negative() {
+            return format!("invalid value '{value}' for '{option}': {NEGATIVE}");
+        }
         if let Some(meant) = self.option_of_value() {
             return format!("{line}; did you mean '{meant}'?");
         }
@@ -92,6 +95,24 @@ impl Refusal {
         };
         let option = command.get_opts().find(takes)?;
         Some(format!("--{} {word}", option.get_long()?))
+    }
+
+    /// The value that clap takes for an option, as `-4K` in `-b -4K`, and the option before it.
+    fn negative(&self) -> Option<(&str, &str)> {
+        let word = self.context(ContextKind::InvalidArg)?;
+        let is_number = |text: &str| {
+            text.strip_prefix('-')
+                .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        let pairs = self.argv.windows(2).map(|pair| (pair[0].to_str(), pair[1].to_str()));
+        let pairs = pairs.filter_map(|(option, value)| Some((option?, value?)));
+        let is_meant = |&(option, value): &(&str, &str)| {
+            option.starts_with('-')
+                && !is_number(option)
+                && is_number(value)
+                && value.starts_with(word)
+        };
+        pairs.filter(|_| is_number(word)).find(is_meant)
     }
 
     fn unknown_command(&self) -> Option<String> {
@@ -145,7 +166,11 @@ pub fn one_line(error: &clap::Error) -> String {
     let words: Vec<_> = paragraph.split_whitespace().collect();
     // What the standard library says of a number that is none, and clap of one out of range.
     let none = ["invalid digit found in string", "cannot parse integer from empty string"];
-    let line = none.iter().fold(words.join(" "), |line, said| line.replace(said, NO_NUMBER));
+    let said = words.join(" ");
+    let value = said.split('\'').nth(1).and_then(|value| value.strip_prefix('-'));
+    let is_negative = value.is_some_and(|value| value.parse::<u64>().is_ok());
+    let why = if is_negative { NEGATIVE } else { NO_NUMBER };
+    let line = none.iter().fold(said, |line, said| line.replace(said, why));
     let Some((before, range)) = line.split_once(" is not in ") else { return line };
     match (before.rsplit_once(": "), range.split_once("..=")) {
         (Some((before, _)), Some((from, to))) => {
@@ -154,9 +179,11 @@ pub fn one_line(error: &clap::Error) -> String {
             // The ends of a type are no limits of ours.
             let is_type = [u32::MAX.into(), u64::MAX].iter().any(|most| most.to_string() == to);
             if from == "0" && value.is_some_and(|value| value < 0) {
-                format!("{before}: it is negative")
+                format!("{before}: {NEGATIVE}")
             } else if is_type && is_above {
                 format!("{before}: it is too large")
+            } else if is_type {
+                format!("{before}: it must be {from} or more")
             } else {
                 format!("{before}: it must be from {from} to {to}")
             }
@@ -166,6 +193,7 @@ pub fn one_line(error: &clap::Error) -> String {
 }
 
 const NO_NUMBER: &str = "it is no whole number";
+const NEGATIVE: &str = "it is negative";
 
 #[cfg(test)]
 mod tests {
@@ -195,6 +223,10 @@ mod tests {
             ("flatout report --format xml x", "fio-json]"),
             ("flatout bench cpu -j many", "it is no whole number"),
             ("flatout bench --runs=", "'--runs <N>': it is no whole number"),
+            ("flatout bench disk -b -4K", "invalid value '-4K' for '-b': it is negative"),
+            ("flatout bench --max-time -5s", "'-5s' for '--max-time': it is negative"),
+            ("flatout bench cpu --order -5", "'--order <N>': it is negative"),
+            ("flatout copy --max-fds 1 x y", "it must be 16 or more"),
             ("flatout bench -n 0", "'--runs <N>': it must be from 1 to 10000"),
             ("flatout bench --list", "'--list' found"),
             ("flatout copy --frobnicate a b", "'--frobnicate' found"),

@@ -28,9 +28,6 @@ pub struct Serve {
     /// Serve one session and exit
     #[arg(short = '1', long)]
     pub once: bool,
-    /// What it does anyway.
-    #[arg(long, hide = true, conflicts_with = "once")]
-    forever: bool,
     /// File with the token that clients must know, at least 16 characters; - is standard input
     /// [default: off loopback a new one, which is printed; on loopback none]
     #[arg(long, value_name = "FILE")]

@@ -3,9 +3,10 @@
 /// How alike two words are at least, from 0 to 1: `cahce` and `cache`, `net` and `network`.
 const LEAST: f64 = 0.8;
 
-/// The known word that is most like this one, if any is like it.
+/// The known word that is most like this one, if any is like it, in whatever letters.
 pub fn similar<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = known.into_iter().map(|name| (strsim::jaro(word, name), name));
+    let word = word.to_lowercase();
+    let likeness = known.into_iter().map(|name| (strsim::jaro(&word, name), name));
     let most = likeness.max_by(|one, other| one.0.total_cmp(&other.0));
     most.filter(|(likeness, _)| *likeness >= LEAST).map(|(_, name)| name)
 }
@@ -22,6 +23,7 @@ mod tests {
             ("dsik", Some("disk")),
             ("net", Some("network")),
             ("mem", Some("memory")),
+            ("DISK", Some("disk")),
             ("data", None),
             ("/data", None),
             ("", None),

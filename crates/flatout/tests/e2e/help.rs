@@ -136,3 +136,21 @@ fn the_help_of_completions_and_man_is_as_reviewed() {
 fn the_help_of_compare_is_as_reviewed() {
     assert_help(&["compare"], "help-compare");
 }
+
+#[test]
+fn the_short_help_of_every_command_fits_a_screen() {
+    let folder = Folder::new();
+    let commands = ["read", "write", "copy", "sum", "versus", "compare", "tune", "report", "serve"];
+    let areas = AREAS.map(|area| vec!["bench", area]);
+    for mut words in commands.map(|command| vec![command]).into_iter().chain(areas) {
+        words.push("-h");
+        let ran = folder.flatout(&words).with(|command| {
+            command.env("COLUMNS", "80");
+        });
+        let ran = ran.run();
+        let lines: Vec<&str> = ran.exits(0).stdout.lines().collect();
+        assert!(lines.len() <= 56, "{} lines: {ran}", lines.len());
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{ran}");
+        assert!(lines.last().is_some_and(|line| line.ends_with("--help")), "{ran}");
+    }
+}

@@ -63,7 +63,6 @@ const WRONG: &[(&str, &[&str])] = &[
     ("compare - -", &["standard input is read once"]),
     ("report data --format pdf", &["table, json, csv, markdown, html"]),
     ("serve -p 99999", &["--port", "65535"]),
-    ("serve -1 --forever", &["--once"]),
     ("completions tcsh", &["bash, zsh, fish]"]),
     ("man bench dik", &["did you mean 'disk'?"]),
     ("help bench disk more", &["there is no area 'more'", "(see flatout --help)"]),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flatout_measure::{
-    record::{Outcome, Record},
+    record::{Outcome, Record, Status},
     warning::{self, Warning},
 };
 
@@ -135,6 +135,10 @@ impl Notes {
     /// Why the row has no figure. A reason that no other row has stands in the row itself, and
     /// only further warnings are notes.
     pub fn reason_cell(&mut self, outcome: &Outcome) -> Cell {
+        // What was digested has no figure of its own.
+        if let Some(digest) = outcome.fact_text("digest").filter(|_| outcome.status == Status::Ok) {
+            return Cell::plain(digest);
+        }
         let (text, marks) = match outcome.warnings.split_first() {
             Some((first, others)) if !self.repeated_reasons.contains(&key(first)) => {
                 (first.text.clone(), self.marks(others))
@@ -182,7 +186,7 @@ impl Note {
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::{End, SCHEMA, Start, Status};
+    use flatout_measure::record::{End, SCHEMA, Start};
 
     use super::*;
 

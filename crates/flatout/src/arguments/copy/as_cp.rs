@@ -21,7 +21,7 @@ pub struct AsCp {
     /// Leave what is there
     #[arg(short, long, overrides_with = "interactive")]
     no_clobber: bool,
-    /// The same as --update=older
+    /// Replace only what is older; the same as --update=older
     #[arg(short = 'u', overrides_with = "update")]
     is_update: bool,
     /// Leave what is there: all (replace), none, none-fail, older (replace what is); without a value:
@@ -43,7 +43,7 @@ pub struct AsCp {
     /// Follow no symlinks, as without it
     #[arg(short = 'P', long, hide = true, overrides_with_all = ["named", "dereference"])]
     no_dereference: bool,
-    /// Like --backup, without a value
+    /// Keep what is overwritten; like --backup, without a value
     #[arg(short = 'b')]
     is_backup: bool,
     /// Keep what is overwritten under another name: none, simple, existing, numbered

@@ -7,8 +7,8 @@ const HEADING: &str = "Mirror";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Mirror {
-    /// Delete from the directories that are copied into what their sources do not have, and let things
-    /// of another kind take the place of what is there; nothing once a source cannot be read
+    /// Delete what the sources do not have; from the directories that are copied into, and not once a
+    /// source cannot be read. Things of another kind take the place of what is there
     #[arg(long, help_heading = HEADING)]
     delete: bool,
     /// The same, and delete what is excluded, too

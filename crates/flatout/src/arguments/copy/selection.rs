@@ -24,7 +24,7 @@ const HEADING: &str = "Selection";
 pub struct Selection {
     #[command(flatten)]
     filters: Filters,
-    /// Leave out what .gitignore files in SOURCE exclude, as git does
+    /// Leave out what .gitignore files exclude; those in SOURCE, as git does
     #[arg(long, help_heading = HEADING)]
     gitignore: bool,
     /// Copy only the paths below SOURCE that FILE lists, a line each; DIR is the directory alone, DIR/ with

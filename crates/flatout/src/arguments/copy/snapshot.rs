@@ -12,8 +12,8 @@ const MOST: usize = 8;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Snapshot {
-    /// Make files that are in DIR with the same size, time, owner, mode and extended attributes hard
-    /// links to those; may be repeated. DIR stands for TARGET: a relative one is looked up from here
+    /// Make unchanged files hard links to those in DIR: of the same size, time, owner, mode and extended
+    /// attributes; may be repeated. DIR stands for TARGET: a relative one is looked up from here
     #[arg(long, value_name = "DIR", value_parser = path(), value_hint = ValueHint::DirPath, help_heading = "Snapshots", action = clap::ArgAction::Append)]
     pub link_dest: Vec<PathBuf>,
     /// Have files that are in DIR with the same size and time share its extents instead of being

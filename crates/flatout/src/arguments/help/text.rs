@@ -81,6 +81,34 @@ pub fn wrapped(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
+/// Each line cut where a part of it ends, so that it has at most so many columns; filled where there
+/// is no such place.
+pub fn shortened(text: &str, columns: usize) -> String {
+    // The first kind of which one fits.
+    const ENDS: [&[&str]; 4] = [&[" [", "; ", ". "], &[": "], &[" ("], &[", "]];
+    let length = |text: &str| text.chars().count();
+    let lines = text.lines().flat_map(|line| {
+        if length(line) <= columns {
+            return vec![line.to_owned()];
+        }
+        let meaning = line.rfind("  ").map_or(0, |at| at + 2);
+        let is_whole = |cut: &str| {
+            let count = |sign| cut[meaning..].matches(sign).count();
+            length(cut) <= columns && count('(') == count(')') && count('[') == count(']')
+        };
+        let last = |ends: &[&str]| {
+            let found = ends.iter().flat_map(|end| line.match_indices(end));
+            let cuts = found.filter(|(at, _)| *at > meaning).map(|(at, _)| &line[..at]);
+            cuts.filter(|cut| is_whole(cut)).max_by_key(|cut| cut.len())
+        };
+        match ENDS.into_iter().find_map(last) {
+            Some(cut) => vec![cut.to_owned()],
+            None => fill(&line[meaning..], &line[..meaning], length(&line[..meaning]), columns),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Words in lines, the first one behind what stands there, the others behind so many spaces.
 fn fill(words: &str, first: &str, indent: usize, columns: usize) -> Vec<String> {
     let (mut lines, mut line, mut is_begun) = (Vec::new(), first.to_owned(), false);

@@ -43,7 +43,7 @@ fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
 #[test]
 fn whoever_proves_nothing_gets_no_answer() {
     let folder = Folder::new();
-    let server = Serving::start(&folder, &["--forever"]);
+    let server = Serving::start(&folder, &[]);
     let mut looks_like_one = vec![0, 48];
     looks_like_one.extend(random_bytes(48, 1));
     let mut data = vec![0xda, 0x7a];
@@ -70,7 +70,7 @@ fn whoever_proves_nothing_gets_no_answer() {
 #[test]
 fn a_recorded_handshake_opens_no_session() {
     let folder = Folder::new();
-    let server = Serving::start(&folder, &["--forever"]);
+    let server = Serving::start(&folder, &[]);
     let thief = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = thief.local_addr().unwrap().to_string();
     let all = ["bench", "network", "--connect", &at];
@@ -109,7 +109,7 @@ fn status(server: &mut Serving<'_>, key: &str) -> u64 {
 #[test]
 fn a_flood_of_garbage_leaves_nothing_behind() {
     let folder = Folder::new();
-    let mut server = Serving::start(&folder, &["--forever"]);
+    let mut server = Serving::start(&folder, &[]);
     is_served(&folder, &server);
     let before = status(&mut server, "VmRSS:");
     let most = if is_full() { 2000 } else { 300 };
@@ -148,7 +148,7 @@ fn a_flood_of_garbage_leaves_nothing_behind() {
 #[test]
 fn a_client_that_stalls_is_sent_away() {
     let folder = Folder::new();
-    let server = Serving::start(&folder, &["--forever"]);
+    let server = Serving::start(&folder, &[]);
     // Stopped in mid-session it says nothing for longer than a session may be silent.
     let all = ["bench", "network", "--connect", &server.at(), "--duration", "50ms"];
     let mut server = server;

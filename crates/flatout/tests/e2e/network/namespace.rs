@@ -97,7 +97,7 @@ fn inside<'f>(folder: &'f Folder, space: &str, words: &[&str]) -> crate::bin::Fl
 
 fn serve<'f>(folder: &'f Folder, pair: &Pair, token: &str) -> Serving<'f> {
     let (reader, writer) = std::io::pipe().unwrap();
-    let words = ["serve", "--bind", "10.77.0.2", "--token-file", token, "--forever"];
+    let words = ["serve", "--bind", "10.77.0.2", "--token-file", token];
     Serving::of(inside(folder, &pair.far, &words).stdout(writer).start(), reader)
 }
 

@@ -52,7 +52,7 @@ fn two_programs_measure_each_other() {
 #[test]
 fn every_way_to_send_and_receive_works_or_says_why_not() {
     let folder = Folder::new();
-    let server = Serving::start(&folder, &["--forever"]);
+    let server = Serving::start(&folder, &[]);
     for arguments in [
         &["--sender", "write", "--direction", "up,down,both"][..],
         &["--sender", "sendfile", "--block-size", "1,1M"],
@@ -137,7 +137,7 @@ fn a_server_has_a_name_and_serves_until_it_is_stopped() {
 #[test]
 fn a_second_client_waits_in_line_and_is_told() {
     let folder = Folder::new();
-    let mut server = Serving::start(&folder, &["--forever"]);
+    let mut server = Serving::start(&folder, &[]);
     let long = ["--protocol", "tcp", "--duration", "900ms"];
     let all = ["bench", "network", "--connect", &server.at(), "--quick", "--format", "json"];
     let first = folder.flatout(all.iter().chain(&long)).start();
@@ -205,7 +205,7 @@ fn a_server_that_vanishes_ends_the_client_with_a_whole_document() {
 #[test]
 fn a_client_that_vanishes_ends_its_session_alone() {
     let folder = Folder::new();
-    let mut server = Serving::start(&folder, &["--forever"]);
+    let mut server = Serving::start(&folder, &[]);
     let all = ["bench", "network", "--connect", &server.at(), "--protocol", "udp"];
     let client = folder.flatout(all.iter().chain(&["--duration", "5s"])).start();
     assert!(server.says().contains("begins"));
