@@ -22,7 +22,7 @@ use crate::text;
 pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// The most memory that a document may take once it is read, as `survey.rs` estimates it.
-pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
+pub const MAX_MEMORY_BYTES: u64 = 512 << 20;
 
 /// The longest cause that is told: parts of it come from the document.
 const MAX_CAUSE_CHARS: usize = 300;

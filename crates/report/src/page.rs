@@ -84,6 +84,8 @@ pub(crate) enum Shown {
     Everywhere,
     /// Only on a page for a browser, which draws, folds and has room.
     InBrowser,
+    /// Only where a browser has something else instead.
+    InText,
 }
 
 impl Section {
@@ -104,9 +106,22 @@ impl Section {
         self.blocks.push((Shown::InBrowser, block));
     }
 
+    pub fn push_for_text(&mut self, block: Block) {
+        self.blocks.push((Shown::InText, block));
+    }
+
     /// The blocks for a terminal or a document.
     pub fn blocks_of_text(&self) -> impl Iterator<Item = &Block> {
-        let told = self.blocks.iter().filter(|(shown, _)| *shown == Shown::Everywhere);
+        self.blocks_but(Shown::InBrowser)
+    }
+
+    /// The blocks for a browser.
+    pub fn blocks_of_page(&self) -> impl Iterator<Item = &Block> {
+        self.blocks_but(Shown::InText)
+    }
+
+    fn blocks_but(&self, other: Shown) -> impl Iterator<Item = &Block> {
+        let told = self.blocks.iter().filter(move |(shown, _)| *shown != other);
         told.map(|(_, block)| block)
     }
 }

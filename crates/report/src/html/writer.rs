@@ -132,7 +132,7 @@ impl Writer {
         }
         self.room = [self.detail.charts, self.detail.curves];
         let (drawn, told): (Vec<&Block>, Vec<&Block>) =
-            section.blocks.iter().map(|(_, block)| block).partition(|block| is_drawn(block));
+            section.blocks_of_page().partition(|block| is_drawn(block));
         // Where the figures come from stands before the pictures of them.
         let is_origin = |block: &&&Block| matches!(block, Block::Text(..) | Block::Folded(_));
         let origin = told.iter().take_while(is_origin).count();

@@ -12,6 +12,8 @@ use crate::quantity::{self, Scale};
 use crate::style::Tone;
 use crate::{label, order};
 
+/// What ids of pairs begin with.
+pub(super) const PAIRS: &str = "network/pair-";
 /// From how much of the usual figure on a cell has which shade, on a terminal with Unicode and without.
 /// (Of the best, memory of one host, nearly all of a cluster would be slow.)
 const SHADES: [(f64, [char; 2]); 4] =
@@ -61,7 +63,7 @@ pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
 }
 
 fn matrices<'r>(rows: impl IntoIterator<Item = &'r Outcome>) -> Vec<Matrix> {
-    let rows = rows.into_iter().filter(|row| row.id.starts_with("network/pair-"));
+    let rows = rows.into_iter().filter(|row| row.id.starts_with(PAIRS));
     let tests = order::grouped(rows.map(|row| (row.id.as_str(), row))).into_iter();
     tests.filter_map(|(id, rows)| Matrix::of(id, &rows)).collect()
 }

@@ -5,7 +5,7 @@ use flatout_measure::shape::KNEE_S;
 
 use super::notes::Notes;
 use super::race::Race;
-use super::{Block, Chart, Curve, Folded, Section, matrix};
+use super::{Block, Chart, Curve, Folded, Section, matrix, pair_matrix};
 use crate::chart::plot::{Mark, Plot};
 use crate::chart::sweep::{self, LEAST_POINTS, Sweep};
 use crate::chart::{bars, view, words};
@@ -28,7 +28,14 @@ pub(super) fn push_sweeps(
     record: &Record,
     notes: &mut Notes,
 ) {
-    sweeps.iter().for_each(|sweep| section.push(Block::Chart(chart(sweep, record, notes))));
+    for sweep in sweeps {
+        let chart = Block::Chart(chart(sweep, record, notes));
+        // Numbers of processes are names: a browser has a matrix instead.
+        match sweep.chart.id.starts_with(pair_matrix::PAIRS) {
+            true => section.push_for_text(chart),
+            false => section.push(chart),
+        }
+    }
 }
 
 fn chart(sweep: &Sweep<'_>, record: &Record, notes: &mut Notes) -> Chart {

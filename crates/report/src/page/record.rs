@@ -142,7 +142,7 @@ fn push_area(
     notes: &mut Notes,
 ) {
     // Of many processes there are more rows of pairs than anybody reads.
-    pair_matrix::push(section, rows);
+    pair_matrix::push(section, all);
     push_rows(section, rows, notes);
     pictures::push_sweeps(section, sweeps, record, notes);
     pictures::push_for_browser(section, record, (all, &Race::default()), notes);

@@ -179,9 +179,13 @@ fn is_beyond_caches(row: &Outcome) -> bool {
     }
 }
 
-/// Requests of the usual size.
+/// Requests of the usual size, then of one thread: the depth is that of a thread.
 fn at_small_blocks(row: &Outcome) -> f64 {
-    4.0 * flag(number(row, "block_bytes") == USUAL_BLOCK_BYTES)
+    10.0 * flag(number(row, "block_bytes") == USUAL_BLOCK_BYTES) + 5.0 * flag(!has_threads(row))
+}
+
+fn has_threads(row: &Outcome) -> bool {
+    number(row, "threads") > 1.0
 }
 
 /// Whether requests are asked for at a rate, however fast they are answered.
@@ -288,7 +292,11 @@ impl Line {
             ("file_bytes", value) => format!("{} files", label::plain("file_bytes", value)),
             (key, value) => label::parameter(key, value),
         });
-        let name = std::iter::once(self.name.to_owned()).chain(words).collect::<Vec<_>>();
+        let is_of_threads = self.name.ends_with("IOPS") && has_threads(row);
+        let threads =
+            is_of_threads.then(|| label::parameter("threads", &row.parameters["threads"]));
+        let name = std::iter::once(self.name.to_owned()).chain(words).chain(threads);
+        let name = name.collect::<Vec<_>>();
         let is_loopback = warning::has(&row.warnings, warning::LOOPBACK);
         format!("{}{}", if is_loopback { "loopback " } else { "" }, name.join(", "))
     }
