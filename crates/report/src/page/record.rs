@@ -141,7 +141,7 @@ fn push_area(
     (rows, all, sweeps): (&[&Outcome], &[&Outcome], &[&Sweep<'_>]),
     notes: &mut Notes,
 ) {
-    // Of many processes there are more rows of pairs than anybody reads.
+    // Charts have the rows of pairs, and of many processes there are more than anybody reads.
     pair_matrix::push(section, all);
     push_rows(section, rows, notes);
     pictures::push_sweeps(section, sweeps, record, notes);
