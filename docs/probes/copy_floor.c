@@ -7,12 +7,12 @@
  * openat, fstat, openat, pread, pwrite, close, close: n O_NOATIME, s a second fstat of the source,
  * x flistxattr, t utimensat, m fchmod, p fstatat of each name while its directory of the target is empty.
  * `nsxtmp` is what flatout called before 2026-11-26; c copy_file_range instead of
- * pread and pwrite; l FICLONE instead of them; T O_TMPFILE and linkat(2) instead of a name and fchmod (privileged); u each thread
- * has descriptors of its own (unshare(2), CLONE_FILES); B each call for 16 files in turn; r none of these,
+ * pread and pwrite; l FICLONE instead of them; f sendfile(2) (with B); T O_TMPFILE and linkat(2) instead of a name and fchmod (privileged); u each thread
+ * has descriptors of its own (unshare(2), CLONE_FILES); B each call for 32 files in turn; M names made under a lock of each directory, which spins at first (with B); r none of these,
  * nor fstat, but a ring (io_uring) for each thread, which gets chains of openat, read, openat, write,
- * close, close for 16 files at once; R the same but for the second openat, write and close, which are
+ * close, close for 32 files at once; R the same but for the second openat, write and close, which are
  * called one by one. The last three take files
- * of 4 KiB, but for B with c or l. */
+ * of 4 KiB, but for B with c, f or l. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -33,9 +34,9 @@
 
 #define BUFFER (256 << 10)
 #define DIRECTORIES 4096
-#define CHAINS 16
+#define CHAINS 32
 
-struct directory { int from, to, count; char **names; };
+struct directory { int from, to, count; char **names; pthread_mutex_t turn; };
 struct piece { struct directory *in; int first, end; };
 static struct directory directories[DIRECTORIES];
 static int directory_count, piece_count;
@@ -50,6 +51,7 @@ static void list(int from, int to) {
     need(from >= 0 && to >= 0 && directory_count < DIRECTORIES, "directory");
     struct directory *in = &directories[directory_count++];
     in->from = from, in->to = to;
+    in->turn = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
     DIR *open = fdopendir(dup(from));
     for (struct dirent *e; (e = readdir(open));) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
@@ -166,13 +168,16 @@ static void copy_in_turn(struct directory *in, char **names, int count, char *bu
     int from[CHAINS], to[CHAINS], noatime = has('n') ? O_NOATIME : 0;
     FOR_ALL((from[i] = openat(in->from, names[i], noatime | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) >= 0);
     FOR_ALL(!fstat(from[i], &found[i]));
-    int moves = has('c') || has('l');
+    int moves = has('c') || has('f') || has('l');
     if (!moves) FOR_ALL(pread(from[i], buffers + i * 4096, 4096, 0) == 4096);
     if (!moves && has('s')) FOR_ALL(!fstat(from[i], &again));
     if (has('x')) FOR_ALL(flistxattr(from[i], 0, 0) >= 0);
+    if (has('M')) pthread_mutex_lock(&in->turn);
     FOR_ALL((to[i] = openat(in->to, names[i], O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) >= 0);
+    if (has('M')) pthread_mutex_unlock(&in->turn);
     if (!moves) FOR_ALL(pwrite(to[i], buffers + i * 4096, 4096, 0) == 4096);
     if (has('c')) FOR_ALL(copy_file_range(from[i], 0, to[i], 0, found[i].st_size, 0) == found[i].st_size);
+    if (has('f')) FOR_ALL(sendfile(to[i], from[i], 0, found[i].st_size) == found[i].st_size);
     if (has('l')) FOR_ALL(!ioctl(to[i], FICLONE, from[i]));
     if (moves && has('s')) FOR_ALL(!fstat(from[i], &again));
     if (has('t')) FOR_ALL(!futimens(to[i], (struct timespec[]){found[i].st_atim, found[i].st_mtim}));

@@ -3,7 +3,7 @@
 
     copy_race.py [--state STATE] [--fs FS] [--image FILE | --on DIRECTORY] ROUNDS FILESxSIZE[/DIRECTORIES] NAME=COMMAND...
 
-Shapes: 20000x4K/20, 1x10M. `{s}`, `{d}` and `{m}` in a command are source, target and mount point; one with
+Shapes: 20000x4K/20, 1x10M, 1x1G. `{s}`, `{d}` and `{m}` in a command are source, target and mount point; one with
 `&&` is run by sh. A round runs everybody once, in random order, as a whole process. States: `hot`; `cold`
 (all caches dropped before each); `refresh` (each on a filesystem of its own, where the same tree was just
 made and removed). What is durable is said by the commands: `cp {s} {d} && sync -f {m}`. The command `device` is
@@ -103,8 +103,8 @@ def arguments():
 
 def main():
     asked = arguments()
-    shape = re.fullmatch(r"(\d+)x(\d+)([KM])(?:/(\d+))?", asked.shape)
-    files, size = int(shape[1]), int(shape[2]) << {"K": 10, "M": 20}[shape[3]]
+    shape = re.fullmatch(r"(\d+)x(\d+)([KMG])(?:/(\d+))?", asked.shape)
+    files, size = int(shape[1]), int(shape[2]) << {"K": 10, "M": 20, "G": 30}[shape[3]]
     rivals = [word.split("=", 1) for word in asked.rivals]
     times = {name: [] for name, _ in rivals}
     cpu = {name: [] for name, _ in rivals}
