@@ -144,9 +144,12 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
     };
     let (flags, moment) = (reading_flags(copy, first.pair), Moment::now());
     let mut opened = Vec::with_capacity(names.len());
-    opened.extend(names.iter().filter(|name| !is_temporary(name)).filter_map(|&name| {
-        Some((name, open_unseen(first.pair.source(), name, flags).ok()?))
-    }));
+    opened.extend(
+        names
+            .iter()
+            .filter(|name| !is_temporary(name))
+            .filter_map(|&name| Some((name, open_unseen(first.pair.source(), name, flags).ok()?))),
+    );
     let mut files = Vec::with_capacity(opened.len());
     files.extend(opened.into_iter().filter_map(|(name, source)| {
         let facts = rustix::fs::fstat(&source).ok()?;
@@ -216,9 +219,7 @@ fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_>]) {
     });
     each(&|file, _| Ok(is_as_it_was(&file.facts, &rustix::fs::fstat(&file.source)?)));
     if keeps_times(copy) {
-        each(&|file, target| {
-            rustix::fs::futimens(target, &timestamps(&file.facts)).map(|()| true)
-        });
+        each(&|file, target| rustix::fs::futimens(target, &timestamps(&file.facts)).map(|()| true));
     }
 }
 
