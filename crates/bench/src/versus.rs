@@ -40,17 +40,19 @@ const FEW_ROUNDS: u32 = 3;
 /// Of the memory that can be had, files that live there take at most one part in so many.
 const MEMORY_PART: u64 = 2;
 
-/// The state in which a work begins, or must end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
-    /// All that is read lies in the page cache.
-    Hot,
-    /// Nothing of it does.
-    Cold,
-    /// As hot, and done when storage has it.
-    Durable,
-    /// As hot, into a place where the same tree was deleted just before.
-    Refresh,
+flatout_sys::words! {
+    /// The state in which a work begins, or must end.
+    #[derive(PartialOrd, Ord)]
+    pub enum State: name, ALL {
+        /// All that is read lies in the page cache.
+        Hot = "hot",
+        /// Nothing of it does.
+        Cold = "cold",
+        /// As hot, and done when storage has it.
+        Durable = "durable",
+        /// As hot, into a place where the same tree was deleted just before.
+        Refresh = "refresh",
+    }
 }
 
 /// What a race of copiers works on, where something else is wanted than the usual.

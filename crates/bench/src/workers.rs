@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_threads_and_too_small_a_quota_are_doubts() {
+    fn too_many_threads_and_too_small_a_quota_are_warnings() {
         assert_eq!(oversubscribed(2, 2), None);
         let crowd = oversubscribed(9, 2).unwrap();
         assert_eq!(crowd.code, warning::OVERSUBSCRIBED);

@@ -21,16 +21,18 @@ pub enum Work {
     Copy,
 }
 
-/// Files of one class want the same settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SizeClass {
-    /// Up to 64 KiB: one or two requests; names and attributes take the time.
-    Tiny,
-    /// Up to 4 MiB: not worth a second thread.
-    Small,
-    /// Beyond.
-    Large,
+flatout_sys::words! {
+    /// Files of one class want the same settings.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SizeClass: name {
+        /// Up to 64 KiB: one or two requests; names and attributes take the time.
+        Tiny = "tiny",
+        /// Up to 4 MiB: not worth a second thread.
+        Small = "small",
+        /// Beyond.
+        Large = "large",
+    }
 }
 
 impl SizeClass {
@@ -40,15 +42,6 @@ impl SizeClass {
             0..=0x1_0000 => Self::Tiny,
             0x1_0001..=0x40_0000 => Self::Small,
             _ => Self::Large,
-        }
-    }
-
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tiny => "tiny",
-            Self::Small => "small",
-            Self::Large => "large",
         }
     }
 }

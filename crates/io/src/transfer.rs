@@ -37,37 +37,24 @@ pub const DIRECT_BYTES: u64 = 4096;
 /// Longest block that lies in memory, whatever is asked for.
 const MOST_BLOCK_BYTES: u64 = 1 << 30;
 
-/// How bytes get across.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// Extents are shared: FICLONE of the whole file.
-    Reflink,
-    /// copy_file_range(2): the kernel copies.
-    CopyFileRange,
-    /// pread(2) into a buffer, pwrite(2) out of it.
-    Sync,
-    /// pwrite(2) straight out of a mapping of the source.
-    Mmap,
-    /// io_uring: each block read and then written, many at a time.
-    Uring,
+flatout_sys::words! {
+    /// How bytes get across.
+    #[derive(Hash)]
+    pub enum Method: name, ALL {
+        /// Extents are shared: FICLONE of the whole file.
+        Reflink = "reflink",
+        /// copy_file_range(2): the kernel copies.
+        CopyFileRange = "copy-file-range",
+        /// pread(2) into a buffer, pwrite(2) out of it.
+        Sync = "sync",
+        /// pwrite(2) straight out of a mapping of the source.
+        Mmap = "mmap",
+        /// io_uring: each block read and then written, many at a time.
+        Uring = "uring",
+    }
 }
 
 impl Method {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Reflink, Self::CopyFileRange, Self::Sync, Self::Mmap, Self::Uring];
-
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reflink => "reflink",
-            Self::CopyFileRange => "copy-file-range",
-            Self::Sync => "sync",
-            Self::Mmap => "mmap",
-            Self::Uring => "uring",
-        }
-    }
-
     /// Its place in [`Method::ALL`].
     pub fn index(self) -> usize {
         self as usize

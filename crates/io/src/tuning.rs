@@ -1,73 +1,46 @@
 //! The settings with which bytes are moved, as plain data.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-/// How the kernel is asked for bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Engine {
-    /// pread(2) and pwrite(2), one block at a time.
-    Sync,
-    /// mmap(2) in windows.
-    Mmap,
-    /// io_uring, `depth` blocks at a time.
-    Uring,
+flatout_sys::words! {
+    /// How the kernel is asked for bytes.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Engine: name, ALL, text {
+        /// pread(2) and pwrite(2), one block at a time.
+        Sync = "sync",
+        /// mmap(2) in windows.
+        Mmap = "mmap",
+        /// io_uring, `depth` blocks at a time.
+        Uring = "uring",
+    }
 }
 
-/// How the page cache takes part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Caching {
-    /// Through the page cache, as any program does.
-    Buffered,
-    /// Around it: `O_DIRECT`.
-    Direct,
-    /// Through it, but nothing new stays: `RWF_DONTCACHE`.
-    Dontcache,
+flatout_sys::words! {
+    /// How the page cache takes part.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Caching: name, ALL, text {
+        /// Through the page cache, as any program does.
+        Buffered = "buffered",
+        /// Around it: `O_DIRECT`.
+        Direct = "direct",
+        /// Through it, but nothing new stays: `RWF_DONTCACHE`.
+        Dontcache = "dontcache",
+    }
 }
 
-/// Which blocks a lane gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Split {
-    /// Lane i of n gets the i-th of n ranges.
-    Contiguous,
-    /// Lane i of n gets the blocks i, i+n, i+2n, …
-    Interleaved,
+flatout_sys::words! {
+    /// Which blocks a lane gets.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Split: name, ALL, text {
+        /// Lane i of n gets the i-th of n ranges.
+        Contiguous = "contiguous",
+        /// Lane i of n gets the blocks i, i+n, i+2n, …
+        Interleaved = "interleaved",
+    }
 }
-
-macro_rules! words {
-    ($type:ty, $what:literal, $($variant:path => $word:literal),+) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(match self { $($variant => $word),+ })
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($word => Ok($variant),)+
-                    _ => Err(format!(
-                        concat!("{:?} is no ", $what, "; known are {}"),
-                        text,
-                        [$($word),+].join(", ")
-                    )),
-                }
-            }
-        }
-    };
-}
-
-words!(Engine, "engine", Engine::Sync => "sync", Engine::Mmap => "mmap", Engine::Uring => "uring");
-words!(Caching, "caching", Caching::Buffered => "buffered", Caching::Direct => "direct",
-    Caching::Dontcache => "dontcache");
-words!(Split, "split", Split::Contiguous => "contiguous", Split::Interleaved => "interleaved");
 
 /// The settings of one piece of work. What crosses from measuring to moving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -115,6 +115,8 @@ pub struct Measured<R> {
 /// A further figure of a row that was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredFurther {
+    /// What tells its row from the trial's own.
+    pub parameters: Parameters,
     /// The figure with interval and warnings.
     pub outcome: Outcome,
     /// What else is known of it.
@@ -132,25 +134,22 @@ impl Measured<()> {
 impl<R> Measured<R> {
     /// As rows of the record: its own, then those of its further figures.
     pub fn record(self) -> impl Iterator<Item = Outcome> {
-        let own = MeasuredFurther { outcome: self.outcome, facts: self.facts };
-        [own].into_iter().chain(self.further).map(MeasuredFurther::record)
+        let further = self.further.into_iter().map(|further| (further.outcome, further.facts));
+        [(self.outcome, self.facts)].into_iter().chain(further).map(recorded)
     }
 }
 
-impl MeasuredFurther {
-    fn record(self) -> Outcome {
-        let Self { mut outcome, facts } = self;
-        outcome.audit.extend(facts.to_json());
-        // Whoever works out what limits a row knows the hardware; others come before it, but not
-        // before a limit that somebody set and that the row has reached.
-        if let Some(bound) = &mut outcome.ceiling
-            && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
-            && !bound.is_reached()
-        {
-            bound.limiter = "other programs".to_owned();
-        }
-        outcome
+fn recorded((mut outcome, facts): (Outcome, Facts)) -> Outcome {
+    outcome.audit.extend(facts.to_json());
+    // Whoever works out what limits a row knows the hardware; others come before it, but not
+    // before a limit that somebody set and that the row has reached.
+    if let Some(bound) = &mut outcome.ceiling
+        && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+        && !bound.is_reached()
+    {
+        bound.limiter = "other programs".to_owned();
     }
+    outcome
 }
 
 /// The rows of the record for rows that were measured, in their order.

@@ -162,20 +162,22 @@ pub enum NoiseSource {
     Assumed,
 }
 
-/// What is said of a row, or of all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The new side is better: significant with all rows counted in, and not the same.
-    Better,
-    /// The same in the other direction.
-    Worse,
-    /// The whole interval lies within the threshold.
-    Same,
-    /// None of these is shown.
-    Unclear,
-    /// There is nothing that could be compared; the reason says why.
-    Incomparable,
+flatout_sys::words! {
+    /// What is said of a row, or of all.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verdict: word {
+        /// The new side is better: significant with all rows counted in, and not the same.
+        Better = "better",
+        /// The same in the other direction.
+        Worse = "worse",
+        /// The whole interval lies within the threshold.
+        Same = "same",
+        /// None of these is shown.
+        Unclear = "unclear",
+        /// There is nothing that could be compared; the reason says why.
+        Incomparable = "incomparable",
+    }
 }
 
 /// Why a row is unclear or incomparable. Stable words; programs match on them.
@@ -384,17 +386,4 @@ fn count(rows: &[Row]) -> Counts {
         } += 1;
     }
     counts
-}
-
-impl Verdict {
-    /// The word for it, as in the document.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Same => "same",
-            Self::Unclear => "unclear",
-            Self::Incomparable => "incomparable",
-        }
-    }
 }

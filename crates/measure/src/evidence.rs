@@ -15,28 +15,15 @@ pub const EVIDENCE: Key = Key::last("evidence");
 /// not count.
 pub const DERIVED_FROM: Key = Key::last("derived_from");
 
-/// Whether it happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happened {
-    /// A reading shows it.
-    Yes,
-    /// A reading shows that it did not, or not all of it.
-    No,
-    /// There is no reading.
-    Unknown,
-}
-
-impl Happened {
-    /// Every value, in the order of a report.
-    pub const ALL: [Self; 3] = [Self::Yes, Self::No, Self::Unknown];
-
-    /// The word in the record.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::No => "no",
-            Self::Unknown => "unknown",
-        }
+flatout_sys::words! {
+    /// Whether it happened.
+    pub enum Happened: name, ALL {
+        /// A reading shows it.
+        Yes = "yes",
+        /// A reading shows that it did not, or not all of it.
+        No = "no",
+        /// There is no reading.
+        Unknown = "unknown",
     }
 }
 

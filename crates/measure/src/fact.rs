@@ -99,6 +99,21 @@ impl Value {
         }
     }
 
+    /// The whole number that it is.
+    pub fn count(&self) -> Option<u64> {
+        if let Self::Count(count) = self { Some(*count) } else { None }
+    }
+
+    /// The yes or no that it is.
+    pub fn flag(&self) -> Option<bool> {
+        if let Self::Flag(flag) = self { Some(*flag) } else { None }
+    }
+
+    /// The words that it is.
+    pub fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
     /// As JSON.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
@@ -212,10 +227,7 @@ impl Facts {
 
     /// A whole number.
     pub fn count(&self, key: Key) -> Option<u64> {
-        match self.value(key)? {
-            Value::Count(count) => Some(*count),
-            _ => None,
-        }
+        self.value(key)?.count()
     }
 
     /// A number of either kind.
@@ -225,18 +237,12 @@ impl Facts {
 
     /// A yes or no.
     pub fn flag(&self, key: Key) -> Option<bool> {
-        match self.value(key)? {
-            Value::Flag(flag) => Some(*flag),
-            _ => None,
-        }
+        self.value(key)?.flag()
     }
 
     /// Words.
     pub fn text(&self, key: Key) -> Option<&str> {
-        match self.value(key)? {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        self.value(key)?.text()
     }
 
     /// The facts of a row out of those of its trials, in their order, each merged as its key says.
@@ -263,9 +269,9 @@ impl Facts {
 /// are asked for, counts as [`Merge::Last`].
 fn merge(key: Key, values: &[&Value]) -> Value {
     let last = || values.last().map_or(Value::Unknown, |&value| value.clone());
-    let counts: Option<Vec<u64>> = values.iter().map(|value| count(value)).collect();
+    let counts: Option<Vec<u64>> = values.iter().map(|value| value.count()).collect();
     let numbers: Option<Vec<f64>> = values.iter().map(|value| value.number()).collect();
-    let flags: Option<Vec<bool>> = values.iter().map(|value| flag(value)).collect();
+    let flags: Option<Vec<bool>> = values.iter().map(|value| value.flag()).collect();
     match (key.merge, counts, numbers, flags) {
         (Merge::Sum, Some(counts), Some(numbers), _) => {
             let sum = counts.iter().try_fold(0_u64, |sum, &count| sum.checked_add(count));
@@ -290,14 +296,6 @@ fn merge(key: Key, values: &[&Value]) -> Value {
 /// The values of a list; of anything else itself.
 fn items(value: &Value) -> Vec<Value> {
     if let Value::List(values) = value { values.clone() } else { vec![value.clone()] }
-}
-
-fn count(value: &Value) -> Option<u64> {
-    if let Value::Count(count) = value { Some(*count) } else { None }
-}
-
-fn flag(value: &Value) -> Option<bool> {
-    if let Value::Flag(flag) = value { Some(*flag) } else { None }
 }
 
 #[cfg(test)]

@@ -59,31 +59,19 @@ pub trait Witness {
     }
 }
 
-/// Why an interval must not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spoil {
-    /// The hypervisor ran something else.
-    Stolen,
-    /// The CPU quota held the process back.
-    Throttled,
-    /// The clock was steered so hard that times are wrong.
-    ClockDrift,
-    /// Other programs took the CPU again and again.
-    Preempted,
-    /// The SMT sibling used the core all the time.
-    SiblingContention,
-}
-
-impl Spoil {
-    /// The reason as a noun, for records and sentences.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stolen => "stolen time",
-            Self::Throttled => "quota throttling",
-            Self::ClockDrift => "clock drift",
-            Self::Preempted => "preemption",
-            Self::SiblingContention => "SMT sibling contention",
-        }
+flatout_sys::words! {
+    /// Why an interval must not count.
+    pub enum Spoil: name {
+        /// The hypervisor ran something else.
+        Stolen = "stolen time",
+        /// The CPU quota held the process back.
+        Throttled = "quota throttling",
+        /// The clock was steered so hard that times are wrong.
+        ClockDrift = "clock drift",
+        /// Other programs took the CPU again and again.
+        Preempted = "preemption",
+        /// The SMT sibling used the core all the time.
+        SiblingContention = "SMT sibling contention",
     }
 }
 

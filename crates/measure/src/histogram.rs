@@ -19,22 +19,13 @@ const PERCENTILES: [(&str, u32); 5] =
     [("p50", 50_000), ("p90", 90_000), ("p99", 99_000), ("p99.9", 99_900), ("p99.99", 99_990)];
 const WHOLE: u32 = 100_000;
 
-/// How operations were paced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoopKind {
-    /// The next begins when the last has ended: a stall delays, and hides, those behind it.
-    Closed,
-    /// Each is counted from its intended start.
-    Open,
-}
-
-impl LoopKind {
-    /// The word in the record.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-        }
+flatout_sys::words! {
+    /// How operations were paced.
+    pub enum LoopKind: name {
+        /// The next begins when the last has ended: a stall delays, and hides, those behind it.
+        Closed = "closed",
+        /// Each is counted from its intended start.
+        Open = "open",
     }
 }
 

@@ -35,3 +35,4 @@ pub mod verdict;
 pub mod warning;
 
 pub use flatout_sys::cause::cause_text;
+pub use flatout_sys::words;

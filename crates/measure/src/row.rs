@@ -67,45 +67,31 @@ impl Parameters {
     }
 }
 
-/// Unit of a figure, and with it how amount and time become the figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes ÷ seconds.
-    BytesPerSecond,
-    /// Operations ÷ seconds.
-    OperationsPerSecond,
-    /// Files ÷ seconds.
-    FilesPerSecond,
-    /// Floating-point operations ÷ seconds.
-    FlopPerSecond,
-    /// Operations on integers ÷ seconds.
-    OpPerSecond,
-    /// Cycles ÷ seconds.
-    Hertz,
-    /// A number of CPUs.
-    Cpus,
-    /// How many times as good one figure is as another.
-    Ratio,
-    /// Nanoseconds ÷ operations.
-    Nanoseconds,
+flatout_sys::words! {
+    /// Unit of a figure, and with it how amount and time become the figure.
+    pub enum Unit: name {
+        /// Bytes ÷ seconds.
+        BytesPerSecond = "bytes/s",
+        /// Operations ÷ seconds.
+        OperationsPerSecond = "operations/s",
+        /// Files ÷ seconds.
+        FilesPerSecond = "files/s",
+        /// Floating-point operations ÷ seconds.
+        FlopPerSecond = "flop/s",
+        /// Operations on integers ÷ seconds.
+        OpPerSecond = "op/s",
+        /// Cycles ÷ seconds.
+        Hertz = "Hz",
+        /// A number of CPUs.
+        Cpus = "CPUs",
+        /// How many times as good one figure is as another.
+        Ratio = "ratio",
+        /// Nanoseconds ÷ operations.
+        Nanoseconds = "ns",
+    }
 }
 
 impl Unit {
-    /// As it stands in the record.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BytesPerSecond => "bytes/s",
-            Self::OperationsPerSecond => "operations/s",
-            Self::FilesPerSecond => "files/s",
-            Self::FlopPerSecond => "flop/s",
-            Self::OpPerSecond => "op/s",
-            Self::Hertz => "Hz",
-            Self::Cpus => "CPUs",
-            Self::Ratio => "ratio",
-            Self::Nanoseconds => "ns",
-        }
-    }
-
     /// The direction of improvement.
     pub fn better(self) -> Better {
         match self {

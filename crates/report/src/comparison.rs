@@ -3,18 +3,10 @@
 //! What it says is put together in `page/comparison.rs`, once for all forms. Nothing here measures or
 //! judges: that is `flatout_measure::comparison`.
 
-use std::{fmt, str::FromStr};
-
 use flatout_measure::comparison::{Comparison, SCHEMA};
 use serde::Serialize;
 
-use crate::{
-    export::json,
-    format::{UnknownFormat, named},
-    html, markdown, page,
-    style::Style,
-    terminal,
-};
+use crate::{export::json, html, markdown, page, style::Style, terminal};
 
 /// What `flatout compare` leaves: one comparison for each new side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,46 +30,19 @@ impl Document {
     }
 }
 
-/// A form in which a comparison can be written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Form {
-    /// Text for a terminal.
-    #[default]
-    Table,
-    /// Tables for a pull request.
-    Markdown,
-    /// The document itself.
-    Json,
-    /// A page for a browser, with the document inside.
-    Html,
-}
-
-impl Form {
-    /// Every form, in the order in which help lists them.
-    pub const ALL: [Self; 4] = [Self::Table, Self::Markdown, Self::Json, Self::Html];
-
-    /// The name that [`FromStr`] reads.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Markdown => "markdown",
-            Self::Json => "json",
-            Self::Html => "html",
-        }
-    }
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-impl FromStr for Form {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        named(Self::ALL, Self::name, name)
+flatout_measure::words! {
+    /// A form in which a comparison can be written.
+    #[derive(Default)]
+    pub enum Form: name, ALL, text {
+        /// Text for a terminal.
+        #[default]
+        Table = "table",
+        /// Tables for a pull request.
+        Markdown = "markdown",
+        /// The document itself.
+        Json = "json",
+        /// A page for a browser, with the document inside.
+        Html = "html",
     }
 }
 

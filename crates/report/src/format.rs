@@ -1,95 +1,32 @@
 //! The names of the output forms, and the one function that picks among them.
 
-use std::{fmt, str::FromStr};
-
 use flatout_measure::record::Record;
 
 use crate::export::{csv, fio_json, go_bench, json, openmetrics};
 use crate::{html, identity::Identity, markdown, page, style::Style, terminal};
 
-/// A form in which a record can be written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Text for a terminal.
-    #[default]
-    Table,
-    /// The record itself.
-    Json,
-    /// One line per result.
-    Csv,
-    /// Tables for an issue or a page of documentation.
-    Markdown,
-    /// A page for a browser, with the record inside.
-    Html,
-    /// Metrics for a collector of Prometheus.
-    OpenMetrics,
-    /// The lines of Go's benchmarks, for benchstat.
-    GoBench,
-    /// The rows of a disk as fio writes them.
-    FioJson,
-}
-
-/// A name that is no format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format {name:?}; known are {}", known.join(", "))]
-pub struct UnknownFormat {
-    /// The name.
-    pub name: String,
-    /// Those that are.
-    pub known: Vec<&'static str>,
-}
-
-impl Format {
-    /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 8] = [
-        Self::Table,
-        Self::Json,
-        Self::Csv,
-        Self::Markdown,
-        Self::Html,
-        Self::OpenMetrics,
-        Self::GoBench,
-        Self::FioJson,
-    ];
-
-    /// The name that [`FromStr`] reads.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::Markdown => "markdown",
-            Self::Html => "html",
-            Self::OpenMetrics => "openmetrics",
-            Self::GoBench => "go-bench",
-            Self::FioJson => "fio-json",
-        }
+flatout_measure::words! {
+    /// A form in which a record can be written.
+    #[derive(Default)]
+    pub enum Format: name, ALL, text {
+        /// Text for a terminal.
+        #[default]
+        Table = "table",
+        /// The record itself.
+        Json = "json",
+        /// One line per result.
+        Csv = "csv",
+        /// Tables for an issue or a page of documentation.
+        Markdown = "markdown",
+        /// A page for a browser, with the record inside.
+        Html = "html",
+        /// Metrics for a collector of Prometheus.
+        OpenMetrics = "openmetrics",
+        /// The lines of Go's benchmarks, for benchstat.
+        GoBench = "go-bench",
+        /// The rows of a disk as fio writes them.
+        FioJson = "fio-json",
     }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        named(Self::ALL, Self::name, name)
-    }
-}
-
-/// The one of these that is called so.
-pub(crate) fn named<T: Copy, const N: usize>(
-    all: [T; N],
-    name_of: fn(T) -> &'static str,
-    name: &str,
-) -> Result<T, UnknownFormat> {
-    let known = all.map(name_of).to_vec();
-    let found = all.into_iter().find(|one| name_of(*one) == name);
-    found.ok_or_else(|| UnknownFormat { name: name.to_owned(), known })
 }
 
 /// The record in the given form; `style` matters for [`Format::Table`] only. Host name, serial

@@ -30,7 +30,7 @@ mod terminal;
 pub mod text;
 
 pub use export::{csv, fio_json, json};
-pub use format::{Format, UnknownFormat, render, render_beside};
+pub use format::{Format, render, render_beside};
 pub use identity::Identity;
 pub use label::parameters as parameters_text;
 pub use page::pair_matrix::text as pairs_text;

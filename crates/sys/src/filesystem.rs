@@ -5,33 +5,23 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
 
-/// What kind of place a filesystem keeps its files in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
-    /// Block devices of this machine.
-    Disk,
-    /// Memory and nowhere else.
-    Memory,
-    /// Another machine, or the host of this virtual one.
-    Network,
-    /// A program of this machine decides (FUSE).
-    Userspace,
-    /// Directories of other filesystems, laid one over another.
-    Overlay,
+crate::words! {
+    /// What kind of place a filesystem keeps its files in.
+    pub enum Nature: name {
+        /// Block devices of this machine.
+        Disk = "disk",
+        /// Memory and nowhere else.
+        Memory = "memory",
+        /// Another machine, or the host of this virtual one.
+        Network = "network",
+        /// A program of this machine decides (FUSE).
+        Userspace = "userspace",
+        /// Directories of other filesystems, laid one over another.
+        Overlay = "overlay",
+    }
 }
 
 impl Nature {
-    /// The word that a record has for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Disk => "disk",
-            Self::Memory => "memory",
-            Self::Network => "network",
-            Self::Userspace => "userspace",
-            Self::Overlay => "overlay",
-        }
-    }
-
     /// The nature of the filesystem that the kernel calls by this name; disk for unknown names.
     pub fn named(filesystem: &str) -> Self {
         if filesystem.starts_with("fuse.") {

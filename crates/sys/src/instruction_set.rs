@@ -1,40 +1,28 @@
 //! Which vector extensions our kernels use: those that the CPU has, up to a limit that a user or a
 //! test sets. Libraries (BLAKE3 away from mappings, SHA-256, CRC-32C) choose for themselves.
 
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Vector extensions of x86-64, from the narrowest to the widest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Extension {
-    /// What every such CPU has.
-    Sse2,
-    /// SSE4.1.
-    Sse41,
-    /// AVX2 with FMA.
-    Avx2,
-    /// AVX-512 and tiles.
-    Avx512,
+crate::words! {
+    /// Vector extensions of x86-64, from the narrowest to the widest.
+    #[derive(PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum Extension: word, ALL, text {
+        /// What every such CPU has.
+        Sse2 = "sse2",
+        /// SSE4.1.
+        Sse41 = "sse4.1",
+        /// AVX2 with FMA.
+        Avx2 = "avx2",
+        /// AVX-512 and tiles.
+        Avx512 = "avx512",
+    }
 }
-
-/// All, with the words that users write.
-const WORDS: [(Extension, &str); 4] = [
-    (Extension::Sse2, "sse2"),
-    (Extension::Sse41, "sse4.1"),
-    (Extension::Avx2, "avx2"),
-    (Extension::Avx512, "avx512"),
-];
 
 /// The widest one that is used.
 static LIMIT: AtomicU8 = AtomicU8::new(Extension::Avx512 as u8);
 
 impl Extension {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        WORDS[self as usize].1
-    }
-
     /// The one that a feature of the CPU belongs to, by the name that `is_x86_feature_detected!` has
     /// for it.
     const fn of(feature: &str) -> Self {
@@ -47,18 +35,6 @@ impl Extension {
     }
 }
 
-impl FromStr for Extension {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = WORDS.iter().find(|(_, word)| *word == text);
-        found.map(|(extension, _)| *extension).ok_or_else(|| {
-            let words = WORDS.map(|(_, word)| word).join(", ");
-            format!("{text:?} is none of {words}")
-        })
-    }
-}
-
 /// Uses nothing wider from now on. To be called before other threads run: kernels that were chosen
 /// stay chosen.
 pub fn limit_to(extension: Extension) {
@@ -68,7 +44,7 @@ pub fn limit_to(extension: Extension) {
 /// The limit that was set; `None` where everything is used.
 pub fn limit() -> Option<Extension> {
     let limit = LIMIT.load(Ordering::Relaxed);
-    let limit = WORDS.iter().map(|(extension, _)| *extension).find(|one| *one as u8 == limit)?;
+    let limit = Extension::ALL.into_iter().find(|one| *one as u8 == limit)?;
     (limit != Extension::Avx512).then_some(limit)
 }
 
@@ -111,8 +87,8 @@ mod tests {
 
     #[test]
     fn words_are_read_as_they_are_written() {
-        for (extension, word) in WORDS {
-            assert_eq!((extension.word(), word.parse()), (word, Ok(extension)));
+        for extension in Extension::ALL {
+            assert_eq!(extension.word().parse(), Ok(extension));
         }
         let refusal = "avx9".parse::<Extension>().unwrap_err();
         assert_eq!(refusal, "\"avx9\" is none of sse2, sse4.1, avx2, avx512");

@@ -59,5 +59,6 @@ pub mod terminal;
 pub mod throughput;
 pub mod usage;
 pub mod view;
+mod words;
 pub mod xor;
 pub mod xxh3;

@@ -6,28 +6,15 @@
 use std::fs;
 use std::path::Path;
 
-/// What work can wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
-    /// A free CPU.
-    Cpu,
-    /// Memory: reclaim, swap, refaults.
-    Memory,
-    /// Block I/O.
-    Io,
-}
-
-impl Resource {
-    /// Every resource, in the order of a report.
-    pub const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
-
-    /// The kernel's name of the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Io => "io",
-        }
+crate::words! {
+    /// What work can wait for.
+    pub enum Resource: name, ALL {
+        /// A free CPU.
+        Cpu = "cpu",
+        /// Memory: reclaim, swap, refaults.
+        Memory = "memory",
+        /// Block I/O.
+        Io = "io",
     }
 }
 

@@ -20,31 +20,33 @@ pub const GRANULE_ELEMENTS: usize = GRANULE_BYTES / size_of::<f64>();
 /// Arrays must begin at a multiple of this: a cache line, which non-temporal stores fill at once.
 pub const ALIGNMENT_BYTES: usize = 64;
 
-/// What is done with each element. `t` is the target, `f` and `s` are the sources, `v` is a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kernel {
-    /// The sum of f, as 64-bit words.
-    Read,
-    /// t = v.
-    Write,
-    /// t = v, past the caches.
-    NtWrite,
-    /// t = f.
-    Copy,
-    /// t = f, past the caches.
-    NtCopy,
-    /// t = v × f.
-    Scale,
-    /// t = f + s.
-    Add,
-    /// t = f + v × s.
-    Triad,
-    /// t = f + v × s, past the caches.
-    NtTriad,
-    /// t = f by one `rep movsb`, which the CPU's microcode carries out.
-    RepMovsb,
-    /// t = f by the C library's memcpy.
-    Memcpy,
+crate::words! {
+    /// What is done with each element. `t` is the target, `f` and `s` are the sources, `v` is a value.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Kernel: name, ALL {
+        /// The sum of f, as 64-bit words.
+        Read = "read",
+        /// t = v.
+        Write = "write",
+        /// t = v, past the caches.
+        NtWrite = "nt-write",
+        /// t = f.
+        Copy = "copy",
+        /// t = f, past the caches.
+        NtCopy = "nt-copy",
+        /// t = v × f.
+        Scale = "scale",
+        /// t = f + s.
+        Add = "add",
+        /// t = f + v × s.
+        Triad = "triad",
+        /// t = f + v × s, past the caches.
+        NtTriad = "nt-triad",
+        /// t = f by one `rep movsb`, which the CPU's microcode carries out.
+        RepMovsb = "rep-movsb",
+        /// t = f by the C library's memcpy.
+        Memcpy = "memcpy",
+    }
 }
 
 /// Which of the arrays a kernel goes through.
@@ -59,38 +61,6 @@ pub struct Uses {
 }
 
 impl Kernel {
-    /// All of them, in the order of tables.
-    pub const ALL: [Self; 11] = [
-        Self::Read,
-        Self::Write,
-        Self::NtWrite,
-        Self::Copy,
-        Self::NtCopy,
-        Self::Scale,
-        Self::Add,
-        Self::Triad,
-        Self::NtTriad,
-        Self::RepMovsb,
-        Self::Memcpy,
-    ];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::NtWrite => "nt-write",
-            Self::Copy => "copy",
-            Self::NtCopy => "nt-copy",
-            Self::Scale => "scale",
-            Self::Add => "add",
-            Self::Triad => "triad",
-            Self::NtTriad => "nt-triad",
-            Self::RepMovsb => "rep-movsb",
-            Self::Memcpy => "memcpy",
-        }
-    }
-
     /// The arrays that it goes through.
     pub const fn uses(self) -> Uses {
         let (target, first, second) = match self {
@@ -110,33 +80,22 @@ impl Kernel {
     }
 }
 
-/// The instruction set of a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// What the compiler makes of a plain loop; every CPU.
-    Portable,
-    /// 16 bytes at a time; every x86-64 CPU.
-    Sse2,
-    /// 32 bytes at a time, with fused multiply-add.
-    Avx2,
-    /// 64 bytes at a time.
-    Avx512,
+crate::words! {
+    /// The instruction set of a kernel.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Level: name, ALL {
+        /// What the compiler makes of a plain loop; every CPU.
+        Portable = "portable",
+        /// 16 bytes at a time; every x86-64 CPU.
+        Sse2 = "SSE2",
+        /// 32 bytes at a time, with fused multiply-add.
+        Avx2 = "AVX2+FMA",
+        /// 64 bytes at a time.
+        Avx512 = "AVX-512F",
+    }
 }
 
 impl Level {
-    /// Narrow to wide.
-    pub const ALL: [Self; 4] = [Self::Portable, Self::Sse2, Self::Avx2, Self::Avx512];
-
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Portable => "portable",
-            Self::Sse2 => "SSE2",
-            Self::Avx2 => "AVX2+FMA",
-            Self::Avx512 => "AVX-512F",
-        }
-    }
-
     /// Whether this CPU, and the kernel that saves its registers, have it.
     pub fn is_available(self) -> bool {
         match self {
@@ -195,22 +154,14 @@ struct Run {
 /// instruction set.
 type Body = unsafe fn(&Run);
 
-/// In which order a kernel goes through its arrays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reach {
-    /// From the first element to the last.
-    Near,
-    /// Eight pages of 4 KiB side by side, lines asked for ahead: for arrays in memory.
-    Far,
-}
-
-impl Reach {
-    /// The name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Near => "first to last",
-            Self::Far => "eight pages side by side",
-        }
+crate::words! {
+    /// In which order a kernel goes through its arrays.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Reach: name {
+        /// From the first element to the last.
+        Near = "first to last",
+        /// Eight pages of 4 KiB side by side, lines asked for ahead: for arrays in memory.
+        Far = "eight pages side by side",
     }
 }
 

@@ -18,38 +18,29 @@ pub(super) struct Row {
     pub(super) phase: Option<&'static str>,
 }
 
-/// What a row is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Test {
-    /// Rate at a block size.
-    BlockSweep,
-    /// Rate at a number of threads.
-    ThreadSweep,
-    /// First read of a cleared file.
-    First,
-    /// Second read of the same.
-    Again,
-    /// Third read of the same.
-    Third,
-    /// Read after it was read twice and cleared.
-    Cleared,
-    /// The ceiling of hot rows: the same XOR over anonymous memory.
-    MemoryRead,
-    /// The ceiling of cold rows: direct reads with several in flight.
-    DeviceRead,
+flatout_sys::words! {
+    /// What a row is about.
+    pub(super) enum Test: id {
+        /// Rate at a block size.
+        BlockSweep = "cache/block-sweep",
+        /// Rate at a number of threads.
+        ThreadSweep = "cache/thread-sweep",
+        /// First read of a cleared file.
+        First = "cache/series",
+        /// Second read of the same.
+        Again = "cache/series",
+        /// Third read of the same.
+        Third = "cache/series",
+        /// Read after it was read twice and cleared.
+        Cleared = "cache/series",
+        /// The ceiling of hot rows: the same XOR over anonymous memory.
+        MemoryRead = "cache/memory-read",
+        /// The ceiling of cold rows: direct reads with several in flight.
+        DeviceRead = "cache/device-read",
+    }
 }
 
 impl Test {
-    pub(super) fn id(self) -> &'static str {
-        match self {
-            Self::BlockSweep => "cache/block-sweep",
-            Self::ThreadSweep => "cache/thread-sweep",
-            Self::First | Self::Again | Self::Third | Self::Cleared => "cache/series",
-            Self::MemoryRead => "cache/memory-read",
-            Self::DeviceRead => "cache/device-read",
-        }
-    }
-
     fn pass(self) -> Option<&'static str> {
         match self {
             Self::First => Some("1 first"),
@@ -61,24 +52,15 @@ impl Test {
     }
 }
 
-/// What the page cache holds when the clock starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    /// The whole file.
-    Hot,
-    /// Nothing of the file.
-    Cold,
-    /// Nothing to do with it.
-    Apart,
-}
-
-impl State {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Hot => "hot",
-            Self::Cold => "cold",
-            Self::Apart => "none",
-        }
+flatout_sys::words! {
+    /// What the page cache holds when the clock starts.
+    pub(super) enum State: word {
+        /// The whole file.
+        Hot = "hot",
+        /// Nothing of the file.
+        Cold = "cold",
+        /// Nothing to do with it.
+        Apart = "none",
     }
 }
 

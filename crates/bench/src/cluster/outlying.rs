@@ -73,7 +73,7 @@ mod tests {
     fn further(ci95: [f64; 2], better: Better) -> MeasuredFurther {
         let median = Some((ci95[0] + ci95[1]) / 2.0);
         let outcome = Outcome { median, ci95: Some(ci95), better, ..Outcome::default() };
-        MeasuredFurther { outcome, facts: Default::default() }
+        MeasuredFurther { outcome, facts: Default::default(), parameters: Default::default() }
     }
 
     fn keyed(all: &[MeasuredFurther]) -> impl Iterator<Item = (String, &MeasuredFurther)> {

@@ -171,7 +171,11 @@ mod tests {
     fn row(work: Work, median: f64, durable: Option<f64>) -> Measured<Row> {
         let row = Row { work, state: State::Hot, phase: None };
         let with = |median| Outcome { median: Some(median), ..blank(&row) };
-        let further = |median| MeasuredFurther { outcome: with(median), facts: Facts::default() };
+        let further = |median| MeasuredFurther {
+            parameters: Default::default(),
+            outcome: with(median),
+            facts: Facts::default(),
+        };
         let (outcome, facts) = (with(median), Facts::default());
         let further = durable.map(further).into_iter().collect();
         Measured { row, outcome, facts, further }

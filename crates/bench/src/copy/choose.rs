@@ -48,27 +48,19 @@ impl Wanted {
     }
 }
 
-/// Why a tree is not copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
-    Room,
-    Writes,
-    Memory,
-    Inodes,
-    Time,
+flatout_sys::words! {
+    /// Why a tree is not copied.
+    #[derive(PartialOrd, Ord)]
+    pub(super) enum Why: text {
+        Room = "no room (one tenth of the free space, or --max-write)",
+        Writes = "its copies would write more than --max-write",
+        Memory = "it does not stay in memory (a third of what is available)",
+        Inodes = "not enough free inodes",
+        Time = "no time (--max-time)",
+    }
 }
 
 impl Why {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Room => "no room (one tenth of the free space, or --max-write)",
-            Self::Writes => "its copies would write more than --max-write",
-            Self::Memory => "it does not stay in memory (a third of what is available)",
-            Self::Inodes => "not enough free inodes",
-            Self::Time => "no time (--max-time)",
-        }
-    }
-
     /// The code of the warning of its row.
     pub(super) fn code(self) -> &'static str {
         if self == Self::Time { warning::TIME_SHORT } else { warning::UNSUPPORTED }

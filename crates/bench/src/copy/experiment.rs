@@ -38,42 +38,29 @@ const FEW: [(u64, u64); 2] = [(16, 1 << 20), (500, 4 << 10)];
 pub(super) const SPLIT_BYTES: [u64; 4] = [1 << 30, 512 << 20, 256 << 20, 128 << 20];
 const SPLIT_LEAST_BYTES: u64 = 64 << 10;
 
-/// What is varied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Experiment {
-    /// The number of files of one size.
-    ByCount,
-    /// The number of files that hold the same bytes.
-    ByPieces,
-    /// The directories above a file.
-    ByDepth,
-    /// Few large files.
-    Single,
-    /// Files that show how much memory a copy takes.
-    Memory,
-    /// The same tree ten times, for the spread.
-    Spread,
-    /// A tree with a name.
-    Tree,
-    /// A directory with nothing in it: what the program takes for itself.
-    Empty,
+flatout_sys::words! {
+    /// What is varied.
+    pub(super) enum Experiment: id {
+        /// The number of files of one size.
+        ByCount = "copy/by-count",
+        /// The number of files that hold the same bytes.
+        ByPieces = "copy/by-pieces",
+        /// The directories above a file.
+        ByDepth = "copy/by-depth",
+        /// Few large files.
+        Single = "copy/single",
+        /// Files that show how much memory a copy takes.
+        Memory = "copy/memory",
+        /// The same tree ten times, for the spread.
+        Spread = "copy/deviation",
+        /// A tree with a name.
+        Tree = "copy/tree",
+        /// A directory with nothing in it: what the program takes for itself.
+        Empty = "copy/empty",
+    }
 }
 
 impl Experiment {
-    /// Its rows are called so.
-    pub(super) fn id(self) -> &'static str {
-        match self {
-            Self::ByCount => "copy/by-count",
-            Self::ByPieces => "copy/by-pieces",
-            Self::ByDepth => "copy/by-depth",
-            Self::Single => "copy/single",
-            Self::Memory => "copy/memory",
-            Self::Spread => "copy/deviation",
-            Self::Tree => "copy/tree",
-            Self::Empty => "copy/empty",
-        }
-    }
-
     pub(super) fn is_spread(self) -> bool {
         self == Self::Spread
     }

@@ -47,13 +47,14 @@ const ASSUMED_FLOP_PER_S: f64 = 20e9;
 /// What keeps products of matrices from the peak where nobody else does.
 const LIMITER: &str = "multiply-add units; then packing, cache misses and, in LU, pivoting";
 
-/// What is done with the matrices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
-    /// Linpack, A x = b: one matrix.
-    Solve,
-    /// DGEMM, C = A B: three.
-    Product,
+flatout_sys::words! {
+    /// What is done with the matrices.
+    enum Work: id {
+        /// Linpack, A x = b: one matrix.
+        Solve = "cpu/linpack",
+        /// DGEMM, C = A B: three.
+        Product = "cpu/dgemm",
+    }
 }
 
 /// What a run did.
@@ -64,13 +65,6 @@ struct Ran {
 }
 
 impl Work {
-    fn id(self) -> &'static str {
-        match self {
-            Self::Solve => "cpu/linpack",
-            Self::Product => "cpu/dgemm",
-        }
-    }
-
     fn run(self, shape: Shape, threads: u32, seed: u64) -> Result<Ran, TrialError> {
         let kernels = Kernels::best();
         match self {

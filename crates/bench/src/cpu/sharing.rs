@@ -21,15 +21,16 @@ const ROUNDS: u32 = 6;
 const APART_FROM: f64 = 1.6;
 const SHARED_TO: f64 = 1.35;
 
-/// What a figure says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Two cores.
-    Apart,
-    /// One core.
-    Shared,
-    /// Neither can be said.
-    Unclear,
+flatout_sys::words! {
+    /// What a figure says.
+    pub(super) enum Verdict: words {
+        /// Two cores.
+        Apart = "two cores",
+        /// One core.
+        Shared = "they share one core",
+        /// Neither can be said.
+        Unclear = "unclear",
+    }
 }
 
 /// Judges the trials of a row. A hypervisor may move CPUs from one core to two within a run, as a busy one
@@ -49,16 +50,6 @@ fn judge(worth_cpus: f64) -> Verdict {
         worth if worth >= APART_FROM => Verdict::Apart,
         worth if worth > 0.0 && worth <= SHARED_TO => Verdict::Shared,
         _ => Verdict::Unclear,
-    }
-}
-
-impl Verdict {
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Apart => "two cores",
-            Self::Shared => "they share one core",
-            Self::Unclear => "unclear",
-        }
     }
 }
 

@@ -24,21 +24,13 @@ pub(super) struct Row {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// What a write finds where it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extents {
-    /// Nothing: each trial has a new file, and the filesystem has to find it a place.
-    Fresh,
-    /// Blocks that were written before.
-    Written,
-}
-
-impl Extents {
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::Fresh => "fresh",
-            Self::Written => "written",
-        }
+flatout_sys::words! {
+    /// What a write finds where it goes.
+    pub(super) enum Extents: word {
+        /// Nothing: each trial has a new file, and the filesystem has to find it a place.
+        Fresh = "fresh",
+        /// Blocks that were written before.
+        Written = "written",
     }
 }
 

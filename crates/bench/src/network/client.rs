@@ -30,13 +30,14 @@ const PROOF_GROWTH_NS: u64 = 500_000;
 /// Questions that tell the round trip.
 const PINGS: u32 = 5;
 
-/// Which addresses of a name are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4 alone.
-    V4,
-    /// IPv6 alone.
-    V6,
+flatout_sys::words! {
+    /// Which addresses of a name are taken.
+    pub enum Family: name {
+        /// IPv4 alone.
+        V4 = "ipv4",
+        /// IPv6 alone.
+        V6 = "ipv6",
+    }
 }
 
 impl Family {
@@ -44,14 +45,6 @@ impl Family {
     pub fn of(address: SocketAddr) -> Self {
         // An IPv4 address that is written as one of IPv6 travels as IPv4.
         if address.ip().to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-
-    /// The word in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V4 => "ipv4",
-            Self::V6 => "ipv6",
-        }
     }
 }
 

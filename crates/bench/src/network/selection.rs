@@ -142,7 +142,7 @@ impl Selection {
         } else if self.offload.is_some() || self.datagram_bytes.is_some() {
             &[Protocol::Udp]
         } else {
-            Protocol::ALL
+            &Protocol::ALL
         }
     }
 

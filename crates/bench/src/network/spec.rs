@@ -20,131 +20,123 @@ pub const MAX_DATAGRAM_BYTES: u32 = flatout_sys::socket::LONGEST_DATAGRAM_BYTES 
 /// Most datagrams that the kernel cuts one block into (`UDP_MAX_SEGMENTS` before Linux 6.9).
 pub const MAX_SEGMENTS: u32 = 64;
 
-macro_rules! choice {
-    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $variant_doc:literal])+ $variant:ident $word:literal,)+ }) => {
-        $(#[doc = $doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        pub enum $name { $($(#[doc = $variant_doc])+ #[serde(rename = $word)] $variant,)+ }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// The word on the command line and in records.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self::ALL[0]
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                Self::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|choice| choice.name()).collect();
-                    format!("there are {}", names.join(", "))
-                })
-            }
-        }
-    };
-}
-
-choice! {
+flatout_sys::words! {
     /// What is measured.
-    Work {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Work: name, ALL, text {
         /// Bytes per second.
-        Throughput "throughput",
+        #[default]
+        Throughput = "throughput",
         /// Time from a question to its answer.
-        Latency "latency",
+        Latency = "latency",
     }
 }
 
-choice! {
+flatout_sys::words! {
     /// Which protocol carries the data.
-    Protocol {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Protocol: name, ALL, text {
         /// TCP.
-        Tcp "tcp",
+        #[default]
+        Tcp = "tcp",
         /// UDP.
-        Udp "udp",
+        Udp = "udp",
     }
 }
 
-choice! {
+flatout_sys::words! {
     /// Which way bulk data flows.
-    Direction {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Direction: name, ALL, text {
         /// From the client to the server.
-        Up "up",
+        #[default]
+        Up = "up",
         /// From the server to the client.
-        Down "down",
+        Down = "down",
         /// Both at once, over connections of their own.
-        Both "both",
+        Both = "both",
     }
 }
 
-choice! {
+flatout_sys::words! {
     /// How a TCP sender hands its bytes to the kernel.
-    Sender {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Sender: name, ALL, text {
         /// send(2) of a buffer, which the kernel copies.
-        Write "write",
+        #[default]
+        Write = "write",
         /// sendfile(2) from a file in memory.
-        SendFile "sendfile",
+        SendFile = "sendfile",
         /// send(2) with `MSG_ZEROCOPY`.
-        ZeroCopy "zerocopy",
+        ZeroCopy = "zerocopy",
         /// io_uring's zero-copy send.
-        RingSend "uring-zc",
+        #[serde(rename = "uring-zc")]
+        RingSend = "uring-zc",
     }
 }
 
-choice! {
+flatout_sys::words! {
     /// What a TCP receiver does.
-    Receiver {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Receiver: name, ALL, text {
         /// recv(2) into a buffer.
-        Read "read",
+        #[default]
+        Read = "read",
         /// recv(2) with `MSG_TRUNC`: the kernel throws the bytes away.
-        Discard "discard",
+        Discard = "discard",
     }
 }
 
-choice! {
+flatout_sys::words! {
     /// Which offloads UDP uses.
-    Offload {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Offload: name, ALL, text {
         /// None: each datagram goes through the stack on its own.
-        Plain "none",
+        #[default]
+        #[serde(rename = "none")]
+        Plain = "none",
         /// The kernel cuts blocks into datagrams (`UDP_SEGMENT`).
-        Gso "gso",
+        Gso = "gso",
         /// The kernel joins datagrams (`UDP_GRO`).
-        Gro "gro",
+        Gro = "gro",
         /// Both.
-        Both "gso+gro",
+        #[serde(rename = "gso+gro")]
+        Both = "gso+gro",
     }
 }
 
-choice! {
+flatout_sys::words! {
     /// How an end waits for the next message.
-    Waiting {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Waiting: name, ALL, text {
         /// In the kernel.
-        Blocking "blocking",
+        #[default]
+        Blocking = "blocking",
         /// In a loop that asks again and again.
-        Spinning "busy-poll",
+        #[serde(rename = "busy-poll")]
+        Spinning = "busy-poll",
     }
 }
 
-choice! {
+flatout_sys::words! {
     /// Where the threads of a flow run.
-    Placement {
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Placement: name, ALL, text {
         /// Each tied to a CPU of its own; where both ends are one machine, those of a flow to two.
-        Apart "apart",
+        #[default]
+        Apart = "apart",
         /// Each tied; where both ends are one machine, those of a flow to one CPU.
-        Together "together",
+        Together = "together",
         /// Where the scheduler puts them.
-        Free "free",
+        Free = "free",
     }
 }
 
@@ -335,6 +327,6 @@ mod tests {
     fn words_are_read_and_wrong_ones_answered_with_the_right_ones() {
         assert_eq!("sendfile".parse(), Ok(Sender::SendFile));
         let error = "tpc".parse::<Protocol>().unwrap_err();
-        assert_eq!(error, "there are tcp, udp");
+        assert_eq!(error, "\"tpc\" is none of tcp, udp");
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flatout_io::{Caching, Kind};
-use flatout_measure::case::{Sample, blank};
+use flatout_measure::case::{Measured as MeasuredRow, Sample, blank, record};
 use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
@@ -63,11 +63,6 @@ impl Reader {
         ReadRow(parameters.with("state", state))
     }
 
-    /// The row before anything was measured.
-    pub fn blank(&self) -> Outcome {
-        Outcome { warnings: self.warnings.clone(), ..blank(&self.row()) }
-    }
-
     /// A trial for the sampler, with all that is summed over several of them.
     pub fn sample(&self, measured: &Measured) -> Sample {
         let mut sample = measured.sample();
@@ -75,11 +70,12 @@ impl Reader {
         sample
     }
 
-    /// Writes what one trial found into the row; the figure itself comes from the samples, and what
-    /// the row already has of several trials stays.
-    pub fn describe(&self, measured: &Measured, outcome: &mut Outcome) {
+    /// Completes the row with what its last trial found; the figure itself comes from the samples, and
+    /// what the row already has of several trials stays.
+    pub fn describe(&self, measured: &Measured, row: &mut MeasuredRow<ReadRow>) {
         if let Some(engine) = measured.engine {
-            outcome.parameters.insert("engine".to_owned(), engine.to_string().into());
+            row.row.0.set("engine", engine.to_string());
+            row.outcome.parameters = row.row.parameters().to_json();
         }
         let mut facts = totals(measured).with(ENGINE_REASON, self.engine_reason(measured));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
@@ -94,19 +90,17 @@ impl Reader {
             }
             Limit::Blocks => {}
         }
-        for (key, value) in facts.to_json() {
-            outcome.audit.entry(key).or_insert(value);
-        }
-        let evidence = Facts::default().with(EVIDENCE, self.evidence(outcome));
-        outcome.audit.extend(evidence.to_json());
-        for warning in &measured.warnings {
-            warning::add(&mut outcome.warnings, warning.clone());
+        facts.extend(std::mem::take(&mut row.facts));
+        facts.set(EVIDENCE, self.evidence(&facts));
+        row.facts = facts;
+        for warning in self.warnings.iter().chain(&measured.warnings) {
+            warning::add(&mut row.outcome.warnings, warning.clone());
         }
     }
 
     /// What shows that the bytes of all trials came from where the row has them.
-    fn evidence(&self, outcome: &Outcome) -> Evidence {
-        let number = |key: Key| outcome.fact_number(key.name());
+    fn evidence(&self, facts: &Facts) -> Evidence {
+        let number = |key| facts.number(key);
         let bytes = number(fact::BYTES).unwrap_or(0.0);
         let process = number(fact::DEVICE_READ_BYTES);
         let is_sized = self.source.kind() == Kind::Sized;
@@ -156,9 +150,10 @@ impl Reader {
 
     /// The row of a single trial.
     pub fn single(&self, measured: &Measured) -> Outcome {
-        let mut outcome = self.blank();
-        self.describe(measured, &mut outcome);
-        self.judge_harness(measured, &mut outcome);
+        let mut row = self.unmeasured();
+        self.describe(measured, &mut row);
+        self.judge_harness(measured, &mut row);
+        let outcome = &mut row.outcome;
         if let Some(rate) = measured.rate(measured.elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
         }
@@ -169,21 +164,25 @@ impl Reader {
             let text = "there was nothing to read, so there is no rate";
             warning::add(&mut outcome.warnings, Warning::new(warning::EMPTY_FILE, text));
         }
-        outcome
+        record(vec![row]).pop().unwrap_or_default()
+    }
+
+    fn unmeasured(&self) -> MeasuredRow<ReadRow> {
+        let row = self.row();
+        MeasuredRow { outcome: blank(&row), row, facts: Facts::default(), further: Vec::new() }
     }
 
     /// The harness's own share, and a warning when it is more than 1 %.
-    fn judge_harness(&self, measured: &Measured, outcome: &mut Outcome) {
+    fn judge_harness(&self, measured: &Measured, row: &mut MeasuredRow<ReadRow>) {
         let each_ns = self.harness_ns_per_block();
         let threads = self.choice.tuning.threads.min(affinity::allowed_cpu_count()).max(1);
         let threads = f64::from(threads);
         let share = each_ns * measured.blocks as f64 / threads / measured.elapsed_ns.max(1) as f64;
-        let facts = Facts::default();
-        let facts = facts.with(HARNESS_NS_PER_BLOCK, each_ns).with(fact::OVERHEAD_RATIO, share);
-        outcome.audit.extend(facts.to_json());
+        row.facts.set(HARNESS_NS_PER_BLOCK, each_ns);
+        row.facts.set(fact::OVERHEAD_RATIO, share);
         if share > HARNESS_LIMIT {
             let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
-            warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
+            warning::add(&mut row.outcome.warnings, Warning::new(warning::OVERHEAD, text));
         }
     }
 }
@@ -223,9 +222,9 @@ mod tests {
         // The trials before were fetched from storage, the last was not.
         let before = Measured { device_read_bytes: Some(5000), ..reader.trial().unwrap() };
         let samples = [&before, &before, &measured].map(|trial| reader.sample(trial).facts);
-        let audit = Facts::merged(samples.iter()).to_json();
-        let mut outcome = Outcome { audit, ..reader.blank() };
-        reader.describe(&measured, &mut outcome);
+        let mut row = MeasuredRow { facts: Facts::merged(samples.iter()), ..reader.unmeasured() };
+        reader.describe(&measured, &mut row);
+        let outcome = record(vec![row]).pop().unwrap();
         assert_eq!(happened(&outcome), Happened::No);
         let counts = ["bytes", "device_read_bytes", "passes"].map(|key| outcome.fact_count(key));
         assert_eq!(counts, [Some(15_000), Some(10_000), Some(3)]);

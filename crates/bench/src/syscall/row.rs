@@ -125,24 +125,15 @@ impl Call {
     }
 }
 
-/// Which descriptor the threads of a row use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Descriptor {
-    /// One for all threads, hence one position.
-    Shared,
-    /// One for each thread, all of the same file.
-    Private,
-    /// One for each thread, each of a file of its own.
-    OwnFile,
-}
-
-impl Descriptor {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Private => "private",
-            Self::OwnFile => "own-file",
-        }
+flatout_sys::words! {
+    /// Which descriptor the threads of a row use.
+    pub(super) enum Descriptor: name {
+        /// One for all threads, hence one position.
+        Shared = "shared",
+        /// One for each thread, all of the same file.
+        Private = "private",
+        /// One for each thread, each of a file of its own.
+        OwnFile = "own-file",
     }
 }
 

@@ -32,21 +32,6 @@ const COLD_SHARE: f64 = 0.01;
 const SWEEPS: u32 = 5;
 const SECTOR_BYTES: u64 = 512;
 
-impl State {
-    /// All states.
-    pub const ALL: [Self; 4] = [Self::Hot, Self::Cold, Self::Durable, Self::Refresh];
-
-    /// Its name, as options and rows have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hot => "hot",
-            Self::Cold => "cold",
-            Self::Durable => "durable",
-            Self::Refresh => "refresh",
-        }
-    }
-}
-
 /// Writes out what was written before to the filesystem that `place` lies on.
 ///
 /// Errors: those of syncfs(2), among them that earlier writes were lost.

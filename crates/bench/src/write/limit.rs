@@ -73,7 +73,7 @@ mod tests {
     };
 
     #[test]
-    fn a_generator_that_takes_more_than_one_percent_is_a_doubt_in_words() {
+    fn a_generator_that_takes_more_than_one_percent_is_a_warning_in_words() {
         assert_eq!(TIMES.warning(Data::Random), None);
         assert_eq!(Times { harness_ns: None, ..TIMES }.warning(Data::Random), None);
         let slow = Times { harness_ns: Some(2340.0), ..TIMES };

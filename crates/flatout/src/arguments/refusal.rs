@@ -68,7 +68,9 @@ impl Refusal {
 
     /// Whether the command is cp, which has words of its own.
     pub fn is_of_cp(&self) -> bool {
-        help::words(&self.argv).first().is_some_and(|word| word == CP)
+        // Asked of everything, the version included: without the definition, which is 110 pages.
+        let mut words = self.argv.iter().skip(1);
+        words.find(|word| !word.as_encoded_bytes().starts_with(b"-")).is_some_and(|word| word == CP)
     }
 
     fn context(&self, kind: ContextKind) -> Option<&str> {

@@ -105,18 +105,19 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
         events: &mut |_| {},
         cancelled: &|| cancel.is_cancelled(),
     };
-    let mut outcomes = record(sampler.run(vec![case]));
+    let mut rows = sampler.run(vec![case]);
     if let Some(error) = failure {
         return Err(error);
     }
-    let mut outcome = outcomes.pop().unwrap_or_default();
-    outcome.warnings.splice(0..0, reader.warnings().iter().cloned());
-    if let Some(measured) = &last {
-        reader.describe(measured, &mut outcome);
+    for row in &mut rows {
+        if let Some(measured) = &last {
+            reader.describe(measured, row);
+        }
+        let outcome = &mut row.outcome;
+        if outcome.status == Status::Interrupted && outcome.n > 0 {
+            let text = format!("interrupted after {} of {trials} trials", outcome.n);
+            outcome.warnings.push(Warning::new("few_trials", text));
+        }
     }
-    if outcome.status == Status::Interrupted && outcome.n > 0 {
-        let text = format!("interrupted after {} of {trials} trials", outcome.n);
-        outcome.warnings.push(Warning::new("few_trials", text));
-    }
-    Ok(outcome)
+    Ok(record(rows).pop().unwrap_or_default())
 }

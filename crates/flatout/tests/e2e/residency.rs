@@ -88,7 +88,7 @@ fn zeros_are_said() {
 }
 
 #[test]
-fn a_file_of_data_raises_neither_doubt() {
+fn a_file_of_data_raises_neither_warning() {
     let folder = Folder::new();
     random_file(&folder.join("data"), LENGTH_BYTES, 1);
     let result = folder.flatout(["read", "data", "--format", "json"]).run().exits(0).result();

@@ -160,7 +160,7 @@ fn block_devices_are_refused_always() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_synced_is_a_doubt_and_the_file_stays() {
+fn a_directory_that_cannot_be_synced_is_a_warning_and_the_file_stays() {
     let folder = Folder::new();
     let ran = folder
         .flatout("write new --block-count 4 --format json".split(' '))

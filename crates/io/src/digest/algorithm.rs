@@ -2,36 +2,24 @@
 
 use std::fmt;
 
-/// How a digest is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// BLAKE3 with 256 bits.
-    Blake3,
-    /// XXH3 with 128 bits and seed 0: fast, no protection against intent.
-    Xxh3,
-    /// CRC-32C (Castagnoli): detects the errors of links and disks.
-    Crc32c,
-    /// SHA-256 (FIPS 180-4).
-    Sha256,
-    /// All little-endian 32-bit words XORed, the tail padded with zero bytes.
-    Xor32,
+flatout_sys::words! {
+    /// How a digest is computed.
+    #[derive(Hash)]
+    pub enum Algorithm: name, ALL {
+        /// BLAKE3 with 256 bits.
+        Blake3 = "blake3",
+        /// XXH3 with 128 bits and seed 0: fast, no protection against intent.
+        Xxh3 = "xxh3",
+        /// CRC-32C (Castagnoli): detects the errors of links and disks.
+        Crc32c = "crc32c",
+        /// SHA-256 (FIPS 180-4).
+        Sha256 = "sha256",
+        /// All little-endian 32-bit words XORed, the tail padded with zero bytes.
+        Xor32 = "xor32",
+    }
 }
 
 impl Algorithm {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Blake3, Self::Xxh3, Self::Crc32c, Self::Sha256, Self::Xor32];
-
-    /// The name that the command line knows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Blake3 => "blake3",
-            Self::Xxh3 => "xxh3",
-            Self::Crc32c => "crc32c",
-            Self::Sha256 => "sha256",
-            Self::Xor32 => "xor32",
-        }
-    }
-
     /// The name in a tagged line, `TAG (FILE) = DIGEST`, as b3sum, xxhsum and cksum write it.
     pub fn tag(self) -> &'static str {
         match self {

@@ -5,25 +5,16 @@ use super::narrow::{Column, column};
 use super::tile::{Tile, tile};
 use super::triangle::{Solve, solve};
 
-/// An instruction set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// What every CPU of the architecture has: SSE2, NEON.
-    Baseline,
-    /// AVX2 with FMA: four doubles.
-    Avx2,
-    /// AVX-512F: eight doubles.
-    Avx512,
-}
-
-impl Level {
-    /// Its name, as in the parameters of a row.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
+crate::words! {
+    /// An instruction set.
+    #[derive(PartialOrd, Ord)]
+    pub enum Level: name {
+        /// What every CPU of the architecture has: SSE2, NEON.
+        Baseline = "baseline",
+        /// AVX2 with FMA: four doubles.
+        Avx2 = "avx2",
+        /// AVX-512F: eight doubles.
+        Avx512 = "avx512",
     }
 }
 

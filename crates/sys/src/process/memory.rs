@@ -9,26 +9,17 @@
 /// Readings of the resident set are sums of per-CPU parts, and off by what lies in these.
 const SLACK_BYTES: u64 = 2 << 20;
 
-/// Whose resident set a peak is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum MemoryOf {
-    /// The program's own.
-    #[default]
-    Itself,
-    /// The largest of the program and the children that it waited for.
-    LargestProcess,
-    /// Perhaps ours: an upper bound.
-    MayBeInherited,
-}
-
-impl MemoryOf {
-    /// In words, for records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Itself => "itself",
-            Self::LargestProcess => "largest process of the pipeline",
-            Self::MayBeInherited => "may be inherited",
-        }
+crate::words! {
+    /// Whose resident set a peak is.
+    #[derive(Default)]
+    pub enum MemoryOf: name {
+        /// The program's own.
+        #[default]
+        Itself = "itself",
+        /// The largest of the program and the children that it waited for.
+        LargestProcess = "largest process of the pipeline",
+        /// Perhaps ours: an upper bound.
+        MayBeInherited = "may be inherited",
     }
 }
 

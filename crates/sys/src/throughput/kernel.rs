@@ -4,49 +4,55 @@ use super::frame::{CHAINS, SCALAR_CHAINS, WIDE_CHAINS};
 #[cfg(target_arch = "x86_64")]
 use super::{tile, x86};
 
-/// The type of the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Number {
-    /// IEEE 754 single precision.
-    F32,
-    /// IEEE 754 double precision.
-    F64,
-    /// 32-bit integers, wrapping.
-    I32,
-    /// 64-bit integers, wrapping.
-    I64,
-    /// Bytes, unsigned times signed, summed up in 32 bits.
-    I8,
-    /// The upper half of a single-precision number, summed up in single precision.
-    Bf16,
+crate::words! {
+    /// The type of the numbers.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Number: word {
+        /// IEEE 754 single precision.
+        F32 = "f32",
+        /// IEEE 754 double precision.
+        F64 = "f64",
+        /// 32-bit integers, wrapping.
+        I32 = "i32",
+        /// 64-bit integers, wrapping.
+        I64 = "i64",
+        /// Bytes, unsigned times signed, summed up in 32 bits.
+        I8 = "i8",
+        /// The upper half of a single-precision number, summed up in single precision.
+        Bf16 = "bf16",
+    }
 }
 
-/// What is done with them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Operation {
-    /// x × a + b, counted as two operations, in one instruction where there is one.
-    MultiplyAdd,
-    /// x + b, counted as one.
-    Add,
+crate::words! {
+    /// What is done with them.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Operation: word {
+        /// x × a + b, counted as two operations, in one instruction where there is one.
+        MultiplyAdd = "multiply-add",
+        /// x + b, counted as one.
+        Add = "add",
+    }
 }
 
-/// The instructions that do it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Level {
-    /// General registers.
-    Scalar,
-    /// Vectors of 16 bytes; SSE4.1 for the multiplication of 32-bit integers.
-    Sse2,
-    /// Vectors of 32 bytes, with FMA.
-    Avx2,
-    /// Vectors of 64 bytes; AVX-512DQ for the multiplication of 64-bit integers.
-    Avx512,
-    /// Dot products of bytes in vectors of 32 bytes.
-    AvxVnni,
-    /// Dot products of bytes in vectors of 64 bytes.
-    Avx512Vnni,
-    /// Products of tiles of 16 rows of 64 bytes.
-    Amx,
+crate::words! {
+    /// The instructions that do it.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Level: word {
+        /// General registers.
+        Scalar = "scalar",
+        /// Vectors of 16 bytes; SSE4.1 for the multiplication of 32-bit integers.
+        Sse2 = "sse2",
+        /// Vectors of 32 bytes, with FMA.
+        Avx2 = "avx2",
+        /// Vectors of 64 bytes; AVX-512DQ for the multiplication of 64-bit integers.
+        Avx512 = "avx512",
+        /// Dot products of bytes in vectors of 32 bytes.
+        AvxVnni = "avx-vnni",
+        /// Dot products of bytes in vectors of 64 bytes.
+        Avx512Vnni = "avx512-vnni",
+        /// Products of tiles of 16 rows of 64 bytes.
+        Amx = "amx",
+    }
 }
 
 /// What is computed, and how.
@@ -71,18 +77,6 @@ pub enum Form {
 }
 
 impl Number {
-    /// The word for it: `f64`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::I8 => "i8",
-            Self::Bf16 => "bf16",
-        }
-    }
-
     /// Whether operations are floating-point ones.
     pub const fn is_floating(self) -> bool {
         matches!(self, Self::F32 | Self::F64 | Self::Bf16)
@@ -100,14 +94,6 @@ impl Number {
 }
 
 impl Operation {
-    /// The word for it: `multiply-add`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::MultiplyAdd => "multiply-add",
-            Self::Add => "add",
-        }
-    }
-
     /// Operations that it counts as.
     pub const fn count(self) -> u64 {
         match self {
@@ -118,19 +104,6 @@ impl Operation {
 }
 
 impl Level {
-    /// The word for it: `avx512`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::Sse2 => "sse2",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-            Self::AvxVnni => "avx-vnni",
-            Self::Avx512Vnni => "avx512-vnni",
-            Self::Amx => "amx",
-        }
-    }
-
     /// Bytes of a register that an instruction works on; of a row, with tiles.
     pub const fn register_bytes(self) -> usize {
         match self {

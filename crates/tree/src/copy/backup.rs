@@ -79,7 +79,7 @@ impl Backups {
     ) -> Result<Option<CString>, Trouble> {
         let is_copied = |backup: &CStr| match entry.directory.parent() {
             Some(_) => may_be_in(entry.pair.source(), backup),
-            // What lies beside a file that the user named is not copied, unless he names that, too.
+            // What lies beside a file that the user named is not copied, unless that is named, too.
             None => {
                 let entry = Entry { target: backup, ..entry };
                 entry

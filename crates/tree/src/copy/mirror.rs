@@ -57,18 +57,18 @@ pub(super) struct Mirror {
     /// Things that stay because enough was deleted.
     pub(super) spared: AtomicU64,
     /// A source could not be read.
-    is_doubtful: AtomicBool,
+    is_incomplete: AtomicBool,
 }
 
 impl Mirror {
     /// Whether a source could not be read.
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.is_doubtful.load(Ordering::Relaxed)
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::Relaxed)
     }
 
     /// A source could not be read.
-    pub(super) fn doubt(&self) {
-        self.is_doubtful.store(true, Ordering::Relaxed);
+    pub(super) fn found_incomplete(&self) {
+        self.is_incomplete.store(true, Ordering::Relaxed);
     }
 
     /// Takes one of those that may be deleted.
@@ -85,20 +85,20 @@ impl Mirror {
 
 impl Copy<'_> {
     /// Something of a source could not be read: what the target has besides may be in there.
-    pub(super) fn doubt_source(&self, refusal: &Refusal) {
+    pub(super) fn incomplete_source(&self, refusal: &Refusal) {
         // What is gone is not there.
         if refusal.errno() != Some(Errno::NOENT) {
-            self.mirror.doubt();
+            self.mirror.found_incomplete();
         }
     }
 
     /// Whether things may be deleted. Where they may not, it is said why.
     fn may_delete(&self) -> bool {
-        let is_doubtful = self.mirror.is_doubtful();
-        if is_doubtful && !self.stop.is_due() {
+        let is_incomplete = self.mirror.is_incomplete();
+        if is_incomplete && !self.stop.is_due() {
             self.tell_that_nothing_is_deleted();
         }
-        !is_doubtful && !self.stop.is_due()
+        !is_incomplete && !self.stop.is_due()
     }
 }
 

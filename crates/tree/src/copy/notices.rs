@@ -81,7 +81,7 @@ impl Copy<'_> {
         match side {
             // A source without room is no reason to stop.
             Side::Source => {
-                self.doubt_source(&failure.refusal);
+                self.incomplete_source(&failure.refusal);
                 self.fail(&failure);
             }
             Side::Target => self.fail_on(entry.device(), &failure),
@@ -90,7 +90,7 @@ impl Copy<'_> {
 
     /// A name in a directory of the source, or the directory itself, cannot be looked at.
     pub(super) fn fail_source(&self, directory: &Directory, name: Option<&CStr>, refusal: Refusal) {
-        self.doubt_source(&refusal);
+        self.incomplete_source(&refusal);
         self.fail(&Failure::of(refusal, directory.path(Side::Source, name)));
     }
 

@@ -80,7 +80,7 @@ pub(super) fn warn_of_slow_creates(rows: &mut [Measured<DiskRow>]) {
 pub(super) fn name_stragglers(rows: &mut [Measured<DiskRow>], hosts: &[String]) {
     for measured in rows {
         let named = measured.further.iter().filter_map(|further| {
-            Some((further.outcome.parameter_text(PROCESS)?.to_owned(), further))
+            Some((further.parameters.value(PROCESS)?.text()?.to_owned(), further))
         });
         let slow = outlying::slow(named);
         if slow.is_empty() {

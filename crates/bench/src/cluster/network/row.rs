@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flatout_measure::case::{Further, Measured, MeasuredFurther, Sample};
-use flatout_measure::fact::Facts;
+use flatout_measure::fact::{Facts, Value};
 use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 
@@ -239,8 +239,8 @@ impl NetworkRow {
 pub(super) fn name_pairs(rows: &mut [Measured<NetworkRow>], hosts: &[String]) {
     for measured in rows {
         let key = |further: &MeasuredFurther| {
-            let process = further.outcome.parameter_text("process").map(str::to_owned);
-            process.or_else(|| pair(further, hosts))
+            let process = further.parameters.value("process").and_then(Value::text);
+            process.map(str::to_owned).or_else(|| pair(further, hosts))
         };
         let named = measured.further.iter().filter_map(|further| Some((key(further)?, further)));
         let slow = outlying::slow(named);
@@ -261,7 +261,7 @@ pub(super) fn name_pairs(rows: &mut [Measured<NetworkRow>], hosts: &[String]) {
 /// What a pair is called.
 fn pair(further: &MeasuredFurther, hosts: &[String]) -> Option<String> {
     let end = |name| {
-        let rank = further.outcome.parameter_count(name)?;
+        let rank = further.parameters.value(name)?.count()?;
         Some(format!("{rank} {}", hosts.get(rank as usize)?))
     };
     Some(format!("{} to {}", end(FROM)?, end(TO)?))
@@ -269,7 +269,7 @@ fn pair(further: &MeasuredFurther, hosts: &[String]) -> Option<String> {
 
 /// Ways that are slower than the way back.
 fn asymmetric(all: &[MeasuredFurther], hosts: &[String]) -> Vec<Outlying> {
-    let end = |further: &MeasuredFurther, name| further.outcome.parameter_count(name);
+    let end = |further: &MeasuredFurther, name| further.parameters.value(name)?.count();
     let mut found = Vec::new();
     for one in all {
         let ends = (end(one, FROM), end(one, TO));

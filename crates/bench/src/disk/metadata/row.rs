@@ -86,23 +86,15 @@ impl Test {
     }
 }
 
-/// Over how many directories the files are spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Directories {
-    One,
-    Many,
+flatout_sys::words! {
+    /// Over how many directories the files are spread.
+    pub(super) enum Directories: word, ALL {
+        One = "one",
+        Many = "many",
+    }
 }
 
 impl Directories {
-    pub(super) const ALL: [Self; 2] = [Self::One, Self::Many];
-
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::One => "one",
-            Self::Many => "many",
-        }
-    }
-
     /// The number of directories; a multiple of the largest number of threads for `Many`.
     pub(super) fn count(self, options: &MetadataOptions) -> u32 {
         match self {

@@ -238,9 +238,9 @@ mod tests {
     fn a_level_is_no_more_certain_than_the_rows_of_its_curve() {
         let mut rows = points(Pages::Huge);
         let disturbed = Warning::new(warning::DISTURBED, "3 of 9 trials");
-        let doubted = rows.iter_mut().find(|row| row.outcome.median == Some(6.0)).unwrap();
-        doubted.outcome.status = Status::Degraded;
-        doubted.outcome.warnings.push(disturbed);
+        let uncertain = rows.iter_mut().find(|row| row.outcome.median == Some(6.0)).unwrap();
+        uncertain.outcome.status = Status::Degraded;
+        uncertain.outcome.warnings.push(disturbed);
         let (_, found) = find(&rows, &caches(&[32 * KIB, MIB]));
         let statuses: Vec<_> = found.iter().map(|row| row.outcome.status).collect();
         assert_eq!(statuses, [Status::Ok, Status::Degraded, Status::Ok]);

@@ -11,25 +11,15 @@ use flatout_tree::compare::{Fidelity, Kind};
 use crate::versus::race::Argv;
 use crate::versus::run::quoted;
 
-/// What a copier keeps, as far as ratios between copiers need it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// Files and directories with their bytes.
-    Contents,
-    /// Besides, symlinks as symlinks.
-    ContentsAndSymlinks,
-    /// Besides, owner, modes and times.
-    Archive,
-}
-
-impl Class {
-    /// Its name in rows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Contents => "contents",
-            Self::ContentsAndSymlinks => "contents+symlinks",
-            Self::Archive => "archive",
-        }
+flatout_sys::words! {
+    /// What a copier keeps, as far as ratios between copiers need it.
+    pub enum Class: name {
+        /// Files and directories with their bytes.
+        Contents = "contents",
+        /// Besides, symlinks as symlinks.
+        ContentsAndSymlinks = "contents+symlinks",
+        /// Besides, owner, modes and times.
+        Archive = "archive",
     }
 }
 

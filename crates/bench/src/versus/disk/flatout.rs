@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_asked_for_has_the_figure_and_its_lasting_doubts() {
+    fn the_row_asked_for_has_the_figure_and_its_lasting_warnings() {
         let checked = of(&account(|_| {})).unwrap();
         assert_eq!(checked.figure, Some(1000.0));
         let codes: Vec<&str> =

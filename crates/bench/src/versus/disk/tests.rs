@@ -102,7 +102,7 @@ fn nobody_there_means_no_room_is_needed() {
 }
 
 #[test]
-fn a_course_prepares_the_file_and_removes_what_was_left() {
+fn a_workload_prepares_the_file_and_removes_what_was_left() {
     let directory = tempfile::tempdir().unwrap();
     let mut ground = ground(directory.path(), &["iozone"]);
     ground.room_bytes = 4 * LEAST_BYTES;

@@ -9,47 +9,46 @@ use flatout_bench::{Area, cache, copy, cpu, disk, memory, network, syscall};
 use super::notes;
 use crate::arguments::similar::similar;
 
-/// What can be measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Name {
-    /// The page cache: rate over block sizes and threads, warm and cold
-    Cache,
-    /// The disk: throughput, IOPS, latency, metadata
-    Disk,
-    /// System calls: nanoseconds per call
-    Syscall,
-    /// The CPU: arithmetic units, Linpack
-    Cpu,
-    /// Memory and its caches: bandwidth, latency
-    Memory,
-    /// TCP and UDP: throughput, round trips
-    Network,
-    /// flatout copy: trees of files
-    Copy,
+flatout_sys::words! {
+    /// What can be measured.
+    #[derive(PartialOrd, Ord, ValueEnum)]
+    pub enum Name: word {
+        /// The page cache: rate over block sizes and threads, warm and cold
+        Cache = "cache",
+        /// The disk: throughput, IOPS, latency, metadata
+        Disk = "disk",
+        /// System calls: nanoseconds per call
+        Syscall = "syscall",
+        /// The CPU: arithmetic units, Linpack
+        Cpu = "cpu",
+        /// Memory and its caches: bandwidth, latency
+        Memory = "memory",
+        /// TCP and UDP: throughput, round trips
+        Network = "network",
+        /// flatout copy: trees of files
+        Copy = "copy",
+    }
 }
 
-/// All areas, in the order of a report.
-const ALL: [Entry; 7] = [
-    entry::<cache::Options>("cache", notes::CACHE),
-    entry::<disk::Disk>("disk", notes::DISK),
-    entry::<syscall::Options>("syscall", notes::SYSCALL),
-    entry::<cpu::Options>("cpu", notes::CPU),
-    entry::<memory::Options>("memory", notes::MEMORY),
-    entry::<network::Options>("network", notes::NETWORK),
-    entry::<copy::Copying>("copy", notes::COPY),
-];
-
-/// What others call the areas.
-const OTHER_WORDS: [(Name, &[&str]); 5] = [
-    (Name::Cache, &["page-cache", "pagecache"]),
-    (Name::Disk, &["fio", "io", "hdd", "nvme", "ssd", "storage", "fileio"]),
-    (Name::Cpu, &["linpack", "processor"]),
-    (Name::Memory, &["ram", "stream"]),
-    (Name::Network, &["iperf", "iperf3", "tcp", "udp"]),
+/// What the areas are, and what others call them.
+const AREAS: [Entry; 7] = [
+    entry::<cache::Options>(Name::Cache, &["page-cache", "pagecache"], notes::CACHE),
+    entry::<disk::Disk>(
+        Name::Disk,
+        &["fio", "io", "hdd", "nvme", "ssd", "storage", "fileio"],
+        notes::DISK,
+    ),
+    entry::<syscall::Options>(Name::Syscall, &[], notes::SYSCALL),
+    entry::<cpu::Options>(Name::Cpu, &["linpack", "processor"], notes::CPU),
+    entry::<memory::Options>(Name::Memory, &["ram", "stream"], notes::MEMORY),
+    entry::<network::Options>(Name::Network, &["iperf", "iperf3", "tcp", "udp"], notes::NETWORK),
+    entry::<copy::Copying>(Name::Copy, &[], notes::COPY),
 ];
 
 struct Entry {
-    word: &'static str,
+    name: Name,
+    /// What others call it.
+    other_words: &'static [&'static str],
     /// What its help says besides the options.
     notes: &'static str,
     /// Adds the options that it defines.
@@ -58,8 +57,12 @@ struct Entry {
     make: fn(&ArgMatches) -> Result<Box<dyn Area>, clap::Error>,
 }
 
-const fn entry<A: Area + Args + 'static>(word: &'static str, notes: &'static str) -> Entry {
-    Entry { word, notes, define: A::augment_args, make: make::<A> }
+const fn entry<A: Area + Args + 'static>(
+    name: Name,
+    other_words: &'static [&'static str],
+    notes: &'static str,
+) -> Entry {
+    Entry { name, other_words, notes, define: A::augment_args, make: make::<A> }
 }
 
 fn make<A: Area + Args + 'static>(matches: &ArgMatches) -> Result<Box<dyn Area>, clap::Error> {
@@ -74,7 +77,7 @@ impl Name {
 
     /// The area that others call so.
     pub fn called(word: &str) -> Option<Self> {
-        OTHER_WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(area, _)| *area)
+        AREAS.iter().find(|entry| entry.other_words.contains(&word)).map(|entry| entry.name)
     }
 
     /// The area that is meant by a word: its name misspelt, or what others call it.
@@ -84,12 +87,7 @@ impl Name {
     }
 
     fn entry(self) -> &'static Entry {
-        &ALL[self as usize]
-    }
-
-    /// Its name on the command line.
-    pub fn word(self) -> &'static str {
-        self.entry().word
+        AREAS.iter().find(|entry| entry.name == self).expect("the list has all areas")
     }
 
     /// What its help says besides the options.

@@ -101,8 +101,9 @@ impl Sampled<'_> {
         all: &[&Further],
         interval: impl Fn(&[f64]) -> Option<[f64; 2]>,
     ) -> MeasuredFurther {
+        let parameters = all[0].parameters.clone();
         let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
-        outcome.parameters.extend(all[0].parameters.to_json());
+        outcome.parameters.extend(parameters.to_json());
         let mut facts = facts.clone();
         facts.extend(Facts::merged(all.iter().map(|further| &further.facts)));
         let unit = self.case.row.unit();
@@ -111,7 +112,7 @@ impl Sampled<'_> {
         let figures: Vec<f64> = figures.collect();
         let ci95 = interval(&figures);
         self.conclude(&mut outcome, &mut facts, figures, ci95);
-        MeasuredFurther { outcome, facts }
+        MeasuredFurther { parameters, outcome, facts }
     }
 
     /// A row of the ratios of two rows, this one being one of them: disturbed and interrupted as

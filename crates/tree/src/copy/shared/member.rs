@@ -271,8 +271,8 @@ impl Member<'_, '_> {
     }
 
     fn give(&mut self, to: usize, (is_answer, named): (bool, u64), parcels: &[Parcel]) {
-        let is_doubtful = self.copy.mirror.is_doubtful();
-        let mut message = message(&[&GIVE, &is_answer, &is_doubtful, &named]);
+        let is_incomplete = self.copy.mirror.is_incomplete();
+        let mut message = message(&[&GIVE, &is_answer, &is_incomplete, &named]);
         parcels.iter().for_each(|parcel| put(&mut message, &[parcel]));
         self.send(to, &message);
     }
@@ -288,8 +288,8 @@ impl Member<'_, '_> {
                 }
                 Letter::Question(to, question) => self.send(to, &question),
                 Letter::Done(to, number) => {
-                    let is_doubtful = self.copy.mirror.is_doubtful();
-                    self.send(to, &message(&[&DONE, &number, &is_doubtful]));
+                    let is_incomplete = self.copy.mirror.is_incomplete();
+                    self.send(to, &message(&[&DONE, &number, &is_incomplete]));
                 }
             }
         }
@@ -299,7 +299,7 @@ impl Member<'_, '_> {
     /// below must be done first.
     fn take_doubt(&self, message: &mut &[u8]) {
         if take(message) == Some(true) {
-            self.copy.mirror.doubt();
+            self.copy.mirror.found_incomplete();
         }
     }
 

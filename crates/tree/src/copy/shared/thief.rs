@@ -1,6 +1,6 @@
 //! Whom a process without work asks, and when.
 //!
-//! Pure: time and answers are given. Who gave something last is asked first, since he who had much
+//! Pure: time and answers are given. Who gave something last is asked first, since who had much
 //! mostly has more. Who has nothing names another one: whom it gave something last, or who gave it
 //! something; so at the beginning, when few have work, it is found in a few steps and not by chance.
 //! After some steps others are asked at random, which finds one that has work among n in n questions
@@ -82,7 +82,7 @@ impl Thief {
     }
 }
 
-/// How many of so many pieces that wait are given to one who asks: half, for he may have to give,
+/// How many of so many pieces that wait are given to one who asks: half, for it may have to give,
 /// too.
 pub(in crate::copy) fn share(waiting: usize, most: usize) -> usize {
     waiting.div_ceil(2).min(most)
