@@ -166,9 +166,10 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
     files.retain(|file| copy.attributes.has_none(file.source.as_fd()));
     files.retain_mut(|file| {
         let length = if file.way == Way::Read { file.facts.st_size as usize } else { 0 };
-        let Some((bytes, behind)) = std::mem::take(&mut room).split_at_mut_checked(length) else {
+        if length > room.len() {
             return false;
-        };
+        }
+        let (bytes, behind) = std::mem::take(&mut room).split_at_mut(length);
         room = behind;
         let is_read = length == 0 || rustix::io::pread(&file.source, &mut *bytes, 0) == Ok(length);
         file.bytes = bytes;
