@@ -142,7 +142,7 @@ impl Terminal<'_> {
         self.out.push_str(&grid.render(INDENT, self.style));
     }
 
-    /// What is wrong; on a screen as much as there is room for.
+    /// What is wrong; on a screen the gravest, and as much as there is room for.
     pub(super) fn findings(&mut self, findings: &[Finding]) {
         let before = self.out.lines().count();
         for (told, finding) in findings.iter().enumerate() {
@@ -153,7 +153,8 @@ impl Terminal<'_> {
             let is_last = told + 1 == findings.len();
             let has_room = self
                 .room_lines
-                .is_none_or(|room| told < MOST_FINDINGS && lines + usize::from(!is_last) <= room);
+                .is_none_or(|room| told < MOST_FINDINGS && lines + usize::from(!is_last) <= room)
+                || told == 0;
             if !has_room {
                 self.out.truncate(begun);
                 let more = findings.len() - told;
