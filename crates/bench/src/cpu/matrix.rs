@@ -22,6 +22,7 @@ use flatout_measure::row::{Parameters, Row, Unit};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::{ceiling, statistics, warning};
 use flatout_sys::affinity;
+use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::Kernels;
 
 use super::bound::{AT_THE_LIMIT, double_peak};
@@ -44,6 +45,11 @@ const TRIALS: u32 = 10;
 /// Operations per second by which the number of trials is chosen where the order is given, and so
 /// nothing is probed: a slow core, so that time is rather left over.
 const ASSUMED_FLOP_PER_S: f64 = 20e9;
+/// Times that twice the order takes, and the part of a row's time that all small runs may take.
+const PROBE_GROWTH: u64 = 8;
+const PROBE_PARTS: u64 = 4;
+/// A row with less time goes without probes for contention, and one with a tenth of it is left out.
+const LEAST_SHARE_NS: u64 = 500_000_000;
 /// What keeps products of matrices from the peak where nobody else does.
 const LIMITER: &str = "multiply-add units; then packing, cache misses and, in LU, pivoting";
 
@@ -73,12 +79,37 @@ impl Work {
         }
     }
 
-    /// Operations per second of a small run, the better of two: 25 ms on one core of 2026.
-    fn probe(self, threads: u32) -> Result<f64, TrialError> {
-        let shape = Shape::of_order(if self == Self::Solve { 1152 } else { 768 });
-        let elapsed_ns =
-            self.run(shape, threads, 0)?.elapsed_ns.min(self.run(shape, threads, 1)?.elapsed_ns);
-        Ok(operations(self, shape.order) / elapsed_ns.max(1) as f64 * 1e9)
+    /// Operations per second of small runs, by which the order is chosen.
+    fn probe(self, terms: &Terms) -> Result<f64, TrialError> {
+        let largest = if self == Self::Solve { 1152 } else { 768 };
+        let (rate, order) = probed(largest, terms.time_ns / PROBE_PARTS, |order| {
+            let begun_ns = monotonic_ns();
+            let elapsed_ns = self.run(Shape::of_order(order), terms.threads, order)?.elapsed_ns;
+            let rate = operations(self, order as usize) / elapsed_ns.max(1) as f64 * 1e9;
+            Ok((rate, monotonic_ns() - begun_ns))
+        })?;
+        // Threads that come fresh go first, so a trial gets less where others are at work; the
+        // probe has seen some of it.
+        Ok(if order == largest { rate / slowdown::now().sqrt() } else { rate })
+    }
+}
+
+/// The rate of the last of small runs, and its order: each has twice the order of the one before,
+/// until the next would end after `time_ns` or one is as large as shows what the kernels do: 25 ms on
+/// one core of 2026, beside 30 busy threads on 2 CPUs half a second. `run` returns rate and time.
+fn probed(
+    largest: u64,
+    time_ns: u64,
+    mut run: impl FnMut(u64) -> Result<(f64, u64), TrialError>,
+) -> Result<(f64, u64), TrialError> {
+    let (mut order, mut all_ns) = (largest / 8, 0_u64);
+    loop {
+        let (rate, spent_ns) = run(order)?;
+        all_ns = all_ns.saturating_add(spent_ns);
+        if order >= largest || all_ns.saturating_add(PROBE_GROWTH * spent_ns) > time_ns {
+            return Ok((rate, order));
+        }
+        order *= 2;
     }
 }
 
@@ -146,9 +177,7 @@ impl Terms {
     fn shape(&self, work: Work) -> Result<Shape, TrialError> {
         let flop_per_s = match self.order {
             Some(_) => ASSUMED_FLOP_PER_S,
-            // Threads that come fresh go first, so a trial gets less where others are at work; the
-            // probe has seen some of it.
-            None => work.probe(self.threads)? / slowdown::now().sqrt(),
+            None => work.probe(self)?,
         };
         order::choose(work, self, flop_per_s).map_err(TrialError::Unsupported)
     }
@@ -190,11 +219,16 @@ pub(super) fn outcomes(
             _ => sampler.left_ns() / rows_left,
         };
         let terms = Terms::new(options, threads, share_ns / 100 * TOLD_PERCENT);
-        let case = case(work, &terms, topology);
-        let before = topology.contention_ratio();
+        let is_short = share_ns < LEAST_SHARE_NS;
+        let case = match share_ns < LEAST_SHARE_NS / 10 {
+            true => Case::without_time(MatrixRow { id: work.id(), threads, shape: None }),
+            false => case(work, &terms, topology),
+        };
+        // Each waits for its turn on every CPU.
+        let probed = || if is_short { None } else { topology.contention_ratio() };
+        let before = probed();
         let mut rows = sampler.with(terms.plan(share_ns, &sampler.plan)).run(vec![case]);
-        let after = topology.contention_ratio();
-        let contention = before.zip(after).map(|(before, after)| f64::midpoint(before, after));
+        let contention = before.and_then(|before| Some(f64::midpoint(before, probed()?)));
         // The short set of all areas has room for no further row.
         if work == Work::Solve && options.extent != Extent::Few {
             let best: Vec<_> = rows.iter().filter_map(best).collect();

@@ -54,6 +54,23 @@ fn without_an_order_one_is_found() {
 }
 
 #[test]
+fn small_runs_take_no_more_than_their_time() {
+    let orders = |time_ns| {
+        let mut seen = Vec::new();
+        let run = |order: u64| {
+            seen.push(order);
+            Ok((1e9, (order / 96).pow(3)))
+        };
+        let last = probed(768, time_ns, run).unwrap();
+        assert_eq!(last, (1e9, seen[seen.len() - 1]));
+        seen
+    };
+    assert_eq!(orders(8), [96]);
+    assert_eq!(orders(9 + 64), [96, 192, 384]);
+    assert_eq!(orders(u64::MAX), [96, 192, 384, 768]);
+}
+
+#[test]
 fn an_order_without_room_is_refused_and_its_row_says_why() {
     let topology = Topology::default();
     let mut case = case(Work::Solve, &terms(Some(1 << 20)), &topology);
