@@ -77,6 +77,38 @@ fn a_row_at_its_peak_says_how_the_peak_came_about() {
 }
 
 #[test]
+fn a_pair_above_its_counted_ports_is_given() {
+    let kernel = Kernel { number: Number::I32, ..KERNEL };
+    let setting = Setting { threads: 1, placement: Placement::Pinned };
+    let row = UnitRow::Throughput { kernel, setting };
+    let facts = Facts::default().with(fact::CLOCK_HZ, 3.7e9);
+    // 1.54 pairs a cycle, where the counting loop had 1.49.
+    let mut rows = [measured(row, 1.54 * 16.0 * 3.7e9, facts)];
+    let ports = super::super::ports::of_pair(1.49, of_single(4.0));
+    let count = Count { per_cycle: 1.49, ports, is_trusted: true };
+    apply(&mut rows, &topology(2), &BTreeMap::from([(kernel, count)]));
+    assert!(rows[0].outcome.median.is_some());
+    assert!(codes(&rows[0]).contains(&warning::CEILING_LOW), "{:?}", rows[0].outcome.warnings);
+}
+
+#[test]
+fn a_peak_is_never_below_what_was_sustained() {
+    let sustained = |per_s| {
+        let Measured { facts, .. } = zen(2, per_s);
+        measured(UnitRow::Sustained { kernel: KERNEL, threads: 2 }, per_s, facts)
+    };
+    let settled = |own, all| {
+        let mut rows = [zen(2, own), sustained(all), zen(1, 20e9)];
+        apply(&mut rows, &topology(1), &counts(2.0));
+        rows.map(|row| (row.outcome.median, row.facts.number(fact::OWN_TRIALS_PER_S)))
+    };
+    let [peak, all, other] = settled(49e9, 52e9);
+    assert_eq!((peak, all), ((Some(52e9), Some(49e9)), (Some(52e9), None)));
+    assert_eq!(other, (Some(20e9), None), "of as many threads only");
+    assert_eq!(settled(52e9, 49e9)[0], (Some(52e9), None));
+}
+
+#[test]
 fn a_figure_above_its_peak_is_not_given() {
     let row = bounded(zen(1, 60e9), &topology(4), 2.0);
     assert_eq!((row.outcome.median, row.outcome.status), (None, Status::Invalid));
