@@ -161,8 +161,8 @@ impl Best {
     /// What bounds the row at `index`.
     ///
     /// In memory: the modules, where they are known and more than one core takes part; otherwise
-    /// the fastest traffic of as many CPUs in this run, or of chases in one core. Either is turned
-    /// into bytes of the program by what its kernel moves per byte on the bus.
+    /// the fastest traffic of as many CPUs in this run, or of chases in one core, turned into bytes of
+    /// the program by what its kernel moves per byte on the bus.
     fn bound(&self, index: usize, row: &RateRow, machine: &Machine) -> Ceiling {
         let level = machine.level_of(row);
         let limiter = match (level, row.parts.threads) {
@@ -174,7 +174,11 @@ impl Best {
         let traffic = row.kernel().and_then(traffic).filter(|_| level == Some(MEMORY));
         let bound = traffic.and_then(|(moved, crossed)| {
             let bound = self.bus_bound(index, machine.cpus_of(row), machine)?;
-            Some(Ceiling { value: bound.value.map(|value| value * moved / crossed), ..bound })
+            // Some CPUs do not read lines first that are written as a whole (SpecI2M of Ice Lake and
+            // later): what the modules cannot deliver is more than each byte of the program once.
+            let is_bound = ceiling::is_derived(bound.provenance);
+            let share = if is_bound { 1.0 } else { moved / crossed };
+            Some(Ceiling { value: bound.value.map(|value| value * share), ..bound })
         });
         bound.unwrap_or_default().limited_by(limiter)
     }

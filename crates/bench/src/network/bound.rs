@@ -17,6 +17,8 @@ use super::topology::Topology;
 
 /// Preamble, start of frame, header, checksum and gap of an Ethernet frame.
 const ETHERNET_BYTES: f64 = 38.0;
+/// What a frame carries at least, padded.
+const LEAST_BYTES: f64 = 46.0;
 const TCP_BYTES: f64 = 20.0;
 /// Time stamps, which Linux sends with each segment unless told otherwise.
 const TCP_OPTION_BYTES: f64 = 12.0;
@@ -102,8 +104,8 @@ fn of_link(test: &TestRow, interface: &Interface) -> Ceiling {
 
 /// The share of an Ethernet link's bits that are data of the program, at best.
 ///
-/// TCP: (MTU − IP − TCP − 12) ÷ (MTU + 38). UDP: datagram ÷ what it takes in one frame, or in as
-/// many fragments as it needs, which carry a multiple of eight bytes each.
+/// TCP: (MTU − IP − TCP − 12) ÷ (MTU + 38). UDP: datagram ÷ what it takes in one frame, 84 bytes at
+/// least, or in as many fragments as it needs, which carry a multiple of eight bytes each.
 fn goodput(spec: &Spec, family: Family, mtu_bytes: u64) -> f64 {
     let mtu = mtu_bytes as f64;
     // A fragment header of IPv6 takes eight bytes more.
@@ -115,7 +117,7 @@ fn goodput(spec: &Spec, family: Family, mtu_bytes: u64) -> f64 {
     let datagram = f64::from(spec.datagram_bytes.max(1));
     let carried = datagram + UDP_BYTES;
     if carried + ip <= mtu {
-        return datagram / (carried + ip + ETHERNET_BYTES);
+        return datagram / ((carried + ip).max(LEAST_BYTES) + ETHERNET_BYTES);
     }
     let each = ((mtu - fragment) / 8.0).floor() * 8.0;
     let frames = (carried / each.max(8.0)).ceil();
@@ -219,6 +221,7 @@ mod tests {
         near(goodput(&Spec::one_stream(), Family::V4, 9000), 8948.0 / 9038.0);
         near(goodput(&udp(1472), Family::V4, 1500), 1472.0 / 1538.0);
         near(goodput(&udp(100), Family::V4, 1500), 100.0 / 166.0);
+        near(goodput(&udp(16), Family::V4, 1500), 16.0 / 84.0);
         // 65,515 bytes in fragments of 1480, and of 1448 with the fragment header of IPv6.
         near(goodput(&udp(65_507), Family::V4, 1500), 65_507.0 / (65_515.0 + 45.0 * 58.0));
         near(goodput(&udp(65_507), Family::V6, 1500), 65_507.0 / (65_515.0 + 46.0 * 86.0));

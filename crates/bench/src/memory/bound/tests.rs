@@ -66,23 +66,24 @@ fn bound(measured: &Measured<RateRow>) -> Ceiling {
 }
 
 #[test]
-fn many_cores_are_held_against_the_modules_in_bytes_of_the_program() {
+fn many_cores_are_held_against_what_the_modules_deliver() {
     let rows = finished(&zen(), 10e9);
     for (kernel, share) in
         [(Kernel::Triad, 0.75), (Kernel::NtTriad, 1.0), (Kernel::Copy, 2.0 / 3.0)]
     {
         let ceiling = bound(of(&rows, Work::Stream(kernel), 16));
-        assert!((ceiling.value.unwrap() - 204.8e9 * share).abs() < 1.0);
-        assert_eq!(ceiling.provenance, Provenance::Smbios);
-        assert!((ceiling.ratio.unwrap() - 160.0 / 204.8).abs() < 1e-9, "the same for all");
+        assert_eq!((ceiling.value, ceiling.provenance), (Some(204.8e9), Provenance::Smbios));
+        assert!((ceiling.ratio.unwrap() - share * 160.0 / 204.8).abs() < 1e-9);
     }
 }
 
 #[test]
 fn a_rate_that_the_modules_cannot_deliver_is_refused() {
-    let rows = finished(&zen(), 14e9);
-    let outcome = &of(&rows, Work::Stream(Kernel::Triad), 16).outcome;
-    assert_eq!((outcome.status, outcome.median), (Status::Invalid, None));
+    let status = |core| of(&finished(&zen(), core), Work::Stream(Kernel::Triad), 16).outcome.status;
+    // 182 GB/s of the program: more than modules give whose lines are read before they are written, and
+    // what a CPU reaches that does not do that.
+    assert_ne!(status(182e9 / 12.0), Status::Invalid);
+    assert_eq!(status(214e9 / 12.0), Status::Invalid);
 }
 
 #[test]
