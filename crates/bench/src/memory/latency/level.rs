@@ -62,7 +62,12 @@ pub(super) fn find(
     let Some((pages, [first, second])) = both.iter().find(is_enough) else {
         return (Levels::declared(caches), Vec::new());
     };
-    let levels = levels::agreed(first, second, caches);
+    let is_loaded = |one: &Measured<LatencyRow>| {
+        matches!(one.row, LatencyRow::Curve(_))
+            && warning::has(&one.outcome.warnings, warning::LOCAL_LOAD)
+    };
+    let mut levels = levels::agreed(first, second, caches);
+    levels.distrust_short(rows.iter().any(is_loaded));
     let curve = levels::quietest(first, second);
     let row = |level: &Level| Some(level_row(level, level.latency_ns?, &curve, &levels, *pages));
     let mut found: Vec<_> = levels.levels.iter().filter_map(row).collect();
@@ -165,8 +170,8 @@ fn warnings(level: &Level, pages: Pages) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if level.provenance == Provenance::Cpuid {
         let text = format!(
-            "the two halves of the walks do not agree on the end of {}: its size is what the CPU \
-             declares",
+            "the two halves of the walks do not agree on the end of {}, or others used a part of \
+             it: its size is what the CPU declares",
             level.name
         );
         warnings.push(Warning::new(warning::CACHE_UNCLEAR, text));
@@ -232,6 +237,22 @@ mod tests {
         assert_eq!(found[2].facts.value(fact::MEASURED_BYTES), None);
         assert_eq!(found[0].outcome.ceiling.as_ref().unwrap().value, None);
         assert_eq!(found[2].outcome.parameters["level"], "DRAM");
+    }
+
+    #[test]
+    fn a_cache_that_ends_early_has_its_declared_size_unless_it_is_the_last_on_a_quiet_machine() {
+        let mut rows = points(Pages::Huge);
+        let (levels, found) = find(&rows, &caches(&[64 * KIB, MIB]));
+        assert_eq!(levels.levels[0].bytes, Some(64 * KIB));
+        assert_eq!(found[0].outcome.warnings[0].code, warning::CACHE_UNCLEAR);
+        let sizes = |rows: &[Measured<LatencyRow>]| {
+            let (levels, found) = find(rows, &caches(&[32 * KIB, 4 * MIB]));
+            let has = warning::has(&found[1].outcome.warnings, warning::CACHE_UNCLEAR);
+            (levels.levels[0].bytes, levels.levels[1].bytes, has)
+        };
+        assert_eq!(sizes(&rows), (Some(32 * KIB), Some(MIB), false));
+        rows[2].outcome.warnings.push(Warning::new(warning::LOCAL_LOAD, "others"));
+        assert_eq!(sizes(&rows), (Some(32 * KIB), Some(4 * MIB), true));
     }
 
     #[test]
