@@ -15,7 +15,7 @@ mod tuned_place;
 use std::path::PathBuf;
 
 use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
-use flatout_measure::case::{Plan, record_counted};
+use flatout_measure::case::{Measured, Plan, record_counted};
 use flatout_measure::record::Outcome;
 use flatout_measure::sampler::Sampler;
 use flatout_sys::affinity;
@@ -67,6 +67,9 @@ pub struct Tuned {
     pub outcomes: Vec<Outcome>,
     /// What was picked, with the limits.
     pub entries: Vec<ProfileEntry>,
+    /// Kinds of work of which nothing was picked: their best settings had too few trials for an
+    /// interval.
+    pub unsure: Vec<String>,
     /// What could not be removed.
     pub left_behind: Vec<String>,
 }
@@ -144,7 +147,8 @@ fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, 
             let close = choose::close(&rows);
             let again = close.iter().map(|&index| case(index)).collect();
             for (index, measured) in close.iter().zip(sampler.with(half).run(again)) {
-                if measured.outcome.median.is_some() {
+                let is_sure = |row: &Measured<_>| row.outcome.ci95.is_some();
+                if is_sure(&measured) || !is_sure(&rows[*index]) && measured.outcome.n > 0 {
                     rows[*index] = measured;
                 }
             }
@@ -153,7 +157,10 @@ fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, 
             choose::among(&group.tunings, &mut rows, |taken| group.ceiling_name(taken))
             && !options.cancel.is_cancelled()
         {
-            tuned.entries.push(entry(&group, &choice, options));
+            match choice.is_sure {
+                true => tuned.entries.push(entry(&group, &choice, options)),
+                false => tuned.unsure.push(group.words()),
+            }
         }
         if group.work == Work::Read {
             let ground = group.source.ground();

@@ -21,6 +21,9 @@ pub(super) struct Choice {
     pub(super) limit: f64,
     pub(super) n: u64,
     pub(super) ci95: Option<[f64; 2]>,
+    /// Whether both have trials enough for an interval, without which it is left to chance which is
+    /// the better one.
+    pub(super) is_sure: bool,
 }
 
 /// The settings that may be the best: which of them is, few trials do not tell.
@@ -49,7 +52,8 @@ pub(super) fn among<R>(
             ceiling::apply(&mut measured.outcome, bound);
         }
     }
-    Some(Choice { tuning: tunings[chosen], limit: rates[best], n, ci95 })
+    let is_sure = [chosen, best].iter().all(|&index| rows[index].outcome.ci95.is_some());
+    Some(Choice { tuning: tunings[chosen], limit: rates[best], n, ci95, is_sure })
 }
 
 /// The smallest settings that reach enough of the best: first by threads, then by bytes in flight,
@@ -103,7 +107,9 @@ mod tests {
         let mut rows = [row(Some(98.5)), row(Some(100.0)), row(None)];
         let choice = among(&tunings, &mut rows, |_| "best".to_owned()).unwrap();
         assert_eq!((choice.tuning.threads, choice.limit, choice.n), (1, 100.0, 6));
-        assert_eq!(choice.ci95, Some([99.0, 101.0]));
+        assert_eq!((choice.ci95, choice.is_sure), (Some([99.0, 101.0]), true));
+        rows[0].outcome.ci95 = None;
+        assert!(!among(&tunings, &mut rows, |_| String::new()).unwrap().is_sure);
         let chosen: Vec<_> = rows.iter().map(|row| row.facts.flag(CHOSEN) == Some(true)).collect();
         assert_eq!(chosen, [true, false, false]);
         let best = |row: &Measured<()>| row.outcome.ceiling.as_ref().and_then(|best| best.value);

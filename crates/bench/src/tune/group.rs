@@ -81,7 +81,7 @@ impl<'a> Group<'a> {
     }
 
     /// The work, in words.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let Self { work, size, cached, .. } = self;
         let files = if *size == SizeClass::Tiny { "small files" } else { "a large file" };
         let state = if *cached { "cached" } else { "not cached" };

@@ -23,7 +23,7 @@ fn options(directories: Vec<PathBuf>, most_bytes: u64) -> Options {
 }
 
 fn run_once(options: &Options) -> Tuned {
-    let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
+    let plan = Plan { min_trials: 3, max_trials: 3, budget_ns: u64::MAX / 4, ..Plan::default() };
     let mut witness = FakeWitness::quiet();
     let mut sampler = Sampler {
         plan: plan.clone(),

@@ -111,19 +111,41 @@ fn conclude(
     if cancel.is_cancelled() {
         let text = "interrupted: nothing is saved, the files are removed".to_owned();
         draft.fail(INTERRUPTED, text);
-    } else if tuned.entries.is_empty() {
-        draft.fail(FAILED, "nothing could be measured".to_owned());
-    } else if !arguments.no_save {
-        match profile::save(&tuned.entries) {
-            Ok(path) => {
-                let count = tuned.entries.len();
-                output::notice(&format!(
-                    "{count} settings saved in {path:?}; copy, read and sum use them from now on"
-                ));
-            }
-            Err(error) => draft.fail(FAILED, error),
-        }
+    } else {
+        save(&tuned, !arguments.no_save, &mut draft);
     }
     tuned.outcomes.into_iter().for_each(|row| draft.add(row));
     draft.judge()
+}
+
+/// Saves what was picked, if it is to be, and says what was not.
+fn save(tuned: &Tuned, is_wanted: bool, draft: &mut Draft) {
+    let is_empty = tuned.entries.is_empty();
+    match &tuned.unsure[..] {
+        [] if is_empty => draft.fail(FAILED, "nothing could be measured".to_owned()),
+        [] => {}
+        unsure => {
+            let text = format!(
+                "no settings for {}: fewer than three trials each do not tell which are the best; \
+                 that takes more --max-time, or --rounds",
+                unsure.join("; ")
+            );
+            match is_empty && is_wanted {
+                true => draft.fail(FAILED, text),
+                false => output::notice(&text),
+            }
+        }
+    }
+    if is_empty || !is_wanted {
+        return;
+    }
+    match profile::save(&tuned.entries) {
+        Ok(path) => {
+            let count = tuned.entries.len();
+            output::notice(&format!(
+                "{count} settings saved in {path:?}; copy, read and sum use them from now on"
+            ));
+        }
+        Err(error) => draft.fail(FAILED, error),
+    }
 }

@@ -11,7 +11,7 @@ use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 
 /// The shortest run that measures everything.
-const SHORT: &str = "tune place --quick --max-write 48M --rounds 1";
+const SHORT: &str = "tune place --quick --max-write 48M --rounds 3";
 const PROFILE: &str = "profile.json";
 
 trait WithProfile {
@@ -85,6 +85,16 @@ fn a_run_leaves_settings_with_limits_and_nothing_else() {
         again["entries"].as_array().unwrap().len(),
         profile["entries"].as_array().unwrap().len()
     );
+}
+
+#[test]
+fn settings_of_a_single_trial_are_shown_and_not_saved() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("place")).unwrap();
+    let words = SHORT.replace("--rounds 3", "--rounds 1");
+    let ran = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).run();
+    assert!(ran.exits(1).stderr.contains("fewer than three trials each"), "{ran}");
+    assert!(!folder.join(PROFILE).exists(), "{ran}");
 }
 
 #[test]
