@@ -33,7 +33,7 @@ use crate::cache::Clearing;
 use crate::error::Error;
 use crate::option::flag;
 use crate::place::{COPYING, Place};
-use crate::versus;
+use crate::{slowdown, versus};
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose};
@@ -146,9 +146,9 @@ struct Planned {
     left_out: Vec<LeftOut>,
     rounds: u32,
     most_rounds: u32,
-    /// Bytes that are written at most, all copies together.
+    /// Bytes that are written at most, all copies together, and those that likely are.
+    pub most_write_bytes: u64,
     pub write_bytes: u64,
-    /// Time that it takes.
     pub time_ns: u64,
 }
 
@@ -174,7 +174,7 @@ impl Area for Copying {
         Ok(Estimate {
             place: Some(self.options.directory.clone()),
             write_bytes: planned.write_bytes,
-            most_write_bytes: planned.write_bytes,
+            most_write_bytes: planned.most_write_bytes,
             writes_over: false,
             usual_ns: planned.time_ns,
             notices: choose::notices(&planned.left_out),
@@ -238,19 +238,23 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         options.rounds.unwrap_or_else(|| limits.rounds(&chosen.phases, rounds, MOST_TRIALS));
     let planned_ns: u64 = chosen.phases.iter().map(|rows| limits.time_ns(rows, most_rounds)).sum();
     let written = chosen.phases.iter().map(|rows| limits.written_bytes(rows, most_rounds));
-    let write_bytes = written.fold(0, u64::saturating_add).min(limits.write_bytes);
+    let most_write_bytes = written.fold(0, u64::saturating_add).min(limits.write_bytes);
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, most_rounds), rows };
+    let time_ns = match (options.rounds, options.time_ns) {
+        (_, Some(asked_ns)) => planned_ns.min(asked_ns),
+        (Some(_), None) => planned_ns,
+        (None, None) => planned_ns.min(usual_ns),
+    };
+    let slowdown = if options.rounds.is_none() { slowdown::now() } else { 1.0 };
+    let write_bytes = choose::likely_bytes(most_write_bytes, time_ns, planned_ns, slowdown);
     Ok(Planned {
         phases: chosen.phases.into_iter().map(phase).collect(),
         left_out: chosen.left_out,
         rounds,
         most_rounds,
+        most_write_bytes,
         write_bytes,
-        time_ns: match (options.rounds, options.time_ns) {
-            (_, Some(asked_ns)) => planned_ns.min(asked_ns),
-            (Some(_), None) => planned_ns,
-            (None, None) => planned_ns.min(usual_ns),
-        },
+        time_ns,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use flatout_sys::affinity;
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -12,11 +13,28 @@ const QUIET: f64 = 1.2;
 /// CPU time of the probe: several slices of the scheduler, which lets who was asleep go first.
 const PROBE_NS: u64 = 10_000_000;
 
+/// For how long an answer holds: areas that are planned one after the other ask once.
+const HOLDS_NS: u64 = 1_000_000_000;
+/// The last answer, and when it was found.
+static LAST: Mutex<Option<(u64, f64)>> = Mutex::new(None);
+
 /// The time that a thread takes for some work, by its CPU time, and how many of the others' waits
 /// for I/O came meanwhile; at least 1.
 ///
-/// Cost: 10 ms of a CPU.
+/// Cost: 10 ms of a CPU, unless it was asked within the last second.
 pub(crate) fn now() -> f64 {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match *last {
+        Some((at_ns, answer)) if monotonic_ns() < at_ns + HOLDS_NS => answer,
+        _ => {
+            let answer = probe();
+            *last = Some((monotonic_ns(), answer));
+            answer
+        }
+    }
+}
+
+fn probe() -> f64 {
     let io_waited_ns = || pressure::pressure(Path::new("/"), Resource::Io).unwrap_or(0);
     let (waited_ns, begun_ns, cpu_ns) = (io_waited_ns(), monotonic_ns(), thread_cpu_ns());
     while thread_cpu_ns() - cpu_ns < PROBE_NS {
@@ -26,8 +44,8 @@ pub(crate) fn now() -> f64 {
     let io_share = (io_waited_ns() - waited_ns) as f64 / elapsed_ns;
     let load = fs::read_to_string("/proc/loadavg").ok();
     let load = load.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
-    let shared = shared(elapsed_ns / PROBE_NS as f64, load, affinity::allowed_cpu_count());
-    shared * (1.0 + io_share.min(1.0))
+    shared(elapsed_ns / PROBE_NS as f64, load, affinity::allowed_cpu_count())
+        * (1.0 + io_share.min(1.0))
 }
 
 /// How many times slower a thread is by the probe and by the load of the last minute: one probe is

@@ -197,6 +197,13 @@ pub(super) fn expected_s(corpus: &Corpus) -> f64 {
     TRIAL_S + corpus.bytes as f64 * BYTE_S + corpus.entries as f64 * ENTRY_S
 }
 
+/// Of what is written in the planned time what there likely is time for, where all is so many times
+/// slower.
+pub(super) fn likely_bytes(most_bytes: u64, time_ns: u64, planned_ns: u64, slowdown: f64) -> u64 {
+    let share = time_ns as f64 / (planned_ns.max(1) as f64 * slowdown);
+    (most_bytes as f64 * share.min(1.0)) as u64
+}
+
 impl Limits {
     /// Puts a tree into the last phase where there is room for it, else begins another: trees of
     /// one experiment stay together.

@@ -191,7 +191,7 @@ fn what_has_no_room_has_a_row_that_says_so() {
     ground.options.selection = Selection::default();
     let planned = plan(&ground.options).unwrap();
     assert_eq!(
-        (planned.phases.len(), planned.write_bytes, choose::notices(&planned.left_out).len()),
+        (planned.phases.len(), planned.most_write_bytes, choose::notices(&planned.left_out).len()),
         (0, 0, 1)
     );
     assert!(ground.measure().unwrap().outcomes.is_empty());
@@ -219,6 +219,12 @@ fn what_does_not_lie_there_at_once_is_copied_one_after_the_other() {
         assert_eq!(phases, [1, 2], "{id}");
     }
     assert_eq!(measured.charts.len(), 1);
+}
+
+#[test]
+fn on_a_busy_machine_fewer_copies_are_announced() {
+    let likely = |time_ns, slowdown| choose::likely_bytes(1000, time_ns, 80, slowdown);
+    assert_eq!([likely(80, 1.0), likely(400, 1.0), likely(80, 10.0)], [1000, 1000, 100]);
 }
 
 #[test]
