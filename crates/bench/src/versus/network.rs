@@ -61,7 +61,8 @@ const WORKS: [Work; 5] = [
         protocol: "tcp",
         block_bytes: 64 << 10,
         ours: &[],
-        theirs: &[],
+        // Without Nagle's algorithm, as flatout.
+        theirs: &["-N"],
     },
     Work {
         rival: "iperf3",
@@ -70,7 +71,7 @@ const WORKS: [Work; 5] = [
         protocol: "tcp",
         block_bytes: 128 << 10,
         ours: &["--sender", "sendfile", "--placement", "free"],
-        theirs: &["-Z"],
+        theirs: &["-Z", "-N"],
     },
     Work {
         rival: "iperf3",
