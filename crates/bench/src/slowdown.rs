@@ -42,18 +42,31 @@ fn probe() -> f64 {
     }
     let elapsed_ns = (monotonic_ns() - begun_ns).max(PROBE_NS) as f64;
     let io_share = (io_waited_ns() - waited_ns) as f64 / elapsed_ns;
-    let load = fs::read_to_string("/proc/loadavg").ok();
-    let load = load.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let mut words = text.split([' ', '/']);
+    let load = words.next().and_then(|word| word.parse().ok());
+    let running = words.nth(2).and_then(|word| word.parse().ok());
+    let load = Load { minute: load, running: running.unwrap_or(1) };
     shared(elapsed_ns / PROBE_NS as f64, load, affinity::allowed_cpu_count())
         * (1.0 + io_share.min(1.0))
 }
 
+/// What /proc/loadavg says.
+struct Load {
+    /// That of the last minute.
+    minute: Option<f64>,
+    /// Threads that run or wait for a CPU now, this one included.
+    running: u32,
+}
+
 /// How many times slower a thread is by the probe and by the load of the last minute: one probe is
-/// off by half (10 to 25 in six of them beside 31 threads on 2 CPUs, 2026-11-26). A quiet one is
-/// believed: the load may be over.
-fn shared(probe: f64, load: Option<f64>, cpus: u32) -> f64 {
-    let by_load = load.map_or(probe, |load| ((load + 1.0) / f64::from(cpus.max(1))).max(1.0));
-    if probe < QUIET { probe } else { (probe * by_load).sqrt() }
+/// off by half (10 to 25 in six of them beside 31 threads on 2 CPUs, 2026-11-26), or finds nothing,
+/// since who was asleep goes first. A quiet one is believed where no more threads run than there are
+/// CPUs: the load may be over.
+fn shared(probe: f64, load: Load, cpus: u32) -> f64 {
+    let by_load =
+        load.minute.map_or(probe, |load| ((load + 1.0) / f64::from(cpus.max(1))).max(1.0));
+    if probe < QUIET && load.running <= cpus { probe } else { (probe * by_load).sqrt() }
 }
 
 #[cfg(test)]
@@ -62,9 +75,15 @@ mod tests {
 
     #[test]
     fn a_probe_is_held_against_the_load_unless_it_is_quiet() {
-        assert!((shared(25.0, Some(31.0), 2) - 20.0).abs() < 1e-9);
-        assert!((shared(1.1, Some(31.0), 2) - 1.1).abs() < 1e-9);
-        assert!((shared(4.0, None, 2) - 4.0).abs() < 1e-9);
-        assert!((shared(4.0, Some(0.5), 2) - 2.0).abs() < 1e-9, "it has begun just now");
+        let near = |probe, minute, running, expected: f64| {
+            let seen = shared(probe, Load { minute, running }, 2);
+            assert!((seen - expected).abs() < 1e-9, "{seen}");
+        };
+        near(25.0, Some(31.0), 30, 20.0);
+        near(1.1, Some(31.0), 2, 1.1);
+        near(1.0, Some(31.0), 30, 4.0);
+        near(4.0, None, 1, 4.0);
+        // It has begun just now.
+        near(4.0, Some(0.5), 9, 2.0);
     }
 }
