@@ -254,8 +254,9 @@ pub fn may_drop_system_caches() -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::Write;
+    use std::io::{Seek, Write};
     use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
 
     use super::*;
 
@@ -281,13 +282,13 @@ mod tests {
         let mut file = written(1 << 20);
         file.set_len(1 << 43).unwrap();
         let at = 1 << 42;
-        std::os::unix::fs::FileExt::write_all_at(&file, &[1; 10_000], at).unwrap();
+        file.write_all_at(&[1; 10_000], at).unwrap();
         // Minutes, if each page was looked for.
         let held = resident(file.as_fd(), 0, 1 << 43).unwrap().cached_bytes;
         assert_eq!(held, (1 << 20) + 3 * 4096);
         let held = resident(file.as_fd(), at + 4096, 1 << 42).unwrap().cached_bytes;
         assert_eq!(held, 2 * 4096);
-        assert_eq!(std::io::Seek::stream_position(&mut file).unwrap(), 1 << 20);
+        assert_eq!(file.stream_position().unwrap(), 1 << 20);
     }
 
     #[test]

@@ -167,7 +167,7 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 
 /// A run that has begun.
 pub struct Running<'a> {
-    child: Child,
+    pub child: Child,
     said: String,
     expected: BTreeSet<String>,
     folder: &'a Folder,
@@ -227,17 +227,6 @@ impl Running<'_> {
                     self.said,
                     String::from_utf8_lossy(&said.unwrap_or_default())
                 );
-            }
-        }
-    }
-
-    /// Waits until the process has this file open, or has ended.
-    pub fn wait_until_open(&mut self, file: &Path) {
-        let folder = format!("/proc/{}/fd", self.child.id());
-        let is_it = |entry: fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|it| it == file);
-        while self.step().is_none() {
-            if fs::read_dir(&folder).into_iter().flatten().flatten().any(is_it) {
-                return;
             }
         }
     }

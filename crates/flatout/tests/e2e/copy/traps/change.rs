@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::copier::{copier, copy};
 use super::super::oracle::{Aspect, Kind as EntryKind, Leeway, Portrait, assert_same};
 use super::{ENGINES, under_test};
-use crate::bin::{Folder, Ran};
+use crate::bin::{Folder, Ran, Running};
 use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, Mounted, needs_program};
 use crate::fixture::random_bytes;
@@ -147,7 +147,7 @@ fn a_write_that_is_under_way_is_no_mixture() {
         }
         let run = folder.flatout(words.iter().chain(&["source", "target"])).leaves("target");
         let mut running = run.start();
-        running.wait_until_open(&source);
+        wait_until_open(&mut running, &source);
         faulty.restart(|faults| faults.delay = Duration::ZERO);
         let ran = running.wait();
         assert!(writer.wait().unwrap().success());
@@ -155,6 +155,17 @@ fn a_write_that_is_under_way_is_no_mixture() {
         assert!(copied == [b'n'; LENGTH_BYTES], "{words:?}: a part is old{}", ran.exits(0));
     }
     faulty.finish();
+}
+
+/// Waits until the process has this file open, or has ended.
+fn wait_until_open(running: &mut Running<'_>, file: &Path) {
+    let folder = format!("/proc/{}/fd", running.child.id());
+    let is_it = |entry: fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|it| it == file);
+    while !fs::read_dir(&folder).into_iter().flatten().flatten().any(is_it) {
+        if running.step().is_some() {
+            return;
+        }
+    }
 }
 
 /// Whole it arrives, the old one or the new one, or the failure is named.
