@@ -47,7 +47,6 @@ pub(super) const CLOSE: u8 = 9;
 const PART: u8 = 10;
 const BEAT: u8 = 13;
 
-/// How far the round is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Working,
@@ -120,11 +119,9 @@ struct Member<'m, 'a> {
     phase: Phase,
     /// Who has sent `FINAL`; of the first process only.
     final_of: Vec<bool>,
-    /// Somebody was stopped.
     stopped: bool,
     has_passed_on: bool,
     silence: Silence,
-    /// One of which nothing is heard any more.
     silent: Option<usize>,
     ended: Option<Ended>,
 }
@@ -386,7 +383,6 @@ impl Member<'_, '_> {
         message.extend(self.copy.evidence.take_notes());
     }
 
-    /// Tells the first process what happened here.
     fn tell(&mut self) {
         let now_ns = monotonic_ns();
         if self.is_first()
