@@ -98,12 +98,15 @@ fn touch(root: &Path, which: &str) {
 }
 
 /// Gives an age to directories that stay for what may not be deleted in them, or for backups: they have
-/// none of the source.
-fn give_ages(target: &Path, source: &Path) {
+/// none of the source, which lies in `within`.
+fn give_ages(target: &Path, within: &str, source: &Path) {
     let words = ["-type", "d", "-newermt", "2026-01-01", "-printf", "%P\\n"];
     let found = Command::new("find").arg(target).args(words).output().unwrap().stdout;
     let found = String::from_utf8(found).unwrap();
-    for name in found.lines().filter(|name| !source.join(name).is_dir()) {
+    let is_of_source = |name: &&str| {
+        Path::new(name).strip_prefix(within).is_ok_and(|name| source.join(name).is_dir())
+    };
+    for name in found.lines().filter(|name| !is_of_source(name)) {
         touch(&target.join(name), "-maxdepth 0");
     }
 }
@@ -148,7 +151,8 @@ fn several_processes_make_what_one_makes_with_any_options() {
             let mut lines: Vec<_> = lines.lines().map(told).collect();
             lines.sort();
             let trouble = said(&output).matches("cannot").count();
-            give_ages(&side.join("t"), &at("source"));
+            let within = if options.contains(&"-H") { "via" } else { "" };
+            give_ages(&side.join("t"), within, &at("source"));
             (side.join("t"), output.status.code(), lines, trouble)
         });
         let [one, four] = &made;

@@ -72,8 +72,8 @@ fn pairs_of_processes_are_cells_coloured_by_their_figure() {
         ..Outcome::default()
     };
     let slow = [(0, 1, 1e9), (1, 0, 0.8e9), (0, 2, 0.6e9), (2, 0, 0.3e9)];
-    let figures = slow.into_iter().chain([(1, 2, 1e9), (2, 1, 1e9)]);
-    // As such a run has it: the figures of a chart are no rows of their own.
+    let figures = slow.into_iter().chain([(1, 2, 1e9), (2, 1, 1e9), (0, 3, 1e9)]);
+    // As such a run has it: from four processes on, a chart has the figures, and they are no rows of their own.
     let chart = Chart::new("rate", "network/pair-one-way", "to", &["from"]);
     let page = page_of(&sample::of(figures.map(pair).collect(), vec![chart]));
     for (at, told) in
