@@ -94,7 +94,9 @@ fn together(words: &[String]) -> Result<Command, String> {
     let areas: Vec<Name> = words.iter().filter_map(|word| Name::of(word)).collect();
     let name = format!("flatout bench {}", words.join(" "));
     let command = bench::shown(&areas).max_term_width(MOST_COLUMNS);
-    Ok(command.bin_name(name.clone()).display_name(name))
+    let mut command = command.bin_name(name.clone()).display_name(name);
+    command.build();
+    Ok(command)
 }
 
 fn unknown(command: &Command, word: &str) -> String {

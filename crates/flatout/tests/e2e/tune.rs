@@ -141,7 +141,7 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
     let source = folder.join("place/source");
     fs::create_dir(&source).unwrap();
     fs::write(source.join("large"), vec![7; 9 << 20]).unwrap();
-    for number in 0..3000 {
+    for number in 0..8000 {
         fs::write(source.join(number.to_string()), [7; 100]).unwrap();
     }
     let mut profile = profile(&folder);
@@ -172,13 +172,13 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
         let by = |method| audit["files_by_method"][method].as_u64().unwrap_or_default();
         (by("mmap"), by("sync") + by("copy-file-range"))
     };
-    assert_eq!(by_method(&audit), (1, 3000), "{audit}");
+    assert_eq!(by_method(&audit), (1, 8000), "{audit}");
     assert!(audit["elapsed_ns"].as_u64().unwrap() > 100_000_000, "{audit}");
     let ratio = audit["limit"]["ratio"].as_f64().unwrap();
     assert!(ratio > 0.0 && ratio < 0.01, "{audit}");
     assert_eq!(audit["limit"]["limit_low"], false);
     let (audit, _) = copy("place/b", Path::new(""));
-    assert_eq!((&audit["limit"], by_method(&audit)), (&Value::Null, (0, 3001)), "{audit}");
+    assert_eq!((&audit["limit"], by_method(&audit)), (&Value::Null, (0, 8001)), "{audit}");
     // Of this kernel nothing is known, and of this machine.
     for (part, target) in [("kernel", "place/c"), ("machine", "place/d")] {
         let known = profile.clone();

@@ -41,7 +41,7 @@ const WRONG: &[(&str, &str)] = &[
     ("--block-size 0", "64 MiB"),
     ("--block-size 1G", "64 MiB"),
     ("--depth 0", "it must be from 1 to"),
-    ("--max-fds 3", "it must be from 16"),
+    ("--max-fds 3", "it must be 16 or more"),
     ("--max-memory 1", "64 KiB"),
     ("--bwlimit 1", "1 KiB a second"),
     ("--bwlimit 1000", "in bytes"),

@@ -179,7 +179,7 @@ fn what_cannot_be_reached_or_found_is_one_line() {
         (&["--bytes", "0"], "--size 0"),
         (&["--bytes", "2T"], "bytes of a test"),
         (&["--rate", "0"], "--rate 0"),
-        (&["--datagram-size", "8"], "datagram bytes 8"),
+        (&["--datagram-size", "8"], "--datagram-size 8 bytes"),
         (&["--duration", "2h"], "nanoseconds of a test"),
     ] {
         let ran = folder.flatout(["bench", "network"].iter().chain(arguments)).run();

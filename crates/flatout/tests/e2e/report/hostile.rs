@@ -14,7 +14,7 @@ use crate::bin::{Folder, executable};
 
 /// What a refusal may take: three times the longest document that is read, and the memory that one
 /// is given. `MAX_DOCUMENT_BYTES` and `MAX_MEMORY_BYTES` of the reader.
-const MOST_BYTES: u64 = 3 * (64 << 20) + (256 << 20);
+const MOST_BYTES: u64 = 3 * (64 << 20) + (512 << 20);
 /// Beyond this a run hangs.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
@@ -135,7 +135,7 @@ fn a_gigabyte_of_anything_takes_little_memory() {
     let many = "{\"a\":0},".repeat(7 << 20);
     let text = format!("{{\"schema\":\"flatout/1\",\"start\":[{many}0]}}");
     fs::write(folder.join("many"), text).unwrap();
-    let many = refused_with(&folder, "many", "it would take more than 256 MiB of memory");
+    let many = refused_with(&folder, "many", "it would take more than 512 MiB of memory");
 
     let digits = format!("{{\"schema\":\"flatout/1\",\"start\":{}}}", "7".repeat(60 << 20));
     fs::write(folder.join("digits"), digits).unwrap();
