@@ -162,7 +162,8 @@ fn an_overlay_on_storage_has_the_account_of_its_device_also_where_its_layers_are
             assert!(audit(rows(&document, id)[0], "disk_share_ratio") > 0.0, "{document:#}");
             // Whether writes went around the cache nobody sees where others write, too.
             let happened = happened(&document, id);
-            let is_told = |word: &String| word == "yes" || id.ends_with("write") && word == "unknown";
+            let is_told =
+                |word: &String| word == "yes" || id.ends_with("write") && word == "unknown";
             assert!(happened.iter().all(is_told), "{document:#}");
         }
     }
