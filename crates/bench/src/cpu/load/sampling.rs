@@ -158,7 +158,10 @@ mod tests {
         assert_eq!((window.slices.len(), readings), (6, 6));
         assert!(!window.is_wrong && window.clock_ns > 0);
         assert!(window.elapsed_ns() >= window.clock_ns);
-        assert!(window.clock().is_some() && window.doubling_ratio().is_some());
+        // Slices in which others had the CPU tell neither.
+        if window.slices.iter().all(|slice| !slice.is_preempted) {
+            assert!(window.clock().is_some() && window.doubling_ratio().is_some());
+        }
         let long = load.sample_for(1_000_000);
         assert!(long.elapsed_ns() >= 1_000_000 && !long.slices.is_empty());
         let apart = load.sample(1, Reading::Apart, None, 1);
