@@ -198,4 +198,40 @@ mod tests {
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
     }
+
+    #[test]
+    fn names_that_hands_know_and_older_ones_are_the_same_options() {
+        // A command, and options of it by their names, each with others for it.
+        let table: [(&str, &[(&str, &str)]); 12] = [
+            ("bench", &[("--runs 2", "-n 2|--rounds 2|--trials 2"), ("--output f", "-o f")]),
+            ("bench disk", &[("--rw read", "--pattern read"), ("--rwmixread 5", "--mix 5")]),
+            ("bench disk", &[("--block-size 4K", "-b 4K|--bs 4K"), ("--size 1M", "--bytes 1M")]),
+            ("bench disk", &[("--iodepth 2", "--depth 2"), ("--threads 2", "-j 2|--numjobs 2")]),
+            ("bench cpu memory", &[("--threads 2", "-j 2|--numjobs 2"), ("--quiet", "-q")]),
+            ("bench network -c h", &[("--streams 2", "-P 2"), ("--port 9", "-p 9")]),
+            ("bench network", &[("--connect h", "-c h"), ("--reverse", "-R"), ("--verbose", "-v")]),
+            ("read f", &[("--block-size 4K", "-b 4K|--bs 4K"), ("--runs 2", "-n 2|--trials 2")]),
+            ("write f", &[("--iodepth 2", "--depth 2"), ("--threads 2", "-j 2")]),
+            ("copy a b", &[("--iodepth 2", "--depth 2"), ("--itemize", "--itemize-changes")]),
+            ("sum f", &[("--threads 2", "-j 2"), ("--output f", "-o f")]),
+            ("serve", &[("--port 9", "-p 9"), ("--once", "-1")]),
+        ];
+        let more = ["bench disk", "bench network", "read f"]
+            .map(|command| (command, ("--time 2", "-t 2|--runtime 2|--duration 2")));
+        let runs = ["versus", "tune", "compare a b"]
+            .map(|command| (command, ("--runs 9", "-n 9|--rounds 9|--trials 9")));
+        let table =
+            table.iter().flat_map(|(command, names)| names.iter().map(|one| (*command, *one)));
+        for (command, (name, others)) in table.chain(more).chain(runs) {
+            let parsed = |options: &str| {
+                let line = format!("flatout {command} {options}");
+                let parsed = Arguments::try_parse_from(line.split_whitespace());
+                format!("{:?}", parsed.unwrap_or_else(|error| panic!("{line}: {error}")))
+            };
+            for other in others.split('|') {
+                assert_eq!(parsed(other), parsed(name), "{command} {other}");
+            }
+            assert_ne!(parsed(name), parsed(""), "{command} {name}");
+        }
+    }
 }

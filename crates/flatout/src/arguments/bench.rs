@@ -80,9 +80,11 @@ pub fn shown(areas: &[Name]) -> Command {
         None => argument.help_heading("Common options"),
         Some(_) => argument,
     };
-    let about = first.to_possible_value().and_then(|value| value.get_help().cloned());
+    let abouts =
+        areas.iter().filter_map(|area| Some(area.to_possible_value()?.get_help()?.to_string()));
+    let about = abouts.collect::<Vec<_>>().join("\n");
     let notes: Vec<&str> = areas.iter().map(|area| area.notes()).collect();
-    let command = Command::new(first.word()).about(about.unwrap_or_default());
+    let command = Command::new(first.word()).about(about);
     let command = command.args(area::arguments(areas)).args(common.map(under));
     let command = command.after_help(notes.join("\n\n"));
     if !areas.iter().any(|area| area.has_place()) {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::{Arg, Command, ValueEnum, ValueHint};
 use clap_complete::{generate, shells};
 use flatout_bench::versus::rival;
@@ -22,6 +22,9 @@ fn script(shell: Shell) -> Vec<u8> {
             .into_iter()
             .fold(bench, |bench, area| bench.mut_subcommand(area, |area| area.arg(further())))
     });
+    for name in ["help", "man"] {
+        command = with_pages(command, name);
+    }
     // What is defined when its command is named, is defined now.
     command.build();
     command = told(command);
@@ -32,18 +35,22 @@ fn script(shell: Shell) -> Vec<u8> {
         });
     }
     let name = command.get_name().to_owned();
+    let lists = command.get_subcommands().flat_map(|one| lists(one, one.get_name()));
+    let lists: Vec<List> = lists.collect();
     let mut script = Vec::new();
     match shell {
         Shell::Bash => {
             generate(shells::Bash, &mut command, name, &mut script);
             let own =
                 String::from_utf8_lossy(&script).replace(" -F _flatout ", " -F _flatout_words ");
+            let lists: Vec<_> = lists.iter().map(|list| format!("--{}", list.option)).collect();
             let of_areas = BASH.replace("AREAS", &areas().join("|"));
+            let of_areas = of_areas.replace("LISTS", &lists.join("|"));
             script = format!("{of_areas}{own}").into_bytes();
         }
         Shell::Zsh => {
             generate(shells::Zsh, &mut command, name, &mut script);
-            script = zsh(&script);
+            script = zsh(&script, &lists);
         }
         Shell::Fish => {
             generate(shells::Fish, &mut command, name, &mut script);
@@ -56,7 +63,17 @@ fn script(shell: Shell) -> Vec<u8> {
                 let words = words.join(" ");
                 format!("-n '__fish_flatout_using_subcommand {name}' -f -a '{words}'")
             });
-            for line in [line, no_files].into_iter().chain(operands) {
+            let lists = lists.into_iter().map(|List { command, option, words }| {
+                let using = format!("-n '__fish_flatout_using_subcommand {command}' -l {option}");
+                format!("{using} -r -f -a '(__fish_flatout_list {words})'")
+            });
+            let further = ["help", "man"].map(|name| {
+                let using = format!("-n '__fish_flatout_using_subcommand {name}");
+                format!("{using}' -f\ncomplete -c flatout {using}; and {SEEN} bench' -a '{areas}'")
+            });
+            script.extend(FISH.as_bytes());
+            let own = [line, no_files].into_iter().chain(operands).chain(lists).chain(further);
+            for line in own {
                 script.extend(format!("complete -c flatout {line}\n").into_bytes());
             }
         }
@@ -64,10 +81,21 @@ fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
+/// Whether a word stands there.
+const SEEN: &str = "__fish_seen_subcommand_from";
 /// Whether an area is named that a place may follow.
 const PLACED: &str = "__fish_seen_subcommand_from disk copy";
 
-/// Offers options where an option is begun, files where they belong, and words behind `--option=`,
+/// The words that may follow the items of a list.
+const FISH: &str = r"function __fish_flatout_list
+    set -l token (string replace -r '^--[^=]*=' '' -- (commandline -ct))
+    string match -q '*,*' -- $token; or return
+    printf '%s\n' (string replace -r '[^,]*$' '' -- $token)$argv
+end
+";
+
+/// Completes the last item of a list, and
+/// offers options where an option is begun, files where they belong, and words behind `--option=`,
 /// which is three words to bash: what is generated for bash offers options everywhere, and then no
 /// files. What is generated knows the options of one area: where several are named it is asked for
 /// each, and who does not know the option before the word has nothing to say.
@@ -92,13 +120,17 @@ const BASH: &str = r#"_flatout_areas() {
 }
 
 _flatout_words() {
-    local word=$2 before=$3 words=()
+    local word=$2 before=$3 words=() items=
     [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}
     [[ ${COMP_WORDS[COMP_CWORD]} == = ]] && word= before=${COMP_WORDS[COMP_CWORD - 1]}
+    [[ ${COMP_WORDS[1]} == @(help|man) ]] && compopt +o default +o bashdefault 2>/dev/null
+    if [[ $before == @(LISTS) && $word == *,* ]]; then
+        items=${word%,*}, word=${word##*,}
+    fi
     _flatout_areas "$1" "$word" "$before"
     [[ $word == -* ]] && return
     for word in "${COMPREPLY[@]}"; do
-        [[ $word == -* ]] || words+=("$word")
+        [[ $word == -* ]] || words+=("$items$word")
     done
     COMPREPLY=("${words[@]}")
     if [[ $before != -* && ${COMP_WORDS[1]} == bench && " ${COMP_WORDS[*]} " == *" "@(disk|copy)" "* ]]; then
@@ -110,10 +142,12 @@ _flatout_words() {
 "#;
 
 /// Values of options that the parser takes as text, since they stand in lists or have short forms.
-const VALUES: [(&str, &[&str]); 8] = [
+const VALUES: [(&str, &[&str]); 10] = [
     ("preserve", PRESERVED),
     ("no-preserve", PRESERVED),
     ("no_preserve", PRESERVED),
+    ("protocols", &["tcp", "udp"]),
+    ("directions", &["up", "down", "both"]),
     ("reflink", WHEN),
     ("sparse", WHEN),
     ("backup", &["none", "simple", "existing", "numbered"]),
@@ -152,35 +186,54 @@ fn told(command: Command) -> Command {
     command.mut_subcommands(told)
 }
 
-/// What `help` and `man` have something of.
-const COMMANDS: [&str; 14] = [
-    "bench",
-    "read",
-    "write",
-    "copy",
-    "cp",
-    "sum",
-    "versus",
-    "compare",
-    "tune",
-    "report",
-    "serve",
-    "completions",
-    "help",
-    "man",
-];
-
 /// Operands that are words of ours: command, the operand's name, the words.
-fn words() -> [(&'static str, &'static str, Vec<&'static str>); 4] {
-    let all: Vec<&str> = COMMANDS.into_iter().chain(areas()).collect();
+fn words() -> [(&'static str, &'static str, Vec<&'static str>); 2] {
     let variants = ["cp", "rsync"].into_iter();
     let rivals = variants.chain(rival::ALL.iter().map(|rival| rival.name)).collect();
-    [
-        ("help", "words", all.clone()),
-        ("man", "words", all),
-        ("versus", "rivals", rivals),
-        ("completions", "shell", vec!["bash", "zsh", "fish"]),
-    ]
+    [("versus", "rivals", rivals), ("completions", "shell", vec!["bash", "zsh", "fish"])]
+}
+
+/// Has the commands, and behind bench the areas, as commands of `help` or of `man`.
+fn with_pages(program: Command, name: &str) -> Command {
+    let plain = |name: &str, about: Option<&StyledStr>| {
+        // The definition keeps names for ever, and is made once.
+        let page = Command::new(&*name.to_owned().leak()).about(about.cloned().unwrap_or_default());
+        page.disable_help_flag(true).disable_help_subcommand(true)
+    };
+    let pages: Vec<Command> = program
+        .get_subcommands()
+        // To fish its own name stands there already.
+        .filter(|command| command.get_name() != name)
+        .map(|command| {
+            let page = plain(command.get_name(), command.get_about());
+            let areas = command.get_subcommands();
+            page.subcommands(
+                areas.map(|area| plain(area.get_name(), area.get_about()).arg(further())),
+            )
+        })
+        .collect();
+    program.mut_subcommand(name, |old| plain(name, old.get_about()).subcommands(pages))
+}
+
+/// An option that takes several words with commas between them.
+struct List {
+    command: String,
+    option: String,
+    words: String,
+}
+
+/// Those of a command, and of its areas.
+fn lists(of: &Command, command: &str) -> Vec<List> {
+    let own = of.get_arguments().filter_map(|argument| {
+        let is_called_so = argument.get_value_names().is_some_and(|names| names[0] == "LIST");
+        let is_list = is_called_so || argument.get_value_delimiter().is_some();
+        let words = argument.get_possible_values();
+        let words: Vec<_> = words.iter().map(|word| word.get_name()).collect();
+        let option = argument.get_long().filter(|_| is_list && !words.is_empty())?;
+        let [command, option] = [command, option].map(str::to_owned);
+        Some(List { command, option, words: words.join(" ") })
+    });
+    own.chain(of.get_subcommands().flat_map(|area| lists(area, command))).collect()
 }
 
 fn areas() -> Vec<&'static str> {
@@ -195,8 +248,9 @@ fn further() -> Arg {
 
 /// Corrects what is generated for zsh: an area is offered wherever a place may stand, since its
 /// functions know one kind of word per place; options go on behind an operand; and the name of a
-/// value has no colon, which ends it. Where several areas are named it is asked for each.
-fn zsh(script: &[u8]) -> Vec<u8> {
+/// value has no colon, which ends it. Where several areas are named it is asked for each. Of a list
+/// the last item is completed.
+fn zsh(script: &[u8], lists: &[List]) -> Vec<u8> {
     let areas = areas().join(" ");
     let either = format!(":{{_alternative \"areas:area:({areas})\" \"files:file:_files\"}}'");
     let line = |line: &str| match line.starts_with("'::place -- ") {
@@ -204,7 +258,19 @@ fn zsh(script: &[u8]) -> Vec<u8> {
         false => line.replace("'*::", "'*:").replace(":HOST[:PORT]:", ":HOST:"),
     };
     let script = String::from_utf8_lossy(script);
-    let script: String = script.lines().map(|one| line(one) + "\n").collect();
+    let mut script: String = script.lines().map(|one| line(one) + "\n").collect();
+    for List { option, words, .. } in lists {
+        let items = format!("{{compset -P \"*,\"; compadd - {words}}}");
+        let named = format!("--{option}=[");
+        let starts: Vec<_> = script.match_indices(&named).map(|(at, _)| at).collect();
+        for at in starts.into_iter().rev() {
+            let spec = script[at..].split("' \\\n").next().unwrap_or_default();
+            let begin = spec.find(":((").or(spec.rfind(":("));
+            if let Some(begin) = begin.filter(|_| spec.ends_with(')')) {
+                script.replace_range(at + begin + 1..at + spec.len(), &items);
+            }
+        }
+    }
     let wrapped = format!("{}_flatout_area() {{", ZSH.replace("AREAS", &areas));
     script.replacen("_flatout() {", &wrapped, 1).into_bytes()
 }
@@ -231,13 +297,6 @@ const ZSH: &str = r#"_flatout() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn all_commands_are_known() {
-        let shown = arguments::shown_definition();
-        let names: Vec<&str> = shown.get_subcommands().map(Command::get_name).collect();
-        assert_eq!(names, COMMANDS);
-    }
 
     #[test]
     fn every_command_is_completed_and_no_hidden_one() {

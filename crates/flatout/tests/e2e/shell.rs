@@ -83,6 +83,16 @@ fn bash_completes_commands_and_forms() {
     assert_eq!(patterns.trim(), "randwrite");
     let areas = ask("flatout help bench me", 3).unwrap();
     assert_eq!(areas.trim(), "memory");
+    let areas = ask("flatout help bench c", 3).unwrap();
+    assert_eq!(areas.trim(), "cache cpu copy");
+    let further = ask("flatout man bench disk me", 4).unwrap();
+    assert_eq!(further.trim(), "memory");
+    let commands = ask("flatout help me", 2).unwrap();
+    assert_eq!(commands.trim(), "");
+    let items = ask("flatout bench disk --rw read,randw", 4).unwrap();
+    assert_eq!(items.trim(), "read,randwrite");
+    let items = ask("flatout copy --preserve = mode,links,o", 4).unwrap();
+    assert_eq!(items.trim(), "mode,links,ownership");
     let rivals = ask("flatout versus rsy", 2).unwrap();
     assert_eq!(rivals.trim(), "rsync rsync-a rsync-r");
     // Of several areas each one's options, and the values of those that know the option before.
@@ -117,8 +127,16 @@ fn fish_completes_a_further_area_or_a_place() {
     fs::write(folder.join("cold"), "").unwrap();
     let script = folder.flatout(["completions", "fish"]).run().stdout;
     fs::write(folder.join("script"), script).unwrap();
-    let asked = ["bench disk c", "bench cpu c", "completions ", "write --size "]
-        .map(|words| format!("complete -C 'flatout {words}'; echo =="));
+    let asked = [
+        "bench disk c",
+        "bench cpu c",
+        "completions ",
+        "write --size ",
+        "help bench c",
+        "bench disk --rw read,randw",
+        "versus --state=warm,c",
+    ];
+    let asked = asked.map(|words| format!("complete -C 'flatout {words}'; echo =="));
     let asked = format!("source ./script; {}", asked.join("; "));
     let Some(said) = checked("fish", &["-c", &asked], &folder) else {
         skip!("fish is not installed")
@@ -134,6 +152,9 @@ fn fish_completes_a_further_area_or_a_place() {
     assert_eq!(offered[1], ["cache", "copy", "cpu"], "no place is taken");
     assert_eq!(offered[2], ["bash", "fish", "zsh"]);
     assert_eq!(offered[3], Vec::<&str>::new(), "a size is no file");
+    assert_eq!(offered[4], ["cache", "copy", "cpu"]);
+    assert_eq!(offered[5], ["read,randwrite"]);
+    assert_eq!(offered[6], ["--state=warm,cold"]);
 }
 
 #[test]
@@ -171,6 +192,9 @@ fn zsh_completes_the_options_of_each_area_that_is_named() {
         ("flatout bench cpu disk --rwm", "flatout bench cpu disk --rwmixread="),
         ("flatout bench disk cpu --rw randw", "flatout bench disk cpu --rw randwrite"),
         ("flatout bench cpu memory --rwm", "flatout bench cpu memory --rwm"),
+        ("flatout help bench mem", "flatout help bench memory"),
+        ("flatout bench disk --rw read,randw", "flatout bench disk --rw read,randwrite"),
+        ("flatout versus --state=warm,co", "flatout versus --state=warm,cold"),
     ];
     let words = asked.map(|(typed, _)| typed);
     let Some(said) = checked("zsh", &[&["-f", "ask"], &words[..]].concat(), &folder) else {

@@ -20,6 +20,7 @@ const PROFILE: Entry = (
     "~/.config/flatout/profile.json",
     "The settings that flatout tune found for this machine's filesystems, which copy, read and sum use.",
 );
+const UNFINISHED: Entry = (".flatout-copy-*", "In a target directory: what is not finished yet.");
 const SETTINGS: Entry = ("FLATOUT_PROFILE", "The file of settings instead; empty: none.");
 const CONFIG: Entry = ("XDG_CONFIG_HOME, HOME", "Where flatout's own files lie.");
 const INSTRUCTIONS: Entry = (
@@ -85,7 +86,7 @@ const PAGES: &[(&str, Sections)] = &[
                 ("1", "Something was not copied, or not whole; or wrong use."),
                 SIGNAL,
             ],
-            files: &[],
+            files: &[UNFINISHED],
             environment: &[
                 (
                     "POSIXLY_CORRECT",
@@ -109,6 +110,7 @@ const PAGES: &[(&str, Sections)] = &[
             ],
             files: &[
                 PROFILE,
+                UNFINISHED,
                 (
                     "~/.local/state/flatout/copies",
                     "Which files of a copy are finished, until it ends well.",
@@ -189,7 +191,8 @@ const PAGES: &[(&str, Sections)] = &[
     (
         "write",
         Sections {
-            environment: &[INSTRUCTIONS],
+            files: &[("FILE", "What is written; removed again where a new one is not completed.")],
+            environment: &[INSTRUCTIONS, COLOR, LOCALE],
             see_also: "flatout(1), flatout-read(1), dd(1)",
             ..USUAL
         },
@@ -197,6 +200,7 @@ const PAGES: &[(&str, Sections)] = &[
     (
         "report",
         Sections {
+            files: &[("flatout-DATE.json, flatout-DATE.html", "What a bare flatout bench left.")],
             environment: &[COLOR, LOCALE],
             see_also: "flatout(1), flatout-bench(1), flatout-compare(1)",
             ..USUAL
@@ -205,8 +209,38 @@ const PAGES: &[(&str, Sections)] = &[
     (
         "serve",
         Sections {
-            environment: &[],
+            files: &[("FILE of --token-file", "The token that clients must know.")],
+            environment: &[INSTRUCTIONS],
             see_also: "flatout(1), flatout-bench-network(1), iperf3(1)",
+            ..USUAL
+        },
+    ),
+    (
+        "completions",
+        Sections {
+            files: &[
+                ("~/.local/share/bash-completion/completions/flatout", "Where bash looks for it."),
+                ("~/.zfunc/_flatout", "Where zsh does, with ~/.zfunc in fpath."),
+                ("~/.config/fish/completions/flatout.fish", "Where fish does."),
+            ],
+            environment: &[],
+            ..USUAL
+        },
+    ),
+    (
+        "man",
+        Sections {
+            files: &[("~/.local/share/man/man1", "Where man(1) looks for pages of one user.")],
+            environment: &[],
+            see_also: "flatout(1), flatout-help(1), man(1)",
+            ..USUAL
+        },
+    ),
+    (
+        "help",
+        Sections {
+            environment: &[("COLUMNS", "The width of a help text that no terminal shows.")],
+            see_also: "flatout(1), flatout-man(1)",
             ..USUAL
         },
     ),
