@@ -78,3 +78,28 @@ fn a_process_that_does_not_answer_ends_the_copy() {
     // It may have been done already.
     assert!(status.success() || processes(&target).is_empty());
 }
+
+#[test]
+fn a_process_that_does_not_answer_ends_a_measurement() {
+    // It is waited for three minutes.
+    if !is_full() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let measured = place.path().join("measured");
+    fs::create_dir(&measured).unwrap();
+    let words = ["--quick", "--time", "1s", "--max-write", "64M"];
+    let words = [&[FLATOUT, "bench", "disk", measured.to_str().unwrap()], &words[..]].concat();
+    let mut command = mpirun(3, place.path(), &words);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while fs::read_dir(&measured).unwrap().count() == 0 && begun.elapsed() < LIMIT {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let stopped = processes(&measured).last().copied().unwrap();
+    signal(stopped, "STOP");
+    let status = wait(&mut child);
+    signal(stopped, "KILL");
+    assert!(!status.success());
+    assert_eq!(fs::read_dir(&measured).unwrap().count(), 0);
+}

@@ -36,8 +36,10 @@ pub(super) fn run(arguments: &Arguments, cancel: CancelToken, group: Group) -> E
         Some(conclusion) => tell(conclusion, arguments),
         None => output::exit(if is_orderly { conclusion::DONE } else { conclusion::FAILED }),
     };
-    if !is_orderly {
-        std::mem::forget(world);
+    match is_orderly {
+        // MPI ends when all end it, and would wait for ever for one that is stopped.
+        true => drop(world.borrow().gather(&[0], Duration::ZERO)),
+        false => std::mem::forget(world),
     }
     code
 }
@@ -92,7 +94,8 @@ fn follow(
     let asked_ns = asked.and_then(|options| options.exchange_ns).unwrap_or(0);
     // A phase takes twice the time that was asked for, and others wait for it.
     let most_ns = arguments.max_time.unwrap_or(0).max(asked_ns.saturating_mul(8));
-    let watchdog = Watchdog::over(Duration::from_nanos(most_ns));
+    // The first one, which waits as long for each, is to name who is silent.
+    let watchdog = Watchdog::over(Duration::from_nanos(most_ns) + Duration::from_secs(60));
     let beat = || watchdog.beat("the last word of the first process");
     if let Err(error) = cluster::follow(&wire, cancel, beat) {
         output::complain(&error);
