@@ -88,8 +88,7 @@ fn a_process_that_does_not_answer_ends_a_measurement() {
     let place = tempfile::tempdir().unwrap();
     let measured = place.path().join("measured");
     fs::create_dir(&measured).unwrap();
-    let words = ["--quick", "--time", "1s", "--max-write", "64M"];
-    let words = [&[FLATOUT, "bench", "disk", measured.to_str().unwrap()], &words[..]].concat();
+    let words = [FLATOUT, "bench", "disk", measured.to_str().unwrap(), "--quick"];
     let mut command = mpirun(3, place.path(), &words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
