@@ -81,7 +81,7 @@ fn a_process_that_does_not_answer_ends_the_copy() {
 
 #[test]
 fn a_process_that_does_not_answer_ends_a_measurement() {
-    // It is waited for three minutes.
+    // It is waited for four minutes.
     if !is_full() {
         return;
     }
