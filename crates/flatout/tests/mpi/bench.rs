@@ -1,5 +1,7 @@
 //! What several processes measure together: a directory, and the network between them.
 
+use std::io::{BufRead, BufReader};
+
 use flatout_measure::schema::validator::faults;
 use serde_json::Value;
 
@@ -91,6 +93,23 @@ fn what_several_processes_do_not_measure_is_refused_once() {
         assert_eq!(said(&output).matches(why).count(), 1, "{words:?} {output:?}");
         assert_eq!(entries(place.path()), 0);
     }
+}
+
+#[test]
+fn an_interrupt_is_said_once_by_processes_that_measure_each_for_itself() {
+    let place = tempfile::tempdir().unwrap();
+    let words = [FLATOUT, "bench", "memory", "--max-time", "61s"];
+    let mut command = mpirun(3, place.path(), &words);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // They have begun.
+    assert!(lines.any(|line| line.unwrap().contains("measuring memory")));
+    // To mpirun it would mean to kill them a second later.
+    processes(Path::new("61s")).iter().for_each(|&pid| signal(pid, "INT"));
+    let said: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(!wait(&mut child).success());
+    let interrupted = said.iter().filter(|line| line.contains("interrupted"));
+    assert_eq!(interrupted.count(), 1, "{said:?}");
 }
 
 #[test]

@@ -69,8 +69,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
             Err(error) => conclusion.record.end.fail(conclusion::FAILED, error.to_string()),
         }
     }
+    // What the first one says, too, is said once: all were interrupted, or had no time.
+    let common = conclusion.record.end.errors.clone();
     for Part { name, record } in parts.iter().skip(1) {
-        for error in &record.end.errors {
+        for error in record.end.errors.iter().filter(|&error| !common.contains(error)) {
             conclusion.record.end.fail(record.end.exit_code, format!("process {name}: {error}"));
         }
     }
