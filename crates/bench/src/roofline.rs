@@ -2,7 +2,7 @@
 //!
 //! Nothing is measured for it: the roofs are the rates of memory and of its caches and the rate of
 //! f64 multiply-adds, which the areas hand over as [`Part`]s; the kernels of STREAM are its points.
-//! Without the area cpu the roofs have no end. What the rows are made from: `memory/bound.rs`, `cpu`.
+//! Without the area cpu there are no roofs, only points. What the rows are made from: `memory/bound.rs`, `cpu`.
 //!
 //! Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance
 //! model for multicore architectures", 2009.
@@ -102,8 +102,9 @@ pub fn of(parts: &[Part]) -> (Vec<Outcome>, Option<Chart>) {
     if !parts.iter().any(is_cache) {
         return (Vec::new(), None);
     }
-    let mut rows: Vec<Outcome> =
-        roofs(parts).iter().flat_map(|roof| line(roof, flop_per_s(parts, roof.threads))).collect();
+    let roofs = roofs(parts);
+    let lines = roofs.iter().filter_map(|roof| Some(line(roof, flop_per_s(parts, roof.threads)?)));
+    let mut rows: Vec<Outcome> = lines.flatten().collect();
     rows.extend(parts.iter().filter_map(point));
     let title = "Roofline: operations per second by operations per byte";
     let chart = Chart::new(title, ID, FLOP_PER_BYTE.name(), &["curve"]);
@@ -135,24 +136,28 @@ fn label(what: &str, threads: u32) -> String {
     format!("{what}, {threads} thread{plural}")
 }
 
-/// The rate of f64 multiply-adds with so many threads; none where it was not measured.
+/// The rate of f64 multiply-adds with so many threads: as measured, or what the fastest thread of
+/// other numbers did times as many; none where no number was measured.
 fn flop_per_s(parts: &[Part], wanted: u32) -> Option<f64> {
-    let rate = |part: &Part| match *part {
-        Part::Units { threads, flop_per_s } if threads == wanted => Some(flop_per_s),
-        _ => None,
+    let fastest = |is_scaled: bool| {
+        let rate = |part: &Part| match *part {
+            Part::Units { threads, flop_per_s } if is_scaled || threads == wanted => {
+                Some(flop_per_s * f64::from(wanted) / f64::from(threads))
+            }
+            _ => None,
+        };
+        parts.iter().filter_map(rate).reduce(f64::max)
     };
-    parts.iter().filter_map(rate).reduce(f64::max)
+    fastest(false).or_else(|| fastest(true))
 }
 
 /// A roof as a curve: what memory allows, until the units are the limit.
-fn line(roof: &Roof, flop_per_s: Option<f64>) -> Vec<Outcome> {
-    let mut facts = Facts::default().with(BYTES_PER_S, roof.bytes_per_s);
-    facts.set_known(UNITS_FLOP_PER_S, flop_per_s);
-    let audit = facts.to_json();
+fn line(roof: &Roof, flop_per_s: f64) -> Vec<Outcome> {
+    let facts = Facts::default().with(BYTES_PER_S, roof.bytes_per_s);
+    let audit = facts.with(UNITS_FLOP_PER_S, flop_per_s).to_json();
     let at = |log2: i32| {
         let flop_per_byte = 2_f64.powi(log2);
-        let allowed = roof.bytes_per_s * flop_per_byte;
-        let rate = flop_per_s.map_or(allowed, |most| allowed.min(most));
+        let rate = (roof.bytes_per_s * flop_per_byte).min(flop_per_s);
         let row = Point { curve: roof.name.clone(), flop_per_byte };
         Outcome { median: Some(rate), audit: audit.clone(), ..blank(&row) }
     };
@@ -213,12 +218,22 @@ mod tests {
         assert_eq!(at(&rows, "L1, 1 thread", 0.25), Some(25e9));
         assert_eq!(at(&rows, "L1, 1 thread", 1.0), Some(60e9));
         assert_eq!(at(&rows, "DRAM, 1 thread", 1.0), Some(10e9), "the fastest of STREAM");
-        assert_eq!(at(&rows, "DRAM, 2 threads", 64.0), Some(1024e9), "no units were measured");
+        assert_eq!(at(&rows, "DRAM, 2 threads", 64.0), Some(120e9), "twice what one thread does");
         assert_eq!(at(&rows, "STREAM measured, 1 thread", 0.125), Some(1e9));
         assert_eq!(at(&rows, "STREAM measured, 2 threads", 0.125), Some(2e9));
         let chart = chart.unwrap();
         assert!(rows.iter().all(|row| row.id == chart.id));
         assert!(rows.iter().all(|row| row.parameters[&chart.x_parameter].is_number()));
+    }
+
+    /// Else a roof would rise beyond what any CPU does.
+    #[test]
+    fn without_units_there_is_no_roof() {
+        let (rows, _) = of(&memory());
+        assert!(!rows.is_empty());
+        assert!(
+            rows.iter().all(|row| row.parameters["curve"].as_str().unwrap().starts_with("STREAM"))
+        );
     }
 
     #[test]
