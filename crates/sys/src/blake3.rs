@@ -1,5 +1,5 @@
 //! BLAKE3 of many chunks at once, side by side in the widest registers there are: sixteen with
-//! AVX-512, eight with AVX2, four with SSE4.1.
+//! AVX-512, eight with AVX2, four with SSE4.1 and NEON.
 //!
 //! Reads through raw pointers, so that mapped files need no copy, which costs as much as half of
 //! the hashing. It gives the chaining value of a subtree; roots, short inputs and other CPUs belong
@@ -12,8 +12,10 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod lanes;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod sse41;
 
@@ -59,6 +61,9 @@ fn kernel() -> Option<Kernel> {
             return Some(sse41::subtree);
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    return Some(neon::subtree);
+    #[cfg(not(target_arch = "aarch64"))]
     None
 }
 

@@ -1,5 +1,5 @@
 //! Dense products of doubles, and the three other kernels that an LU factorisation is made of, as
-//! fast as the vector units allow: AVX-512, AVX2 with FMA, or plain code, chosen at run time.
+//! fast as the vector units allow: AVX-512, AVX2 with FMA, SSE2 or NEON, chosen at run time.
 //!
 //! All matrices are column-major. Everything here works in the thread that calls it; sharing work
 //! out among threads is the caller's. The structure is that of Goto and van de Geijn, "Anatomy of

@@ -41,6 +41,7 @@ pub mod memory;
 pub mod numa;
 pub mod occupation;
 pub mod page_cache;
+mod prefetch;
 pub mod pressure;
 pub mod priority;
 pub mod process;

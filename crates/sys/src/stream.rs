@@ -2,12 +2,15 @@
 //! with non-temporal stores.
 //!
 //! A [`Stream`] is a kernel for an instruction set that this CPU has; it runs over [`Arrays`],
-//! whole or block by block. The x86-64 kernels are written in assembly, because compilers turn
-//! copy loops into calls of memcpy, and drop passes whose results nobody reads. Memory to run
-//! over: [`arena`]; accesses of eight bytes: [`access`]; instructions: `stream/x86.rs`.
+//! whole or block by block. The kernels of x86-64 and aarch64 are written in assembly, because
+//! compilers turn copy loops into calls of memcpy, and drop passes whose results nobody reads.
+//! Memory to run over: [`arena`]; accesses of eight bytes: [`access`]; instructions:
+//! `stream/x86.rs`, `stream/neon.rs`.
 
 pub mod access;
 pub mod arena;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub mod numbers;
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -86,6 +89,8 @@ crate::words! {
     pub enum Level: name, ALL {
         /// What the compiler makes of a plain loop; every CPU.
         Portable = "portable",
+        /// 32 bytes at a time, in pairs of registers; every aarch64 CPU.
+        Neon = "NEON",
         /// 16 bytes at a time; every x86-64 CPU.
         Sse2 = "SSE2",
         /// 32 bytes at a time, with fused multiply-add.
@@ -100,6 +105,7 @@ impl Level {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
+            Self::Neon => cfg!(target_arch = "aarch64"),
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => true,
             #[cfg(target_arch = "x86_64")]
@@ -317,6 +323,7 @@ fn body(kernel: Kernel, level: Level) -> Option<Body> {
     match (kernel, level) {
         (Kernel::RepMovsb, _) => Some(x86::rep_movsb),
         (Kernel::Memcpy, _) | (_, Level::Portable) => portable::body(kernel),
+        (_, Level::Neon) => None,
         (_, Level::Sse2) => x86::sse2::body(kernel),
         (_, Level::Avx2) => x86::avx2::body(kernel),
         (_, Level::Avx512) => x86::avx512::body(kernel),
@@ -325,7 +332,12 @@ fn body(kernel: Kernel, level: Level) -> Option<Body> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn body(kernel: Kernel, level: Level) -> Option<Body> {
-    (level == Level::Portable).then(|| portable::body(kernel))?
+    match (kernel, level) {
+        (Kernel::Memcpy, _) | (_, Level::Portable) => portable::body(kernel),
+        #[cfg(target_arch = "aarch64")]
+        (_, Level::Neon) => neon::body(kernel),
+        _ => None,
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

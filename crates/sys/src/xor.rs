@@ -3,6 +3,11 @@
 //! All of them read through raw pointers, so that they also serve mapped files. The widest one
 //! that the CPU has is chosen at run time.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::*;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
 /// Bytes that the vector kernels take per step: four registers of 64 bytes, so that four loads
 /// are in flight and the XORs never wait for each other.
 const STEP_BYTES: usize = 256;
@@ -59,28 +64,84 @@ fn fold(words: impl IntoIterator<Item = u64>) -> u32 {
     (word ^ (word >> 32)) as u32
 }
 
-#[cfg(target_arch = "x86_64")]
 unsafe fn xor_steps(start: *const u8, length_bytes: usize) -> u32 {
+    #[cfg(target_arch = "x86_64")]
     if crate::instruction_set::cpu_has!("avx512f") {
         // SAFETY: the CPU has AVX-512F; the range is the caller's promise.
-        unsafe { x86::xor_avx512(start, length_bytes) }
+        return unsafe { xor_avx512(start, length_bytes) };
     } else if crate::instruction_set::cpu_has!("avx2") {
         // SAFETY: the CPU has AVX2; the range is the caller's promise.
-        unsafe { x86::xor_avx2(start, length_bytes) }
-    } else {
-        // SAFETY: the range is the caller's promise.
-        unsafe { xor_portable(start, length_bytes) }
+        return unsafe { xor_avx2(start, length_bytes) };
     }
+    // SAFETY: every CPU of the architecture has it; the range is the caller's promise.
+    unsafe { xor_baseline(start, length_bytes) }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn xor_steps(start: *const u8, length_bytes: usize) -> u32 {
-    // SAFETY: the range is the caller's promise.
-    unsafe { xor_portable(start, length_bytes) }
+/// A kernel for `$lanes` registers side by side, on a CPU with `$feature`.
+macro_rules! kernel {
+    (
+        $name:ident, $feature:literal, [$vector:ident; $lanes:literal],
+        $zero:ident($($zeros:literal)?), $load:ident, $store:ident, $xor:ident
+    ) => {
+        /// The CPU must have the feature; `start` must be readable for `length_bytes`, a multiple
+        /// of `STEP_BYTES`.
+        #[target_feature(enable = $feature)]
+        unsafe fn $name(start: *const u8, length_bytes: usize) -> u32 {
+            const VECTOR_BYTES: usize = size_of::<$vector>();
+            let mut sums = [$zero($($zeros)?); $lanes];
+            for offset in (0..length_bytes).step_by($lanes * VECTOR_BYTES) {
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    // SAFETY: all lanes divide a step, so this one is within the caller's promise.
+                    let word = unsafe { $load(start.add(offset + VECTOR_BYTES * lane).cast()) };
+                    *sum = $xor(*sum, word);
+                }
+            }
+            let sum = sums.into_iter().reduce(|a, b| $xor(a, b)).expect("there are lanes");
+            let mut words = [0_u64; VECTOR_BYTES / 8];
+            // SAFETY: `words` has exactly the bytes of the register.
+            unsafe { $store(words.as_mut_ptr().cast(), sum) };
+            fold(words)
+        }
+    };
 }
 
-/// Eight 64-bit accumulators, which compilers turn into SSE2 or NEON.
-unsafe fn xor_portable(start: *const u8, length_bytes: usize) -> u32 {
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    xor_avx512,
+    "avx512f",
+    [__m512i; 4],
+    _mm512_setzero_si512(),
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_xor_si512
+);
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    xor_avx2,
+    "avx2",
+    [__m256i; 8],
+    _mm256_setzero_si256(),
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_xor_si256
+);
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    xor_baseline,
+    "sse2",
+    [__m128i; 8],
+    _mm_setzero_si128(),
+    _mm_loadu_si128,
+    _mm_storeu_si128,
+    _mm_xor_si128
+);
+
+#[cfg(target_arch = "aarch64")]
+kernel!(xor_baseline, "neon", [uint64x2_t; 8], vdupq_n_u64(0), vld1q_u64, vst1q_u64, veorq_u64);
+
+/// Eight 64-bit accumulators.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn xor_baseline(start: *const u8, length_bytes: usize) -> u32 {
     let mut sums = [0_u64; 8];
     for offset in (0..length_bytes).step_by(64) {
         for (lane, sum) in sums.iter_mut().enumerate() {
@@ -90,60 +151,6 @@ unsafe fn xor_portable(start: *const u8, length_bytes: usize) -> u32 {
         }
     }
     fold(sums)
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        __m256i, __m512i, _mm256_loadu_si256, _mm256_setzero_si256, _mm256_storeu_si256,
-        _mm256_xor_si256, _mm512_loadu_si512, _mm512_setzero_si512, _mm512_storeu_si512,
-        _mm512_xor_si512,
-    };
-
-    use super::{STEP_BYTES, fold};
-
-    /// The CPU must have AVX-512F; `start` must be readable for `length_bytes`, a multiple of
-    /// `STEP_BYTES`.
-    #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn xor_avx512(start: *const u8, length_bytes: usize) -> u32 {
-        let mut sums = [_mm512_setzero_si512(); 4];
-        for offset in (0..length_bytes).step_by(STEP_BYTES) {
-            for (lane, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: offset + 64 × 4 ≤ length_bytes, by the caller's promise.
-                let word =
-                    unsafe { _mm512_loadu_si512(start.add(offset + 64 * lane).cast::<__m512i>()) };
-                *sum = _mm512_xor_si512(*sum, word);
-            }
-        }
-        let sum = _mm512_xor_si512(
-            _mm512_xor_si512(sums[0], sums[1]),
-            _mm512_xor_si512(sums[2], sums[3]),
-        );
-        let mut words = [0_u64; 8];
-        // SAFETY: `words` has exactly the 64 bytes of the register.
-        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), sum) };
-        fold(words)
-    }
-
-    /// The CPU must have AVX2; `start` must be readable for `length_bytes`, a multiple of
-    /// `STEP_BYTES`.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn xor_avx2(start: *const u8, length_bytes: usize) -> u32 {
-        let mut sums = [_mm256_setzero_si256(); 8];
-        for offset in (0..length_bytes).step_by(STEP_BYTES) {
-            for (lane, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: offset + 32 × 8 ≤ length_bytes, by the caller's promise.
-                let word =
-                    unsafe { _mm256_loadu_si256(start.add(offset + 32 * lane).cast::<__m256i>()) };
-                *sum = _mm256_xor_si256(*sum, word);
-            }
-        }
-        let sum = sums.into_iter().fold(_mm256_setzero_si256(), |a, b| _mm256_xor_si256(a, b));
-        let mut words = [0_u64; 4];
-        // SAFETY: `words` has exactly the 32 bytes of the register.
-        unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), sum) };
-        fold(words)
-    }
 }
 
 #[cfg(test)]
@@ -175,11 +182,11 @@ mod tests {
     fn narrow_kernels_agree_with_the_wide_one() {
         let bytes: Vec<u8> = (0..4096_u32).map(|i| ((i * i) >> 3) as u8).collect();
         // SAFETY: the slice is readable for its length, a multiple of STEP_BYTES.
-        assert_eq!(unsafe { xor_portable(bytes.as_ptr(), bytes.len()) }, reference(&bytes));
+        assert_eq!(unsafe { xor_baseline(bytes.as_ptr(), bytes.len()) }, reference(&bytes));
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: as above, and the CPU has AVX2.
-            assert_eq!(unsafe { x86::xor_avx2(bytes.as_ptr(), bytes.len()) }, reference(&bytes));
+            assert_eq!(unsafe { xor_avx2(bytes.as_ptr(), bytes.len()) }, reference(&bytes));
         }
     }
 }

@@ -7,6 +7,11 @@
 //!
 //! Source: Collet, "xxHash fast digest algorithm", `doc/xxhash_spec.md` of xxHash 0.8.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::*;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
 /// Bytes of a block: sixteen stripes.
 pub const BLOCK_BYTES: usize = 1024;
 /// Bytes of a stripe: eight lanes of 64 bits.
@@ -70,16 +75,17 @@ pub(crate) unsafe fn block_sums_raw(start: *const u8, sums: &mut [Sums]) {
     #[cfg(target_arch = "x86_64")]
     if crate::instruction_set::cpu_has!("avx512f") {
         // SAFETY: the CPU has AVX-512F; the range is the caller's promise.
-        return unsafe { x86::sums_avx512(start, sums) };
+        return unsafe { sums_avx512(start, sums) };
     } else if crate::instruction_set::cpu_has!("avx2") {
         // SAFETY: the CPU has AVX2; the range is the caller's promise.
-        return unsafe { x86::sums_avx2(start, sums) };
+        return unsafe { sums_avx2(start, sums) };
     }
-    // SAFETY: the range is the caller's promise.
-    unsafe { sums_portable(start, sums) }
+    // SAFETY: every CPU of the architecture has it; the range is the caller's promise.
+    unsafe { sums_baseline(start, sums) }
 }
 
-unsafe fn sums_portable(start: *const u8, sums: &mut [Sums]) {
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn sums_baseline(start: *const u8, sums: &mut [Sums]) {
     for (block, sum) in sums.iter_mut().enumerate() {
         let mut bytes = [0; BLOCK_BYTES];
         // SAFETY: the block lies in the range that the caller promises; `bytes` has its length.
@@ -91,80 +97,101 @@ unsafe fn sums_portable(start: *const u8, sums: &mut [Sums]) {
     }
 }
 
+/// Swaps the 64-bit halves of each 128 bits.
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{
-        __m256i, __m512i, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
-        _mm256_setzero_si256, _mm256_shuffle_epi32, _mm256_srli_epi64, _mm256_storeu_si256,
-        _mm256_xor_si256, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mul_epu32,
-        _mm512_setzero_si512, _mm512_shuffle_epi32, _mm512_srli_epi64, _mm512_storeu_si512,
-        _mm512_xor_si512,
-    };
+const SWAPPED: i32 = 0b01_00_11_10;
 
-    use super::{BLOCK_BYTES, SECRET, SECRET_STEP_BYTES, STRIPE_BYTES, STRIPES, Sums};
-
-    /// Swaps the 64-bit halves of each 128 bits.
-    const SWAPPED: i32 = 0b01_00_11_10;
-
-    /// The CPU must have AVX-512F; `start` must be readable for the blocks.
-    #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn sums_avx512(start: *const u8, sums: &mut [Sums]) {
-        let mut secret = [_mm512_setzero_si512(); STRIPES];
-        for (index, key) in secret.iter_mut().enumerate() {
-            // SAFETY: 8 × 15 + 64 bytes ≤ 192.
-            *key = unsafe {
-                _mm512_loadu_si512(SECRET.as_ptr().add(SECRET_STEP_BYTES * index).cast())
-            };
-        }
-        for (block, sum) in sums.iter_mut().enumerate() {
-            let mut total = [_mm512_setzero_si512(); 2];
-            for (index, key) in secret.iter().enumerate() {
-                // SAFETY: stripe `index` of block `block` lies in the promised range.
-                let value = unsafe {
-                    let stripe = start.add(block * BLOCK_BYTES + index * STRIPE_BYTES);
-                    _mm512_loadu_si512(stripe.cast::<__m512i>())
-                };
-                let keyed = _mm512_xor_si512(value, *key);
-                let product = _mm512_mul_epu32(keyed, _mm512_srli_epi64::<32>(keyed));
-                total[0] = _mm512_add_epi64(total[0], product);
-                total[1] = _mm512_add_epi64(total[1], _mm512_shuffle_epi32::<SWAPPED>(value));
-            }
-            let total = _mm512_add_epi64(total[0], total[1]);
-            // SAFETY: a sum has exactly the 64 bytes of the register.
-            unsafe { _mm512_storeu_si512(sum.as_mut_ptr().cast(), total) };
-        }
-    }
-
-    /// The CPU must have AVX2; `start` must be readable for the blocks.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn sums_avx2(start: *const u8, sums: &mut [Sums]) {
-        for (block, sum) in sums.iter_mut().enumerate() {
-            let mut total = [_mm256_setzero_si256(); 2];
-            for index in 0..STRIPES {
-                for (half, total) in total.iter_mut().enumerate() {
-                    // SAFETY: this half of the stripe lies in the promised range, that of the
-                    // secret in its 192 bytes.
-                    let (value, key) = unsafe {
-                        let stripe = start.add(block * BLOCK_BYTES + index * STRIPE_BYTES);
-                        let secret = SECRET.as_ptr().add(SECRET_STEP_BYTES * index + 32 * half);
-                        (
-                            _mm256_loadu_si256(stripe.add(32 * half).cast::<__m256i>()),
-                            _mm256_loadu_si256(secret.cast::<__m256i>()),
-                        )
-                    };
-                    let keyed = _mm256_xor_si256(value, key);
-                    let product = _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed));
-                    let swapped = _mm256_shuffle_epi32::<SWAPPED>(value);
-                    *total = _mm256_add_epi64(*total, _mm256_add_epi64(product, swapped));
+/// A kernel for registers of which so many make up a stripe, on a CPU with `$feature`; with the
+/// products of the halves of `$keyed`, and the words of `$value` swapped in pairs.
+macro_rules! kernel {
+    (
+        $name:ident, $feature:literal, $vector:ident, $load:ident, $store:ident, $add:ident,
+        $xor:ident, $zero:expr, |$keyed:ident| $product:expr, |$value:ident| $swapped:expr
+    ) => {
+        /// The CPU must have the feature; `start` must be readable for the blocks.
+        #[target_feature(enable = $feature)]
+        unsafe fn $name(start: *const u8, sums: &mut [Sums]) {
+            const VECTOR_BYTES: usize = size_of::<$vector>();
+            for (block, sum) in sums.iter_mut().enumerate() {
+                let mut total = [$zero; STRIPE_BYTES / VECTOR_BYTES];
+                for index in 0..STRIPES {
+                    for (part, total) in total.iter_mut().enumerate() {
+                        // SAFETY: this part of the stripe lies in the promised range, that of the
+                        // secret in its 192 bytes.
+                        let ($value, key) = unsafe {
+                            let stripe = start.add(block * BLOCK_BYTES + index * STRIPE_BYTES);
+                            let secret = SECRET.as_ptr().add(SECRET_STEP_BYTES * index);
+                            let offset = VECTOR_BYTES * part;
+                            ($load(stripe.add(offset).cast()), $load(secret.add(offset).cast()))
+                        };
+                        let $keyed = $xor($value, key);
+                        *total = $add(*total, $add($product, $swapped));
+                    }
+                }
+                for (part, total) in total.into_iter().enumerate() {
+                    // SAFETY: a sum has 64 bytes, as all parts together.
+                    unsafe {
+                        let place = sum.as_mut_ptr().cast::<u8>().add(VECTOR_BYTES * part);
+                        $store(place.cast(), total);
+                    }
                 }
             }
-            for (half, total) in total.into_iter().enumerate() {
-                // SAFETY: a sum has 64 bytes, two halves of 32.
-                unsafe { _mm256_storeu_si256(sum.as_mut_ptr().add(4 * half).cast(), total) };
-            }
         }
-    }
+    };
 }
+
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    sums_avx512,
+    "avx512f",
+    __m512i,
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_add_epi64,
+    _mm512_xor_si512,
+    _mm512_setzero_si512(),
+    |keyed| _mm512_mul_epu32(keyed, _mm512_srli_epi64::<32>(keyed)),
+    |value| _mm512_shuffle_epi32::<SWAPPED>(value)
+);
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    sums_avx2,
+    "avx2",
+    __m256i,
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_add_epi64,
+    _mm256_xor_si256,
+    _mm256_setzero_si256(),
+    |keyed| _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed)),
+    |value| _mm256_shuffle_epi32::<SWAPPED>(value)
+);
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    sums_baseline,
+    "sse2",
+    __m128i,
+    _mm_loadu_si128,
+    _mm_storeu_si128,
+    _mm_add_epi64,
+    _mm_xor_si128,
+    _mm_setzero_si128(),
+    |keyed| _mm_mul_epu32(keyed, _mm_srli_epi64::<32>(keyed)),
+    |value| _mm_shuffle_epi32::<SWAPPED>(value)
+);
+#[cfg(target_arch = "aarch64")]
+kernel!(
+    sums_baseline,
+    "neon",
+    uint64x2_t,
+    vld1q_u64,
+    vst1q_u64,
+    vaddq_u64,
+    veorq_u64,
+    vdupq_n_u64(0),
+    |keyed| vmull_u32(vmovn_u64(keyed), vshrn_n_u64::<32>(keyed)),
+    |value| vextq_u64::<1>(value, value)
+);
 
 #[cfg(test)]
 mod tests {
@@ -179,7 +206,7 @@ mod tests {
         let expected: Vec<Sums> = bytes[3..].chunks_exact(BLOCK_BYTES).map(stripe_sums).collect();
         let mut sums = [[0; 8]; 5];
         // SAFETY: five blocks lie behind the third byte.
-        unsafe { sums_portable(start, &mut sums) };
+        unsafe { sums_baseline(start, &mut sums) };
         assert_eq!(sums[..], expected);
         sums = [[1; 8]; 5];
         // SAFETY: as above.
@@ -189,7 +216,7 @@ mod tests {
         if std::arch::is_x86_feature_detected!("avx2") {
             sums = [[2; 8]; 5];
             // SAFETY: as above, and the CPU has AVX2.
-            unsafe { x86::sums_avx2(start, &mut sums) };
+            unsafe { sums_avx2(start, &mut sums) };
             assert_eq!(sums[..], expected);
         }
     }

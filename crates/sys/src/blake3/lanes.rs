@@ -146,8 +146,6 @@ macro_rules! kernel {
         $feature:literal, [$vector:ident; $lanes:literal],
         $set:ident, $load:ident, $store:ident, $add:ident, $xor:ident
     ) => {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-
         use super::lanes::{self, BLOCK_BYTES, CHUNK_BLOCKS, Flags, KEY, Place};
         use super::{CHUNK_BYTES, ChainingValue};
 
@@ -159,7 +157,7 @@ macro_rules! kernel {
         #[inline]
         #[target_feature(enable = $feature)]
         fn set(word: u32) -> Vector {
-            $set(word as i32)
+            $set(word as _)
         }
 
         /// Safety: a vector must be readable there.
@@ -277,7 +275,7 @@ macro_rules! kernel {
             for lane in 0..LANES {
                 // A hint is no access: beyond the end of the range it does nothing.
                 let place = start.wrapping_add(offset + lane * CHUNK_BYTES);
-                _mm_prefetch::<_MM_HINT_T0>(place.cast());
+                crate::prefetch::near(place);
             }
         }
 

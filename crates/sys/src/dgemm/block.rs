@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use super::lanes::prefetch_second;
+use crate::prefetch;
 
 /// Columns by which rows to be exchanged are asked for ahead, since they lie anywhere: 2 % of an LU
 /// of n = 2600 (less than the noise of a run), Zen 4, 2026-11-23.
@@ -187,7 +187,7 @@ impl<'m> BlockMut<'m> {
         for column in 0..self.columns {
             if column + EXCHANGE_AHEAD < self.columns {
                 let ahead = self.start.wrapping_add((column + EXCHANGE_AHEAD) * self.stride);
-                pivots.iter().for_each(|&other| prefetch_second(ahead.wrapping_add(other)));
+                pivots.iter().for_each(|&other| prefetch::second(ahead.wrapping_add(other)));
             }
             let values = self.column(column);
             for (row, &other) in pivots.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The kernels of each instruction set, and the choice among them.
 
-use super::lanes::Pair;
+use super::lanes::{Baseline, Lanes};
 use super::narrow::{Column, column};
 use super::tile::{Tile, tile};
 use super::triangle::{Solve, solve};
@@ -73,15 +73,19 @@ impl Kernels {
     }
 }
 
+/// Registers of a tile's column: four columns of them, one of the left factor and one number of the
+/// right one fill the 32 registers of aarch64, or the 16 of SSE2, where a product takes one more.
+const BASELINE_REGISTERS: usize = if cfg!(target_arch = "aarch64") { 6 } else { 2 };
+
 static BASELINE: Table = Table {
     level: Level::Baseline,
-    rows: 4,
+    rows: BASELINE_REGISTERS * Baseline::COUNT,
     columns: 4,
     solve_rows: 4,
-    solve_columns: 4,
-    tile: tile::<Pair, 2, 4>,
-    solve: solve::<Pair, 4, 2>,
-    column: column::<Pair>,
+    solve_columns: 2 * Baseline::COUNT,
+    tile: tile::<Baseline, BASELINE_REGISTERS, 4>,
+    solve: solve::<Baseline, 4, 2>,
+    column: column::<Baseline>,
 };
 
 #[cfg(target_arch = "x86_64")]

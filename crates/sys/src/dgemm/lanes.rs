@@ -19,142 +19,136 @@ pub(super) trait Lanes: Copy {
     unsafe fn or_magnitude(self, other: Self) -> Self;
 }
 
-/// Fetches the line at `at` towards the core. Any address will do.
-#[inline(always)]
-pub(super) fn prefetch(at: *const f64) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of x86-64, and a prefetch never faults.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
+/// Vectors of `$count` doubles by their instructions: load, store, splat, the fused product and the
+/// larger magnitude.
+macro_rules! lanes {
+    (
+        $vector:ident, $count:literal, $load:ident, $store:ident, $splat:ident,
+        |$sum:ident, $a:ident, $b:ident| $fused:expr, |$most:ident, $other:ident| $larger:expr
+    ) => {
+        impl Lanes for $vector {
+            const COUNT: usize = $count;
 
-/// As [`prefetch`], into the second-level cache.
-#[inline(always)]
-pub(super) fn prefetch_second(at: *const f64) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: as above.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
+            #[inline(always)]
+            unsafe fn load(from: *const f64) -> Self {
+                // SAFETY: the caller promises so many readable doubles, and the instructions.
+                unsafe { $load(from) }
+            }
 
-/// Two doubles without special instructions: what the compiler's baseline has (SSE2, NEON).
-#[derive(Clone, Copy)]
-pub(super) struct Pair([f64; 2]);
+            #[inline(always)]
+            unsafe fn store(self, to: *mut f64) {
+                // SAFETY: the caller promises room for so many doubles, and the instructions.
+                unsafe { $store(to, self) }
+            }
 
-#[inline(always)]
-fn plus_product(sum: f64, a: f64, b: f64) -> f64 {
-    // Where the baseline has no fused form, `mul_add` would be a call into libm.
-    if cfg!(target_arch = "aarch64") { a.mul_add(b, sum) } else { sum + a * b }
-}
+            #[inline(always)]
+            unsafe fn splat(value: f64) -> Self {
+                // SAFETY: the caller promises the instructions.
+                unsafe { $splat(value) }
+            }
 
-impl Lanes for Pair {
-    const COUNT: usize = 2;
+            #[inline(always)]
+            unsafe fn plus_product(self, $a: Self, $b: Self) -> Self {
+                let $sum = self;
+                // SAFETY: the caller promises the instructions.
+                unsafe { $fused }
+            }
 
-    #[inline(always)]
-    unsafe fn load(from: *const f64) -> Self {
-        // SAFETY: the caller promises two readable doubles.
-        Self(unsafe { from.cast::<[f64; 2]>().read() })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f64) {
-        // SAFETY: the caller promises room for two doubles.
-        unsafe { to.cast::<[f64; 2]>().write(self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn splat(value: f64) -> Self {
-        Self([value; 2])
-    }
-
-    #[inline(always)]
-    unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-        Self([plus_product(self.0[0], a.0[0], b.0[0]), plus_product(self.0[1], a.0[1], b.0[1])])
-    }
-
-    #[inline(always)]
-    unsafe fn or_magnitude(self, other: Self) -> Self {
-        Self([self.0[0].max(other.0[0].abs()), self.0[1].max(other.0[1].abs())])
-    }
+            #[inline(always)]
+            unsafe fn or_magnitude(self, $other: Self) -> Self {
+                let $most = self;
+                // SAFETY: the caller promises the instructions.
+                unsafe { $larger }
+            }
+        }
+    };
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+mod of_architecture {
     use std::arch::x86_64::*;
 
     use super::Lanes;
 
-    impl Lanes for __m512d {
-        const COUNT: usize = 8;
+    pub(in super::super) type Baseline = __m128d;
 
-        #[inline(always)]
-        unsafe fn load(from: *const f64) -> Self {
-            // SAFETY: the caller promises eight readable doubles, and AVX-512F.
-            unsafe { _mm512_loadu_pd(from) }
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, to: *mut f64) {
-            // SAFETY: the caller promises room for eight doubles, and AVX-512F.
-            unsafe { _mm512_storeu_pd(to, self) }
-        }
-
-        #[inline(always)]
-        unsafe fn splat(value: f64) -> Self {
-            // SAFETY: the caller promises AVX-512F.
-            unsafe { _mm512_set1_pd(value) }
-        }
-
-        #[inline(always)]
-        unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-            // SAFETY: the caller promises AVX-512F.
-            unsafe { _mm512_fmadd_pd(a, b, self) }
-        }
-
-        #[inline(always)]
-        unsafe fn or_magnitude(self, other: Self) -> Self {
-            // SAFETY: the caller promises AVX-512F.
-            unsafe { _mm512_max_pd(self, _mm512_abs_pd(other)) }
-        }
-    }
-
-    impl Lanes for __m256d {
-        const COUNT: usize = 4;
-
-        #[inline(always)]
-        unsafe fn load(from: *const f64) -> Self {
-            // SAFETY: the caller promises four readable doubles, and AVX2.
-            unsafe { _mm256_loadu_pd(from) }
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, to: *mut f64) {
-            // SAFETY: the caller promises room for four doubles, and AVX2.
-            unsafe { _mm256_storeu_pd(to, self) }
-        }
-
-        #[inline(always)]
-        unsafe fn splat(value: f64) -> Self {
-            // SAFETY: the caller promises AVX2.
-            unsafe { _mm256_set1_pd(value) }
-        }
-
-        #[inline(always)]
-        unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-            // SAFETY: the caller promises AVX2 and FMA.
-            unsafe { _mm256_fmadd_pd(a, b, self) }
-        }
-
-        #[inline(always)]
-        unsafe fn or_magnitude(self, other: Self) -> Self {
-            // SAFETY: the caller promises AVX2.
-            unsafe { _mm256_max_pd(self, _mm256_andnot_pd(_mm256_set1_pd(-0.0), other)) }
-        }
-    }
+    lanes!(
+        __m512d,
+        8,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_set1_pd,
+        |sum, a, b| _mm512_fmadd_pd(a, b, sum),
+        |most, other| _mm512_max_pd(most, _mm512_abs_pd(other))
+    );
+    lanes!(
+        __m256d,
+        4,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_set1_pd,
+        |sum, a, b| _mm256_fmadd_pd(a, b, sum),
+        |most, other| _mm256_max_pd(most, _mm256_andnot_pd(_mm256_set1_pd(-0.0), other))
+    );
+    lanes!(
+        __m128d,
+        2,
+        _mm_loadu_pd,
+        _mm_storeu_pd,
+        _mm_set1_pd,
+        |sum, a, b| _mm_add_pd(sum, _mm_mul_pd(a, b)),
+        |most, other| _mm_max_pd(most, _mm_andnot_pd(_mm_set1_pd(-0.0), other))
+    );
 }
+
+#[cfg(target_arch = "aarch64")]
+mod of_architecture {
+    use std::arch::aarch64::*;
+
+    use super::Lanes;
+
+    pub(in super::super) type Baseline = float64x2_t;
+
+    lanes!(
+        float64x2_t,
+        2,
+        vld1q_f64,
+        vst1q_f64,
+        vdupq_n_f64,
+        |sum, a, b| vfmaq_f64(sum, a, b),
+        |most, other| vmaxnmq_f64(most, vabsq_f64(other))
+    );
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod of_architecture {
+    use super::Lanes;
+
+    pub(in super::super) type Baseline = [f64; 2];
+
+    unsafe fn load(from: *const f64) -> Baseline {
+        // SAFETY: the caller promises two readable doubles.
+        unsafe { from.cast::<Baseline>().read() }
+    }
+
+    unsafe fn store(to: *mut f64, pair: Baseline) {
+        // SAFETY: the caller promises room for two doubles.
+        unsafe { to.cast::<Baseline>().write(pair) }
+    }
+
+    fn splat(value: f64) -> Baseline {
+        [value; 2]
+    }
+
+    lanes!(
+        Baseline,
+        2,
+        load,
+        store,
+        splat,
+        |sum, a, b| [sum[0] + a[0] * b[0], sum[1] + a[1] * b[1]],
+        |most, other| [most[0].max(other[0].abs()), most[1].max(other[1].abs())]
+    );
+}
+
+pub(super) use of_architecture::Baseline;

@@ -1,6 +1,7 @@
 //! The innermost loop: one tile of the result in registers, while the two factors pass by.
 
-use super::lanes::{Lanes, prefetch, prefetch_second};
+use super::lanes::Lanes;
+use crate::prefetch;
 
 /// Most numbers that a tile has.
 pub(super) const MOST: usize = 24 * 8;
@@ -65,17 +66,17 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
         for column in 0..N {
             let start = target.wrapping_add(column * stride);
             for line in 0..(M * V::COUNT).div_ceil(8) {
-                prefetch(start.wrapping_add(8 * line));
+                prefetch::near(start.wrapping_add(8 * line));
             }
-            prefetch(start.wrapping_add(M * V::COUNT - 1));
+            prefetch::near(start.wrapping_add(M * V::COUNT - 1));
             let end = depth.min(done + share);
             let share_end = job.next_numbers.min((column + 1) * next_share);
             for number in (column * next_share..share_end).step_by(8) {
-                prefetch_second(job.next.wrapping_add(number));
+                prefetch::second(job.next.wrapping_add(number));
             }
             while done < end {
                 for line in 0..(M * V::COUNT).div_ceil(8) {
-                    prefetch(left.wrapping_add(AHEAD * left_step + 8 * line));
+                    prefetch::near(left.wrapping_add(AHEAD * left_step + 8 * line));
                 }
                 let mut rows = [zero; M];
                 for (index, row) in rows.iter_mut().enumerate() {

@@ -18,7 +18,7 @@ const STRETCH_BYTES: usize = 8 * 4096;
 /// The far form of a kernel, where it has one.
 pub(in super::super) fn body(kernel: Kernel, level: Level) -> Option<Body> {
     match level {
-        Level::Portable => None,
+        Level::Portable | Level::Neon => None,
         Level::Sse2 => sse2::body(kernel),
         Level::Avx2 => avx2::body(kernel),
         Level::Avx512 => avx512::body(kernel),
