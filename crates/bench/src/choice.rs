@@ -284,6 +284,13 @@ mod tests {
     fn a_hot_file_is_mapped_by_all_cpus() {
         let tuning = for_reading(&HOT, &Wishes::default(), None).tuning;
         assert_eq!((tuning.engine, tuning.threads), (Engine::Mmap, 2));
+        let with = |cpus, length_bytes| {
+            let tuning =
+                for_reading(&Facts { cpus, length_bytes, ..HOT }, &Wishes::default(), None);
+            tuning.tuning.threads
+        };
+        assert_eq!([1, 2, 8, 64].map(|cpus| with(cpus, 1 << 30)), [1, 2, 8, 64]);
+        assert_eq!([2, 8, 64].map(|cpus| with(cpus, 64 << 20)), [2, 8, 16], "4 MiB each");
     }
 
     #[test]

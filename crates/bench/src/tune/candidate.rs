@@ -86,6 +86,9 @@ mod tests {
         assert_eq!(threads(1), [1]);
         assert_eq!(threads(2), [1, 2]);
         assert_eq!(threads(6), [1, 2, 4, 6]);
+        assert_eq!(threads(64), [1, 2, 4, 8, 16, 32, 64]);
+        let of_tiny = |cpus| tiny(true, cpus).iter().map(|one| one.threads).collect::<Vec<_>>();
+        assert_eq!([8, 64].map(of_tiny), [[1, 8, 16, 32], [1, 64, 128, 256]]);
         assert_eq!(threads(500).last(), Some(&MOST_FILE_THREADS));
     }
 

@@ -105,8 +105,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_comes_first_where_that_is_faster() {
-        for (name, from) in [("ext4", Some(256 << 10)), ("xfs", Some(8 << 20)), ("btrfs", None)] {
+    fn each_filesystem_has_its_way() {
+        for (name, from) in
+            [("ext4", Some(256 << 10)), ("xfs", Some(8 << 20)), ("btrfs", None), ("tmpfs", None)]
+        {
             let here = Filesystem {
                 name,
                 nature: Nature::Disk,
@@ -122,6 +124,9 @@ mod tests {
                 assert_eq!([from - 1, from].map(gives), [false, true], "{name}");
             }
             assert!(!choice(SHARE_FROM_BYTES - 1, &pair).shares);
+            assert_eq!(choice(SHARE_FROM_BYTES, &pair).shares, from.is_some(), "{name}");
+            let by_kernel = choice(1 << 20, &pair).method == Method::CopyFileRange;
+            assert_eq!(by_kernel, name == "ext4");
         }
     }
 }

@@ -82,6 +82,8 @@ mod tests {
         let base = options();
         let with = |asked, tuned| planned(&CopyOptions { threads: asked, tuned, ..base }, 4);
         let nothing = Tuned::default();
+        let by_cpus = [1, 2, 8, 64].map(|cpus| planned(&base, cpus));
+        assert_eq!(by_cpus, [(1, 32), (2, 32), (8, 32), (64, 64)]);
         assert_eq!(with(0, nothing), (4, 32));
         assert_eq!(with(3, nothing), (3, 3));
         let tuned = Tuned { usual_threads: Some(1), most_threads: Some(8), large: None };
