@@ -7,8 +7,8 @@
 DIRECTORY lies on the filesystem in question and is empty. The grid is every engine with every block, depth
 and number of threads below, for copying and reading 256 MiB and copying 2,000 files of 4 KiB, all cached,
 as whole commands in rounds of random order; none begins after 80 s. The best is found in the odd rounds and
-held against what tune took in the even ones, so that luck is not taken for speed. Prints, for each kind of
-work, what was taken, how often, and its time ÷ that of the best; and in how many runs all is within 5 %."""
+held against what tune took in the even ones, so that luck is not taken for speed; so are the defaults. Prints, for
+each kind of work, what was taken, how often, and its time ÷ that of the best; and in how many runs all is within 5 %."""
 import collections, itertools, json, os, random, shutil, statistics, subprocess, sys, time
 
 MIB, NUMBERS = 1 << 20, itertools.count()
@@ -37,7 +37,7 @@ def tune(flatout, directory, runs, kept):
     all_taken = []
     for run in range(runs):
         profile = f"{directory}/profile-{run}.json"
-        subprocess.run([flatout, "tune", "--quick", "--max-time", "12s", "--seed", str(run), directory], check=True,
+        subprocess.run([flatout, "tune", "--quick", "--max-time", "9s", "--seed", str(run), directory], check=True,
                        env={**os.environ, "FLATOUT_PROFILE": profile}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         all_taken.append(dict(kinds(profile)))
         json.dump(all_taken, open(kept, "w"))
@@ -45,14 +45,14 @@ def tune(flatout, directory, runs, kept):
 
 
 def command(flatout, directory, kind, setting):
-    engine, block, depth, threads = setting
-    words = ["--threads", threads] + ([] if kind == "small" else ["--engine", engine, "--block-size", block])
+    engine, block, depth, threads = setting or ("", 0, 0, 0)
+    words = [] if not setting else ["--threads", threads] + ([] if kind == "small" else ["--engine", engine, "--block-size", block])
     if kind == "copy" and (engine, block) == ("sync", 256 << 10):
         words = ["--threads", threads, "--engine", engine]  # The usual block is none that is asked for.
     words += ["--iodepth", depth] if engine == "uring" else []
     target = f"{directory}/to/{next(NUMBERS)}"
-    rest = {"read": ["read", f"{directory}/large"], "copy": ["copy", f"{directory}/large", target],
-            "small": ["copy", "--resume=never", f"{directory}/small", target]}[kind]
+    rest = {"read": ["read", f"{directory}/large"], "copy": ["copy", "--reflink=never", f"{directory}/large", target],
+            "small": ["copy", "--reflink=never", "--resume=never", f"{directory}/small", target]}[kind]
     return [flatout, *rest, *map(str, words)], target
 
 
@@ -67,7 +67,7 @@ def grid(flatout, directory, rounds, kept):
         with open(f"{directory}/small/{index % 20}/{index}", "wb") as file:
             file.write(os.urandom(4096))
     cases = [(kind, tuple(setting)) for kind in GRID
-             for setting in {*GRID[kind], *(tuple(taken[kind]) for taken in all_taken if kind in taken)}]
+             for setting in {(), *GRID[kind], *(tuple(taken[kind]) for taken in all_taken if kind in taken)}]
     times, first = collections.defaultdict(list), time.monotonic()
     for done in range(rounds):
         if done >= 4 and time.monotonic() - first > MOST_S:
@@ -85,10 +85,10 @@ def grid(flatout, directory, rounds, kept):
                 os.unlink(target)
     within = [True] * len(all_taken)
     for kind in GRID:
-        best = min((case for case in times if case[0] == kind), key=lambda case: statistics.median(times[case][::2]))
+        best = min((case for case in times if case[0] == kind and case[1]), key=lambda case: statistics.median(times[case][::2]))
         even = lambda case: statistics.median(times[case][1::2])
-        print(f"{kind}: best {best[1]}, {even(best) * 1e3:.2f} ms")
         ratio = {case: even(case) / even(best) for case in times if case[0] == kind}
+        print(f"{kind}: best {best[1]}, {even(best) * 1e3:.2f} ms; by default ÷ best {ratio[kind, ()]:.3f}")
         taken = collections.Counter(tuple(one[kind]) for one in all_taken if kind in one)
         for setting, count in taken.most_common():
             print(f"  taken {count} times: {setting}, time ÷ best {ratio[kind, setting]:.3f}")

@@ -142,7 +142,7 @@ fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, 
             rows = sampler.with(share).run(all);
         } else {
             // The best of many that were measured shortly is good or lucky.
-            let half = share.halved();
+            let half = Plan { min_trials: choose::FEWEST_TRIALS, ..share.halved() };
             rows = sampler.with(half.clone()).run(all);
             let close = choose::close(&rows);
             let again = close.iter().map(|&index| case(index)).collect();

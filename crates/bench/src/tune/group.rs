@@ -52,15 +52,14 @@ pub(super) fn all(places: &[TunedPlace], cpus: u32) -> Vec<Group<'_>> {
     groups.into_iter().map(|group| Group { has_several_places, ..group }).collect()
 }
 
-/// How long a trial takes beside others, with what must be done before it; three times as much for
-/// small files, whose rates differ most from trial to trial.
+/// How long a trial takes beside others, with what must be done before it; two or three times as much
+/// for what is cached, whose rates differ most from trial to trial.
 fn weight(work: Work, size: SizeClass, cached: bool) -> f64 {
     match (work, size, cached) {
-        (Work::Read, _, true) => 1.0,
+        (Work::Read, _, true) => 2.0,
         (Work::Copy, SizeClass::Tiny, _) => 6.0,
-        (Work::Copy, _, true) => 2.0,
+        (Work::Write, _, _) | (Work::Copy, _, true) => 5.0,
         (Work::Read | Work::Copy, _, false) => 4.0,
-        (Work::Write, _, _) => 5.0,
     }
 }
 

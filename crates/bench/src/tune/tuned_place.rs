@@ -22,7 +22,7 @@ use crate::scratch;
 use crate::versus::{allowed_bytes, state};
 
 /// The large file: long enough that starting is nothing, short enough for many trials.
-const LARGE_BYTES: [u64; 2] = [256 << 20, 64 << 20];
+const LARGE_BYTES: [u64; 2] = [256 << 20, 128 << 20];
 /// Below this a rate says nothing about anything.
 const LEAST_LARGE_BYTES: u64 = 8 << 20;
 /// The small files.
