@@ -71,6 +71,14 @@ pub struct Corpus {
 }
 
 impl Corpus {
+    /// What names begin with that mean one file, copied as a file and not as a tree.
+    pub const FILE: &'static str = "file-";
+
+    /// The name of that file in the corpus, if it is one.
+    pub fn single_file(&self) -> Option<&'static str> {
+        self.name.starts_with(Self::FILE).then_some("file-000000")
+    }
+
     /// A corpus of flatout's own.
     pub fn new(name: impl Into<String>, shape: Shape) -> Self {
         let (bytes, files, entries) = match &shape {

@@ -68,6 +68,8 @@ pub struct Trees {
     pub files: Option<u64>,
     /// How deep its folders lie.
     pub depth: Option<u32>,
+    /// Whether flatout keeps no attributes, as most of its rivals.
+    pub no_preserve: bool,
 }
 
 /// What every discipline needs to make its races.
@@ -87,6 +89,8 @@ pub struct Ground {
     pub room_bytes: u64,
     /// What a race of copiers works on.
     pub trees: Trees,
+    /// Orders of matrices; none: the usual ones.
+    pub orders: Vec<u64>,
     /// Seed of contents and orders.
     pub seed: u64,
     /// Whether the user wants to stop.
@@ -240,6 +244,7 @@ mod tests {
             states: vec![State::Hot, State::Cold],
             room_bytes: 8 << 30,
             trees: Trees::default(),
+            orders: Vec::new(),
             seed: 1,
             cancel: CancelToken::manual(),
         }
@@ -249,8 +254,8 @@ mod tests {
     fn races_are_those_of_the_rivals_that_are_there() {
         let count = |names: &[&str]| plan(&ground(names, Extent::Full)).unwrap().races.len();
         assert_eq!(count(&[]), 0);
-        assert_eq!(count(&["dd"]), 4 + 4 + 1);
-        assert_eq!(count(&["xxhsum", "sha256sum"]), 2, "one hot file each");
+        assert_eq!(count(&["dd"]), 4 + 4 + 2);
+        assert_eq!(count(&["xxhsum", "sha256sum", "openssl"]), 3, "one hot file each");
         assert_eq!(count(&["iperf3", "sockperf"]), 3 + 2);
         assert_eq!(count(&["openblas"]), 2 * 5 * compute::threads().len());
         assert_eq!(count(&["stream", "stream-loops"]), 2 * 4);

@@ -101,11 +101,23 @@ fn meant(name: &str) -> Result<Vec<Corpus>, Error> {
         }
         _ => {
             let depth = name.strip_prefix("deep-").and_then(|depth| depth.parse().ok());
+            if let Some(file_bytes) = name.strip_prefix(Corpus::FILE).and_then(size_bytes) {
+                let one = uniform(1, file_bytes, 0)?;
+                return Ok(vec![Corpus { name: name.to_owned(), ..one }]);
+            }
+            if let Some((tree, directories)) = name.split_once(':')
+                && let (Some((count, bytes, 0)), Ok(directories)) =
+                    (by_grammar(tree), directories.parse())
+                && (1..=count).contains(&directories)
+            {
+                uniform(count, bytes, 0)?;
+                return files(count, bytes, directories);
+            }
             match (depth, by_grammar(name)) {
                 (Some(depth), _) => Ok(vec![deep(depth)?]),
                 (None, Some((files, bytes, depth))) => Ok(vec![uniform(files, bytes, depth)?]),
                 (None, None) => Err(Error::Usage(format!(
-                    "{name:?} is no corpus that flatout knows; there are {}, FILESxSIZE (as 900x128K) and more",
+                    "{name:?} is no corpus that flatout knows; there are {}, FILESxSIZE (as 900x128K), file-SIZE and more",
                     SINGLE.join(", ")
                 ))),
             }
@@ -180,6 +192,13 @@ mod tests {
     fn the_grammar_gives_files_bytes_and_depth() {
         let corpus = parse(&["900x128K@2".to_owned()]).unwrap().remove(0);
         assert_eq!((corpus.files, corpus.bytes, corpus.depth()), (900, 900 * 128 * KIB, 2));
+        let corpus = parse(&["512x1M:8".to_owned()]).unwrap().remove(0);
+        assert_eq!((corpus.files, corpus.entries, corpus.bytes), (512, 520, 512 * MIB));
+        let corpus = parse(&["file-10M".to_owned()]).unwrap().remove(0);
+        assert_eq!((corpus.entries, corpus.bytes), (1, 10 * MIB));
+        assert!(
+            corpus.single_file().is_some() && uniform(1, 4, 0).unwrap().single_file().is_none()
+        );
         assert_eq!(names("50x4194304"), ["50x4M"], "one corpus, one name");
         assert_eq!(names("3x0"), ["3x0"]);
     }
@@ -197,9 +216,19 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_is_refused_with_what_there_is() {
-        for name in
-            ["nothing", "x4K", "4x", "4x4T", "deep-x", "0x4K", "1x1G@1001", "9999999x9999999G"]
-        {
+        for name in [
+            "nothing",
+            "x4K",
+            "4x",
+            "4x4T",
+            "deep-x",
+            "0x4K",
+            "1x1G@1001",
+            "9999999x9999999G",
+            "file-",
+            "4x4K:5",
+            "4x4K:0",
+        ] {
             assert!(matches!(parse(&[name.to_owned()]), Err(Error::Usage(_))), "{name}");
         }
         let text = parse(&["nothing".to_owned()]).unwrap_err().to_string();

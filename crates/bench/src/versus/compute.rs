@@ -59,7 +59,8 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let duration = if is_quick { "200ms" } else { "500ms" };
     let mut races = Vec::new();
     for found in ground.of(Discipline::Matrix) {
-        let orders = if is_quick { &QUICK_ORDERS[..] } else { &ORDERS };
+        let usual = if is_quick { &QUICK_ORDERS[..] } else { &ORDERS };
+        let orders = if ground.orders.is_empty() { usual } else { &ground.orders };
         let works = [("product", "matrix-product", 2.0), ("factor", "matrix-factor", 2.0 / 3.0)];
         for (what, test, operations) in works {
             for (&order, threads) in

@@ -56,7 +56,7 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
     if copiers.is_empty() {
         return Ok(Planned::default());
     }
-    let (pairs, new_bytes, left_out) = select(ground, room_bytes)?;
+    let (pairs, new_bytes, mut left_out) = select(ground, room_bytes)?;
     let targets = Targets::new(ground.targets(), room_bytes.saturating_sub(new_bytes));
     let targets = Rc::new(RefCell::new(targets));
     let largest = pairs.iter().map(|(corpus, _)| corpus.copy_bytes()).max().unwrap_or_default();
@@ -65,17 +65,31 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         parameters: parameters(&corpus, state),
         printed: None,
         bytes: corpus.bytes,
-        contestants: copiers.iter().map(|(contestant, _)| contestant.clone()).collect(),
+        contestants: fit(&copiers, &corpus).map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),
         workload: Box::new(CopyWorkload::new(
             ground,
-            (corpus, state),
-            copiers.iter().map(|(_, copier)| copier.clone()).collect(),
+            (Rc::clone(&corpus), state),
+            fit(&copiers, &corpus).map(|(_, copier)| copier.clone()).collect(),
             Rc::clone(&targets),
         )),
     };
+    let (pairs, alone): (Vec<_>, Vec<_>) =
+        pairs.into_iter().partition(|(corpus, _)| fit(&copiers, corpus).nth(1).is_some());
+    left_out.extend(alone.into_iter().map(|(corpus, _)| {
+        format!("{} is left out: no rival that was found copies such", corpus.name)
+    }));
     let races = pairs.into_iter().map(race).collect();
     Ok(Planned { races, room_bytes: new_bytes.saturating_add(largest), left_out })
+}
+
+/// Those who copy what the corpus is: a tree, or one file.
+fn fit<'a>(
+    copiers: &'a [(Contestant, Copier)],
+    corpus: &Corpus,
+) -> impl Iterator<Item = &'a (Contestant, Copier)> + use<'a> {
+    let is_file = corpus.single_file().is_some();
+    copiers.iter().filter(move |(_, copier)| copier.manner.copies(is_file))
 }
 
 /// Flatout, and the rivals that can be called; nobody where there is no rival.
@@ -87,11 +101,12 @@ fn copiers(ground: &Ground) -> Vec<(Contestant, Copier)> {
         let manner = Manner::of(found.rival.name)?;
         Some((found.into(), copier(manner, found.path.clone())))
     });
+    let own = if ground.trees.no_preserve { Manner::FLATOUT_BARE } else { Manner::FLATOUT };
     let mut rivals = rivals.peekable();
     let ours = rivals
         .peek()
         .is_some()
-        .then(|| (Contestant::flatout(), copier(Manner::FLATOUT, ground.flatout.clone())));
+        .then(|| (Contestant::flatout(), copier(own, ground.flatout.clone())));
     ours.into_iter().chain(rivals).collect()
 }
 
@@ -139,7 +154,7 @@ fn select(ground: &Ground, room_bytes: u64) -> Result<Selection, Error> {
 
 /// What was asked for; else the usual corpora.
 fn wanted(ground: &Ground) -> Result<Vec<Corpus>, Error> {
-    let Trees { corpora, tree, file_bytes, files, depth } = &ground.trees;
+    let Trees { corpora, tree, file_bytes, files, depth, no_preserve: _ } = &ground.trees;
     let is_uniform = file_bytes.is_some() || files.is_some() || depth.is_some();
     let mut wanted = match corpora.is_empty() {
         true if tree.is_some() || is_uniform => Vec::new(),

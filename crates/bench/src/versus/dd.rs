@@ -4,7 +4,7 @@
 //! compared with it after each run. `flatout transfer` obeys the block size as dd does;
 //! `flatout read` takes its own.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use flatout_measure::fact::Facts;
@@ -18,6 +18,7 @@ use crate::corpus::make::remove_file;
 use crate::error::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
+use crate::versus::run::operand;
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State};
 
@@ -26,6 +27,8 @@ const MIB: u64 = 1 << 20;
 const USUAL_BLOCK_BYTES: u64 = 4096;
 /// Blocks at which one large file is copied.
 const BLOCKS_BYTES: [u64; 4] = [512, 1024, 2048, 4096];
+/// Blocks at which one is read to nowhere: flatout takes its own.
+const READ_BLOCKS_BYTES: [u64; 2] = [128 << 10, MIB];
 /// Targets are kept to the end of a race while they take no more than this part of the available
 /// memory: where more lies there, it is written back to storage while the next one runs.
 const MEMORY_PART: u64 = 16;
@@ -76,7 +79,8 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
         sizes.copied.iter().map(|&bytes| copy(ground, dd, "dd-copy", bytes, USUAL_BLOCK_BYTES));
     let blocks =
         BLOCKS_BYTES.iter().map(|&block| copy(ground, dd, "dd-block", sizes.blocks, block));
-    copied.chain(blocks).chain([read(ground, dd, sizes.read)]).collect()
+    let reads = READ_BLOCKS_BYTES.iter().map(|&block| read(ground, dd, sizes.read, block));
+    copied.chain(blocks).chain(reads).collect()
 }
 
 /// Time and speed by size, and by block.
@@ -96,9 +100,8 @@ pub fn charts() -> Vec<Chart> {
     ]
 }
 
-fn parameters(bytes: u64, block_bytes: Option<u64>) -> Parameters {
-    let mut parameters = Parameters::default().with("bytes", bytes);
-    parameters.set_known("block_bytes", block_bytes);
+fn parameters(bytes: u64, block_bytes: u64) -> Parameters {
+    let parameters = Parameters::default().with("bytes", bytes).with("block_bytes", block_bytes);
     parameters.with("cache_state", State::Hot.name())
 }
 
@@ -122,19 +125,20 @@ fn copy(
     let blocks = bytes / block_bytes;
     // Copied, then compared, which reads both.
     let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
-    let race =
-        Race::against(dd, (test, parameters(bytes, Some(block_bytes))), expected_s, workload);
+    let race = Race::against(dd, (test, parameters(bytes, block_bytes)), expected_s, workload);
     Race { bytes, ..race }
 }
 
-fn read(ground: &Ground, dd: &Found, bytes: u64) -> Race<'static> {
+fn read(ground: &Ground, dd: &Found, bytes: u64, block_bytes: u64) -> Race<'static> {
     let workload = ReadWorkload {
+        block_bytes,
         source: ground.source(1, bytes),
         flatout: ground.flatout.clone(),
         dd: dd.path.clone(),
     };
     let expected_s = START_S + bytes as f64 / PLANNED_RATE;
-    let race = Race::against(dd, ("dd-read", parameters(bytes, None)), expected_s, workload);
+    let name = ("dd-read", parameters(bytes, block_bytes));
+    let race = Race::against(dd, name, expected_s, workload);
     Race { bytes, ..race }
 }
 
@@ -144,23 +148,9 @@ fn is_flatout(run: &Run<'_>) -> bool {
 }
 
 /// How dd is called.
-fn dd_argv(
-    dd: &Path,
-    source: &Path,
-    target: impl Into<OsString>,
-    block: impl Into<OsString>,
-) -> Argv {
-    let operand = |name: &str, value: OsString| {
-        let mut operand = OsString::from(name);
-        operand.push(value);
-        operand
-    };
-    vec![
-        dd.into(),
-        operand("if=", source.into()),
-        operand("of=", target.into()),
-        operand("bs=", block.into()),
-    ]
+fn dd_argv(dd: &Path, source: &Path, target: impl AsRef<OsStr>, block: impl AsRef<OsStr>) -> Argv {
+    let operands = [operand("if=", source), operand("of=", target), operand("bs=", block)];
+    std::iter::once(dd.into()).chain(operands).collect()
 }
 
 struct CopyWorkload {
@@ -229,6 +219,7 @@ impl Workload for CopyWorkload {
 
 struct ReadWorkload {
     source: Source,
+    block_bytes: u64,
     flatout: PathBuf,
     dd: PathBuf,
 }
@@ -242,7 +233,7 @@ impl Workload for ReadWorkload {
         let source = &self.source.path();
         Ok(match is_flatout(run) {
             true => vec![self.flatout.clone().into(), "read".into(), source.into()],
-            false => dd_argv(&self.dd, source, "/dev/null", "1M"),
+            false => dd_argv(&self.dd, source, "/dev/null", self.block_bytes.to_string()),
         })
     }
 

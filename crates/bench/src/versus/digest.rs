@@ -1,4 +1,4 @@
-//! Against b3sum, xxhsum and sha256sum: one large file, and many small ones.
+//! Against b3sum, xxhsum, sha256sum and openssl: one large file, and many small ones.
 //!
 //! What is printed is held against digests that are computed here, so that a wrong one is found
 //! whoever prints it.
@@ -42,10 +42,17 @@ struct Entry {
     has_small: bool,
 }
 
-const ENTRIES: [Entry; 3] = [
+const ENTRIES: [Entry; 4] = [
     Entry { rival: "b3sum", algorithm: Algorithm::Blake3, arguments: &[], has_small: true },
     Entry { rival: "xxhsum", algorithm: Algorithm::Xxh3, arguments: &["-H2"], has_small: false },
     Entry { rival: "sha256sum", algorithm: Algorithm::Sha256, arguments: &[], has_small: false },
+    Entry {
+        rival: "openssl",
+        algorithm: Algorithm::Sha256,
+        // -r: lines as those of sha256sum.
+        arguments: &["dgst", "-sha256", "-r"],
+        has_small: false,
+    },
 ];
 
 /// Length of the large file, number of the small ones.

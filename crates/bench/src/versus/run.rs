@@ -57,6 +57,13 @@ impl Runner for SystemRunner {
     }
 }
 
+/// `if=PATH` and the like, as dd takes them.
+pub(super) fn operand(name: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut text = OsString::from(name);
+    text.push(value);
+    text
+}
+
 /// A word as a shell takes it back whole.
 pub fn quoted(word: &OsStr) -> OsString {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(byte);

@@ -11,11 +11,12 @@ use flatout_bench::option::{Words, each_once, size, time, words};
 const AFTER: &str = "\
 Rivals:
   dd                                  copying a file block by block, and reading one
-  b3sum xxhsum sha256sum              digests of a large file, b3sum also of 20,000 small ones
+  b3sum xxhsum sha256sum openssl      digests of a large file, b3sum also of 20,000 small ones
   fio iozone                          the rows of `bench disk` that both can do
   cp-r cp-a rsync-a rsync-r tar xcp cpz fcp cpx pxs rcp rclone
                                       copying trees, each against `flatout copy`;
                                       cp and rsync mean both of their variants
+  dd-1m                               copying one file (--corpus file-SIZE) in blocks of 1 MiB
   iperf3 sockperf                     bytes of a stream, and round trips, over loopback
   openblas                            products and LU factorisations of matrices of doubles
   stream stream-loops                 the four kernels of STREAM: its program, or its loops compiled
@@ -27,7 +28,9 @@ work: about 20 minutes, with iozone 26. Two of them are the copiers', who then g
 Corpora (--corpus NAME,…; default: small-files source-tree large sparse; source-tree 4x64M when
 nobody is named):
   small-files one-directory source-tree sparse large large-one
-  COUNTxSIZE COUNTxSIZE@DEPTH         files of one size, such as 900x128K and 10x1M@5
+  COUNTxSIZE COUNTxSIZE@DEPTH COUNTxSIZE:DIRECTORIES
+                                      files of one size, such as 900x128K, 10x1M@5 and 512x1M:8
+  file-SIZE                           one file, copied under its name and not as a tree
   deep-N                              one file of 128 MiB below N directories
   sizes single split-1G split-32M deep memory deviation all
                                       groups of these; what has no room is left out, and said
@@ -96,6 +99,13 @@ pub struct Versus {
     /// Copying: a tree of your own, which is only read
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath, help_heading = "Copying trees")]
     tree: Option<PathBuf>,
+    /// Copying: flatout keeps no attributes, as most of its rivals
+    #[arg(long, value_name = "all", value_parser = ["all"], help_heading = "Copying trees")]
+    no_preserve: Option<String>,
+    /// Matrices: their orders [default: 500,1000,2000,4000,6000]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+        value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub order: Vec<u64>,
     /// Seed of all random orders and data [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -138,6 +148,7 @@ impl Versus {
             file_bytes: self.file_size,
             files: self.files,
             depth: self.tree_depth,
+            no_preserve: self.no_preserve.is_some(),
         };
         if !self.rivals.is_empty() || self.quick || asked != Trees::default() {
             return asked;

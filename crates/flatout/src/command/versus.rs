@@ -153,6 +153,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         states: arguments.states(),
         room_bytes: allowed_bytes,
         trees: arguments.trees(),
+        orders: arguments.order.clone(),
         seed,
         cancel,
     };
@@ -186,9 +187,12 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
 fn refuse_misuse(arguments: &Arguments) -> Result<(), Error> {
     let trees = arguments.trees();
     if trees != Trees::default() && !field::has_copier(&arguments.rivals)? {
-        let text = "--corpus, --tree, --files, --file-size and --tree-depth are for programs that \
-                    copy trees: name some, too, such as cp-a and tar, or name nobody";
+        let text = "--corpus, --tree, --files, --file-size, --tree-depth and --no-preserve are for \
+                    programs that copy trees: name some, too, such as cp-a and tar, or name nobody";
         return Err(Error::Usage(text.to_owned()));
+    }
+    if !arguments.order.is_empty() && !arguments.rivals.iter().any(|name| name == "openblas") {
+        return Err(Error::Usage("--order is for openblas: name it, too".to_owned()));
     }
     trees.tree.map_or(Ok(()), |tree| place::refuse_overlap(&arguments.directory, &tree))
 }

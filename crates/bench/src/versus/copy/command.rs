@@ -9,7 +9,7 @@ use std::path::Path;
 use flatout_tree::compare::{Fidelity, Kind};
 
 use crate::versus::race::Argv;
-use crate::versus::run::quoted;
+use crate::versus::run::{operand, quoted};
 
 flatout_sys::words! {
     /// What a copier keeps, as far as ratios between copiers need it.
@@ -48,6 +48,8 @@ enum Style {
     Dotted,
     /// Two tars and a pipe.
     Pipe,
+    /// As dd has them: of files alone.
+    Operands,
 }
 
 /// Beyond symlinks: all that stat(2) tells, whole.
@@ -57,7 +59,7 @@ const LINKS: Fidelity = Fidelity::CONTENTS_AND_SYMLINKS;
 const OF_FILES: Fidelity = LINKS.with(Kind::Mode).with(Kind::FileTime);
 
 /// The rivals that flatout can call.
-const MANNERS: [Manner; 12] = [
+const MANNERS: [Manner; 13] = [
     plain("cp-a", Class::Archive, Fidelity::ALL, &["-a"]),
     plain("cp-r", Class::ContentsAndSymlinks, LINKS.with(Kind::Hole), &["-r"]),
     // -H, -A, -X and -S are not in -a, and times that agree to the second count as equal unless
@@ -95,6 +97,10 @@ const MANNERS: [Manner; 12] = [
         LINKS.with(Kind::FileTime),
         &["copy", "--config", "", "--links", "--create-empty-src-dirs"],
     ),
+    Manner {
+        style: Style::Operands,
+        ..plain("dd-1m", Class::Contents, Fidelity::CONTENTS, &["bs=1M"])
+    },
 ];
 
 const fn plain(
@@ -110,6 +116,13 @@ impl Manner {
     /// Ourselves, held to all that a tree has.
     pub const FLATOUT: Self =
         plain("flatout", Class::Archive, Fidelity::ALL, &["copy", "-T", "--resume=never"]);
+    /// Ourselves, without attributes.
+    pub const FLATOUT_BARE: Self = plain(
+        "flatout",
+        Class::ContentsAndSymlinks,
+        LINKS.with(Kind::Hole),
+        &["copy", "-T", "--resume=never", "--no-preserve=all"],
+    );
 
     /// What is known of the rival of this name.
     pub fn of(name: &str) -> Option<Self> {
@@ -127,6 +140,16 @@ impl Manner {
             .fold(self.promise, Fidelity::without)
     }
 
+    /// Whether it copies one file under a name, or else whether it copies trees.
+    pub fn copies(&self, is_file: bool) -> bool {
+        match self.style {
+            Style::Operands => is_file,
+            // rclone takes the name for a directory.
+            Style::Pipe => !is_file,
+            _ => !is_file || self.name != "rclone",
+        }
+    }
+
     /// Whether the target must be there as an empty directory before it is called.
     pub fn wants_target(&self) -> bool {
         matches!(self.style, Style::Pipe)
@@ -135,6 +158,8 @@ impl Manner {
     /// How it is called to make `target` a copy of `source`.
     pub fn invocation(&self, program: &Path, source: &Path, target: &Path) -> Argv {
         let paths: [OsString; 2] = match self.style {
+            Style::Slashed | Style::Dotted if source.is_file() => [source.into(), target.into()],
+            Style::Operands => [operand("if=", source), operand("of=", target)],
             Style::Plain => [source.into(), target.into()],
             Style::Slashed => [slash(source), slash(target)],
             Style::Dotted => [source.join(".").into(), target.into()],

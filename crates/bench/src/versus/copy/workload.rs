@@ -2,7 +2,7 @@
 //! called with a fresh target, and the copy compared with its source.
 
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -32,7 +32,7 @@ const NAMED: usize = 3;
 /// A copier in this race.
 #[derive(Debug, Clone)]
 pub(super) struct Copier {
-    manner: Manner,
+    pub(super) manner: Manner,
     promise: Fidelity,
     program: PathBuf,
     /// What its first copy lacked, though it did not promise it.
@@ -122,7 +122,7 @@ impl CopyWorkload {
         remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
         let Some(first) = self.copiers.first() else { return Ok(()) };
         self.make_ready(&first.manner)?;
-        let call = first.manner.invocation(&first.program, source, &self.target);
+        let call = self.call(first, source);
         let left_ns = run.ends_ns.saturating_sub(monotonic_ns()).saturating_add(race::GRACE_NS);
         let limit_ns = race::limit_ns(super::expected_s(&self.corpus)).min(left_ns);
         let mut runner = SystemRunner { cancel: self.cancel };
@@ -135,9 +135,17 @@ impl CopyWorkload {
         Err(failure(format!("no copy to be deleted: {why}")))
     }
 
-    /// Makes the target for those who want it made.
+    /// How a copier is called: for the tree, or for the one file in it.
+    fn call(&self, copier: &Copier, source: &Path) -> Argv {
+        let one = self.corpus.single_file();
+        let [source, target] = [source, &self.target]
+            .map(|root| one.map_or_else(|| root.to_owned(), |name| root.join(name)));
+        copier.manner.invocation(&copier.program, &source, &target)
+    }
+
+    /// Makes the target for those who want it made, and for one file.
     fn make_ready(&self, manner: &Manner) -> Result<(), Error> {
-        if manner.wants_target() {
+        if manner.wants_target() || self.corpus.single_file().is_some() {
             fs::create_dir(&self.target)
                 .map_err(IoError::system("make the directory", &self.target))?;
         }
@@ -168,6 +176,13 @@ impl CopyWorkload {
             }
             Ok(_) => {}
         }
+        if self.corpus.single_file().is_some() {
+            // The directory around one file is made here.
+            let times = fs::metadata(&source)
+                .and_then(|of| Ok(FileTimes::new().set_modified(of.modified()?)))
+                .and_then(|times| File::open(&self.target)?.set_times(times));
+            times.map_err(IoError::system("set the time of", &self.target))?;
+        }
         Ok(compare(&source, &self.target, asked)?)
     }
 }
@@ -197,8 +212,7 @@ impl Workload for CopyWorkload {
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
         let source = self.source(run.ends_ns)?;
-        let Copier { manner, program, .. } = &self.copiers[run.index];
-        Ok(manner.invocation(program, &source, &self.target))
+        Ok(self.call(&self.copiers[run.index], &source))
     }
 
     fn complete(&mut self, _run: &Run<'_>) -> Result<(), Error> {

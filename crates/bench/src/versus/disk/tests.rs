@@ -22,6 +22,7 @@ fn ground(directory: &Path, names: &[&str]) -> Ground {
         extent: Extent::Quick,
         states: Vec::new(),
         trees: crate::versus::Trees::default(),
+        orders: Vec::new(),
         room_bytes: 1 << 40,
         seed: 1,
         cancel: CancelToken::manual(),

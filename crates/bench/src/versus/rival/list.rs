@@ -3,6 +3,7 @@
 use super::{Discipline, Rival};
 
 const NO_CPU: &str = "cannot be raced: see flatout bench cpu";
+const SHA256: &str = "flatout sum --digest sha256";
 const STREAMS: &str = "the streams of flatout bench memory";
 
 /// All rivals, in the order in which they are listed.
@@ -20,9 +21,11 @@ pub const ALL: &[Rival] = &[
     copier("pxs", "pxs", "cargo install pxs"),
     copier("rcp", "rcp", "cargo install rcp-tools-rcp"),
     Rival { version: &["version"], ..copier("rclone", "rclone", "rclone") },
+    copier("dd-1m", "dd", "coreutils"),
     rival("b3sum", "b3sum", Discipline::Digest, "flatout sum"),
     rival("xxhsum", "xxhash", Discipline::Digest, "flatout sum --digest xxh3"),
-    rival("sha256sum", "coreutils", Discipline::Digest, "flatout sum --digest sha256"),
+    rival("sha256sum", "coreutils", Discipline::Digest, SHA256),
+    Rival { version: &["version"], ..rival("openssl", "openssl", Discipline::Digest, SHA256) },
     rival("fio", "fio", Discipline::Disk, "flatout bench disk"),
     Rival {
         version: &["-v"],

@@ -87,6 +87,25 @@ fn without_names_copiers_are_raced_too() {
 }
 
 #[test]
+fn one_file_is_copied_as_a_file_and_without_attributes_where_that_is_asked() {
+    let stable = Stable::new();
+    let asked = ["cp-a", "tar", "dd-1m", "--corpus", "file-4K,2x1K:2"];
+    let document = stable.race(&words(&asked, &["--no-preserve=all"])).exits(0).document();
+    let pairs = rows(&document, "versus/ratio");
+    let raced = pairs.iter().map(|pair| {
+        let text = |key: &str| pair["parameters"][key].as_str().unwrap();
+        (text("corpus"), text("against"))
+    });
+    let wanted = [("file-4K", "cp-a"), ("file-4K", "dd-1m"), ("2x1K:2", "cp-a"), ("2x1K:2", "tar")];
+    assert_eq!(raced.collect::<Vec<_>>(), wanted);
+    let ours = row_of(&document, "flatout");
+    let command = ours["audit"]["command"].as_str().unwrap();
+    assert!(command.contains("--no-preserve=all") && command.contains("/file-000000"), "{command}");
+    assert_eq!(row_of(&document, "cp-a")["audit"]["lacks"], "");
+    assert_eq!(stable.left().len(), 0);
+}
+
+#[test]
 fn durable_refresh_and_cold_are_states_of_their_own() {
     let stable = Stable::new();
     let states = ["cp-a", "--state", "hot,cold,durable,refresh"];

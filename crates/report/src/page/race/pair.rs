@@ -133,6 +133,26 @@ impl<'a> Pairs<'a> {
         Self { heading, pairs }
     }
 
+    /// Of several trees, by state of the cache: the geometric mean of the ratios to the fastest rival
+    /// of each.
+    fn means(&self) -> String {
+        let ratios = self.pairs.iter().filter(|pair| pair.subject == OURS).filter_map(|pair| {
+            let [state, corpus] =
+                ["cache_state", "corpus"].map(|key| pair.outcome.parameters.get(key));
+            let key = (label::parameter("cache_state", state?), corpus?.to_string());
+            Some((key, label::figure(pair.outcome)?))
+        });
+        let least = order::grouped(ratios).into_iter().map(|((state, _), ratios)| {
+            (state, ratios.into_iter().fold(f64::INFINITY, f64::min).ln())
+        });
+        let means = order::grouped(least).into_iter().filter(|(_, logs)| logs.len() > 1);
+        let text = |(state, logs): (String, Vec<f64>)| {
+            let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+            format!("; {state}, against the fastest, geometric mean {}", quantity::number(mean))
+        };
+        means.map(text).collect()
+    }
+
     /// How many there are of each: `3 losses, 2 ties, 9 wins`.
     pub fn count(&self) -> String {
         let number = |verdict| self.pairs.iter().filter(|pair| pair.verdict == verdict).count();
@@ -143,7 +163,7 @@ impl<'a> Pairs<'a> {
             let is_told = number > 0 || is_always_told;
             is_told.then(|| format!("{} {word}", quantity::count(number as u64)))
         });
-        words.collect::<Vec<_>>().join(", ")
+        words.collect::<Vec<_>>().join(", ") + &self.means()
     }
 }
 

@@ -85,6 +85,24 @@ fn losses_come_first_and_each_list_is_counted() {
 }
 
 #[test]
+fn of_several_trees_the_mean_against_the_fastest_of_each_is_told() {
+    let of_tree = |rival: &str, corpus: &str, state: &str, ratio: f64| {
+        let mut row = pair("flatout", rival, 1, [ratio; 3]);
+        row.parameters.insert("corpus".to_owned(), json!(corpus));
+        row.parameters.insert("cache_state".to_owned(), json!(state));
+        row
+    };
+    let rows = [
+        of_tree("xcp", "large", "hot", 2.0),
+        of_tree("cpz", "large", "hot", 1.0),
+        of_tree("cpz", "small-files", "hot", 4.0),
+        of_tree("cpz", "large", "cold", 3.0),
+    ];
+    let count = of(&rows).pairs[0].count();
+    assert!(count.ends_with("3 wins; warm, against the fastest, geometric mean 2.00"), "{count}");
+}
+
+#[test]
 fn what_the_row_says_comes_before_what_its_interval_says() {
     let mut told = pair("flatout", "dd", 1, [0.8, 0.9, 1.2]);
     told.audit.insert("result".to_owned(), json!("loss"));
