@@ -101,6 +101,8 @@ pub struct UseOfCpus {
     pub own_ns: u64,
     /// Time that its threads were ready and waited for a CPU, if that is known.
     pub waited_ns: Option<u64>,
+    /// That of intervals at whose beginning or end a thread of others ran.
+    pub waited_beside_ns: u64,
     /// CPU time of all other programs, to about a tick for each interval: as likely too little as too
     /// much, so that it may be below 0.
     pub others_ns: i64,
@@ -121,15 +123,19 @@ impl UseOfCpus {
         let waited_ns = after.waited_ns.zip(before.waited_ns);
         // While a quota holds threads back they wait, but for nobody.
         let throttled_ns = after.throttled_ns.saturating_sub(before.throttled_ns);
+        let waited_ns =
+            waited_ns.map(|(after, before)| after.saturating_sub(before + throttled_ns));
+        let beside_others = [before, after].map(|at| u32::from(at.others_running > 0)).iter().sum();
         Self {
             elapsed_ns: after.monotonic_ns.saturating_sub(before.monotonic_ns),
             own_ns: after.own_ns.saturating_sub(before.own_ns),
-            waited_ns: waited_ns.map(|(after, before)| after.saturating_sub(before + throttled_ns)),
+            waited_ns,
+            waited_beside_ns: waited_ns.filter(|_| beside_others > 0).unwrap_or(0),
             others_ns: after.others_busy_ns.wrapping_sub(before.others_busy_ns).cast_signed(),
             kernel_ns: after.kernel_ns.saturating_sub(before.kernel_ns),
             stolen_ns: after.steal_ns.saturating_sub(before.steal_ns),
             intervals: 1,
-            beside_others: [before, after].map(|at| u32::from(at.others_running > 0)).iter().sum(),
+            beside_others,
         }
     }
 
@@ -140,6 +146,7 @@ impl UseOfCpus {
             elapsed_ns: self.elapsed_ns + other.elapsed_ns,
             own_ns: self.own_ns + other.own_ns,
             waited_ns: self.waited_ns.zip(other.waited_ns).map(|(one, more)| one + more),
+            waited_beside_ns: self.waited_beside_ns + other.waited_beside_ns,
             others_ns: self.others_ns + other.others_ns,
             kernel_ns: self.kernel_ns + other.kernel_ns,
             stolen_ns: self.stolen_ns + other.stolen_ns,
@@ -149,11 +156,14 @@ impl UseOfCpus {
     }
 
     /// The share of the time that threads waited, if it was for others and not worth overlooking.
-    /// Where threads of the kernel had more than they, nobody knows for whom these worked.
+    /// Where threads of the kernel had more than they, nobody knows for whom these worked, and where
+    /// no thread of others was seen, they waited for each other.
     pub fn wait_for_others(&self) -> Option<f64> {
         let is_kernel = self.kernel_ns > 0 && self.kernel_ns.cast_signed() > self.others_ns;
         let is_beside = self.is_beside_others() && !is_kernel;
-        self.wait_ratio().filter(|&ratio| is_beside && ratio > BUSY_WAIT)
+        let share = |waited_ns: u64| waited_ns as f64 / (waited_ns + self.own_ns).max(1) as f64;
+        let for_others = self.waited_ns.map(|_| share(self.waited_beside_ns));
+        for_others.filter(|&ratio| is_beside && ratio > BUSY_WAIT)
     }
 
     /// CPUs that others used.
@@ -268,6 +278,11 @@ impl KernelThreads {
         self.next_ns = now_ns.saturating_add(cost_ns.saturating_mul(LOOKING_PART));
         self.used_ns
     }
+
+    /// Whether none can be seen, as from a container: what they do then looks like the work of others.
+    fn is_blind(&self) -> bool {
+        self.next_ns > 0 && self.known.is_empty()
+    }
 }
 
 impl SystemWitness {
@@ -288,13 +303,17 @@ impl Default for SystemWitness {
 impl Witness for SystemWitness {
     fn read(&mut self) -> Reading {
         let times = steal::cpu_times(Path::new("/")).unwrap_or_default();
-        let (own, own_ns) = (usage::usage(), usage::cpu_ns_with_children());
+        let (own, [own_ns, own_user_ns]) = (usage::usage(), usage::cpu_ns_with_children());
         let (monotonic_ns, raw_ns) = both_clocks();
         // Interrupts are nobody's: they may have worked for us.
         let busy_ns = times.programs().saturating_mul(steal::tick_ns());
         let not_ours_ns = busy_ns.wrapping_sub(own_ns);
         let look = || process_table::processes(Path::new("/"));
         let kernel_ns = self.kernel.used_ns(not_ours_ns, monotonic_ns, look);
+        let others_busy_ns = match self.kernel.is_blind() {
+            true => times.user_mode().saturating_mul(steal::tick_ns()).wrapping_sub(own_user_ns),
+            false => not_ours_ns.wrapping_sub(kernel_ns),
+        };
         Reading {
             steal_ns: times.steal.saturating_mul(steal::tick_ns()),
             involuntary_switches: own.involuntary_switches,
@@ -303,7 +322,7 @@ impl Witness for SystemWitness {
             waited_ns: run_queue::waited_ns(),
             // The thread that reads is one of them.
             others_running: times.running.saturating_sub(1),
-            others_busy_ns: not_ours_ns.wrapping_sub(kernel_ns),
+            others_busy_ns,
             kernel_ns,
             monotonic_ns,
             raw_ns,
@@ -424,6 +443,10 @@ mod tests {
         assert_eq!(look(101, 1001), 0, "not worth a look");
         assert_eq!(look(130, 1040), 30);
         assert_eq!(look(135, 1050), 35);
+        assert!(!kernel.is_blind());
+        let mut blind = KernelThreads::default();
+        blind.used_ns(0, 1, Vec::new);
+        assert!(blind.is_blind());
     }
 
     #[test]
@@ -433,9 +456,29 @@ mod tests {
             let (own_ns, intervals, beside_others) = (100 * MS, 1, 2);
             let all = UseOfCpus::default();
             let all = UseOfCpus { own_ns, waited_ns, others_ns, kernel_ns, intervals, ..all };
-            UseOfCpus { beside_others, ..all }.wait_for_others().is_some()
+            let all = UseOfCpus { waited_beside_ns: 50 * MS, beside_others, ..all };
+            all.wait_for_others().is_some()
         };
         assert_eq!([waits(0, 0), waits(5, 3), waits(3, 5)], [true, true, false]);
+    }
+
+    /// Two trials beside somebody in which threads hardly waited, and one in which they waited for each
+    /// other: nobody was in the way.
+    #[test]
+    fn of_several_trials_those_beside_others_tell_what_these_took() {
+        let trial = |waited_ns, others_running| {
+            let before = Reading { waited_ns: Some(0), others_running, ..Reading::default() };
+            let own_ns = 10 * MS;
+            let after =
+                Reading { own_ns, waited_ns: Some(waited_ns), others_running, ..after(own_ns) };
+            UseOfCpus::between(&before, &after)
+        };
+        let all = |waits: [(u64, u32); 3]| {
+            let all = waits.map(|(waited_ns, others)| trial(waited_ns, others)).into_iter();
+            all.reduce(UseOfCpus::and).unwrap().wait_for_others().is_some()
+        };
+        assert!(!all([(MS / 100, 1), (MS / 100, 1), (8 * MS, 0)]));
+        assert!(all([(MS / 100, 1), (8 * MS, 1), (MS / 100, 0)]));
     }
 
     #[test]

@@ -34,7 +34,12 @@ pub struct CpuTimes {
 impl CpuTimes {
     /// Ticks in which a CPU ran a program or a thread of the kernel; no interrupts.
     pub fn programs(&self) -> u64 {
-        self.user + self.nice + self.system
+        self.user_mode() + self.system
+    }
+
+    /// Ticks in which a CPU ran a program in user mode, as no thread of the kernel does.
+    pub fn user_mode(&self) -> u64 {
+        self.user + self.nice
     }
 
     /// Ticks in which a CPU did anything here, whoever asked for it.
@@ -107,6 +112,7 @@ procs_running 3
         assert_eq!(times.softirq, 206);
         assert_eq!(times.cpus, 2);
         assert_eq!(times.busy(), 19630 + 4961 + 206);
+        assert_eq!(times.user_mode(), 19630);
         assert_eq!(times.running, 3);
     }
 

@@ -55,11 +55,13 @@ pub fn children() -> Usage {
     of(libc::RUSAGE_CHILDREN)
 }
 
-/// CPU time of this process and of its children that ended and were waited for.
+/// CPU time of this process and of its children that ended and were waited for: all of it, and that
+/// in user mode.
 ///
 /// Cost: two system calls.
-pub fn cpu_ns_with_children() -> u64 {
-    usage().cpu_ns() + children().cpu_ns()
+pub fn cpu_ns_with_children() -> [u64; 2] {
+    let (own, children) = (usage(), children());
+    [own.cpu_ns() + children.cpu_ns(), own.user_ns + children.user_ns]
 }
 
 /// Reads the totals of the calling thread; the peak of memory is still that of the process.

@@ -5,7 +5,6 @@ use jiff::Timestamp;
 
 use super::SIGNIFICANCE;
 use super::noise::Learned;
-use crate::load::BUSY_SHARE;
 use crate::random::SplitMix64;
 use crate::record::Record;
 use crate::statistics::compare::{combinations, divisions};
@@ -14,6 +13,9 @@ use crate::statistics::compare::{combinations, divisions};
 /// what a row needs, because what a row shows may be this. Up to twice its inverse divisions cannot
 /// show it: then any difference counts.
 const BY_CHANCE: f64 = 2.0 * SIGNIFICANCE;
+/// Share of the machine's CPUs that others may have untold: the difference that a default comparison
+/// can show.
+const BUSY_SHARE: f64 = 0.05;
 /// Divisions that are looked at, at most.
 const MOST_DIVISIONS: usize = 1_000;
 
