@@ -142,7 +142,7 @@ impl<R> Measured<R> {
 fn recorded((mut outcome, facts): (Outcome, Facts)) -> Outcome {
     outcome.audit.extend(facts.to_json());
     // Whoever works out what limits a row knows the hardware; others come before it, but not
-    // before a limit that somebody set and that the row has reached.
+    // before a limit that the row has reached.
     if let Some(bound) = &mut outcome.ceiling
         && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
         && !bound.is_reached()

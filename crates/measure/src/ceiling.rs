@@ -14,9 +14,9 @@ pub const TOLERANCE: f64 = 1.02;
 const REACHED: f64 = 0.9;
 
 impl Ceiling {
-    /// Whether the figure is at a limit that somebody set, or bursts above it.
+    /// Whether the figure is at its limit, or bursts above it.
     pub fn is_reached(&self) -> bool {
-        self.provenance == Provenance::Given && self.ratio.is_some_and(|share| share >= REACHED)
+        self.ratio.is_some_and(|share| share >= REACHED)
     }
 
     /// A bound that nobody knows the value of.
@@ -77,9 +77,9 @@ pub fn ratio(median: Option<f64>, better: Better, ceiling: &Ceiling) -> Option<f
 ///
 /// A limit that somebody set lets bursts through: beyond it the row is degraded, and the limit stays.
 /// Beyond a derived ceiling the row becomes invalid and its samples move to
-/// `audit.rejected_samples`; beyond a measured one it is degraded. Before that, the caller should
-/// have measured the ceiling again, interleaved with the row. Whatever the caller put into
-/// `ceiling.ratio` is replaced.
+/// `audit.rejected_samples`; beyond a measured one it is degraded, if its interval lies beyond, too:
+/// both are as uncertain as other figures. Before that, the caller should have measured the ceiling
+/// again, interleaved with the row. Whatever the caller put into `ceiling.ratio` is replaced.
 pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
     let ratio = ratio(outcome.median, outcome.better, &ceiling);
     let ceiling = outcome.ceiling.insert(Ceiling { ratio, ..ceiling });
@@ -102,6 +102,13 @@ pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
         outcome.status = Status::Invalid;
         warning::add(&mut outcome.warnings, Warning::new(warning::ABOVE_CEILING, text));
     } else {
+        let certain = outcome.ci95.map(|[low, high]| match outcome.better {
+            Better::Higher => low,
+            Better::Lower => high,
+        });
+        if self::ratio(certain, outcome.better, ceiling).is_some_and(|ratio| ratio <= TOLERANCE) {
+            return;
+        }
         if outcome.status == Status::Ok {
             outcome.status = Status::Degraded;
         }
@@ -198,6 +205,24 @@ mod tests {
         let row = judged(120.0, Better::Higher, 100.0, Provenance::Measured);
         assert_eq!((row.status, row.median), (Status::Degraded, Some(120.0)));
         assert_eq!(row.warnings[0].code, warning::CEILING_LOW);
+    }
+
+    #[test]
+    fn a_figure_whose_interval_reaches_a_measured_bound_is_not_above_it() {
+        for (median, better) in [(120.0, Better::Higher), (80.0, Better::Lower)] {
+            let row = Outcome { ci95: Some([70.0, 130.0]), ..outcome(median, better) };
+            let judged = |provenance| {
+                let mut row = Outcome { status: Status::Ok, ..row.clone() };
+                apply(&mut row, ceiling(100.0, provenance));
+                (row.status, row.median.is_some())
+            };
+            assert_eq!(judged(Provenance::Measured), (Status::Ok, true));
+            assert_eq!(
+                judged(Provenance::Link),
+                (Status::Invalid, false),
+                "a derived one has none"
+            );
+        }
     }
 
     #[test]

@@ -16,7 +16,6 @@ mod pairs;
 mod reproduce;
 mod rows;
 
-use crate::ceiling::TOLERANCE;
 use crate::load::busy_words;
 use crate::record::{Answer, Mark, Outcome, Record, Status};
 use crate::sampler::fact::OVERHEAD_RATIO;
@@ -29,7 +28,8 @@ use rows::{count, list, name, percent};
 
 /// Share of its ceiling above which a figure cannot be doubled.
 const HALF: f64 = 0.5;
-/// Share of the rows for which an answer must not hold, so that it is not good any more.
+/// Share of the rows for which an answer must not hold, so that it is not good any more; and share of
+/// a row's time that makes it one about the harness.
 const SOME: f64 = 0.1;
 /// Share of the rows beyond which it is bad.
 const MANY: f64 = 0.5;
@@ -131,11 +131,10 @@ fn why_not_double(results: &[Outcome]) -> Answer {
 }
 
 fn did_it_break_limits(results: &[Outcome]) -> Answer {
-    let above = |row: &Outcome| {
-        any_of(row, &[warning::ABOVE_CEILING, warning::CEILING_LOW])
-            || ratio(row).is_some_and(|ratio| ratio > TOLERANCE)
-    };
     // A figure that was refused did not go into the record; one above a bound that was measured did.
+    let above = |row: &Outcome| {
+        any_of(row, &[warning::ABOVE_CEILING, warning::CEILING_LOW, warning::LIMIT_EXCEEDED])
+    };
     let refused = results.iter().filter(|row| has(&row.warnings, warning::ABOVE_CEILING)).count();
     let checked = results.iter().filter(|row| ratio(row).is_some()).count();
     let broken: Vec<String> = results
@@ -234,11 +233,13 @@ fn did_it_error(record: &Record) -> Answer {
 fn does_it_matter(record: &Record) -> Answer {
     let results = &record.results;
     let rows = figures(results).count();
-    let beside = named(results, |row| row.median.is_some() && any_of(row, &BESIDE_THE_POINT));
+    let overhead = |row: &Outcome| row.fact_number(OVERHEAD_RATIO.name());
+    let is_beside = |row: &Outcome| {
+        any_of(row, &BESIDE_THE_POINT) || overhead(row).is_some_and(|share| share > SOME)
+    };
+    let beside = named(results, |row| row.median.is_some() && is_beside(row));
     let labelled = figures(results).filter(|row| any_of(row, &LABELS)).count();
-    let harness = figures(results)
-        .filter_map(|row| row.fact_number(OVERHEAD_RATIO.name()))
-        .max_by(f64::total_cmp);
+    let harness = figures(results).filter_map(overhead).max_by(f64::total_cmp);
     let pairs = Pairs::of(results);
     let (shows_something, told) = pairs.sentence();
     let is_race = pairs.all > 0 && beside.is_empty();

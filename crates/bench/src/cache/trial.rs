@@ -130,7 +130,8 @@ fn memory_read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
         |_| Ok::<_, TrialError>(()),
         |index, ()| {
             let own = blocks.iter().skip(index as usize).step_by(threads as usize);
-            Ok(own.fold(0, |sum, block| sum ^ xor::xor32(block)))
+            let pieces = own.flat_map(|block| block.chunks(row.tuning.block_bytes as usize));
+            Ok(pieces.fold(0, |sum, piece| sum ^ xor::xor32(piece)))
         },
     );
     let mut sum = 0;

@@ -16,8 +16,8 @@ use super::row::{Figure, Row};
 use super::test_file::TestFile;
 use crate::file_trial::page_cache::{CacheStart, Clearing, growth_warning, start_warning};
 
-/// The guard sees stolen time in ticks of 10 ms: shorter trials cannot be judged.
-const SHORT_RUN_NS: u64 = 20_000_000;
+/// In a shorter trial its beginning and end weigh: threads start within some 20 µs of each other.
+const SHORT_RUN_NS: u64 = 2_000_000;
 /// Share of blocks looked at that may be zero before it is said.
 const ZERO_SHARE: f64 = 0.01;
 /// Share of an open loop's operations that may begin late.
@@ -129,7 +129,7 @@ fn of_requests(pass: &Pass) -> Vec<Warning> {
     let tally = &pass.tally;
     if pass.elapsed_ns < SHORT_RUN_NS {
         let text = format!(
-            "a trial lasted {:.1} ms: too short to tell whether something disturbed it",
+            "a trial lasted {:.1} ms: how it began and ended weighs in its figure",
             pass.elapsed_ns as f64 / 1e6
         );
         warnings.push(Warning::new(warning::SHORT_RUN, text));

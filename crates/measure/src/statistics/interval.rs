@@ -137,6 +137,15 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     Some([middle * (-half).exp(), middle * half.exp()])
 }
 
+/// Half of an interval as a share of its middle, as the trials alone have it: without what runs were
+/// assumed to differ by, which no trial shows. That of rows beside others, as far as it was seen that
+/// there were some, stays.
+pub fn half_of_trials([low, high]: [f64; 2], assumed_deviation: f64) -> f64 {
+    let assumed = if assumed_deviation < LOADED_DEVIATION { assumed_deviation } else { 0.0 };
+    let half = (high / low).ln() / 2.0;
+    (half.powi(2) - (WITHIN_95 * assumed).powi(2)).max(0.0).sqrt().exp_m1()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,9 +35,8 @@ pub(super) const UNPROVEN: [&str; 1] = [warning::DEVICE_UNKNOWN];
 /// may be what was wanted, but it is none of a disk here. An overlay is not among them: what is
 /// written to it, and read back, lies on the filesystem below, at the same speed. A file that a
 /// cache can hold measures the cache. Late starts: the load that was asked for was never offered.
-pub(super) const BESIDE_THE_POINT: [&str; 8] = [
+pub(super) const BESIDE_THE_POINT: [&str; 7] = [
     warning::MEMORY_FILESYSTEM,
-    warning::OVERHEAD,
     warning::SHORT_RUN,
     warning::THREADS_REDUCED,
     warning::NETWORK_FILESYSTEM,
@@ -57,7 +56,8 @@ pub(super) const LABELS: [&str; 6] = [
 ];
 
 /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
-pub(super) const CIRCUMSTANCES: [&str; 18] = [
+pub(super) const CIRCUMSTANCES: [&str; 19] = [
+    warning::OVERHEAD,
     warning::DONE_OTHERWISE,
     warning::KEEPS_LESS,
     warning::OVERLAY_FILESYSTEM,

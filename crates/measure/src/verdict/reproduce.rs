@@ -1,4 +1,5 @@
-//! Does it reproduce? As the intervals say, which hold what other runs find.
+//! Does it reproduce? As far as trials can show it: what runs are assumed to differ by beyond that,
+//! where nothing was learned of the machine, is told and is no evidence against a row.
 
 use super::codes::NOT_LASTING;
 use super::pairs::{Pairs, took_part};
@@ -6,8 +7,17 @@ use super::rows::{count, list, name, percent};
 use super::{any_of, figures, mark_of, reply};
 use crate::record::{Answer, Mark, Outcome};
 use crate::sampler::NOISY;
-use crate::sampler::fact::INTERVALS_SPOILED;
+use crate::sampler::fact::{BETWEEN_RUNS, INTERVALS_SPOILED};
+use crate::statistics::interval::half_of_trials;
 use crate::warning::{self, has};
+
+/// Half of a row's interval as its trials alone have it.
+fn width_of_trials(row: &Outcome) -> Option<f64> {
+    let known = row.audit.get(BETWEEN_RUNS.name());
+    let known = known.filter(|known| known["source"] == "assumed");
+    let assumed = known.and_then(|known| known["deviation"].as_f64()).unwrap_or(0.0);
+    row.ci95.map(|interval| half_of_trials(interval, assumed))
+}
 
 pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
     // A race goes on until its pairs are narrow, whatever moves both of a pair alike.
@@ -16,7 +26,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         figures(results).filter(|row| !(has_pairs && took_part(row)) && row.n > 0).collect();
     let rows = judged.len();
     let loose = |row: &Outcome| {
-        row.half_width().is_none_or(|width| width > NOISY)
+        width_of_trials(row).is_none_or(|width| width > NOISY)
             || has(&row.warnings, warning::DISTURBED)
             || any_of(row, &NOT_LASTING)
     };
@@ -54,6 +64,16 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
             format!("{word} shown for {unsure_rows} of {rows} rows: {}.", list(&unsure))
         }
     };
+    let assumed = judged.iter().filter(|row| row.half_width() > Some(NOISY) && !loose(row));
+    let assumed: Vec<f64> = assumed.filter_map(|row| row.half_width()).collect();
+    if let Some(most) = assumed.iter().copied().reduce(f64::max) {
+        text.push_str(&format!(
+            " The trials of {} agree, but such runs are assumed to differ by up to ±{} (flatout \
+             compare --noise learns by how much here).",
+            count(assumed.len(), "further row", "further rows"),
+            percent(most)
+        ));
+    }
     if spoiled > 0 {
         let trials = count(spoiled as usize, "trial was", "trials were");
         text.push_str(&format!(" {trials} discarded for a disturbance from outside."));
@@ -62,6 +82,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         "results[].ci95",
         "results[].n",
         "results[].warnings",
+        "results[].audit.between_runs",
         "results[].audit.intervals_spoiled",
     ];
     reply("does it reproduce?", mark, text, &rests_on)

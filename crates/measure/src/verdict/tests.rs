@@ -192,6 +192,57 @@ fn does_it_reproduce_bad() {
 }
 
 #[test]
+fn what_runs_are_assumed_to_differ_by_is_told_and_is_no_evidence() {
+    let known = |source: &str, deviation: f64| {
+        let audit = json!({"between_runs": {"source": source, "deviation": deviation}});
+        let audit = audit.as_object().cloned().unwrap();
+        Outcome { ci95: Some([66.0, 150.0]), audit, ..at("copy/a", None, "") }
+    };
+    let answer = ask(REPRODUCE, vec![known("assumed", 0.2)]);
+    assert_eq!(answer.mark(), Mark::Good);
+    assert!(answer.text.contains("1 further row agree"), "{}", answer.text);
+    for row in [known("learned", 0.2), known("assumed", 0.1), known("assumed", 0.3)] {
+        assert_eq!(ask(REPRODUCE, vec![row]).mark(), Mark::Bad, "seen, or beside others");
+    }
+}
+
+/// Each answer can be had, and what a healthy machine says is good throughout.
+#[test]
+fn each_of_the_six_questions_has_four_answers() {
+    let wide = || Outcome { ci95: Some([50.0, 200.0]), ..at("a/w", None, "") };
+    let no = Evidence::read(Happened::No, "disk_share_ratio", 0.03, "the disk moved 3 %");
+    let no = || with_evidence("a/n", no.clone());
+    let failed = || Outcome { status: Status::Failed, median: None, ..at("a/f", None, "") };
+    let stopped = || Outcome { status: Status::Interrupted, ..row("a/s") };
+    let beyond = || {
+        let mut invalid = at("a/i", Some(3.4), "");
+        let lower = Ceiling { value: Some(29.4), ..invalid.ceiling.clone().unwrap() };
+        crate::ceiling::apply(&mut invalid, lower);
+        invalid
+    };
+    let memory = || warned("a/m", warning::MEMORY_FILESYSTEM);
+    let low = || at("a/l", Some(0.1), "");
+    let (partly, bad) = (
+        [
+            vec![row("a/b"), low()],
+            vec![row("a/b"), warned("a/c", warning::CEILING_LOW)],
+            vec![row("a/b"), stopped()],
+            vec![row("a/b"), wide(), row("a/c")],
+            vec![row("a/b"), memory()],
+            vec![row("a/b"), no(), row("a/c")],
+        ],
+        [vec![low()], vec![beyond()], vec![failed()], vec![wide()], vec![memory()], vec![no()]],
+    );
+    let mark = |rows: Vec<Outcome>, question| ask(question, rows).mark();
+    for (question, (partly, bad)) in partly.into_iter().zip(bad).enumerate() {
+        assert_eq!(mark(vec![row("a/b"), row("a/c")], question), Mark::Good, "{question}");
+        assert_eq!(mark(partly, question), Mark::Partly, "{question}");
+        assert_eq!(mark(bad, question), Mark::Bad, "{question}");
+        assert_eq!(mark(Vec::new(), question), Mark::Unknown, "{question}");
+    }
+}
+
+#[test]
 fn a_busy_machine_is_named_and_the_figures_are_those_of_a_busy_machine() {
     let mut busy = record(vec![row("a/b")]);
     let program = ProgramLoad { name: "yes".to_owned(), processes: 4, cpus: 1.6 };
