@@ -7,7 +7,7 @@ use flatout_measure::row::{Row, Unit};
 use flatout_sys::chase::LINE_BYTES;
 
 use super::super::fact;
-use super::super::levels::{Levels, MEMORY};
+use super::super::levels::{Levels, MEMORY, STILL_HIT};
 use super::node::Pair;
 use super::row::LatencyRow;
 
@@ -73,7 +73,13 @@ impl References {
                 let from = level.map_or(Provenance::Unknown, |level| level.provenance);
                 facts.set(fact::LEVEL, name);
                 facts.set(fact::LEVEL_PROVENANCE, provenance(from));
-                of_curve(name)
+                let bound = of_curve(name);
+                let hit_ns = level.filter(|level| level.name != MEMORY);
+                let times = hit_ns.and_then(|level| Some(outcome.median? / level.latency_ns?));
+                match times.is_some_and(|times| times >= STILL_HIT) {
+                    true => bound.limited_by(format!("latency of {name} in part, and beyond it")),
+                    false => bound,
+                }
             }
             LatencyRow::Parallel { chases, run_bytes } => {
                 if run_bytes == LINE_BYTES {
@@ -224,5 +230,14 @@ mod tests {
         );
         apply_alone(&mut rows);
         assert_eq!(rows[0].facts.text(fact::LEVEL), Some("unknown"));
+        let mut levels = levels;
+        levels.levels[1].latency_ns = Some(14.0);
+        let of_l2 = |ns| {
+            let mut rows = [measured(LatencyRow::Curve(Shape::random(1 << 20, Pages::Base)), ns)];
+            apply(&mut rows, &levels, &Ceiling::default());
+            limit(&rows[0]).limiter.clone()
+        };
+        assert_eq!(of_l2(16.0), "latency of L2");
+        assert_eq!(of_l2(109.0), "latency of L2 in part, and beyond it", "no hit takes so long");
     }
 }

@@ -129,4 +129,14 @@ fn a_shared_cache_without_a_flat_stretch_has_an_end_and_a_latency() {
     ];
     assert_eq!(sizes(&levels), expected);
     assert_eq!(levels.levels[2].latency_ns, Some(13.7));
+    assert_eq!(levels.levels[3].latency_ns, Some(147.7), "what 32 MiB cannot hold");
+    // The same minutes later: others leave half of L2, which is in the row of 1.5 MiB all the same.
+    let short = |mut curve: Vec<Point>| {
+        curve[7].latency_ns = 8.7;
+        curve
+    };
+    let halves = [half(|row| row.1), half(|row| row.2)].map(short);
+    let levels = agreed(&halves[0], &halves[1], &declared);
+    assert_eq!(sizes(&levels)[1], ("L2", Some(512 * KIB), true));
+    assert_eq!(levels.levels[2].latency_ns, Some(13.7));
 }
