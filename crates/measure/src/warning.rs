@@ -86,7 +86,7 @@ codes! {
     SHORT_RUN = "short_run";
     /// There was nothing to read, so there is no rate.
     EMPTY_FILE = "empty_file";
-    /// The file did not stay in the page cache: memory is short.
+    /// The file did not stay in the page cache.
     NOT_HOT = "not_hot";
     /// More than one request in flight was asked of an engine that has one.
     DEPTH_UNUSED = "depth_unused";

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::evidence::MISSED_SHARE;
 use crate::error::Error;
+use crate::memory::room::Room;
 use crate::workers::{self, ThreadError};
 
 /// Bytes of a file for each thread that asks what the page cache holds of it, at least: in folios of
@@ -161,13 +162,24 @@ pub(crate) fn start_warning(
         (
             warning::NOT_HOT,
             format!(
-                "only {bytes} of {wanted_bytes} bytes stayed in the page cache: memory is short, or \
-                 the control group's share of it"
+                "only {bytes} of {wanted_bytes} bytes stayed in the page cache: {}",
+                why_gone(wanted_bytes - bytes, Room::now().free_bytes())
             ),
         ),
         _ => return None,
     };
     Some(Warning::new(code, text))
+}
+
+/// Why bytes did not stay in the page cache, where so many are free.
+fn why_gone(missing_bytes: u64, free_bytes: u64) -> String {
+    match free_bytes < 2 * missing_bytes {
+        true => "memory is short, or the control group's share of it".to_owned(),
+        false => format!(
+            "though {free_bytes} more are free, the kernel took them back (DAMON does), or somebody \
+             dropped them"
+        ),
+    }
 }
 
 /// The warning where direct I/O made the page cache grow by more than so many bytes.
@@ -283,5 +295,7 @@ mod tests {
         assert_eq!(code(CacheStart::Hot, held(99)), None, "a page that was reclaimed is none");
         assert_eq!((code(CacheStart::Hot, held(100)), code(CacheStart::Hot, None)), (None, None));
         assert_eq!(code(CacheStart::AsItIs, None), None);
+        assert!(why_gone(100, 150).contains("memory is short"));
+        assert!(why_gone(100, 22 << 30).starts_with("though 23622320128 more are free"));
     }
 }
