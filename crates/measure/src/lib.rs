@@ -17,6 +17,7 @@ pub mod environment;
 pub mod evidence;
 pub mod fact;
 #[cfg(test)]
+#[path = "tests/fixture.rs"]
 mod fixture;
 pub mod guard;
 pub mod histogram;

@@ -5,6 +5,7 @@
 pub const JSON_SCHEMA: &str = include_str!("../../../docs/schema/flatout-1.schema.json");
 
 #[cfg(any(test, feature = "validator"))]
+#[path = "tests/validator.rs"]
 pub mod validator;
 
 #[cfg(test)]

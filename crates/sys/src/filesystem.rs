@@ -27,49 +27,26 @@ impl Nature {
         if filesystem.starts_with("fuse.") {
             return Self::Userspace;
         }
-        let known = NATURES.iter().find(|(_, names)| names.contains(&filesystem));
+        let is_it = |name| name == filesystem;
+        let known = NATURES.iter().find(|(_, names)| names.split(' ').any(is_it));
         known.map_or(Self::Disk, |(nature, _)| *nature)
     }
 }
 
 /// Names as in /proc/filesystems and mountinfo of filesystems that are not on disks.
-const NATURES: &[(Nature, &[&str])] = &[
+const NATURES: &[(Nature, &str)] = &[
     (
         Nature::Memory,
-        &[
-            "tmpfs",
-            "ramfs",
-            "hugetlbfs",
-            "devtmpfs",
-            "proc",
-            "sysfs",
-            "cgroup",
-            "cgroup2",
-            "rootfs",
-            "devpts",
-            "debugfs",
-            "tracefs",
-            "securityfs",
-            "configfs",
-            "pstore",
-            "bpf",
-            "mqueue",
-            "efivarfs",
-            "binfmt_misc",
-            "fusectl",
-            "nsfs",
-        ],
+        "tmpfs ramfs hugetlbfs devtmpfs proc sysfs cgroup cgroup2 rootfs devpts debugfs \
+         tracefs securityfs configfs pstore bpf mqueue efivarfs binfmt_misc fusectl nsfs",
     ),
     (
         Nature::Network,
-        &[
-            "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "lustre", "gpfs",
-            "beegfs", "afs", "coda", "orangefs", "pvfs2", "panfs", "wekafs", "vboxsf", "vmhgfs",
-            "prl_fs",
-        ],
+        "nfs nfs4 cifs smb3 smbfs 9p virtiofs ceph lustre gpfs beegfs afs coda orangefs pvfs2 \
+         panfs wekafs vboxsf vmhgfs prl_fs",
     ),
-    (Nature::Userspace, &["fuse", "fuseblk"]),
-    (Nature::Overlay, &["overlay", "overlayfs", "aufs", "unionfs"]),
+    (Nature::Userspace, "fuse fuseblk"),
+    (Nature::Overlay, "overlay overlayfs aufs unionfs"),
 ];
 
 /// Name and nature of a filesystem.

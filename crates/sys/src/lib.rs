@@ -28,6 +28,7 @@ pub mod dimm;
 pub mod extent;
 pub mod filesystem;
 #[cfg(test)]
+#[path = "tests/fixture.rs"]
 mod fixture;
 pub mod generator;
 pub mod hand_over;
@@ -35,6 +36,7 @@ pub mod inquiry;
 pub mod instruction_set;
 pub mod issue_width;
 #[cfg(feature = "launcher")]
+#[path = "tests/launcher/mod.rs"]
 pub mod launcher;
 pub mod mapping;
 pub mod memory;
