@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Copiers of many small files, or of one, side by side.
 
-    copy_race.py [--state STATE] [--fs FS] [--image FILE | --on DIRECTORY] ROUNDS FILESxSIZE[/DIRECTORIES] NAME=COMMAND...
+    copy_race.py [--state STATE] [--fs FS] [--image FILE | --on DIRECTORY] ROUNDS SHAPE NAME=COMMAND...
 
-Shapes: 20000x4K/20, 1x10M, 1x1G. `{s}`, `{d}` and `{m}` in a command are source, target and mount point; one with
+Shapes: FILESxSIZE[/DIRECTORIES] (20000x4K/20, 1x10M, 1x1G), or a directory that is there. `{s}`, `{d}` and `{m}` in a command are source, target and mount point; one with
 `&&` is run by sh. A round runs everybody once, in random order, as a whole process. States: `hot`; `cold`
 (all caches dropped before each); `refresh` (each on a filesystem of its own, where the same tree was just
-made and removed). What is durable is said by the commands: `cp {s} {d} && sync -f {m}`. The command `device` is
-the time that fio takes for the bytes of the source: direct reads of 1 MiB, 16 in flight.
+made and removed). What is durable is said by the commands: `cp {s} {d} && sync -f {m}`. The commands `device-read`
+and `device-write` are the time that fio takes for as many bytes: direct, 1 MiB, 16 in flight.
 
-Trees: each round has a filesystem of its own (ext4, xfs, btrfs) on a loop device, with direct I/O where the
-image lies on a disk, into which the source is copied once; targets stay. One file (`1x...`): one filesystem
+Trees: each round has a filesystem of its own (ext4, ext4 without a journal, xfs, btrfs) on a loop device, with
+direct I/O where the image lies on a disk, into which the source is copied once; targets stay. One file (`1x...`): one filesystem
 for all rounds, and a new target each time; large ones are removed. `--on`: in a directory that is there.
 Prints medians, and of the ratios to the first command, round by round, median and range; of small files
 alone, quartiles instead of ranges. Needs root."""
@@ -21,6 +21,7 @@ KEPT = "/dev/shm/copy-race-source"
 LARGE = 512 << 10
 MKFS = {
     "ext4": "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+    "ext4-nojournal": "mkfs.ext4 -q -F -O ^has_journal -E nodiscard,lazy_itable_init=0",
     "xfs": "mkfs.xfs -q -f -K",
     "btrfs": "mkfs.btrfs -q -f -K",
 }
@@ -46,12 +47,12 @@ def mount(image, gib, kind):
     sh(f"mount {device} {MOUNT}; losetup -d {device}")
 
 
-def by_fio(source):
+def by_fio(way, source, file):
     size = os.path.getsize(source)
     out = subprocess.check_output(
-        ["fio", "--name=r", f"--filename={source}", "--rw=read", "--bs=1M", "--direct=1", "--ioengine=io_uring",
+        ["fio", "--name=r", f"--filename={file}", f"--rw={way}", "--bs=1M", "--direct=1", "--ioengine=io_uring",
          "--iodepth=16", f"--size={size}", "--output-format=json"], text=True)
-    return size / json.loads(out)["jobs"][0]["read"]["bw_bytes"]
+    return size / json.loads(out)["jobs"][0][way]["bw_bytes"]
 
 
 def processors():
@@ -62,8 +63,9 @@ def processors():
 
 
 def timed(command, source, target, top):
-    if command == "device":
-        return by_fio(source), 0
+    if command.startswith("device-"):
+        way = command.split("-")[1]
+        return by_fio(way, source, source if way == "read" else target), 0
     line = command.replace("{s}", source).replace("{d}", target).replace("{m}", top)
     argv = ["sh", "-c", line] if "&&" in line else line.split()
     null = os.open("/dev/null", os.O_RDWR)
@@ -104,7 +106,11 @@ def arguments():
 def main():
     asked = arguments()
     shape = re.fullmatch(r"(\d+)x(\d+)([KMG])(?:/(\d+))?", asked.shape)
-    files, size = int(shape[1]), int(shape[2]) << {"K": 10, "M": 20, "G": 30}[shape[3]]
+    if shape:
+        files, size = int(shape[1]), int(shape[2]) << {"K": 10, "M": 20, "G": 30}[shape[3]]
+    else:
+        sizes = [os.lstat(f"{root}/{name}").st_size for root, _, names in os.walk(asked.shape) for name in names]
+        files, size = len(sizes), sum(max(size, 4096) for size in sizes) // len(sizes)
     rivals = [word.split("=", 1) for word in asked.rivals]
     times = {name: [] for name, _ in rivals}
     cpu = {name: [] for name, _ in rivals}
@@ -116,7 +122,10 @@ def main():
     source = f"{top}/src"
     original = f"{KEPT}/f000000" if files == 1 else KEPT
     sh(f"rm -rf {KEPT}; mkdir {KEPT}")
-    make(KEPT, files, size, int(shape[4] or 1))
+    if shape:
+        make(KEPT, files, size, int(shape[4] or 1))
+    else:
+        sh(f"cp -a {asked.shape}/. {KEPT}")
 
     def fresh():
         if not asked.on:

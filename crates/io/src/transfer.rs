@@ -9,6 +9,7 @@ mod mapped;
 mod pieces;
 mod reflink;
 mod ringed;
+mod splice;
 mod sync;
 mod zeros;
 
@@ -45,6 +46,8 @@ flatout_sys::words! {
         Reflink = "reflink",
         /// copy_file_range(2): the kernel copies.
         CopyFileRange = "copy-file-range",
+        /// splice(2) through a pipe of 1 MiB.
+        Splice = "splice",
         /// pread(2) into a buffer, pwrite(2) out of it.
         Sync = "sync",
         /// pwrite(2) straight out of a mapping of the source.
@@ -137,14 +140,15 @@ pub enum End {
 
 /// The methods with what they need of memory; serves any number of files, one after the other.
 ///
-/// Cost: nothing until a method is used. Then one block for sync, and blocks for each request in
-/// flight for uring.
+/// Cost: nothing until a method is used. Then one block for sync, a pipe for splice, and blocks for each
+/// request in flight for uring.
 pub struct Transfer {
     block_bytes: u64,
     depth: u32,
     buffer: Option<AlignedBuffer>,
     pieces: Option<Pieces>,
-    pieces_in_kernel: Pieces,
+    pipe: Option<splice::Pipe>,
+    pieces_of_pipe: Pieces,
     ring: Option<Ring>,
 }
 
@@ -154,8 +158,8 @@ impl Transfer {
     pub fn new(block_bytes: u64, depth: u32) -> Self {
         let pieces = (block_bytes == 0).then(Pieces::default);
         let block_bytes = block_bytes.min(MOST_BLOCK_BYTES);
-        let pieces_in_kernel = Pieces::default();
-        Self { block_bytes, depth, buffer: None, pieces, pieces_in_kernel, ring: None }
+        let pieces_of_pipe = Pieces::default();
+        Self { block_bytes, depth, buffer: None, pieces, pipe: None, pieces_of_pipe, ring: None }
     }
 
     /// Lets the sync method write its blocks in shorter pieces where that turns out to be faster, as
@@ -175,7 +179,11 @@ impl Transfer {
     ) -> Result<Moved, TransferError> {
         match method {
             Method::Reflink => reflink::run(route),
-            Method::CopyFileRange => copy_file_range::run(route, self.block_bytes, None, stop),
+            Method::CopyFileRange => copy_file_range::run(route, self.block_bytes, stop),
+            Method::Splice => {
+                let pieces = (self.block_bytes == 0).then_some(&mut self.pieces_of_pipe);
+                splice::run(route, &mut self.pipe, (self.block_bytes, pieces), stop)
+            }
             Method::Sync => sync::run(route, self.tools(route.length_bytes)?, 1, stop),
             Method::Mmap => mapped::run(route, self.block_bytes, stop),
             Method::Uring => {
@@ -192,19 +200,6 @@ impl Transfer {
                 moved
             }
         }
-    }
-
-    /// Moves a range by copy_file_range(2), and where that turns out to be faster by shorter calls. For
-    /// files within one filesystem that shares no extents: shorter ones would be shared.
-    ///
-    /// Errors: as [`Transfer::run`].
-    pub fn run_in_kernel(
-        &mut self,
-        route: Route<'_>,
-        stop: &mut Stop,
-    ) -> Result<Moved, TransferError> {
-        let pieces = (self.block_bytes == 0).then_some(&mut self.pieces_in_kernel);
-        copy_file_range::run(route, self.block_bytes, pieces, stop)
     }
 
     /// Moves a range by the sync method where the source is open with `O_DIRECT`, through a block of

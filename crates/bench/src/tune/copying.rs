@@ -57,9 +57,9 @@ pub(super) fn copy(
         removed.map_err(Error::from)?;
     }
     let ended = ended?;
-    let wanted = method(tuning.engine);
-    let by_wanted = ended.totals.by_method[wanted.index()].1;
-    if by_wanted < group.files() {
+    if let Some(wanted) = method(tuning)
+        && ended.totals.by_method[wanted.index()].1 < group.files()
+    {
         let text = format!("{wanted} was not possible here: other methods moved the bytes");
         return Err(TrialError::Unsupported(text));
     }
@@ -73,13 +73,14 @@ pub(super) fn copy(
     Ok(Sample { amount: amount as f64, elapsed_ns, facts, ..Sample::default() })
 }
 
-/// The method that stands for an engine where files are copied.
-fn method(engine: Engine) -> Method {
-    match engine {
+/// The method that stands for an engine where files are copied. `None`: that of copies by default.
+fn method(tuning: &Tuning) -> Option<Method> {
+    Some(match tuning.engine {
+        Engine::Sync if asked_block(tuning) == 0 => return None,
         Engine::Sync => Method::Sync,
         Engine::Mmap => Method::Mmap,
         Engine::Uring => Method::Uring,
-    }
+    })
 }
 
 fn run(
@@ -112,7 +113,7 @@ fn copy_options(tuning: &Tuning, options: &Options) -> CopyOptions {
         effect: Effect::Done,
         deletion: None,
         reach: Reach::Everything,
-        method: Some(method(tuning.engine)),
+        method: method(tuning),
         reflink: When::Never,
         sparse: When::Auto,
         assurance: Assurance::Accepted,

@@ -165,7 +165,7 @@ pub struct Copy {
     /// Return when everything is on storage
     #[arg(long, help_heading = "Certainty")]
     pub sync: bool,
-    /// How bytes are moved: auto, reflink, copy-file-range, sync, mmap, uring
+    /// How bytes are moved: auto, reflink, copy-file-range, splice, sync, mmap, uring
     #[arg(
         long,
         value_name = "ENGINE",

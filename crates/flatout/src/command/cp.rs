@@ -134,7 +134,7 @@ impl Witness {
         let Some(holes) = self.hole_search else { return };
         let (offload, reflink) = match method {
             Some(Method::Reflink) => ("unknown", "yes"),
-            Some(Method::CopyFileRange) => ("yes", "no"),
+            Some(Method::CopyFileRange | Method::Splice) => ("yes", "no"),
             Some(_) => ("avoided", "no"),
             None => ("unknown", "no"),
         };

@@ -2,15 +2,12 @@
 
 use rustix::io::Errno;
 
-use super::pieces::Pieces;
 use super::{End, Moved, Route, TransferError};
 use crate::stop::Stop;
 
 /// Bytes per call, where nothing else is asked for: about ten milliseconds, after which progress
 /// and the wish to stop are looked at. The kernel ends a call when a signal comes, too.
 const CALL_BYTES: u64 = 32 << 20;
-/// The block that is timed, so that trying another way costs little of a large file.
-const TIMED_BYTES: u64 = 4 << 20;
 
 /// What the kernel says where it does not copy: no such call (`NOSYS`), two types of filesystem
 /// (`XDEV`), a filesystem or a file that does not know how (`OPNOTSUPP`, `INVAL`, `BADF`), a swap
@@ -26,77 +23,36 @@ const CANNOT: [Errno; 8] = [
     Errno::ACCESS,
 ];
 
-/// In pieces as long as is best just now, if there is somebody to tell that ([`Pieces`]).
 pub(super) fn run(
     route: Route<'_>,
     block_bytes: u64,
-    mut pieces: Option<&mut Pieces>,
     stop: &mut Stop,
 ) -> Result<Moved, TransferError> {
     let call_bytes = if block_bytes == 0 { CALL_BYTES } else { block_bytes };
-    let mut copy = Copy { route, call_bytes, moved: 0, stop };
-    let mut ended = Ok(());
-    while ended.is_ok() && copy.moved < route.length_bytes {
-        let begin = copy.moved;
-        ended = match &mut pieces {
-            None => copy.go_on(route.length_bytes),
-            Some(pieces) => {
-                let block = (route.length_bytes - begin).min(TIMED_BYTES) as usize;
-                pieces.write(block, |piece| copy.go_on(begin + piece.end as u64))
-            }
-        };
-    }
-    match ended {
-        Ok(()) => Ok(Moved { bytes: copy.moved, end: End::Whole }),
-        Err(Ended::Here(end)) => Ok(Moved { bytes: copy.moved, end }),
-        Err(Ended::Failed(error)) => Err(error),
-    }
-}
-
-/// A range that is being copied.
-struct Copy<'c> {
-    route: Route<'c>,
-    /// Most bytes of a call.
-    call_bytes: u64,
-    moved: u64,
-    stop: &'c mut Stop,
-}
-
-/// Why it is not copied to its end.
-enum Ended {
-    Here(End),
-    Failed(TransferError),
-}
-
-impl Copy<'_> {
-    /// Copies until so many bytes of the range are there.
-    fn go_on(&mut self, end: u64) -> Result<(), Ended> {
-        while self.moved < end {
-            if self.moved > 0 && (self.stop.is_cancelled() || self.stop.is_due()) {
-                return Err(Ended::Here(End::Stopped));
-            }
-            let Route { source, target, offset_bytes, .. } = self.route;
-            let wanted = (end - self.moved).min(self.call_bytes) as usize;
-            let (mut from, mut to) = (offset_bytes + self.moved, offset_bytes + self.moved);
-            let (from, to) = (Some(&mut from), Some(&mut to));
-            match rustix::fs::copy_file_range(source, from, target, to, wanted) {
-                // The files of /proc have bytes that the call does not see.
-                Ok(0) => return Err(Ended::Here(End::Unclear)),
-                Ok(got) => {
-                    self.moved += got as u64;
-                    self.route.add(got as u64);
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) if CANNOT.contains(&errno) => {
-                    return Err(Ended::Here(End::Cannot(errno)));
-                }
-                Err(errno) => {
-                    return Err(Ended::Failed(side(self.route.behind(self.moved), errno)));
-                }
-            }
+    let Route { source, target, offset_bytes, length_bytes, .. } = route;
+    let mut moved = 0;
+    while moved < length_bytes {
+        if moved > 0 && (stop.is_cancelled() || stop.is_due()) {
+            return Ok(Moved { bytes: moved, end: End::Stopped });
         }
-        Ok(())
+        let wanted = (length_bytes - moved).min(call_bytes) as usize;
+        let (mut from, mut to) = (offset_bytes + moved, offset_bytes + moved);
+        let (from, to) = (Some(&mut from), Some(&mut to));
+        match rustix::fs::copy_file_range(source, from, target, to, wanted) {
+            // The files of /proc have bytes that the call does not see.
+            Ok(0) => return Ok(Moved { bytes: moved, end: End::Unclear }),
+            Ok(got) => {
+                moved += got as u64;
+                route.add(got as u64);
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) if CANNOT.contains(&errno) => {
+                return Ok(Moved { bytes: moved, end: End::Cannot(errno) });
+            }
+            Err(errno) => return Err(side(route.behind(moved), errno)),
+        }
     }
+    Ok(Moved { bytes: moved, end: End::Whole })
 }
 
 /// Which side an error came from: the call does not say, reading one byte does.

@@ -1,8 +1,7 @@
-//! How long the pieces are in which a block is written, by the sync method or in the kernel.
+//! How long the pieces are in which a block is written, by the sync method or out of a pipe.
 //!
 //! The kernel keeps what is written in folios as long as the write, where the filesystem lets it
-//! (xfs, btrfs, ext4 since Linux 6.16); copy_file_range(2) writes 64 KiB at a time. Few long ones are the
-//! fastest as long as memory lies free in long stretches. On a machine that has run for a while
+//! (xfs, btrfs, ext4 since Linux 6.16). Few long ones are the fastest as long as memory lies free in long stretches. On a machine that has run for a while
 //! nearly all of it is page cache, and then memory is compacted for each long folio while the write
 //! waits; pages for short ones are always at hand. Nobody tells which of the two it is, so both are
 //! timed now and then.

@@ -313,7 +313,7 @@ impl<'a> Content<'a> {
         let is_joint = job.meanwhile.is_some() && length >= choice::SHARE_FROM_BYTES;
         let shares = (best.shares && self.has_threads() || is_joint)
             && self.fingerprint().is_none()
-            && matches!(method, Method::Sync | Method::Mmap | Method::CopyFileRange);
+            && !matches!(method, Method::Reflink | Method::Uring);
         Choice { method, shares, ..best }
     }
 

@@ -4,8 +4,8 @@ use rustix::process::{Resource, getrlimit};
 
 /// For standard streams, a log, the roots, and what a library may open.
 const ELSEWHERE: u64 = 16;
-/// A thread has a source, a target, and for a moment a third.
-const PER_THREAD: u64 = 4;
+/// A thread has a source, a target, for a moment a third, and the ends of a pipe.
+const PER_THREAD: u64 = 6;
 /// Descriptors at most, where nobody asks for more. Figure: each open directory costs the kernel
 /// about a KiB; more than so many are of no use.
 const USUAL: u64 = 900;

@@ -15,7 +15,7 @@ mod path;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -159,6 +159,7 @@ pub(super) struct Directory {
     /// See [`Listing`].
     listing: AtomicU8,
     state: Mutex<State>,
+    making: Mutex<()>,
 }
 
 struct State {
@@ -215,7 +216,8 @@ impl Directory {
         let state =
             Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None, ignored: None });
         let listing = AtomicU8::new(Listing::Partial as u8);
-        Self { parent, number, guest, begun_ns, pending: AtomicUsize::new(1), listing, state }
+        let (pending, making) = (AtomicUsize::new(1), Mutex::new(()));
+        Self { parent, number, guest, begun_ns, pending, listing, state, making }
     }
 
     /// The parcel of which pieces are done here.
@@ -295,9 +297,10 @@ impl Directory {
         lock(&self.state).users -= 1;
     }
 
-    /// Whether several are at work in it.
-    pub(super) fn is_shared(&self) -> bool {
-        lock(&self.state).users > 1
+    /// Whoever makes several names waits for this: threads that make one name each in turn wait longer, for
+    /// the kernel's lock of the directory and for what the other CPU has changed of it.
+    pub(super) fn making(&self) -> MutexGuard<'_, ()> {
+        lock(&self.making)
     }
 
     /// More is to be done before it is finished.

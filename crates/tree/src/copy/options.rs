@@ -1,6 +1,6 @@
 //! What a copy is to be like.
 
-use flatout_io::transfer::Method;
+use flatout_io::transfer::{BUFFER_BYTES, Method};
 use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_sys::cancel::CancelToken;
 
@@ -163,6 +163,8 @@ impl Tuned {
     pub(super) fn method(&self, length_bytes: u64) -> Option<Method> {
         let large = self.large.filter(|_| SizeClass::of(length_bytes) == SizeClass::Large)?;
         Some(match large.engine {
+            // That is how copies are made by default.
+            Engine::Sync if large.block_bytes == BUFFER_BYTES as u64 => return None,
             Engine::Sync => Method::Sync,
             Engine::Mmap => Method::Mmap,
             Engine::Uring => Method::Uring,

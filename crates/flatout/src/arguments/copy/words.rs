@@ -23,6 +23,7 @@ pub const ENGINES: &Words<Wish<Method>> = &[
     ("auto", None, "The fastest one known for each file"),
     ("reflink", Some(Method::Reflink), "Extents are shared"),
     ("copy-file-range", Some(Method::CopyFileRange), "copy_file_range(2)"),
+    ("splice", Some(Method::Splice), "splice(2) through a pipe"),
     ("sync", Some(Method::Sync), "pread(2) and pwrite(2)"),
     ("mmap", Some(Method::Mmap), "pwrite(2) out of a mapping"),
     ("uring", Some(Method::Uring), "io_uring"),

@@ -254,6 +254,7 @@ mod tests {
             by_method: [
                 (Method::Reflink, 0, 0),
                 (Method::CopyFileRange, 0, 0),
+                (Method::Splice, 0, 0),
                 (Method::Sync, 19_998, 1 << 30),
                 (Method::Mmap, 0, 0),
                 (Method::Uring, 2, 2 << 30),

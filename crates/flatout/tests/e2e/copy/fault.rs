@@ -83,7 +83,7 @@ fn no_request_to_a_target_with_an_older_copy_can_fail_unnoticed() {
 }
 
 /// Other ways to write, of which a run without `--full` tries some requests.
-const WAYS: [(Before, &[&str]); 8] = [
+const WAYS: [(Before, &[&str]); 9] = [
     (Before::Older, &["--threads", "1", "--in-place"]),
     (Before::Older, &["--threads", "1", "--in-place", "--delta"]),
     (Before::Older, &["--threads", "1", "--atomic", "--always"]),
@@ -92,6 +92,7 @@ const WAYS: [(Before, &[&str]); 8] = [
     (Before::Nothing, &["--threads", "1", "--engine", "mmap", "--sparse", "always"]),
     (Before::Nothing, &["--threads", "1", "--engine", "uring"]),
     (Before::Nothing, &["--engine", "copy-file-range"]),
+    (Before::Nothing, &["--engine", "splice"]),
 ];
 
 #[test]
@@ -119,9 +120,10 @@ fn what_fails_once_and_for_all_is_said_and_ends() {
 
 #[test]
 fn short_and_interrupted_answers_lose_nothing() {
-    const ENGINES: [&[&str]; 4] = [
+    const ENGINES: [&[&str]; 5] = [
         &["--threads", "1"],
         &["--threads", "1", "--engine", "copy-file-range"],
+        &["--threads", "1", "--engine", "splice"],
         &["--threads", "1", "--engine", "mmap"],
         &["--threads", "1", "--engine", "uring"],
     ];

@@ -15,7 +15,8 @@ use crate::pairwise::{everything, sample};
 use crate::skip::needs;
 
 const NAMES: [&str; 5] = ["ext4", "xfs", "btrfs", "tmpfs", "overlay"];
-const ENGINES: [&str; 6] = ["auto", "reflink", "copy-file-range", "sync", "mmap", "uring"];
+const ENGINES: [&str; 7] =
+    ["auto", "reflink", "copy-file-range", "splice", "sync", "mmap", "uring"];
 const SPARSE: [&str; 3] = ["auto", "always", "never"];
 const APPEARANCES: [&[&str]; 4] = [&[], &["--atomic"], &["--in-place"], &["--verify"]];
 const THREADS: [&str; 3] = ["1", "2", "7"];

@@ -29,7 +29,8 @@ fn a_rate_holds_for_each_way_to_copy() {
     }
     // A hole costs nothing.
     sparse_file(&folder.join("src/sparse"), 1 << 30);
-    let engines = ["sync", "mmap", "uring", "copy-file-range"].map(|engine| ["--engine", engine]);
+    let engines =
+        ["sync", "mmap", "uring", "copy-file-range", "splice"].map(|engine| ["--engine", engine]);
     let others = [["--sparse=always", "-x"], ["--verify", "--threads=3"], ["--checksum", "-x"]];
     for (index, words) in engines.into_iter().chain(others).enumerate() {
         let target = format!("new{index}");

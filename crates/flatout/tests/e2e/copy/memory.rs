@@ -148,7 +148,7 @@ fn a_large_file_takes_little_memory_by_each_method() {
     for _ in 0..10 {
         std::io::Write::write_all(&mut &file, &piece).unwrap();
     }
-    for engine in ["auto", "copy-file-range", "sync", "mmap", "uring"] {
+    for engine in ["auto", "copy-file-range", "splice", "sync", "mmap", "uring"] {
         let target = folder.join("copy");
         let options = ["--reflink=never", "--engine", engine];
         assert_small(&format!("200 MiB by {engine}"), &options, &source, &target);

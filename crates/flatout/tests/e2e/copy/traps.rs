@@ -23,7 +23,7 @@ use super::oracle::{Leeway, Portrait, assert_same};
 use crate::bin::{Folder, Ran};
 
 /// Every method that can be asked for and that any file allows.
-const ENGINES: [&str; 5] = ["auto", "copy-file-range", "sync", "mmap", "uring"];
+const ENGINES: [&str; 6] = ["auto", "copy-file-range", "splice", "sync", "mmap", "uring"];
 
 /// A reason to skip where `cp` stands in: these tests are about more than it does.
 fn under_test() -> Result<(), String> {

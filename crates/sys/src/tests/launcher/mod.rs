@@ -38,6 +38,8 @@ pub const STATX: libc::c_long = libc::SYS_statx;
 pub const PREADV2: libc::c_long = libc::SYS_preadv2;
 /// copy_file_range(2), which some filters do not know.
 pub const COPY_FILE_RANGE: libc::c_long = libc::SYS_copy_file_range;
+/// splice(2).
+pub const SPLICE: libc::c_long = libc::SYS_splice;
 /// fallocate(2), which gives a file its room.
 pub const FALLOCATE: libc::c_long = libc::SYS_fallocate;
 /// fsync(2), which makes a directory durable.

@@ -88,7 +88,7 @@ impl Content<'_> {
     /// Cost: two cachestat for a file of 256 KiB and more.
     pub(super) fn read_around(&self, job: &FileJob<'_>, pair: &Pair, method: Method) -> Method {
         let length = job.facts.st_size as u64;
-        let is_free = matches!(method, Method::Sync | Method::CopyFileRange)
+        let is_free = matches!(method, Method::Sync | Method::CopyFileRange | Method::Splice)
             && self.options.method.is_none()
             && self.options.block_bytes == 0;
         let is_apt = pair.facts.source.nature == Nature::Disk && !pair.facts.source.in_memory;

@@ -5,10 +5,9 @@
 //! copy_file_range 1.04, the ring 1.10. Shared out from 8 MiB on instead of 64: 16 files of 16 MiB
 //! 1.80 instead of 1.59, 8 of 10 MiB 1.63 instead of 1.32 (15 rounds): the last file has both threads.
 //! Whether room is given first from 8 or from 64 MiB on makes no difference that could be seen.
-//! By pread and pwrite against the kernel (copy_file_range), cached, AMD EPYC (family 25, model 17), ext4
-//! on a loop device in memory, 2026-11-26: 4,096 × 32 KiB time 1.27 (0.77–3.62), CPU time 1.31 (8 rounds);
-//! 512 × 1 MiB 1.05 (0.43–2.48), 1.08 (9 rounds). Shared among threads the kernel is the slower one: 1 GiB
-//! 1.49 (0.20–1.55), 16 × 64 MiB 2.30 (1.92–8.47) of the time (5 rounds).
+//! Within one ext4, cached, AMD EPYC (family 25, model 17), ext4 on a loop device in memory, 2026-11-26: by pread and pwrite
+//! 4,096 × 32 KiB take 1.27 (0.77–3.62) of the time by copy_file_range (8 rounds); from 128 KiB on a pipe is
+//! faster than both (`io/src/transfer/splice.rs`).
 //! Room given first, of the time without (CPU time of a C probe, same machine and day, medians of 150 to 530
 //! files): copy_file_range 64 KiB 1.16, 128 KiB 1.00, 256 KiB 0.87, 512 KiB 0.87, 1 MiB 0.77; read and
 //! write 256 KiB 0.93, 1 MiB 0.82. On xfs 1.20 and 1.05.
@@ -23,10 +22,12 @@ use super::FileJob;
 /// Files of this size on are shared out among threads.
 pub(super) const SHARE_FROM_BYTES: u64 = 8 << 20;
 
-/// Cached files of these sizes the kernel copies within one ext4: the bytes are copied once less,
-/// through no buffer. Not where filesystems can share extents, which the kernel would do, and not
-/// those that are shared out among threads.
-pub(super) const BY_KERNEL_BYTES: std::ops::Range<u64> = 32 << 10..SHARE_FROM_BYTES;
+/// Cached files of this size on the kernel copies within one ext4: the bytes are copied once less,
+/// through no buffer. Not where filesystems can share extents, which the kernel would do.
+pub(super) const BY_KERNEL_FROM_BYTES: u64 = 32 << 10;
+/// Those of this size on through a pipe. Of one that is shared out, what other threads do they read and
+/// write: the kernel takes one write of a file at a time, and reading is done meanwhile.
+pub(super) const THROUGH_PIPE_FROM_BYTES: u64 = 128 << 10;
 
 /// Where the source lies, and the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +66,10 @@ pub fn choice(length_bytes: u64, pair: &PairFacts) -> Choice {
     if is_servers(pair) {
         return Choice { method: Method::CopyFileRange, preallocates: false, shares: false };
     }
-    let method = match is_kernels(pair) && BY_KERNEL_BYTES.contains(&length_bytes) {
-        true => Method::CopyFileRange,
-        false => Method::Sync,
+    let method = match length_bytes {
+        THROUGH_PIPE_FROM_BYTES.. if is_kernels(pair) => Method::Splice,
+        BY_KERNEL_FROM_BYTES.. if is_kernels(pair) => Method::CopyFileRange,
+        _ => Method::Sync,
     };
     let preallocates = preallocates_from(&pair.target).is_some_and(|from| length_bytes >= from);
     let shares = length_bytes >= SHARE_FROM_BYTES && preallocates;

@@ -309,6 +309,11 @@ impl Large {
     pub fn help(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
         let Some(mut helper) = self.join() else { return };
         let Some(files) = helper.files.clone() else { return };
+        let task = match (self.task, watched) {
+            // Who helps reads while the owner writes.
+            (Task::Move(Method::Splice), None) => Task::Move(Method::Sync),
+            (task, _) => task,
+        };
         while let Some((offset_bytes, length_bytes)) = self.next() {
             let route = Route {
                 source: files.source.as_fd(),
@@ -319,7 +324,7 @@ impl Large {
             };
             let moved = content
                 .look()
-                .and_then(|()| content.task(self.task, route, &self.pair, &mut helper.tally));
+                .and_then(|()| content.task(task, route, &self.pair, &mut helper.tally));
             match moved {
                 Ok(moved) => {
                     if moved.end == End::SourceEnded {

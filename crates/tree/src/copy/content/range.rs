@@ -6,7 +6,7 @@ use flatout_io::transfer::{End, Method, Moved, Route};
 use flatout_sys::clock::monotonic_ns;
 
 use super::methods::Pair;
-use super::{Content, Tally, around, choice, unless_stopped};
+use super::{Content, Tally, around, unless_stopped};
 use crate::copy::failure::Refusal;
 
 /// How often one who waits asks whether the copy was stopped.
@@ -73,9 +73,6 @@ impl Content<'_> {
             let moved = match method {
                 Method::Sync if around::is_direct(&rest, self.is_limited()) => {
                     self.range_around(rest)
-                }
-                Method::CopyFileRange if choice::is_kernels(&pair.facts) => {
-                    self.transfer.run_in_kernel(rest, &mut self.stop)
                 }
                 method => self.transfer.run(method, rest, &mut self.stop),
             };

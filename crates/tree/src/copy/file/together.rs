@@ -175,14 +175,8 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         file.bytes = bytes;
         is_read
     });
-    // Threads that make one name after the other in one directory wait for each other.
-    let most = if first.directory.is_shared() { 1 } else { MOST };
-    let mut done = Vec::with_capacity(files.len());
-    for some in files.chunks_mut(most) {
-        make(copy, first, some);
-        done.extend(some.iter_mut().filter_map(|file| completed(copy, first, file, moment)));
-    }
-    done
+    make(copy, first, &mut files);
+    files.iter_mut().filter_map(|file| completed(copy, first, file, moment)).collect()
 }
 
 fn keeps_times(copy: &Copy<'_>) -> bool {
@@ -196,9 +190,11 @@ type Act<'a> = dyn Fn(&Small<'_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
 fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_>]) {
     let (directory, device) = (first.pair.target(), first.pair.found().target.0);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let alone = first.directory.making();
     for file in files.iter_mut().take_while(|_| !copy.stop.is_due_on(device)) {
         file.target = rustix::fs::openat(directory, file.name, flags, file.mode).ok();
     }
+    drop(alone);
     let mut each = |act: &Act<'_>| {
         for file in &mut *files {
             if let Some(target) = &file.target

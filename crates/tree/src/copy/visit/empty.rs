@@ -16,7 +16,7 @@ use rustix::fs::AtFlags;
 /// As long as fewer names are in a directory, looking twice costs less. For more, other threads would
 /// wait too long for the one that looks: 30,000 × 1 KiB in one directory, all of them looked up, took less
 /// CPU time (1 ÷ 1.07) and longer beside other programs (1 ÷ 0.80, 2 rounds).
-const USEFUL: Range<u32> = 128..4096;
+const USEFUL: Range<u32> = 128..1 << 16;
 
 /// A directory of the target that is filled.
 pub(super) struct Empty<'d> {

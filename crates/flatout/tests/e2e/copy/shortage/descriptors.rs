@@ -83,7 +83,7 @@ fn files_of_each_method_need_no_more_than_64_descriptors() {
         let bytes = crate::fixture::random_bytes(1 << (index % 22), index);
         fs::write(folder.join("tree").join(index.to_string()), bytes).unwrap();
     }
-    for engine in ["auto", "copy-file-range", "sync", "mmap", "uring"] {
+    for engine in ["auto", "copy-file-range", "splice", "sync", "mmap", "uring"] {
         copy_with(FEW, &folder, &format!(" --threads 32 --engine {engine}"));
     }
     copy_with(FEW, &folder, " --verify --threads 32");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flatout_sys::launcher::{
     CACHESTAT, COPY_FILE_RANGE, Denied, ENOSYS, EPERM, FALLOCATE, IO_URING_SETUP, OPENAT2,
-    RENAMEAT2, STATX, deny,
+    RENAMEAT2, SPLICE, STATX, deny,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -14,8 +14,8 @@ use crate::bin::Folder;
 use crate::copy::likeness::{assert_alike, likeness};
 use crate::fixture::{random_bytes, sparse_file};
 
-const CALLS: [std::ffi::c_long; 7] =
-    [IO_URING_SETUP, OPENAT2, COPY_FILE_RANGE, STATX, FALLOCATE, RENAMEAT2, CACHESTAT];
+const CALLS: [std::ffi::c_long; 8] =
+    [IO_URING_SETUP, OPENAT2, COPY_FILE_RANGE, SPLICE, STATX, FALLOCATE, RENAMEAT2, CACHESTAT];
 
 /// Some of everything, long enough for each method, and with an older copy of some of it.
 fn plant(folder: &Folder) {
@@ -72,6 +72,7 @@ fn an_engine_whose_call_is_lacking_gives_way_to_another() {
     for errno in [ENOSYS, EPERM] {
         copies_without(&[(IO_URING_SETUP, errno)], &["uring"]);
         copies_without(&[(COPY_FILE_RANGE, errno)], &["copy-file-range"]);
+        copies_without(&[(SPLICE, errno)], &["splice"]);
         copies_without(&[(FALLOCATE, errno)], &["mmap", "sync", "uring"]);
     }
 }

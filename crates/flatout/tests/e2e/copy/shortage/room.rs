@@ -163,7 +163,7 @@ fn a_file_that_may_not_become_so_long_is_named_and_the_others_are_copied() {
     for (name, length) in lengths {
         fs::write(tree.join(name), random_bytes(length, 7)).unwrap();
     }
-    for engine in ["auto", "copy-file-range", "sync", "mmap", "uring"] {
+    for engine in ["auto", "copy-file-range", "splice", "sync", "mmap", "uring"] {
         let target = folder.join("copy");
         let words = ["copy", "-T", "--engine", engine, "tree", "copy"];
         let ran = folder

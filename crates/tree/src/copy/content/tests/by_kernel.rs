@@ -2,7 +2,7 @@
 
 use super::mounted::Mounted;
 use super::*;
-use crate::copy::content::choice::{BY_KERNEL_BYTES, Choice};
+use crate::copy::content::choice::{BY_KERNEL_FROM_BYTES, Choice, THROUGH_PIPE_FROM_BYTES};
 use crate::copy::limits::Limits;
 
 const LENGTH: u64 = 100_001;
@@ -14,7 +14,7 @@ fn fill(file: &File, length_bytes: u64) {
 }
 
 #[test]
-fn within_one_ext4_the_kernel_copies_what_is_neither_small_nor_shared() {
+fn within_one_ext4_the_kernel_copies_what_is_not_small() {
     let Some(home) = Mounted::new("ext4", 64 << 20) else { return };
     let methods = Methods::default();
     let copied = |(from, to): (&Mounted, &Mounted), length, options: &CopyOptions, methods| {
@@ -27,8 +27,15 @@ fn within_one_ext4_the_kernel_copies_what_is_neither_small_nor_shared() {
     };
     let base = options();
     let (kernel, own) = (Some(Method::CopyFileRange), Some(Method::Sync));
-    let std::ops::Range { start, end } = BY_KERNEL_BYTES;
-    for (length, expected) in [(start - 1, own), (start, kernel), (end - 1, kernel), (end, own)] {
+    let pipe = Some(Method::Splice);
+    let (from, piped_from) = (BY_KERNEL_FROM_BYTES, THROUGH_PIPE_FROM_BYTES);
+    for (length, expected) in [
+        (from - 1, own),
+        (from, kernel),
+        (piped_from - 1, kernel),
+        (piped_from, pipe),
+        (9 << 20, pipe),
+    ] {
         assert_eq!(copied((&home, &home), length, &base, &methods), expected, "{length}");
     }
     for options in [
@@ -68,7 +75,7 @@ fn what_the_kernel_copies_keeps_its_holes_and_ends_where_the_source_ends() {
     let room = rustix::fs::FallocateFlags::empty();
     rustix::fs::fallocate(&source, room, 3 << 20, 1 << 16).unwrap();
     let copied = copy(&source, &target, &options(), &Methods::default()).unwrap();
-    assert_eq!(copied.method, Some(Method::CopyFileRange));
+    assert_eq!(copied.method, Some(Method::Splice));
     assert_same(&source, &target);
     let blocks = |file: &File| file.metadata().unwrap().blocks();
     assert!(blocks(&target) <= blocks(&source));

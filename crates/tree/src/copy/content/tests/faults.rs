@@ -10,9 +10,10 @@ use super::mounted::Mounted;
 use super::*;
 use crate::copy::limits::Limits;
 
-const METHODS: [Option<Method>; 5] = [
+const METHODS: [Option<Method>; 6] = [
     None,
     Some(Method::CopyFileRange),
+    Some(Method::Splice),
     Some(Method::Sync),
     Some(Method::Mmap),
     Some(Method::Uring),

@@ -55,7 +55,7 @@ const LAYOUTS: [Layout; 7] = [
 
 #[test]
 fn holes_stay_where_they_are_by_each_method() {
-    for method in [None, Some(Method::CopyFileRange), Some(Method::Mmap), Some(Method::Uring)] {
+    for method in [None, Some(Method::CopyFileRange), Some(Method::Splice), Some(Method::Uring)] {
         for (name, length, data) in LAYOUTS {
             let (source, target) = (sparse(length, data), tempfile::tempfile().unwrap());
             let options = CopyOptions { method, ..options() };
@@ -109,7 +109,7 @@ fn a_sparse_terabyte_is_looked_through_only_where_it_has_data() {
 
 #[test]
 fn holes_are_filled_where_that_is_wanted() {
-    for method in [None, Some(Method::CopyFileRange), Some(Method::Mmap), Some(Method::Uring)] {
+    for method in [None, Some(Method::CopyFileRange), Some(Method::Splice), Some(Method::Uring)] {
         let options = CopyOptions { sparse: When::Never, method, ..options() };
         let (_, length, data) = LAYOUTS[2];
         let (source, target) = (sparse(length, data), tempfile::tempfile().unwrap());

@@ -76,7 +76,7 @@ fn two_filesystems_share_nothing_and_are_not_asked() {
     let Some(home) = Mounted::new("tmpfs", 64 << 20) else { return };
     let (source, target) = (random(100_000), home.file());
     let methods = Methods::default();
-    for method in [None, Some(Method::CopyFileRange), Some(Method::Uring), Some(Method::Mmap)] {
+    for method in [None, Some(Method::CopyFileRange), Some(Method::Splice), Some(Method::Uring)] {
         let options = CopyOptions { method, ..options() };
         target.set_len(0).unwrap();
         copy(&source, &target, &options, &methods).unwrap();

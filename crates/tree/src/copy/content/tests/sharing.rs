@@ -29,7 +29,7 @@ fn share(
 fn helpers_do_all_where_the_owner_comes_late() {
     let (source, target) = (random(LENGTH), tempfile::tempfile().unwrap());
     let facts = rustix::fs::fstat(&source).unwrap();
-    for method in [Method::Sync, Method::Mmap, Method::CopyFileRange] {
+    for method in [Method::Sync, Method::Mmap, Method::CopyFileRange, Method::Splice] {
         let help = |large: Arc<Large>| {
             let (options, methods) = (options(), Methods::default());
             assert!(large.has_more());
@@ -48,7 +48,7 @@ fn helpers_do_all_where_the_owner_comes_late() {
 fn threads_copy_one_file_together() {
     let (source, target) = (random(LENGTH), tempfile::tempfile().unwrap());
     let facts = rustix::fs::fstat(&source).unwrap();
-    for method in [Method::Sync, Method::Mmap, Method::CopyFileRange] {
+    for method in [Method::Sync, Method::Mmap, Method::CopyFileRange, Method::Splice] {
         target.set_len(0).unwrap();
         let (send, receive) = std::sync::mpsc::channel::<Arc<Large>>();
         let (reached, _) = std::thread::scope(|scope| {
@@ -70,7 +70,7 @@ fn threads_copy_one_file_together() {
 
 #[test]
 fn a_shared_file_that_was_cut_ends_where_it_ends() {
-    for method in [Method::Sync, Method::Mmap, Method::CopyFileRange] {
+    for method in [Method::Sync, Method::Mmap, Method::CopyFileRange, Method::Splice] {
         let (source, target) = (random(LENGTH), tempfile::tempfile().unwrap());
         let facts = rustix::fs::fstat(&source).unwrap();
         source.set_len(5_000_001).unwrap();

@@ -4,9 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-const METHODS: [Option<Method>; 5] = [
+const METHODS: [Option<Method>; 6] = [
     None,
     Some(Method::CopyFileRange),
+    Some(Method::Splice),
     Some(Method::Sync),
     Some(Method::Mmap),
     Some(Method::Uring),

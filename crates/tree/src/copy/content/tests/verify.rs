@@ -24,6 +24,7 @@ fn what_is_read_back_is_what_was_read_by_each_method() {
     for method in [
         None,
         Some(Method::CopyFileRange),
+        Some(Method::Splice),
         Some(Method::Sync),
         Some(Method::Mmap),
         Some(Method::Uring),
