@@ -25,6 +25,9 @@ pub(super) struct Table {
     pub(super) rows: usize,
     /// Columns of a tile.
     pub(super) columns: usize,
+    /// Columns of the left factor that are taken at a time: a sliver of as many rows of the right one
+    /// has 24 or 16 KiB of the first-level cache. Figures: docs/measuring.md.
+    pub(super) depth: usize,
     /// Rows that a triangle is solved by at a time.
     pub(super) solve_rows: usize,
     /// Columns that a triangle is solved for at a time.
@@ -81,6 +84,7 @@ static BASELINE: Table = Table {
     level: Level::Baseline,
     rows: BASELINE_REGISTERS * Baseline::COUNT,
     columns: 4,
+    depth: 512,
     solve_rows: 4,
     solve_columns: 2 * Baseline::COUNT,
     tile: tile::<Baseline, BASELINE_REGISTERS, 4>,
@@ -98,6 +102,7 @@ mod x86 {
         level: Level::Avx512,
         rows: 24,
         columns: 8,
+        depth: 384,
         solve_rows: 8,
         solve_columns: 16,
         tile: tile_avx512,
@@ -109,6 +114,7 @@ mod x86 {
         level: Level::Avx2,
         rows: 12,
         columns: 4,
+        depth: 512,
         solve_rows: 4,
         solve_columns: 8,
         tile: tile_avx2,

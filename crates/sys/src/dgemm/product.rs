@@ -9,13 +9,13 @@ use super::doubles::Doubles;
 use super::kernel::{Kernels, Level, Table};
 use super::pack::{pack_left, pack_right};
 use super::tile::{MOST, Tile, Update};
+use super::triangle::Step;
 use crate::cpu_cache::{DataCache, data_caches};
 use crate::numa::parse_cpu_list;
 
-/// Columns of the left factor that are taken at a time. A sliver of the right factor of that depth
-/// has 24 KiB at most. Figures: docs/measuring.md.
-pub(super) const DEPTH: usize = 384;
-/// Columns of the right factor that are packed at a time: 9 MiB. The left factor is packed once for
+/// Most columns of the left factor that are taken at a time.
+pub(super) const MOST_DEPTH: usize = 512;
+/// Columns of the right factor that are packed at a time: 12 MiB. The left factor is packed once for
 /// each such part.
 const COLUMNS: usize = 3072;
 /// What a CPU is taken to have of the second-level cache: where nobody says, at least, at most.
@@ -66,8 +66,8 @@ impl Room {
         let columns = columns.clamp(1, COLUMNS).next_multiple_of(16);
         Ok(Self {
             left: Doubles::new(left_numbers())?,
-            right: Doubles::new(DEPTH * columns)?,
-            triangle: vec![0.0; DEPTH * DEPTH],
+            right: Doubles::new(MOST_DEPTH * columns)?,
+            triangle: vec![0.0; Step::MOST_COLUMNS.pow(2)],
             last: Vec::new(),
             packed: ([0; 2], None),
         })
@@ -75,7 +75,7 @@ impl Room {
 
     /// Columns that [`right`](Self::right) has room for.
     pub(super) fn columns(&self) -> usize {
-        self.right.as_slice().len() / DEPTH
+        self.right.as_slice().len() / MOST_DEPTH
     }
 }
 
@@ -128,7 +128,7 @@ impl Kernels {
         for column in (0..columns).step_by(most_columns) {
             let width = most_columns.min(columns - column);
             let width_padded = width.next_multiple_of(table.columns);
-            let most_deep = balanced_depth(depth);
+            let most_deep = self.depth_of(depth);
             for step in (0..depth).step_by(most_deep) {
                 let deep = most_deep.min(depth - step);
                 let packed = &mut room.right.as_mut_slice()[..width_padded * deep];
@@ -161,11 +161,6 @@ impl Kernels {
     }
 }
 
-/// Columns of the left factor that are taken at a time, so that no step is much shorter than others.
-pub(super) fn balanced_depth(depth: usize) -> usize {
-    depth.div_ceil(depth.div_ceil(DEPTH).max(1)).max(1)
-}
-
 /// Some rows and columns of a left factor, packed for products in several threads.
 pub struct PackedLeft {
     numbers: Doubles,
@@ -175,11 +170,6 @@ pub struct PackedLeft {
 }
 
 impl PackedLeft {
-    /// Most columns of a part, and all columns that a factor of `depth` columns is best taken by.
-    pub fn depth_of(depth: usize) -> usize {
-        balanced_depth(depth)
-    }
-
     /// Room for parts of up to `rows` × `depth`, and none in it.
     ///
     /// # Errors
@@ -207,7 +197,7 @@ impl Room {
     /// Packs some rows of a right factor for [`Kernels::multiply_packed`].
     ///
     /// # Panics
-    /// Where it is wider than the room was made for, or deeper than [`PackedLeft::depth_of`] says.
+    /// Where it is wider than the room was made for, or deeper than [`Kernels::depth_of`] says.
     pub fn take_right(&mut self, kernels: Kernels, right: Block<'_>) {
         let (table, deep) = (kernels.0, right.rows());
         let columns = right.columns();
@@ -219,6 +209,12 @@ impl Room {
 }
 
 impl Kernels {
+    /// Columns by which a left factor of `depth` columns is best taken: no step is much shorter than
+    /// others.
+    pub fn depth_of(self, depth: usize) -> usize {
+        depth.div_ceil(depth.div_ceil(self.0.depth).max(1)).max(1)
+    }
+
     /// Works out `left` × what [`Room::take_right`] took and puts it into `target`.
     ///
     /// # Panics
@@ -360,6 +356,11 @@ mod tests {
         assert_eq!(numbers(3, 32 << 20, "0-1"), 1 << 15);
         assert_eq!(numbers(2, 512 << 10, "0-63"), 1 << 14);
         assert_eq!(numbers(2, 1 << 30, "0"), 1 << 18);
-        assert!(half_of_second_level(&[]).min(numbers(2, 1, "0")) >= 24 * DEPTH);
+        for kernels in
+            [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter_map(Kernels::at)
+        {
+            let Table { rows, depth, .. } = *kernels.0;
+            assert!(half_of_second_level(&[]).min(numbers(2, 1, "0")) >= rows * depth);
+        }
     }
 }

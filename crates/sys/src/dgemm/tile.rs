@@ -83,7 +83,7 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
                     *row = V::load(left.add(index * V::COUNT));
                 }
                 for (index, column) in sums.iter_mut().enumerate() {
-                    let factor = V::splat(*right.add(index));
+                    let factor = V::factor(right, index);
                     for (sum, row) in column.iter_mut().zip(rows) {
                         *sum = sum.plus_product(row, factor);
                     }
@@ -91,6 +91,11 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
                 left = left.wrapping_add(left_step);
                 right = right.add(N);
                 done += 1;
+            }
+        }
+        for [even, odd] in sums.as_chunks_mut::<2>().0 {
+            for (even, odd) in even.iter_mut().zip(odd) {
+                [*even, *odd] = V::settle(*even, *odd);
             }
         }
         let sign = V::splat(if job.update == Update::Subtract { -1.0 } else { 1.0 });

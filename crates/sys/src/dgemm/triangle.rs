@@ -11,7 +11,7 @@ use super::doubles::Doubles;
 use super::kernel::{Kernels, Table};
 use super::lanes::Lanes;
 use super::pack::{pack_left, pack_right, unpack_right};
-use super::product::{DEPTH, Factors, Room, Slivers, product};
+use super::product::{Factors, Room, Slivers, product};
 use super::tile::Update;
 
 /// A packed unit triangle and packed columns that it is solved for.
@@ -85,7 +85,7 @@ pub struct Step {
 
 impl Step {
     /// Widest panel that there can be.
-    pub const MOST_COLUMNS: usize = DEPTH;
+    pub const MOST_COLUMNS: usize = 384;
 
     /// Room for panels of up to `rows` rows and `columns` columns, and none in it.
     ///
@@ -162,7 +162,7 @@ impl Kernels {
     /// # Panics
     /// Where `known` is no column, or more than [`Step::MOST_COLUMNS`].
     pub fn eliminate_within(self, panel: BlockMut<'_>, known: usize, room: &mut Room) {
-        assert!(known <= panel.rows() && known <= DEPTH, "a panel is narrow");
+        assert!(known <= panel.rows() && known <= Step::MOST_COLUMNS, "a panel is narrow");
         let table = self.0;
         let (factored, mut rest) = panel.split_columns(known);
         let factored = factored.as_block();

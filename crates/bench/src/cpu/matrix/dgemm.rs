@@ -63,10 +63,10 @@ impl Product {
         let (down, across) = grid(threads);
         let (target, left, right) = self.blocks();
         let parts = parts(target, left, right, (down, across));
-        let is_shared = across > 1 && order * PackedLeft::depth_of(order) <= SHARED_NUMBERS;
+        let is_shared = across > 1 && order * kernels.depth_of(order) <= SHARED_NUMBERS;
         let rows: Vec<SharedRows> = parts
             .chunk_by(|one, other| is_shared && one.row == other.row)
-            .map(|row| SharedRows::new(is_shared, row).map_err(no_memory))
+            .map(|row| SharedRows::new(kernels, is_shared, row).map_err(no_memory))
             .collect::<Result<_, _>>()?;
         let row_of: Vec<(usize, usize)> = (0..)
             .zip(&rows)
@@ -149,8 +149,8 @@ struct SharedRows {
 }
 
 impl SharedRows {
-    fn new(is_shared: bool, row: &[Part<'_>]) -> std::io::Result<Self> {
-        let (rows, depth) = (row[0].left.rows(), PackedLeft::depth_of(row[0].left.columns()));
+    fn new(kernels: Kernels, is_shared: bool, row: &[Part<'_>]) -> std::io::Result<Self> {
+        let (rows, depth) = (row[0].left.rows(), kernels.depth_of(row[0].left.columns()));
         let size = part_size(rows, row.len(), 24);
         let members = if is_shared { row.len() } else { 0 };
         let set = || -> std::io::Result<Vec<_>> {
@@ -167,7 +167,7 @@ impl SharedRows {
             let first = rows.min(member * size);
             (first, size.min(rows - first))
         };
-        let deep = PackedLeft::depth_of(depth);
+        let deep = kernels.depth_of(depth);
         for (turn, step) in (1..).zip((0..depth).step_by(deep)) {
             let deep = deep.min(depth - step);
             let set = &self.sets[turn as usize % 2];
