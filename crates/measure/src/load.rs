@@ -29,8 +29,8 @@ pub const BUSY_WAIT: f64 = 0.05;
 const LEAST_TICKS: u64 = 20;
 /// Programs that are named, at most.
 const NAMED_MOST: usize = 3;
-/// CPUs below which a program is not worth naming.
-const NAMED_LEAST_CPUS: f64 = 0.01;
+/// CPUs below which a program is not worth naming: who stops it has nothing of it.
+const NAMED_LEAST_CPUS: f64 = 0.1;
 
 /// What the kernel had counted at one moment.
 #[derive(Debug, Clone, Default)]

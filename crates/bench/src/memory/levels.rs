@@ -108,7 +108,7 @@ const AGREE_LOG2: f64 = 0.6;
 pub(super) const STILL_HIT: f64 = 2.0;
 /// Latency over that of the level before, and of memory over that of a cache, from which on they
 /// are two.
-const APART: f64 = 1.5;
+pub(super) const APART: f64 = 1.5;
 
 /// The levels that two curves over the same working sets show, which were measured one after the
 /// other.

@@ -7,7 +7,7 @@ use flatout_measure::row::{Row, Unit};
 use flatout_sys::chase::LINE_BYTES;
 
 use super::super::fact;
-use super::super::levels::{Levels, MEMORY, STILL_HIT};
+use super::super::levels::{APART, Levels, MEMORY, STILL_HIT};
 use super::node::Pair;
 use super::row::LatencyRow;
 
@@ -26,6 +26,12 @@ pub(super) fn apply(
     let most = parallel.filter_map(|measured| measured.outcome.median).reduce(f64::max);
     let references = References {
         idle_ns: figure(LatencyRow::Loaded { load_percent: 0 }),
+        memory_ns: rows
+            .iter()
+            .filter_map(of_curve_row)
+            .filter(|row| levels.of(row.0).is_some_and(|level| level.name == MEMORY))
+            .max_by_key(|row| row.0)
+            .map(|row| row.1),
         single: figure(LatencyRow::Parallel { chases: 1, run_bytes: LINE_BYTES }),
         own_nodes: rows.iter().filter_map(own_node).collect(),
     };
@@ -43,10 +49,20 @@ pub(super) fn apply(
 struct References {
     /// Latency without a load.
     idle_ns: Option<f64>,
+    /// That of the longest working set of the curve, if it is in memory.
+    memory_ns: Option<f64>,
     /// Rate of a single chase.
     single: Option<f64>,
     /// Unit, node and figure of the rows of a CPU's own node.
     own_nodes: Vec<(Unit, u32, f64)>,
+}
+
+/// Working set and figure of a row of the curve.
+fn of_curve_row(measured: &Measured<LatencyRow>) -> Option<(u64, f64)> {
+    match measured.row {
+        LatencyRow::Curve(shape) => Some((shape.working_set_bytes, measured.outcome.median?)),
+        _ => None,
+    }
 }
 
 fn own_node(measured: &Measured<LatencyRow>) -> Option<(Unit, u32, f64)> {
@@ -74,9 +90,14 @@ impl References {
                 facts.set(fact::LEVEL, name);
                 facts.set(fact::LEVEL_PROVENANCE, provenance(from));
                 let bound = of_curve(name);
-                let hit_ns = level.filter(|level| level.name != MEMORY);
-                let times = hit_ns.and_then(|level| Some(outcome.median? / level.latency_ns?));
-                match times.is_some_and(|times| times >= STILL_HIT) {
+                // Of a cache that is only declared nobody knows how long a hit takes, but that it takes
+                // less than memory.
+                let cache = level.filter(|level| level.name != MEMORY);
+                let most_ns = cache.and_then(|cache| match cache.latency_ns {
+                    Some(hit_ns) => Some(STILL_HIT * hit_ns),
+                    None => Some(self.memory_ns? / APART),
+                });
+                match outcome.median.zip(most_ns).is_some_and(|(ns, most_ns)| ns >= most_ns) {
                     true => bound.limited_by(format!("latency of {name} in part, and beyond it")),
                     false => bound,
                 }
@@ -239,5 +260,12 @@ mod tests {
         };
         assert_eq!(of_l2(16.0), "latency of L2");
         assert_eq!(of_l2(109.0), "latency of L2 in part, and beyond it", "no hit takes so long");
+        let levels = Levels::declared(&caches(&[32 << 10, 32 << 20]));
+        let curve = |bytes, ns| measured(LatencyRow::Curve(Shape::random(bytes, Pages::Base)), ns);
+        let mut rows = [curve(16 << 20, 105.0), curve(4 << 20, 15.0), curve(128 << 20, 146.0)];
+        apply(&mut rows, &levels, &Ceiling::default());
+        let limiters = rows.each_ref().map(|row| limit(row).limiter.as_str());
+        assert!(limiters[0].starts_with("latency of L2 in part"), "{limiters:?}");
+        assert_eq!(limiters[1..], ["latency of L2", "latency of memory"]);
     }
 }
