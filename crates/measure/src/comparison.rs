@@ -188,7 +188,8 @@ pub enum Reason {
     WideInterval,
     /// Beyond the threshold, but chance is not ruled out once all rows are counted in.
     NotSignificant,
-    /// The old side has a figure, and the new one failed, was cut short or is impossible.
+    /// The old side has a figure, and the new one failed, was cut short or is impossible; or some of
+    /// its runs failed and none of the old side.
     FigureLost,
     /// A side has no figure.
     NoFigure,
@@ -197,7 +198,7 @@ pub enum Reason {
     LoadDiffers,
     /// The figure is derived from other rows: it has no samples.
     NoSamples,
-    /// A figure or sample is zero or negative: there is no ratio.
+    /// A figure or a sample of some run is zero or negative: there is no ratio.
     NoRatio,
     /// Unit or direction differ.
     UnitsDiffer,

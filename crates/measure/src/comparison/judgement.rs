@@ -95,19 +95,25 @@ pub(super) fn settle(row: &mut Row, estimate: &Estimate, p_corrected: f64, rule:
     let band = rule.threshold_ratio.ln_1p();
     let is_beyond = ends[0] > band || ends[1] < -band;
     let is_better = (estimate.difference > 0.0) == (row.better == Better::Higher);
+    let is_same = ends[0] > -band && ends[1] < band;
+    let is_shown = !is_same && p_corrected < SIGNIFICANCE;
+    // Some runs of the new side failed, and none of the old one.
+    let is_lost = row.new.status == Status::Failed && row.old.status != Status::Failed;
     row.verdict = match () {
-        () if ends[0] > -band && ends[1] < band => Verdict::Same,
-        () if p_corrected >= SIGNIFICANCE || rule.is_load_apart => Verdict::Unclear,
-        () if is_better => Verdict::Better,
-        () => Verdict::Worse,
+        () if is_shown && !is_better && !rule.is_load_apart => Verdict::Worse,
+        () if is_lost || (is_shown && rule.is_load_apart) => Verdict::Unclear,
+        () if is_same => Verdict::Same,
+        () if is_shown => Verdict::Better,
+        () => Verdict::Unclear,
     };
     if row.verdict == Verdict::Unclear {
         row.reason = Some(match is_beyond {
-            _ if p_corrected < SIGNIFICANCE => Reason::LoadDiffers,
+            _ if is_lost => Reason::FigureLost,
+            _ if is_shown => Reason::LoadDiffers,
             true => Reason::NotSignificant,
             false => Reason::WideInterval,
         });
-        if row.reason == Some(Reason::LoadDiffers) {
+        if is_lost || is_shown {
             return;
         }
         let has = row.old.runs.min(row.new.runs);
@@ -119,13 +125,16 @@ pub(super) fn settle(row: &mut Row, estimate: &Estimate, p_corrected: f64, rule:
 /// Why a pair has nothing to be judged by.
 fn missing(row: &Row, groups: [&Group<'_>; 2]) -> Option<Reason> {
     let is_lost = matches!(row.new.status, Status::Failed | Status::Invalid | Status::Interrupted);
-    let usable =
-        |group: &Group<'_>| group.outcomes.iter().any(|(_, row)| usable_median(row).is_some());
+    // Runs with a zero would be left out, and the others say something else.
+    let has_ratios = |group: &Group<'_>| {
+        let mut with = group.outcomes.iter().filter(|(_, row)| has_figure(row) && row.n > 0);
+        with.all(|(_, row)| usable_median(row).is_some())
+    };
     match (row.old.median, row.new.median) {
         (Some(_), None) if is_lost => Some(Reason::FigureLost),
         (None, _) | (_, None) => Some(Reason::NoFigure),
         _ if row.old.n == 0 || row.new.n == 0 => Some(Reason::NoSamples),
-        _ if row.ratio.is_none() || !groups.into_iter().all(usable) => Some(Reason::NoRatio),
+        _ if row.ratio.is_none() || !groups.into_iter().all(has_ratios) => Some(Reason::NoRatio),
         _ => None,
     }
 }

@@ -300,6 +300,22 @@ fn a_run_without_the_row_takes_no_harm() {
 }
 
 #[test]
+fn runs_that_failed_or_have_no_ratio_are_not_left_out_in_silence() {
+    let sides = || [repeated(&[around("a/b", 9.0)], 6), repeated(&[around("a/b", 9.0)], 6)];
+    let judge = |[old, new]: [Vec<Record>; 2]| asked(&old, &new, &Question::default());
+    assert_eq!(judge(sides()).verdict, Verdict::Same);
+    let [old, mut new] = sides();
+    new[4].results[0].status = Status::Failed;
+    let lost = judge([old.clone(), new.clone()]);
+    assert_eq!((lost.verdict, only(&lost).reason), (Verdict::Unclear, Some(Reason::FigureLost)));
+    assert_eq!(judge([new.clone(), old.clone()]).verdict, Verdict::Same);
+    assert_eq!(judge([new.clone(), new]).verdict, Verdict::Same, "it fails now and then");
+    let [_, mut new] = sides();
+    new[3].results[0].samples[0] = 0.0;
+    assert_eq!(only(&judge([old, new])).reason, Some(Reason::NoRatio));
+}
+
+#[test]
 fn a_row_that_few_runs_have_shows_nothing() {
     let (mut old, mut new) =
         (repeated(&[around("a/b", 9.0)], 6), repeated(&[around("a/b", 3.0)], 6));

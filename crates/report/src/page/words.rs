@@ -73,7 +73,8 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
         ThresholdSource::Given => "as asked for",
         ThresholdSource::Default => "--threshold sets another",
     };
-    let mut lines = vec![format!("Changes up to {percent} count as the same; {asked}.")];
+    let mut lines =
+        vec![format!("A row is the same if its whole interval lies within {percent}; {asked}.")];
     let (Some(found), Some(source)) = (power.found_ratio, power.noise_source) else {
         return lines;
     };
@@ -206,6 +207,7 @@ fn reason_text(row: &Row, reason: Reason) -> String {
         Reason::WideInterval => "interval too wide".to_owned(),
         Reason::NotSignificant => "may be chance among so many rows".to_owned(),
         Reason::LoadDiffers => "it may be what others did meanwhile".to_owned(),
+        Reason::FigureLost if row.new.median.is_some() => "some runs of NEW failed".to_owned(),
         Reason::FigureLost => format!("the figure is lost: NEW {}", status(&row.new)),
         Reason::NoFigure => {
             let sides = [("OLD", &row.old), ("NEW", &row.new)];

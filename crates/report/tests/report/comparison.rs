@@ -139,7 +139,8 @@ fn two_machines_and_learned_noise_are_said() {
     let old = [run(2, 1.0), run(2, 1.1), run(2, 0.95)];
     let noise = Some(Noise::of(&learn(&old).unwrap()));
     let noise = Question { threshold_ratio: None, noise };
-    let text = render(&held(&old[..1], &old[1..2], &noise), Form::Table, &FULL);
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(render(&held(&old[..1], &old[1..2], &noise), Form::Table, &FULL));
     assert!(text.contains("known from 3 that compare --noise"), "{text}");
     let mut other = run(2, 1.0);
     other.start.environment["cpu_model"] = json!("Another");
@@ -149,7 +150,7 @@ fn two_machines_and_learned_noise_are_said() {
             &[other.clone()],
             &Question { threshold_ratio: Some(0.03), noise: None },
         );
-        let text = render(&document, form, &FULL);
+        let text = words(render(&document, form, &FULL));
         let (first, second) = (text.find("Two machines"), text.find("cache/block-sweep"));
         assert!(first.is_some() && first < second, "{text}");
         assert!(text.contains("as asked for"), "{text}");
