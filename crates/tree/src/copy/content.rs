@@ -163,6 +163,9 @@ impl<'a> Content<'a> {
             When::Auto if is_sparse(job.facts) => (self.with_holes(&job, &pair, &mut tally)?, None),
             When::Auto | When::Never => self.whole(&job, &pair, &mut tally)?,
         };
+        if choice::is_written_out(&job, &pair.facts) {
+            let _told_by_fsync = begin_writeback(job.target, 0, 0);
+        }
         let seen = match seen {
             Some(seen) => seen,
             None => self.digest_of_source(&job, length_bytes)?,
@@ -282,9 +285,6 @@ impl<'a> Content<'a> {
         if reached < length {
             // Room, or blocks from behind the place where the source was found to end.
             set_length(job.target, reached)?;
-        }
-        if choice::is_written_out(job, &pair.facts) {
-            let _told_by_fsync = begin_writeback(job.target, 0, 0);
         }
         Ok((reached, fingerprint.map(|fingerprint| fingerprint.finish(reached))))
     }

@@ -32,25 +32,28 @@ fn is_said(ran: &Ran) {
 }
 
 /// ext4 does that for what gets its room while it is written out (`auto_da_alloc`), not for what has it
-/// already: a power cut would leave zeros where an old file was.
+/// already, and xfs for what was cut off: a power cut would leave zeros, or nothing, where an old file was.
 #[test]
-fn what_takes_the_place_of_a_long_file_is_written_out() {
+fn what_takes_the_place_of_a_file_is_written_out() {
     needs!(under_test());
     needs!(needs_program("strace"));
-    let mounted = needs!(Mounted::new(Kind::Ext4));
-    let folder = Folder::inside(&mounted.path());
-    fs::write(folder.join("src"), random_bytes(9 << 20, 7)).unwrap();
-    let writes = |words: &[&str]| {
-        let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=sync_file_range"];
-        folder.under(&strace, words).leaves("dst").leaves("trace").run().exits(0);
-        fs::read_to_string(folder.join("trace")).unwrap().matches("sync_file_range(").count()
-    };
-    assert_eq!(writes(&["copy", "src", "dst"]), 0, "it is new");
-    for way in [&["copy", "--always"][..], &["copy", "--always", "--in-place"], &["cp"]] {
-        assert!(writes(&[way, &["src", "dst"]].concat()) > 0, "{way:?}");
+    for (kind, bytes) in [(Kind::Ext4, 9 << 20), (Kind::Xfs, 5)] {
+        let mounted = needs!(Mounted::new(kind));
+        let folder = Folder::inside(&mounted.path());
+        fs::write(folder.join("src"), random_bytes(bytes, 7)).unwrap();
+        let writes = |words: &[&str]| {
+            let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=sync_file_range"];
+            folder.under(&strace, words).leaves("dst").leaves("trace").run().exits(0);
+            fs::read_to_string(folder.join("trace")).unwrap().matches("sync_file_range(").count()
+        };
+        assert_eq!(writes(&["copy", "--reflink=never", "src", "dst"]), 0, "it is new");
+        for way in [&["copy", "--always"][..], &["copy", "--always", "--in-place"], &["cp"]] {
+            let words = [way, &["--reflink=never", "src", "dst"]].concat();
+            assert!(writes(&words) > 0, "{bytes} {way:?}");
+        }
+        drop(folder);
+        mounted.finish();
     }
-    drop(folder);
-    mounted.finish();
 }
 
 /// As containers have it for /etc/hosts.

@@ -77,9 +77,14 @@ pub fn choice(length_bytes: u64, pair: &PairFacts) -> Choice {
 }
 
 /// Whether the kernel is asked to write out what takes the place of a file, for ext4 does that only where
-/// blocks were left to be found later. Its reason is given at [`Choice::gives_room`].
+/// blocks were left to be found later, and xfs only for what was cut off. Its reason is given at
+/// [`Choice::gives_room`].
 pub(super) fn is_written_out(job: &FileJob<'_>, pair: &PairFacts) -> bool {
-    job.replaces && pair.target.name == "ext4" && job.facts.st_size as u64 >= SHARE_FROM_BYTES
+    let is_left = match pair.target.name {
+        "ext4" => job.facts.st_size as u64 >= SHARE_FROM_BYTES,
+        name => name == "xfs",
+    };
+    job.replaces && is_left
 }
 
 /// Whether a server may copy by itself: NFS 4.2, SMB.
