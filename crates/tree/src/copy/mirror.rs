@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use self::removal::{Fate, Purpose, Removal};
@@ -218,16 +218,16 @@ fn is_another_spelling(
     pair: &Pair,
     name: &CStr,
 ) -> Result<bool, Refusal> {
-    let look = |name: &CStr| {
-        let facts = rustix::fs::statat(pair.target(), name, AtFlags::SYMLINK_NOFOLLOW);
-        facts.ok().map(|facts| identity(&facts))
-    };
+    let look =
+        |name: &CStr| rustix::fs::statat(pair.target(), name, AtFlags::SYMLINK_NOFOLLOW).ok();
     let Some(found) = look(name) else { return Ok(false) };
+    let (found, is_lone) = (identity(&found), found.st_nlink == 1 || is_directory(&found));
+    let look = |name: &CStr| look(name).map(|facts| identity(&facts));
     if folding.is_none() {
-        let Some(other) = respelled(name).filter(|other| **other != *name) else {
-            return Ok(false);
-        };
-        if look(&other) != Some(found) {
+        let is_capital = |other: CString| *other != *name && look(&other) == Some(found);
+        // Letters with marks have spellings that only the target knows.
+        let may_be = !name.to_bytes().is_ascii() && is_lone;
+        if !may_be && !respelled(name).is_some_and(is_capital) {
             return Ok(false);
         }
         let mut copies = HashSet::new();
@@ -239,6 +239,10 @@ fn is_another_spelling(
         *folding = Some(copies);
     }
     Ok(folding.as_ref().is_some_and(|copies| copies.contains(&found)))
+}
+
+fn is_directory(facts: &Stat) -> bool {
+    FileType::from_raw_mode(facts.st_mode).is_dir()
 }
 
 /// A name in capitals, or in small letters where it was in capitals.
@@ -322,7 +326,7 @@ pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: 
         return origin;
     }
     let found = entry.in_the_way().ok().flatten();
-    let is_obstacle = found.is_some_and(|found| !FileType::from_raw_mode(found.st_mode).is_dir());
+    let is_obstacle = found.is_some_and(|found| !is_directory(&found));
     if !is_obstacle || !can_be_read(entry) || !make_way(copy, entry) {
         return origin;
     }

@@ -191,8 +191,9 @@ impl Care<'_> {
     }
 }
 
-/// A number that names have in common if a filesystem may take them for one: without case, and
-/// without dots and spaces at the end. What only Unicode's normal forms make alike is not seen.
+/// A number that names have in common if a filesystem may take them for one: without case, without dots and
+/// spaces at the end, and without letters that may be written as a letter and a mark, or were
+/// (Unicode's normal forms, in the scripts of Europe, Japan and Korea).
 fn key(name: &CStr) -> u64 {
     let bytes = name.to_bytes();
     let end =
@@ -200,10 +201,38 @@ fn key(name: &CStr) -> u64 {
     let bytes = &bytes[..end];
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.is_ascii() => {
-            let folded: String = text.to_uppercase().chars().flat_map(char::to_lowercase).collect();
+            let mut folded = String::new();
+            let mut has_letter = false;
+            for letter in text.to_uppercase().chars().flat_map(char::to_lowercase) {
+                if is_mark(letter) {
+                    // The letter that it stands on goes with the first one.
+                    let _letter = has_letter.then(|| folded.pop());
+                    has_letter = false;
+                } else {
+                    has_letter = !is_composed(letter);
+                    folded.extend(has_letter.then_some(letter));
+                }
+            }
             fnv1a(folded.bytes())
         }
         _ => fnv1a(bytes.iter().map(u8::to_ascii_lowercase)),
+    }
+}
+
+/// Whether it stands on the letter before it.
+fn is_mark(letter: char) -> bool {
+    matches!(letter, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
+}
+
+/// Whether it may be written in parts; of small letters, for that is asked of no others.
+fn is_composed(letter: char) -> bool {
+    match letter {
+        '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1fff}' => true,
+        '\u{390}' | '\u{3ac}'..='\u{3b0}' | '\u{3ca}'..='\u{3ce}' => true,
+        'й' | 'ѐ' | 'ё' | 'ѓ' | 'ї' | 'ќ'..='ў' | 'ѷ' | '\u{4c1}'..='\u{4f9}' => true,
+        '\u{304b}'..='\u{307d}' | '\u{3094}' | '\u{30ab}'..='\u{30fa}' => true,
+        '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7a3}' => true,
+        _ => false,
     }
 }
 
@@ -219,10 +248,17 @@ mod tests {
             (c"\u{c9}t\u{e9}", c"\u{e9}T\u{c9}"),
             (c"\u{212a}", c"k"),
             (c"name. .", c"NAME"),
+            (c"caf\u{e9}.txt", c"CAFE\u{301}.txt"),
+            (c"\u{1ec7}a", c"e\u{323}\u{302}a"),
+            (c"мой", c"мои\u{306}"),
+            (c"\u{30ac}x", c"\u{30ab}\u{3099}x"),
+            (c"\u{d55c}1", c"\u{1112}\u{1161}\u{11ab}1"),
         ] {
             assert_eq!(key(one), key(other), "{one:?} {other:?}");
         }
-        assert_ne!(key(c"a"), key(c"b"));
+        for (one, other) in [(c"a", c"b"), (c"caf\u{e9}", c"cafe"), (c"мой", c"мои")] {
+            assert_ne!(key(one), key(other), "{one:?} {other:?}");
+        }
         assert_ne!(key(c"\xff"), key(c"\xfe"), "what is no text has no case");
     }
 

@@ -122,6 +122,21 @@ fn names_that_the_target_takes_for_one_are_refused_and_nothing_is_lost() {
             assert!(sub.iter().flatten().all(|text| *text == *sub[0].as_ref().unwrap()), "{ran}");
         }
     }
+    // One letter, or a letter and its mark.
+    let both = ["caf\u{e9}", "cafe\u{301}"];
+    fs::create_dir(folder.join("U")).unwrap();
+    both.iter().for_each(|name| fs::write(folder.join("U").join(name), name).unwrap());
+    let target = faulty.path().join("U");
+    let words = ["copy", "-T", "U", target.to_str().unwrap()];
+    for _ in 0..2 {
+        folder.flatout(words).run().complains(1, &["same name"]);
+        assert_eq!(contents(&target).len(), 1);
+    }
+    // What is there under the other spelling is no surplus.
+    let there = contents(&target).into_keys().next().unwrap();
+    fs::remove_file(folder.join("U").join(there)).unwrap();
+    folder.flatout(words.iter().chain(&["--delete"])).run().exits(0);
+    assert_eq!(contents(&target).len(), 1);
     // Names that a directory tells apart are copied as any.
     copy(&folder, &[], &["S", "T"]).exits(0);
     assert_eq!(contents(&folder.join("T")).len(), 3 * PAIRS);
