@@ -2,8 +2,9 @@
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags, SeekFrom, seek};
+use rustix::fs::{Mode, OFlags, SeekFrom, Stat, seek};
 use rustix::io::{Errno, retry_on_intr};
 
 /// What lseek(2) says where a filesystem does not know of holes.
@@ -79,4 +80,41 @@ pub(crate) fn next_extent(
         found => found?.min(length),
     };
     Ok(Some((data, if hole > data { hole } else { length })))
+}
+
+/// When something was looked at, by the clock of the filesystems.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment(Duration);
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    /// How long after that time it is.
+    pub(crate) fn since(self, time: Duration) -> Duration {
+        self.0.saturating_sub(time)
+    }
+
+    /// Whether it is later than a time by more than this.
+    fn is_after(self, second: i64, more: Duration) -> bool {
+        let before = Duration::from_secs(u64::try_from(second).unwrap_or(0));
+        self.0 > before + Duration::from_secs(1) + more
+    }
+}
+
+/// Waits until a write(2) is over that was under way when a source was looked at. It has set the times
+/// before its bytes, so that no later look tells what was read in between. ext4, btrfs and tmpfs take the lock
+/// that a writer holds to answer where data begins (`ext4_llseek`, Linux 6.18); xfs takes it to read. One call
+/// takes at most 2 GiB, and is over soon where it takes less than this.
+pub(crate) fn wait_for_a_write(file: &OwnedFd, facts: &Stat, moment: Moment) {
+    const SOON_BYTES: i64 = 64 << 10;
+    const SOON: Duration = Duration::from_secs(2);
+    if facts.st_size < SOON_BYTES && moment.is_after(facts.st_ctime, SOON) {
+        return;
+    }
+    // What is read and written without an offset begins where this leaves the file.
+    if seek(file, SeekFrom::Data(0)).is_ok_and(|data| data > 0) {
+        let _it_can_be_sought_in = seek(file, SeekFrom::Start(0));
+    }
 }

@@ -13,17 +13,19 @@
 
 mod ledger;
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_io::transfer::Method;
-use rustix::fs::Stat;
+use rustix::fs::{AtFlags, Stat, StatxFlags, statx};
 
 use self::ledger::Ledger;
 use super::options::{CopyOptions, When};
+use crate::file_data::Moment;
 use crate::lock::lock;
 
 /// A source that was changed so short a time before it was opened may change again within the same
@@ -32,6 +34,13 @@ use crate::lock::lock;
 const SETTLED_AFTER: Duration = Duration::from_millis(20);
 /// A copy that has taken so long notes what is finished: to do that again would be felt.
 const NOTE_AFTER: Duration = Duration::from_secs(1);
+
+/// A number of a mount that no later one gets (`STATX_MNT_ID_UNIQUE`, Linux 6.8); before, the next mount may
+/// have the same.
+const NEVER_AGAIN: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
+/// What the kernel says of a copy, and the directory in which it lies.
+type Copy<'c> = (&'c Stat, BorrowedFd<'c>);
 
 /// What both files were, in 128 bits: that two differ and have the same is out of the question.
 pub(super) type Fingerprint = u128;
@@ -46,22 +55,6 @@ pub enum Noting {
     Later,
 }
 
-/// When something was looked at, by the clock of the filesystems.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Moment(Duration);
-
-impl Moment {
-    pub(super) fn now() -> Self {
-        Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-    }
-
-    /// Whether it is later than a time by more than this.
-    pub(super) fn is_after(self, second: i64, more: Duration) -> bool {
-        let before = Duration::from_secs(u64::try_from(second).unwrap_or(0));
-        self.0 > before + Duration::from_secs(1) + more
-    }
-}
-
 /// What is known of earlier runs, and what is noted of this one. Shared by all threads.
 #[derive(Debug)]
 pub struct Evidence {
@@ -73,6 +66,9 @@ pub struct Evidence {
     is_noting: AtomicBool,
     /// Device numbers mean the same to all who take part.
     knows_devices: bool,
+    /// Devices of targets, and the numbers of their mounts: a disk that was pulled out, and is mounted
+    /// again, may have lost what was noted.
+    mounts: Mutex<Vec<(u64, u64)>>,
     /// Storage has lost bytes, and nobody knows of which files.
     is_void: AtomicBool,
     notes: Mutex<Notes>,
@@ -106,6 +102,7 @@ impl Evidence {
             begun: Instant::now(),
             is_noting: AtomicBool::new(false),
             knows_devices: true,
+            mounts: Mutex::default(),
             is_void: AtomicBool::new(false),
             notes: Mutex::new(Notes::Nowhere),
         }
@@ -194,13 +191,13 @@ impl Evidence {
     }
 
     /// Whether `found` is the copy of `source` that this program made, and neither was changed since.
-    pub(super) fn proves(&self, source: &Stat, found: &Stat) -> bool {
+    pub(super) fn proves(&self, source: &Stat, found: Copy<'_>) -> bool {
         !self.known.is_empty() && self.known.binary_search(&self.fingerprint(source, found)).is_ok()
     }
 
     /// Notes a file that is complete: `source` when it was opened, at that moment, `made` when nothing
     /// more was to be done to its copy.
-    pub(super) fn note(&self, source: &Stat, opened: Moment, made: &Stat) {
+    pub(super) fn note(&self, source: &Stat, opened: Moment, made: Copy<'_>) {
         if !self.is_noting() || !is_settled(source, opened) {
             return;
         }
@@ -245,9 +242,27 @@ impl Evidence {
         }
     }
 
-    fn fingerprint(&self, source: &Stat, target: &Stat) -> Fingerprint {
+    /// The number of the mount in which something lies; 0: there is none that other processes know, too.
+    fn mount(&self, (facts, directory): Copy<'_>) -> u64 {
+        if !self.knows_devices {
+            return 0;
+        }
+        let mut mounts = lock(&self.mounts);
+        if let Some((_, mount)) = mounts.iter().find(|(device, _)| *device == facts.st_dev) {
+            return *mount;
+        }
+        let wanted = StatxFlags::MNT_ID | NEVER_AGAIN;
+        let looked = statx(directory, c"", AtFlags::EMPTY_PATH, wanted);
+        let mount = looked.map_or(0, |looked| looked.stx_mnt_id);
+        mounts.push((facts.st_dev, mount));
+        mount
+    }
+
+    fn fingerprint(&self, source: &Stat, target: Copy<'_>) -> Fingerprint {
         let mut hasher = Hasher::new(Algorithm::Blake3);
         hasher.update(&self.manner);
+        hasher.update(&self.mount(target).to_le_bytes());
+        let (target, _) = target;
         for facts in [source, target] {
             let numbers = [
                 if self.knows_devices { facts.st_dev } else { 0 },
@@ -298,11 +313,13 @@ fn is_settled(facts: &Stat, opened: Moment) -> bool {
     );
     // Inodes of 128 bytes (ext4) know whole seconds only.
     let fraction = Duration::from_secs(if facts.st_ctime_nsec == 0 { 1 } else { 0 });
-    opened.0.saturating_sub(changed) >= SETTLED_AFTER + fraction
+    opened.since(changed) >= SETTLED_AFTER + fraction
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::CWD;
+
     use super::*;
     use crate::copy::options::Preserve;
     use crate::copy::tests::options;
@@ -331,13 +348,13 @@ mod tests {
         };
         let first = open(options());
         let (from, to) = (settled(&source), facts(&target));
-        assert!(!first.proves(&from, &to));
-        first.note(&from, Moment::now(), &to);
-        first.note(&facts(&source), Moment::now(), &to);
+        assert!(!first.proves(&from, (&to, CWD)));
+        first.note(&from, Moment::now(), (&to, CWD));
+        first.note(&facts(&source), Moment::now(), (&to, CWD));
         first.finish(Reached::Everything);
         let second = open(options());
-        assert!(second.proves(&from, &to));
-        assert!(!second.proves(&facts(&source), &to), "it was changed just now");
+        assert!(second.proves(&from, (&to, CWD)));
+        assert!(!second.proves(&facts(&source), (&to, CWD)), "it was changed just now");
         for change in [
             |facts: &mut Stat| facts.st_ino += 1,
             |facts: &mut Stat| facts.st_dev += 1,
@@ -348,8 +365,8 @@ mod tests {
             let (mut other_from, mut other_to) = (from, to);
             change(&mut other_from);
             change(&mut other_to);
-            assert!(!second.proves(&other_from, &to));
-            assert!(!second.proves(&from, &other_to));
+            assert!(!second.proves(&other_from, (&to, CWD)));
+            assert!(!second.proves(&from, (&other_to, CWD)));
         }
         for other in [
             CopyOptions { preserve: Preserve::NOTHING, ..options() },
@@ -357,9 +374,9 @@ mod tests {
             CopyOptions { reflink: When::Never, ..options() },
             CopyOptions { method: Some(Method::Reflink), ..options() },
         ] {
-            assert!(!open(other).proves(&from, &to), "it was to be another copy");
+            assert!(!open(other).proves(&from, (&to, CWD)), "it was to be another copy");
         }
-        assert!(!Evidence::none().proves(&from, &to));
+        assert!(!Evidence::none().proves(&from, (&to, CWD)));
     }
 
     /// What a device did not take may be of any file that was complete.
@@ -372,16 +389,16 @@ mod tests {
         let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 10, None));
         for reached in [Reached::Everything, Reached::Part] {
             let evidence = open();
-            assert!(!evidence.proves(&file, &file), "it was forgotten");
-            evidence.note(&file, Moment::now(), &file);
+            assert!(!evidence.proves(&file, (&file, CWD)), "it was forgotten");
+            evidence.note(&file, Moment::now(), (&file, CWD));
             evidence.finish(Reached::Everything);
             let again = open();
-            assert!(again.proves(&file, &file));
-            again.note(&file, Moment::now(), &file);
+            assert!(again.proves(&file, (&file, CWD)));
+            again.note(&file, Moment::now(), (&file, CWD));
             again.forget();
             again.finish(reached);
         }
-        assert!(!open().proves(&file, &file));
+        assert!(!open().proves(&file, (&file, CWD)));
     }
 
     #[test]
@@ -397,10 +414,10 @@ mod tests {
             facts
         };
         let note = |evidence: &Evidence, number| {
-            evidence.note(&file(number), Moment::now(), &file(number));
+            evidence.note(&file(number), Moment::now(), (&file(number), CWD));
         };
         let proved = |evidence: &Evidence| {
-            (0..9).filter(|&n| evidence.proves(&file(n), &file(n))).collect::<Vec<_>>()
+            (0..9).filter(|&n| evidence.proves(&file(n), (&file(n), CWD))).collect::<Vec<_>>()
         };
         let length = || std::fs::metadata(&ledger).unwrap().len();
         for (numbers, reached, known) in [

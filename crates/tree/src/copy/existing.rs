@@ -123,7 +123,7 @@ fn is_unchanged(
     }
     match copy.unchanged() {
         Unchanged::Never => Ok(false),
-        Unchanged::Recorded => Ok(copy.evidence.proves(source, found)),
+        Unchanged::Recorded => Ok(copy.evidence.proves(source, (found, entry.pair.target()))),
         Unchanged::Content => has_same_bytes(lane, entry, (opened.file.as_fd(), source)),
         Unchanged::SizeAndTime => Ok(has_same_time(copy, entry, source, found)),
     }

@@ -255,7 +255,7 @@ fn put_right(
     found: &Stat,
 ) -> Result<Outcome, Trouble> {
     if copy.unchanged() == Unchanged::Recorded {
-        copy.evidence.note(&opened.facts, opened.moment, found);
+        copy.evidence.note(&opened.facts, opened.moment, (found, entry.pair.target()));
         return Ok(Outcome { mark: Some(mark(found)), ..Outcome::of(Action::Unchanged) });
     }
     let place = entry.target_place();

@@ -22,6 +22,7 @@ use flatout_sys::{filesystem, page_cache, usage};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::file_data::{Moment, wait_for_a_write};
 use crate::item::{Item, Place, Wanted};
 
 use super::lanes::{self, Permit};
@@ -329,6 +330,7 @@ impl<'a> Reader<'a> {
 /// Opens a file without waiting for anybody, and looks at what it is.
 fn open(directory: impl AsFd, name: &OsStr, extra: OFlags) -> Result<Opened, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | extra;
+    let moment = Moment::now();
     let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
     let facts = rustix::fs::fstat(&file)?;
     match FileType::from_raw_mode(facts.st_mode) {
@@ -337,7 +339,12 @@ fn open(directory: impl AsFd, name: &OsStr, extra: OFlags) -> Result<Opened, Err
         kind if extra.contains(OFlags::NOFOLLOW) && kind != FileType::RegularFile => {
             Err(Errno::OPNOTSUPP)
         }
-        _ => Ok(Opened { file, facts }),
+        kind => {
+            if kind.is_file() {
+                wait_for_a_write(&file, &facts, moment);
+            }
+            Ok(Opened { file, facts })
+        }
     }
 }
 

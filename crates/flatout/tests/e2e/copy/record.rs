@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::copier::is_control;
 use crate::bin::{Folder, Ran};
-use crate::filesystem::needs_program;
+use crate::filesystem::{Mounted, needs_program};
 use crate::skip::needs;
 
 fn under_test() -> Result<(), String> {
@@ -178,6 +178,27 @@ fn a_rerun_skips_what_it_noted_until_either_side_changes() {
     assert_eq!(noted(&folder, &["--resume=always", "--always", "-T", "src", "dst"]).1[0], 20);
     assert_eq!(noted(&folder, &["--resume=always", "src/.", "dst"]).1[0], 20);
     assert_eq!(noted(&folder, &["--resume=never", "-T", "src", "dst"]).1[0], 20);
+}
+
+/// A disk that was pulled out has lost what it was still to get: a file that has its length and times may
+/// be full of zeros.
+#[test]
+fn what_is_mounted_again_is_copied_again() {
+    needs!(under_test());
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    write(folder.join("src/file"), "text");
+    settle(&folder);
+    fs::create_dir(folder.join("there")).unwrap();
+    for _ in 0..2 {
+        let mounted = needs!(Mounted::shown_again(&folder.join("there")));
+        std::os::unix::fs::symlink(mounted.path(), folder.join("dst")).unwrap();
+        for counts in [[1, 0], [0, 1]] {
+            assert_eq!(noted(&folder, &["--resume=always", "src/.", "dst/."]).1, counts);
+        }
+        fs::remove_file(folder.join("dst")).unwrap();
+        mounted.finish();
+    }
 }
 
 /// What a device did not take may be of any of the files that were complete.

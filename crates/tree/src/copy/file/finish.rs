@@ -88,7 +88,7 @@ impl Place {
         if let Some(made) = made
             && copy.methods.keep_change_times(devices)
         {
-            copy.evidence.note(&opened.facts, opened.moment, &made);
+            copy.evidence.note(&opened.facts, opened.moment, (&made, entry.pair.target()));
         }
         let Copied { bytes_moved: bytes, method, plain: digest, .. } = copied;
         let blemish = finished.err().map(Trouble::of);

@@ -4,15 +4,15 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::copy::attributes::Flags;
 use crate::copy::directory::Pair;
 use crate::copy::entry::{Entry, Trouble, source};
-use crate::copy::evidence::Moment;
 use crate::copy::job::Copy;
 use crate::copy::rules::{Rules, Specials};
+use crate::file_data::{Moment, wait_for_a_write};
 
 /// A lease that is not given back is taken away by the kernel, by default after 45 s
 /// (/proc/sys/fs/lease-break-time).
@@ -68,22 +68,6 @@ pub(super) fn is_as_it_was(before: &Stat, after: &Stat) -> bool {
         (facts.st_size, modified, facts.st_ctime, facts.st_ctime_nsec)
     };
     state(before) == state(after)
-}
-
-/// Waits until a write(2) is over that was under way when a source was looked at. It has set the times
-/// before its bytes, so that no later look tells what was read in between. ext4, btrfs and tmpfs take the lock
-/// that a writer holds to answer where data begins (`ext4_llseek`, Linux 6.18); xfs takes it to read. One call
-/// takes at most 2 GiB, and is over soon where it takes less than this.
-pub(super) fn wait_for_a_write(file: &OwnedFd, facts: &Stat, moment: Moment) {
-    const SOON_BYTES: i64 = 64 << 10;
-    const SOON: Duration = Duration::from_secs(2);
-    if facts.st_size < SOON_BYTES && moment.is_after(facts.st_ctime, SOON) {
-        return;
-    }
-    // What is read and written without an offset begins where this leaves the file.
-    if rustix::fs::seek(file, SeekFrom::Data(0)).is_ok_and(|data| data > 0) {
-        let _it_can_be_sought_in = rustix::fs::seek(file, SeekFrom::Start(0));
-    }
 }
 
 /// How files of a directory are opened; symlinks are not followed.

@@ -19,17 +19,17 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, copy_file_range};
 use rustix::io::Errno;
 
 use super::finish::{closed, discard, unfinish};
-use super::source::{is_as_it_was, open_unseen, reading_flags, wait_for_a_write};
+use super::source::{is_as_it_was, open_unseen, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
 use crate::copy::entry::Entry;
-use crate::copy::evidence::Moment;
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Effect, Inventory, Preserve, When};
 use crate::copy::rules::{Follow, Form, Skip};
 use crate::copy::tally::count;
 use crate::copy::temporary::is_temporary;
+use crate::file_data::{Moment, wait_for_a_write};
 use crate::spool::names::BatchIter;
 
 /// Files at a time: a batch of names. Each has two descriptors.
@@ -237,7 +237,7 @@ fn completed<'n>(
         return None;
     }
     if let Some(Some(seen)) = seen {
-        copy.evidence.note(&file.facts, moment, &seen);
+        copy.evidence.note(&file.facts, moment, (&seen, first.pair.target()));
     }
     let bytes = file.facts.st_size as u64;
     copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);

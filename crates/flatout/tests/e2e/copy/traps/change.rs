@@ -131,7 +131,8 @@ fn a_write_that_is_under_way_is_no_mixture() {
     let faulty = needs!(Faulty::new(Faults::default()));
     let folder = Folder::new();
     let source = folder.path().canonicalize().unwrap().join("source");
-    for (number, words) in [&["copy"][..], &["copy", "--in-place"], &["cp"]].iter().enumerate() {
+    let all = [&["copy"][..], &["copy", "--in-place"], &["cp"], &["sum"]];
+    for (number, words) in all.iter().enumerate() {
         fs::write(&source, vec![b'o'; LENGTH_BYTES]).unwrap();
         let name = format!("new{number}");
         faulty.put(&name, &[b'n'; LENGTH_BYTES]);
@@ -153,6 +154,9 @@ fn a_write_that_is_under_way_is_no_mixture() {
         assert!(writer.wait().unwrap().success());
         let copied = fs::read(folder.join("target")).unwrap();
         assert!(copied == [b'n'; LENGTH_BYTES], "{words:?}: a part is old{}", ran.exits(0));
+        // Of both files.
+        let mut digests = ran.stdout.lines().filter_map(|line| line.split(' ').next());
+        assert_eq!(digests.next(), digests.next(), "{words:?}: a part is old{ran}");
     }
     faulty.finish();
 }
