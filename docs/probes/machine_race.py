@@ -30,7 +30,7 @@ def rows(*arguments):
 
 def stream(threads):
     text = output([f"{PLACE}/stream"], OMP_NUM_THREADS=str(threads))
-    return {f"triad {threads}": float(next(line for line in text.splitlines() if line.startswith("triad")).split()[4])}
+    return {f"triad {threads}": float(next(line for line in text.splitlines() if line.startswith("Triad")).split()[2]) / 1e3}
 
 
 def memory():
