@@ -71,6 +71,8 @@ pub(super) fn find(
     let curve = levels::quietest(first, second);
     let row = |level: &Level| Some(level_row(level, level.latency_ns?, &curve, &levels, *pages));
     let mut found: Vec<_> = levels.levels.iter().filter_map(row).collect();
+    // One in which no point lies, since caches that end early have their declared size, is not shown.
+    found.retain(|level| level.outcome.n > 0);
     found.iter_mut().for_each(|level| conclude(level, rows, &levels, *pages));
     (levels, found)
 }
