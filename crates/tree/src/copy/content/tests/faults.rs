@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use flatout_sys::launcher::{
-    COPY_FILE_RANGE, ENOSYS, EPERM, FALLOCATE, IO_URING_SETUP, Resource, deny, limit,
+    COPY_FILE_RANGE, ENOSYS, EPERM, FALLOCATE, IO_URING_SETUP, Resource, SPLICE, deny, limit,
 };
 
 use super::mounted::Mounted;
@@ -42,7 +42,8 @@ fn assert_passes(command: &mut Command) {
 fn calls_that_are_not_there_are_done_without() {
     if !is_child() {
         for errno in [ENOSYS, EPERM] {
-            let calls = [(COPY_FILE_RANGE, errno), (IO_URING_SETUP, errno), (FALLOCATE, errno)];
+            let calls =
+                [COPY_FILE_RANGE, SPLICE, IO_URING_SETUP, FALLOCATE].map(|call| (call, errno));
             assert_passes(deny(&mut again("calls_that_are_not_there_are_done_without"), &calls));
         }
         return;

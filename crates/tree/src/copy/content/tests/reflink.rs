@@ -50,7 +50,7 @@ fn subvolumes_share_extents_though_their_numbers_differ() {
 
 #[test]
 fn a_pair_that_refused_is_not_asked_again() {
-    for (kind, method) in [("ext4", Method::CopyFileRange), ("tmpfs", Method::Sync)] {
+    for (kind, method) in [("ext4", Method::Splice), ("tmpfs", Method::Sync)] {
         let Some(home) = Mounted::new(kind, 64 << 20) else { continue };
         let methods = Methods::default();
         for _ in 0..2 {
