@@ -239,8 +239,8 @@ mod tests {
     #[test]
     fn rows_of_the_curve_say_in_which_level_they_are() {
         let levels = Levels::declared(&caches(&[32 << 10, 1 << 20]));
-        let curve = |bytes| measured(LatencyRow::Curve(Shape::random(bytes, Pages::Base)), 2.0);
-        let mut rows = [curve(16 << 10), curve(256 << 20)];
+        let curve = |bytes, ns| measured(LatencyRow::Curve(Shape::random(bytes, Pages::Base)), ns);
+        let mut rows = [curve(16 << 10, 2.0), curve(256 << 20, 100.0)];
         apply(&mut rows, &levels, &Ceiling::default());
         assert_eq!(rows[0].facts.text(fact::LEVEL), Some("L1"));
         assert_eq!(rows[1].facts.text(fact::LEVEL), Some("DRAM"));
@@ -261,7 +261,6 @@ mod tests {
         assert_eq!(of_l2(16.0), "latency of L2");
         assert_eq!(of_l2(109.0), "latency of L2 in part, and beyond it", "no hit takes so long");
         let levels = Levels::declared(&caches(&[32 << 10, 32 << 20]));
-        let curve = |bytes, ns| measured(LatencyRow::Curve(Shape::random(bytes, Pages::Base)), ns);
         let mut rows = [curve(16 << 20, 105.0), curve(4 << 20, 15.0), curve(128 << 20, 146.0)];
         apply(&mut rows, &levels, &Ceiling::default());
         let limiters = rows.each_ref().map(|row| limit(row).limiter.as_str());
