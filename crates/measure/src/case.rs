@@ -263,3 +263,24 @@ impl Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Ceiling;
+    use crate::warning::Warning;
+
+    #[test]
+    fn others_limit_a_row_that_waited_for_them_unless_it_is_at_its_limit() {
+        let limiter = |ratio| {
+            let ceiling = Ceiling { ratio, ..Ceiling::default() };
+            let ceiling = Some(ceiling.limited_by("contention by an SMT sibling"));
+            let warnings = vec![Warning::new(warning::LOCAL_LOAD, "others")];
+            let outcome = Outcome { ceiling, warnings, ..Outcome::default() };
+            let row = Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() };
+            row.record().next().and_then(|row| row.ceiling).unwrap().limiter
+        };
+        assert_eq!([Some(0.17), None].map(limiter), ["other programs"; 2]);
+        assert_eq!(limiter(Some(0.998)), "contention by an SMT sibling");
+    }
+}

@@ -39,7 +39,7 @@ impl IssueRate {
 /// share its allocation, cycle by cycle (Intel 64 and IA-32 Architectures Optimization Reference
 /// Manual, "Hyper-Threading"; for AMD the Software Optimization Guides, "Resource Sharing").
 pub fn measure() -> Option<IssueRate> {
-    let elapsed_ns = do_nothing(INSTRUCTIONS / INSTRUCTIONS_PER_TURN)?;
+    let (elapsed_ns, _) = do_nothing(INSTRUCTIONS / INSTRUCTIONS_PER_TURN)?;
     let chain = core_clock::alone(Chain::Add, LINKS)?;
     Some(IssueRate {
         per_ns: INSTRUCTIONS as f64 / elapsed_ns.max(1) as f64,
@@ -47,28 +47,30 @@ pub fn measure() -> Option<IssueRate> {
     })
 }
 
-/// Runs turns of instructions that do nothing; nanoseconds.
+/// Runs turns of instructions that do nothing; nanoseconds, and where they lie.
 #[cfg(target_arch = "x86_64")]
-fn do_nothing(turns: u64) -> Option<u64> {
+fn do_nothing(turns: u64) -> Option<(u64, usize)> {
     use std::arch::asm;
 
     let start_ns = clock::monotonic_ns();
-    // SAFETY: the only register that changes is named. The instructions are of four bytes, so that they
+    let place: usize;
+    // SAFETY: the only registers that change are named. The instructions are of four bytes, so that they
     // lie in the cache of decoded instructions wherever there is one (of one byte there would be
     // too many in a line of it), and begin with a line: at 8 of 64 places a turn took one cycle more.
     unsafe {
         asm!(
-            ".p2align 6", "2:", ".rept 96", ".byte 0x0f, 0x1f, 0x40, 0x00", ".endr", "dec {n}", "jnz 2b",
+            "lea {place}, [rip + 2f]", ".p2align 6", "2:", ".rept 96", ".byte 0x0f, 0x1f, 0x40, 0x00", ".endr", "dec {n}", "jnz 2b",
             n = inout(reg) turns.max(1) => _,
+            place = out(reg) place,
             options(nostack, nomem),
         );
     }
-    Some(clock::monotonic_ns().saturating_sub(start_ns))
+    Some((clock::monotonic_ns().saturating_sub(start_ns), place))
 }
 
 /// See the other one: no code for this kind of CPU yet.
 #[cfg(not(target_arch = "x86_64"))]
-fn do_nothing(_turns: u64) -> Option<u64> {
+fn do_nothing(_turns: u64) -> Option<(u64, usize)> {
     None
 }
 
@@ -81,6 +83,14 @@ mod tests {
         let Some(rate) = measure() else { return eprintln!("skipped: no code for this CPU") };
         assert!(rate.per_ns > 0.0 && rate.cycles_per_ns > 0.0);
         assert!(rate.per_cycle().is_finite());
+    }
+
+    #[test]
+    fn the_loop_that_does_nothing_begins_with_a_line_of_the_cache() {
+        let Some((_, place)) = do_nothing(1) else {
+            return eprintln!("skipped: no code for this CPU");
+        };
+        assert_eq!(place % 64, 0);
     }
 
     #[test]

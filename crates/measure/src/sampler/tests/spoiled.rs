@@ -195,3 +195,22 @@ fn a_row_over_loopback_tells_that_it_waited_where_others_had_the_cpus() {
         assert_eq!(warning::has(&outcome.warnings, warning::LOCAL_LOAD), is_told);
     }
 }
+
+/// Every other trial is twice as long because of others: moments without them are the peak, and all of
+/// the time is what is sustained.
+#[test]
+fn what_is_sustained_has_the_time_in_it_that_others_took() {
+    let least = |is_sustained| {
+        let (clock, mut count) = (FakeClock::default(), 0);
+        let trial = scripted("a/b", |_| {
+            count += 1;
+            let elapsed_ns = if count % 2 == 0 { 2 * MS } else { MS };
+            clock.advance(elapsed_ns);
+            Ok(Sample { amount: 1.0, elapsed_ns, is_sustained, ..Sample::default() })
+        });
+        let witness = throttled(|interval| interval % 2 == 1, 40);
+        let outcome = run_watched(&clock, vec![trial], &Plan::default(), witness).remove(0);
+        outcome.samples.into_iter().fold(f64::MAX, f64::min)
+    };
+    assert_eq!([false, true].map(least), [1000.0, 500.0]);
+}
