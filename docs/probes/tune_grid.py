@@ -37,7 +37,7 @@ def tune(flatout, directory, runs, kept):
     all_taken = []
     for run in range(runs):
         profile = f"{directory}/profile-{run}.json"
-        subprocess.run([flatout, "tune", "--quick", "--max-time", "9s", "--seed", str(run), directory], check=True,
+        subprocess.run([flatout, "tune", "--quick", "--max-time", "12s", "--seed", str(run), directory], check=True,
                        env={**os.environ, "FLATOUT_PROFILE": profile}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         all_taken.append(dict(kinds(profile)))
         json.dump(all_taken, open(kept, "w"))
@@ -92,6 +92,7 @@ def grid(flatout, directory, rounds, kept):
         taken = collections.Counter(tuple(one[kind]) for one in all_taken if kind in one)
         for setting, count in taken.most_common():
             print(f"  taken {count} times: {setting}, time ÷ best {ratio[kind, setting]:.3f}")
+        print("  all:", ", ".join(f"{case[1]} {one:.2f}" for case, one in sorted(ratio.items(), key=lambda at: at[1])))
         good = [kind not in one or ratio[kind, tuple(one[kind])] <= 1.05 for one in all_taken]
         within = [a and b for a, b in zip(within, good)]
         print(f"  within 5 % in {sum(good)} of {len(good)} runs")

@@ -1,6 +1,6 @@
 //! Which of the settings tried is taken: the smallest that reaches 98 % of the best.
 
-use flatout_io::Tuning;
+use flatout_io::{Caching, Engine, Tuning};
 use flatout_measure::case::Measured;
 use flatout_measure::ceiling;
 use flatout_measure::fact::Key;
@@ -73,21 +73,22 @@ pub(super) fn among<R>(
     Some(Choice { tuning: tunings[chosen], limit: medians[best], n, ci95, is_sure })
 }
 
-/// The smallest settings that reach enough of the best: first by threads, then by bytes in flight,
-/// then by the length of a request.
+/// The smallest settings that reach enough of the best: first by threads, those of the kernel that do
+/// a ring's buffered requests counted as one, then by bytes in flight, then by the length of a request.
 fn smallest(tunings: &[Tuning], rates: &[f64]) -> Option<usize> {
     let best = rates.iter().copied().filter(|rate| *rate > 0.0).max_by(f64::total_cmp)?;
     let size = |index: &usize| {
-        let Tuning { threads, depth, block_bytes, .. } = tunings[*index];
+        let Tuning { engine, caching, threads, depth, block_bytes, .. } = tunings[*index];
         let in_flight = u64::from(threads) * u64::from(depth) * block_bytes;
-        (threads, in_flight, block_bytes)
+        let has_helpers = engine == Engine::Uring && caching == Caching::Buffered;
+        (threads + u32::from(has_helpers), in_flight, block_bytes)
     };
     (0..tunings.len().min(rates.len())).filter(|&i| rates[i] >= best * ENOUGH).min_by_key(size)
 }
 
 #[cfg(test)]
 mod tests {
-    use flatout_io::{Caching, Engine, Split};
+    use flatout_io::Split;
     use flatout_measure::fact::Facts;
 
     use super::*;
@@ -110,6 +111,8 @@ mod tests {
         assert_eq!(smallest(&tunings, &[100.0, 98.0, 97.0, 200.0]), Some(3));
         assert_eq!(smallest(&tunings, &[100.0, 98.0, 98.1, 100.0]), Some(2));
         assert_eq!(smallest(&tunings, &[0.0; 4]), None);
+        let two = Tuning { engine: Engine::Sync, ..tuning(1, 1, 2) };
+        assert_eq!(smallest(&[tuning(1, 8, 1), two], &[100.0, 99.0]), Some(1), "no smaller ring");
         assert_eq!(smallest(&[], &[]), None);
     }
 
