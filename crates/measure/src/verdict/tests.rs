@@ -191,6 +191,16 @@ fn does_it_reproduce_bad() {
     assert!(most.text.starts_with("Yes, but not shown for 1 of 10 rows: a/b"), "{}", most.text);
 }
 
+/// `flatout bench --max-time 85s` on two virtual CPUs of an AMD EPYC (family 25, model 17) with nothing
+/// else at work, 2026-11-26, without latencies, curves and all samples but one.
+#[test]
+fn a_quiet_run_of_all_areas_has_six_good_answers() {
+    let mut quiet: Record = serde_json::from_str(include_str!("quiet.json")).unwrap();
+    assert!(answer(&quiet).iter().all(|answer| answer.good), "{:#?}", answer(&quiet));
+    quiet.end.load = Some(Load { cpus: 2, others_cpus: Some(1.6), ..Load::default() });
+    assert_eq!(answer(&quiet)[MATTER].mark(), Mark::Partly);
+}
+
 #[test]
 fn what_runs_are_assumed_to_differ_by_is_told_and_is_no_evidence() {
     let known = |source: &str, deviation: f64| {
