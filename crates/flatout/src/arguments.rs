@@ -36,14 +36,7 @@ use shared::Talk;
     name = "flatout",
     version,
     about = "Measures how fast a Linux machine really is, and moves data that fast",
-    after_help = "Sizes: 4096, 4K or 4KiB (1024), 4kB (1000), likewise M, G, T. Times: 5 or 5s, 500ms, 2m.\n\
-                  Results go to standard output, progress and complaints to standard error.\n\
-                  An interrupt ends a run in order; another one, more than a second later, at once.\n\n\
-                  Exit codes: 0 done, 1 something failed, 2 wrong use, 130 interrupted.\n\n\
-                  Examples:\n  \
-                  flatout bench              what this machine can do\n  \
-                  flatout copy -a DIR NEW    a copy, as fast as it can\n  \
-                  flatout help bench disk    the options of an area",
+    after_help = include_str!("arguments/help/flatout.txt").trim_ascii_end(),
     max_term_width = MOST_COLUMNS,
     disable_help_subcommand = true,
     arg_required_else_help = true

@@ -74,7 +74,7 @@ pub fn shown(areas: &[Name]) -> Command {
             .disable_help_subcommand(true)
             .subcommands(each)
             .args(common)
-            .after_help(notes::BENCH);
+            .after_help(notes::BENCH.trim_end());
     };
     let under = |argument: Arg| match argument.get_help_heading() {
         None => argument.help_heading("Common options"),

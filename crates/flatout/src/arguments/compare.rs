@@ -11,38 +11,7 @@ use flatout_report::comparison::Form;
 use super::bench::Name;
 use super::shared::{Talk, meant, results};
 
-const AFTER: &str = "\
-Each FILE is what --format json or --format html of any command left, or a folder of such files,
-which are runs of one side; - is standard input. Rows are matched by id and parameters. A row is
-  worse, better  significant with all rows counted in: with nothing changed one comparison in
-                 twenty calls any row so
-  same           the whole 95 % interval of NEW/OLD lies within the threshold
-  unclear        neither is shown; about how many more runs would show it is said
-Whether more or less is better, each row knows. What differs between the machines comes first.
-
-A run counts once, however many samples it has: runs differ by more than the samples of one run
-say. How far, the runs of both sides tell from four of each on; `flatout compare --noise` learns it
-beforehand, and keeps it in the file that FLATOUT_NOISE names (empty: none), else in
-flatout/noise.json beside the profile. One run of each, without that, shows large changes only.
-How many runs find a change as large as the threshold in 80 % of the rows is said.
-
---runs N makes the runs, OLD and NEW in turn: of two programs, or of one in two states, which
---before-old and --before-new bring about. ARGS are those of flatout [default: bench].
-
-Exit codes: 0 same or better (no row worse, four of five the same or better), 1 worse, 2 wrong use
-or a FILE that cannot be read, 3 nothing matches, 4 unclear; the first of 1, 4, 3 that some NEW
-calls for.
-
-Examples:
-  flatout compare old.json new.json
-  flatout compare old.json new.json newer.json     each against the first
-  flatout compare old/ new/                        folders with several runs of each side
-  flatout compare -n 6 ./flatout-old ./flatout-new -- bench cpu --quick
-  flatout compare -n 6 --before-old ./without.sh --before-new ./with.sh --area memory
-  flatout compare old.html new.html --format markdown   for a pull request
-  flatout bench syscall --format json | flatout compare old.json -
-  flatout compare --noise                          three runs of the short bench, about 5 minutes
-  flatout compare --noise a.json b.json c.json     learn from runs that there are already";
+const AFTER: &str = include_str!("help/compare.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(

@@ -2,11 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-const AFTER: &str = "\
-Examples:
-  flatout completions bash > ~/.local/share/bash-completion/completions/flatout
-  flatout completions zsh > ~/.zfunc/_flatout          with ~/.zfunc in fpath
-  flatout completions fish > ~/.config/fish/completions/flatout.fish";
+const AFTER: &str = include_str!("help/completions.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]

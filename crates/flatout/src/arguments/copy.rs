@@ -49,33 +49,7 @@ const USAGE: &str = "\
 flatout copy [OPTIONS] SOURCE... TARGET
        flatout copy [OPTIONS] -t DIR SOURCE...";
 
-const AFTER: &str = "\
-Attributes for --preserve and --no-preserve, with commas between them:
-  mode        permissions, set-id and sticky bits, access control lists
-  ownership   user and group, as far as the user may
-  timestamps  access and modification times, in nanoseconds
-  links       names of one file among what is copied stay names of one file
-  xattr       extended attributes and file capabilities
-  context     the security context
-  all         all of these
-  flags       flags of chattr; not among all, for a locked copy could not be removed
-  project     project ids of quotas; not among all
-
-Examples:
-  flatout copy DIR NEW            a copy of DIR that is called NEW, or NEW/DIR if NEW is there
-  flatout copy DIR/. THERE        what is in DIR, into THERE
-  flatout copy A B C THERE        several, into a directory
-  flatout copy -t THERE A B C     the same
-  flatout copy --link-dest MON SRC/. TUE   a snapshot: what is unchanged is linked
-  flatout copy --verify --sync A B     read back from the device, and durable at the end
-  flatout copy -x / /mnt          one filesystem, without those that are mounted in it
-
-Everything that `cp -a` keeps is kept. Nothing is skipped for equal size and time: an interrupted
-copy goes on when the same command is given again, because finished files are noted. A file that is
-there is replaced as a whole when its copy is complete. No symlink inside a tree is followed. Where `flatout tune` has measured both filesystems, its settings are used and the
-last line says how close to the limit the copy ran. Off a terminal nothing is printed unless it went
-wrong or was asked for; SIGUSR1 asks where it is. Exit codes: 0 all copied, 1 something was not, 2 wrong use; a signal that
-stops it ends it, when it has cleaned up.";
+const AFTER: &str = include_str!("help/copy.txt").trim_ascii_end();
 
 /// The most threads that may be asked for.
 const MAX_THREADS: i64 = 1024;

@@ -2,12 +2,7 @@
 
 use clap::Args;
 
-const AFTER: &str = "\
-Examples:
-  flatout man | man -l -                  read it
-  flatout man bench disk | man -l -       that of an area
-  flatout man > ~/.local/share/man/man1/flatout.1
-  flatout man copy > ~/.local/share/man/man1/flatout-copy.1";
+const AFTER: &str = include_str!("help/man.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]

@@ -12,26 +12,7 @@ use flatout_sys::cancel::CancelToken;
 
 use super::shared::{ENGINES, Moving, Output};
 
-const AFTER: &str = "\
-Where `flatout tune` has measured the filesystem of a file of more than 4 MiB, what it found is used.
-Else the defaults, chosen by measurement (docs/performance.md):
-  file mostly in the page cache   mmap, 1 MiB blocks, one thread per CPU (files under 4 MiB: one)
-  file not cached                 uring, direct, 1 MiB blocks, depth 16, one thread
-  --block-size given              requests of exactly that size: sync when cached, else uring
-  under 1 MiB, a pipe, /proc      sync, 256 KiB blocks, one thread
-  --caching                       buffered, but direct for a file that is not cached
-  --split                         contiguous; interleaved with --time
-
-Examples:
-  flatout read FILE                                       the fastest way known
-  flatout read FILE -b 4K --size 4M                       the first 4 MiB
-  flatout read FILE -b 64K --min-time 5                   double the count until it takes 5 s
-  flatout read FILE --time 1000ms                         how far one second goes
-  flatout read FILE --cold --engine uring --direct
-  zcat FILE.gz | flatout read -                           a pipe
-
-The digest xor32 is the file as little-endian 32-bit words, the tail padded with zero bytes, all
-XORed; it covers one pass and is computed while the clock runs.";
+const AFTER: &str = include_str!("help/read.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]

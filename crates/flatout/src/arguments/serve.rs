@@ -5,16 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use flatout_bench::network::PORT;
 
-const AFTER: &str = "\
-It serves until it is stopped. The other end is `flatout bench network --connect HOST[:PORT]
---token-file FILE`. One client at a time is served; others wait in line and are told so. Control and
-data use this one port, TCP and UDP. Whoever does not know the token gets no answer.
-
-Examples:
-  flatout serve                              on loopback, without a token
-  flatout serve --bind 0.0.0.0               for other machines; prints a token
-  flatout serve --bind :: --token-file t     with the token in a file
-  flatout serve -1 -p 9999                   one session, on another port";
+const AFTER: &str = include_str!("help/serve.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]

@@ -10,26 +10,7 @@ use flatout_tree::manifest::{Form, LineEnd, Manifest};
 use super::copy::first;
 use super::shared::file;
 
-const AFTER: &str = "\
-Digests:
-  blake3   256 bits, as b3sum
-  xxh3     128 bits, as xxhsum -H2; fast, but no protection against intent
-  crc32c   32 bits (Castagnoli)
-  sha256   256 bits, as sha256sum and cksum -a sha256
-  xor32    32 bits, all 32-bit words XORed, as flatout read prints it
-
-Examples:
-  flatout sum FILE...                        DIGEST  NAME, as b3sum writes it
-  flatout sum -r DIR > SUMS                  all regular files below DIR, sorted
-  flatout sum -c SUMS                        read the files again and compare
-  flatout sum --digest sha256 --tag FILE...  SHA256 (NAME) = DIGEST
-  sha256sum * | flatout sum -c               what sha256sum, b3sum, xxhsum -H2 or cksum wrote
-  flatout sum -r --format json DIR           one row per file, and one for all
-  flatout sum -c --strict MANIFEST           a tree as flatout copy --manifest listed it
-
-In a tree no symlink is followed; symlinks, pipes, sockets and devices are left out, and so is the
-file into which the results go. A line that --check reads without a tag is taken for any digest of
-its length, unless --digest says which. A file that changes while it is read gets no digest.";
+const AFTER: &str = include_str!("help/sum.txt").trim_ascii_end();
 
 /// The most threads that may be asked for.
 const MAX_THREADS: i64 = 1024;

@@ -7,28 +7,7 @@ use clap::Args;
 use super::shared::Output;
 use flatout_bench::option::{size, time};
 
-const AFTER: &str = "\
-For each directory it measures, with the code that does the work later, what its filesystem gives:
-reading a large file that is cached, and one that is not; writing one until it is durable; copying
-a large file and many small ones, from the cache and not. Each with several engines, block sizes,
-depths and numbers of threads, in rounds of random order. The smallest settings that reach 98 % of
-the best are saved, with the best rate as the limit. Copies are measured within each directory, and
-between each two that are named.
-
-`flatout read`, `sum` and `copy` use what was saved for the filesystem at hand, unless told
-otherwise, and `copy` says at its end how close to the limit it ran. Settings belong to a machine,
-its version of Linux and a filesystem, wherever that is mounted; measuring again replaces them.
-
-The profile is the file that $FLATOUT_PROFILE names, else flatout/profile.json in $XDG_CONFIG_HOME
-or ~/.config. FLATOUT_PROFILE= (empty) before a command makes it go without.
-
-All files lie in DIR/.flatout-tune and are removed at the end. It needs no root.
-
-Examples:
-  flatout tune                    the filesystem of the current directory
-  flatout tune /data --quick      shorter, with wider intervals
-  flatout tune /data /backup      two, and copies from each to the other
-  flatout tune --no-save          what there is to know, without a profile";
+const AFTER: &str = include_str!("help/tune.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]

@@ -8,50 +8,7 @@ use flatout_bench::versus::{State, Trees, copy};
 use super::shared::Output;
 use flatout_bench::option::{Words, each_once, size, time, words};
 
-const AFTER: &str = "\
-Rivals:
-  dd                                  copying a file block by block, and reading one
-  b3sum xxhsum sha256sum openssl      digests of a large file, b3sum also of 20,000 small ones
-  fio iozone                          the rows of `bench disk` that both can do
-  cp-r cp-a rsync-a rsync-r tar xcp cpz fcp cpx pxs rcp rclone
-                                      copying trees, each against `flatout copy`;
-                                      cp and rsync mean both of their variants
-  dd-1m                               copying one file (--corpus file-SIZE) in blocks of 1 MiB
-  iperf3 sockperf                     bytes of a stream, and round trips, over loopback
-  openblas                            products and LU factorisations of matrices of doubles
-  stream stream-loops                 the four kernels of STREAM: its program, or its loops compiled
-                                      plainly; these three only where they are named
-  linpack                             known, but not raced
-Without a RIVAL it races all that are installed and have a command of flatout that does the same
-work: about 20 minutes, with iozone 26. Two of them are the copiers', who then get less to do.
-
-Corpora (--corpus NAME,…; default: small-files source-tree large sparse; source-tree 4x64M when
-nobody is named):
-  small-files one-directory source-tree sparse large large-one
-  COUNTxSIZE COUNTxSIZE@DEPTH COUNTxSIZE:DIRECTORIES
-                                      files of one size, such as 900x128K, 10x1M@5 and 512x1M:8
-  file-SIZE                           one file, copied under its name and not as a tree
-  deep-N                              one file of 128 MiB below N directories
-  sizes single split-1G split-32M deep memory deviation all
-                                      groups of these; what has no room is left out, and said
-
-A race is fair: the same work, the cache in the same state, proved before each run, everybody once
-per round in a new random order, and the result checked after each run, outside of the time. The
-ratio of two is taken round by round; 1.5 is half as fast again. It is a win or a loss when the
-95 % interval of the ratio leaves 1 out, else a tie. The race ends when the ratios are within 2 %,
-after 6 rounds at least, or when its time is over. Time begins at the first instruction of a
-program. Memory is its own, not inherited from flatout.
-
-All files lie in DIR/.flatout-versus, and all are removed at the end. With --keep those stay that are
-only read, for the next race in DIR; --clean removes them.
-
-Examples:
-  flatout versus dd b3sum              against two rivals
-  flatout versus b3sum --cold          small files also from the disk
-  flatout versus cp rsync xcp --corpus source-tree -n 6
-                                       copying, against five
-  flatout versus --list                who is installed, and in which package the others are
-  flatout versus dd --directory /data --format json -o dd.json";
+const AFTER: &str = include_str!("help/versus.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]

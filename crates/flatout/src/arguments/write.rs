@@ -11,20 +11,7 @@ use flatout_sys::cancel::CancelToken;
 
 use super::shared::{Moving, Output};
 
-const AFTER: &str = "\
-Defaults, chosen by measurement (docs/performance.md):
-  1 GiB in all; sync engine, buffered, 256 KiB blocks, one thread
-  --direct or --engine uring: uring, 1 MiB blocks, depth 16
-
-Examples:
-  flatout write FILE                                       1 GiB of random data
-  flatout write FILE --size 100M                           100 MiB
-  flatout write FILE --direct --iodepth 32                 around the page cache
-  flatout write FILE --sync each -b 4K --block-count 1000
-
-A new file gets mode 0666 less umask. An existing file is refused without --overwrite, which
-writes over it in place; anything but a regular file is refused always. A file made by a write
-that fails or is interrupted is removed again.";
+const AFTER: &str = include_str!("help/write.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]

@@ -87,59 +87,14 @@ const SEEN: &str = "__fish_seen_subcommand_from";
 const PLACED: &str = "__fish_seen_subcommand_from disk copy";
 
 /// The words that may follow the items of a list.
-const FISH: &str = r"function __fish_flatout_list
-    set -l token (string replace -r '^--[^=]*=' '' -- (commandline -ct))
-    string match -q '*,*' -- $token; or return
-    printf '%s\n' (string replace -r '[^,]*$' '' -- $token)$argv
-end
-";
+const FISH: &str = include_str!("completions/own.fish");
 
 /// Completes the last item of a list, and
 /// offers options where an option is begun, files where they belong, and words behind `--option=`,
 /// which is three words to bash: what is generated for bash offers options everywhere, and then no
 /// files. What is generated knows the options of one area: where several are named it is asked for
 /// each, and who does not know the option before the word has nothing to say.
-const BASH: &str = r#"_flatout_areas() {
-    local word=$2 before=$3 area areas=() words=()
-    if [[ ${COMP_WORDS[1]} == bench ]] && (( COMP_CWORD > 2 )); then
-        for area in "${COMP_WORDS[@]:2:COMP_CWORD - 2}"; do
-            [[ $area == @(AREAS) ]] && areas+=("$area")
-        done
-    fi
-    (( ${#areas[@]} > 1 )) || { _flatout "$@"; return; }
-    for area in "${areas[@]}"; do
-        local COMP_WORDS=(flatout bench "$area" "$before" "$word") COMP_CWORD=4
-        if [[ $before == -* ]]; then
-            _flatout "$1" "$before" "$area"
-            [[ " ${COMPREPLY[*]} " == *" $before "* ]] || continue
-        fi
-        _flatout "$1" "$word" "$before"
-        words+=("${COMPREPLY[@]}")
-    done
-    mapfile -t COMPREPLY < <((( ${#words[@]} )) && printf '%s\n' "${words[@]}" | sort -u)
-}
-
-_flatout_words() {
-    local word=$2 before=$3 words=() items=
-    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}
-    [[ ${COMP_WORDS[COMP_CWORD]} == = ]] && word= before=${COMP_WORDS[COMP_CWORD - 1]}
-    [[ ${COMP_WORDS[1]} == @(help|man) ]] && compopt +o default +o bashdefault 2>/dev/null
-    if [[ $before == @(LISTS) && $word == *,* ]]; then
-        items=${word%,*}, word=${word##*,}
-    fi
-    _flatout_areas "$1" "$word" "$before"
-    [[ $word == -* ]] && return
-    for word in "${COMPREPLY[@]}"; do
-        [[ $word == -* ]] || words+=("$items$word")
-    done
-    COMPREPLY=("${words[@]}")
-    if [[ $before != -* && ${COMP_WORDS[1]} == bench && " ${COMP_WORDS[*]} " == *" "@(disk|copy)" "* ]]; then
-        compopt -o filenames 2>/dev/null
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$2")
-    fi
-}
-
-"#;
+const BASH: &str = include_str!("completions/own.bash");
 
 /// Values of options that the parser takes as text, since they stand in lists or have short forms.
 const VALUES: [(&str, &[&str]); 10] = [
@@ -276,23 +231,7 @@ fn zsh(script: &[u8], lists: &[List]) -> Vec<u8> {
 }
 
 /// Asks for each area that is named.
-const ZSH: &str = r#"_flatout() {
-    local -a known=(AREAS) before=("${(@)words[3,CURRENT-1]}") all=("${words[@]}")
-    local -a named=(${(u)${before:*known}})
-    if [[ $words[2] != bench ]] || (( $#named < 2 )); then
-        _flatout_area "$@"
-        return
-    fi
-    local area at=$CURRENT ret=1
-    for area in $named; do
-        words=(flatout bench $area "${(@)before:|known}" "${all[at]}")
-        CURRENT=$#words
-        _flatout_area "$@" && ret=0
-    done
-    return ret
-}
-
-"#;
+const ZSH: &str = include_str!("completions/own.zsh");
 
 #[cfg(test)]
 mod tests {

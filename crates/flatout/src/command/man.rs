@@ -1,5 +1,5 @@
 //! `flatout man`: the manual page of the program, of a command or of an area, made of the definition
-//! of the command line and of what `man/sections.rs` adds.
+//! of the command line and of what `man/pages.txt` adds.
 
 mod sections;
 
@@ -36,7 +36,6 @@ pub fn run(arguments: &Man) -> ExitCode {
 
 fn page(command: Command) -> io::Result<Vec<u8>> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let Sections { status, files, environment, see_also } = sections::of(&name);
     let has_commands = command.get_subcommands().any(|command| !command.is_hide_set());
     let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (examples, notes) = parted(&notes);
@@ -61,10 +60,9 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
     }
     section("NOTES", &notes).to_writer(&mut out)?;
     section("EXAMPLES", &examples).to_writer(&mut out)?;
-    terms("EXIT STATUS", status).to_writer(&mut out)?;
-    terms("FILES", files).to_writer(&mut out)?;
-    terms("ENVIRONMENT", environment).to_writer(&mut out)?;
-    section("SEE ALSO", see_also).to_writer(&mut out)?;
+    for head in ["EXIT STATUS", "FILES", "ENVIRONMENT", "SEE ALSO"] {
+        section(head, &sections::of(&name, head)).to_writer(&mut out)?;
+    }
     Ok(out)
 }
 
@@ -124,20 +122,6 @@ fn section(head: &str, text: &str) -> roff::Roff {
                 section.text([roff::roman(meaning)]);
             }
         }
-    }
-    section
-}
-
-/// A section of terms; nothing where there are none.
-fn terms(head: &str, entries: &[Entry]) -> roff::Roff {
-    let mut section = roff::Roff::new();
-    if !entries.is_empty() {
-        section.control("SH", [head]);
-    }
-    for (term, text) in entries {
-        section.control("TP", []);
-        section.text([roff::bold(*term)]);
-        section.text([roff::roman(*text)]);
     }
     section
 }

@@ -92,7 +92,7 @@ impl Name {
 
     /// What its help says besides the options.
     pub fn notes(self) -> &'static str {
-        self.entry().notes
+        self.entry().notes.trim_end()
     }
 
     /// Whether it works in a place that is named on the command line.
