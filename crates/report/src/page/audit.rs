@@ -35,84 +35,45 @@ pub(crate) struct Fact {
     meaning: &'static str,
 }
 
-const fn fact(key: &'static str, head: &'static str, worth: Worth, meaning: &'static str) -> Fact {
-    Fact { key, head, worth, meaning }
+/// A table of facts: worth, key and head, and what they mean.
+macro_rules! facts {
+    ($($worth:ident $key:expr, $head:literal: $meaning:literal;)*) => {
+        [$(Fact { key: $key, head: $head, worth: $worth, meaning: $meaning }),*]
+    };
 }
 
 /// The facts that have a column: first what was moved, then what it cost and who disturbed.
-pub(crate) const FACTS: [Fact; 19] = [
-    fact("bytes", "asked", Side, "bytes asked for in all trials"),
-    fact(
-        "disk_share_ratio",
-        "by disk",
-        Proof,
+pub(crate) const FACTS: [Fact; 19] = facts! {
+    Side "bytes", "asked": "bytes asked for in all trials";
+    Proof "disk_share_ratio", "by disk":
         "bytes that the device moved, as a share of those asked for: less came from a cache, \
-         more is read-ahead, bookkeeping or another program",
-    ),
-    fact("cache_hit_ratio", "cached", Proof, "share that the page cache served"),
-    fact(
-        "disk_requests_per_request_ratio",
-        "splits",
-        Proof,
+         more is read-ahead, bookkeeping or another program";
+    Proof "cache_hit_ratio", "cached": "share that the page cache served";
+    Proof "disk_requests_per_request_ratio", "splits":
         "requests that reached the device for each one asked: above 1 they were split, below 1 \
-         merged",
-    ),
-    fact("minor_faults", "faults", Side, "pages entered into a mapping"),
-    fact(
-        "hole_bytes",
-        "holes",
-        Exception,
-        "bytes of the file that were never written and have no place on the device",
-    ),
-    fact(
-        "unwritten_bytes",
-        "unwritten",
-        Exception,
-        "bytes of the file that have a place on the device but were never written",
-    ),
-    fact("zero_block_ratio", "zeros", Exception, "share of sampled blocks full of zeros"),
-    fact("lost_ratio", "lost", Proof, "share of the datagrams sent that were lost on the way"),
-    fact(
-        "dropped_ratio",
-        "dropped",
-        Proof,
-        "share of the datagrams sent that the receiver's socket dropped",
-    ),
-    fact(
-        "retransmit_ratio",
-        "retransmits",
-        Exception,
-        "share of TCP's segments that were sent again",
-    ),
-    fact(
-        "cpu_s_per_gbit",
-        "CPU s/Gbit",
-        Proof,
-        "CPU seconds for one gigabit: all CPUs of both ends, interrupts included",
-    ),
-    fact("softirq_s_per_gbit", "softirq", Proof, "of them in deferred interrupts"),
-    fact(
-        "cpu_ns_per_operation",
-        "CPU/op",
-        Proof,
-        "CPU time of one operation, in the program and in the kernel",
-    ),
-    fact("cpu_s_per_gib", "CPU s/GiB", Proof, "CPU seconds for one GiB"),
-    fact(HARNESS, "overhead", Side, "share of the time that measuring took"),
-    fact(
-        "others_disk_ratio",
-        "others",
-        Proof,
-        "share of what the device moved that was not for this run",
-    ),
-    fact(
-        "io_pressure_ratio",
-        "I/O wait",
-        Proof,
-        "share of the time in which some task of the machine waited for I/O (pressure stall)",
-    ),
-    fact("stolen_ratio", "steal", Side, "share of the CPU time that the hypervisor gave to others"),
-];
+         merged";
+    Side "minor_faults", "faults": "pages entered into a mapping";
+    Exception "hole_bytes", "holes":
+        "bytes of the file that were never written and have no place on the device";
+    Exception "unwritten_bytes", "unwritten":
+        "bytes of the file that have a place on the device but were never written";
+    Exception "zero_block_ratio", "zeros": "share of sampled blocks full of zeros";
+    Proof "lost_ratio", "lost": "share of the datagrams sent that were lost on the way";
+    Proof "dropped_ratio", "dropped":
+        "share of the datagrams sent that the receiver's socket dropped";
+    Exception "retransmit_ratio", "retransmits": "share of TCP's segments that were sent again";
+    Proof "cpu_s_per_gbit", "CPU s/Gbit":
+        "CPU seconds for one gigabit: all CPUs of both ends, interrupts included";
+    Proof "softirq_s_per_gbit", "softirq": "of them in deferred interrupts";
+    Proof "cpu_ns_per_operation", "CPU/op":
+        "CPU time of one operation, in the program and in the kernel";
+    Proof "cpu_s_per_gib", "CPU s/GiB": "CPU seconds for one GiB";
+    Side HARNESS, "overhead": "share of the time that measuring took";
+    Proof "others_disk_ratio", "others": "share of what the device moved that was not for this run";
+    Proof "io_pressure_ratio", "I/O wait":
+        "share of the time in which some task of the machine waited for I/O (pressure stall)";
+    Side "stolen_ratio", "steal": "share of the CPU time that the hypervisor gave to others";
+};
 
 /// Rows that share one line, under one name.
 struct Group<'a> {

@@ -14,181 +14,85 @@ use crate::{label, order, quantity};
 pub(super) type Known = (&'static str, &'static str, &'static str);
 
 /// The codes by how much they matter. A code that does not stand here says only how a row was measured.
-pub(super) const CODES: [(Severity, &[Known]); 3] = [(Fail, &FAIL), (Warn, &WARN), (Note, &NOTE)];
+pub(super) const CODES: [(Severity, &[Known]); 3] = [(Fail, FAIL), (Warn, WARN), (Note, NOTE)];
 
-const FAIL: [Known; 8] = [
-    (
-        warning::ABOVE_CEILING,
-        "figures beyond what the hardware can do are not given",
-        "the work was not done: look at the warnings of the rows",
-    ),
-    (warning::NOT_LINEAR, "twice the work did not take twice the time", "do not use these figures"),
-    (
-        warning::DIGEST_DIFFERS,
-        "the same bytes gave different digests",
-        "check memory and disk (memtest, smartctl)",
-    ),
-    (
-        warning::MEMORY_FILESYSTEM,
-        "the directory lies in memory (tmpfs): no disk was measured",
-        "name a directory on a disk",
-    ),
-    (
-        warning::DIRECT_CACHED,
-        "direct I/O went through the page cache",
-        "measure on a filesystem with direct I/O (ext4, xfs)",
-    ),
-    (
-        warning::DIRECT_REFUSED,
-        "the filesystem refuses direct I/O, so the page cache takes part",
-        "measure on a filesystem with direct I/O (ext4, xfs)",
-    ),
-    (warning::LOOP_CACHED, "a loop device reads from the page cache", "losetup --direct-io=on"),
-    (
-        warning::NOT_FROM_DEVICE,
-        "the disk moved fewer bytes than were asked for",
-        "a cache answered: use larger files",
-    ),
-];
+/// A table of codes, each with both texts.
+macro_rules! table {
+    ($($code:ident: $text:literal, $advice:literal;)*) => {
+        &[$((warning::$code, $text, $advice)),*]
+    };
+}
 
-const WARN: [Known; 20] = [
-    (
-        warning::FITS_IN_CACHE,
-        "what was measured fits into a cache",
-        "use larger files, or allow more memory",
-    ),
-    (
-        warning::NETWORK_FILESYSTEM,
-        "the directory lies on another machine",
-        "figures include network and server; for the disk, measure there",
-    ),
-    (
-        warning::USERSPACE_FILESYSTEM,
-        "a program serves the filesystem (FUSE)",
-        "for the disk, measure below it",
-    ),
-    (
-        warning::CPU_QUOTA,
-        "the control group's CPU quota is below what the threads could use",
-        "raise cpu.max",
-    ),
-    (warning::IO_LIMIT, "the control group limits the device", "raise io.max (blkio.throttle.*)"),
-    (
-        warning::LOCAL_LOAD,
-        "threads waited for a CPU because of other programs",
-        "stop them and run again",
-    ),
-    (
-        warning::DISTURBED,
-        "most trials were disturbed from outside",
-        "run again when the machine is quiet",
-    ),
-    (
-        warning::SHARED_DEVICE,
-        "others used the disk meanwhile",
-        "stop them (iotop shows who), run again",
-    ),
-    (
-        warning::CORES_SHARED,
-        "CPUs that count as cores share one",
-        "count on half; ask the host for whole cores",
-    ),
-    (
-        warning::CLOCK_DRIFT,
-        "the CPU's clock fell during the run",
-        "power or temperature: look at cooling and limits (turbostat)",
-    ),
-    (
-        warning::BURST,
-        "the rate changed level within the run",
-        "a burst or cache ran out: plan with the lower level, run longer",
-    ),
-    (
-        warning::PLATEAU,
-        "the rate is flat at a round figure",
-        "likely a limit that somebody set, such as the volume's class",
-    ),
-    (
-        warning::LIMIT_EXCEEDED,
-        "a figure exceeds a limit that somebody set",
-        "a burst, or the limit does not hold: run longer",
-    ),
-    (
-        warning::CEILING_LOW,
-        "figures exceed the bound that was measured for them",
-        "the bound is too low: run again when the machine is quiet",
-    ),
-    (
-        warning::NEARLY_FULL,
-        "the filesystem is nearly full, which makes many slower",
-        "free a tenth of it",
-    ),
-    (
-        warning::COLD_BLOCKS,
-        "the first pass over the blocks was slower than the second",
-        "a volume that loads lazily: read it once before use",
-    ),
-    (
-        warning::VDSO_MISSING,
-        "reading the clock is a system call here",
-        "use the clock source tsc, or kvm-clock",
-    ),
-    (warning::NOT_COLD, "a part of the file stayed in the cache", "run as owner of the file"),
-    (warning::NOT_HOT, "the file did not stay in the cache", "free memory"),
-    (
-        warning::STATE_UNPROVED,
-        "the state of the page cache could not be proved",
-        "use plain files on a local disk",
-    ),
-];
+const FAIL: &[Known] = table! {
+    ABOVE_CEILING: "figures beyond what the hardware can do are not given",
+        "the work was not done: look at the warnings of the rows";
+    NOT_LINEAR: "twice the work did not take twice the time", "do not use these figures";
+    DIGEST_DIFFERS: "the same bytes gave different digests",
+        "check memory and disk (memtest, smartctl)";
+    MEMORY_FILESYSTEM: "the directory lies in memory (tmpfs): no disk was measured",
+        "name a directory on a disk";
+    DIRECT_CACHED: "direct I/O went through the page cache",
+        "measure on a filesystem with direct I/O (ext4, xfs)";
+    DIRECT_REFUSED: "the filesystem refuses direct I/O, so the page cache takes part",
+        "measure on a filesystem with direct I/O (ext4, xfs)";
+    LOOP_CACHED: "a loop device reads from the page cache", "losetup --direct-io=on";
+    NOT_FROM_DEVICE: "the disk moved fewer bytes than were asked for",
+        "a cache answered: use larger files";
+};
 
-const NOTE: [Known; 9] = [
-    (
-        warning::SIZE_REDUCED,
-        "tests are smaller than wanted, because space or time is short",
-        "free space, or allow more (--max-write, --max-time)",
-    ),
-    (
-        warning::RECENT_DELETES,
-        "creating files is slow after many were deleted",
-        "wait for the journal, run again",
-    ),
-    (
-        warning::URING_REFUSED,
-        "io_uring is not available",
-        "allow it: kernel.io_uring_disabled=0, or the container's seccomp profile",
-    ),
-    (
-        warning::NO_HUGE_PAGES,
-        "memory could not be had on large pages",
-        "free memory, or transparent_hugepage/enabled = madvise",
-    ),
-    (
-        warning::DATAGRAMS_LOST,
-        "datagrams were lost",
-        "raise net.core.rmem_max, or send more slowly",
-    ),
-    (
-        warning::THREADS_REDUCED,
-        "fewer threads ran than were asked for",
-        "take smaller blocks or larger files, or raise the limit of processes (ulimit -u)",
-    ),
-    (
-        warning::DEPTH_UNUSED,
-        "fewer requests were in flight than asked for",
-        "use --engine uring, or a larger file",
-    ),
-    (
-        warning::OVERHEAD,
-        "measuring took more than 1 % of the time",
-        "rates are that much too low, times too long",
-    ),
-    (
-        warning::OVERLAY_FILESYSTEM,
-        "the directory lies on an overlay",
-        "measure on a volume for the disk alone",
-    ),
-];
+const WARN: &[Known] = table! {
+    FITS_IN_CACHE: "what was measured fits into a cache", "use larger files, or allow more memory";
+    NETWORK_FILESYSTEM: "the directory lies on another machine",
+        "figures include network and server; for the disk, measure there";
+    USERSPACE_FILESYSTEM: "a program serves the filesystem (FUSE)",
+        "for the disk, measure below it";
+    CPU_QUOTA: "the control group's CPU quota is below what the threads could use", "raise cpu.max";
+    IO_LIMIT: "the control group limits the device", "raise io.max (blkio.throttle.*)";
+    LOCAL_LOAD: "threads waited for a CPU because of other programs", "stop them and run again";
+    DISTURBED: "most trials were disturbed from outside", "run again when the machine is quiet";
+    SHARED_DEVICE: "others used the disk meanwhile", "stop them (iotop shows who), run again";
+    CORES_SHARED: "CPUs that count as cores share one",
+        "count on half; ask the host for whole cores";
+    CLOCK_DRIFT: "the CPU's clock fell during the run",
+        "power or temperature: look at cooling and limits (turbostat)";
+    BURST: "the rate changed level within the run",
+        "a burst or cache ran out: plan with the lower level, run longer";
+    PLATEAU: "the rate is flat at a round figure",
+        "likely a limit that somebody set, such as the volume's class";
+    LIMIT_EXCEEDED: "a figure exceeds a limit that somebody set",
+        "a burst, or the limit does not hold: run longer";
+    CEILING_LOW: "figures exceed the bound that was measured for them",
+        "the bound is too low: run again when the machine is quiet";
+    NEARLY_FULL: "the filesystem is nearly full, which makes many slower", "free a tenth of it";
+    COLD_BLOCKS: "the first pass over the blocks was slower than the second",
+        "a volume that loads lazily: read it once before use";
+    VDSO_MISSING: "reading the clock is a system call here",
+        "use the clock source tsc, or kvm-clock";
+    NOT_COLD: "a part of the file stayed in the cache", "run as owner of the file";
+    NOT_HOT: "the file did not stay in the cache", "free memory";
+    STATE_UNPROVED: "the state of the page cache could not be proved",
+        "use plain files on a local disk";
+};
+
+const NOTE: &[Known] = table! {
+    SIZE_REDUCED: "tests are smaller than wanted, because space or time is short",
+        "free space, or allow more (--max-write, --max-time)";
+    RECENT_DELETES: "creating files is slow after many were deleted",
+        "wait for the journal, run again";
+    URING_REFUSED: "io_uring is not available",
+        "allow it: kernel.io_uring_disabled=0, or the container's seccomp profile";
+    NO_HUGE_PAGES: "memory could not be had on large pages",
+        "free memory, or transparent_hugepage/enabled = madvise";
+    DATAGRAMS_LOST: "datagrams were lost", "raise net.core.rmem_max, or send more slowly";
+    THREADS_REDUCED: "fewer threads ran than were asked for",
+        "take smaller blocks or larger files, or raise the limit of processes (ulimit -u)";
+    DEPTH_UNUSED: "fewer requests were in flight than asked for",
+        "use --engine uring, or a larger file";
+    OVERHEAD: "measuring took more than 1 % of the time",
+        "rates are that much too low, times too long";
+    OVERLAY_FILESYSTEM: "the directory lies on an overlay",
+        "measure on a volume for the disk alone";
+};
 
 /// What rows say that other programs disturbed: on a busy machine one finding with who they were.
 const OF_LOAD: [&str; 2] = [warning::LOCAL_LOAD, warning::DISTURBED];

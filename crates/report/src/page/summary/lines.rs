@@ -25,130 +25,79 @@ struct Line {
     is_further: bool,
 }
 
-const LINE: Line =
-    Line { ids: &[], name: "", told: &[], fits: |_| true, rank: |_| 0.0, is_further: false };
+/// A line of this name for rows of these ids.
+const fn line(
+    name: &'static str,
+    ids: &'static [&'static str],
+    told: &'static [&'static str],
+) -> Line {
+    Line { ids, name, told, fits: |_| true, rank: |_| 0.0, is_further: false }
+}
+
+impl Line {
+    const fn fits(self, fits: fn(&Outcome) -> bool) -> Self {
+        Self { fits, ..self }
+    }
+
+    const fn rank(self, rank: fn(&Outcome) -> f64) -> Self {
+        Self { rank, ..self }
+    }
+
+    const fn further(self) -> Self {
+        Self { is_further: true, ..self }
+    }
+}
+
+const LATENCY: &[&str] = &["memory/latency"];
+const READS: &[&str] = &["disk/random-read", "disk/depth-sweep"];
+const WRITES: &[&str] = &["disk/random-write"];
+const CALLS: &[&str] = &["syscall/getppid", "syscall/call", "syscall/read", "syscall/pread"];
 
 const LINES: [Line; 21] = [
-    Line {
-        ids: &["cpu/throughput"],
-        name: "CPU peak",
-        told: &["type"],
-        rank: |row| flag(is(row, "type", "f64")) + flag(is(row, "operation", "multiply-add")),
-        ..LINE
-    },
-    Line { ids: &["cpu/linpack"], name: "Linpack", told: &["type"], ..LINE },
-    Line {
-        ids: &["cpu/sustained"],
-        name: "CPU sustained",
-        told: &["type"],
-        is_further: true,
-        ..LINE
-    },
-    Line { ids: &["cpu/dgemm"], name: "DGEMM", is_further: true, ..LINE },
-    Line {
-        ids: &["memory/stream", "memory/sequential-copy"],
-        name: "memory",
-        told: &["threads"],
-        ..LINE
-    },
-    Line {
-        ids: &["memory/latency"],
-        name: "memory latency",
-        fits: is_beyond_caches,
-        rank: |row| number(row, "working_set_bytes"),
-        ..LINE
-    },
-    Line { ids: &["memory/latency"], name: "L1 latency", fits: |row| level(row, "L1"), ..FURTHER },
-    Line { ids: &["memory/latency"], name: "L2 latency", fits: |row| level(row, "L2"), ..FURTHER },
-    Line { ids: &["memory/latency"], name: "L3 latency", fits: |row| level(row, "L3"), ..FURTHER },
-    Line {
-        ids: &["cache/thread-sweep", "cache/block-sweep", "cache/series"],
-        name: "cached read",
-        told: &["engine"],
-        fits: |row| is(row, "cache_state", "hot"),
-        ..LINE
-    },
-    Line {
-        ids: &["disk/sequential-read", "cache/device-read"],
-        name: "disk read",
-        rank: |row| flag(is(row, "caching", "direct")),
-        ..LINE
-    },
-    Line {
-        ids: &["disk/sequential-write"],
-        name: "disk write",
-        told: &["until"],
-        rank: |row| {
-            flag(is(row, "caching", "direct")) + 2.0 * flag(is(row, "until", "durable"))
-                - 0.5 * flag(is(row, "extents", "written"))
-        },
-        ..LINE
-    },
-    Line {
-        ids: &["disk/random-read", "disk/depth-sweep"],
-        name: "read IOPS",
-        told: &["depth"],
-        fits: |row| number(row, "depth") == 1.0 && !is_paced(row),
-        rank: at_small_blocks,
-        ..LINE
-    },
-    Line {
-        ids: &["disk/random-read", "disk/depth-sweep"],
-        name: "read IOPS",
-        told: &["depth"],
-        fits: |row| number(row, "depth") > 1.0 && !is_paced(row),
-        rank: |row| at_small_blocks(row) + deepest(row),
-        ..LINE
-    },
-    Line {
-        ids: &["disk/random-write"],
-        name: "write IOPS",
-        told: &["depth", "until"],
-        fits: |row| number(row, "depth") == 1.0,
-        rank: |row| at_small_blocks(row) + flag(is(row, "until", "durable")),
-        is_further: true,
-    },
-    Line {
-        ids: &["disk/random-write"],
-        name: "write IOPS",
-        told: &["depth", "until"],
-        fits: |row| number(row, "depth") > 1.0 && !is_paced(row),
-        rank: |row| at_small_blocks(row) + deepest(row) + flag(is(row, "until", "durable")),
-        is_further: true,
-    },
-    Line { ids: &["network/tcp-throughput"], name: "TCP", ..LINE },
-    Line {
-        ids: &["network/tcp-latency"],
-        name: "round trip",
-        rank: |row| flag(is(row, "placement", "apart")),
-        ..LINE
-    },
-    Line {
-        ids: &["syscall/getppid", "syscall/call", "syscall/read", "syscall/pread"],
-        name: "system call",
-        told: &["call"],
-        rank: |row| flag(is(row, "call", "empty")),
-        ..LINE
-    },
-    Line {
-        ids: &["copy/by-count", "copy/tree"],
-        name: "copy",
-        told: &["file_bytes"],
-        fits: |row| row.fact_number(FILES).is_some(),
-        rank: |row| row.fact_number(FILES).unwrap_or(0.0),
-        ..LINE
-    },
-    Line {
-        ids: &["copy/by-count", "copy/tree", "copy/single"],
-        name: "copy",
-        told: &["file_bytes"],
-        rank: |row| number(row, "file_bytes"),
-        is_further: true,
-        ..LINE
-    },
+    line("CPU peak", &["cpu/throughput"], &["type"])
+        .rank(|row| flag(is(row, "type", "f64")) + flag(is(row, "operation", "multiply-add"))),
+    line("Linpack", &["cpu/linpack"], &["type"]),
+    line("CPU sustained", &["cpu/sustained"], &["type"]).further(),
+    line("DGEMM", &["cpu/dgemm"], &[]).further(),
+    line("memory", &["memory/stream", "memory/sequential-copy"], &["threads"]),
+    line("memory latency", LATENCY, &[])
+        .fits(is_beyond_caches)
+        .rank(|row| number(row, "working_set_bytes")),
+    line("L1 latency", LATENCY, &[]).fits(|row| level(row, "L1")).further(),
+    line("L2 latency", LATENCY, &[]).fits(|row| level(row, "L2")).further(),
+    line("L3 latency", LATENCY, &[]).fits(|row| level(row, "L3")).further(),
+    line("cached read", &["cache/thread-sweep", "cache/block-sweep", "cache/series"], &["engine"])
+        .fits(|row| is(row, "cache_state", "hot")),
+    line("disk read", &["disk/sequential-read", "cache/device-read"], &[]).rank(is_direct),
+    line("disk write", &["disk/sequential-write"], &["until"]).rank(|row| {
+        is_direct(row) + 2.0 * is_durable(row) - 0.5 * flag(is(row, "extents", "written"))
+    }),
+    line("read IOPS", READS, &["depth"])
+        .fits(|row| number(row, "depth") == 1.0 && !is_paced(row))
+        .rank(at_small_blocks),
+    line("read IOPS", READS, &["depth"])
+        .fits(|row| number(row, "depth") > 1.0 && !is_paced(row))
+        .rank(|row| at_small_blocks(row) + deepest(row)),
+    line("write IOPS", WRITES, &["depth", "until"])
+        .fits(|row| number(row, "depth") == 1.0)
+        .rank(|row| at_small_blocks(row) + is_durable(row))
+        .further(),
+    line("write IOPS", WRITES, &["depth", "until"])
+        .fits(|row| number(row, "depth") > 1.0 && !is_paced(row))
+        .rank(|row| at_small_blocks(row) + deepest(row) + is_durable(row))
+        .further(),
+    line("TCP", &["network/tcp-throughput"], &[]),
+    line("round trip", &["network/tcp-latency"], &[])
+        .rank(|row| flag(is(row, "placement", "apart"))),
+    line("system call", CALLS, &["call"]).rank(|row| flag(is(row, "call", "empty"))),
+    line("copy", &["copy/by-count", "copy/tree"], &["file_bytes"])
+        .fits(|row| row.fact_number(FILES).is_some())
+        .rank(|row| row.fact_number(FILES).unwrap_or(0.0)),
+    line("copy", &["copy/by-count", "copy/tree", "copy/single"], &["file_bytes"])
+        .rank(|row| number(row, "file_bytes"))
+        .further(),
 ];
 
-const FURTHER: Line = Line { is_further: true, ..LINE };
 /// The rate of a copy in files, a fact beside its time.
 pub(super) const FILES: &str = "files_per_s";
 /// Requests in flight that people compare.
@@ -157,6 +106,14 @@ const USUAL_BLOCK_BYTES: f64 = 4096.0;
 
 fn flag(holds: bool) -> f64 {
     f64::from(u8::from(holds))
+}
+
+fn is_direct(row: &Outcome) -> f64 {
+    flag(is(row, "caching", "direct"))
+}
+
+fn is_durable(row: &Outcome) -> f64 {
+    flag(is(row, "until", "durable"))
 }
 
 pub(super) fn is(row: &Outcome, key: &str, word: &str) -> bool {
