@@ -1,84 +1,56 @@
 //! What two trees may differ in, and which of it is looked at.
 
-/// A way in which a copy differs from its source; the gravest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// A file or directory is not in the copy.
-    Missing,
-    /// A symlink is not in the copy, or is something else there.
-    MissingSymlink,
-    /// A FIFO, socket or device is not in the copy, or is something else there.
-    MissingSpecial,
-    /// The copy has a name that the source has not.
-    Extra,
-    /// A file is a directory, or the like.
-    Type,
-    /// A file has another length.
-    Size,
-    /// A file has other bytes.
-    Content,
-    /// A symlink points elsewhere.
-    LinkTarget,
-    /// A device node has another number.
-    Device,
-    /// Permissions of a file (rwx for all three).
-    Mode,
-    /// Permissions of a directory.
-    DirectoryMode,
-    /// Set-user-id, set-group-id, sticky.
-    SpecialBits,
-    /// User or group.
-    Owner,
-    /// The time of a file's last change, in seconds.
-    FileTime,
-    /// That of a directory.
-    DirectoryTime,
-    /// That of a symlink.
-    SymlinkTime,
-    /// The fraction of a second in any of these.
-    TimeFraction,
-    /// Two names that are one file in one tree, and two in the other.
-    HardLink,
-    /// Extended attributes, among them ACLs and capabilities.
-    Attribute,
-    /// The copy takes clearly more space than the source with its holes.
-    Hole,
-    /// One of the two cannot be read, so nothing is known.
-    Unreadable,
+flatout_sys::words! {
+    /// A way in which a copy differs from its source; the gravest first.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Kind: code, ALL {
+        /// A file or directory is not in the copy.
+        Missing = "missing",
+        /// A symlink is not in the copy, or is something else there.
+        MissingSymlink = "missing_symlink",
+        /// A FIFO, socket or device is not in the copy, or is something else there.
+        MissingSpecial = "missing_special",
+        /// The copy has a name that the source has not.
+        Extra = "extra",
+        /// A file is a directory, or the like.
+        Type = "type",
+        /// A file has another length.
+        Size = "size",
+        /// A file has other bytes.
+        Content = "content",
+        /// A symlink points elsewhere.
+        LinkTarget = "link_target",
+        /// A device node has another number.
+        Device = "device",
+        /// Permissions of a file (rwx for all three).
+        Mode = "mode",
+        /// Permissions of a directory.
+        DirectoryMode = "directory_mode",
+        /// Set-user-id, set-group-id, sticky.
+        SpecialBits = "special_bits",
+        /// User or group.
+        Owner = "owner",
+        /// The time of a file's last change, in seconds.
+        FileTime = "file_time",
+        /// That of a directory.
+        DirectoryTime = "directory_time",
+        /// That of a symlink.
+        SymlinkTime = "symlink_time",
+        /// The fraction of a second in any of these.
+        TimeFraction = "time_fraction",
+        /// Two names that are one file in one tree, and two in the other.
+        HardLink = "hard_link",
+        /// Extended attributes, among them ACLs and capabilities.
+        Attribute = "attribute",
+        /// The copy takes clearly more space than the source with its holes.
+        Hole = "hole",
+        /// One of the two cannot be read, so nothing is known.
+        Unreadable = "unreadable",
+    }
 }
 
 impl Kind {
-    /// Every kind, and a word for it, for programs.
-    pub const ALL: [(Self, &'static str); 21] = [
-        (Self::Missing, "missing"),
-        (Self::MissingSymlink, "missing_symlink"),
-        (Self::MissingSpecial, "missing_special"),
-        (Self::Extra, "extra"),
-        (Self::Type, "type"),
-        (Self::Size, "size"),
-        (Self::Content, "content"),
-        (Self::LinkTarget, "link_target"),
-        (Self::Device, "device"),
-        (Self::Mode, "mode"),
-        (Self::DirectoryMode, "directory_mode"),
-        (Self::SpecialBits, "special_bits"),
-        (Self::Owner, "owner"),
-        (Self::FileTime, "file_time"),
-        (Self::DirectoryTime, "directory_time"),
-        (Self::SymlinkTime, "symlink_time"),
-        (Self::TimeFraction, "time_fraction"),
-        (Self::HardLink, "hard_link"),
-        (Self::Attribute, "attribute"),
-        (Self::Hole, "hole"),
-        (Self::Unreadable, "unreadable"),
-    ];
-
-    /// A word for it, for programs.
-    pub fn code(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
     const fn bit(self) -> u32 {
         1 << self as u8
     }
@@ -126,11 +98,11 @@ mod tests {
 
     #[test]
     fn kinds_have_bits_and_words_of_their_own() {
-        for (index, (kind, code)) in Kind::ALL.into_iter().enumerate() {
+        for (index, kind) in Kind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
             assert!(Fidelity::ALL.has(kind) && !Fidelity::ALL.without(kind).has(kind));
             let others = &Kind::ALL[index + 1..];
-            assert!(others.iter().all(|other| other.1 != code), "{kind:?}");
+            assert!(others.iter().all(|other| other.code() != kind.code()), "{kind:?}");
         }
         assert!(!Fidelity::CONTENTS.has(Kind::MissingSymlink));
         assert!(Fidelity::CONTENTS_AND_SYMLINKS.has(Kind::LinkTarget));
