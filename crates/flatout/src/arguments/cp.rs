@@ -38,27 +38,19 @@ flatout cp [OPTIONS] [-T] SOURCE TARGET
        flatout cp [OPTIONS] SOURCE... DIR
        flatout cp [OPTIONS] -t DIR SOURCE...";
 
-const AFTER: &str = "\
-A link to flatout that is called cp is this command. Options mean what they mean to GNU cp, may be
-repeated and abbreviated; of those that contradict each other the last one counts. POSIXLY_CORRECT,
-SIMPLE_BACKUP_SUFFIX and VERSION_CONTROL are obeyed. Exit codes: 0 all copied, 1 something was not,
-or wrong use.
-
-Examples:
-  flatout cp -a DIR NEW           a copy of DIR, into what is there
-  flatout cp -ub FILE... DIR      those that are newer; what they replace is kept as FILE~
-  ln -s flatout ~/bin/cp          from now on cp is this program";
+const AFTER: &str = include_str!("help/cp.txt").trim_ascii_end();
 
 /// What is to be overwritten.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Overwriting {
+    #[default]
     Everything,
     Asked,
     Nothing,
 }
 
 /// A command line of cp.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Cp {
     /// What to copy, and at last where to.
     paths: Vec<PathBuf>,
@@ -95,33 +87,7 @@ pub struct Cp {
 
 impl Cp {
     fn none(paths: Vec<PathBuf>) -> Self {
-        Self {
-            paths,
-            target_directories: Vec::new(),
-            no_target_directory: false,
-            follow: None,
-            is_recursive: false,
-            reads_specials: false,
-            preserve: Preserve::WHAT_IS_THERE,
-            form: Vec::new(),
-            is_attributes_only: false,
-            overwriting: Overwriting::Everything,
-            update: Skip::Nothing,
-            clearing: [false; 2],
-            backup: None,
-            suffix: None,
-            reflink: When::Auto,
-            sparse: When::Auto,
-            reach: Reach::Everything,
-            parents: false,
-            verbose: false,
-            debug: false,
-            into_symlinks: false,
-            requires_context: false,
-            strips_slashes: false,
-            wrong: None,
-            warning: None,
-        }
+        Self { paths, preserve: Preserve::WHAT_IS_THERE, ..Self::default() }
     }
 
     /// Takes the next option of a command line.

@@ -7,7 +7,7 @@ use flatout_sys::cancel::CancelToken;
 use super::rules::Rules;
 
 /// Attributes that a copy keeps of its source, as a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Preserve(u16);
 
 impl Preserve {
@@ -101,9 +101,10 @@ pub enum Overwrite {
 }
 
 /// When something is done at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum When {
     /// Where it can be had.
+    #[default]
     Auto,
     /// Or the copy fails.
     Always,
@@ -112,9 +113,10 @@ pub enum When {
 }
 
 /// How far a copy goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reach {
     /// Everything below the operand.
+    #[default]
     Everything,
     /// Not into other filesystems; their mount points become empty directories.
     OneFilesystem,

@@ -71,9 +71,10 @@ pub enum Clearing {
 }
 
 /// What is left as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Skip {
     /// Nothing.
+    #[default]
     Nothing,
     /// What is as new as its source (`--update`).
     NotOlder,
