@@ -11,8 +11,6 @@ mod fact;
 pub mod network;
 mod outlying;
 mod team;
-#[cfg(test)]
-mod threads;
 mod window;
 mod witness;
 

@@ -31,6 +31,8 @@ mod scratch;
 mod slowdown;
 mod stream_form;
 pub mod syscall;
+#[cfg(test)]
+mod tests;
 pub mod tune;
 pub mod versus;
 pub mod workers;

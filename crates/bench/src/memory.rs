@@ -11,8 +11,6 @@ mod block;
 mod bound;
 mod dimm;
 mod fact;
-#[cfg(test)]
-mod fixture;
 mod latency;
 mod levels;
 pub(crate) mod room;

@@ -319,9 +319,6 @@ impl Drop for Absence<'_> {
 }
 
 #[cfg(test)]
-pub(crate) mod waiting;
-
-#[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 

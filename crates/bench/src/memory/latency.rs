@@ -96,7 +96,7 @@ impl Chases {
     /// Chases whose walks are as short as can be, and for which 1 MiB is memory.
     #[cfg(test)]
     fn hasty() -> Self {
-        let caches = super::fixture::caches(&[256 << 10]);
+        let caches = crate::tests::caches::caches(&[256 << 10]);
         let chases = Self::new(Extent::Quick, 8 << 20, &caches);
         Self { walk_ns: 1, loads: Loads::new(4 << 20), ..chases }
     }

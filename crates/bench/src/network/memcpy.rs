@@ -139,7 +139,7 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workers::waiting;
+    use crate::tests::waiting;
 
     #[test]
     fn copies_tell_that_they_waited() {

@@ -140,7 +140,7 @@ mod tests {
     use clap::{Args, Command, FromArgMatches};
 
     use super::*;
-    use crate::workers::waiting;
+    use crate::tests::waiting;
 
     #[test]
     fn flows_over_loopback_tell_that_they_waited() {

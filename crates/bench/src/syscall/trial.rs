@@ -207,7 +207,7 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 mod tests {
     use super::*;
     use crate::syscall::row::{self, Placement};
-    use crate::workers::waiting;
+    use crate::tests::waiting;
 
     /// Runs each row that `wanted` picks with a few calls on a real directory.
     fn run_rows(wanted: impl Fn(&Row) -> bool) {

@@ -10,10 +10,10 @@ use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::{Outcome, Status};
 use flatout_sys::cancel::CancelToken;
 
-use super::super::threads::threads;
 use super::phase::Phase;
 use super::*;
 use crate::area::Pace;
+use crate::tests::threads::threads;
 
 fn options(words: &[&str]) -> Options {
     let drop_caches =

@@ -8,9 +8,9 @@ use flatout_measure::guard::FakeWitness;
 use flatout_measure::warning;
 use flatout_sys::cancel::CancelToken;
 
-use super::super::threads::threads;
 use super::*;
 use crate::area::Pace;
+use crate::tests::threads::threads;
 
 fn run() -> Run {
     Run {

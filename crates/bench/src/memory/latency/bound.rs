@@ -163,10 +163,10 @@ mod tests {
     use flatout_measure::fact::Facts;
     use flatout_sys::chase::Pages;
 
-    use super::super::super::fixture::caches;
     use super::super::grid::RUN_BYTES;
     use super::super::ring::Shape;
     use super::*;
+    use crate::tests::caches::caches;
 
     fn measured(row: LatencyRow, median: f64) -> Measured<LatencyRow> {
         let mut outcome = blank(&row);

@@ -143,8 +143,8 @@ fn few(longest_bytes: u64, caches: &[DataCache]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::fixture::caches;
     use super::*;
+    use crate::tests::caches::caches;
 
     fn sets(grid: &Grid, pages: Pages) -> Vec<u64> {
         let of = grid.shapes().iter().filter(|shape| shape.pages == pages);

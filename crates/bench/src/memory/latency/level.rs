@@ -198,9 +198,9 @@ fn warnings(level: &Level, pages: Pages) -> Vec<Warning> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::fixture::caches;
     use super::super::ring::Shape;
     use super::*;
+    use crate::tests::caches::caches;
 
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;

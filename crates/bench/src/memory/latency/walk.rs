@@ -210,7 +210,7 @@ mod tests {
     use super::super::grid::RUN_BYTES;
     use super::super::node::Pair;
     use super::*;
-    use crate::workers::waiting;
+    use crate::tests::waiting;
 
     const MIB: u64 = 1 << 20;
 

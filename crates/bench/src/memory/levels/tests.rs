@@ -3,8 +3,8 @@
 
 mod agreed;
 
-use super::super::fixture::caches;
 use super::*;
+use crate::tests::caches::caches;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

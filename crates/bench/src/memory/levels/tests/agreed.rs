@@ -1,8 +1,8 @@
 //! Levels found in two curves that were measured apart.
 
-use super::super::super::fixture::caches;
 use super::super::*;
 use super::{KIB, MIB, names};
+use crate::tests::caches::caches;
 
 /// 32 KiB at 1.3 ns, `second` at 4, `third` at 14, memory at 110; two points per power of two.
 fn steps(second: u64, third: u64) -> Vec<Point> {

@@ -4,13 +4,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use flatout_tree::copy::Post;
 
-use super::{Seat, Window, Wire};
+use crate::cluster::{Seat, Window, Wire};
 
 /// A message, and who sent it.
 type Letter = (usize, Vec<u8>);
 
 /// One of several threads that take each other for processes.
-pub(super) struct Thread {
+pub(crate) struct Thread {
     seat: Seat,
     words: Receiver<Letter>,
     to: Vec<(Sender<Letter>, Sender<Vec<u8>>)>,
@@ -18,7 +18,7 @@ pub(super) struct Thread {
 }
 
 /// So many of them.
-pub(super) fn threads(size: usize) -> Vec<Thread> {
+pub(crate) fn threads(size: usize) -> Vec<Thread> {
     let mut words: Vec<_> = (0..size).map(|_| channel()).collect();
     let data: Vec<Vec<_>> = (0..size).map(|_| (0..size).map(|_| channel()).collect()).collect();
     let mut senders: Vec<Vec<Sender<Vec<u8>>>> = Vec::new();

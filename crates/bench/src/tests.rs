@@ -1,0 +1,5 @@
+//! What the tests of several areas use.
+
+pub(crate) mod caches;
+pub(crate) mod threads;
+pub(crate) mod waiting;
