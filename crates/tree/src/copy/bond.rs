@@ -108,7 +108,7 @@ impl<'c> Bond<'c> {
                 found.map(|found| mark(&found)).ok_or_else(|| target("examine")(Errno::NOENT))
             }),
         };
-        let path = || entry.directory.path_below_base(entry.target);
+        let path = || copy.targets.link_path(entry.directory, entry.target);
         match (self, made) {
             (Self::First(ticket), made) => {
                 // Without it nobody knows what the other names are to be links of.

@@ -377,6 +377,11 @@ pub(super) fn base(
         inheritance: Inheritance::of(to.as_fd()),
         made: Made::found(&target_facts),
     };
+    if let Some(below) = copy.parents.below() {
+        let (root, facts) = open(below)?;
+        let known = copy.targets.look_up_links_in(&root, &facts, Some(below));
+        known.map_err(refused(below))?;
+    }
     copy.targets.remember_base(&to, &target_facts).map_err(refused(target))?;
     Ok(Directory::base(Pair::new(from, to, found), guest))
 }

@@ -26,6 +26,7 @@ use super::failure::Refusal;
 use super::job::Copy;
 use super::listing::{Lister, behind};
 use super::options::Excluded;
+use super::peculiar::key;
 use super::sieve::Sieve;
 use super::tally::count;
 use super::temporary::is_in_use;
@@ -211,34 +212,40 @@ fn is_in_source(sieve: &mut Sieve<'_>, source: Source<'_>, name: &CStr) -> Resul
     }
 }
 
+/// What names of the source are in the target, each with 0 and with the key of its name.
+type Copies = HashSet<(Identity, u64)>;
+
 /// Whether the target takes a name of the source for this one. `folding` remembers what the names of the
-/// source are in a target that has several spellings of a name.
+/// source are in a target that may have several spellings of a name.
 fn is_another_spelling(
-    folding: &mut Option<HashSet<Identity>>,
+    folding: &mut Option<Copies>,
     pair: &Pair,
     name: &CStr,
 ) -> Result<bool, Refusal> {
     let look =
         |name: &CStr| rustix::fs::statat(pair.target(), name, AtFlags::SYMLINK_NOFOLLOW).ok();
-    let Some(found) = look(name) else { return Ok(false) };
-    let (found, is_lone) = (identity(&found), found.st_nlink == 1 || is_directory(&found));
+    let Some(facts) = look(name) else { return Ok(false) };
+    let found = identity(&facts);
     let look = |name: &CStr| look(name).map(|facts| identity(&facts));
     if folding.is_none() {
-        let is_capital = |other: CString| *other != *name && look(&other) == Some(found);
-        // Letters with marks have spellings that only the target knows.
-        let may_be = !name.to_bytes().is_ascii() && is_lone;
-        if !may_be && !respelled(name).is_some_and(is_capital) {
+        let is_that = |other: CString| *other != *name && look(&other) == Some(found);
+        // Of letters with marks only the target knows how else they are written.
+        if name.to_bytes().is_ascii() && !respelled(name).is_some_and(is_that) {
             return Ok(false);
         }
-        let mut copies = HashSet::new();
+        let mut copies = Copies::new();
         rewind(pair.source())?;
         Lister::default().each(pair.source(), |name, _| {
-            copies.extend(look(name));
+            let found = look(name).into_iter();
+            copies.extend(found.flat_map(|found| [(found, 0), (found, key(name))]));
             Ok(())
         })?;
         *folding = Some(copies);
     }
-    Ok(folding.as_ref().is_some_and(|copies| copies.contains(&found)))
+    // Another name of a file that has several need be no spelling.
+    let is_lone = facts.st_nlink == 1 || is_directory(&facts);
+    let wanted = (found, if is_lone { 0 } else { key(name) });
+    Ok(folding.as_ref().is_some_and(|copies| copies.contains(&wanted)))
 }
 
 fn is_directory(facts: &Stat) -> bool {

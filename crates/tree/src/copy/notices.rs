@@ -4,7 +4,7 @@
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
-use flatout_io::escape;
+use flatout_io::{escape, quote};
 use flatout_sys::clock::monotonic_ns;
 use rustix::io::Errno;
 
@@ -148,6 +148,16 @@ impl Copy<'_> {
         self.notice_once("reflink_dest_refused", Some(why), || {
             let cause = flatout_io::cause_text(&why.into());
             format!("some unchanged files of --reflink-dest are copied, their extents cannot be shared: {cause}")
+        });
+    }
+
+    /// Names were made, moved or removed in a directory while it was copied. Said once.
+    pub(super) fn tell_of_a_changed_directory(&self, directory: &Directory) {
+        self.notice_once("directory_changed", None, || {
+            let shown = quote(directory.path(Side::Source, None));
+            format!(
+                "{shown} changed while it was copied: what was made or moved there meanwhile may be missing"
+            )
         });
     }
 

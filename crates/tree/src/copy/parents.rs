@@ -40,6 +40,11 @@ impl Parents {
         Self { below, met: Mutex::default() }
     }
 
+    /// The directory in which all of them are made.
+    pub(super) fn below(&self) -> Option<&Path> {
+        self.below.as_deref()
+    }
+
     /// Whether any may have to be made.
     pub(super) fn are_made(&self) -> bool {
         self.below.is_some()

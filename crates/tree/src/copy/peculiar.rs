@@ -194,7 +194,7 @@ impl Care<'_> {
 /// A number that names have in common if a filesystem may take them for one: without case, without dots and
 /// spaces at the end, and without letters that may be written as a letter and a mark, or were
 /// (Unicode's normal forms, in the scripts of Europe, Japan and Korea).
-fn key(name: &CStr) -> u64 {
+pub(super) fn key(name: &CStr) -> u64 {
     let bytes = name.to_bytes();
     let end =
         bytes.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);

@@ -1,15 +1,18 @@
 //! Places where copies appear: what they must not be, and how they get to storage in the end.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::directory::{DIRECTORY, Directory, Identity, identity};
+use super::directory::{DIRECTORY, Directory, Identity, Side, identity};
+use super::failure::Refusal;
 use super::options::Durability;
 use crate::lock::lock;
 
@@ -28,12 +31,20 @@ enum Held {
     Unreadable,
 }
 
+/// The directory of the first operand, or the one in which all of them lie, which is this path then.
+#[derive(Debug)]
+struct LinksRoot {
+    directory: OwnedFd,
+    identity: Identity,
+    holds_all: Option<PathBuf>,
+}
+
 /// What is known of the places where copies appear.
 #[derive(Debug)]
 pub(super) struct Targets {
     durability: Durability,
-    /// The directory below which links are looked up: that of the first operand.
-    links_root: OnceLock<(OwnedFd, Identity)>,
+    /// The directory below which links are looked up.
+    links_root: OnceLock<LinksRoot>,
     /// Copies of what the user named: a source that is one of them would be copied into itself.
     copies: Mutex<Vec<Identity>>,
     /// Directories that the user named and that are being copied now: a target that is one of them
@@ -62,21 +73,53 @@ impl Targets {
         lock(&self.sources).clear();
     }
 
-    /// Remembers where links are looked up, and what is to be synced in the end.
+    /// Remembers what is to be synced in the end, and where links are looked up: below this directory, if no
+    /// other one is known.
     ///
     /// Errors: as [`Targets::will_sync`].
     pub(super) fn remember_base(&self, directory: &OwnedFd, facts: &Stat) -> Result<(), Errno> {
-        if self.links_root.get().is_none() {
-            let copy = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
-            let _others_did = self.links_root.set((copy, identity(facts)));
-        }
+        self.look_up_links_in(directory, facts, None)?;
         self.will_sync(directory.as_fd(), facts.st_dev)
+    }
+
+    /// Remembers the directory in which all operands lie, wherever in it.
+    pub(super) fn look_up_links_in(
+        &self,
+        directory: &OwnedFd,
+        facts: &Stat,
+        holds_all: Option<&Path>,
+    ) -> Result<(), Errno> {
+        if self.links_root.get().is_none() {
+            let directory = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
+            let (identity, holds_all) = (identity(facts), holds_all.map(Path::to_owned));
+            let _others_did = self.links_root.set(LinksRoot { directory, identity, holds_all });
+        }
+        Ok(())
     }
 
     /// Where links are looked up, if this directory lies below it.
     pub(super) fn links_root(&self, directory: &Directory) -> Option<BorrowedFd<'_>> {
-        let (root, base) = self.links_root.get()?;
-        directory.is_below(*base).then(|| root.as_fd())
+        let root = self.links_root.get()?;
+        let is_below = match &root.holds_all {
+            Some(path) => {
+                !way(path, directory).components().any(|part| part == Component::ParentDir)
+            }
+            None => directory.is_below(root.identity),
+        };
+        is_below.then(|| root.directory.as_fd())
+    }
+
+    /// Where a name lies below that.
+    ///
+    /// Errors: a name on the way cannot be read.
+    pub(super) fn link_path(&self, directory: &Directory, name: &CStr) -> Result<Vec<u8>, Refusal> {
+        let path = directory.path_below_base(name)?;
+        let root = self.links_root.get().and_then(|root| root.holds_all.as_ref());
+        let above = root.map(|root| way(root, directory).into_os_string().into_vec());
+        Ok(match above {
+            Some(above) => [above, path].join(&b'/'),
+            None => path,
+        })
     }
 
     /// Remembers a directory that the user named, and its copy.
@@ -169,6 +212,12 @@ impl Targets {
             }
         }
     }
+}
+
+/// The way from a directory to that of an operand.
+fn way(above: &Path, directory: &Directory) -> PathBuf {
+    let base = PathBuf::from(directory.base_above().path(Side::Target, None));
+    base.strip_prefix(above).unwrap_or(&base).to_owned()
 }
 
 /// Holds what was opened on one more filesystem, or its path. Without /proc there is none.

@@ -90,6 +90,40 @@ pub(super) fn differences(source: &Path, target: &Path) -> Vec<String> {
     found.named.iter().map(|difference| format!("{difference:?}")).collect()
 }
 
+/// Makes a name as soon as something was copied, and hears what is said.
+struct Meddler<'p> {
+    name: &'p Path,
+    said: Mutex<Vec<&'static str>>,
+}
+
+impl Watch for Meddler<'_> {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Done { .. } if !self.name.exists() => fs::write(self.name, "").unwrap(),
+            Event::Notice(notice) => self.said.lock().unwrap().push(notice.code),
+            _ => {}
+        }
+    }
+
+    fn wants_each(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_directory_that_changes_while_it_is_copied_is_said() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, name] = ["source", "source/new"].map(|name| place.path().join(name));
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("file"), "x").unwrap();
+    fs::File::open(&source).unwrap().set_modified(UNIX_EPOCH).unwrap();
+    for (target, expected) in [("first", &["directory_changed"][..]), ("second", &[])] {
+        let meddler = Meddler { name: &name, said: Mutex::default() };
+        in_threads(&Copy::new(options(), &meddler), operand(&source, &place.path().join(target)));
+        assert_eq!(*meddler.said.lock().unwrap(), expected, "{target}");
+    }
+}
+
 /// A small tree with something of each kind that needs no privilege.
 pub(super) fn plant(root: &Path) {
     fs::create_dir_all(root.join("a/b/c")).unwrap();

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FileType, SeekFrom};
+use rustix::fs::{AtFlags, FileType, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::directory::{Access, Directory, Found, Listing, Origin, Pair, Side, identity};
@@ -350,6 +350,10 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
         }
         Err(Trouble::Became | Trouble::Entrusted) | Ok(()) => {}
     }
+    // cp does not look.
+    if copy.rules().is_none() && has_changed(&pair) {
+        copy.tell_of_a_changed_directory(directory);
+    }
     count(&copy.tally.directories);
     copy.list_directory(directory, pair.target());
     if copy.watch.wants_each() {
@@ -358,6 +362,13 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
         let elapsed_ns = monotonic_ns() - directory.begun_ns;
         copy.watch.event(&Event::Done { action, source, bytes: 0, method: None, elapsed_ns });
     }
+}
+
+/// Whether the names of the source are not those that were listed.
+fn has_changed(pair: &Pair) -> bool {
+    let modified = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
+    rustix::fs::fstat(pair.source())
+        .is_ok_and(|now| modified(&now) != modified(&pair.found().facts))
 }
 
 /// Adds a name to the last batch, or begins another.

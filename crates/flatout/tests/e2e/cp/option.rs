@@ -33,6 +33,7 @@ pub fn plant(folder: &Path) {
     set(&at("d/sub"), 0o750);
     set(&at("full/a"), 0o604);
     fs::hard_link(at("d/f"), at("d/h")).unwrap();
+    fs::hard_link(at("d/f"), at("d/sub/i")).unwrap();
     fs::hard_link(at("full/a"), at("full/twin")).unwrap();
     for (text, name) in
         [("a", "l"), ("f", "d/l"), ("d", "ld"), ("nowhere", "dangling"), ("../a", "there/way")]
@@ -157,6 +158,7 @@ const LINES: &[&str] = &[
     "-r --parents d/sub there",
     "--parents d/f d/sub/g there",
     "--parents a b",
+    "-a --parents d/f d/sub/i there",
     "--strip-trailing-slashes a/ there",
     "-r --strip-trailing-slashes ld/ there",
     // The rest.

@@ -45,6 +45,25 @@ fn a_name_that_something_makes_room_for_stays_a_name_of_its_file() {
     }
 }
 
+/// Names beyond ASCII are looked at closely, for they may have other spellings.
+#[test]
+fn another_name_of_a_file_that_stays_goes() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    for name in ["source", "target"] {
+        fs::create_dir(at(name)).unwrap();
+        fs::write(at(name).join("stays"), "x").unwrap();
+    }
+    fs::write(at("target/\u{e9}"), "x").unwrap();
+    for number in 0..20 {
+        for name in ["name", "\u{e9}"] {
+            fs::hard_link(at("target/stays"), at(&format!("target/{name}{number}"))).unwrap();
+        }
+    }
+    run(mirroring(), &at("source/."), &at("target/."));
+    assert_eq!(fs::read_dir(at("target")).unwrap().count(), 1);
+}
+
 /// Has a symlink take the place of a directory for a moment.
 fn swap_to_and_fro(victim: &Path, link: &Path) {
     let swap = || renameat_with(CWD, victim, CWD, link, RenameFlags::EXCHANGE);
