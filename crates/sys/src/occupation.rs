@@ -51,6 +51,7 @@ fn occupation(text: &str) -> Occupation {
             | libc::SYS_pwrite64
             | libc::SYS_pwritev
             | libc::SYS_pwritev2
+            | libc::SYS_splice
             | libc::SYS_fallocate
             | libc::SYS_ftruncate,
         ) => Occupation::Writing,

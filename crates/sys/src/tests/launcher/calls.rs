@@ -82,6 +82,7 @@ pub const OF_DESCRIPTORS: &[c_long] = &[
     libc::SYS_pwrite64,
     libc::SYS_pwritev,
     libc::SYS_copy_file_range,
+    libc::SYS_splice,
     libc::SYS_ioctl,
     libc::SYS_ftruncate,
     libc::SYS_fallocate,

@@ -132,7 +132,7 @@ mod tests {
             }
             assert!(!choice(SHARE_FROM_BYTES - 1, &pair).shares);
             assert_eq!(choice(SHARE_FROM_BYTES, &pair).shares, from.is_some(), "{name}");
-            let by_kernel = choice(1 << 20, &pair).method == Method::CopyFileRange;
+            let by_kernel = choice(1 << 20, &pair).method == Method::Splice;
             assert_eq!(by_kernel, name == "ext4");
         }
     }
