@@ -97,6 +97,7 @@ pub(super) use round;
 
 /// Rotations of the words of a vector, where no instruction rotates: by whole bytes with `$shuffle`,
 /// for which there are masks, by other amounts with two shifts.
+#[cfg(target_arch = "x86_64")]
 macro_rules! shuffled_rotations {
     ($feature:literal, $shuffle:ident, $or:ident, $right:ident, $left:ident) => {
         /// Which byte goes where in rotations by 16 and by 8.
@@ -136,6 +137,7 @@ macro_rules! shuffled_rotations {
         }
     };
 }
+#[cfg(target_arch = "x86_64")]
 pub(super) use shuffled_rotations;
 
 /// The kernel of a width, for a CPU with `$feature`: vectors of `$lanes` words, and the instructions
