@@ -38,7 +38,7 @@ macro_rules! lanes {
     (
         $vector:ident, $count:literal, $load:ident, $store:ident, $splat:ident,
         |$sum:ident, $a:ident, $b:ident| $fused:expr, |$most:ident, $other:ident| $larger:expr
-        $(, $($own:tt)*)?
+        $(; $($own:tt)*)?
     ) => {
         impl Lanes for $vector {
             const COUNT: usize = $count;
@@ -113,7 +113,7 @@ mod of_architecture {
         _mm_storeu_pd,
         _mm_set1_pd,
         |sum, a, b| _mm_add_pd(sum, _mm_mul_pd(a, b)),
-        |most, other| _mm_max_pd(most, _mm_andnot_pd(_mm_set1_pd(-0.0), other)),
+        |most, other| _mm_max_pd(most, _mm_andnot_pd(_mm_set1_pd(-0.0), other));
         // One shuffle for two factors: instructions are short where a product is not fused.
         #[inline(always)]
         unsafe fn factor(right: *const f64, index: usize) -> Self {

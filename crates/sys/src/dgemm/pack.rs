@@ -2,6 +2,11 @@
 //! memory straight on: slivers of a tile's rows, or of a tile's columns, padded with zeros.
 
 use super::block::{Block, BlockMut};
+use crate::prefetch;
+
+/// Columns of the left factor that are asked for ahead of their use, since each lies elsewhere: products
+/// of n = 500 and 1000 were 1 to 2 % faster, AVX2, Zen 4, 2026-11-26.
+const COLUMNS_AHEAD: usize = 2;
 
 /// Copies `left` into slivers of `sliver_rows` rows, column after column.
 ///
@@ -20,6 +25,10 @@ fn pack_rows<const ROWS: usize>(to: &mut [f64], left: Block<'_>) {
     let (places, _) = to.as_chunks_mut::<ROWS>();
     let depth = left.columns();
     for column in 0..depth {
+        if column + COLUMNS_AHEAD < depth {
+            let ahead = left.column(column + COLUMNS_AHEAD);
+            (0..ahead.len()).step_by(8).for_each(|row| prefetch::near(&raw const ahead[row]));
+        }
         let (whole, rest) = left.column(column).as_chunks::<ROWS>();
         let mut place = column;
         for values in whole {

@@ -50,9 +50,10 @@ fn product(
     shape: Shape,
     library: Option<&Library>,
 ) -> Result<(Vec<u64>, Residual), String> {
-    let mut product = dgemm::Product::new(shape, job.seed, job.threads).map_err(text)?;
+    let product = dgemm::Product::new(Kernels::best(), shape, job.seed, job.threads);
+    let mut product = product.map_err(text)?;
     let times = job.repeat(|| match library {
-        None => product.multiply(Kernels::best(), job.threads).map_err(text),
+        None => product.multiply().map_err(text),
         Some(library) => {
             let (target, left, right) = product.blocks();
             let start_ns = monotonic_ns();
