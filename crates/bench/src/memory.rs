@@ -145,14 +145,15 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
     // Chases run on the last one, whose caches may be others than those of the first.
     let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
     let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
-    let place = latency::Place { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
+    let hardware =
+        latency::Hardware { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
     let latency_ns = sampler.left_ns() / LATENCY_PART;
     let room_bytes = Room::now().bytes;
-    let wanted_bytes = latency::memory_bytes(options.extent, room_bytes, &place);
+    let wanted_bytes = latency::memory_bytes(options.extent, room_bytes, &hardware);
     let room_bytes =
         in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes).unwrap_or(room_bytes);
     let found =
-        latency::measure(options.extent, room_bytes, &place, &mut sampler.within(latency_ns));
+        latency::measure(options.extent, room_bytes, &hardware, &mut sampler.within(latency_ns));
     let latency::Found { mut outcomes, levels, core } = found;
     let mut roofline = Vec::new();
     if !options.cancel.is_cancelled() {

@@ -68,7 +68,7 @@ unsafe impl Sync for Chase {}
 
 /// A node of a ring, from which a walk can go on.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a>(&'a Node);
+pub struct Position<'a>(&'a Node);
 
 impl Chase {
     /// Makes a ring of `working_set_bytes` ÷ [`LINE_BYTES`] nodes, rounded down to whole runs of
@@ -147,13 +147,13 @@ impl Chase {
     }
 
     /// The place number `index`, counted round the ring.
-    pub fn place(&self, index: usize) -> Place<'_> {
+    pub fn place(&self, index: usize) -> Position<'_> {
         // SAFETY: marks are nodes of the ring, linked before and not written while `&self` lives.
-        Place(unsafe { &*self.marks[index % self.marks.len()] })
+        Position(unsafe { &*self.marks[index % self.marks.len()] })
     }
 
     /// So many places, as far apart as the ring allows, the first one being number `index`.
-    pub fn apart(&self, index: usize, count: usize) -> Vec<Place<'_>> {
+    pub fn apart(&self, index: usize, count: usize) -> Vec<Position<'_>> {
         let places = self.places();
         (0..count).map(|which| self.place(index % places + which * places / count.max(1))).collect()
     }
@@ -161,20 +161,24 @@ impl Chase {
     /// Walks `steps` steps, each of which waits for the one before.
     ///
     /// Cost: the latency of a load per step; nothing else is on the way.
-    pub fn walk<'a>(&'a self, from: Place<'a>, steps: u64) -> Place<'a> {
+    pub fn walk<'a>(&'a self, from: Position<'a>, steps: u64) -> Position<'a> {
         // SAFETY: all nodes lead to nodes of this ring, which nobody writes while `&self` lives.
-        Place(unsafe { &*walk::alone(from.0, steps) })
+        Position(unsafe { &*walk::alone(from.0, steps) })
     }
 
     /// Walks `steps` steps from each of the places at the same time; their number is one of
     /// [`TOGETHER`]. None for another number.
-    pub fn walk_together<'a>(&'a self, from: &[Place<'a>], steps: u64) -> Option<Vec<Place<'a>>> {
+    pub fn walk_together<'a>(
+        &'a self,
+        from: &[Position<'a>],
+        steps: u64,
+    ) -> Option<Vec<Position<'a>>> {
         let starts: Vec<*const Node> =
             from.iter().map(|place| std::ptr::from_ref(place.0)).collect();
         // SAFETY: as in `walk`.
         let ends = unsafe { walk::together(&starts, steps) }?;
         // SAFETY: as in `walk`.
-        Some(ends.into_iter().map(|end| Place(unsafe { &*end })).collect())
+        Some(ends.into_iter().map(|end| Position(unsafe { &*end })).collect())
     }
 
     /// Brings into the caches what an endless walk would have left there when it comes to place
@@ -185,7 +189,7 @@ impl Chase {
         let places = self.places();
         let stretches = nodes.div_ceil(self.spacing as u64).min(places as u64) as usize;
         let first = index % places + places - stretches;
-        let all: Vec<Place<'_>> =
+        let all: Vec<Position<'_>> =
             (first..first + stretches).map(|index| self.place(index)).collect();
         for group in all.chunks(WARMERS) {
             let walked = self.walk_together(group, self.spacing as u64);
@@ -196,7 +200,7 @@ impl Chase {
     }
 
     /// Whether `to` lies `steps` steps behind `from`: only then was each step made.
-    pub fn is_after(&self, from: Place<'_>, steps: u64, to: Place<'_>) -> bool {
+    pub fn is_after(&self, from: Position<'_>, steps: u64, to: Position<'_>) -> bool {
         let nodes = self.nodes();
         (from.0.rank + steps % nodes) % nodes == to.0.rank
     }

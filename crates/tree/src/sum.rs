@@ -24,7 +24,7 @@ use flatout_sys::{affinity, usage};
 use crate::item::Item;
 
 use lanes::Permits;
-use queue::{Batch, Job, Queue};
+use queue::{Batch, Queue, Task};
 use reader::Reader;
 
 /// Most threads that are worth having where none is asked for: readers of cold small files, which
@@ -131,8 +131,8 @@ impl Sum {
         let mut reader = Reader::new(self);
         while let Some(job) = self.queue.next() {
             match job {
-                Job::Large(large) => large.help(&mut reader),
-                Job::Batch(batch) => self.read(batch, &mut reader),
+                Task::Large(large) => large.help(&mut reader),
+                Task::Batch(batch) => self.read(batch, &mut reader),
             }
         }
     }

@@ -45,7 +45,7 @@ const LOAD_BYTES: [u64; 2] = [64 << 20, 512 << 20];
 
 /// The machine as far as it is known beforehand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Hardware<'a> {
     pub(super) caches: &'a [DataCache],
     pub(super) nodes: &'a [Node],
     /// CPUs that threads may run on.
@@ -86,11 +86,11 @@ impl Chases {
     }
 
     /// Chases that take at most `room_bytes` with all that they need beside the rings.
-    fn fitting(extent: Extent, room_bytes: u64, place: &Place<'_>) -> Self {
+    fn fitting(extent: Extent, room_bytes: u64, hardware: &Hardware<'_>) -> Self {
         let halves = (0..u64::BITS).map(|halvings| room_bytes >> halvings);
-        let mut tries = halves.map(|bytes| Self::new(extent, bytes, place.caches));
-        let fitting = tries.find(|chases| chases.memory_bytes(place) <= room_bytes);
-        fitting.unwrap_or_else(|| Self::new(extent, 0, place.caches))
+        let mut tries = halves.map(|bytes| Self::new(extent, bytes, hardware.caches));
+        let fitting = tries.find(|chases| chases.memory_bytes(hardware) <= room_bytes);
+        fitting.unwrap_or_else(|| Self::new(extent, 0, hardware.caches))
     }
 
     /// Chases whose walks are as short as can be, and for which 1 MiB is memory.
@@ -102,10 +102,10 @@ impl Chases {
     }
 
     /// Most memory that the rows hold at one time.
-    fn memory_bytes(&self, place: &Place<'_>) -> u64 {
+    fn memory_bytes(&self, hardware: &Hardware<'_>) -> u64 {
         let has_load = self.extent != Extent::Few && self.reaches_memory();
         let load_bytes = if has_load { self.loads.total_bytes() } else { 0 };
-        let on_nodes = node::memories(place.nodes, place.cpus) as u64;
+        let on_nodes = node::memories(hardware.nodes, hardware.cpus) as u64;
         let set_bytes =
             self.memory_shapes(LINE_BYTES).first().map_or(0, |shape| shape.working_set_bytes);
         let beside = load_bytes.saturating_add(on_nodes.saturating_mul(set_bytes));
@@ -131,23 +131,23 @@ impl Chases {
 }
 
 /// Memory that the rows take where there are `room_bytes` of it.
-pub(super) fn memory_bytes(extent: Extent, room_bytes: u64, place: &Place<'_>) -> u64 {
-    Chases::fitting(extent, room_bytes, place).memory_bytes(place)
+pub(super) fn memory_bytes(extent: Extent, room_bytes: u64, hardware: &Hardware<'_>) -> u64 {
+    Chases::fitting(extent, room_bytes, hardware).memory_bytes(hardware)
 }
 
 /// Measures the rows, in at most `room_bytes` of memory.
 pub(super) fn measure(
     extent: Extent,
     room_bytes: u64,
-    place: &Place<'_>,
+    hardware: &Hardware<'_>,
     sampler: &mut Sampler<'_>,
 ) -> Found {
-    let chases = Chases::fitting(extent, room_bytes, place);
+    let chases = Chases::fitting(extent, room_bytes, hardware);
     let chases = Chases { rings: chases.rings.until(sampler.part_ends_ns(MAKING_PART)), ..chases };
-    let rows = row::all(&chases, place.nodes, place.cpus).into_iter();
+    let rows = row::all(&chases, hardware.nodes, hardware.cpus).into_iter();
     let mut rows = sampler.run(rows.map(|row| chases.case(row)).collect());
-    let (levels, level_rows) = level::find(&rows, place.caches);
-    let core = bound::apply(&mut rows, &levels, place.modules);
+    let (levels, level_rows) = level::find(&rows, hardware.caches);
+    let core = bound::apply(&mut rows, &levels, hardware.modules);
     let mut outcomes = record_counted(rows, &[STEPS, LINES, HAND_OVERS]);
     outcomes.extend(record(level_rows));
     Found { outcomes, levels, core }
@@ -175,13 +175,13 @@ mod tests {
             distances: Vec::new(),
         };
         let (nodes, modules) = ([node(0, 0), node(1, 1)], Ceiling::default());
-        let place = Place { caches: &[], nodes: &nodes, cpus: &[0, 1], modules: &modules };
+        let hardware = Hardware { caches: &[], nodes: &nodes, cpus: &[0, 1], modules: &modules };
         let chases = Chases::new(Extent::Full, u64::MAX, &[]);
-        let beside = chases.memory_bytes(&place) - chases.grid.room_bytes();
+        let beside = chases.memory_bytes(&hardware) - chases.grid.room_bytes();
         assert_eq!(beside, (128 << 20) + 2 * (128 << 20), "a load and a ring on each node");
         for room_bytes in [4 << 30, 1 << 30, 100 << 20] {
-            let chases = Chases::fitting(Extent::Full, room_bytes, &place);
-            assert!(chases.memory_bytes(&place) <= room_bytes);
+            let chases = Chases::fitting(Extent::Full, room_bytes, &hardware);
+            assert!(chases.memory_bytes(&hardware) <= room_bytes);
         }
     }
 }

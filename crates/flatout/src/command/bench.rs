@@ -22,7 +22,7 @@ use crate::live;
 use crate::output;
 use crate::progress::Progress;
 
-use job::{Job, Schedule};
+use job::{Planned, Schedule};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -166,7 +166,7 @@ fn fail(draft: &mut Draft, error: &Error) {
 }
 
 /// Says beforehand what will be written and how long it takes.
-fn announce(jobs: Vec<Job>, arguments: &Arguments) -> Result<Vec<Job>, Error> {
+fn announce(jobs: Vec<Planned>, arguments: &Arguments) -> Result<Vec<Planned>, Error> {
     let sum = |part: fn(&Estimate) -> u64| {
         jobs.iter().map(|job| part(&job.estimate)).fold(0, u64::saturating_add)
     };

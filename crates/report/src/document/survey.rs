@@ -40,7 +40,7 @@ impl Survey {
     pub(super) fn of(json: &str) -> Result<Self, Cause> {
         let mut survey = Self { memory_bytes: json.len() as u64, ..Self::default() };
         let mut parser = serde_json::Deserializer::from_str(json);
-        let walk = Walk { survey: &mut survey, place: Place::Root };
+        let walk = Walk { survey: &mut survey, place: Level::Root };
         let walked = walk.deserialize(&mut parser).and_then(|()| parser.end());
         if survey.memory_bytes > MAX_MEMORY_BYTES {
             return Err(Cause::TooMuch);
@@ -98,7 +98,7 @@ impl Survey {
 
 /// Where in the document the walk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Level {
     Root,
     Schema,
     Inside,
@@ -106,7 +106,7 @@ enum Place {
 
 struct Walk<'a> {
     survey: &'a mut Survey,
-    place: Place,
+    place: Level,
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
@@ -147,7 +147,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         self.survey.look_at(text);
-        if self.place == Place::Schema {
+        if self.place == Level::Schema {
             self.survey.schema = Some(text.to_owned());
         }
         Ok(())
@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let survey = self.survey;
         while items
-            .next_element_seed(Walk { survey: &mut *survey, place: Place::Inside })?
+            .next_element_seed(Walk { survey: &mut *survey, place: Level::Inside })?
             .is_some()
         {}
         Ok(())
@@ -164,16 +164,16 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let survey = self.survey;
-        survey.is_object |= self.place == Place::Root;
+        survey.is_object |= self.place == Level::Root;
         survey.charge(OBJECT_BYTES)?;
         let mut seen: HashSet<String> = HashSet::new();
         while let Some(key) = members.next_key::<String>()? {
             survey.look_at(&key);
-            if self.place == Place::Root && survey.keys.len() < MAX_KEYS {
+            if self.place == Level::Root && survey.keys.len() < MAX_KEYS {
                 survey.keys.push(key.clone());
             }
-            let is_schema = self.place == Place::Root && key == "schema";
-            let place = if is_schema { Place::Schema } else { Place::Inside };
+            let is_schema = self.place == Level::Root && key == "schema";
+            let place = if is_schema { Level::Schema } else { Level::Inside };
             if seen.contains(&key) {
                 survey.note(|| format!("the key {:?} stands twice in one object", shortened(&key)));
             }

@@ -36,9 +36,9 @@ fn all() -> Vec<Stream> {
 }
 
 /// Three arrays within an arena, each with a granule before and after it.
-struct Site(Arena, usize);
+struct Fixture(Arena, usize);
 
-impl Site {
+impl Fixture {
     fn new(elements: usize) -> Self {
         let mut arena = Arena::new(3 * (elements + 2 * GRANULE_ELEMENTS) * 8).unwrap();
         arena.as_mut_slice().fill(-1.0);
@@ -58,8 +58,8 @@ fn every_kernel_does_what_it_is_called_and_nothing_beside() {
     for stream in all() {
         for elements in [32, 64, 96, 1024, 4096, 4096 + 32, 3 * 4096 + 64] {
             for passes in [1, 3] {
-                let mut site = Site::new(elements);
-                let (target, first, second) = site.parts();
+                let mut fixture = Fixture::new(elements);
+                let (target, first, second) = fixture.parts();
                 first.copy_from_slice(&numbers(elements, 1));
                 second.copy_from_slice(&numbers(elements, 2));
                 let inner = GRANULE_ELEMENTS..GRANULE_ELEMENTS + elements;
@@ -90,8 +90,8 @@ fn blocks_are_done_in_any_order_and_only_those_named() {
     for stream in all() {
         // Ten blocks of 64 elements and a short one.
         let elements = 672;
-        let mut site = Site::new(elements);
-        let (target, first, second) = site.parts();
+        let mut fixture = Fixture::new(elements);
+        let (target, first, second) = fixture.parts();
         first.copy_from_slice(&numbers(elements, 3));
         second.copy_from_slice(&numbers(elements, 4));
         let target = &mut target[..elements];
@@ -118,8 +118,8 @@ fn nothing_to_do_is_done() {
         assert_eq!(stream.run(arrays, VALUE, 5), 0);
         assert_eq!(stream.run_blocks(arrays, VALUE, 64, &[]), 0);
     }
-    let mut site = Site::new(32);
-    let (target, first, second) = site.parts();
+    let mut fixture = Fixture::new(32);
+    let (target, first, second) = fixture.parts();
     let target = &mut target[..32];
     let stream = Stream::best(Kernel::Copy).unwrap();
     assert_eq!(stream.run(&mut Arrays { target, first, second }, VALUE, 0), 0);
@@ -135,8 +135,8 @@ fn misshapen_arrays_are_refused() {
         let arrays = &mut Arrays { target, first, second: &[] };
         catch_unwind(AssertUnwindSafe(|| copy.run_blocks(arrays, VALUE, block, order))).is_err()
     };
-    let mut site = Site::new(128);
-    let (target, first, _) = site.parts();
+    let mut fixture = Fixture::new(128);
+    let (target, first, _) = fixture.parts();
     assert!(refuses(&mut target[..96], first, 32, &[0]), "different lengths");
     assert!(refuses(&mut target[..33], &first[..33], 32, &[0]), "no whole step");
     assert!(refuses(&mut target[1..129], first, 32, &[0]), "not aligned");

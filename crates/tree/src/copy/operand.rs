@@ -108,11 +108,11 @@ pub fn plan(
     wording: Option<Wording>,
 ) -> Result<Plan, Objection> {
     let place = match destination {
-        Destination::Exactly(path) => Place::Exactly(path),
+        Destination::Exactly(path) => Naming::Exactly(path),
         Destination::Into(path) => into(path)?,
         Destination::Named(path) => match into(path) {
             Ok(place) => place,
-            Err(_) if sources.len() < 2 => Place::Exactly(path),
+            Err(_) if sources.len() < 2 => Naming::Exactly(path),
             Err(failure) => return Err(failure.into()),
         },
     };
@@ -138,14 +138,14 @@ pub fn plan(
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place<'a> {
+enum Naming<'a> {
     Into(&'a Path),
     Exactly(&'a Path),
 }
 
-fn into(path: &Path) -> Result<Place<'_>, Failure> {
+fn into(path: &Path) -> Result<Naming<'_>, Failure> {
     match rustix::fs::stat(path) {
-        Ok(facts) if kind(&facts).is_dir() => Ok(Place::Into(path)),
+        Ok(facts) if kind(&facts).is_dir() => Ok(Naming::Into(path)),
         found => Err(failed("copy into", path)(found.err().unwrap_or(Errno::NOTDIR))),
     }
 }
@@ -199,7 +199,7 @@ struct Accepted {
 }
 
 struct Planner<'a> {
-    place: Place<'a>,
+    place: Naming<'a>,
     reach: Reach,
     /// By the rules of cp what is named later replaces, or is refused when its turn comes.
     wording: Option<Wording>,
@@ -250,20 +250,20 @@ impl Planner<'_> {
         let facts = rustix::fs::lstat(source).map_err(failed("stat", source))?;
         let name = place::last_name(source);
         let target = match self.place {
-            Place::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
-            Place::Exactly(path) => exact_target(path, &facts)?,
+            Naming::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
+            Naming::Exactly(path) => exact_target(path, &facts)?,
         };
         let mut operand = Operand { source: source.to_owned(), target };
         self.examine(&mut operand, &facts)?;
         let round = match self.place {
-            Place::Into(_) => match self.round(&operand, name, &facts)? {
+            Naming::Into(_) => match self.round(&operand, name, &facts)? {
                 Some(round) => round,
                 None => {
                     self.plan.repeated.push(operand.source);
                     return Ok(());
                 }
             },
-            Place::Exactly(_) => 0,
+            Naming::Exactly(_) => 0,
         };
         self.put(operand, round);
         Ok(())
@@ -316,7 +316,7 @@ impl Planner<'_> {
     /// Looks at the target of a regular file. A symlink that the user names is followed, as cp
     /// does; one that is found in a directory is not.
     fn examine_for_bytes(&self, operand: &mut Operand, found: &Stat) -> Result<(), Objection> {
-        let is_named = matches!(self.place, Place::Exactly(_));
+        let is_named = matches!(self.place, Naming::Exactly(_));
         let found = if kind(found).is_symlink() && is_named {
             match rustix::fs::stat(&operand.target) {
                 Ok(behind) if kind(&behind).is_dir() => return refused(operand, OVER_DIRECTORY),

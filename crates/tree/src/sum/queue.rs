@@ -43,7 +43,7 @@ impl Batch {
 }
 
 /// What a thread does next.
-pub(super) enum Job {
+pub(super) enum Task {
     /// Read these files.
     Batch(Batch),
     /// Help with this one.
@@ -106,18 +106,18 @@ impl Queue {
     }
 
     /// What a thread does next; `None` when there is no more.
-    pub(super) fn next(&self) -> Option<Job> {
+    pub(super) fn next(&self) -> Option<Task> {
         let mut state = lock(&self.state);
         loop {
             state.large.retain(|large| large.has_more());
             if let Some(large) = state.large.iter().find(|large| large.is_urgent()) {
-                return Some(Job::Large(Arc::clone(large)));
+                return Some(Task::Large(Arc::clone(large)));
             }
             if let Some(batch) = state.batches.pop_front() {
-                return Some(Job::Batch(batch));
+                return Some(Task::Batch(batch));
             }
             if let Some(large) = state.large.iter().find(|large| large.wants_help()) {
-                return Some(Job::Large(Arc::clone(large)));
+                return Some(Task::Large(Arc::clone(large)));
             }
             if state.closed {
                 return None;

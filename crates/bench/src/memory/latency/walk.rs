@@ -10,7 +10,7 @@ use flatout_measure::sampler::CLOCK_READS;
 use flatout_measure::statistics;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::affinity;
-use flatout_sys::chase::{Chase, LINE_BYTES, Pages, Place};
+use flatout_sys::chase::{Chase, LINE_BYTES, Pages, Position};
 use flatout_sys::clock::monotonic_ns;
 
 use super::super::fact;
@@ -116,7 +116,7 @@ fn loaders(percent: u32, cpu: usize) -> Result<Vec<usize>, TrialError> {
 /// Walks from all places at once, for about `walk_ns`; `load_bytes` tells what a load has read.
 fn walk<'c>(
     chase: &'c Chase,
-    mut places: Vec<Place<'c>>,
+    mut places: Vec<Position<'c>>,
     walk_ns: u64,
     load_bytes: &dyn Fn() -> u64,
 ) -> Result<Walked, TrialError> {
@@ -141,7 +141,11 @@ fn walk<'c>(
 }
 
 /// Walks on from `place`; where it ends, and the time per step of each part.
-fn walk_in_parts<'c>(chase: &'c Chase, place: Place<'c>, steps: u64) -> (Place<'c>, Vec<f64>) {
+fn walk_in_parts<'c>(
+    chase: &'c Chase,
+    place: Position<'c>,
+    steps: u64,
+) -> (Position<'c>, Vec<f64>) {
     let mut at = place;
     let timed = |part: u64| {
         let steps = steps / PARTS + u64::from(part < steps % PARTS);

@@ -21,7 +21,7 @@ const CLOSING_PART: u64 = 50;
 const MOST_CLOSING_NS: u64 = 300_000_000;
 
 /// One area, planned.
-pub(super) struct Job {
+pub(super) struct Planned {
     pub(super) name: Name,
     pub(super) estimate: Estimate,
     pub(super) area: Box<dyn Area>,
@@ -38,7 +38,7 @@ pub(super) fn jobs(
     seed: u64,
     cancel: CancelToken,
     make: &Make<'_>,
-) -> Result<Vec<Job>, Error> {
+) -> Result<Vec<Planned>, Error> {
     arguments.check().map_err(Error::Usage)?;
     let names = arguments.names();
     let (names, extent) = match (names.is_empty(), arguments.quick) {
@@ -80,7 +80,7 @@ pub(super) fn jobs(
         output::notice(line);
     }
     let jobs = names.into_iter().zip(estimates).zip(areas);
-    Ok(jobs.map(|((name, estimate), area)| Job { name, estimate, area }).collect())
+    Ok(jobs.map(|((name, estimate), area)| Planned { name, estimate, area }).collect())
 }
 
 /// Plans each area for its run. Areas that have no choice take what they need of what may be
@@ -121,7 +121,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// The end of a run that begins `now_ns`: the time asked for is over, or the usual one.
-    pub(super) fn new(arguments: &Arguments, jobs: &[Job], begun_ns: u64, now_ns: u64) -> Self {
+    pub(super) fn new(arguments: &Arguments, jobs: &[Planned], begun_ns: u64, now_ns: u64) -> Self {
         let usual_ns = jobs.iter().map(|job| job.estimate.usual_ns).fold(0, u64::saturating_add);
         let ends_ns = match (arguments.max_time, arguments.rounds) {
             (Some(asked_ns), _) => begun_ns.saturating_add(asked_ns - closing_ns(asked_ns)),

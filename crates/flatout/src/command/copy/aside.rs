@@ -27,7 +27,7 @@ pub struct Kept<'a> {
 }
 
 /// Where a file of our own would be.
-struct Site {
+struct OwnPlace {
     /// The directories from the one that it is in up to the root.
     above: Vec<Identity>,
     /// Its name in the first of them.
@@ -43,7 +43,7 @@ impl Kept<'_> {
     ///
     /// Cost: a few calls for each operand, and one for each directory above the place.
     pub fn obstacle(&self, place: &Place) -> Option<String> {
-        let site = Site::of(place)?;
+        let site = OwnPlace::of(place)?;
         let shown = place.path();
         let sources = self.sources.iter().chain(self.operands.iter().map(|one| &one.source));
         for source in sources {
@@ -69,7 +69,7 @@ impl Kept<'_> {
         Some(format!("cannot write results to {}: it is to be copied or replaced", quote(found)))
     }
 
-    fn is_in_source(&self, site: &Site, source: &Path) -> bool {
+    fn is_in_source(&self, site: &OwnPlace, source: &Path) -> bool {
         let goes_there = |facts: &Stat| {
             let place = site.above.first().or(site.existing.as_ref());
             self.reach == Reach::Everything || place.is_some_and(|place| place.0 == facts.st_dev)
@@ -83,7 +83,7 @@ impl Kept<'_> {
     }
 }
 
-impl Site {
+impl OwnPlace {
     fn of(place: &Place) -> Option<Self> {
         let existing = place.existing();
         let mut site = Self {

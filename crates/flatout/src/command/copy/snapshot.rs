@@ -29,9 +29,9 @@ pub fn open(arguments: &Arguments) -> Result<Option<References>, String> {
         Destination::Exactly(path) => (path, true),
         Destination::Named(path) => (path, !path.is_dir()),
     };
-    let site = Site { target, found: target_or_parent(target) };
+    let target = Target { target, found: target_or_parent(target) };
     let all = |option, directories: &[PathBuf]| {
-        directories.iter().map(|path| site.open(option, path)).collect::<Result<Vec<_>, _>>()
+        directories.iter().map(|path| target.open(option, path)).collect::<Result<Vec<_>, _>>()
     };
     let is_directory = |path: &PathBuf| {
         rustix::fs::lstat(path).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
@@ -41,7 +41,7 @@ pub fn open(arguments: &Arguments) -> Result<Option<References>, String> {
 }
 
 /// Where copies go.
-struct Site<'a> {
+struct Target<'a> {
     target: &'a Path,
     found: Option<Stat>,
 }
@@ -54,7 +54,7 @@ fn target_or_parent(target: &Path) -> Option<Stat> {
     directory(target).or_else(|| directory(&parent(target)))
 }
 
-impl Site<'_> {
+impl Target<'_> {
     fn open(&self, option: &str, path: &Path) -> Result<OwnedFd, String> {
         let shown = quote(path);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -42,7 +42,7 @@ pub(super) struct Table {
 }
 
 /// Where a source is, or would be.
-enum Place {
+enum Lookup {
     Found(usize, Slot),
     Free { index: usize, was: u64 },
 }
@@ -80,7 +80,7 @@ impl Table {
 
     /// One more name of `source` was seen: tells its copy, and forgets it with its last name.
     pub(super) fn see(&mut self, source: Identity) -> Result<Option<Copy>, Refusal> {
-        let Place::Found(index, mut slot) = self.find(source)? else { return Ok(None) };
+        let Lookup::Found(index, mut slot) = self.find(source)? else { return Ok(None) };
         let path = path_at(&self.paths, slot.path())?;
         let mark = (self.pairs[slot.pair as usize].1, slot.target_inode);
         slot.names_left = slot.names_left.saturating_sub(1);
@@ -102,7 +102,7 @@ impl Table {
         path: &[u8],
         target: Identity,
     ) -> Result<(), Refusal> {
-        let Place::Found(index, slot) = self.find(source)? else {
+        let Lookup::Found(index, slot) = self.find(source)? else {
             return self.insert(source, 1, path, target);
         };
         self.slots.set(index, Slot { names_left: slot.names_left.saturating_add(1), ..slot })
@@ -126,12 +126,12 @@ impl Table {
         let (source_inode, target_inode) = (source.1, target.1);
         let slot = Slot { source_inode, target_inode, state, names_left, pair };
         match place {
-            Place::Free { index, was } => {
+            Lookup::Free { index, was } => {
                 self.slots.set(index, slot)?;
                 self.live += 1;
                 self.used += usize::from(was == EMPTY);
             }
-            Place::Found(index, old) => {
+            Lookup::Found(index, old) => {
                 let old = path_at(&self.paths, old.path())?;
                 self.slots.set(index, slot)?;
                 self.waste(old.len());
@@ -147,7 +147,7 @@ impl Table {
         path: &[u8],
         target: Identity,
     ) -> Result<(), Refusal> {
-        let Place::Found(index, slot) = self.find(source)? else { return Ok(()) };
+        let Lookup::Found(index, slot) = self.find(source)? else { return Ok(()) };
         let old = path_at(&self.paths, slot.path())?;
         let state = FIRST_PATH + append(&mut self.paths, path)?;
         let pair = self.pair(source.0, target.0);
@@ -179,7 +179,7 @@ impl Table {
         u32::try_from(number).expect("devices have 32-bit numbers, and each is a source but once")
     }
 
-    fn find(&self, source: Identity) -> Result<Place, Refusal> {
+    fn find(&self, source: Identity) -> Result<Lookup, Refusal> {
         let is_it = |slot: &Slot| {
             slot.source_inode == source.1 && self.pairs[slot.pair as usize].0 == source.0
         };
@@ -205,7 +205,7 @@ impl Table {
                 }
                 let source = (self.pairs[slot.pair as usize].0, slot.source_inode);
                 let place = search(&slots, self.hasher.hash_one(source), |_| false)?;
-                if let Place::Free { index, .. } = place {
+                if let Lookup::Free { index, .. } = place {
                     slots.set(index, slot)?;
                 }
             }
@@ -219,7 +219,7 @@ impl Table {
 }
 
 /// Looks for a slot from where its hash says, on and around, until there is an empty one.
-fn search(slots: &Slots, hash: u64, is_it: impl Fn(&Slot) -> bool) -> Result<Place, Refusal> {
+fn search(slots: &Slots, hash: u64, is_it: impl Fn(&Slot) -> bool) -> Result<Lookup, Refusal> {
     let count = slots.count();
     let mut free = None;
     let mut space = Window::default();
@@ -231,11 +231,11 @@ fn search(slots: &Slots, hash: u64, is_it: impl Fn(&Slot) -> bool) -> Result<Pla
         for (index, slot) in (begin..).zip(window) {
             match slot.state {
                 EMPTY => {
-                    return Ok(free.unwrap_or(Place::Free { index, was: EMPTY }));
+                    return Ok(free.unwrap_or(Lookup::Free { index, was: EMPTY }));
                 }
-                GONE if free.is_none() => free = Some(Place::Free { index, was: GONE }),
+                GONE if free.is_none() => free = Some(Lookup::Free { index, was: GONE }),
                 GONE => {}
-                _ if is_it(slot) => return Ok(Place::Found(index, *slot)),
+                _ if is_it(slot) => return Ok(Lookup::Found(index, *slot)),
                 _ => {}
             }
         }
@@ -243,7 +243,7 @@ fn search(slots: &Slots, hash: u64, is_it: impl Fn(&Slot) -> bool) -> Result<Pla
         begin = (begin + window.len()) & (count - 1);
     }
     // Only a table that was never built has no empty slot.
-    Ok(free.unwrap_or(Place::Free { index: 0, was: GONE }))
+    Ok(free.unwrap_or(Lookup::Free { index: 0, was: GONE }))
 }
 
 fn append(paths: &mut Spool, path: &[u8]) -> Result<u64, Refusal> {

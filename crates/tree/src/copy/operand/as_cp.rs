@@ -10,7 +10,7 @@ use super::super::directory::identity;
 use super::super::job::Operand;
 use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::super::rules::Follow;
-use super::{Objection, Place, Planner, exact_target, failed, kind, place, refused};
+use super::{Naming, Objection, Planner, exact_target, failed, kind, place, refused};
 
 /// How cp takes its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,14 +39,14 @@ impl Planner<'_> {
             return Err(Objection::Omitted { directory: source.to_owned() });
         }
         let name = match (wording.parents, self.place) {
-            (true, Place::Into(_)) => Some(relative(source).into_os_string()),
+            (true, Naming::Into(_)) => Some(relative(source).into_os_string()),
             _ => place::last_name(source),
         };
         let target = match self.place {
-            Place::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
-            Place::Exactly(path) => exact_target(path, &facts)?,
+            Naming::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
+            Naming::Exactly(path) => exact_target(path, &facts)?,
         };
-        if let Place::Exactly(_) = self.place {
+        if let Naming::Exactly(_) = self.place {
             let operation = if is_directory { "make the directory" } else { "create" };
             let parent = rustix::fs::stat(place::parent(&target));
             parent.map_err(failed(operation, &target))?;
@@ -56,11 +56,11 @@ impl Planner<'_> {
             self.examine_directory(&operand, &facts)?;
         }
         match self.place {
-            Place::Into(_) => match self.round(&operand, name, &facts)? {
+            Naming::Into(_) => match self.round(&operand, name, &facts)? {
                 Some(round) => self.put(operand, round),
                 None => self.plan.repeated.push(operand.source),
             },
-            Place::Exactly(_) => self.put(operand, 0),
+            Naming::Exactly(_) => self.put(operand, 0),
         }
         Ok(())
     }
