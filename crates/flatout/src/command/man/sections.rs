@@ -3,8 +3,8 @@
 
 const PAGES: &str = include_str!("pages.txt");
 
-/// What pages have that are not in the text, and behind which all others stand.
-const USUAL: &str = "usual";
+/// What pages have that are not in the text: those of areas, and the others.
+const OTHERS: [&str; 2] = ["area", "usual"];
 
 /// A section of a page, by the page's name (`flatout-bench-disk`) and the section's head; empty where it
 /// has none.
@@ -14,7 +14,9 @@ pub fn of(page: &str, head: &str) -> String {
     let is_it = |block: &&str| {
         names(block).split(" < ").next().is_some_and(|own| own.split(' ').any(|name| name == page))
     };
-    let Some(block) = blocks().find(is_it) else { return of(USUAL, head) };
+    let Some(block) = blocks().find(is_it) else {
+        return of(OTHERS[usize::from(!page.starts_with("flatout-bench-"))], head);
+    };
     let section = block.split("\n# ").skip(1).find_map(|section| section.strip_prefix(head));
     match (section, names(block).split_once(" < ")) {
         (None, Some((_, parent))) => of(parent, head),
