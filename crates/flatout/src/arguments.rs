@@ -159,6 +159,18 @@ pub fn shown_definition() -> clap::Command {
 /// Columns of a help text, however wide the terminal is.
 const MOST_COLUMNS: usize = 100;
 
+/// The version, where nothing else is asked for. Scripts do so before each use: making a definition of
+/// all commands would be a third of the answer's cost.
+pub fn version(mut argv: impl Iterator<Item = OsString>) -> Option<&'static str> {
+    let name = argv.next()?;
+    let is_it = argv.next().is_some_and(|word| word == "--version" || word == "-V");
+    (is_it && argv.next().is_none() && !help::is_cp(&name)).then_some(concat!(
+        "flatout ",
+        env!("CARGO_PKG_VERSION"),
+        "\n"
+    ))
+}
+
 /// Reads the command line.
 pub fn parse(argv: impl Iterator<Item = OsString>) -> Result<Arguments, Box<Refusal>> {
     let argv = as_cp(argv.collect());
@@ -190,6 +202,16 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_definition() {
+        let version = |words: [&str; 2]| version(words.map(OsString::from).into_iter());
+        for word in ["--version", "-V"] {
+            let defined = Arguments::try_parse_from(["flatout", word]).unwrap_err();
+            assert_eq!(version(["x/flatout", word]), Some(&*defined.to_string()));
+        }
+        assert!(version(["cp", "--version"]).is_none() && version(["flatout", "cp"]).is_none());
     }
 
     #[test]

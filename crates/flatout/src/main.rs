@@ -33,6 +33,11 @@ use conclusion::Conclusion;
 use launched::Launched;
 
 fn main() -> ExitCode {
+    if let Some(version) = arguments::version(std::env::args_os())
+        && Launched::find().is_none()
+    {
+        return output::print(version.as_bytes(), conclusion::DONE);
+    }
     let code = run();
     let code = output::finish(code);
     flatout_sys::cancel::die_of_signal();
