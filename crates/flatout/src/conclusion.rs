@@ -19,6 +19,8 @@ pub const FAILED: i32 = 1;
 pub const WRONG_USE: i32 = 2;
 /// The user stopped it.
 pub const INTERRUPTED: i32 = 130;
+/// A fault of the program itself, as Rust has it.
+pub const FAULT: i32 = 101;
 
 /// A finished command.
 #[derive(Debug)]

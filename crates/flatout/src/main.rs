@@ -38,10 +38,22 @@ fn main() -> ExitCode {
     {
         return output::print(version.as_bytes(), conclusion::DONE);
     }
+    end_at_panic();
     let code = run();
     let code = output::finish(code);
     flatout_sys::cancel::die_of_signal();
     code
+}
+
+/// A fault of this program ends all of it at once, as if it had been killed, whichever thread finds
+/// it: nothing that goes on could be trusted, and nobody waits for a thread that is no more. The
+/// next run takes away what it leaves. Hence optimised builds need no code for unwinding.
+fn end_at_panic() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::exit(conclusion::FAULT);
+    }));
 }
 
 /// The variable that limits the vector extensions of our kernels.
