@@ -19,7 +19,6 @@ use flatout_measure::units::size_text;
 use flatout_measure::warning;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::memory;
 
 use crate::arguments::versus::Versus as Arguments;
 use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED};
@@ -42,8 +41,6 @@ const CLOSING_PART: u64 = 25;
 /// discard, 2026-11-26); at most one part in so many.
 const REMOVING_NS: u64 = 4 * SECOND_NS;
 const REMOVING_PART: u64 = 4;
-/// Memory of three matrices of doubles and what is packed of them, for each element of one.
-const MATRICES_BYTES: u64 = 32;
 /// How much longer than announced races may take until each has its least rounds: one part in so
 /// many.
 const STRETCH_PART: u64 = 4;
@@ -196,12 +193,6 @@ fn refuse_misuse(arguments: &Arguments) -> Result<(), Error> {
     }
     if !arguments.order.is_empty() && !arguments.rivals.iter().any(|name| name == "openblas") {
         return Err(Error::Usage("--order is for openblas: name it, too".to_owned()));
-    }
-    let order = arguments.order.iter().copied().max().unwrap_or(0);
-    let (needed, free) = (MATRICES_BYTES * order * order, memory::available_bytes());
-    if free.is_some_and(|free| needed > free) {
-        let size = size_text(needed);
-        return Err(Error::NoRoom(format!("matrices of order {order} take {size} of memory")));
     }
     trees.tree.map_or(Ok(()), |tree| place::refuse_overlap(&arguments.directory, &tree))
 }
