@@ -155,18 +155,21 @@ pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) ->
     if levels.windows(2).any(|pair| pair[0].bytes >= pair[1].bytes) {
         return declared;
     }
-    // What the last cache could hold as it is declared may be there for a while.
-    let last = levels.last();
-    let last_bytes = last.and_then(|level| level.bytes).unwrap_or(0);
-    let behind = |from_bytes| {
-        let behind = curve.iter().filter(|point| point.working_set_bytes >= from_bytes);
-        statistics::median(&behind.map(|point| point.latency_ns).collect::<Vec<_>>())
-    };
-    let declared_bytes = last.and_then(|level| level.declared_bytes).unwrap_or(0);
-    let latency_ns = behind(2 * declared_bytes).or_else(|| behind(2 * last_bytes + 1));
+    let latency_ns = behind(&curve, levels.last());
     let provenance = if latency_ns.is_some() { Provenance::Measured } else { memory.provenance };
     levels.push(Level { latency_ns, provenance, ..*memory });
     Levels { levels, ..declared }
+}
+
+/// The latency of memory behind the last cache: of what that could not hold as it is declared, since
+/// it may be there for a while, or else of what it was not seen to hold.
+pub(super) fn behind(curve: &[Point], last: Option<&Level>) -> Option<f64> {
+    let from = |bytes: u64| {
+        let behind = curve.iter().filter(|point| point.working_set_bytes >= bytes);
+        statistics::median(&behind.map(|point| point.latency_ns).collect::<Vec<_>>())
+    };
+    let declared = last.and_then(|level| level.declared_bytes).and_then(|bytes| from(2 * bytes));
+    declared.or_else(|| from(2 * last.and_then(|level| level.bytes).unwrap_or(0) + 1))
 }
 
 /// How a cache shows in a curve.

@@ -68,8 +68,17 @@ pub(super) fn find(
     };
     let mut levels = levels::agreed(first, second, caches);
     levels.distrust_short(rows.iter().any(is_loaded));
+    // The quietest moment of a cache is a hit; of memory, which takes now more and now less, it is luck.
     let curve = levels::quietest(first, second);
-    let row = |level: &Level| Some(level_row(level, level.latency_ns?, &curve, &levels, *pages));
+    let usual = usual(rows, *pages);
+    let last = levels.levels.iter().rev().find(|level| level.name != levels::MEMORY);
+    let row = |level: &Level| {
+        let (curve, latency_ns) = match level.name {
+            levels::MEMORY => (&usual, levels::behind(&usual, last)?),
+            _ => (&curve, level.latency_ns?),
+        };
+        Some(level_row(level, latency_ns, curve, &levels, *pages))
+    };
     let mut found: Vec<_> = levels.levels.iter().filter_map(row).collect();
     // One in which no point lies, since caches that end early have their declared size, is not shown.
     found.retain(|level| level.outcome.n > 0);
@@ -93,6 +102,20 @@ fn curves(rows: &[Measured<LatencyRow>], pages: Pages) -> [Vec<Point>; 2] {
     points.sort_by_key(|(point, _)| point.working_set_bytes);
     let (first, second) = points.into_iter().unzip();
     [first, second]
+}
+
+/// The figures of the rows on such pages, working sets ascending.
+fn usual(rows: &[Measured<LatencyRow>], pages: Pages) -> Vec<Point> {
+    let point = |measured: &Measured<LatencyRow>| match measured.row {
+        LatencyRow::Curve(shape) if shape.pages == pages => Some(Point {
+            working_set_bytes: shape.working_set_bytes,
+            latency_ns: measured.outcome.median?,
+        }),
+        _ => None,
+    };
+    let mut points: Vec<Point> = rows.iter().filter_map(point).collect();
+    points.sort_by_key(|point| point.working_set_bytes);
+    points
 }
 
 /// Gives a level its interval and its status: it is no more certain than the least certain row of the
@@ -162,7 +185,11 @@ fn level_row(
     facts.set_known(fact::DECLARED_BYTES, level.declared_bytes);
     facts.set(fact::PAGE_BYTES, page_bytes(pages));
     facts.set(DERIVED_FROM, "memory/latency");
-    facts.set(fact::SAMPLES_ARE, "the quietest parts of the walks through its working sets");
+    let samples_are = match level.name {
+        levels::MEMORY => "the figures of its working sets",
+        _ => "the quietest parts of the walks through its working sets",
+    };
+    facts.set(fact::SAMPLES_ARE, samples_are);
     facts.set(fact::LEVEL_PROVENANCE, bound::provenance(level.provenance));
     ceiling::apply(&mut outcome, bound::of_curve(level.name));
     Measured { row, outcome, facts, further: Vec::new() }
@@ -255,6 +282,16 @@ mod tests {
         assert_eq!(sizes(&rows), (Some(32 * KIB), Some(MIB), false));
         rows[2].outcome.warnings.push(Warning::new(warning::LOCAL_LOAD, "others"));
         assert_eq!(sizes(&rows), (Some(32 * KIB), Some(4 * MIB), true));
+    }
+
+    #[test]
+    fn memory_takes_what_its_rows_take_and_not_the_quietest_moment() {
+        let mut rows = points(Pages::Huge);
+        for row in rows.iter_mut().filter(|row| row.outcome.median == Some(100.0)) {
+            row.facts.set(fact::QUIETEST_SECOND_NS, 88.0);
+        }
+        let (_, found) = find(&rows, &caches(&[32 * KIB, MIB]));
+        assert_eq!(found[2].outcome.median, Some(100.0));
     }
 
     #[test]
