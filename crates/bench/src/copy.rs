@@ -206,11 +206,11 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let rounds = options.rounds.unwrap_or(options.least_rounds);
     let facts = rustix::fs::statvfs(&options.directory)
         .map_err(flatout_io::Error::system("examine", &options.directory))?;
-    let usual_ns = match options.extent {
+    let asked_ns = options.time_ns.unwrap_or(match options.extent {
         Extent::Full => FULL_NS,
         Extent::Quick => QUICK_NS,
         Extent::Few => FEW_NS,
-    };
+    });
     let limits = Limits {
         room_bytes,
         write_bytes: options.max_write_bytes.unwrap_or(u64::MAX),
@@ -220,7 +220,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
             State::Hot => memory::available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART),
             State::Cold => u64::MAX,
         },
-        time_s: options.time_ns.unwrap_or(usual_ns) as f64 / 1e9,
+        time_s: asked_ns as f64 / 1e9,
         rounds,
         is_cold: options.state == State::Cold,
         is_durable: options.until == Until::Durable,
@@ -233,20 +233,20 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         let (directory, reason) = (&options.directory, left.reason());
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
-    // No more rounds than there is likely time for: what is written is what was announced.
-    let most_rounds =
-        options.rounds.unwrap_or_else(|| limits.rounds(&chosen.phases, rounds, MOST_TRIALS));
-    let planned_ns: u64 = chosen.phases.iter().map(|rows| limits.time_ns(rows, most_rounds)).sum();
-    let written = chosen.phases.iter().map(|rows| limits.written_bytes(rows, most_rounds));
-    let most_write_bytes = written.fold(0, u64::saturating_add).min(limits.write_bytes);
-    let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, most_rounds), rows };
-    let time_ns = match (options.rounds, options.time_ns) {
-        (_, Some(asked_ns)) => planned_ns.min(asked_ns),
-        (Some(_), None) => planned_ns,
-        (None, None) => planned_ns.min(usual_ns),
-    };
+    // A quarter more rounds than there is likely time for: what is written is what was announced.
     let slowdown = if options.rounds.is_none() { slowdown::now() } else { 1.0 };
-    let write_bytes = choose::likely_bytes(most_write_bytes, time_ns, planned_ns, slowdown);
+    let busy = Limits { time_s: limits.time_s / slowdown, ..limits.clone() };
+    let likely = options.rounds.unwrap_or_else(|| busy.rounds(&chosen.phases, rounds, MOST_TRIALS));
+    let most_rounds = options.rounds.unwrap_or(likely + likely / 4);
+    let planned_ns = limits.phases_s(&chosen.phases, likely) * 1e9 * slowdown;
+    let likely_ns = match (options.rounds, options.time_ns) {
+        (Some(_), None) => planned_ns,
+        _ => planned_ns.min(asked_ns as f64),
+    };
+    let written = |rounds| limits.phases_bytes(&chosen.phases, rounds).min(limits.write_bytes);
+    let (write_bytes, most_write_bytes) = (written(likely), written(most_rounds));
+    let write_bytes = (write_bytes as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
+    let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {
         phases: chosen.phases.into_iter().map(phase).collect(),
         left_out: chosen.left_out,
@@ -254,7 +254,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         most_rounds,
         most_write_bytes,
         write_bytes,
-        time_ns,
+        time_ns: likely_ns as u64,
     })
 }
 

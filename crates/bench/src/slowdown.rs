@@ -10,8 +10,12 @@ use flatout_sys::pressure::{self, Resource};
 
 /// A probe below this is that of a quiet machine.
 const QUIET: f64 = 1.2;
-/// CPU time of the probe: several slices of the scheduler, which lets who was asleep go first.
-const PROBE_NS: u64 = 10_000_000;
+/// Time of the probe: several slices of the scheduler, which lets who was asleep go first; and where
+/// the machine is not quiet, in which each of a dozen threads has its turn.
+const LOOK_NS: u64 = 10_000_000;
+const PROBE_NS: u64 = 100_000_000;
+/// How often it is looked how many threads run.
+const SAMPLE_NS: u64 = 5_000_000;
 
 /// For how long an answer holds: areas that are planned one after the other ask once.
 const HOLDS_NS: u64 = 1_000_000_000;
@@ -21,7 +25,7 @@ static LAST: Mutex<Option<(u64, f64)>> = Mutex::new(None);
 /// The time that a thread takes for some work, by its CPU time, and how many of the others' waits
 /// for I/O came meanwhile; at least 1.
 ///
-/// Cost: 10 ms of a CPU, unless it was asked within the last second.
+/// Cost: 10 ms of a CPU, 0.1 s on a busy machine, unless it was asked within the last second.
 pub(crate) fn now() -> f64 {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     match *last {
@@ -37,36 +41,59 @@ pub(crate) fn now() -> f64 {
 fn probe() -> f64 {
     let io_waited_ns = || pressure::pressure(Path::new("/"), Resource::Io).unwrap_or(0);
     let (waited_ns, begun_ns, cpu_ns) = (io_waited_ns(), monotonic_ns(), thread_cpu_ns());
-    while thread_cpu_ns() - cpu_ns < PROBE_NS {
-        std::hint::spin_loop();
-    }
-    let elapsed_ns = (monotonic_ns() - begun_ns).max(PROBE_NS) as f64;
+    let cpus = affinity::allowed_cpu_count();
+    let (mut loads, mut next_ns) = (Vec::new(), LOOK_NS);
+    let slower = loop {
+        let elapsed_ns = monotonic_ns() - begun_ns;
+        if elapsed_ns < next_ns {
+            std::hint::spin_loop();
+            continue;
+        }
+        next_ns = elapsed_ns + SAMPLE_NS;
+        loads.extend(Load::now());
+        let slower = elapsed_ns as f64 / (thread_cpu_ns() - cpu_ns).max(1) as f64;
+        if is_quiet(slower, &loads, cpus) || elapsed_ns >= PROBE_NS {
+            break slower;
+        }
+    };
+    let elapsed_ns = (monotonic_ns() - begun_ns) as f64;
     let io_share = (io_waited_ns() - waited_ns) as f64 / elapsed_ns;
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let mut words = text.split([' ', '/']);
-    let load = words.next().and_then(|word| word.parse().ok());
-    let running = words.nth(2).and_then(|word| word.parse().ok());
-    let load = Load { minute: load, running: running.unwrap_or(1) };
-    shared(elapsed_ns / PROBE_NS as f64, load, affinity::allowed_cpu_count())
-        * (1.0 + io_share.min(1.0))
+    shared(slower, &loads, cpus) * (1.0 + io_share.min(1.0))
 }
 
 /// What /proc/loadavg says.
+#[derive(Clone, Copy)]
 struct Load {
     /// That of the last minute.
-    minute: Option<f64>,
+    minute: f64,
     /// Threads that run or wait for a CPU now, this one included.
-    running: u32,
+    running: f64,
 }
 
-/// How many times slower a thread is by the probe and by the load of the last minute: one probe is
-/// off by half (10 to 25 in six of them beside 31 threads on 2 CPUs, 2026-11-26), or finds nothing,
-/// since who was asleep goes first. A quiet one is believed where no more threads run than there are
-/// CPUs: the load may be over.
-fn shared(probe: f64, load: Load, cpus: u32) -> f64 {
-    let by_load =
-        load.minute.map_or(probe, |load| ((load + 1.0) / f64::from(cpus.max(1))).max(1.0));
-    if probe < QUIET && load.running <= cpus { probe } else { (probe * by_load).sqrt() }
+impl Load {
+    fn now() -> Option<Self> {
+        let text = fs::read_to_string("/proc/loadavg").ok()?;
+        let mut words = text.split([' ', '/']).map(|word| word.parse().ok());
+        Some(Self { minute: words.next()??, running: words.nth(2)?? })
+    }
+}
+
+/// Whether a probe saw nobody, and no more threads run than there are CPUs: the load of the last
+/// minute may be over.
+fn is_quiet(slower: f64, loads: &[Load], cpus: u32) -> bool {
+    slower < QUIET && loads.iter().all(|load| load.running <= f64::from(cpus))
+}
+
+/// How many times slower a thread is by the probe and by how many threads there are, now and, with a
+/// quarter of the weight, within the last minute: one probe is off by half (10 to 25 in six of them
+/// beside 31 threads on 2 CPUs, 2026-11-26), or finds nothing, since who was asleep goes first.
+fn shared(slower: f64, loads: &[Load], cpus: u32) -> f64 {
+    if loads.is_empty() || is_quiet(slower, loads, cpus) {
+        return slower;
+    }
+    let threads = loads.iter().map(|load| (3.0 * load.running + load.minute + 1.0) / 4.0);
+    let by_load = threads.sum::<f64>() / loads.len().max(1) as f64 / f64::from(cpus.max(1));
+    (slower * by_load.max(1.0)).sqrt()
 }
 
 #[cfg(test)]
@@ -75,15 +102,18 @@ mod tests {
 
     #[test]
     fn a_probe_is_held_against_the_load_unless_it_is_quiet() {
-        let near = |probe, minute, running, expected: f64| {
-            let seen = shared(probe, Load { minute, running }, 2);
+        let near = |slower, minute, running: &[f64], expected: f64| {
+            let loads: Vec<Load> =
+                running.iter().map(|&running| Load { minute, running }).collect();
+            let seen = shared(slower, &loads, 2);
             assert!((seen - expected).abs() < 1e-9, "{seen}");
         };
-        near(25.0, Some(31.0), 30, 20.0);
-        near(1.1, Some(31.0), 2, 1.1);
-        near(1.0, Some(31.0), 30, 4.0);
-        near(4.0, None, 1, 4.0);
+        near(25.0, 31.0, &[30.0, 34.0], 20.0);
+        near(1.1, 31.0, &[2.0], 1.1);
+        near(1.0, 31.0, &[32.0], 4.0);
         // It has begun just now.
-        near(4.0, Some(0.5), 9, 2.0);
+        near(4.0, 3.0, &[8.0, 12.0], 4.0 * (8.5_f64 / 8.0).sqrt());
+        near(3.0, 0.0, &[1.0], 3.0_f64.sqrt());
+        near(3.0, 0.0, &[], 3.0);
     }
 }

@@ -145,7 +145,7 @@ impl Area for Disk {
         let terms =
             Terms { stonewall_ns, block_bytes: block_bytes as usize, each, small, most_items };
         self.planned = Some(Planned { terms, run: run.clone(), most_rounds });
-        let likely = scratch::in_time(3 * stonewall_ns).min(room_bytes);
+        let likely = scratch::in_time(3 * stonewall_ns, 1.0).min(room_bytes);
         Ok(Estimate {
             place: Some(run.place.clone()),
             write_bytes: likely.saturating_mul(rounds),

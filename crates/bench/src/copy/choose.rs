@@ -11,15 +11,16 @@ use crate::corpus::Corpus;
 
 /// What a copy takes with all around it (the state of the cache, the comparison, the emptying), for
 /// each byte, each entry, and in any case. On a virtual machine with 2 CPUs of a Xeon, ext4,
-/// 2026-11-22, a round of 16 trees with 1.2 GiB in 5,100 files took 1.3 s; this says 1.8 s.
-const BYTE_S: f64 = 1e-9;
-const ENTRY_S: f64 = 75e-6;
-const TRIAL_S: f64 = 10e-3;
+/// 2026-11-22, a round of 16 trees with 1.2 GiB in 5,100 files took 1.3 s; this says 1.3 s. On 2 vCPUs of
+/// an AMD EPYC it is 1.3 to 1.5 times as long as it takes (2026-11-26).
+const BYTE_S: f64 = 0.7e-9;
+const ENTRY_S: f64 = 52e-6;
+const TRIAL_S: f64 = 7e-3;
 /// What comes on top for bytes that come from the device, or have to reach it.
 const DEVICE_BYTE_S: f64 = 1.2e-9;
 /// Making a tree, and removing it with what is left of its copies.
-const MAKE_BYTE_S: f64 = 1.5e-9;
-const MAKE_ENTRY_S: f64 = 60e-6;
+const MAKE_BYTE_S: f64 = 1.05e-9;
+const MAKE_ENTRY_S: f64 = 42e-6;
 /// Part of the time for which trees are chosen; the rest is for what takes longer than expected.
 const TIME_PART: f64 = 0.75;
 /// The same, of which the rounds may take what making the trees leaves.
@@ -197,13 +198,6 @@ pub(super) fn expected_s(corpus: &Corpus) -> f64 {
     TRIAL_S + corpus.bytes as f64 * BYTE_S + corpus.entries as f64 * ENTRY_S
 }
 
-/// Of what is written in the planned time what there likely is time for, where all is so many times
-/// slower.
-pub(super) fn likely_bytes(most_bytes: u64, time_ns: u64, planned_ns: u64, slowdown: f64) -> u64 {
-    let share = time_ns as f64 / (planned_ns.max(1) as f64 * slowdown);
-    (most_bytes as f64 * share.min(1.0)) as u64
-}
-
 impl Limits {
     /// Puts a tree into the last phase where there is room for it, else begins another: trees of
     /// one experiment stay together.
@@ -263,6 +257,17 @@ impl Limits {
         made.saturating_add(round.saturating_mul(u64::from(rounds)))
     }
 
+    /// As [`Limits::written_bytes`], of all phases.
+    pub(super) fn phases_bytes(&self, phases: &[Vec<Wanted>], rounds: u32) -> u64 {
+        let each = phases.iter().map(|rows| self.written_bytes(rows, rounds));
+        each.fold(0, u64::saturating_add)
+    }
+
+    /// The time of so many rounds of all phases.
+    pub(super) fn phases_s(&self, phases: &[Vec<Wanted>], rounds: u32) -> f64 {
+        phases.iter().map(|rows| self.time_s(rows, rounds)).sum()
+    }
+
     /// The time of so many rounds.
     pub(super) fn time_ns(&self, rows: &[Wanted], rounds: u32) -> u64 {
         (self.time_s(rows, rounds) * 1e9) as u64
@@ -281,7 +286,7 @@ impl Limits {
 
     /// Rounds for which there is time, of the `least` that all trees were chosen for to `most`.
     pub(super) fn rounds(&self, phases: &[Vec<Wanted>], least: u32, most: u32) -> u32 {
-        let make_s: f64 = phases.iter().map(|rows| self.time_s(rows, 0)).sum();
+        let make_s = self.phases_s(phases, 0);
         let round_s: f64 = phases.iter().map(|rows| self.round_s(rows)).sum();
         let rounds = (self.time_s * ROUNDS_PART - make_s) / round_s.max(1e-9);
         (rounds as u32).clamp(least, most.max(least))

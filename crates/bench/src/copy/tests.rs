@@ -222,12 +222,6 @@ fn what_does_not_lie_there_at_once_is_copied_one_after_the_other() {
 }
 
 #[test]
-fn on_a_busy_machine_fewer_copies_are_announced() {
-    let likely = |time_ns, slowdown| choose::likely_bytes(1000, time_ns, 80, slowdown);
-    assert_eq!([likely(80, 1.0), likely(400, 1.0), likely(80, 10.0)], [1000, 1000, 100]);
-}
-
-#[test]
 fn a_limit_of_bytes_ends_a_row_that_would_write_more() {
     let mut ground = Ground::new(FAITHFUL);
     ground.options.rounds = None;

@@ -65,7 +65,7 @@ impl Sizes {
         let wanted = of_extent(LARGE_BYTES, options.extent);
         let places = options.directories.len().max(1) as u64;
         let in_time = options.time_ns.map_or(u64::MAX, |time_ns| {
-            scratch::in_time(time_ns / TRIAL_PART / places).max(LEAST_LARGE_BYTES)
+            scratch::in_time(time_ns / TRIAL_PART / places, 1.0).max(LEAST_LARGE_BYTES)
         });
         let wanted = wanted.min(in_time);
         let large_bytes = wanted.min(allowed / LARGE_PART).min(memory) >> 20 << 20;

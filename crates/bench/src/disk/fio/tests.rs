@@ -137,7 +137,11 @@ fn engines_and_caching_are_told() {
     let ring = tuned(read.clone(), |tuning| {
         (tuning.engine, tuning.depth) = (Engine::Uring, 64);
     });
-    has(&ring, Figure::Own, "--ioengine=io_uring --iodepth=64 --direct=1");
+    has(
+        &ring,
+        Figure::Own,
+        "--ioengine=io_uring --iodepth=64 --registerfiles --iodepth_batch=4 --direct=1",
+    );
     has(&buffered(read.clone()), Figure::Own, "--direct=0 !uncached");
     let dropped = |row| tuned(row, |tuning| tuning.caching = Caching::Dontcache);
     has(&dropped(read), Figure::Own, "--ioengine=pvsync2 --direct=0 --uncached=1");
@@ -186,24 +190,26 @@ fn the_line_beside_a_row_says_what_the_row_says() {
 #[test]
 fn only_the_durable_row_syncs_and_only_once_per_trial() {
     let fresh = Row { extents: Extents::Fresh, ..row(Test::SequentialWrite, 65536) };
-    has(&fresh, Figure::Own, "!fsync --size=16777216 --runtime=500ms !overwrite !time_based");
-    has(&fresh, Figure::Fsynced, "--end_fsync=1 --size=16777216 --runtime=500ms !overwrite");
-    has(&buffered(fresh), Figure::Own, "!fsync --size=16777216 --runtime=500ms");
+    let words = "!fsync --size=67108864 --runtime=2 !overwrite !time_based";
+    check(&in_directory(&fresh, 128 * MIB, Figure::Own), words);
+    has(&fresh, Figure::Fsynced, "--end_fsync=1 --size=67108864 --runtime=2 !overwrite");
+    has(&buffered(fresh), Figure::Own, "!fsync --size=67108864 --runtime=2");
     let written = row(Test::RandomWrite, 4096);
     let words = "!fsync --overwrite=1 --size=67108864 --io_size=335544320 --runtime=5 !time_based";
     has(&written, Figure::Own, words);
-    let words = "--end_fsync=1 --overwrite=1 --size=67108864 --io_size=16777216 --runtime=500ms";
-    has(&written, Figure::Fsynced, words);
-    has(&buffered(written), Figure::Own, "--io_size=16777216 --runtime=500ms !fsync");
+    let words = "--end_fsync=1 --overwrite=1 --size=134217728 --io_size=67108864 --runtime=2";
+    check(&in_directory(&written, 128 * MIB, Figure::Fsynced), words);
+    let words = "--io_size=67108864 --runtime=2 !fsync";
+    check(&in_directory(&buffered(written), 128 * MIB, Figure::Own), words);
 }
 
 #[test]
 fn every_command_ends_and_cold_blocks_are_read_once() {
     has(&row(Test::RandomRead, 4096), Figure::Own, "--runtime=5 --time_based");
-    has(&buffered(row(Test::RandomRead, 4096)), Figure::Own, "--runtime=500ms !time_based");
-    has(&buffered(row(Test::SequentialRead, 4096)), Figure::Own, "--runtime=500ms !time_based");
+    has(&buffered(row(Test::RandomRead, 4096)), Figure::Own, "--runtime=2 !time_based");
+    has(&buffered(row(Test::SequentialRead, 4096)), Figure::Own, "--runtime=2 !time_based");
     let once = buffered(row(Test::StridedRead, 4096));
-    has(&once, Figure::Own, "--io_size=3944448 --runtime=500ms !time_based");
+    has(&once, Figure::Own, "--io_size=3944448 --runtime=2 !time_based");
     let cold = in_directory(&row(Test::ColdBlocks, 4096), MIB, Figure::Own);
     assert!(note(&cold).contains("second pass"));
 }

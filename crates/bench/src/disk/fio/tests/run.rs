@@ -69,7 +69,7 @@ fn run(nearest: &Nearest) -> String {
     let command = nearest.command.as_ref().unwrap();
     let instant = command
         .replace("--runtime=5 ", "--runtime=10ms ")
-        .replace("--runtime=500ms", "--runtime=10ms");
+        .replace("--runtime=2 ", "--runtime=10ms ");
     let elsewhere = std::env::temp_dir();
     let ran = Command::new("sh").arg("-c").arg(&instant).current_dir(elsewhere).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
