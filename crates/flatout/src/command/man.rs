@@ -14,7 +14,6 @@ use crate::arguments::help;
 use crate::arguments::help::text::{self, Part};
 use crate::arguments::man::Man;
 use crate::{conclusion, output};
-use sections::{Entry, Sections};
 
 /// Prints the page.
 pub fn run(arguments: &Man) -> ExitCode {
