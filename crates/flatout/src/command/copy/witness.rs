@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use flatout_io::{escape, quote};
 use flatout_tree::copy::event::{Action, Event, Watch};
 use flatout_tree::copy::operand::Objection;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::changes::Changes;
 use super::log::Log;
@@ -68,23 +68,27 @@ impl<'a> Witness<'a> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn complain(&self, line: &str) {
+    /// Does something to the terminal between two drawings, if anything is drawn.
+    fn aside(&self, act: impl FnOnce()) {
         match self.terminal {
-            Some(terminal) => terminal.aside(|| output::complain(line)),
-            None => output::complain(line),
+            Some(terminal) => terminal.aside(act),
+            None => act(),
         }
     }
 
     /// Says something on standard output.
     fn say(&self, line: &str) {
-        match self.terminal {
-            Some(terminal) => terminal.aside(|| output::say(line)),
-            None => output::say(line),
+        self.aside(|| output::say(line));
+    }
+
+    fn log(&self, line: impl FnOnce() -> Value) {
+        if let Some(log) = &self.log {
+            log.write(&line());
         }
     }
 
     fn note(&self, text: String) {
-        self.complain(&text);
+        self.remark(&text);
         self.keep(text);
     }
 
@@ -95,16 +99,14 @@ impl<'a> Witness<'a> {
 
     /// Says something that is no failure.
     pub fn remark(&self, text: &str) {
-        self.complain(text);
+        self.aside(|| output::complain(text));
     }
 
     /// Says that an operand is not copied.
     pub fn object(&self, objection: &Objection) {
         let text = objection.to_string();
-        if let Some(log) = &self.log {
-            let path = escape(objection.path().as_os_str());
-            log.write(&json!({"action": "refused", "path": path, "cause": text}));
-        }
+        let path = objection.path().as_os_str();
+        self.log(|| json!({"action": "refused", "path": escape(path), "cause": text}));
         self.said().objections += 1;
         self.note(text);
     }
@@ -142,25 +144,22 @@ impl Watch for Witness<'_> {
                     self.say(&changes.line(letters, (source, target), lead.as_ref()));
                 }
             }
-            Event::Done { action, source, bytes, method, elapsed_ns } => {
-                let Some(log) = &self.log else { return };
-                log.write(&json!({
+            Event::Done { action, source, bytes, method, elapsed_ns } => self.log(|| {
+                json!({
                     "action": action_name(*action),
                     "path": escape(source),
                     "bytes": bytes,
                     "method": method.map(method_name),
                     "elapsed_ns": elapsed_ns,
-                }));
-            }
+                })
+            }),
             Event::Listed(record) => {
                 if let Some(manifest) = &self.manifest {
                     manifest.add(record);
                 }
             }
             Event::Deleted { target, is_directory, .. } => {
-                if let Some(log) = &self.log {
-                    log.write(&json!({"action": "deleted", "path": escape(target)}));
-                }
+                self.log(|| json!({"action": "deleted", "path": escape(target)}));
                 match &self.told {
                     Told::Everything => self.say(&format!("removed '{}'", escape(target))),
                     Told::Changes(changes) => self.say(&changes.deleted(target, *is_directory)),
@@ -168,31 +167,26 @@ impl Watch for Witness<'_> {
                 }
             }
             Event::Failed(failure) => {
-                if let Some(log) = &self.log {
-                    let path: &OsStr = &failure.path;
-                    log.write(&json!({
+                self.log(|| {
+                    json!({
                         "action": "failed",
-                        "path": escape(path),
+                        "path": escape(&failure.path),
                         "operation": failure.refusal.operation,
                         "cause": failure.refusal.cause.to_string(),
-                    }));
-                }
+                    })
+                });
                 self.note(failure.to_string());
             }
             Event::Incomplete { source, code, .. } => {
                 let path = escape(source);
-                if let Some(log) = &self.log {
-                    log.write(&json!({"action": "incomplete", "path": path, "code": code}));
-                }
+                self.log(|| json!({"action": "incomplete", "path": path, "code": code}));
                 // What it is was said once; there may be a million of them.
                 self.keep(format!("{path} is incomplete: {code}"));
             }
             Event::Notice(notice) => {
-                if let Some(log) = &self.log {
-                    let text = &notice.text;
-                    log.write(&json!({"action": "notice", "code": notice.code, "text": text}));
-                }
-                self.complain(&notice.text);
+                let text = &notice.text;
+                self.log(|| json!({"action": "notice", "code": notice.code, "text": text}));
+                self.remark(text);
             }
         }
     }
@@ -200,10 +194,7 @@ impl Watch for Witness<'_> {
     fn consents(&self, target: &OsStr) -> bool {
         let question = format!("overwrite {}? ", quote(target));
         let mut answer = false;
-        match self.terminal {
-            Some(terminal) => terminal.aside(|| answer = output::consents(&question)),
-            None => answer = output::consents(&question),
-        }
+        self.aside(|| answer = output::consents(&question));
         answer
     }
 
