@@ -121,7 +121,7 @@ mod of_architecture {
             let pair = unsafe { _mm_loadu_pd(right.add(index & !1)) };
             // SAFETY: SSE2 is part of x86-64.
             if index & 1 == 0 { pair } else { unsafe { _mm_shuffle_pd::<1>(pair, pair) } }
-        },
+        }
         #[inline(always)]
         unsafe fn settle(even: Self, odd: Self) -> [Self; 2] {
             // SAFETY: SSE2 is part of x86-64.

@@ -324,11 +324,8 @@ impl<'c, 'a> Lane<'c, 'a> {
             return false;
         }
         base.expect(1);
-        match visit::begin(self.copy, &mut self.lister, entry) {
-            Some((directory, first)) => self.visited(directory, &first),
-            None => return false,
-        };
-        true
+        let begun = visit::begin(self.copy, &mut self.lister, entry);
+        begun.map(|(directory, first)| self.visited(directory, &first)).is_some()
     }
 }
 
@@ -353,20 +350,16 @@ pub(super) fn base(
     guest: Option<Guest>,
 ) -> Result<(Arc<Directory>, Arc<Pair>), Failure> {
     let shown = |path: &Path| match path.as_os_str() {
-        path if path.is_empty() => std::ffi::OsString::from("."),
+        path if path.is_empty() => ".".into(),
         path => path.to_owned(),
     };
-    let refused = |path: &Path| {
-        let path = shown(path);
-        |errno| Failure::of(Refusal::of("open the directory")(errno), path)
-    };
+    let refused =
+        |path: &Path, errno| Failure::of(Refusal::of("open the directory")(errno), shown(path));
     let open = |path: &Path| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(shown(path), flags, Mode::empty()).and_then(|file| {
-            let facts = rustix::fs::fstat(&file)?;
-            Ok((file, facts))
-        });
-        opened.map_err(refused(path))
+        rustix::fs::open(shown(path), flags, Mode::empty())
+            .and_then(|file| rustix::fs::fstat(&file).map(|facts| (file, facts)))
+            .map_err(|errno| refused(path, errno))
     };
     let (from, facts) = open(source)?;
     let (to, target_facts) = open(target)?;
@@ -379,10 +372,10 @@ pub(super) fn base(
     };
     if let Some(below) = copy.parents.below() {
         let (root, facts) = open(below)?;
-        let known = copy.targets.look_up_links_in(&root, &facts, Some(below));
-        known.map_err(refused(below))?;
+        (copy.targets.look_up_links_in(&root, &facts, Some(below)))
+            .map_err(|errno| refused(below, errno))?;
     }
-    copy.targets.remember_base(&to, &target_facts).map_err(refused(target))?;
+    copy.targets.remember_base(&to, &target_facts).map_err(|errno| refused(target, errno))?;
     Ok(Directory::base(Pair::new(from, to, found), guest))
 }
 

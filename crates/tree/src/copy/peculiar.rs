@@ -226,14 +226,12 @@ fn is_mark(letter: char) -> bool {
 
 /// Whether it may be written in parts; of small letters, for that is asked of no others.
 fn is_composed(letter: char) -> bool {
-    match letter {
-        '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1fff}' => true,
-        '\u{390}' | '\u{3ac}'..='\u{3b0}' | '\u{3ca}'..='\u{3ce}' => true,
-        'й' | 'ѐ' | 'ё' | 'ѓ' | 'ї' | 'ќ'..='ў' | 'ѷ' | '\u{4c1}'..='\u{4f9}' => true,
-        '\u{304b}'..='\u{307d}' | '\u{3094}' | '\u{30ab}'..='\u{30fa}' => true,
-        '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7a3}' => true,
-        _ => false,
-    }
+    matches!(letter,
+        '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1fff}'
+        | '\u{390}' | '\u{3ac}'..='\u{3b0}' | '\u{3ca}'..='\u{3ce}'
+        | 'й' | 'ѐ' | 'ё' | 'ѓ' | 'ї' | 'ќ'..='ў' | 'ѷ' | '\u{4c1}'..='\u{4f9}'
+        | '\u{304b}'..='\u{307d}' | '\u{3094}' | '\u{30ab}'..='\u{30fa}'
+        | '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
 #[cfg(test)]
