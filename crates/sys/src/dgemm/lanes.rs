@@ -106,7 +106,7 @@ mod of_architecture {
         |sum, a, b| _mm256_fmadd_pd(a, b, sum),
         |most, other| _mm256_max_pd(most, _mm256_andnot_pd(_mm256_set1_pd(-0.0), other))
     );
-    lanes!(
+    lanes! {
         __m128d,
         2,
         _mm_loadu_pd,
@@ -127,7 +127,7 @@ mod of_architecture {
             // SAFETY: SSE2 is part of x86-64.
             unsafe { [_mm_shuffle_pd::<2>(even, odd), _mm_shuffle_pd::<2>(odd, even)] }
         }
-    );
+    }
 }
 
 #[cfg(target_arch = "aarch64")]
