@@ -9,6 +9,7 @@ use flatout_sys::page_cache::CacheState;
 
 use super::Terms;
 use super::fact;
+use super::lane::Tally;
 use super::pass::{LEAD_NS, Pass};
 use super::pattern::Test;
 use super::place::Kind;
@@ -119,18 +120,18 @@ fn facts(pass: &Pass) -> Facts {
 }
 
 fn warnings(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
-    let requests = of_requests(pass).into_iter().chain(of_threads(row, file));
+    let requests =
+        of_requests(&pass.tally, pass.elapsed_ns).into_iter().chain(of_threads(row, file));
     requests.chain(of_cache(row, file, pass)).collect()
 }
 
 /// What the requests of a trial say against it.
-fn of_requests(pass: &Pass) -> Vec<Warning> {
+fn of_requests(tally: &Tally, elapsed_ns: u64) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let tally = &pass.tally;
-    if pass.elapsed_ns < SHORT_RUN_NS {
+    if elapsed_ns < SHORT_RUN_NS {
         let text = format!(
             "a trial lasted {:.1} ms: how it began and ended weighs in its figure",
-            pass.elapsed_ns as f64 / 1e6
+            elapsed_ns as f64 / 1e6
         );
         warnings.push(Warning::new(warning::SHORT_RUN, text));
     }
@@ -211,6 +212,16 @@ fn points(bins: &[[u64; 2]], width_s: f64, column: usize) -> Vec<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trial_that_is_too_short_is_named() {
+        let codes = |elapsed_ns| {
+            let warnings = of_requests(&Tally::default(), elapsed_ns);
+            warnings.into_iter().map(|warning| warning.code).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(SHORT_RUN_NS - 1), [warning::SHORT_RUN]);
+        assert!(codes(SHORT_RUN_NS).is_empty());
+    }
 
     #[test]
     fn a_point_stands_for_so_many_operations_that_single_ones_do_not_show() {

@@ -155,19 +155,6 @@ fn a_size_below_the_cache_is_named() {
 }
 
 #[test]
-fn a_run_that_is_too_short_is_named() {
-    let folder = Folder::new();
-    random_file(&folder.join("data"), LENGTH_BYTES, 1);
-    let words = "bench disk data --quick --rw random-read --time 1us --runs 3";
-    let ran = folder.flatout(words.split(' ').chain(["--format", "json"])).run();
-    if ran.code == Some(2) {
-        ran.complains(2, &["--time"]);
-        return;
-    }
-    all_warned(&document(&ran), "disk/random-read", "short_run");
-}
-
-#[test]
 fn a_filesystem_of_a_process_is_named() {
     let faults = Faults { delay: std::time::Duration::from_millis(1), ..Faults::default() };
     let faulty = needs!(Faulty::new(faults));

@@ -82,7 +82,7 @@ mod tests {
         let base = options();
         let with = |asked, tuned| planned(&CopyOptions { threads: asked, tuned, ..base }, 4);
         let nothing = Tuned::default();
-        let by_cpus = [1, 2, 8, 64].map(|cpus| planned(&base, cpus));
+        let by_cpus = [1, 2, 8, 64].map(|cpus| planned(&CopyOptions { threads: 0, ..base }, cpus));
         assert_eq!(by_cpus, [(1, 32), (2, 32), (8, 32), (64, 64)]);
         assert_eq!(with(0, nothing), (4, 32));
         assert_eq!(with(3, nothing), (3, 3));
