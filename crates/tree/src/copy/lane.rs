@@ -1,5 +1,7 @@
 //! One thread of a copy: it takes pieces of work until there are none.
 
+mod looked;
+
 use std::ffi::CString;
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
@@ -12,6 +14,7 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::usage::{self, Usage};
 use rustix::fs::{Advice, FileType, Mode, OFlags};
 
+use self::looked::Looked;
 use super::attributes::{Inheritance, Made};
 use super::change::Before;
 use super::content::Content;
@@ -30,44 +33,10 @@ use crate::spool::names::{Batch, BatchIter};
 const LOOKS: u32 = 3;
 /// So many small files tell whether a thread waits for them.
 const LOOK_FILES: u64 = 16;
-/// The least that a file costs storage that is not in the page cache.
-const FETCHED_BYTES: u64 = 4096;
 /// What is asked for ahead of each small file, once it turns out that files come from storage.
 const AHEAD_BYTES: u64 = 128 << 10;
 /// A file of this size takes longer than giving away what comes after it.
 pub(super) const MUCH_BYTES: u64 = 1 << 20;
-
-/// What a thread did since it was last asked whether it waits.
-#[derive(Debug, Default, Clone, Copy)]
-struct Looked {
-    /// Small files.
-    files: u64,
-    /// How often it gave the CPU away.
-    waits: u64,
-    /// What storage was asked for meanwhile.
-    fetched_bytes: u64,
-}
-
-impl Looked {
-    fn add(&mut self, files: u64, before: &Usage, after: &Usage) {
-        self.files += files;
-        // A kernel that does not answer leaves nothing to tell.
-        self.waits += after.voluntary_switches.saturating_sub(before.voluntary_switches);
-        self.fetched_bytes += after.device_read_bytes.saturating_sub(before.device_read_bytes);
-    }
-
-    /// Whether it waited for most of its files. Threads also wait for each other: for the lock of a
-    /// directory, for the journal; more of them would wait longer. What comes from a device is
-    /// accounted for; a server and a program that serve files are waited for unseen.
-    fn waits_for_storage(&self, lies_on_devices: bool) -> bool {
-        self.waits > self.files / 2 && (!lies_on_devices || self.fetches())
-    }
-
-    /// Whether storage was asked for most of its files.
-    fn fetches(&self) -> bool {
-        self.fetched_bytes > self.files / 2 * FETCHED_BYTES
-    }
-}
 
 /// A thread with its buffers, which are made when they are needed.
 pub(super) struct Lane<'c, 'a> {
@@ -181,13 +150,18 @@ impl<'c, 'a> Lane<'c, 'a> {
             if self.copy.fetches.load(Ordering::Relaxed) {
                 ask_ahead(self.copy, &pair, names);
             }
-            let mut rest = names.iter();
+            let (mut rest, none) = (names.iter(), Batch::default());
             while let Some((name, kind)) = rest.next() {
                 if self.copy.stop.is_due_on(pair.found().target.0) {
                     break;
                 }
                 self.let_others_go_first(directory);
                 let entry = Entry { directory, pair: &pair, source: name, target: name };
+                if !moved_much && self.begins_much(entry, kind, names) {
+                    moved_much = true;
+                    self.share(directory, std::mem::replace(&mut rest, none.iter()));
+                    self.copy.find_hands(self.hire);
+                }
                 let is_large = file::copy_next(self, (entry, kind), &mut rest) >= MUCH_BYTES;
                 if is_large || self.copy.is_asked_for(&rest) {
                     moved_much = true;
@@ -280,6 +254,18 @@ impl<'c, 'a> Lane<'c, 'a> {
             self.copy.fetches.store(lies_on_devices && self.looked.fetches(), Ordering::Relaxed);
             self.looked = Looked::default();
         }
+    }
+
+    /// Whether this is the first of several names, and so large that the others are not to wait for it.
+    ///
+    /// Cost: one fstatat for a batch.
+    fn begins_much(&self, entry: Entry<'_>, kind: FileType, names: &Batch) -> bool {
+        let mut first = names.iter().map(|(name, _)| std::ptr::eq(name, entry.source));
+        let is_first = first.next() == Some(true) && first.next().is_some();
+        is_first
+            && kind.is_file()
+            && self.copy.options.threads != 1
+            && entry.facts(self.copy).is_ok_and(|facts| facts.st_size as u64 >= MUCH_BYTES)
     }
 
     /// Leaves the rest of a batch to whoever has time: its files are large, and a batch of them would

@@ -25,8 +25,12 @@ pub(super) const SHARE_FROM_BYTES: u64 = 8 << 20;
 /// Cached files of this size on the kernel copies within one ext4: the bytes are copied once less,
 /// through no buffer. Not where filesystems can share extents, which the kernel would do.
 pub(super) const BY_KERNEL_FROM_BYTES: u64 = 32 << 10;
-/// Those of this size on through a pipe. Of one that is shared out, what other threads do they read and
-/// write: the kernel takes one write of a file at a time, and reading is done meanwhile.
+/// Those of this size on through a pipe, whatever the filesystems, if both keep their files in the page cache;
+/// of one that several threads have at that moment ranges are read and written: the kernel takes one write of
+/// a file at a time, and reading is done meanwhile. Of the time by read and write, each on two filesystems in
+/// memory (AMD EPYC family 25 model 17, 2 CPUs, 2026-11-26, lower quartiles of 7 to 11 rounds): 200 × 1 MiB
+/// tmpfs 0.83, btrfs 0.92, xfs 0.86, ext4 to xfs 0.80, xfs to ext4 0.84, ext4 to btrfs 0.91; 16 × 16 MiB
+/// tmpfs 0.76, ext4 to xfs 0.90, ext4 to btrfs 0.84; 400 × 256 KiB xfs 0.82, ext4 to xfs 0.86.
 pub(super) const THROUGH_PIPE_FROM_BYTES: u64 = 128 << 10;
 
 /// Where the source lies, and the target.
@@ -67,12 +71,14 @@ pub fn choice(length_bytes: u64, pair: &PairFacts) -> Choice {
         return Choice { method: Method::CopyFileRange, preallocates: false, shares: false };
     }
     let method = match length_bytes {
-        THROUGH_PIPE_FROM_BYTES.. if is_kernels(pair) => Method::Splice,
+        THROUGH_PIPE_FROM_BYTES.. if is_paged(&pair.source) && is_paged(&pair.target) => {
+            Method::Splice
+        }
         BY_KERNEL_FROM_BYTES.. if is_kernels(pair) => Method::CopyFileRange,
         _ => Method::Sync,
     };
     let preallocates = preallocates_from(&pair.target).is_some_and(|from| length_bytes >= from);
-    let shares = length_bytes >= SHARE_FROM_BYTES && preallocates;
+    let shares = length_bytes >= SHARE_FROM_BYTES && is_paged(&pair.target);
     Choice { method, preallocates, shares }
 }
 
@@ -95,6 +101,12 @@ pub fn is_servers(pair: &PairFacts) -> bool {
 /// Whether the kernel may copy a file within this filesystem, and writes all of its bytes.
 pub(super) fn is_kernels(pair: &PairFacts) -> bool {
     pair.is_one && pair.source.name == "ext4"
+}
+
+/// Whether this kernel keeps the files in its page cache, writes into it what comes out of a pipe, and takes
+/// what lies behind the end as well as what comes next.
+fn is_paged(side: &Filesystem) -> bool {
+    matches!(side.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
 }
 
 /// From which length on files get their room before they are written: where it is given at once, and
@@ -131,9 +143,16 @@ mod tests {
                 assert_eq!([from - 1, from].map(gives), [false, true], "{name}");
             }
             assert!(!choice(SHARE_FROM_BYTES - 1, &pair).shares);
-            assert_eq!(choice(SHARE_FROM_BYTES, &pair).shares, from.is_some(), "{name}");
-            let by_kernel = choice(1 << 20, &pair).method == Method::Splice;
-            assert_eq!(by_kernel, name == "ext4");
+            assert!(choice(SHARE_FROM_BYTES, &pair).shares, "{name}");
+            let way = |length| choice(length, &pair).method;
+            assert_eq!(way(1 << 20), Method::Splice);
+            assert_eq!(way(64 << 10) == Method::CopyFileRange, name == "ext4");
+            let elsewhere = Filesystem { name: "vfat", ..here };
+            for (source, target) in [(here, elsewhere), (elsewhere, here)] {
+                let pair = PairFacts { source, target, is_one: false };
+                assert_eq!(choice(1 << 20, &pair).method, Method::Sync);
+                assert_eq!(choice(SHARE_FROM_BYTES, &pair).shares, target.name == name);
+            }
         }
     }
 }
