@@ -57,6 +57,8 @@ pub const MOST_DIRECTORIES: usize = 4;
 /// Time for what concerns one place, and for copies from one place to another.
 const PLACE_NS: u64 = 60_000_000_000;
 const PAIR_NS: u64 = 25_000_000_000;
+/// So few settings get the same number of trials: most of them come close to the best.
+const FEW_SETTINGS: usize = 4;
 /// With few trials of small files.
 const QUICK_PART: u64 = 6;
 
@@ -138,7 +140,7 @@ fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, 
         let case = |index: usize| trial::case(&group, group.tunings[index], options);
         let all = (0..group.tunings.len()).map(case).collect();
         let mut rows;
-        if share.min_trials >= share.max_trials {
+        if share.min_trials >= share.max_trials || group.tunings.len() <= FEW_SETTINGS {
             rows = sampler.with(share).run(all);
         } else {
             // The best of many that were measured shortly is good or lucky.

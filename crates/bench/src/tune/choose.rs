@@ -5,7 +5,7 @@ use flatout_measure::case::Measured;
 use flatout_measure::ceiling;
 use flatout_measure::fact::Key;
 use flatout_measure::record::{Ceiling, Outcome};
-use flatout_measure::statistics;
+use flatout_measure::{statistics, warning};
 
 /// Whether a row's setting was taken.
 const CHOSEN: Key = Key::last("chosen");
@@ -30,7 +30,7 @@ pub(super) struct Choice {
     pub(super) n: u64,
     pub(super) ci95: Option<[f64; 2]>,
     /// Whether both have trials enough for an interval, without which it is left to chance which is
-    /// the better one.
+    /// the better one, and no setting is without one.
     pub(super) is_sure: bool,
 }
 
@@ -40,15 +40,22 @@ fn rates<R>(rows: &[Measured<R>]) -> Vec<f64> {
     rows.iter().map(|row| rate(row).unwrap_or(0.0)).collect()
 }
 
-/// The settings that may be the best: which of them is, few trials do not tell.
+/// The settings that may be the best, those for which there was no time among them: which of them is, few
+/// trials do not tell.
 pub(super) fn close<R>(rows: &[Measured<R>]) -> Vec<usize> {
     let rates = rates(rows);
     let best = rates.iter().copied().fold(0.0, f64::max);
     let may_be = |&index: &usize| {
         let is_shown = rows[index].outcome.n >= FEWEST_TRIALS.into();
-        rates[index] > 0.0 && (rates[index] >= CLOSE * best || !is_shown)
+        let is_near = rates[index] > 0.0 && (rates[index] >= CLOSE * best || !is_shown);
+        is_near || was_left_out(&rows[index].outcome)
     };
     (0..rows.len()).filter(may_be).collect()
+}
+
+/// Whether there was no time for a single trial.
+fn was_left_out(outcome: &Outcome) -> bool {
+    warning::has(&outcome.warnings, warning::TIME_SHORT)
 }
 
 /// Picks one, marks its row, and holds each row against the best. `None` where none has a figure.
@@ -69,7 +76,8 @@ pub(super) fn among<R>(
             ceiling::apply(&mut measured.outcome, bound);
         }
     }
-    let is_sure = [chosen, best].iter().all(|&index| rows[index].outcome.ci95.is_some());
+    let is_sure = [chosen, best].iter().all(|&index| rows[index].outcome.ci95.is_some())
+        && !rows.iter().any(|row| was_left_out(&row.outcome));
     Some(Choice { tuning: tunings[chosen], limit: medians[best], n, ci95, is_sure })
 }
 
@@ -159,5 +167,10 @@ mod tests {
         rows[0].outcome.n = 2;
         assert_eq!(close(&rows), [0, 1, 2], "two trials show nothing");
         assert_eq!(close(&[row(None), row(None)]), [0; 0]);
+        let mut rows = [row(Some(100.0)), row(None)];
+        assert!(among(&tunings, &mut rows, |_| String::new()).unwrap().is_sure);
+        rows[1].outcome.warnings.push(warning::no_time());
+        assert_eq!(close(&rows), [0, 1], "it may be the best");
+        assert!(!among(&tunings, &mut rows, |_| String::new()).unwrap().is_sure);
     }
 }

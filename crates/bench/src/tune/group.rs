@@ -57,7 +57,8 @@ pub(super) fn all(places: &[TunedPlace], cpus: u32) -> Vec<Group<'_>> {
 fn weight(work: Work, size: SizeClass, cached: bool) -> f64 {
     match (work, size, cached) {
         (Work::Read, _, true) => 2.0,
-        (Work::Copy, SizeClass::Tiny, _) => 6.0,
+        (Work::Copy, SizeClass::Tiny, true) => 9.0,
+        (Work::Copy, SizeClass::Tiny, false) => 6.0,
         (Work::Write, _, _) | (Work::Copy, _, true) => 5.0,
         (Work::Read | Work::Copy, _, false) => 4.0,
     }
