@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags, SeekFrom, Stat, seek};
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
 use rustix::io::{Errno, retry_on_intr};
 
 /// What lseek(2) says where a filesystem does not know of holes.
@@ -101,6 +101,28 @@ impl Moment {
         let before = Duration::from_secs(u64::try_from(second).unwrap_or(0));
         self.0 > before + Duration::from_secs(1) + more
     }
+}
+
+/// Whether a file that was looked at in a moment may be changed after it and have the same times: its
+/// filesystem counts in seconds, or in steps of two.
+pub(crate) fn may_change_unseen(facts: &Stat, moment: Moment) -> bool {
+    facts.st_ctime_nsec == 0 && !moment.is_after(facts.st_ctime, Duration::from_secs(1))
+}
+
+/// What an open file is now. Of what other hosts and programs serve the kernel may remember what it was
+/// some time ago; a look at a short file spares them the question.
+pub(crate) fn look_again(file: &OwnedFd, before: &Stat) -> Result<Stat, Errno> {
+    const LONG_BYTES: i64 = 64 << 10;
+    if rustix::fs::major(before.st_dev) != 0 || before.st_size < LONG_BYTES {
+        return rustix::fs::fstat(file);
+    }
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    let now = rustix::fs::statx(file, c"", flags, StatxFlags::BASIC_STATS)?;
+    let mut after = *before;
+    after.st_size = now.stx_size as _;
+    (after.st_mtime, after.st_mtime_nsec) = (now.stx_mtime.tv_sec as _, now.stx_mtime.tv_nsec as _);
+    (after.st_ctime, after.st_ctime_nsec) = (now.stx_ctime.tv_sec as _, now.stx_ctime.tv_nsec as _);
+    Ok(after)
 }
 
 /// Waits until a write(2) is over that was under way when a source was looked at. It has set the times

@@ -6,6 +6,7 @@
 //! page cache knows nothing of it. `faulty::server` answers the kernel; `faulty::passage` knows what
 //! has gone through, and how long that takes.
 
+mod behind;
 mod folding;
 mod passage;
 mod server;
@@ -81,6 +82,17 @@ pub struct Faults {
     pub has_holes: bool,
     /// What it says about its room.
     pub free_bytes: u64,
+    /// How long the kernel may take attributes for those of now, whoever changes a file. By default it asks
+    /// anew each time, because tests change files behind its back.
+    pub remembered: Duration,
+    /// Whether it is mounted read-only: otherwise the kernel asks for attributes after each read.
+    pub is_read_only: bool,
+    /// When files were changed, after 1970.
+    pub changed: Duration,
+    /// Whether all files seem to be two names of one.
+    pub is_one: bool,
+    /// The most that it says is the length of a file.
+    pub told_bytes: u64,
 }
 
 impl Default for Faults {
@@ -97,6 +109,11 @@ impl Default for Faults {
             folds: false,
             has_holes: false,
             free_bytes: 8 << 30,
+            remembered: Duration::ZERO,
+            is_read_only: false,
+            changed: Duration::ZERO,
+            is_one: false,
+            told_bytes: u64::MAX,
         }
     }
 }
@@ -116,6 +133,7 @@ impl Faulty {
         let state = Arc::new(Mutex::new(State::new(faults)));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::NoAtime];
+        config.mount_options.extend(faults.is_read_only.then_some(MountOption::RO));
         let session = Session::new(Server::new(state.clone()), point.path(), &config)
             .and_then(Session::spawn)
             .map_err(|error| format!("FUSE cannot be had: {error}"))?;
@@ -131,6 +149,11 @@ impl Faulty {
     /// Puts a file there.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         self.state().put(name, bytes);
+    }
+
+    /// Changes what a file holds, as another host would.
+    pub fn rewrite(&self, name: &str, bytes: &[u8]) {
+        self.state().rewrite(name, bytes);
     }
 
     /// What is in a file of the uppermost directory; none when there is no such file.

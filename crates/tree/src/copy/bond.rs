@@ -1,10 +1,12 @@
 //! What an entry has to do with other names of its source: the first one that comes is copied, the
 //! others become links to the copy.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Mutex;
 
+use flatout_sys::filesystem::{self, Nature};
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -18,6 +20,8 @@ use super::job::Copy;
 use super::links::{self, Claim, Linking, Source, Ticket, mark};
 use super::notices::LINKS_NOT_KEPT;
 use super::options::Preserve;
+use crate::compare::content::{Comparer, Pair};
+use crate::file_data;
 use crate::lock::lock;
 
 /// What there is to be remembered when an entry is copied.
@@ -65,9 +69,17 @@ impl<'c> Bond<'c> {
             return Ok(ControlFlow::Continue(Self::None));
         };
         let source = Source::of(facts);
-        let is_still = |met| entry.was_met(copy, facts, met);
+        let has_changed = Cell::new(false);
+        let is_still = |met| {
+            has_changed.set(true);
+            entry.was_met(copy, facts, met)
+        };
         match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
+            Claim::Known(known) if has_changed.get() && is_other(copy, entry, (root, &known))? => {
+                copy.lose_links("a server has several files of one number");
+                Ok(ControlFlow::Continue(Self::Again(source)))
+            }
             Claim::Known(known) => match alike(root, &known)? {
                 Alike::Yes => Ok(match link_once(copy, entry, (root, &known), facts)? {
                     Linking::Made => ControlFlow::Break(Outcome {
@@ -138,6 +150,40 @@ impl Copy<'_> {
     pub(super) fn is_bound(&self, entry: Entry<'_>, facts: &Stat) -> bool {
         (facts.st_nlink > 1 || self.follows(entry.directory))
             && self.options.preserve.has(Preserve::LINKS)
+    }
+}
+
+/// Whether a source of which only its inode number says that it was copied is another one: a server may
+/// show files of several filesystems as those of one.
+///
+/// Errors: the user wants to stop.
+fn is_other(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    (root, known): (BorrowedFd<'_>, &links::Copy),
+) -> Result<bool, Trouble> {
+    let home = filesystem::of(entry.pair.source()).map(|home| home.nature);
+    if !matches!(home, Ok(Nature::Network | Nature::Userspace)) {
+        return Ok(false);
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let files =
+        (file_data::open(entry.pair.source(), entry.source), links::open_copy(root, known, flags));
+    let (Ok(source), Ok(Some(target))) = files else { return Ok(true) };
+    let facts = [&source, &target].map(rustix::fs::fstat);
+    let [Ok(facts), Ok(found)] = facts else { return Ok(true) };
+    let is_alike = FileType::from_raw_mode(facts.st_mode).is_file()
+        && FileType::from_raw_mode(found.st_mode).is_file()
+        && facts.st_size == found.st_size;
+    let (source, target) = (source.as_fd(), target.as_fd());
+    let length_bytes = facts.st_size as u64;
+    let pair = Pair { source, target, length_bytes, sparse: [false; 2] };
+    let go_on = || !copy.stop.is_due();
+    let is_same = is_alike
+        && Comparer::default().first_difference(pair, go_on).is_ok_and(|found| found.is_none());
+    match go_on() {
+        true => Ok(!is_same),
+        false => Err(Trouble::Source(Refusal::interrupted("compare"))),
     }
 }
 

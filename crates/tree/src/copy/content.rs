@@ -163,6 +163,8 @@ impl<'a> Content<'a> {
             When::Auto if is_sparse(job.facts) => (self.with_holes(&job, &pair, &mut tally)?, None),
             When::Auto | When::Never => self.whole(&job, &pair, &mut tally)?,
         };
+        let (length_bytes, seen) =
+            self.behind_the_end(&job, &pair, (length_bytes, seen), &mut tally)?;
         if choice::is_written_out(&job, &pair.facts) {
             let _told_by_fsync = begin_writeback(job.target, 0, 0);
         }

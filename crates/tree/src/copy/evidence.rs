@@ -39,8 +39,8 @@ const NOTE_AFTER: Duration = Duration::from_secs(1);
 /// have the same.
 const NEVER_AGAIN: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// What the kernel says of a copy, and the directory in which it lies.
-type Copy<'c> = (&'c Stat, BorrowedFd<'c>);
+/// What the kernel says of a file, and the directory in which it lies.
+type Known<'c> = (&'c Stat, BorrowedFd<'c>);
 
 /// What both files were, in 128 bits: that two differ and have the same is out of the question.
 pub(super) type Fingerprint = u128;
@@ -59,16 +59,16 @@ pub enum Noting {
 #[derive(Debug)]
 pub struct Evidence {
     /// What the copies are to be like, as far as two of them may differ by it.
-    manner: [u8; 6],
+    manner: [u8; 7],
     /// What was known before, sorted.
     known: Vec<Fingerprint>,
     begun: Instant,
     is_noting: AtomicBool,
     /// Device numbers mean the same to all who take part.
     knows_devices: bool,
-    /// Devices of targets, and the numbers of their mounts: a disk that was pulled out, and is mounted
-    /// again, may have lost what was noted.
-    mounts: Mutex<Vec<(u64, u64)>>,
+    /// Devices of targets and of sources, and the numbers of their mounts: a disk that was pulled out, and is mounted again, may have
+    /// lost what was noted, and another image of a disk may bear the number of one that was mounted before.
+    mounts: Mutex<Vec<((u64, bool), u64)>>,
     /// Storage has lost bytes, and nobody knows of which files.
     is_void: AtomicBool,
     notes: Mutex<Notes>,
@@ -97,7 +97,7 @@ impl Evidence {
     /// Nothing is known, and nothing is noted.
     pub fn none() -> Self {
         Self {
-            manner: [0; 6],
+            manner: [0; 7],
             known: Vec::new(),
             begun: Instant::now(),
             is_noting: AtomicBool::new(false),
@@ -191,14 +191,14 @@ impl Evidence {
     }
 
     /// Whether `found` is the copy of `source` that this program made, and neither was changed since.
-    pub(super) fn proves(&self, source: &Stat, found: Copy<'_>) -> bool {
+    pub(super) fn proves(&self, source: Known<'_>, found: Known<'_>) -> bool {
         !self.known.is_empty() && self.known.binary_search(&self.fingerprint(source, found)).is_ok()
     }
 
     /// Notes a file that is complete: `source` when it was opened, at that moment, `made` when nothing
     /// more was to be done to its copy.
-    pub(super) fn note(&self, source: &Stat, opened: Moment, made: Copy<'_>) {
-        if !self.is_noting() || !is_settled(source, opened) {
+    pub(super) fn note(&self, source: Known<'_>, opened: Moment, made: Known<'_>) {
+        if !self.is_noting() || !is_settled(source.0, opened) {
             return;
         }
         self.add(self.fingerprint(source, made));
@@ -243,28 +243,29 @@ impl Evidence {
     }
 
     /// The number of the mount in which something lies; 0: there is none that other processes know, too.
-    fn mount(&self, (facts, directory): Copy<'_>) -> u64 {
+    fn mount(&self, (facts, directory): Known<'_>, is_source: bool) -> u64 {
         if !self.knows_devices {
             return 0;
         }
         let mut mounts = lock(&self.mounts);
-        if let Some((_, mount)) = mounts.iter().find(|(device, _)| *device == facts.st_dev) {
+        let key = (facts.st_dev, is_source);
+        if let Some((_, mount)) = mounts.iter().find(|(known, _)| *known == key) {
             return *mount;
         }
         let wanted = StatxFlags::MNT_ID | NEVER_AGAIN;
         let looked = statx(directory, c"", AtFlags::EMPTY_PATH, wanted);
         let mount = looked.map_or(0, |looked| looked.stx_mnt_id);
-        mounts.push((facts.st_dev, mount));
+        mounts.push((key, mount));
         mount
     }
 
-    fn fingerprint(&self, source: &Stat, target: Copy<'_>) -> Fingerprint {
+    fn fingerprint(&self, source: Known<'_>, target: Known<'_>) -> Fingerprint {
         let mut hasher = Hasher::new(Algorithm::Blake3);
         hasher.update(&self.manner);
-        hasher.update(&self.mount(target).to_le_bytes());
-        let (target, _) = target;
-        for facts in [source, target] {
+        for (side, is_source) in [(target, false), (source, true)] {
+            let (facts, _) = side;
             let numbers = [
+                self.mount(side, is_source),
                 if self.knows_devices { facts.st_dev } else { 0 },
                 facts.st_ino,
                 facts.st_size as u64,
@@ -286,12 +287,14 @@ fn fingerprints(bytes: &[u8]) -> impl Iterator<Item = Fingerprint> {
     all.iter().map(|bytes| Fingerprint::from_le_bytes(*bytes))
 }
 
-/// Options by which one copy of a file differs from another.
-fn manner(options: &CopyOptions) -> [u8; 6] {
+/// By what one copy of a file differs from another: options, and whether owners can be kept.
+fn manner(options: &CopyOptions) -> [u8; 7] {
+    let is_root = rustix::process::geteuid().is_root();
     let when = |when: When| when as u8;
     let shares = options.method == Some(Method::Reflink);
     let [low, high] = options.preserve.bits().to_le_bytes();
-    [low, high, when(options.sparse), when(options.reflink), shares.into(), options.assurance as u8]
+    let (sparse, reflink) = (when(options.sparse), when(options.reflink));
+    [low, high, sparse, reflink, shares.into(), options.assurance as u8, is_root.into()]
 }
 
 /// How far a run got.
@@ -351,13 +354,13 @@ mod tests {
         // However slow this machine is.
         let mut just_now = facts(&source);
         just_now.st_ctime += 3600;
-        assert!(!first.proves(&from, (&to, CWD)));
-        first.note(&from, Moment::now(), (&to, CWD));
-        first.note(&just_now, Moment::now(), (&to, CWD));
+        assert!(!first.proves((&from, CWD), (&to, CWD)));
+        first.note((&from, CWD), Moment::now(), (&to, CWD));
+        first.note((&just_now, CWD), Moment::now(), (&to, CWD));
         first.finish(Reached::Everything);
         let second = open(options());
-        assert!(second.proves(&from, (&to, CWD)));
-        assert!(!second.proves(&just_now, (&to, CWD)));
+        assert!(second.proves((&from, CWD), (&to, CWD)));
+        assert!(!second.proves((&just_now, CWD), (&to, CWD)));
         for change in [
             |facts: &mut Stat| facts.st_ino += 1,
             |facts: &mut Stat| facts.st_dev += 1,
@@ -368,8 +371,8 @@ mod tests {
             let (mut other_from, mut other_to) = (from, to);
             change(&mut other_from);
             change(&mut other_to);
-            assert!(!second.proves(&other_from, (&to, CWD)));
-            assert!(!second.proves(&from, (&other_to, CWD)));
+            assert!(!second.proves((&other_from, CWD), (&to, CWD)));
+            assert!(!second.proves((&from, CWD), (&other_to, CWD)));
         }
         for other in [
             CopyOptions { preserve: Preserve::NOTHING, ..options() },
@@ -377,9 +380,9 @@ mod tests {
             CopyOptions { reflink: When::Never, ..options() },
             CopyOptions { method: Some(Method::Reflink), ..options() },
         ] {
-            assert!(!open(other).proves(&from, (&to, CWD)), "it was to be another copy");
+            assert!(!open(other).proves((&from, CWD), (&to, CWD)), "it was to be another copy");
         }
-        assert!(!Evidence::none().proves(&from, (&to, CWD)));
+        assert!(!Evidence::none().proves((&from, CWD), (&to, CWD)));
     }
 
     /// What a device did not take may be of any file that was complete.
@@ -392,16 +395,16 @@ mod tests {
         let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 10, None));
         for reached in [Reached::Everything, Reached::Part] {
             let evidence = open();
-            assert!(!evidence.proves(&file, (&file, CWD)), "it was forgotten");
-            evidence.note(&file, Moment::now(), (&file, CWD));
+            assert!(!evidence.proves((&file, CWD), (&file, CWD)), "it was forgotten");
+            evidence.note((&file, CWD), Moment::now(), (&file, CWD));
             evidence.finish(Reached::Everything);
             let again = open();
-            assert!(again.proves(&file, (&file, CWD)));
-            again.note(&file, Moment::now(), (&file, CWD));
+            assert!(again.proves((&file, CWD), (&file, CWD)));
+            again.note((&file, CWD), Moment::now(), (&file, CWD));
             again.forget();
             again.finish(reached);
         }
-        assert!(!open().proves(&file, (&file, CWD)));
+        assert!(!open().proves((&file, CWD), (&file, CWD)));
     }
 
     #[test]
@@ -417,10 +420,12 @@ mod tests {
             facts
         };
         let note = |evidence: &Evidence, number| {
-            evidence.note(&file(number), Moment::now(), (&file(number), CWD));
+            evidence.note((&file(number), CWD), Moment::now(), (&file(number), CWD));
         };
         let proved = |evidence: &Evidence| {
-            (0..9).filter(|&n| evidence.proves(&file(n), (&file(n), CWD))).collect::<Vec<_>>()
+            (0..9)
+                .filter(|&n| evidence.proves((&file(n), CWD), (&file(n), CWD)))
+                .collect::<Vec<_>>()
         };
         let length = || std::fs::metadata(&ledger).unwrap().len();
         for (numbers, reached, known) in [

@@ -123,7 +123,10 @@ fn is_unchanged(
     }
     match copy.unchanged() {
         Unchanged::Never => Ok(false),
-        Unchanged::Recorded => Ok(copy.evidence.proves(source, (found, entry.pair.target()))),
+        Unchanged::Recorded => {
+            let [from, to] = [entry.pair.source(), entry.pair.target()];
+            Ok(copy.evidence.proves((source, from), (found, to)))
+        }
         Unchanged::Content => has_same_bytes(lane, entry, (opened.file.as_fd(), source)),
         Unchanged::SizeAndTime => Ok(has_same_time(copy, entry, source, found)),
     }

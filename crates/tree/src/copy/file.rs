@@ -194,12 +194,13 @@ fn fill(
         None => lane.content.copy(job).map_err(Trouble::of)?,
     };
     let mut state = opened.state(copied.length_bytes)?;
-    if state == State::Grew && !is_prefix(lane, opened, to, copied.length_bytes)? {
+    let is_asked = matches!(state, State::Grew | State::Untold);
+    if is_asked && !is_prefix(lane, opened, to, copied.length_bytes)? {
         state = State::Changed;
     }
     match state {
         // What was there when it was opened is a state that a file has which is only added to.
-        State::Same | State::Grew => {}
+        State::Same | State::Untold | State::Grew => {}
         // Files of the kernel say how long they might be.
         State::Shorter => {
             file_data::set_length(to, copied.length_bytes).map_err(target("cut"))?;
@@ -220,7 +221,7 @@ fn fill(
     Ok((copied, state))
 }
 
-/// Whether a source that grew begins with what was copied of it: then it was only added to.
+/// Whether a source begins with what was copied of it: if it grew, it was only added to.
 fn is_prefix(
     lane: &mut Lane<'_, '_>,
     opened: &Opened,
@@ -255,7 +256,8 @@ fn put_right(
     found: &Stat,
 ) -> Result<Outcome, Trouble> {
     if copy.unchanged() == Unchanged::Recorded {
-        copy.evidence.note(&opened.facts, opened.moment, (found, entry.pair.target()));
+        let source = (&opened.facts, entry.pair.source());
+        copy.evidence.note(source, opened.moment, (found, entry.pair.target()));
         return Ok(Outcome { mark: Some(mark(found)), ..Outcome::of(Action::Unchanged) });
     }
     let place = entry.target_place();

@@ -76,7 +76,7 @@ pub(super) fn stands(
     facts: &Stat,
     (found, text): (&Stat, Option<&CStr>),
 ) -> Result<bool, Trouble> {
-    if text.is_some() && identity(found) == identity(facts) {
+    if identity(found) == identity(facts) && text.is_some() && is_alike(entry, facts, found, text) {
         return Ok(true);
     }
     refuse_loss(entry, facts, found)?;

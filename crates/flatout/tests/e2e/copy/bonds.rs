@@ -9,6 +9,7 @@ use flatout_sys::launcher::{EIO, deny};
 use super::copier::is_control;
 use super::race::held::{Call, Held};
 use crate::bin::{Folder, executable};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{needs_program, needs_root};
 use crate::skip::needs;
 
@@ -195,4 +196,25 @@ fn names_that_are_seen_more_often_than_there_are_stay_one_file() {
     let words = ["--mount", "sh", "-c", &script].map(Into::into).to_vec();
     let ran = folder.program("unshare".as_ref(), words).leaves("copy").leaves("tree").run();
     assert_eq!(ran.exits(0).stdout, "1\n", "{ran}");
+}
+
+/// A server may show files of several filesystems as those of one, with the numbers that they have there.
+#[test]
+fn files_of_one_number_keep_their_bytes() {
+    let faulty = needs!(Faulty::new(Faults { is_one: true, ..Faults::default() }));
+    let texts = [("a", "one text"), ("b", "other!!!"), ("c", "one text"), ("d", "longer text")];
+    texts.iter().for_each(|(name, text)| faulty.put(name, text.as_bytes()));
+    let folder = Folder::new();
+    let from = faulty.path().to_str().unwrap();
+    for words in [&["copy", "--threads=1"][..], &["copy"], &["cp", "-a"]] {
+        let ran = folder.flatout([words, &["-T", from, "to"]].concat()).leaves("to").run();
+        for (name, text) in texts {
+            let found = fs::read_to_string(folder.join("to").join(name)).unwrap();
+            assert_eq!(found, text, "{name} {ran}");
+        }
+        let is_said = ran.exits(0).stderr.contains("files of their own");
+        assert_eq!(is_said, words[0] == "copy", "{ran}");
+        fs::remove_dir_all(folder.join("to")).unwrap();
+    }
+    faulty.finish();
 }

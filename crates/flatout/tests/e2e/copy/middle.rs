@@ -10,6 +10,8 @@ use flatout_sys::launcher::{PWRITE, Resource, limit};
 use super::copier::is_control;
 use super::race::held::Held;
 use crate::bin::{Folder, Ran};
+use crate::faulty::{Faults, Faulty};
+use crate::filesystem::{MountPoint, needs_program, needs_root};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
 
@@ -27,14 +29,25 @@ fn folder() -> Folder {
     folder
 }
 
-fn begun<'a>(folder: &'a Folder, words: &[&str]) -> Result<Held<'a>, String> {
-    let all = [words, &["--engine=sync", "--threads=1", "-T", "f", "t/f"]].concat();
+fn begun<'a>(folder: &'a Folder, words: &[&str], from: &Path) -> Result<Held<'a>, String> {
+    let from = from.to_str().unwrap();
+    let all = [words, &["--engine=sync", "--threads=1", "-T", from, "t/f"]].concat();
     Held::start(folder.flatout(all), &[PWRITE])
 }
 
 /// A copy of `f` to `t/f` that something happens to when a part of it has been written.
 fn copied_while(folder: &Folder, words: &[&str], happens: impl FnOnce()) -> Result<Ran, String> {
-    let mut held = begun(folder, words)?;
+    copied_from(folder, words, Path::new("f"), happens)
+}
+
+/// The same of a file that lies elsewhere.
+fn copied_from(
+    folder: &Folder,
+    words: &[&str],
+    from: &Path,
+    happens: impl FnOnce(),
+) -> Result<Ran, String> {
+    let mut held = begun(folder, words, from)?;
     let (mut happens, mut writes) = (Some(happens), 0);
     while let Some(stop) = held.next() {
         writes += u32::from(stop.number == PWRITE);
@@ -81,6 +94,70 @@ fn a_change_whose_time_is_put_back_is_seen() {
     is_copied(&folder, &ran);
 }
 
+/// Where times are whole seconds, two changes within one of them have the same.
+#[test]
+fn a_change_within_the_second_of_a_coarse_clock_is_seen() {
+    needs!(under_test());
+    needs!(needs_root("mounts a filesystem"));
+    needs!(needs_program("mkfs.ext4"));
+    let mut point = MountPoint::new();
+    let image = point.beside("image");
+    File::create_new(&image).unwrap().set_len(32 << 20).unwrap();
+    let mut maker = std::process::Command::new("mkfs.ext4");
+    let made = maker.args(["-q", "-F", "-I", "128"]).arg(&image).status().unwrap();
+    assert!(made.success());
+    needs!(point.mount(&["-t", "ext4", "-o", "loop", image.to_str().unwrap()]));
+    for words in [&["copy"][..], &["copy", "--in-place"]] {
+        let folder = folder();
+        fs::write(folder.join("t/f"), "old").unwrap();
+        let (source, other) = (point.path().join("f"), random_bytes(LENGTH_BYTES, 2));
+        fs::copy(folder.join("f"), &source).unwrap();
+        let ran = needs!(copied_from(&folder, words, &source, || {
+            File::options().write(true).open(&source).unwrap().write_all_at(&other, 0).unwrap();
+        }));
+        assert!(ran.exits(0).stderr.contains("changed while it was copied"), "{ran}");
+        assert!(fs::read(folder.join("t/f")).unwrap() == other, "{ran}");
+    }
+    point.finish();
+}
+
+/// The kernel may take for true what a server told some time ago; it is asked anew.
+#[test]
+fn a_change_by_another_host_is_seen() {
+    needs!(under_test());
+    let remembered = Duration::from_secs(3600);
+    let faults = Faults { remembered, is_read_only: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let (folder, other) = (folder(), random_bytes(LENGTH_BYTES, 2));
+    faulty.put("f", &fs::read(folder.join("f")).unwrap());
+    let ran = needs!(copied_from(&folder, &["copy"], &faulty.path().join("f"), || {
+        faulty.rewrite("f", &other);
+    }));
+    assert!(ran.exits(0).stderr.contains("changed while it was copied"), "{ran}");
+    assert!(fs::read(folder.join("t/f")).unwrap() == other, "{ran}");
+    faulty.finish();
+}
+
+/// A server need not know how long a file is before somebody reads it.
+#[test]
+fn a_file_that_is_longer_than_its_server_tells_is_copied_whole() {
+    let faults = Faults { is_uncached: true, told_bytes: 5000, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let folder = folder();
+    for length in [5000, 5001, 300_000] {
+        let bytes = random_bytes(length, 3);
+        faulty.put("f", &bytes);
+        for words in [&["copy"][..], &["copy", "--verify"], &["cp"]] {
+            let from = faulty.path().join("f");
+            let all = [words, &["-T", from.to_str().unwrap(), "t/f"]].concat();
+            let ran = folder.flatout(all).run();
+            ran.exits(0);
+            assert!(fs::read(folder.join("t/f")).unwrap() == bytes, "{length} {ran}");
+        }
+    }
+    faulty.finish();
+}
+
 /// Neither costs more than a second attempt.
 #[test]
 fn a_new_mode_or_name_of_the_source_is_no_failure() {
@@ -118,7 +195,7 @@ fn a_new_file_that_was_not_completed_is_not_taken_for_up_to_date() {
     needs!(under_test());
     for words in [&["copy", "-u"][..], &["copy", "-n"], &["copy", "--update=none-fail"]] {
         let folder = folder();
-        let mut held = needs!(begun(&folder, words));
+        let mut held = needs!(begun(&folder, words, Path::new("f")));
         while let Some(stop) = held.next() {
             if stop.number == PWRITE {
                 break;

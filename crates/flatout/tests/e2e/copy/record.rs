@@ -1,15 +1,18 @@
 //! What may be skipped: only what this program is known to have made of that very source.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::copier::is_control;
-use crate::bin::{Folder, Ran};
-use crate::filesystem::{Mounted, needs_program};
+use crate::bin::{Flatout, Folder, Ran};
+use crate::filesystem::{Mounted, needs_program, needs_root};
+use crate::input::as_nobody;
 use crate::skip::needs;
+
+const NOBODY: u32 = 65_534;
 
 fn under_test() -> Result<(), String> {
     if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
@@ -190,15 +193,51 @@ fn what_is_mounted_again_is_copied_again() {
     write(folder.join("src/file"), "text");
     settle(&folder);
     fs::create_dir(folder.join("there")).unwrap();
-    for _ in 0..2 {
-        let mounted = needs!(Mounted::shown_again(&folder.join("there")));
-        std::os::unix::fs::symlink(mounted.path(), folder.join("dst")).unwrap();
-        for counts in [[1, 0], [0, 1]] {
-            assert_eq!(noted(&folder, &["--resume=always", "src/.", "dst/."]).1, counts);
+    // Another image of a disk may bear the number of one that was mounted as the source.
+    for (side, from, to) in [("there", "src/.", "mounted/."), ("src", "mounted/.", "there/.")] {
+        for _ in 0..2 {
+            let mounted = needs!(Mounted::shown_again(&folder.join(side)));
+            std::os::unix::fs::symlink(mounted.path(), folder.join("mounted")).unwrap();
+            for counts in [[1, 0], [0, 1]] {
+                let words = ["--resume=always", from, to];
+                assert_eq!(noted(&folder, &words).1, counts, "{side}");
+            }
+            fs::remove_file(folder.join("mounted")).unwrap();
+            mounted.finish();
         }
-        fs::remove_file(folder.join("dst")).unwrap();
-        mounted.finish();
     }
+}
+
+/// Root of a namespace can give files away: what the same user noted before does not say that they were.
+#[test]
+fn what_was_noted_without_privilege_is_no_proof_with_it() {
+    needs!(under_test());
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    write(folder.join("src/file"), "text");
+    for name in [".", "src", "src/file"] {
+        chown(folder.join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    settle(&folder);
+    let state = folder.join("state");
+    let words = "copy --format json --resume=always -T src dst";
+    let counts = |run: Flatout<'_>| {
+        let run = run.leaves("state").leaves("dst");
+        let ran = run.with(|command| _ = command.env("FLATOUT_RESUME", &state)).run();
+        if ran.stderr.contains("unshare") {
+            return Err(format!("no user namespaces here: {}", ran.stderr));
+        }
+        let audit = ran.exits(0).result()["audit"].clone();
+        Ok(["files", "unchanged"].map(|key| audit[key].as_u64().unwrap()))
+    };
+    assert_eq!(counts(as_nobody(&folder, words)), Ok([1, 0]));
+    assert_eq!(counts(as_nobody(&folder, words)), Ok([0, 1]));
+    let as_root = "--reuid=65534 --regid=65534 --clear-groups unshare -r ./program";
+    let words = format!("{as_root} {words}").split(' ').map(Into::into).collect();
+    assert_eq!(needs!(counts(folder.program("setpriv".as_ref(), words))), [1, 0]);
 }
 
 /// What a device did not take may be of any of the files that were complete.

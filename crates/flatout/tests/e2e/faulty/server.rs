@@ -15,15 +15,12 @@ use super::Faults;
 use super::folding::Place;
 use super::passage::{Passage, Stretch};
 
-/// The kernel asks anew each time, because tests change files behind its back.
-const NOT_REMEMBERED: Duration = Duration::ZERO;
-
 const BLOCK_BYTES: u32 = 4096;
 
-struct Node {
+pub(super) struct Node {
     kind: FileType,
     permissions: u16,
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Whether it has a name; without one it lives until the kernel forgets it.
     is_named: bool,
 }
@@ -32,7 +29,7 @@ struct Node {
 pub struct State {
     pub faults: Faults,
     pub passage: Passage,
-    nodes: BTreeMap<u64, Node>,
+    pub(super) nodes: BTreeMap<u64, Node>,
     /// Parent and name to the number of a node.
     pub(super) names: BTreeMap<Place, u64>,
     last_number: u64,
@@ -57,22 +54,7 @@ impl State {
         }
     }
 
-    pub fn put(&mut self, name: &str, bytes: &[u8]) {
-        let place = (INodeNo::ROOT.0, name.into());
-        let number = self.add(place, FileType::RegularFile, 0o644);
-        self.nodes.get_mut(&number).unwrap().bytes = bytes.to_vec();
-    }
-
-    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
-        let number = self.names.get(&(INodeNo::ROOT.0, name.into()))?;
-        Some(self.nodes[number].bytes.clone())
-    }
-
-    pub fn names(&self) -> Vec<OsString> {
-        self.names.keys().map(|(_, name)| name.clone()).collect()
-    }
-
-    fn add(&mut self, place: (u64, OsString), kind: FileType, permissions: u16) -> u64 {
+    pub(super) fn add(&mut self, place: (u64, OsString), kind: FileType, permissions: u16) -> u64 {
         self.last_number += 1;
         let node = Node { kind, permissions, bytes: Vec::new(), is_named: true };
         self.nodes.insert(self.last_number, node);
@@ -107,11 +89,11 @@ impl State {
         let is_data = |block: &&[u8]| !self.faults.has_holes || block.iter().any(|&b| b != 0);
         Ok(FileAttr {
             ino: INodeNo(number),
-            size: length,
+            size: length.min(self.faults.told_bytes),
             blocks: node.bytes.chunks(512).filter(is_data).count() as u64,
             atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH + self.faults.changed,
+            ctime: UNIX_EPOCH + self.faults.changed + Duration::from_secs(number),
             crtime: UNIX_EPOCH,
             kind: node.kind,
             perm: node.permissions,
@@ -191,7 +173,7 @@ impl Filesystem for Server {
         let state = self.state();
         let found = state.names.get(&state.meant((parent.0, name.into()))).ok_or(Errno::ENOENT);
         match found.and_then(|&number| state.attributes(number)) {
-            Ok(attributes) => reply.entry(&NOT_REMEMBERED, &attributes, Generation(0)),
+            Ok(attributes) => reply.entry(&state.faults.remembered, &attributes, Generation(0)),
             Err(errno) => reply.error(errno),
         }
     }
@@ -204,8 +186,13 @@ impl Filesystem for Server {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.state().attributes(number.0) {
-            Ok(attributes) => reply.attr(&NOT_REMEMBERED, &attributes),
+        let state = self.state();
+        match state.attributes(number.0) {
+            Ok(attributes) if state.faults.is_one && attributes.kind == FileType::RegularFile => {
+                let attributes = FileAttr { ino: INodeNo(9999), nlink: 2, ..attributes };
+                reply.attr(&state.faults.remembered, &attributes);
+            }
+            Ok(attributes) => reply.attr(&state.faults.remembered, &attributes),
             Err(errno) => reply.error(errno),
         }
     }
@@ -238,7 +225,7 @@ impl Filesystem for Server {
             }
         }
         match state.attributes(number.0) {
-            Ok(attributes) => reply.attr(&NOT_REMEMBERED, &attributes),
+            Ok(attributes) => reply.attr(&state.faults.remembered, &attributes),
             Err(errno) => reply.error(errno),
         }
     }
@@ -255,7 +242,7 @@ impl Filesystem for Server {
         let mut state = self.state();
         let made = state.create((parent.0, name.into()), FileType::Directory, mode & !umask);
         match made.and_then(|number| state.attributes(number)) {
-            Ok(attributes) => reply.entry(&NOT_REMEMBERED, &attributes, Generation(0)),
+            Ok(attributes) => reply.entry(&state.faults.remembered, &attributes, Generation(0)),
             Err(errno) => reply.error(errno),
         }
     }
@@ -312,7 +299,13 @@ impl Filesystem for Server {
         let flags = state.open_flags();
         match made.and_then(|number| state.attributes(number)) {
             Ok(attributes) => {
-                reply.created(&NOT_REMEMBERED, &attributes, Generation(0), FileHandle(0), flags);
+                reply.created(
+                    &state.faults.remembered,
+                    &attributes,
+                    Generation(0),
+                    FileHandle(0),
+                    flags,
+                );
             }
             Err(errno) => reply.error(errno),
         }

@@ -116,7 +116,8 @@ pub(super) fn of(
             }
             // Whole pieces are asked for, as direct reads need; the end of the file cuts the last.
             let wanted = (end - place).next_multiple_of(PIECE_BYTES as u64);
-            let wanted = wanted.min(buffer.len() as u64) as usize;
+            // No file goes farther.
+            let wanted = wanted.min(buffer.len() as u64).min(i64::MAX as u64 - place) as usize;
             let got = file_data::read(file, &mut buffer[..wanted], place)
                 .map_err(Refusal::of(operation))?
                 .min((length_bytes - place) as usize);

@@ -1,14 +1,17 @@
-//! Bytes that come or go in order only: FIFOs, devices, terminals.
+//! Bytes that come or go in order only: FIFOs, devices, terminals; and what lies behind the end that a
+//! server tells.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use flatout_io::transfer::Method;
+use flatout_sys::filesystem::Nature;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::fingerprint::Seen;
-use super::{Content, Copied, FileJob, READ, WRITE};
+use super::methods::Pair;
+use super::{Content, Copied, FileJob, READ, Tally, WRITE, whole_route};
 use crate::copy::failure::Refusal;
 
 /// How often somebody who waits asks whether the copy was stopped.
@@ -17,6 +20,33 @@ const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const BUFFER_BYTES: u64 = 128 << 10;
 
 impl Content<'_> {
+    /// What a server has behind the end that it told, as cp reads it: nothing where the file has grown.
+    pub(super) fn behind_the_end(
+        &mut self,
+        job: &FileJob<'_>,
+        pair: &Pair,
+        (length, seen): (u64, Option<Seen>),
+        tally: &mut Tally,
+    ) -> Result<(u64, Option<Seen>), Refusal> {
+        let told = job.facts.st_size as u64;
+        let is_server = matches!(pair.facts.source.nature, Nature::Network | Nature::Userspace);
+        let goes_on = || matches!(rustix::io::pread(job.source, &mut [0_u8], told), Ok(1));
+        if !is_server || told == 0 || length != told || !goes_on() {
+            return Ok((length, seen));
+        }
+        let now = rustix::fs::fstat(job.source).map_err(Refusal::of(READ))?;
+        if now.st_size as u64 != told {
+            return Ok((length, seen));
+        }
+        // What is to be digested is read from its begin: the kernel tells no data behind the end.
+        let mut fingerprint = self.fingerprint();
+        let from = if fingerprint.is_some() { 0 } else { told };
+        let route = whole_route(job, u64::MAX).behind(from);
+        let reached = from + self.seen(route, &mut fingerprint)?;
+        tally.add(Method::Sync, reached.saturating_sub(told));
+        Ok((reached, fingerprint.map(|fingerprint| fingerprint.finish(reached))))
+    }
+
     /// Reads until there is nothing more, and writes it. Waits for whoever is at the other ends.
     ///
     /// Errors: as [`Content::copy`].

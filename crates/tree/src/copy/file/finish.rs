@@ -88,7 +88,8 @@ impl Place {
         if let Some(made) = made
             && copy.methods.keep_change_times(devices)
         {
-            copy.evidence.note(&opened.facts, opened.moment, (&made, entry.pair.target()));
+            let source = (&opened.facts, entry.pair.source());
+            copy.evidence.note(source, opened.moment, (&made, entry.pair.target()));
         }
         let Copied { bytes_moved: bytes, method, plain: digest, .. } = copied;
         let blemish = finished.err().map(Trouble::of);

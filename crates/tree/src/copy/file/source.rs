@@ -12,7 +12,7 @@ use crate::copy::directory::Pair;
 use crate::copy::entry::{Entry, Trouble, source};
 use crate::copy::job::Copy;
 use crate::copy::rules::{Rules, Specials};
-use crate::file_data::{Moment, wait_for_a_write};
+use crate::file_data::{Moment, look_again, may_change_unseen, wait_for_a_write};
 
 /// A lease that is not given back is taken away by the kernel, by default after 45 s
 /// (/proc/sys/fs/lease-break-time).
@@ -52,6 +52,8 @@ impl Reading {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Same,
+    /// As far as its times tell, which are too coarse for that.
+    Untold,
     /// Bytes were added behind those that were read.
     Grew,
     /// It ends earlier than it says, now as before.
@@ -141,7 +143,7 @@ impl Opened {
     /// Looks what became of a source while it was read, `length_bytes` of it.
     pub(super) fn state(&self, length_bytes: u64) -> Result<State, Trouble> {
         let before = &self.facts;
-        let after = rustix::fs::fstat(&self.file).map_err(source("examine"))?;
+        let after = look_again(&self.file, before).map_err(source("examine"))?;
         let all = before.st_size as u64;
         if after.st_size > before.st_size && length_bytes == all {
             return Ok(State::Grew);
@@ -153,6 +155,7 @@ impl Opened {
             let ends = rustix::io::pread(&self.file, &mut [0_u8], length_bytes);
             return Ok(if ends == Ok(0) { State::Shorter } else { State::Changed });
         }
-        Ok(State::Same)
+        let is_untold = all > 0 && may_change_unseen(before, self.moment);
+        Ok(if is_untold { State::Untold } else { State::Same })
     }
 }

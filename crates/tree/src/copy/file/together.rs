@@ -29,7 +29,7 @@ use crate::copy::options::{Appearance, Assurance, Effect, Inventory, Preserve, W
 use crate::copy::rules::{Follow, Form, Skip};
 use crate::copy::tally::count;
 use crate::copy::temporary::is_temporary;
-use crate::file_data::{Moment, wait_for_a_write};
+use crate::file_data::{Moment, may_change_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
 
 /// Files at a time: a batch of names. Each has two descriptors.
@@ -157,6 +157,7 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         let is_usual = is_lone
             && FileType::from_raw_mode(facts.st_mode).is_file()
             && !is_sparse(&facts)
+            && !may_change_unseen(&facts, moment)
             && (!keeps_times(copy) || are_kept_everywhere(&facts));
         let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
         wait_for_a_write(&source, &facts, moment);
@@ -237,7 +238,8 @@ fn completed<'n>(
         return None;
     }
     if let Some(Some(seen)) = seen {
-        copy.evidence.note(&file.facts, moment, (&seen, first.pair.target()));
+        let source = (&file.facts, first.pair.source());
+        copy.evidence.note(source, moment, (&seen, first.pair.target()));
     }
     let bytes = file.facts.st_size as u64;
     copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
