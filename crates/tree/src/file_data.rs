@@ -140,3 +140,20 @@ pub(crate) fn wait_for_a_write(file: &OwnedFd, facts: &Stat, moment: Moment) {
         let _it_can_be_sought_in = seek(file, SeekFrom::Start(0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_seconds_tell_no_change_within_them() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut facts = rustix::fs::fstat(file.as_file()).unwrap();
+        (facts.st_ctime, facts.st_ctime_nsec) = (1_000, 0);
+        let at = |second| Moment(Duration::from_secs(second) + Duration::from_millis(1));
+        let told = [999, 1_000, 1_001, 1_002].map(|second| !may_change_unseen(&facts, at(second)));
+        assert_eq!(told, [false, false, false, true]);
+        facts.st_ctime_nsec = 1;
+        assert!(!may_change_unseen(&facts, at(1_000)));
+    }
+}

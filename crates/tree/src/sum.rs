@@ -8,6 +8,7 @@
 
 mod lanes;
 mod large;
+mod opened;
 mod queue;
 mod reader;
 

@@ -3,9 +3,8 @@
 //! A small file costs five system calls: open, examine, read, examine, close. The second
 //! examination finds out whether somebody wrote it meanwhile.
 
-use std::ffi::OsStr;
+use std::cell::Cell;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,20 +12,21 @@ use std::sync::atomic::Ordering;
 use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher, MAX_SEGMENT_BYTES};
 use flatout_io::scan::{Plan, Scanner};
 use flatout_io::{
-    Caching, Engine, Error as IoError, Lane, ProfileEntry, SizeClass, Source, Split, Stop, Tuning,
-    Work,
+    Caching, Engine, Lane, ProfileEntry, SizeClass, Source, Split, Stop, Tuning, Work,
 };
 use flatout_sys::clock::monotonic_ns;
+use flatout_sys::filesystem::{self, Nature};
 use flatout_sys::view::ByteView;
-use flatout_sys::{filesystem, page_cache, usage};
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use flatout_sys::{page_cache, usage};
+use rustix::fs::{CWD, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::file_data::{Moment, wait_for_a_write};
+use crate::file_data::{Moment, look_again, may_change_unseen};
 use crate::item::{Item, Place, Wanted};
 
 use super::lanes::{self, Permit};
 use super::large::{Large, Trouble};
+use super::opened::{Opened, cannot, io_failure, open};
 use super::{Failure, Found, Sum, Summed};
 
 /// Bytes read at a time of a file that is not cut: they stay in the second-level cache until they
@@ -51,17 +51,17 @@ pub(super) struct Reader<'a> {
     /// How often the thread waited over large files: for a device that is busy, for a ring, for
     /// those who help. More threads would not make that shorter.
     pub(super) waits_over_large: u64,
-}
-
-/// A file that is open.
-struct Opened {
-    file: OwnedFd,
-    facts: Stat,
+    /// Times do not tell whether the file is what it was: it was changed, or could be, and has the same.
+    is_untold: Cell<bool>,
+    /// The last device, and whether a server or another host answers for it.
+    served: (u64, bool),
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(sum: &'a Sum) -> Self {
-        Self { sum, buffer: Vec::new(), cutter: Cutter::default(), waits_over_large: 0 }
+        let (buffer, cutter) = (Vec::new(), Cutter::default());
+        let (is_untold, served) = (Cell::new(false), (0, false));
+        Self { sum, buffer, cutter, waits_over_large: 0, is_untold, served }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -108,8 +108,21 @@ impl<'a> Reader<'a> {
     }
 
     /// One or more of the digests, from the first on: what can be read once only has all of them
-    /// computed at once, of a file the first is nearly always the one.
+    /// computed at once, of a file the first is nearly always the one. Where times do not tell whether it
+    /// was changed, it is read once more.
     fn digests(
+        &mut self,
+        item: &Item,
+        algorithms: &[Algorithm],
+    ) -> Result<(Vec<Digest>, u64), Failure> {
+        let found = self.digests_once(item, algorithms)?;
+        if self.is_untold.get() && self.digests_once(item, algorithms)? != found {
+            return Err(Failure::Changed { shown: item.shown.clone() });
+        }
+        Ok(found)
+    }
+
+    fn digests_once(
         &mut self,
         item: &Item,
         algorithms: &[Algorithm],
@@ -117,6 +130,8 @@ impl<'a> Reader<'a> {
         if self.is_cancelled() {
             return Err(Failure::Interrupted);
         }
+        self.is_untold.set(false);
+        let moment = Moment::now();
         let opened = match &item.place {
             Place::StandardInput => {
                 let source = Source::open(Path::new(flatout_io::STANDARD_INPUT));
@@ -134,9 +149,11 @@ impl<'a> Reader<'a> {
             let source = Source::of(opened.file, Path::new(&item.shown));
             return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithms);
         }
+        self.is_untold.set(may_change_unseen(&opened.facts, moment));
         let algorithm = algorithms[0];
         let length = opened.facts.st_size as u64;
         let (digest, length) = match Cut::new(algorithm, length, self.segment_bytes(algorithm)) {
+            _ if self.goes_on(&opened) => self.front_to_end(opened, u64::MAX, item, algorithm),
             Some(cut) if length >= LARGE_BYTES => {
                 let before = usage::thread().voluntary_switches;
                 let result = self.in_parts(opened, cut, item);
@@ -144,9 +161,20 @@ impl<'a> Reader<'a> {
                 self.waits_over_large += waits;
                 result
             }
-            _ => self.front_to_end(opened, item, algorithm),
+            _ => self.front_to_end(opened, length, item, algorithm),
         }?;
         Ok((vec![digest], length))
+    }
+
+    /// Whether a file has bytes behind the end that its server tells.
+    fn goes_on(&mut self, opened: &Opened) -> bool {
+        let Opened { file, facts } = opened;
+        if self.served.0 != facts.st_dev {
+            let nature = filesystem::of(file.as_fd()).map(|home| home.nature);
+            let is_served = matches!(nature, Ok(Nature::Network | Nature::Userspace));
+            self.served = (facts.st_dev, is_served);
+        }
+        self.served.1 && matches!(rustix::io::pread(file, &mut [0], facts.st_size as u64), Ok(1))
     }
 
     /// A power of two, so that the windows of all threads together stay small.
@@ -161,10 +189,10 @@ impl<'a> Reader<'a> {
     fn front_to_end(
         &mut self,
         opened: Opened,
+        length: u64,
         item: &Item,
         algorithm: Algorithm,
     ) -> Result<(Digest, u64), Failure> {
-        let length = opened.facts.st_size as u64;
         let wanted =
             if length > SMALL_BUFFER_BYTES as u64 { BUFFER_BYTES } else { SMALL_BUFFER_BYTES };
         if self.buffer.len() < wanted {
@@ -190,7 +218,7 @@ impl<'a> Reader<'a> {
                 return Err(Failure::Interrupted);
             }
         }
-        unchanged(&opened.file, &opened.facts, item)?;
+        self.unchanged(&opened.file, &opened.facts, item)?;
         Ok((hasher.finish(), done))
     }
 
@@ -219,7 +247,7 @@ impl<'a> Reader<'a> {
             Trouble::System(source) => cannot("read", &item.shown, source),
             Trouble::Interrupted => Failure::Interrupted,
         })?;
-        unchanged(large.file(), &facts, item)?;
+        self.unchanged(large.file(), &facts, item)?;
         Ok((digest, cut.length_bytes))
     }
 
@@ -321,56 +349,24 @@ impl<'a> Reader<'a> {
             return Err(Failure::Interrupted);
         }
         if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile {
-            unchanged(&watched, before, item)?;
+            self.unchanged(&watched, before, item)?;
         }
         Ok(pass.bytes)
     }
-}
 
-/// Opens a file without waiting for anybody, and looks at what it is.
-fn open(directory: impl AsFd, name: &OsStr, extra: OFlags) -> Result<Opened, Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | extra;
-    let moment = Moment::now();
-    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-    let facts = rustix::fs::fstat(&file)?;
-    match FileType::from_raw_mode(facts.st_mode) {
-        FileType::Directory => Err(Errno::ISDIR),
-        // A tree was walked: a name that became something else since is not what was meant.
-        kind if extra.contains(OFlags::NOFOLLOW) && kind != FileType::RegularFile => {
-            Err(Errno::OPNOTSUPP)
+    /// Looks whether a file is still what it was when it was opened, by its length and the time of the last
+    /// write. Whoever puts that back does not put back that of the last change, which a new mode or name
+    /// moves, too.
+    fn unchanged(&self, file: &OwnedFd, before: &Stat, item: &Item) -> Result<(), Failure> {
+        let after =
+            look_again(file, before).map_err(|errno| cannot("examine", &item.shown, errno))?;
+        let version = |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_mtime_nsec);
+        if version(before) != version(&after) {
+            return Err(Failure::Changed { shown: item.shown.clone() });
         }
-        kind => {
-            if kind.is_file() {
-                wait_for_a_write(&file, &facts, moment);
-            }
-            Ok(Opened { file, facts })
-        }
-    }
-}
-
-/// Looks whether a file is still what it was when it was opened. The kernel keeps the time of the
-/// last write with it; two writes within one tick of its clock look like one.
-fn unchanged(file: &OwnedFd, before: &Stat, item: &Item) -> Result<(), Failure> {
-    let after = rustix::fs::fstat(file).map_err(|errno| cannot("examine", &item.shown, errno))?;
-    let version = |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_mtime_nsec);
-    if version(before) == version(&after) {
-        return Ok(());
-    }
-    Err(Failure::Changed { shown: item.shown.clone() })
-}
-
-fn cannot(operation: &'static str, shown: &OsStr, cause: impl Into<std::io::Error>) -> Failure {
-    Failure::System { operation, shown: shown.to_owned(), source: cause.into() }
-}
-
-fn io_failure(shown: &OsStr) -> impl FnOnce(IoError) -> Failure {
-    let shown = OsStr::from_bytes(shown.as_bytes()).to_owned();
-    move |error| match error {
-        IoError::System { operation, source, .. } => cannot(operation, &shown, source),
-        IoError::Truncated { .. } => Failure::Changed { shown },
-        IoError::Refused { operation, reason, .. } => {
-            cannot(operation, &shown, std::io::Error::other(reason))
-        }
+        let changed = |facts: &Stat| (facts.st_ctime, facts.st_ctime_nsec);
+        self.is_untold.set(self.is_untold.get() || changed(before) != changed(&after));
+        Ok(())
     }
 }
 
@@ -380,6 +376,31 @@ mod tests {
 
     use super::*;
     use crate::sum::SumOptions;
+
+    #[test]
+    fn a_change_whose_time_is_put_back_does_not_go_unseen() {
+        use std::os::unix::fs::{FileExt, MetadataExt};
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![7; 1 << 20]).unwrap();
+        let shown = file.path().as_os_str().to_owned();
+        let place = Place::Path(file.path().to_owned());
+        let item = Item { place, shown, wanted: Wanted::Digest(Algorithm::Xxh3) };
+        let sum = Sum::new(SumOptions { threads: 1, profile: None, cancel: CancelToken::manual() });
+        let (mut reader, file) = (Reader::new(&sum), file.as_file());
+        for is_changed in [false, true] {
+            let opened = open(CWD, item.shown.as_os_str(), OFlags::empty()).unwrap();
+            let (before, length) = (file.metadata().unwrap(), opened.facts.st_size as u64);
+            let ctime = || file.metadata().map(|now| (now.ctime(), now.ctime_nsec())).unwrap();
+            // A clock may not have ticked since the file was made.
+            while is_changed && ctime() == (before.ctime(), before.ctime_nsec()) {
+                file.write_all_at(b"other", 0).unwrap();
+                file.set_modified(before.modified().unwrap()).unwrap();
+            }
+            reader.is_untold.set(false);
+            reader.front_to_end(opened, length, &item, Algorithm::Xxh3).unwrap();
+            assert_eq!(reader.is_untold.get(), is_changed);
+        }
+    }
 
     #[test]
     fn a_file_cut_short_around_the_cache_has_changed() {

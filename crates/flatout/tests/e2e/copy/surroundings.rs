@@ -161,12 +161,25 @@ sys.exit(was_asked is None)
 
 /// The kernel answers EAGAIN to whoever opens such a file without waiting (fcntl(2)).
 #[test]
-fn a_source_under_a_lease_is_copied_when_it_is_given_back() {
+fn what_is_under_a_lease_is_copied_when_it_is_given_back() {
     needs!(needs_program("python3"));
+    for (words, name) in [
+        (&["copy", "file", "copy"][..], "file"),
+        (&["copy", "--in-place", "file", "copy"], "copy"),
+        (&["cp", "file", "copy"], "copy"),
+    ] {
+        is_given_back(words, name);
+    }
+}
+
+fn is_given_back(words: &[&str], leased: &str) {
     let folder = Folder::new();
     fs::write(folder.join("file"), "leased").unwrap();
+    if leased != "file" {
+        fs::write(folder.join(leased), "old").unwrap();
+    }
     let mut holder = Command::new("python3")
-        .args(["-c", LEASE_HOLDER, "file"])
+        .args(["-c", LEASE_HOLDER, leased])
         .current_dir(folder.path())
         .stdout(Stdio::piped())
         .spawn()
@@ -174,7 +187,7 @@ fn a_source_under_a_lease_is_copied_when_it_is_given_back() {
     let mut line = String::new();
     BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "held\n");
-    let ran = folder.flatout(["copy", "file", "copy"]).leaves("copy").run();
+    let ran = folder.flatout(words).leaves("copy").run();
     let was_asked = holder.wait().unwrap().success();
     assert_eq!(ran.exits(0).stderr, "", "{ran}");
     assert_eq!(fs::read(folder.join("copy")).unwrap(), b"leased", "{ran}");

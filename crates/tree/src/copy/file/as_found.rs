@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::place::{Bytes, CREATE, Name, Over, Place, Where, close_to_others, examined, temporary};
-use super::source::Opened;
+use super::source::{Opened, when_given_back};
 use crate::copy::attributes::{Made, PRIVATE};
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::failure::Refusal;
@@ -100,7 +100,8 @@ fn open(
     // As any new one: it is not private while it is written, for it may lie anywhere.
     let mode = Mode::from_raw_mode(opened.facts.st_mode & 0o777);
     let file = loop {
-        match rustix::fs::openat(entry.pair.target(), entry.target, flags, mode) {
+        let open = || rustix::fs::openat(entry.pair.target(), entry.target, flags, mode);
+        match when_given_back(copy, open) {
             // A FIFO that nobody reads from. A signal must not find this waiting in the kernel.
             Err(Errno::NXIO) if is(entry, |kind| kind.is_fifo()) => {
                 if copy.stop.is_due() {

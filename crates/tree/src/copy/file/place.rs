@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
-use super::source::Opened;
+use super::source::{Opened, when_given_back};
 use crate::copy::attributes::{Flags, Made, PRIVATE, Predecessor};
 use crate::copy::entry::{Entry, Trouble, refused, target};
 use crate::copy::existing::{Existing, refuse_itself};
@@ -279,7 +279,8 @@ impl Place {
     ) -> Result<(OwnedFd, Stat), Trouble> {
         let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = unlocked(copy, entry, opened, || {
-            rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+            let at = (entry.pair.target(), entry.target);
+            when_given_back(copy, || rustix::fs::openat(at.0, at.1, flags, Mode::empty()))
                 .map_err(target("open"))
         })?;
         let facts = examined(copy, entry, opened, &file)?;

@@ -83,6 +83,24 @@ pub(in crate::copy) fn reading_flags(copy: &Copy<'_>, pair: &Pair) -> OFlags {
     }
 }
 
+/// Opens something. Where somebody holds a lease on it (fcntl(2)) he was asked to give it back: that is waited
+/// for here and not by the kernel, for a FIFO may bear the name meanwhile.
+pub(super) fn when_given_back(
+    copy: &Copy<'_>,
+    open: impl Fn() -> Result<OwnedFd, Errno>,
+) -> Result<OwnedFd, Errno> {
+    let mut waits = 0;
+    loop {
+        match copy.stop.unless_due(&open) {
+            Err(Errno::AGAIN) if waits < MOST_WAITS && !copy.stop.is_due() => {
+                waits += 1;
+                std::thread::sleep(WAIT);
+            }
+            opened => return opened,
+        }
+    }
+}
+
 /// Opens a file; where it is somebody else's, its access time may change (open(2)).
 pub(in crate::copy) fn open_unseen(
     at: BorrowedFd<'_>,
@@ -107,22 +125,10 @@ impl Opened {
         reading: Reading,
     ) -> Result<Self, Trouble> {
         let moment = Moment::now();
-        let stop = &copy.stop;
         let mut flags = reading_flags(copy, entry.pair);
         flags.set(OFlags::NOFOLLOW, !reading.follows);
-        let mut waits = 0;
-        let file = loop {
-            match stop.unless_due(|| open_unseen(entry.pair.source(), entry.source, flags)) {
-                // Somebody holds a lease on it (fcntl(2)), and was asked to give it back. It is waited for
-                // here and not by the kernel: a FIFO may bear the name meanwhile.
-                Err(Errno::AGAIN) if waits < MOST_WAITS && !stop.is_due() => {
-                    waits += 1;
-                    std::thread::sleep(WAIT);
-                }
-                opened => break opened,
-            }
-        };
-        let file = match file {
+        let open = || open_unseen(entry.pair.source(), entry.source, flags);
+        let file = match when_given_back(copy, open) {
             Ok(file) => file,
             // A symlink, a socket.
             Err(Errno::LOOP | Errno::NXIO) if !reading.takes_all => return Err(Trouble::Became),
