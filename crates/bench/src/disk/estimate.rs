@@ -45,6 +45,8 @@ const LEAST_TRIALS: u64 = 6;
 pub(super) const MAKING_PART: u64 = 4;
 /// What names and attributes need at most is so many times what they usually take.
 const METADATA_LIKELY_PART: u64 = 3;
+/// Of what may be written, names and attributes get one part in so many.
+const METADATA_PART: u64 = 8;
 /// Time for the rows of names and attributes.
 const METADATA_NS: u64 = 15_000_000_000;
 const FULL_METADATA_NS: u64 = 45_000_000_000;
@@ -291,9 +293,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
         extent,
         cancel: options.cancel,
     };
-    // Of what may be written an eighth; it takes a tenth of what it is told is free.
-    let most = options.max_write_bytes.map(|most| most / 8 * 10);
-    metadata::fitted(&wanted, most).map(Some)
+    metadata::fitted(&wanted, options.max_write_bytes.map(|most| most / METADATA_PART)).map(Some)
 }
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
@@ -340,4 +340,37 @@ fn file_bytes(
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;
     Ok((size, is_less.then_some(wanted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_sys::cancel::CancelToken;
+
+    use super::*;
+    use crate::disk::place::Overwriting;
+    use crate::disk::{Clearing, Selection};
+
+    #[test]
+    fn a_limit_leaves_room_for_the_file_beside_names_and_attributes() {
+        let directory = tempfile::tempdir().unwrap();
+        for most in [16 * MIB, 100 * MIB] {
+            let options = Options {
+                path: directory.path().to_owned(),
+                grid: Grid::Quick,
+                selection: Selection::default(),
+                bytes: None,
+                overwriting: Overwriting::Refused,
+                max_write_bytes: Some(most),
+                time_ns: None,
+                rounds: None,
+                clearing: Clearing::File,
+                seed: 1,
+                cancel: CancelToken::manual(),
+            };
+            let planned = plan(&options).unwrap();
+            assert!(planned.metadata_bytes <= most / METADATA_PART);
+            assert!(planned.file_bytes >= most / 4, "{} of {most}", planned.file_bytes);
+            assert!(planned.terms.most_write_bytes <= most);
+        }
+    }
 }
