@@ -11,11 +11,11 @@ use crate::corpus::Corpus;
 
 /// What a copy takes with all around it (the state of the cache, the comparison, the emptying), for
 /// each byte, each entry, and in any case. On a virtual machine with 2 CPUs of a Xeon, ext4,
-/// 2026-11-22, a round of 16 trees with 1.2 GiB in 5,100 files took 1.3 s; this says 1.3 s. On 2 vCPUs of
-/// an AMD EPYC it is 1.3 to 1.5 times as long as it takes (2026-11-26).
-const BYTE_S: f64 = 0.7e-9;
-const ENTRY_S: f64 = 52e-6;
-const TRIAL_S: f64 = 7e-3;
+/// 2026-11-22, a round of 16 trees with 1.2 GiB in 5,100 files took 1.3 s, on 2 vCPUs of an AMD EPYC 0.9 to
+/// 1.0 s (2026-11-26); this says 1.1 s.
+const BYTE_S: f64 = 0.58e-9;
+const ENTRY_S: f64 = 43e-6;
+const TRIAL_S: f64 = 5.8e-3;
 /// What comes on top for bytes that come from the device, or have to reach it.
 const DEVICE_BYTE_S: f64 = 1.2e-9;
 /// Making a tree, and removing it with what is left of its copies.
