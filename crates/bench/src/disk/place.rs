@@ -49,7 +49,9 @@ pub(super) enum Kind {
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    overwriting: Overwriting,
+    pub(super) overwriting: Overwriting,
+    /// Whether files of the place live in memory and nowhere else.
+    pub(super) is_in_memory: bool,
 }
 
 impl Place {
@@ -75,12 +77,16 @@ impl Place {
         if kind == Kind::File && facts.len() == 0 {
             return Err(coded(warning::EMPTY_FILE, refusal("measure", path, "it is empty")));
         }
-        Ok(Self { path: path.to_owned(), kind, overwriting })
+        let mut place = Self { overwriting, ..Self::to_come(path, kind) };
+        place.is_in_memory =
+            kind != Kind::Device && place.filesystem().is_ok_and(|known| known.in_memory);
+        Ok(place)
     }
 
     /// A place that is there when it is needed: a race makes its files later.
     pub(super) fn to_come(path: &Path, kind: Kind) -> Self {
-        Self { path: path.to_owned(), kind, overwriting: Overwriting::Allowed }
+        let overwriting = Overwriting::Allowed;
+        Self { path: path.to_owned(), kind, overwriting, is_in_memory: false }
     }
 
     /// What may be done here.

@@ -28,18 +28,27 @@ const TINY_BYTES: u64 = 8;
 
 /// The rows of a run, before anybody has looked at what this place can do.
 pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row> {
-    if grid == Grid::Matrix {
-        return matrix(selection, place);
-    }
-    if !selection.patterns.is_empty() {
-        // Lists may meet in one row: an engine without depth has one for all depths.
-        return each_once(selection.patterns.iter().flat_map(|&p| asked(p, selection, place)));
-    }
-    let mut rows = match place.rights() {
-        Rights::MakeFiles => in_directory(grid),
-        Rights::Read | Rights::Overwrite => on_file(place.rights()),
+    let mut rows = match (grid, &selection.patterns[..]) {
+        (Grid::Matrix, _) => matrix(selection, place),
+        (_, []) => {
+            let mut rows = match place.rights() {
+                Rights::MakeFiles => in_directory(grid),
+                Rights::Read | Rights::Overwrite => on_file(place.rights()),
+            };
+            rows.iter_mut().for_each(|row| selection.bend(row));
+            rows
+        }
+        (_, patterns) => patterns.iter().flat_map(|&p| asked(p, selection, place)).collect(),
     };
-    rows.iter_mut().for_each(|row| selection.bend(row));
+    // To tmpfs a ring's requests are done by threads of the kernel, one by one: a read of 4 KiB took 44 us,
+    // and 64 at a time 0.5 to 0.9 million a second, by how those were woken (Linux 6.18, 2 CPUs,
+    // 2026-11-26). A call takes a microsecond.
+    if place.is_in_memory && selection.engine.is_none() && selection.depths.is_empty() {
+        for row in &mut rows {
+            (row.tuning.engine, row.tuning.depth) = (Engine::Sync, 1);
+        }
+    }
+    // Lists may meet in one row: an engine without depth has one for all depths.
     each_once(rows.into_iter())
 }
 
@@ -292,6 +301,21 @@ mod tests {
         }
         let tiny = rows.iter().filter(|row| matches!(row.test, Test::Latency(_)));
         assert_eq!(tiny.filter(|row| row.tuning.block_bytes == 8).count(), 20);
+    }
+
+    #[test]
+    fn what_lives_in_memory_is_asked_for_by_calls_unless_a_ring_is_wanted() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::find(directory.path(), Overwriting::Refused).unwrap();
+        let engines = |is_in_memory, selection: &Selection| -> BTreeSet<String> {
+            let rows = rows(Grid::Short, selection, &Place { is_in_memory, ..place.clone() });
+            rows.iter().map(|row| row.tuning.engine.to_string()).collect()
+        };
+        let usual = Selection::default();
+        assert!(engines(false, &usual).contains("uring"));
+        assert_eq!(engines(true, &usual), ["sync".to_owned()].into());
+        let asked = Selection { depths: vec![8], ..Selection::default() };
+        assert!(engines(true, &asked).contains("uring"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What fio does otherwise than a row, said where it changes what is measured.
 
-use flatout_io::{Caching, Engine, Split, Tuning};
+use flatout_io::{Caching, Split, Tuning};
 
 use super::super::pattern::Test;
 use super::super::row::Row;
-use super::{HUGE_PAGES, Job, share};
+use super::{HUGE_PAGES, Job};
 
 /// A request of so many bytes has so many pages of 4 KiB that a virtual disk splits it.
 const MANY_PAGES_BYTES: u64 = 256 << 10;
@@ -32,7 +32,7 @@ impl Job<'_> {
             _ => {}
         }
         if jobs > 1 && test.is_random() {
-            note(match share::repeats(self.row) {
+            note(match self.repeats {
                 true => "each job of fio visits all blocks in an order of its own",
                 false => "each job of fio has a part of the file to itself",
             });
@@ -52,10 +52,9 @@ impl Job<'_> {
                 "needs a fio of 2025 or later: 3.33 sets a flag for --uncached that kernels refuse",
             );
         }
-        if caching == Caching::Buffered && tuning.engine == Engine::Uring {
+        if self.is_in_memory {
             note(
-                "the page cache answers at once, so that fio's own work shows: in memory (tmpfs, fio 3.33, \
-                 2026-11-26) it reached half to all of the rate of such rows",
+                "fio measures no latencies here: its clock would be read more often than flatout's",
             );
         }
         if self.is_fsynced {

@@ -23,9 +23,11 @@ pub(super) struct Share {
 }
 
 /// Whether a row begins again once all blocks are done. Where the cache is cold at the beginning
-/// or blocks are new, it does not, for another turn would find something else.
-pub(super) fn repeats(row: &Row) -> bool {
-    let finds_the_same = row.tuning.caching == Caching::Direct && row.extents == Extents::Written;
+/// or blocks are new, it does not, for another turn would find something else; what lies in memory
+/// alone is never cold.
+pub(super) fn repeats(row: &Row, is_in_memory: bool) -> bool {
+    let keeps_its_state = row.tuning.caching == Caching::Direct || is_in_memory;
+    let finds_the_same = keeps_its_state && row.extents == Extents::Written;
     (finds_the_same && row.test != Test::ColdBlocks) || row.test == Test::Reread
 }
 
@@ -35,6 +37,7 @@ impl Share {
         row: &Row,
         length_bytes: u64,
         terms: &Terms,
+        repeats: bool,
         is_fsynced: bool,
     ) -> Option<Self> {
         let block_bytes = row.tuning.block_bytes;
@@ -54,16 +57,15 @@ impl Share {
             step_blocks: None,
             moved_blocks: None,
         };
-        share.lay_out(row);
+        share.lay_out(row, repeats);
         if row.writes() && !is_fresh {
             // Of a row that repeats, as much as its trials wrote together.
-            let is_long = repeats(row) && !is_fsynced;
-            let trials = if is_long { u64::from(MAX_TRIALS) } else { 1 };
+            let trials = if repeats && !is_fsynced { u64::from(MAX_TRIALS) } else { 1 };
             let most =
                 trial_blocks.saturating_mul(trials).min(terms.most_write_bytes / block_bytes);
             let of_job = (most / jobs).max(1);
             let own = share.moved_blocks.unwrap_or(share.blocks);
-            let moved = if repeats(row) { of_job } else { of_job.min(own) };
+            let moved = if repeats { of_job } else { of_job.min(own) };
             share.moved_blocks = Some(moved);
         }
         if share.step_blocks.is_none() {
@@ -73,9 +75,9 @@ impl Share {
     }
 
     /// Gives each job its blocks.
-    fn lay_out(&mut self, row: &Row) {
+    fn lay_out(&mut self, row: &Row, repeats: bool) {
         let (jobs, all) = (self.jobs, self.blocks);
-        let is_once = !repeats(row);
+        let is_once = !repeats;
         match row.test.order(0) {
             Order::Strided { step } if all > step => {
                 let apart = (step / jobs).max(1);

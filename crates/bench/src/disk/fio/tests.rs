@@ -71,16 +71,21 @@ fn interleaved(row: Row) -> Row {
     tuned(row, |tuning| tuning.split = Split::Interleaved)
 }
 
+/// A place as on a disk, wherever temporary files lie.
+fn on_disk(path: &Path, overwriting: Overwriting) -> Place {
+    Place { is_in_memory: false, ..Place::find(path, overwriting).unwrap() }
+}
+
 fn in_directory(row: &Row, length_bytes: u64, figure: Figure) -> Nearest {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::find(directory.path(), Overwriting::Refused).unwrap();
+    let place = on_disk(directory.path(), Overwriting::Refused);
     nearest(row, &place, length_bytes, &TERMS, figure)
 }
 
 fn on_file(row: &Row, overwriting: Overwriting) -> Nearest {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(64 * MIB).unwrap();
-    let place = Place::find(file.path(), overwriting).unwrap();
+    let place = on_disk(file.path(), overwriting);
     nearest(row, &place, 64 * MIB, &TERMS, Figure::Own)
 }
 
@@ -126,8 +131,6 @@ fn each_test_has_its_direction() {
     }
     let nearest = in_directory(&row(Test::SequentialCopy, 4096), MIB, Figure::Own);
     assert_eq!((nearest.command.as_ref(), note(&nearest).contains("copies")), (None, true));
-    let nearest = in_directory(&row(Test::Latency(Tiny::Copy), 8), MIB, Figure::Own);
-    assert_eq!(nearest.command, None);
 }
 
 #[test]
@@ -212,6 +215,27 @@ fn every_command_ends_and_cold_blocks_are_read_once() {
     has(&once, Figure::Own, "--io_size=3944448 --runtime=2 !time_based");
     let cold = in_directory(&row(Test::ColdBlocks, 4096), MIB, Figure::Own);
     assert!(note(&cold).contains("second pass"));
+}
+
+#[test]
+fn what_lives_in_memory_is_never_cold_and_read_again_and_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let in_memory = Place { is_in_memory: true, ..on_disk(directory.path(), Overwriting::Refused) };
+    let nearest = |row: &Row| nearest(row, &in_memory, 64 * MIB, &TERMS, Figure::Own);
+    let words = "--runtime=5 --time_based --gtod_reduce=1 --norandommap";
+    check(&nearest(&buffered(row(Test::RandomRead, 4096))), words);
+    let words = "--io_size=335544320 --runtime=5 !time_based";
+    check(&nearest(&buffered(row(Test::RandomWrite, 4096))), words);
+    let fresh = Row { extents: Extents::Fresh, ..buffered(row(Test::SequentialWrite, 65536)) };
+    check(&nearest(&fresh), "--runtime=2 !time_based !norandommap");
+    // What shows fio's own work, or how threads of the kernel are woken.
+    let ring = tuned(buffered(row(Test::RandomRead, 4096)), |tuning| tuning.engine = Engine::Uring);
+    for (none, why) in
+        [(ring, "threads of the kernel"), (buffered(row(Test::RandomRead, 8)), "own work")]
+    {
+        let nearest = nearest(&none);
+        assert!(nearest.command.is_none() && nearest.note.contains(why), "{nearest:?}");
+    }
 }
 
 #[test]
@@ -302,9 +326,9 @@ fn a_device_in_use_keeps_its_cache() {
 fn files_are_not_filled_in_tiny_blocks() {
     has(&row(Test::RandomRead, 4096), Figure::Own, "--bs=4096 !layout");
     has(&row(Test::RandomWrite, 4096), Figure::Own, "--bs=4096 --overwrite=1 !layout");
-    let tiny = buffered(row(Test::Latency(Tiny::RandomWrite), 8));
-    has(&tiny, Figure::Own, "--name=layout --bs=1048576 --stonewall --bs=8 !overwrite");
-    has(&buffered(row(Test::Latency(Tiny::Read), 8)), Figure::Own, "--bs=8,1048576 !layout");
+    let words = "--name=layout --bs=1048576 --stonewall --bs=512 !overwrite";
+    has(&row(Test::RandomWrite, 512), Figure::Own, words);
+    has(&row(Test::RandomRead, 512), Figure::Own, "--bs=512,1048576 !layout");
 }
 
 #[test]
@@ -338,14 +362,14 @@ fn a_name_that_fio_would_cut_is_not_printed() {
 
 #[test]
 fn the_options_of_the_rows_own_job_are_a_fact() {
-    let tiny = buffered(row(Test::Latency(Tiny::RandomWrite), 8));
+    let tiny = row(Test::RandomWrite, 512);
     let facts = in_directory(&tiny, 64 * MIB, Figure::Own).facts;
     let Some(Value::Fields(options)) = facts.value(fact::FIO_OPTIONS) else { panic!("{facts:?}") };
     let option = |name: &str| {
         options.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     };
     assert_eq!(option("rw"), Some("randwrite".into()));
-    assert_eq!(option("bs"), Some("8".into()), "not that of the job that fills the file");
+    assert_eq!(option("bs"), Some("512".into()), "not that of the job that fills the file");
     assert_eq!(option("thread"), Some("1".into()), "a flag");
     let copy = in_directory(&row(Test::SequentialCopy, 4096), MIB, Figure::Own).facts;
     assert_eq!((copy.value(fact::FIO_OPTIONS), copy.value(fact::FIO_COMMAND)), (None, None));

@@ -32,9 +32,6 @@ const BLOCK_BYTES: u64 = 4 << 10;
 
 /// Free inodes that are taken at most: one part in this many.
 const INODES_PART: u64 = 2;
-/// Files that take fio so long that its whole milliseconds do not show. What it does beforehand goes
-/// with their square: 20,000 took 30 s.
-const FIO_FILES: u64 = 2000;
 /// Below this a trial is over before it says anything.
 const LEAST_FILES: u32 = 16;
 
@@ -155,15 +152,6 @@ fn attempts_most(extent: Extent) -> u32 {
 pub(super) fn files_of(test: Test, options: &MetadataOptions) -> u32 {
     let few = (options.files / FSYNC_PART).max(FSYNC_LEAST_FILES).min(options.files);
     if test == Test::Fsync { few } else { options.files }
-}
-
-/// Files for a run of fio, which counts whole milliseconds: as many as there is room for, but no
-/// fewer than a trial has.
-pub(super) fn fio_files(test: Test, options: &MetadataOptions) -> u32 {
-    let room = Free::of(options).map_or(0, |free| {
-        (free.bytes / (SYNC_BYTES + BLOCK_BYTES)).min(free.inodes.unwrap_or(u64::MAX))
-    });
-    files_of(test, options).max(FIO_FILES.min(room) as u32)
 }
 
 pub(super) fn inodes_of_set(files: u32, directories: u32) -> u64 {

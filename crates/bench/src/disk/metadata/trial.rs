@@ -187,7 +187,7 @@ fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Samp
     let mut histogram = Histogram::new();
     threads.iter().for_each(|timed| histogram.merge(&timed.histogram));
     let requests = sum(|timed| timed.requests);
-    let mut facts = fio::facts(row, files.options)
+    let mut facts = fio::facts(row, files)
         .with(fact::OPERATION, row.test.operation())
         .with(fact::REQUESTS, requests)
         // Threads read the clock at the same time.

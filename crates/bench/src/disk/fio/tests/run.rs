@@ -8,7 +8,7 @@ use super::*;
 
 const LENGTH_BYTES: u64 = 3 * MIB;
 const BLOCK_BYTES: u64 = 64 << 10;
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 10] = [
     Test::SequentialRead,
     Test::SequentialWrite,
     Test::RandomRead,
@@ -19,9 +19,6 @@ const TESTS: [Test; 13] = [
     Test::BackwardRead,
     Test::StridedRead,
     Test::ColdBlocks,
-    Test::Latency(Tiny::Read),
-    Test::Latency(Tiny::Write),
-    Test::Latency(Tiny::RandomWrite),
 ];
 
 /// A name with everything in it that fio or a shell could take for something else.
@@ -35,15 +32,10 @@ fn has_fio() -> bool {
     has
 }
 
-fn is_tiny(test: Test) -> bool {
-    matches!(test, Test::Latency(_))
-}
-
 /// Every way of doing a test: alone and with others, around the cache and through it.
 fn rows(test: Test) -> Vec<Row> {
-    let block_bytes = if is_tiny(test) { 8 } else { BLOCK_BYTES };
-    let base = row(test, block_bytes);
-    if is_tiny(test) || test == Test::Reread {
+    let base = row(test, BLOCK_BYTES);
+    if test == Test::Reread {
         return vec![threaded(buffered(base), 3)];
     }
     let ring = tuned(base.clone(), |tuning| {
@@ -90,7 +82,7 @@ fn run_in_directory(is_meant: impl Fn(&Row) -> bool) {
     let above = tempfile::tempdir().unwrap();
     let directory = above.path().join(NAME);
     fs::create_dir(&directory).unwrap();
-    let place = Place::find(&directory, Overwriting::Refused).unwrap();
+    let place = on_disk(&directory, Overwriting::Refused);
     for row in TESTS.into_iter().flat_map(rows).filter(is_meant) {
         let figures: &[_] = match row.test.io_type() {
             IoType::Write => &[Figure::Own, Figure::Fsynced],
@@ -130,7 +122,7 @@ fn on_a_file_they_run_and_change_it_only_where_they_write() {
     // A length that is no multiple of anything.
     let bytes: Vec<u8> = (0..LENGTH_BYTES + 777).map(|place| (place % 251) as u8).collect();
     fs::write(&path, &bytes).unwrap();
-    let place = Place::find(&path, Overwriting::Allowed).unwrap();
+    let place = on_disk(&path, Overwriting::Allowed);
     for row in TESTS.into_iter().flat_map(rows).filter(|row| row.extents == Extents::Written) {
         run(&nearest(&row, &place, bytes.len() as u64, &TERMS, Figure::Own));
         let now = fs::read(&path).unwrap();
@@ -193,7 +185,7 @@ fn visited(row: &Row) -> Vec<u64> {
     let directory = tempfile::tempdir().unwrap();
     let (path, log) = (directory.path().join("data"), directory.path().join("log"));
     fs::write(&path, vec![1; LENGTH_BYTES as usize]).unwrap();
-    let place = Place::find(&path, Overwriting::Refused).unwrap();
+    let place = on_disk(&path, Overwriting::Refused);
     let mut nearest = nearest(row, &place, LENGTH_BYTES, &TERMS, Figure::Own);
     let command = nearest.command.as_mut().unwrap();
     // The size bounds it; time must not, however slow the machine is.
