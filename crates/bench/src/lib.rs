@@ -37,6 +37,7 @@ pub mod tune;
 pub mod versus;
 pub mod workers;
 pub mod write;
+pub mod write_limit;
 
 pub use area::{Area, Estimate, Extent, Found, Pace, Run};
 pub use error::Error;

@@ -25,6 +25,8 @@ use crate::area::Extent;
 use crate::error::Error;
 use crate::fact;
 use crate::file_trial::evidence;
+use crate::write_limit::WriteLimit;
+use crate::{scratch, slowdown};
 
 use group::Group;
 use tuned_place::{Sizes, TunedPlace};
@@ -36,7 +38,7 @@ pub struct Options {
     pub directories: Vec<PathBuf>,
     /// How long the trials are; [`Extent::Few`] counts as quick.
     pub extent: Extent,
-    /// Room that the files of a place may take; `None`: a tenth of what is free.
+    /// Bytes that may be written; `None`: as many as files in a tenth of what is free take.
     pub max_write_bytes: Option<u64>,
     /// The time that was asked for.
     pub time_ns: Option<u64>,
@@ -97,6 +99,22 @@ pub fn room_bytes(options: &Options) -> Result<Vec<u64>, Error> {
     sizes.map(|sizes| Ok(sizes?.room_bytes(options))).collect()
 }
 
+/// Bytes that are likely written in so much time, with at most so many trials of each setting.
+///
+/// Errors: as [`check`].
+/// Cost: as much as finding out how busy the machine is, up to 0.1 s.
+pub fn write_bytes(options: &Options, most_trials: u32, time_ns: u64) -> Result<u64, Error> {
+    let places = options
+        .directories
+        .iter()
+        .map(|directory| Ok((Sizes::of(directory, options)?, scratch::on(directory)?.in_memory)));
+    let places: Vec<(Sizes, bool)> = places.collect::<Result<_, Error>>()?;
+    let made: u64 = places.iter().map(|(sizes, _)| sizes.made_bytes()).sum();
+    let time_ns = time_ns.saturating_sub(scratch::making_ns(made)) as f64;
+    let trials = group::likely_write_bytes(&places, most_trials, time_ns, slowdown::now());
+    Ok(made.saturating_add(trials).min(options.max_write_bytes.unwrap_or(u64::MAX)))
+}
+
 /// The time that all trials take together.
 pub fn budget_ns(options: &Options) -> u64 {
     let places = options.directories.len() as u64;
@@ -108,6 +126,9 @@ pub fn budget_ns(options: &Options) -> u64 {
 ///
 /// Errors: a place cannot be used. What goes wrong with a setting is its row's.
 pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error> {
+    let sizes = options.directories.iter().map(|directory| Sizes::of(directory, options));
+    let made = sizes.flatten().map(Sizes::made_bytes).sum();
+    let limit = WriteLimit::new(options.max_write_bytes, made);
     let mut places = Vec::new();
     for (index, directory) in options.directories.iter().enumerate() {
         match TunedPlace::make(index, directory, options) {
@@ -120,7 +141,7 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
         }
     }
     let mut tuned = Tuned::default();
-    measure(&places, options, sampler, &mut tuned);
+    measure(&places, (options, &limit), sampler, &mut tuned);
     for place in places {
         if let Err(error) = place.leave() {
             tuned.left_behind.push(error.to_string());
@@ -129,15 +150,26 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
     Ok(tuned)
 }
 
-fn measure(places: &[TunedPlace], options: &Options, sampler: &mut Sampler<'_>, tuned: &mut Tuned) {
+fn measure(
+    places: &[TunedPlace],
+    (options, limit): (&Options, &WriteLimit),
+    sampler: &mut Sampler<'_>,
+    tuned: &mut Tuned,
+) {
     let groups = group::all(places, affinity::allowed_cpu_count());
     let mut whole: f64 = groups.iter().map(|group| group.weight).sum();
+    let mut rest: u64 = groups.iter().map(Group::round_bytes).sum();
     for group in groups {
         let plan = &sampler.plan;
         let budget_ns = (sampler.left_ns() as f64 * group.weight / whole) as u64;
         whole -= group.weight;
-        let share = Plan { budget_ns, max_trials: group.most_trials(plan), ..plan.clone() };
-        let case = |index: usize| trial::case(&group, group.tunings[index], options);
+        // All that write have the same number of trials of what may be written.
+        let most = if group.work == Work::Read { u32::MAX } else { limit.rounds(rest) };
+        rest -= group.round_bytes();
+        let max_trials = group.most_trials(plan).min(most);
+        let min_trials = plan.min_trials.min(most);
+        let share = Plan { budget_ns, min_trials, max_trials, ..plan.clone() };
+        let case = |index: usize| trial::case(&group, group.tunings[index], options, limit);
         let all = (0..group.tunings.len()).map(case).collect();
         let mut rows;
         if share.min_trials >= share.max_trials || group.tunings.len() <= FEW_SETTINGS {

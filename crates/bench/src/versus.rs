@@ -87,6 +87,9 @@ pub struct Ground {
     pub states: Vec<State>,
     /// Bytes that may lie there at once, corpora and targets together.
     pub room_bytes: u64,
+    /// Corpora, with a copy of the largest, take one part in so many of the room that the others leave:
+    /// where rounds, too, must not write more.
+    pub tree_part: u64,
     /// What a race of copiers works on.
     pub trees: Trees,
     /// Orders of matrices; none: the usual ones.
@@ -137,7 +140,8 @@ pub struct Planned {
 pub fn plan(ground: &Ground) -> Result<Planned, Error> {
     let beside = dd::room_bytes(ground).saturating_add(digest::room_bytes(ground));
     let beside = beside.saturating_add(disk::room_bytes(ground)?);
-    let trees = copy::plan(ground, ground.room_bytes.saturating_sub(beside))?;
+    let trees =
+        copy::plan(ground, ground.room_bytes.saturating_sub(beside) / ground.tree_part.max(1))?;
     let mut races = dd::races(ground);
     races.extend(digest::races(ground));
     races.extend(disk::races(ground)?);
@@ -243,6 +247,7 @@ mod tests {
             extent,
             states: vec![State::Hot, State::Cold],
             room_bytes: 8 << 30,
+            tree_part: 1,
             trees: Trees::default(),
             orders: Vec::new(),
             seed: 1,

@@ -6,7 +6,7 @@ use flatout_measure::row::{Parameters, Row as _, Unit};
 
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};
-use super::{Grid, Selection, Terms, fio, plan};
+use super::{Grid, Selection, Terms, fio, forecast, plan};
 use crate::cache::Clearing;
 pub(crate) use fio::Trial as FioTrial;
 
@@ -59,6 +59,12 @@ impl Duel {
     /// Base unit of the figure.
     pub(crate) fn unit(&self) -> Unit {
         self.row.unit()
+    }
+
+    /// Bytes that a trial over `length_bytes` likely writes.
+    pub(crate) fn likely_write_bytes(&self, length_bytes: u64, runtime_ns: u64) -> u64 {
+        let most = if self.row.extents == Extents::Fresh { length_bytes } else { u64::MAX };
+        forecast::likely_trial(&self.row, most, runtime_ns, 1.0).0 as u64
     }
 
     /// What follows fio's name for one trial over `length_bytes`, and what fio does otherwise; none

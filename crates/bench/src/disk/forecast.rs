@@ -16,7 +16,7 @@ const SINGLE_BYTES_PER_S: f64 = 50e6;
 pub(super) type Likely = (f64, f64);
 
 /// One trial of a row where all is so many times slower than usual.
-fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, slowdown: f64) -> Likely {
+pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, slowdown: f64) -> Likely {
     let is_single = row.tuning.depth.saturating_mul(row.tuning.threads) == 1;
     let rate = match (row.test.is_random(), is_single) {
         (false, _) => STREAM_BYTES_PER_S,

@@ -15,16 +15,19 @@ use crate::error::Error;
 use crate::file_trial;
 use crate::read::{CacheStart, Clearing, Job};
 use crate::write;
+use crate::write_limit::WriteLimit;
 
 /// The setting as a case for the sampler.
 pub(super) fn case<'a>(
     group: &'a Group<'a>,
     tuning: Tuning,
     options: &'a Options,
+    limit: &'a WriteLimit,
 ) -> Case<'a, Setting<'a>> {
     Case {
         row: group.setting(tuning),
         trial: Box::new(move |seed| {
+            limit.take(group.written_bytes())?;
             let sample = match group.work {
                 Work::Read => read(group, &tuning, options),
                 Work::Write => written(group, &tuning, options, seed),

@@ -34,6 +34,8 @@ const FOLDER_FILES: u64 = 100;
 const TINY_ROOM_BYTES: u64 = 2 * TINY_BYTES;
 /// Of the room, one part in this many is the large file's: it lies there twice.
 const LARGE_PART: u64 = 4;
+/// Of what may be written, that of the large file, in quarters.
+const LARGE_WRITE_QUARTERS: u64 = 3;
 /// A hot file takes at most one part in this many of the available memory.
 const MEMORY_PART: u64 = 4;
 /// Where time was asked for, the part of it in which the large file can likely be written: each of
@@ -68,21 +70,43 @@ impl Sizes {
             scratch::in_time(time_ns / TRIAL_PART / places, 1.0).max(LEAST_LARGE_BYTES)
         });
         let wanted = wanted.min(in_time);
-        let large_bytes = wanted.min(allowed / LARGE_PART).min(memory) >> 20 << 20;
+        // What may be written here, and how often the large file is.
+        let most = options.max_write_bytes.unwrap_or(u64::MAX) / places;
+        let cpus = affinity::allowed_cpu_count();
+        let trials = u64::from(of_extent(TRIALS, options.extent));
+        let writes = 1 + group::large_writes(places, cpus) * trials;
+        let most_large = most / 4 * LARGE_WRITE_QUARTERS / writes;
+        let large_bytes = wanted.min(allowed / LARGE_PART).min(most_large).min(memory) >> 20 << 20;
         if large_bytes < LEAST_LARGE_BYTES {
+            let needed =
+                (LEAST_LARGE_BYTES * writes / LARGE_WRITE_QUARTERS * 4 + (4 << 20)) * places;
             return Err(Error::NoRoom(format!(
-                "cannot measure in {directory:?}: at least {} are needed, but {} may be taken (one tenth \
-                 of what is free; --max-write)",
+                "cannot measure in {directory:?}: room for {} is needed, and {} may be taken (one tenth \
+                 of what is free); --max-write must be at least {}",
                 size_text(LEAST_LARGE_BYTES * LARGE_PART),
-                size_text(allowed)
+                size_text(allowed),
+                size_text(needed)
             )));
         }
-        let left = allowed - large_bytes * 2;
+        let left = (allowed - large_bytes * 2).min(most / 4 * (4 - LARGE_WRITE_QUARTERS));
         let files = left / TINY_ROOM_BYTES / (1 + trees(options));
         let in_time = options.time_ns.map_or(u64::MAX, |time_ns| time_ns / TINY_NS / places);
         let tiny_files = of_extent(TINY_FILES, options.extent).min(files).min(in_time);
         let tiny_files = tiny_files.max(FOLDER_FILES);
         Ok(Self { large_bytes, tiny_files })
+    }
+
+    /// Bytes that a trial writes, with what small files take beside their content.
+    pub(super) fn trial_bytes(self, class: SizeClass) -> u64 {
+        match class {
+            SizeClass::Tiny => self.tiny_files * TINY_ROOM_BYTES,
+            SizeClass::Small | SizeClass::Large => self.large_bytes,
+        }
+    }
+
+    /// Bytes of the files that are read.
+    pub(super) fn made_bytes(self) -> u64 {
+        self.large_bytes + self.tiny_files * TINY_ROOM_BYTES
     }
 
     /// Bytes that lie there at once at most.

@@ -65,6 +65,7 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         parameters: parameters(&corpus, state),
         printed: None,
         bytes: corpus.bytes,
+        written_bytes: corpus.copy_bytes(),
         contestants: fit(&copiers, &corpus).map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),
         workload: Box::new(CopyWorkload::new(

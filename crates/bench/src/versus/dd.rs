@@ -126,7 +126,7 @@ fn copy(
     // Copied, then compared, which reads both.
     let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
     let race = Race::against(dd, (test, parameters(bytes, block_bytes)), expected_s, workload);
-    Race { bytes, ..race }
+    Race { bytes, written_bytes: bytes, ..race }
 }
 
 fn read(ground: &Ground, dd: &Found, bytes: u64, block_bytes: u64) -> Race<'static> {

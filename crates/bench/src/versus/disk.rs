@@ -191,6 +191,11 @@ fn race(
         }
     };
     let unit = duel.unit();
+    let written_bytes = match rival {
+        Rival::Fio => duel.likely_write_bytes(length_bytes, size.runtime_ns),
+        // It makes its file, whatever it measures.
+        Rival::Iozone => length_bytes,
+    };
     let mut parameters = duel.parameters().with("file_bytes", length_bytes);
     parameters.set_known("cache_state", (work == fio::COLD).then_some("cold"));
     let trial_s = trial.runtime_ns as f64 / 1e9;
@@ -200,7 +205,7 @@ fn race(
     let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
     let expected_s = AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s };
     let race = Race::against(found, (work.pattern.name(), parameters), expected_s, workload);
-    Some(Race { printed: Some(unit), ..race })
+    Some(Race { printed: Some(unit), written_bytes, ..race })
 }
 
 /// One row of `bench disk`, and its like.

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::versus::rival::Found;
 use crate::versus::run::{RunError, Runner, command_text, complaint, refusal};
 use crate::versus::{fact, finish};
+use crate::write_limit::WriteLimit;
 
 /// One who takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +120,8 @@ pub struct Race<'a> {
     /// Bytes that each run moves; 0 where there is no such number. Else the row of a speed
     /// (`versus/TEST-speed`, bytes/s) stands beside that of the time.
     pub bytes: u64,
+    /// Bytes that each run likely writes.
+    pub written_bytes: u64,
     /// Who takes part. The first is held against all others where it is flatout; else all others
     /// are held against it.
     pub contestants: Vec<Contestant>,
@@ -126,6 +129,13 @@ pub struct Race<'a> {
     pub expected_s: f64,
     /// The work.
     pub workload: Box<dyn Workload + 'a>,
+}
+
+impl Race<'_> {
+    /// Bytes that a round likely writes.
+    pub fn round_bytes(&self) -> u64 {
+        self.written_bytes.saturating_mul(self.contestants.len() as u64)
+    }
 }
 
 impl Race<'static> {
@@ -141,6 +151,7 @@ impl Race<'static> {
             parameters,
             printed: None,
             bytes: 0,
+            written_bytes: 0,
             contestants: vec![Contestant::flatout(), found.into()],
             expected_s,
             workload: Box::new(workload),
@@ -204,8 +215,15 @@ impl Row for RatioRow {
 }
 
 /// Runs a race: a row per contestant (and its speed where bytes are moved), then a row per pair.
-/// What the runs left is removed. Never fails: what goes wrong becomes the status and a warning of the rows.
-pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_>) -> Vec<Outcome> {
+/// What the runs left is removed. It ends before a round that would write more than may be.
+/// Never fails: what goes wrong becomes the status and a warning of the rows.
+pub fn run(
+    mut race: Race<'_>,
+    runner: &mut dyn Runner,
+    limit: &WriteLimit,
+    sampler: &mut Sampler<'_>,
+) -> Vec<Outcome> {
+    let round_bytes = race.round_bytes();
     let pairs = pairs(&race).into_iter().map(|(subject, against)| {
         let names = [subject, against].map(|at| race.contestants[at].name.clone());
         let parameters = race.parameters.clone();
@@ -223,6 +241,9 @@ pub fn run(mut race: Race<'_>, runner: &mut dyn Runner, sampler: &mut Sampler<'_
         printed: race.printed,
         limit_ns: limit_ns(race.expected_s),
         ends_ns: plan.ends_ns,
+        limit,
+        round_bytes,
+        rounds: 0,
         commands: vec![String::new(); race.contestants.len()],
         runs: 0,
         longest_ns: 0,
@@ -277,6 +298,10 @@ struct Track<'a, 'h> {
     /// Time that a run may take, and when all must be over.
     limit_ns: u64,
     ends_ns: u64,
+    /// What all may write, what a round does, and how many were begun.
+    limit: &'a WriteLimit,
+    round_bytes: u64,
+    rounds: u32,
     /// How each contestant was called first.
     commands: Vec<String>,
     runs: u64,
@@ -292,6 +317,10 @@ impl Track<'_, '_> {
         index: usize,
         round: u32,
     ) -> Result<Sample, TrialError> {
+        if round >= self.rounds {
+            self.rounds = round + 1;
+            self.limit.take(self.round_bytes)?;
+        }
         let run = Run { contestant, index, round, number: self.runs, ends_ns: self.ends_ns };
         self.runs += 1;
         let facts = self.workload.prepare(&run).map_err(|error| {

@@ -29,7 +29,8 @@ pub struct Tune {
     /// [default: 60s for each directory, 25s for each way between two; with --quick a sixth]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
-    /// Room that the files may take in each directory [default: 10 % of the free space]
+    /// Never write more than this; every trial counts [default: files in 10 % of the free space, as often
+    /// as there is time]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
     /// Leave the profile as it is

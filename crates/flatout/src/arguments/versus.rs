@@ -29,7 +29,8 @@ pub struct Versus {
     /// [default: what about ten rounds take]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
-    /// Room that the files of the race may take [default: 10 % of the free space]
+    /// Never write more than this; every copy counts [default: files in 10 % of the free space, as often
+    /// as there is time]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
     /// Small files and 3 rounds: no 95 % interval, so nobody wins or loses

@@ -65,10 +65,6 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
     let places: Vec<String> = places
         .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::rounded_size(bytes)))
         .collect();
-    output::notice(&format!(
-        "measuring settings with files of {}, takes about {seconds} s",
-        places.join(" and ")
-    ));
     let begun_ns = if arguments.max_time.is_some() { begun_ns } else { SystemClock.now_ns() };
     let usual = if arguments.quick { (3, 6) } else { (6, 12) };
     let trials = match (arguments.rounds, arguments.max_time) {
@@ -77,10 +73,17 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         (None, Some(_)) => (usual.0, MOST_TRIALS),
         (None, None) => usual,
     };
-    let ends_ns = match (arguments.max_time, arguments.rounds) {
-        (None, Some(_)) => u64::MAX,
-        _ => begun_ns.saturating_add(budget_ns - budget_ns / CLOSING_PART),
+    let trials_ns = budget_ns - budget_ns / CLOSING_PART;
+    let (ends_ns, likely_ns) = match (arguments.max_time, arguments.rounds) {
+        (None, Some(_)) => (u64::MAX, u64::MAX),
+        _ => (begun_ns.saturating_add(trials_ns), trials_ns),
     };
+    let bytes = tune::write_bytes(options, trials.1, likely_ns)?;
+    output::notice(&format!(
+        "measuring settings with files of {}, writes about {}, takes about {seconds} s",
+        places.join(" and "),
+        quantity::rounded_size(bytes)
+    ));
     Ok(Plan {
         min_trials: trials.0,
         max_trials: trials.1,

@@ -11,6 +11,7 @@ use flatout_bench::versus::race::{self, Race};
 use flatout_bench::versus::rival::Discipline;
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Planned, Trees, finish};
+use flatout_bench::write_limit::WriteLimit;
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
@@ -92,7 +93,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
     let prepared = prepare(arguments, seed, cancel);
-    let Prepared { field, ground, races, place } = match prepared {
+    let Prepared { field, ground, races, place, limit } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             draft.refuse(&error);
@@ -106,7 +107,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             output::notice(&line);
         }
     }
-    let rows = race_all(arguments, &ground, races, begun_ns);
+    let rows = race_all(arguments, &ground, races, (&limit, begun_ns));
     let leave = if arguments.keep { Place::leave } else { Place::leave_nothing };
     if let Some(Err(error)) = place.map(leave) {
         draft.fail(FAILED, error.to_string());
@@ -130,6 +131,8 @@ struct Prepared {
     races: Vec<Race<'static>>,
     /// Where no race needs files, nothing is made.
     place: Option<Place>,
+    /// What all races may write.
+    limit: WriteLimit,
 }
 
 /// Everything that can be said before anything is done; says it.
@@ -152,6 +155,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         extent: if arguments.quick { Extent::Quick } else { Extent::Full },
         states: arguments.states(),
         room_bytes: allowed_bytes,
+        tree_part: tree_part(arguments, &field),
         trees: arguments.trees(),
         orders: arguments.order.clone(),
         seed,
@@ -171,7 +175,8 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
     }
     left_out.iter().for_each(|line| output::notice(line));
     if races.is_empty() {
-        return Ok(Prepared { field, ground, races, place: None });
+        let limit = WriteLimit::new(None, 0);
+        return Ok(Prepared { field, ground, races, place: None, limit });
     }
     let takes_place = needed_bytes > 0;
     let place = takes_place.then(|| Place::take(&ground.directory, place::RACE)).transpose()?;
@@ -179,8 +184,9 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         // It takes room, but is no reason not to race.
         place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     }
-    output::notice(&announcement(arguments, &field, &races, needed_bytes));
-    Ok(Prepared { field, ground, races, place })
+    let limit = WriteLimit::new(arguments.max_write, needed_bytes).counting();
+    output::notice(&announcement(arguments, &field, &races, (needed_bytes, &limit)));
+    Ok(Prepared { field, ground, races, place, limit })
 }
 
 /// Errors: options that would be ignored, or make a race copy itself.
@@ -201,14 +207,16 @@ fn announcement(
     arguments: &Arguments,
     field: &Field,
     races: &[Race<'_>],
-    needed_bytes: u64,
+    (needed_bytes, limit): (u64, &WriteLimit),
 ) -> String {
     let names: Vec<_> = field.found.iter().map(|found| found.rival.name).collect();
-    let seconds = time_ns(arguments, races).div_ceil(SECOND_NS);
+    let seconds = time_ns(arguments, races, limit).div_ceil(SECOND_NS);
     let noun = if races.len() == 1 { "race" } else { "races" };
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
-    let files = format!("files of {size} in {:?}", arguments.directory);
+    let written = needed_bytes + written_bytes(arguments, races, limit);
+    let written = quantity::rounded_size(written.min(arguments.max_write.unwrap_or(u64::MAX)));
+    let files = format!("files of {size} in {:?}, writes about {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {
         field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))
     };
@@ -231,20 +239,50 @@ fn rounds(arguments: &Arguments) -> (u32, u32) {
     if arguments.quick { QUICK_ROUNDS } else { USUAL_ROUNDS }
 }
 
-/// The time that everything takes: where there is a limit, up to it, unless the most rounds end
-/// before.
-fn time_ns(arguments: &Arguments, races: &[Race<'_>]) -> u64 {
+/// Where `--max-write` is to be enough for the least rounds: making corpora, and a round of all
+/// copiers each, take one part in so many.
+fn tree_part(arguments: &Arguments, field: &Field) -> u64 {
+    let least = arguments.rounds.unwrap_or(rounds(arguments).0);
+    let runs = u64::from(least) * (field.found.len() as u64 + 1);
+    if arguments.max_write.is_some() { runs + 1 } else { 1 }
+}
+
+/// Bytes that the rounds likely write.
+fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u64 {
+    let planned = planned_rounds(arguments, races, limit);
+    let expected_ns = versus::expected_ns(races, planned).max(LEAST_NS);
+    let share = time_ns(arguments, races, limit) as f64 / expected_ns as f64;
+    (round_bytes(races.iter()) as f64 * f64::from(planned) * share) as u64
+}
+
+fn round_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> u64 {
+    races.map(Race::round_bytes).fold(0, u64::saturating_add)
+}
+
+/// Rounds for which the time is planned, where it is not limited.
+fn planned_rounds(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u32 {
     let planned = match arguments.max_time {
         Some(_) => plan(arguments, 0, 0).max_trials,
         None => arguments.rounds.unwrap_or(rounds(arguments).1),
     };
+    planned.min(limit.rounds(round_bytes(races.iter())))
+}
+
+/// The time that everything takes: where there is a limit, up to it, unless the most rounds end
+/// before.
+fn time_ns(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u64 {
+    let planned = planned_rounds(arguments, races, limit);
     let expected_ns = versus::expected_ns(races, planned).max(LEAST_NS);
     arguments.max_time.map_or(expected_ns, |asked_ns| expected_ns.min(asked_ns))
 }
 
 /// When everything is over, on the system's clock: asked for exactly, rounds are raced whatever
 /// time they take, unless that is limited.
-fn ends_ns(arguments: &Arguments, races: &[Race<'_>], begun_ns: u64) -> u64 {
+fn ends_ns(
+    arguments: &Arguments,
+    races: &[Race<'_>],
+    (limit, begun_ns): (&WriteLimit, u64),
+) -> u64 {
     match (arguments.max_time, arguments.rounds) {
         (Some(asked_ns), _) => {
             let has_trees = races.iter().any(|race| race.test == versus::copy::TEST);
@@ -253,7 +291,7 @@ fn ends_ns(arguments: &Arguments, races: &[Race<'_>], begun_ns: u64) -> u64 {
         }
         (None, Some(_)) => u64::MAX,
         (None, None) => {
-            let time_ns = time_ns(arguments, races);
+            let time_ns = time_ns(arguments, races, limit);
             SystemClock.now_ns().saturating_add(time_ns).saturating_add(time_ns / STRETCH_PART)
         }
     }
@@ -263,21 +301,22 @@ fn race_all(
     arguments: &Arguments,
     ground: &Ground,
     races: Vec<Race<'static>>,
-    begun_ns: u64,
+    (limit, begun_ns): (&WriteLimit, u64),
 ) -> Vec<Outcome> {
-    let ends_ns = ends_ns(arguments, &races, begun_ns);
+    let ends_ns = ends_ns(arguments, &races, (limit, begun_ns));
     let left_ns = || match ends_ns {
         u64::MAX => u64::MAX / 4,
         _ => ends_ns.saturating_sub(SystemClock.now_ns()),
     };
     let least = plan(arguments, 0, 0).min_trials;
-    let mut progress = Progress::begin(time_ns(arguments, &races));
+    let mut progress = Progress::begin(time_ns(arguments, &races, limit));
     let mut runner = SystemRunner { cancel: ground.cancel };
     let mut rows: Vec<(usize, Vec<Outcome>)> = Vec::new();
-    let mut race_one = |place: usize, race: Race<'static>, share_ns: u64| {
+    let mut race_one = |place: usize, race: Race<'static>, share_ns: u64, most: u32| {
         let plan = plan(arguments, share_ns, ground.seed.wrapping_add(place as u64));
-        let plan = Plan { ends_ns, ..plan }.from(SystemClock.now_ns());
-        let run = |sampler: &mut Sampler<'_>| race::run(race, &mut runner, sampler);
+        let (min_trials, max_trials) = (plan.min_trials.min(most), plan.max_trials.min(most));
+        let plan = Plan { min_trials, max_trials, ends_ns, ..plan }.from(SystemClock.now_ns());
+        let run = |sampler: &mut Sampler<'_>| race::run(race, &mut runner, limit, sampler);
         rows.push((place, progress.measure(share_ns, plan, ground.cancel, run)));
     };
     let mut waiting: Vec<(usize, Race<'static>)> = races.into_iter().enumerate().collect();
@@ -295,8 +334,11 @@ fn race_all(
         while !ground.cancel.is_cancelled() {
             let left: Vec<&Race<'_>> = now.iter().map(|(_, race)| race).collect();
             let share_ns = if is_last { 0 } else { versus::share_ns(&left, left_ns()) };
+            let all = left.into_iter().chain(waiting.iter().map(|(_, race)| race));
+            let most = limit.rounds(round_bytes(all));
             let Some((place, race)) = now.pop_front() else { break };
-            race_one(place, race, share_ns);
+            let most = if race.written_bytes > 0 { most } else { u32::MAX };
+            race_one(place, race, share_ns, most);
         }
     }
     drop(progress);

@@ -161,12 +161,12 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    /// Ends all rows: with the rounds that they have where time was short, else as failed.
+    /// Ends all rows: with the rounds that they have where time or bytes were short, else as failed.
     fn close_all(&mut self, why: &Warning) {
         for row in self.rows.iter_mut().filter(|row| row.is_open()) {
-            row.closed = Some(match why.code.as_str() {
-                warning::TIME_SHORT => row.ends(why.clone()),
-                _ => Closed::Failed(why.text.clone()),
+            row.closed = Some(match is_short(&why.code) {
+                true => row.ends(why.clone()),
+                false => Closed::Failed(why.text.clone()),
             });
         }
     }
@@ -184,9 +184,9 @@ impl Run<'_, '_, '_> {
         refused.sort_by_key(|(status, _)| *status != Status::Failed);
         if let Some(&(status, code)) = refused.first() {
             let mut outcome = crate::case::blank(pair.row);
-            let is_late = code == warning::TIME_SHORT;
-            outcome.status = if is_late { status } else { Status::Failed };
-            let code = if is_late { code } else { warning::FAILED };
+            let is_short = is_short(code);
+            outcome.status = if is_short { status } else { Status::Failed };
+            let code = if is_short { code } else { warning::FAILED };
             let text = "no ratio: one of the two has no figure";
             warning::add(&mut outcome.warnings, Warning::new(code, text));
             measured =
@@ -194,4 +194,8 @@ impl Run<'_, '_, '_> {
         }
         measured
     }
+}
+/// Whether nothing failed: there was no more time, or no more to be written.
+fn is_short(code: &str) -> bool {
+    [warning::TIME_SHORT, warning::WRITE_LIMIT].contains(&code)
 }

@@ -55,6 +55,7 @@ impl Stable {
                 ..Trees::default()
             },
             room_bytes: 1 << 30,
+            tree_part: 1,
             orders: Vec::new(),
             seed: 1,
             cancel: CancelToken::manual(),

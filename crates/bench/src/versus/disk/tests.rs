@@ -24,6 +24,7 @@ fn ground(directory: &Path, names: &[&str]) -> Ground {
         trees: crate::versus::Trees::default(),
         orders: Vec::new(),
         room_bytes: 1 << 40,
+        tree_part: 1,
         seed: 1,
         cancel: CancelToken::manual(),
     }

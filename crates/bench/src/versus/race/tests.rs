@@ -118,6 +118,7 @@ fn among(names: &[&str], track: Fake) -> Race<'static> {
         parameters: Parameters::default(),
         printed: None,
         bytes: 0,
+        written_bytes: 0,
         contestants: names.iter().map(contestant).collect(),
         expected_s: 1.0,
         workload: Box::new(track),
@@ -142,7 +143,7 @@ fn race_seen_by(
         events: &mut |_| {},
         cancelled: &|| false,
     };
-    run(race, watch, &mut sampler)
+    run(race, watch, &WriteLimit::new(None, 0), &mut sampler)
 }
 
 fn plan(budget_s: u64) -> Plan {
@@ -289,7 +290,12 @@ fn a_run_that_the_end_of_the_time_ends_takes_nothing_from_the_others() {
         events: &mut |_| {},
         cancelled: &|| false,
     };
-    let rows = run(among(&["flatout", "dd"], Fake::default()), &mut slow, &mut sampler);
+    let rows = run(
+        among(&["flatout", "dd"], Fake::default()),
+        &mut slow,
+        &WriteLimit::new(None, 0),
+        &mut sampler,
+    );
     assert_eq!(ratio(&rows, "dd").n, 3);
     assert!(rows.iter().all(|row| row.status != Status::Failed), "{rows:?}");
 }
@@ -425,7 +431,8 @@ fn what_happens_while_a_run_is_prepared_spoils_no_round() {
         events: &mut |_| {},
         cancelled: &|| false,
     };
-    let rows = run(among(&["flatout", "dd"], track), &mut watch, &mut sampler);
+    let rows =
+        run(among(&["flatout", "dd"], track), &mut watch, &WriteLimit::new(None, 0), &mut sampler);
     assert_eq!((rows[0].n, rows[0].status), (6, Status::Ok));
     assert_eq!(rows[0].audit["intervals_spoiled"], 0);
 }
@@ -503,4 +510,22 @@ fn speeds_stand_beside_times_where_the_race_asks_for_them() {
     let speeds: Vec<_> = rows.iter().filter(|row| row.id == "versus/copy-speed").collect();
     assert_eq!((speeds.len(), speeds[0].median, speeds[1].median), (2, Some(1000.0), Some(500.0)));
     assert_eq!((speeds[0].unit.as_str(), speeds[0].better), ("bytes/s", Better::Higher));
+}
+
+#[test]
+fn a_race_ends_before_a_round_that_would_write_more_than_may_be() {
+    const TB: u64 = 1 << 40;
+    let clock = FakeClock::new(0);
+    let mut watch = Stopwatch::new(&clock, &[&[SECOND], &[2 * SECOND]]);
+    let race = Race { written_bytes: TB, ..among(&["flatout", "dd"], Fake::default()) };
+    let mut sampler = Sampler {
+        plan: plan(600),
+        clock: &clock,
+        witness: &mut FakeWitness::quiet(),
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    let rows = run(race, &mut watch, &WriteLimit::new(Some(10 * TB), 3 * TB), &mut sampler);
+    assert_eq!(watch.runs.len(), 3 * 2, "7 TB are left, 2 for a round");
+    assert!(warning::has(&rows[0].warnings, warning::WRITE_LIMIT), "{:?}", rows[0].warnings);
 }

@@ -1,0 +1,88 @@
+//! `--max-write` where whole files are written, by this program or by others: before each piece of work
+//! it is asked whether so much is left. The disk area counts blocks (`disk/budget.rs`).
+
+use std::cell::Cell;
+
+use flatout_measure::case::TrialError;
+use flatout_measure::units::size_text;
+use flatout_measure::warning::{self, Warning};
+use flatout_sys::usage::process_io;
+
+/// Bytes that may be written, and how many were.
+#[derive(Debug)]
+pub struct WriteLimit {
+    most_bytes: u64,
+    taken_bytes: Cell<u64>,
+    /// Where it counts, what the kernel had counted at the beginning.
+    begun_bytes: Option<u64>,
+}
+
+impl WriteLimit {
+    /// A limit, none where nobody set one, of which `taken_bytes` are spoken for.
+    pub fn new(most_bytes: Option<u64>, taken_bytes: u64) -> Self {
+        let most_bytes = most_bytes.unwrap_or(u64::MAX);
+        Self { most_bytes, taken_bytes: Cell::new(taken_bytes), begun_bytes: None }
+    }
+
+    /// The same, where what is taken is a guess: what the kernel counts for this process, and for those
+    /// that it has waited for, counts where it is more. Files in memory it does not count.
+    pub fn counting(self) -> Self {
+        Self { begun_bytes: counted_bytes(), ..self }
+    }
+
+    /// How often as many bytes may yet be written, once at least: a piece that is too large is refused
+    /// when it is taken.
+    pub fn rounds(&self, bytes: u64) -> u32 {
+        match self.most_bytes {
+            u64::MAX => u32::MAX,
+            most => {
+                let left = most.saturating_sub(self.spent_bytes());
+                left.checked_div(bytes).map_or(u32::MAX, |rounds| rounds.clamp(1, 1 << 20) as u32)
+            }
+        }
+    }
+
+    fn spent_bytes(&self) -> u64 {
+        let counted = self.begun_bytes.zip(counted_bytes()).map(|(begun, now)| now - begun);
+        self.taken_bytes.get().max(counted.unwrap_or(0))
+    }
+
+    /// Takes what is about to be written.
+    ///
+    /// Errors: [`TrialError::NoMore`], so much is not left.
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), TrialError> {
+        if bytes == 0 || self.most_bytes == u64::MAX {
+            return Ok(());
+        }
+        let then = self.spent_bytes().saturating_add(bytes);
+        if then > self.most_bytes {
+            let text = format!("the limit of {} written was reached", size_text(self.most_bytes));
+            return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
+        }
+        self.taken_bytes.set(then);
+        Ok(())
+    }
+}
+
+fn counted_bytes() -> Option<u64> {
+    process_io().map(|io| io.device_write_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_begun_for_which_not_enough_is_left() {
+        const TB: u64 = 1 << 40;
+        let limit = WriteLimit::new(Some(10 * TB), 3 * TB);
+        assert_eq!((limit.rounds(2 * TB), limit.rounds(9 * TB), limit.rounds(0)), (3, 1, u32::MAX));
+        assert!(limit.take(4 * TB).is_ok());
+        assert!(
+            matches!(limit.take(4 * TB), Err(TrialError::NoMore(why)) if why.code == warning::WRITE_LIMIT)
+        );
+        assert!(limit.take(3 * TB).is_ok() && limit.take(1).is_err());
+        let none = WriteLimit::new(None, u64::MAX);
+        assert!(none.take(u64::MAX).is_ok() && none.rounds(1) == u32::MAX);
+    }
+}
