@@ -4,22 +4,27 @@ use std::collections::BTreeSet;
 
 use crate::sources::Source;
 
-/// The document that promises.
-pub const DOCUMENT: &str = "docs/copying.md";
+/// The documents that promise.
+pub const DOCUMENTS: [&str; 2] = ["docs/copying.md", "docs/measuring.md"];
 
-/// The tests that the last column of a table names and no source has.
-pub fn complaints(document: &str, sources: &[Source]) -> Vec<String> {
+/// The tests that a table names and no source has.
+pub fn complaints(name: &str, document: &str, sources: &[Source]) -> Vec<String> {
     let known: BTreeSet<&str> = sources.iter().flat_map(functions).collect();
     tests(document)
-        .filter(|name| !known.contains(name))
-        .map(|name| format!("{DOCUMENT}: there is no test `{name}`"))
+        .filter(|test| !known.contains(test))
+        .map(|test| format!("{name}: there is no test `{test}`"))
         .collect()
 }
 
-/// Names in backquotes in the last column of a table.
+/// Names in backquotes in the last column of the tables where that is headed "held by".
 fn tests(document: &str) -> impl Iterator<Item = &str> {
-    let rows = document.lines().filter(|line| line.starts_with('|'));
-    let columns = rows.filter_map(|row| row.trim_end_matches([' ', '|']).rsplit('|').next());
+    let mut held = false;
+    let columns = document.lines().filter_map(move |line| {
+        let row = line.strip_prefix('|').map(|row| row.trim_end_matches([' ', '|']));
+        let column = row.and_then(|row| row.rsplit('|').next());
+        held = column.is_some_and(|column| held || column.trim() == "held by");
+        column.filter(|_| held)
+    });
     columns.flat_map(|column| column.split('`').skip(1).step_by(2))
 }
 
@@ -38,8 +43,9 @@ mod tests {
     #[test]
     fn a_test_that_does_not_exist_is_found() {
         let source = Source { path: "a.rs".into(), text: "#[test]\nfn it_holds() {}\n".into() };
-        let document = "| promised | held by |\n|---|---|\n| `x` | `it_holds`, `it_flies` |\n";
-        let complaints = complaints(document, &[source]);
-        assert_eq!(complaints, ["docs/copying.md: there is no test `it_flies`"]);
+        let document = "| promised | held by |\n|---|---|\n| `x` | `it_holds`, `it_flies` |\n\n\
+                        | option | default |\n|---|---|\n| `x` | `y` |\n";
+        let complaints = complaints("a.md", document, &[source]);
+        assert_eq!(complaints, ["a.md: there is no test `it_flies`"]);
     }
 }

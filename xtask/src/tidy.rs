@@ -22,7 +22,10 @@ pub fn check(root: &Path) -> Result<String, String> {
         let path = room.manifest.strip_prefix(root).unwrap_or(&room.manifest);
         complaints.extend(rules::missing_lints(&path.to_string_lossy(), &read(path)?));
     }
-    complaints.extend(promises::complaints(&read(Path::new(promises::DOCUMENT))?, &sources));
+    for document in promises::DOCUMENTS {
+        let text = read(Path::new(document))?;
+        complaints.extend(promises::complaints(document, &text, &sources));
+    }
     complaints.extend(sizes::complaints(&sources, &sizes::parse(&read(Path::new(sizes::LIST))?)?));
     complaints.extend(sources.iter().flat_map(rules::complaints));
     let packages = workspace::default_packages(root).unwrap_or_else(|why| {

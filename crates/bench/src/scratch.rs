@@ -12,8 +12,9 @@ use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Filesystem};
 use flatout_sys::generator::fill_random;
 use flatout_sys::memory;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, Mode, OFlags};
 
+use crate::disk::metadata::test_directory::TestDirectory;
 use crate::error::Error;
 
 /// Free space that is taken at most: one part in this many.
@@ -121,6 +122,8 @@ pub struct Content {
 pub struct Scratch {
     file: File,
     length_bytes: u64,
+    /// Where it has a name nevertheless, because /proc, which would be the way to it, is missing.
+    folder: Option<TestDirectory>,
 }
 
 impl Scratch {
@@ -166,37 +169,55 @@ impl Scratch {
         mut go_on: impl FnMut(&File, u64) -> rustix::io::Result<Next>,
     ) -> Result<Self, Error> {
         let Content { length_bytes, seed, chunk_bytes } = content;
-        let file = open_unnamed(directory)?;
+        let mut made = Self::empty(directory)?;
+        let file = &made.file;
         let fail = || IoError::system("write a test file in", directory);
         let mut chunk = vec![0; chunk_bytes];
         let mut done = 0;
         while done < length_bytes {
             let part = chunk_bytes.min((length_bytes - done) as usize);
             fill_random(&mut chunk[..part], seed, done);
-            let wrote = std::os::unix::fs::FileExt::write_all_at(&file, &chunk[..part], done);
+            let wrote = std::os::unix::fs::FileExt::write_all_at(file, &chunk[..part], done);
             wrote.map_err(fail())?;
             done += part as u64;
-            let next = go_on(&file, done);
+            let next = go_on(file, done);
             match next.map_err(IoError::system("sync the test file in", directory))? {
                 Next::More => {}
                 Next::Enough => break,
-                Next::Abandon => return Ok(Self { file, length_bytes }),
+                Next::Abandon => {
+                    made.length_bytes = length_bytes;
+                    return Ok(made);
+                }
             }
         }
-        rustix::fs::fsync(&file).map_err(IoError::system("sync the test file in", directory))?;
-        Ok(Self { file, length_bytes: done })
+        rustix::fs::fsync(file).map_err(IoError::system("sync the test file in", directory))?;
+        made.length_bytes = done;
+        Ok(made)
     }
 
     /// Makes an unnamed file without content in `directory`.
     ///
     /// Errors: those of the kernel.
     pub fn empty(directory: &Path) -> Result<Self, Error> {
-        Ok(Self { file: open_unnamed(directory)?, length_bytes: 0 })
+        let unnamed = Self { file: open_unnamed(directory)?, length_bytes: 0, folder: None };
+        if rustix::fs::access(unnamed.path(), Access::EXISTS).is_ok() {
+            return Ok(unnamed);
+        }
+        Self::named(directory)
+    }
+
+    /// Where no path leads to an unnamed file: one in a directory that goes away with it.
+    fn named(directory: &Path) -> Result<Self, Error> {
+        let folder = TestDirectory::make(directory)?;
+        let opened = File::options().read(true).write(true).create_new(true).open(in_(&folder));
+        let file = opened.map_err(IoError::system("make a test file in", directory))?;
+        Ok(Self { file, length_bytes: 0, folder: Some(folder) })
     }
 
     /// A name under which this process can open the file once more.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+        let through_proc = || PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        self.folder.as_ref().map_or_else(through_proc, in_)
     }
 
     /// Length in bytes.
@@ -208,6 +229,11 @@ impl Scratch {
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// The name of a test file that has one.
+fn in_(folder: &TestDirectory) -> PathBuf {
+    folder.path().join("file-0")
 }
 
 /// Whole chunks after which the time is looked at.

@@ -2,7 +2,8 @@
 //! it is opened for them.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use flatout_sys::filesystem::{self, DirectAlignment};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -37,15 +38,23 @@ pub(crate) fn refused(caching: Caching, why: &str, used: &str) -> Fallback {
     Fallback::new(code, format!("{caching} I/O was not possible: {why}; {used} buffered"))
 }
 
-/// The same file with a descriptor of its own, which goes around the cache where `caching` wants it.
+/// The same file with a descriptor of its own, which goes around the cache where `caching` wants it:
+/// through /proc, and where that is missing by the name it had, if that still means it.
 pub(crate) fn reopen(
     file: BorrowedFd<'_>,
     caching: Caching,
-    flags: OFlags,
+    (flags, name): (OFlags, &Path),
 ) -> Result<OwnedFd, Errno> {
     let direct = if caching == Caching::Direct { OFlags::DIRECT } else { OFlags::empty() };
-    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(name, flags | direct | OFlags::CLOEXEC, Mode::empty())
+    let flags = flags | direct | OFlags::CLOEXEC;
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match rustix::fs::open(itself, flags, Mode::empty()) {
+        Err(Errno::NOENT) => {}
+        answer => return answer,
+    }
+    let named = rustix::fs::open(name, flags | OFlags::NONBLOCK, Mode::empty())?;
+    let identity = |file| rustix::fs::fstat(file).map(|facts| (facts.st_dev, facts.st_ino));
+    if identity(named.as_fd())? == identity(file)? { Ok(named) } else { Err(Errno::NOENT) }
 }
 
 /// Asked at the end of the file, where nothing is read in.

@@ -65,7 +65,7 @@ impl Source {
         if caching != Caching::Direct {
             return Ok(None);
         }
-        let opened = around::reopen(self.file(), caching, OFlags::RDONLY);
+        let opened = around::reopen(self.file(), caching, (OFlags::RDONLY, &self.path));
         let why = |errno| format!("opening with O_DIRECT: {}", std::io::Error::from(errno));
         opened.map(Some).map_err(why)
     }
@@ -131,7 +131,7 @@ impl Source {
     /// Errors: `EMFILE` and the like.
     pub fn reopen(&self) -> Result<Self, Error> {
         let own_position = match self.kind {
-            Kind::Sized => around::reopen(self.file(), self.caching, OFlags::RDONLY),
+            Kind::Sized => around::reopen(self.file(), self.caching, (OFlags::RDONLY, &self.path)),
             Kind::Endless | Kind::Stream => Err(Errno::NODEV),
         };
         let file = match own_position {
@@ -217,7 +217,7 @@ impl Source {
             return false;
         }
         // Direct descriptors want aligned memory; a fresh buffered one does not.
-        let opened = around::reopen(self.file(), Caching::Buffered, OFlags::RDONLY);
+        let opened = around::reopen(self.file(), Caching::Buffered, (OFlags::RDONLY, &self.path));
         let Ok(file) = opened else { return false };
         rustix::io::pread(file, &mut *bytes, offset_bytes).is_ok_and(|got| got == bytes.len())
     }

@@ -110,7 +110,7 @@ impl Target {
 
     /// The same file with a descriptor of its own, for another lane.
     pub fn reopen(&self) -> Result<Self, Error> {
-        let file = around::reopen(self.file(), self.caching, OFlags::RDWR)
+        let file = around::reopen(self.file(), self.caching, (OFlags::RDWR, &self.path))
             .or_else(|_| rustix::io::fcntl_dupfd_cloexec(&self.file, 3))
             .map_err(Error::system("open", &self.path))?;
         Ok(Self { file, path: self.path.clone(), ..*self })

@@ -20,16 +20,56 @@ pub struct DataCache {
 }
 
 /// The data caches of CPU `cpu`, nearest first, from `sys/devices/system/cpu` below `root` (`/`
-/// for the real one); none where the kernel does not say.
+/// for the real one). Where the real machine's is hidden, those of the CPU that this thread is on,
+/// which then says nothing about who shares them. None where nobody says.
 ///
 /// Cost: a dozen small files are read.
 pub fn data_caches(root: &Path, cpu: usize) -> Vec<DataCache> {
     let folder = root.join(format!("sys/devices/system/cpu/cpu{cpu}/cache"));
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut caches: Vec<DataCache> =
-        entries.flatten().filter_map(|entry| read_cache(&entry.path())).collect();
+    let mut caches: Vec<DataCache> = match fs::read_dir(folder) {
+        Ok(entries) => entries.flatten().filter_map(|entry| read_cache(&entry.path())).collect(),
+        Err(_) if root == Path::new("/") => of_this_cpu(),
+        Err(_) => Vec::new(),
+    };
     caches.sort_by_key(|cache| (cache.level, cache.bytes));
     caches
+}
+
+/// As the CPU itself says: leaf 4 of Intel's "cpuid", whose layout AMD's 0x8000001d has.
+#[cfg(target_arch = "x86_64")]
+fn of_this_cpu() -> Vec<DataCache> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    const INTEL: u32 = 4;
+    const AMD: u32 = 0x8000_001d;
+    /// More than any CPU has.
+    const MOST: u32 = 16;
+    let has_amd = __cpuid(0x8000_0000).eax >= AMD && __cpuid_count(AMD, 0).eax & 0x1f != 0;
+    let has_intel = __cpuid(0).eax >= INTEL;
+    let Some(leaf) = has_amd.then_some(AMD).or(has_intel.then_some(INTEL)) else {
+        return Vec::new();
+    };
+    let answers = (0..MOST).map(|index| __cpuid_count(leaf, index));
+    let caches = answers.take_while(|answer| answer.eax & 0x1f != 0);
+    caches.filter_map(|answer| from_registers([answer.eax, answer.ebx, answer.ecx])).collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn of_this_cpu() -> Vec<DataCache> {
+    Vec::new()
+}
+
+/// One answer: kind and level, then line, partitions and ways less one, then sets less one.
+#[cfg(any(target_arch = "x86_64", test))]
+fn from_registers([eax, ebx, ecx]: [u32; 3]) -> Option<DataCache> {
+    const DATA_OR_UNIFIED: [u32; 2] = [1, 3];
+    let [line, partitions, ways] = [(0, 12), (12, 10), (22, 10)]
+        .map(|(shift, bits)| u64::from(ebx >> shift & ((1 << bits) - 1)) + 1);
+    DATA_OR_UNIFIED.contains(&(eax & 0x1f)).then(|| DataCache {
+        level: eax >> 5 & 7,
+        bytes: line * partitions * ways * (u64::from(ecx) + 1),
+        line_bytes: line,
+        shared_cpus: String::new(),
+    })
 }
 
 fn read_cache(folder: &Path) -> Option<DataCache> {
@@ -127,6 +167,23 @@ mod tests {
         let root = tree(&[("1", "Data", "64K")]);
         fs::remove_file(root.path().join("sys/devices/system/cpu/cpu3/cache/index0/size")).unwrap();
         assert!(data_caches(root.path(), 3).is_empty());
+    }
+
+    /// Where /sys is hidden. The registers are those of a Zen 4.
+    #[test]
+    fn the_cpu_itself_says_what_the_kernel_says() {
+        let sizes = |all: &[DataCache]| all.iter().map(|cache| cache.bytes).collect::<Vec<_>>();
+        let kib = |registers| from_registers(registers).map(|cache| (cache.level, cache.bytes >> 10));
+        assert_eq!(kib([0x4121, 0x01c0_003f, 0x3f]), Some((1, 32)));
+        assert_eq!(kib([0x4122, 0x01c0_003f, 0x3f]), None, "instructions");
+        assert_eq!(kib([0x4163, 0x03c0_003f, 0x7fff]), Some((3, 32 << 10)));
+        let own = sizes(&of_this_cpu());
+        let kernel: Vec<_> = (0..4).map(|cpu| sizes(&data_caches(Path::new("/"), cpu))).collect();
+        if own.is_empty() || kernel[0].is_empty() {
+            return eprintln!("skipped: the kernel or the CPU does not say");
+        }
+        // Cores may be of several kinds.
+        assert!(kernel.contains(&own), "{own:?} {kernel:?}");
     }
 
     #[test]

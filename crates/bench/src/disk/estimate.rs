@@ -33,6 +33,8 @@ const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
 /// What a trial with a time of its own may write in each second of it, where nobody said how much
 /// the run may write; a faster disk is done earlier.
 const USUAL_MOST_BYTES_PER_S: f64 = 4e9;
+/// One part in this many of what may be written goes to names, where files are measured, too.
+const METADATA_PART: u64 = 4;
 /// Files of a metadata trial.
 const METADATA_FILES: u32 = 1000;
 const QUICK_METADATA_FILES: u32 = 300;
@@ -293,7 +295,10 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
         extent,
         cancel: options.cancel,
     };
-    metadata::fitted(&wanted, options.max_write_bytes.map(|most| most / METADATA_PART)).map(Some)
+    // It is reckoned with what it writes at most; usually that is a third.
+    let part = if selection.patterns.len() == 1 { 1 } else { METADATA_PART };
+    let most = options.max_write_bytes.map(|most| most / part);
+    metadata::fitted(&wanted, most).map(Some)
 }
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what

@@ -59,7 +59,8 @@ impl TestFile {
         let name = scratch.as_ref().map_or_else(|| place.path.clone(), Scratch::path);
         let source = Source::open(&name)?;
         // From here on the file is what this descriptor means, whatever happens to its name.
-        let path = PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()));
+        let itself = PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()));
+        let path = if itself.exists() { itself } else { name };
         let examine = || IoError::system("examine", &place.path);
         let filesystem = filesystem::of(source.file()).map_err(examine())?;
         let root = Path::new("/");

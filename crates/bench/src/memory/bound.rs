@@ -13,7 +13,7 @@ use super::{fact, stream};
 use crate::roofline::{self, Part};
 
 /// What a working set lives in that the curve places in memory, but that the last cache could hold.
-const CACHE_OR_MEMORY: &str = "last cache or DRAM";
+pub(super) const CACHE_OR_MEMORY: &str = "last cache or DRAM";
 
 /// What is known of the machine before rates are measured.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -34,7 +34,7 @@ pub struct Compare {
     /// Another run of the new side, if there is one NEW; can be repeated
     #[arg(long, value_name = "FILE")]
     pub more_new: Vec<PathBuf>,
-    /// Changes up to this many percent count as the same [default: 10]
+    /// Rows whose whole interval lies within it are the same [default: 10]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub threshold: Option<f64>,
     /// Make N runs of each side now, OLD and NEW in turn; with --noise N runs [default there: 3]

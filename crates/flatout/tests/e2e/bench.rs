@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran, closed_pipe, warnings};
-use crate::filesystem::{Kind, Mounted, needs_storage};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root, needs_storage};
 use crate::schema::assert_valid;
 use crate::skip::needs;
 use crate::throttle::Throttle;
@@ -175,6 +175,25 @@ fn rows_of_an_engine_that_is_denied_hold_no_figure() {
         assert_eq!(row["status"], "unsupported", "{row:#}");
         assert!(row["median"].is_null() && row["warnings"].to_string().contains("EPERM"));
     }
+}
+
+/// Files without a name are opened once more through /proc, elsewhere.
+#[test]
+fn a_hidden_proc_ends_no_measurement() {
+    needs!(needs_root("takes /proc away"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    let script = "mount -t tmpfs none /proc && exec \"$@\"";
+    let words = ["bench", "disk", "cache", "--quick", "--format", "json"];
+    let words: Vec<&str> = words.into_iter().chain(LITTLE).collect();
+    let ran = folder.under(&["unshare", "--mount", "sh", "-c", script, "sh"], &words).run();
+    let document = ran.exits(0).document();
+    assert_valid(&document);
+    for id in ["disk/random-read", "disk/sequential-write", "cache/"] {
+        let rows = rows(&document, id);
+        assert!(rows.iter().any(|row| row["median"].is_number()), "{id}: {document:#}");
+    }
+    assert!(Folder::names_in(folder.path()).is_empty());
 }
 
 #[test]

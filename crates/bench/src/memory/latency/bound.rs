@@ -6,6 +6,7 @@ use flatout_measure::record::{Ceiling, Provenance};
 use flatout_measure::row::{Row, Unit};
 use flatout_sys::chase::LINE_BYTES;
 
+use super::super::bound::CACHE_OR_MEMORY;
 use super::super::fact;
 use super::super::levels::{APART, Levels, MEMORY, STILL_HIT};
 use super::node::Pair;
@@ -85,22 +86,27 @@ impl References {
         match *row {
             LatencyRow::Curve(shape) => {
                 let level = levels.of(shape.working_set_bytes);
-                let name = level.map_or("unknown", |level| level.name);
                 let from = level.map_or(Provenance::Unknown, |level| level.provenance);
-                facts.set(fact::LEVEL, name);
                 facts.set(fact::LEVEL_PROVENANCE, provenance(from));
-                let bound = of_curve(name);
+                let name = level.map_or("unknown", |level| level.name);
                 // Of a cache that is only declared nobody knows how long a hit takes, but that it takes
                 // less than memory.
+                let is_last = levels.levels.iter().rev().find(|level| level.name != MEMORY) == level;
                 let cache = level.filter(|level| level.name != MEMORY);
-                let most_ns = cache.and_then(|cache| match cache.latency_ns {
-                    Some(hit_ns) => Some(STILL_HIT * hit_ns),
-                    None => Some(self.memory_ns? / APART),
+                let most_ns = cache.and_then(|cache| match (cache.latency_ns, self.memory_ns) {
+                    (Some(hit_ns), _) => Some(STILL_HIT * hit_ns),
+                    (None, Some(memory_ns)) => Some(memory_ns / APART),
+                    (None, None) => is_last.then_some(0.0),
                 });
-                match outcome.median.zip(most_ns).is_some_and(|(ns, most_ns)| ns >= most_ns) {
-                    true => bound.limited_by(format!("latency of {name} in part, and beyond it")),
-                    false => bound,
-                }
+                let is_beyond = outcome.median.zip(most_ns).is_some_and(|(ns, most)| ns >= most);
+                let name = match (is_beyond, is_last) {
+                    (false, _) => name.to_owned(),
+                    (true, true) => CACHE_OR_MEMORY.to_owned(),
+                    (true, false) => format!("{name} in part, and beyond it"),
+                };
+                let bound = of_curve(&name);
+                facts.set(fact::LEVEL, name);
+                bound
             }
             LatencyRow::Parallel { chases, run_bytes } => {
                 if run_bytes == LINE_BYTES {
@@ -259,12 +265,17 @@ mod tests {
             limit(&rows[0]).limiter.clone()
         };
         assert_eq!(of_l2(16.0), "latency of L2");
-        assert_eq!(of_l2(109.0), "latency of L2 in part, and beyond it", "no hit takes so long");
+        assert_eq!(of_l2(109.0), "latency of last cache or DRAM", "no hit takes so long");
         let levels = Levels::declared(&caches(&[32 << 10, 32 << 20]));
         let mut rows = [curve(16 << 20, 105.0), curve(4 << 20, 15.0), curve(128 << 20, 146.0)];
         apply(&mut rows, &levels, &Ceiling::default());
         let limiters = rows.each_ref().map(|row| limit(row).limiter.as_str());
-        assert!(limiters[0].starts_with("latency of L2 in part"), "{limiters:?}");
-        assert_eq!(limiters[1..], ["latency of L2", "latency of memory"]);
+        let either = "latency of last cache or DRAM";
+        assert_eq!(limiters, [either, "latency of L2", "latency of memory"]);
+        // What is in memory nobody measured, so nobody knows whether this is not.
+        let mut alone = [curve(16 << 20, 15.0), curve(16 << 10, 1.0)];
+        apply(&mut alone, &levels, &Ceiling::default());
+        assert_eq!(alone[0].facts.text(fact::LEVEL), Some("last cache or DRAM"));
+        assert_eq!(alone[1].facts.text(fact::LEVEL), Some("L1"));
     }
 }
