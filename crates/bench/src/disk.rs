@@ -295,12 +295,19 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let mut outcomes = record(measured);
     let storage = storage::describe(&file);
     drop(file);
+    let mut refusal = estimate.metadata_refusal.clone();
     let metadata = estimate.metadata.as_ref();
     if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
-        metadata::check(metadata)?;
-        outcomes.extend(metadata::run(metadata, &mut sampler.within(sampler.left_ns()))?);
+        // Others may have filled the filesystem since, or it gives room back late.
+        match metadata::fitted(metadata, None) {
+            Ok(fitted) => {
+                outcomes.extend(metadata::run(&fitted, &mut sampler.within(sampler.left_ns()))?);
+            }
+            Err(Error::NoRoom(why)) if !outcomes.is_empty() => refusal = Some(why),
+            Err(error) => return Err(error),
+        }
     }
-    outcomes.extend(estimate.metadata_refusal.as_ref().map(|why| Outcome {
+    outcomes.extend(refusal.map(|why| Outcome {
         id: "disk/metadata".to_owned(),
         status: Status::Unsupported,
         warnings: vec![Warning::new(warning::UNSUPPORTED, why)],

@@ -34,7 +34,7 @@ use super::fact;
 use crate::error::Error;
 use crate::workers;
 
-pub(super) use room::{Needs, check, fitted};
+pub(super) use room::{Needs, fitted};
 
 use row::{MetadataRow, Test};
 use test_files::TestFiles;

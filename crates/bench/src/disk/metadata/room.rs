@@ -73,20 +73,11 @@ impl Needs {
     }
 }
 
-/// Refuses what makes no sense and what the filesystem has not the inodes or the room for.
-/// Nothing is written.
-///
-/// # Errors
-/// [`Error::NoRoom`]; or the directory cannot be opened.
-pub(in crate::disk) fn check(options: &MetadataOptions) -> Result<(), Error> {
-    Free::of(options)?.refuse_unless_enough(options)
-}
-
 /// The same options with as many files as there is room for, at most those asked for, and so few
 /// that at most `most_bytes` are written.
 ///
 /// # Errors
-/// As [`check`], where not even a few files fit.
+/// [`Error::NoRoom`] where not even a few files fit; or the directory cannot be opened.
 pub(in crate::disk) fn fitted(
     options: &MetadataOptions,
     most_bytes: Option<u64>,

@@ -301,7 +301,7 @@ fn a_full_filesystem_fails_the_rows_in_one_line_and_is_emptied() {
     assert!(failure.text.ends_with(": No space left on device"), "{}", failure.text);
     assert!(!failure.text.contains('\n'));
     assert!(is_empty(directory));
-    assert!(matches!(check(&options), Err(Error::NoRoom(_))));
+    assert!(matches!(fitted(&options, None), Err(Error::NoRoom(_))));
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_directory_that_cannot_be_written_to_is_refused_in_one_line() {
     assert!(text.starts_with("cannot make a directory in ") && !text.contains('\n'), "{text}");
     let nowhere =
         MetadataOptions { directory: "/nowhere/at/all".into(), ..options(mount.0.path()) };
-    assert!(check(&nowhere).unwrap_err().to_string().contains("/nowhere/at/all"));
+    assert!(fitted(&nowhere, None).unwrap_err().to_string().contains("/nowhere/at/all"));
 }
 
 #[test]
