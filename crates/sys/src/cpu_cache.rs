@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn the_cpu_itself_says_what_the_kernel_says() {
         let sizes = |all: &[DataCache]| all.iter().map(|cache| cache.bytes).collect::<Vec<_>>();
-        let kib = |registers| from_registers(registers).map(|cache| (cache.level, cache.bytes >> 10));
+        let kib =
+            |registers| from_registers(registers).map(|cache| (cache.level, cache.bytes >> 10));
         assert_eq!(kib([0x4121, 0x01c0_003f, 0x3f]), Some((1, 32)));
         assert_eq!(kib([0x4122, 0x01c0_003f, 0x3f]), None, "instructions");
         assert_eq!(kib([0x4163, 0x03c0_003f, 0x7fff]), Some((3, 32 << 10)));

@@ -91,7 +91,8 @@ impl References {
                 let name = level.map_or("unknown", |level| level.name);
                 // Of a cache that is only declared nobody knows how long a hit takes, but that it takes
                 // less than memory.
-                let is_last = levels.levels.iter().rev().find(|level| level.name != MEMORY) == level;
+                let is_last =
+                    levels.levels.iter().rev().find(|level| level.name != MEMORY) == level;
                 let cache = level.filter(|level| level.name != MEMORY);
                 let most_ns = cache.and_then(|cache| match (cache.latency_ns, self.memory_ns) {
                     (Some(hit_ns), _) => Some(STILL_HIT * hit_ns),
