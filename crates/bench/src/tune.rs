@@ -99,7 +99,8 @@ pub fn room_bytes(options: &Options) -> Result<Vec<u64>, Error> {
     sizes.map(|sizes| Ok(sizes?.room_bytes(options))).collect()
 }
 
-/// Bytes that are likely written in so much time, with at most so many trials of each setting.
+/// Bytes that are likely written in so much time, with at most so many trials of each setting, if nobody
+/// set a limit.
 ///
 /// Errors: as [`check`].
 /// Cost: as much as finding out how busy the machine is, up to 0.1 s.
@@ -112,7 +113,7 @@ pub fn write_bytes(options: &Options, most_trials: u32, time_ns: u64) -> Result<
     let made: u64 = places.iter().map(|(sizes, _)| sizes.made_bytes()).sum();
     let time_ns = time_ns.saturating_sub(scratch::making_ns(made)) as f64;
     let trials = group::likely_write_bytes(&places, most_trials, time_ns, slowdown::now());
-    Ok(made.saturating_add(trials).min(options.max_write_bytes.unwrap_or(u64::MAX)))
+    Ok(made.saturating_add(trials))
 }
 
 /// The time that all trials take together.

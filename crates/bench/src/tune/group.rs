@@ -14,9 +14,9 @@ use super::tuned_place::{Sizes, TunedPlace};
 /// next: so many at most for each setting.
 const MOST_TINY_TRIALS: u32 = 8;
 
-/// What a trial that writes takes in any case, and for each byte (ext4, Zen 4, 2 CPUs, 2026-11-26: 20 ms
-/// with 8 MiB, 90 ms with 128).
-const TRIAL_NS: f64 = 17e6;
+/// What a trial that writes takes in any case, and for each byte (ext4, Zen 4, 2 CPUs, 2026-11-26: 5 and,
+/// after other runs, 20 ms with 8 MiB, 90 ms with 128).
+const TRIAL_NS: f64 = 6e6;
 const BYTE_NS: f64 = 0.56;
 
 /// One kind of work.

@@ -36,8 +36,9 @@ const MEMORY_PART: u64 = 16;
 /// reference machine, 2026-11-22.
 const PLANNED_RATE: f64 = 1e9;
 const PLANNED_BLOCK_S: f64 = 1.2e-6;
-/// Seconds that a run takes besides: starting it, and writing out what the one before left.
-const START_S: f64 = 0.15;
+/// Seconds that a run takes besides: starting it, and writing out what the one before left (0.15 had
+/// announced 13 s for the 2.6 of `--quick`; Zen 4, 2026-11-26).
+const START_S: f64 = 0.03;
 
 /// Lengths of the files: those that are copied at one block, the one that is copied at several,
 /// and the one that is read.

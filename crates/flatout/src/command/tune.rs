@@ -60,7 +60,6 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         profile::check().map_err(Error::NoRoom)?;
     }
     let budget_ns = arguments.max_time.unwrap_or_else(|| tune::budget_ns(options));
-    let seconds = budget_ns.div_ceil(SECOND_NS);
     let places = options.directories.iter().zip(tune::room_bytes(options)?);
     let places: Vec<String> = places
         .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::rounded_size(bytes)))
@@ -78,7 +77,10 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         (None, Some(_)) => (u64::MAX, u64::MAX),
         _ => (begun_ns.saturating_add(trials_ns), trials_ns),
     };
-    let bytes = tune::write_bytes(options, trials.1, likely_ns)?;
+    let wanted = tune::write_bytes(options, trials.1, likely_ns)?;
+    let bytes = wanted.min(arguments.max_write.unwrap_or(u64::MAX));
+    let seconds =
+        (budget_ns as f64 * bytes as f64 / wanted.max(1) as f64 / SECOND_NS as f64).ceil();
     output::notice(&format!(
         "measuring settings with files of {}, writes about {}, takes about {seconds} s",
         places.join(" and "),
