@@ -4,7 +4,8 @@
 //! In a round everybody runs once, one after the other. What the rows say besides their figures
 //! stands in [`crate::versus::finish`].
 
-use std::borrow::Cow;
+mod row;
+
 use std::cell::RefCell;
 use std::ffi::OsString;
 
@@ -13,7 +14,7 @@ use flatout_measure::clock::Clock;
 use flatout_measure::fact::Facts;
 use flatout_measure::guard::{self, FakeWitness, Spoil, Witness};
 use flatout_measure::record::{Better, Outcome, Warning};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Parameters, Unit};
 use flatout_measure::sampler::{Pair, Sampler};
 use flatout_measure::warning;
 use flatout_sys::process::Account;
@@ -23,6 +24,7 @@ use crate::versus::rival::Found;
 use crate::versus::run::{RunError, Runner, command_text, complaint, refusal};
 use crate::versus::{fact, finish};
 use crate::write_limit::WriteLimit;
+pub(super) use row::{ContestantRow, RatioRow};
 
 /// One who takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,55 +166,6 @@ const RUN_STRETCH: f64 = 20.0;
 const RUN_LEAST_NS: u64 = 60_000_000_000;
 /// How much later than the race a run may end before it is ended.
 pub(crate) const GRACE_NS: u64 = 500_000_000;
-
-/// The figure of one contestant.
-#[derive(Debug, Clone)]
-pub(super) struct ContestantRow {
-    pub(super) test: &'static str,
-    pub(super) parameters: Parameters,
-    pub(super) contestant: Contestant,
-    pub(super) unit: Unit,
-}
-
-impl Row for ContestantRow {
-    fn id(&self) -> Cow<'static, str> {
-        format!("versus/{}", self.test).into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        self.parameters.clone().with("contestant", self.contestant.name.clone())
-    }
-
-    fn unit(&self) -> Unit {
-        self.unit
-    }
-}
-
-/// How many times as good one contestant is as another.
-#[derive(Debug, Clone)]
-pub(super) struct RatioRow {
-    test: &'static str,
-    parameters: Parameters,
-    pub(super) subject: usize,
-    pub(super) against: usize,
-    names: [String; 2],
-}
-
-impl Row for RatioRow {
-    fn id(&self) -> Cow<'static, str> {
-        finish::RATIO.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let [subject, against] = self.names.clone();
-        let parameters = self.parameters.clone().with("test", self.test);
-        parameters.with("subject", subject).with("against", against)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::Ratio
-    }
-}
 
 /// Runs a race: a row per contestant (and its speed where bytes are moved), then a row per pair.
 /// What the runs left is removed. It ends before a round that would write more than may be.
