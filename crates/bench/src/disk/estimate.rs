@@ -33,8 +33,6 @@ const USUAL_MOST_WRITE_BYTES: u64 = 100_000_000_000;
 /// What a trial with a time of its own may write in each second of it, where nobody said how much
 /// the run may write; a faster disk is done earlier.
 const USUAL_MOST_BYTES_PER_S: f64 = 4e9;
-/// One part in this many of what may be written goes to names, where files are measured, too.
-const METADATA_PART: u64 = 4;
 /// Files of a metadata trial.
 const METADATA_FILES: u32 = 1000;
 const QUICK_METADATA_FILES: u32 = 300;
@@ -47,7 +45,7 @@ const LEAST_TRIALS: u64 = 6;
 pub(super) const MAKING_PART: u64 = 4;
 /// What names and attributes need at most is so many times what they usually take.
 const METADATA_LIKELY_PART: u64 = 3;
-/// Of what may be written, names and attributes get one part in so many.
+/// Of what may be written, names and attributes get one part in so many, where files are measured, too.
 const METADATA_PART: u64 = 8;
 /// Time for the rows of names and attributes.
 const METADATA_NS: u64 = 15_000_000_000;

@@ -151,7 +151,7 @@ impl Place {
     /// Whether what is written over lies elsewhere afterwards.
     pub(super) fn copies_on_write(&self) -> bool {
         let is_one = |name: &str| ["btrfs", "zfs", "bcachefs"].contains(&name);
-        self.kind != Kind::Device && self.filesystem().is_ok_and(|known| is_one(&known.name))
+        self.kind != Kind::Device && self.filesystem().is_ok_and(|known| is_one(known.name))
     }
 
     /// The filesystem with the place on it; of a device, the one that its name lies on.
