@@ -18,9 +18,16 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let mut mask: Mask = [0; _];
     // SAFETY: the kernel writes no more than the length that it is told.
     match unsafe { libc::sched_getaffinity(0, size_of::<Mask>(), mask.as_mut_ptr().cast()) } {
-        0 => Ok((0..MOST).filter(|cpu| mask[cpu / WORD] >> (cpu % WORD) & 1 == 1).collect()),
+        0 => {
+            Ok(mask.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(set_bits).collect())
+        }
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The CPUs of one word of a mask: most words of one have none.
+fn set_bits((index, &bits): (usize, &usize)) -> impl Iterator<Item = usize> {
+    (0..WORD).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| index * WORD + bit)
 }
 
 /// Number of CPUs that the calling thread may run on; 1 when the kernel does not say.

@@ -16,59 +16,53 @@ use crate::cancel::{action_of, install_with, wake};
 /// An end that could not be told is seen so much later.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
-static LISTENING: OnceLock<OwnedFd> = OnceLock::new();
+/// Somebody asked, and has no answer yet.
+static ASKED: AtomicBool = AtomicBool::new(false);
+/// Made when somebody waits for the first time.
+static WAITING: OnceLock<OwnedFd> = OnceLock::new();
 
 /// Questions to come, for one thread at a time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Inquiries {
-    wake: &'static OwnedFd,
     is_over: AtomicBool,
 }
 
-/// Has SIGUSR1 ask from now on; `None`: whoever started us wanted it ignored.
-///
-/// Errors: those of eventfd(2) and sigaction(2).
-pub fn listen() -> io::Result<Option<Inquiries>> {
-    if LISTENING.get().is_none() {
-        if action_of(libc::SIGUSR1)? == libc::SIG_IGN {
-            return Ok(None);
-        }
-        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        LISTENING.get_or_init(|| descriptor);
-        install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART)?;
-    }
-    Ok(LISTENING.get().map(|wake| {
-        // What ended the last ones is no question.
-        let _none_is_left = rustix::io::read(wake, &mut [0_u8; 8]);
-        Inquiries { wake, is_over: AtomicBool::new(false) }
-    }))
-}
-
-/// Has SIGUSR1 end nothing where nobody answers it.
+/// Has SIGUSR1 ask from now on, and end nothing; `None`: whoever started us wanted it ignored.
 ///
 /// Errors: those of sigaction(2).
-pub fn ignore() -> io::Result<()> {
-    match action_of(libc::SIGUSR1)? {
-        libc::SIG_DFL => install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART),
-        _ => Ok(()),
+pub fn listen() -> io::Result<Option<Inquiries>> {
+    if action_of(libc::SIGUSR1)? == libc::SIG_IGN {
+        return Ok(None);
     }
+    install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART)?;
+    ASKED.store(false, Ordering::SeqCst);
+    Ok(Some(Inquiries::default()))
 }
 
 impl Inquiries {
+    /// Whether somebody asked since the last time that this, or a wait, said so. Several questions that
+    /// came together are one.
+    pub fn is_asked(&self) -> bool {
+        ASKED.swap(false, Ordering::SeqCst)
+    }
+
     /// Waits for a question; false: there will be none.
     pub fn wait(&self) -> bool {
+        if WAITING.get().is_none() {
+            let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+            let Ok(descriptor) = eventfd(0, flags) else { return false };
+            WAITING.get_or_init(|| descriptor);
+        }
+        let Some(descriptor) = WAITING.get() else { return false };
         loop {
             if self.is_over.load(Ordering::SeqCst) {
                 return false;
             }
-            match poll(&mut [PollFd::new(self.wake, PollFlags::IN)], Some(&LOOK_EVERY)) {
-                Ok(_) => {
-                    // Several that came together are one.
-                    let asked = rustix::io::read(self.wake, &mut [0_u8; 8]).is_ok();
-                    if asked && !self.is_over.load(Ordering::SeqCst) {
-                        return true;
-                    }
-                }
+            if self.is_asked() {
+                return true;
+            }
+            match poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&LOOK_EVERY)) {
+                Ok(_) => _ = rustix::io::read(descriptor, &mut [0_u8; 8]),
                 Err(Errno::INTR) => {}
                 Err(_) => return false,
             }
@@ -78,12 +72,13 @@ impl Inquiries {
     /// Ends the wait.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
-        wake(Some(self.wake));
+        wake(WAITING.get());
     }
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    wake(LISTENING.get());
+    ASKED.store(true, Ordering::SeqCst);
+    wake(WAITING.get());
 }
 
 #[cfg(test)]
@@ -96,20 +91,19 @@ mod tests {
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::USR1)
             .unwrap();
         assert!(inquiries.wait());
+        assert!(!inquiries.is_asked());
+        // Before anybody waits, too.
+        on_signal(libc::SIGUSR1);
+        assert!(inquiries.is_asked() && !inquiries.is_asked());
         inquiries.end();
         assert!(!inquiries.wait());
-        let waited = Inquiries { wake: inquiries.wake, is_over: AtomicBool::new(false) };
-        let _read = rustix::io::read(waited.wake, &mut [0_u8; 8]);
+        let waited = Inquiries::default();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| waited.wait());
             waited.is_over.store(true, Ordering::SeqCst);
             assert!(!waiting.join().unwrap(), "nobody could wake it");
         });
-        // Nobody asks the next ones.
-        assert!(
-            listen()
-                .unwrap()
-                .is_some_and(|next| rustix::io::read(next.wake, &mut [0_u8; 8]).is_err())
-        );
+        on_signal(libc::SIGUSR1);
+        assert!(!listen().unwrap().unwrap().is_asked(), "nobody asks the next ones");
     }
 }

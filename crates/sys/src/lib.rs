@@ -25,6 +25,8 @@ pub mod cpu_cache;
 pub mod descriptor;
 pub mod dgemm;
 pub mod dimm;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod elementary;
 pub mod extent;
 pub mod filesystem;
 #[cfg(test)]

@@ -54,6 +54,6 @@ mod tests;
 mod visit;
 mod written;
 
-pub use job::{Copy, Ended, Operand};
+pub use job::{Copy, Ended, Hire, Hiring, Operand};
 pub use shared::{Membership, Post, Reporter, Silence, Wanted};
 pub use tally::Snapshot;

@@ -92,7 +92,7 @@ fn run(
     let complaint = Complaint::default();
     let copy = Copy::new(copy_options(tuning, options), &complaint);
     let operands = vec![Operand { source: source.to_owned(), target: target.to_owned() }];
-    let ended = std::thread::scope(|scope| copy.run(operands, &|_| hire(scope, &copy)));
+    let ended = std::thread::scope(|scope| copy.run(operands, &|_: u32| hire(scope, &copy)));
     drop(copy);
     match complaint.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(text) => Err(TrialError::Failed(text)),
@@ -139,7 +139,7 @@ fn asked_block(tuning: &Tuning) -> u64 {
 
 fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
     let thread = Builder::new().name("copy".to_owned());
-    run_queue::spawn(scope, thread, move || copy.work(&|_| hire(scope, copy))).is_ok()
+    run_queue::spawn(scope, thread, move || copy.work(&|_: u32| hire(scope, copy))).is_ok()
 }
 
 /// The first thing that went wrong.

@@ -37,7 +37,7 @@ use flatout_sys::usage;
 use flatout_tree::copy::operand::{self, Plan};
 use flatout_tree::copy::options::{CopyOptions, Durability};
 use flatout_tree::copy::reference::References;
-use flatout_tree::copy::{Copy, Ended, Operand};
+use flatout_tree::copy::{Copy, Ended, Hiring, Operand};
 use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
@@ -48,6 +48,7 @@ use account::Account;
 use aside::Kept;
 use changes::Changes;
 use document::Document;
+use inquiry::{Answers, End};
 use limit::Limits;
 use log::Log;
 use manifest::Listing;
@@ -291,7 +292,7 @@ fn copy(
     }
     for round in plan.rounds {
         // The totals are those of all rounds so far.
-        ended = match run_round(&copy, round, witness, members.as_mut()) {
+        ended = match run_round(arguments, (&copy, round), witness, members.as_mut()) {
             Ok(ended) => ended,
             Err(error) => {
                 witness.give_up(&error);
@@ -321,36 +322,55 @@ fn copy(
 }
 
 fn run_round(
-    copy: &Copy<'_>,
-    operands: Vec<Operand>,
+    arguments: &Arguments,
+    (copy, operands): (&Copy<'_>, Vec<Operand>),
     witness: &Witness<'_>,
     members: Option<&mut Members>,
 ) -> Result<Ended, String> {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
-    let inquiries = inquiry::listen(copy, &operands);
-    let work = || match members {
-        Some(members) => members.run(copy, operands),
-        None => Ok(in_threads(copy, operands)),
-    };
-    inquiry::answering(copy, inquiries.as_ref(), witness, || match witness.terminal() {
-        Some(terminal) => terminal.during(copy, &sources, work),
-        None => work(),
+    let answers = Answers::listen((copy, &operands), witness, arguments);
+    let answers = answers.as_ref();
+    std::thread::scope(|scope| {
+        let _until_here = answers.map(End);
+        if let Some(answers) = answers {
+            answers.prepare(scope);
+        }
+        let threads = Threads { scope, copy, answers };
+        let work = || match members {
+            Some(members) => members.run(copy, operands, &threads),
+            None => Ok(copy.run(operands, &threads)),
+        };
+        match witness.terminal() {
+            Some(terminal) => terminal.during(copy, &sources, work),
+            None => work(),
+        }
     })
 }
 
 /// Has operands copied by as many threads as are of use.
 pub(super) fn in_threads(copy: &Copy<'_>, operands: Vec<Operand>) -> Ended {
-    std::thread::scope(|scope| copy.run(operands, &|number| hire(scope, copy, number)))
+    std::thread::scope(|scope| copy.run(operands, &Threads { scope, copy, answers: None }))
 }
 
-/// Starts a thread that copies, if one can be had.
-fn hire<'scope, 'env>(
+/// Starts threads that copy, as far as they can be had, and the one that answers.
+#[derive(Clone, Copy)]
+struct Threads<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    copy: &'env Copy<'_>,
-    number: u32,
-) -> bool {
-    let thread = Builder::new().name(format!("copy {number}"));
-    thread.spawn_scoped(scope, move || copy.work(&|number| hire(scope, copy, number))).is_ok()
+    copy: &'env Copy<'env>,
+    answers: Option<&'env Answers<'env>>,
+}
+
+impl Hiring for Threads<'_, '_> {
+    fn hire(&self, number: u32) -> bool {
+        let (threads, named) = (*self, Builder::new().name(format!("copy {number}")));
+        named.spawn_scoped(self.scope, move || threads.copy.work(&threads)).is_ok()
+    }
+
+    fn takes_time(&self) {
+        if let Some(answers) = self.answers {
+            answers.begin(self.scope);
+        }
+    }
 }
 
 /// Says how it ended, and returns the exit code.

@@ -137,11 +137,12 @@ impl<'a> Content<'a> {
         Self { options, methods, transfer, stop, pair: None, blocks }
     }
 
-    /// Copies all bytes and holes of one open file into an empty open one.
+    /// Copies all bytes and holes of one open file into an empty open one. `takes_time` is called where
+    /// that is more than to share extents.
     ///
     /// Errors: [`READ`], [`WRITE`] or [`SHARE`] with the kernel's answer; an interruption.
     /// Cost: a read and a write for a small file, and one call more where extents can be shared.
-    pub fn copy(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
+    pub fn copy(&mut self, job: FileJob<'_>, takes_time: impl FnOnce()) -> Result<Copied, Refusal> {
         self.look()?;
         let pair = self.pair(&job)?;
         let length = job.facts.st_size as u64;
@@ -156,6 +157,7 @@ impl<'a> Content<'a> {
                 }
             }
         }
+        takes_time();
         let mut tally = Tally::default();
         let (length_bytes, seen) = match self.options.sparse {
             _ if length == 0 => self.sizeless(&job, &mut tally)?,

@@ -175,6 +175,9 @@ fn fill(
         waits: &|threads| copy.want_threads(threads),
         moved: &copy.tally.bytes,
     };
+    if place.bytes != Bytes::All || copy.references.is_some() {
+        hire.takes_time();
+    }
     match place.bytes {
         Bytes::All | Bytes::Different => {}
         Bytes::Stream => {
@@ -191,7 +194,7 @@ fn fill(
     };
     let mut copied = match taken {
         Some(copied) => copied,
-        None => lane.content.copy(job).map_err(Trouble::of)?,
+        None => lane.content.copy(job, || hire.takes_time()).map_err(Trouble::of)?,
     };
     let mut state = opened.state(copied.length_bytes)?;
     let is_asked = matches!(state, State::Grew | State::Untold);

@@ -46,8 +46,22 @@ use crate::selection::Selection;
 /// The part of the memory that may be taken for files of the target that are taken.
 const TAKEN_SHARE: u64 = 8;
 
-/// Starts a thread that calls [`Copy::work`], with its number; `false`: none can be started.
-pub type Hire<'h> = &'h dyn Fn(u32) -> bool;
+/// Whoever has threads for a copy.
+pub trait Hiring {
+    /// Starts a thread that calls [`Copy::work`], with its number; `false`: none can be started.
+    fn hire(&self, number: u32) -> bool;
+    /// It will take a while: bytes are about to be moved, and not just extents to be shared.
+    fn takes_time(&self) {}
+}
+
+impl<F: Fn(u32) -> bool> Hiring for F {
+    fn hire(&self, number: u32) -> bool {
+        self(number)
+    }
+}
+
+/// Who has them.
+pub type Hire<'h> = &'h dyn Hiring;
 
 /// A source, and the very name that its copy gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -306,7 +320,7 @@ impl<'a> Copy<'a> {
             workers.starting += 1;
             workers.hired - 1
         };
-        let is_hired = hire(number);
+        let is_hired = hire.hire(number);
         if !is_hired {
             let mut workers = lock(&self.workers);
             workers.hired -= 1;

@@ -76,10 +76,10 @@ pub(super) fn run(options: CopyOptions, source: &Path, target: &Path) -> (Ended,
 
 fn in_threads(copy: &Copy<'_>, operand: Operand) -> Ended {
     fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
-        scope.spawn(move || copy.work(&|_| hire(scope, copy)));
+        scope.spawn(move || copy.work(&|_: u32| hire(scope, copy)));
         true
     }
-    std::thread::scope(|scope| copy.run(vec![operand], &|_| hire(scope, copy)))
+    std::thread::scope(|scope| copy.run(vec![operand], &|_: u32| hire(scope, copy)))
 }
 
 pub(super) fn differences(source: &Path, target: &Path) -> Vec<String> {

@@ -7,7 +7,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
 use flatout_tree::copy::operand::Plan;
-use flatout_tree::copy::{Copy, Ended, Operand};
+use flatout_tree::copy::{Copy, Ended, Hire, Operand};
 use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::Copy as Arguments;
@@ -41,7 +41,12 @@ impl Members {
         match *self {}
     }
 
-    pub fn run(&mut self, _copy: &Copy<'_>, _operands: Vec<Operand>) -> Result<Ended, String> {
+    pub fn run(
+        &mut self,
+        _copy: &Copy<'_>,
+        _operands: Vec<Operand>,
+        _hire: Hire<'_>,
+    ) -> Result<Ended, String> {
         match *self {}
     }
 

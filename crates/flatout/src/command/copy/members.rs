@@ -19,11 +19,11 @@ use flatout_tree::copy::event::Watch;
 use flatout_tree::copy::evidence::{Evidence, Hosts};
 use flatout_tree::copy::operand::{Plan, parent};
 use flatout_tree::copy::reference::References;
-use flatout_tree::copy::{Copy, Ended, Membership, Operand, Reporter, Wanted};
+use flatout_tree::copy::{Copy, Ended, Hire, Membership, Operand, Reporter, Wanted};
 use flatout_tree::selection::{Moment, Selection};
 use rustix::fs::Mode;
 
-use super::{hire, restraint, snapshot};
+use super::{Threads, restraint, snapshot};
 use crate::arguments::copy::Copy as Arguments;
 use crate::group::Group;
 use crate::{conclusion, output};
@@ -156,12 +156,14 @@ impl Members {
     /// Copies operands together with the others, which follow.
     ///
     /// Errors: they cannot.
-    pub fn run(&mut self, copy: &Copy<'_>, operands: Vec<Operand>) -> Result<Ended, String> {
+    pub fn run(
+        &mut self,
+        copy: &Copy<'_>,
+        operands: Vec<Operand>,
+        hire: Hire<'_>,
+    ) -> Result<Ended, String> {
         self.look(&operands, &self.files)?;
-        let world = &mut self.group.world;
-        let ended = std::thread::scope(|scope| {
-            copy.run_shared(operands, &|number| hire(scope, copy, number), world)
-        });
+        let ended = copy.run_shared(operands, hire, &mut self.group.world);
         // Nobody else would be told, and some may be gone.
         ended.inspect_err(|error| {
             output::complain(error);
@@ -214,7 +216,8 @@ impl Members {
             }
             let world = &mut self.group.world;
             let ended = std::thread::scope(|scope| {
-                copy.run_shared(Vec::new(), &|number| hire(scope, &copy, number), world)
+                let threads = Threads { scope, copy: &copy, answers: None };
+                copy.run_shared(Vec::new(), &threads, world)
             });
             if let Err(error) = ended {
                 output::complain(&error);

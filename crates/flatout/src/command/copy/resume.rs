@@ -5,10 +5,10 @@
 //! command and the current directory; what it proves rests on neither.
 
 use std::env;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use flatout_io::digest::{Algorithm, Hasher};
 use flatout_tree::copy::Operand;
 use flatout_tree::copy::evidence::{Evidence, Hosts, Noting};
 use flatout_tree::copy::operand::Plan;
@@ -64,14 +64,14 @@ pub fn evidence(
 pub fn is_one_new_file(plan: &Plan) -> bool {
     let mut operands = plan.rounds.iter().flatten();
     let (Some(operand), None) = (operands.next(), operands.next()) else { return false };
-    is_small(operand, SMALL_BYTES) && rustix::fs::lstat(&operand.target).err() == Some(Errno::NOENT)
+    file_bytes(operand).is_some_and(|bytes| bytes < SMALL_BYTES)
+        && rustix::fs::lstat(&operand.target).err() == Some(Errno::NOENT)
 }
 
-/// Whether a source is a file below this size.
-pub fn is_small(operand: &Operand, bytes: u64) -> bool {
-    rustix::fs::lstat(&operand.source).is_ok_and(|found| {
-        FileType::from_raw_mode(found.st_mode).is_file() && (found.st_size as u64) < bytes
-    })
+/// The size of a source that is a file.
+pub fn file_bytes(operand: &Operand) -> Option<u64> {
+    let found = rustix::fs::lstat(&operand.source).ok()?;
+    FileType::from_raw_mode(found.st_mode).is_file().then_some(found.st_size as u64)
 }
 
 /// Where finished files are noted; `None`: nowhere.
@@ -84,16 +84,21 @@ pub fn place(arguments: &Arguments) -> Option<PathBuf> {
 
 /// A name for the operands, as they were given here. `-T` is none of them: who goes on with a new
 /// tree must give it.
+///
+/// Our own digests ask the CPU first what it can do, which takes 47 us in a virtual machine (of 1.2 ms for a
+/// file whose extents are shared).
 fn name(arguments: &Arguments) -> String {
-    let mut hasher = Hasher::new(Algorithm::Xxh3);
-    let mut word = |bytes: &[u8]| {
-        hasher.update(bytes);
-        hasher.update(&[0]);
-    };
-    word(env::current_dir().unwrap_or_default().as_os_str().as_bytes());
-    let operands = arguments.target_directory.iter().chain(&arguments.paths);
-    operands.for_each(|path| word(path.as_os_str().as_bytes()));
-    hasher.finish().to_string()
+    let directory = env::current_dir().unwrap_or_default();
+    let halves = [0_u8, 1].map(|half| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(half);
+        let operands = arguments.target_directory.iter().chain(&arguments.paths);
+        for path in [&directory].into_iter().chain(operands) {
+            path.as_os_str().as_bytes().hash(&mut hasher);
+        }
+        hasher.finish()
+    });
+    format!("{:016x}{:016x}", halves[0], halves[1])
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Content<'_> {
         let length = job.facts.st_size as u64;
         if length == 0 {
             set_length(job.target, 0)?;
-            return self.copy(job);
+            return self.copy(job, || ());
         }
         let pair = self.pair(&job)?;
         let (task, mut tally) = (Task::Amend { has_holes: is_sparse(job.facts) }, Tally::default());

@@ -83,7 +83,7 @@ pub(super) fn copy_as(
     methods: &Methods,
     (facts, moved): (&Stat, &AtomicU64),
 ) -> Result<Copied, Refusal> {
-    Content::new(options, methods).copy(job(source, target, (facts, moved)))
+    Content::new(options, methods).copy(job(source, target, (facts, moved)), || ())
 }
 
 /// A job in which nobody helps.
@@ -163,7 +163,7 @@ fn a_ring_has_eight_requests_in_flight_and_more() {
     let facts = rustix::fs::fstat(&source).unwrap();
     let (methods, moved) = (Methods::default(), AtomicU64::new(0));
     let mut content = Content::new(&options, &methods);
-    let copied = content.copy(job(&source, &target, (&facts, &moved))).unwrap();
+    let copied = content.copy(job(&source, &target, (&facts, &moved)), || ()).unwrap();
     assert_same(&source, &target);
     if copied.method != Some(Method::Uring) {
         eprintln!("skipped: {:?}", methods.refused());

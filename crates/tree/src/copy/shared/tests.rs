@@ -43,7 +43,7 @@ impl Post for Mail<'_> {
 }
 
 fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) -> bool {
-    scope.spawn(move || copy.work(&|_| hire(scope, copy)));
+    scope.spawn(move || copy.work(&|_: u32| hire(scope, copy)));
     true
 }
 
@@ -157,7 +157,7 @@ fn share_with(
         for round in rounds {
             let operands = if rank == 0 { round.clone() } else { Vec::new() };
             let ended = std::thread::scope(|scope| {
-                copy.run_shared(operands, &|_| hire(scope, &copy), &mut *mail)
+                copy.run_shared(operands, &|_: u32| hire(scope, &copy), &mut *mail)
             });
             last = Some(ended.unwrap());
         }

@@ -13,14 +13,14 @@ fn hired(threads: u32, come: bool, source: &Path, target: &Path) -> usize {
     ) -> bool {
         asked.fetch_add(1, Ordering::Relaxed);
         if come {
-            scope.spawn(move || copy.work(&|_| hire(scope, copy, (come, asked))));
+            scope.spawn(move || copy.work(&|_: u32| hire(scope, copy, (come, asked))));
         }
         come
     }
     let (heard, asked) = (Heard::default(), AtomicUsize::new(0));
     let copy = Copy::new(CopyOptions { threads, ..options() }, &heard);
     let ended = std::thread::scope(|scope| {
-        copy.run(vec![operand(source, target)], &|_| hire(scope, &copy, (come, &asked)))
+        copy.run(vec![operand(source, target)], &|_: u32| hire(scope, &copy, (come, &asked)))
     });
     assert_eq!((ended.interrupted, ended.totals.failed), (false, 0));
     match source.is_dir() {

@@ -30,7 +30,7 @@ fn copied_by(source: &File, options: &CopyOptions, methods: &Methods) -> (u64, u
     let waits = |threads: u32| asked.store(threads.into(), Ordering::Relaxed);
     let share = |large: Arc<Large>| large.help(&mut Content::new(options, methods), None);
     let job = FileJob { waits: &waits, share: &share, ..job(source, &target, (&facts, &moved)) };
-    let copied = Content::new(options, methods).copy(job).unwrap();
+    let copied = Content::new(options, methods).copy(job, || ()).unwrap();
     let length = facts.st_size as u64;
     assert_eq!((copied.length_bytes, copied.bytes_moved), (length, length));
     assert_eq!(moved.load(Ordering::Relaxed), length);
@@ -112,7 +112,7 @@ fn what_failed_is_read_through_the_cache_when_it_is_tried_again() {
     let target = File::options().write(true).open("/dev/full").unwrap();
     let facts = rustix::fs::fstat(&source).unwrap();
     let mut content = Content::new(&options, &methods);
-    let failed = content.copy(job(&source, &target, (&facts, &moved))).unwrap_err();
+    let failed = content.copy(job(&source, &target, (&facts, &moved)), || ()).unwrap_err();
     assert_eq!(failed.operation, WRITE);
     let mut byte = [0];
     assert_eq!(rustix::io::pread(&source, &mut byte, 1), Ok(1), "any place, any length");

@@ -137,7 +137,7 @@ fn a_program_that_a_ring_copied_can_be_started_at_once() {
     let mut content = Content::new(&options, &methods);
     let (source, target) = (File::open("/bin/true").unwrap(), File::create(&name).unwrap());
     let (facts, moved) = (rustix::fs::fstat(&source).unwrap(), AtomicU64::new(0));
-    content.copy(job(&source, &target, (&facts, &moved))).unwrap();
+    content.copy(job(&source, &target, (&facts, &moved)), || ()).unwrap();
     target.set_permissions(source.metadata().unwrap().permissions()).unwrap();
     drop(target);
     // The ring lives on, and must not hold the target open for writing.

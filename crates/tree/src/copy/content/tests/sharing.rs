@@ -106,7 +106,7 @@ fn large_cached_files_are_shared_out_by_the_table() {
     };
     let job = FileJob { share: &share, ..job(&source, &target, (&facts, &moved)) };
     let refused = CopyOptions { reflink: When::Never, ..options };
-    Content::new(&refused, &methods).copy(job).unwrap();
+    Content::new(&refused, &methods).copy(job, || ()).unwrap();
     assert_eq!(shared.load(Ordering::Relaxed), 1);
     assert_same(&source, &target);
 }
