@@ -51,7 +51,10 @@ fn main() -> ExitCode {
 fn end_at_panic() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        tell(panic);
+        if std::env::var_os("RUST_BACKTRACE").is_some() {
+            tell(panic);
+        }
+        output::complain_of_fault(panic);
         std::process::exit(conclusion::FAULT);
     }));
 }

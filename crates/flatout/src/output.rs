@@ -24,7 +24,7 @@ use crate::arguments::shared::{Color, Output, Talk};
 use crate::conclusion::{self, Conclusion, Keep};
 
 use place::Place;
-pub use speech::{complain, consents, finish, say, show_help, speak_as};
+pub use speech::{complain, complain_of_fault, consents, finish, say, show_help, speak_as};
 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();

@@ -1,6 +1,7 @@
 //! What is said a line at a time: on standard error, under which name, and on standard output.
 
 use std::io::{self, IsTerminal, Write};
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -29,6 +30,14 @@ pub fn complain(line: &str) {
     // Whoever closed standard error does not want to hear it.
     let _ =
         writeln!(io::stderr().lock(), "{}: {}", SPEAKER.get().unwrap_or(&"flatout"), spoken(line));
+}
+
+/// One line on standard error about a fault of this program, past all views: whoever has their locks
+/// may be who failed.
+pub fn complain_of_fault(panic: &PanicHookInfo<'_>) {
+    let said = panic.to_string();
+    let said = text::visible(&said.trim_start_matches("panicked ").replace('\n', " "));
+    let _ = writeln!(io::stderr().lock(), "flatout: a fault of this program, {said}");
 }
 
 /// Prints a help.

@@ -1,10 +1,12 @@
-//! What happens to a run from outside: Ctrl-C, and a file that shrinks under it.
+//! What happens to a run from outside: Ctrl-C, a file that shrinks under it, a call that makes it
+//! panic.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::Command;
 
+use flatout_sys::launcher::{EIO, GETRANDOM, deny};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, mknodat};
 use rustix::process::Signal;
 
@@ -38,6 +40,21 @@ fn is_interrupted(ran: &Ran) {
     assert!(!ran.stderr.contains("panicked"), "{ran}");
     for result in document["results"].as_array().unwrap() {
         assert_eq!(result["status"], "interrupted", "{ran}");
+    }
+}
+
+/// The standard library panics where the kernel has no randomness for a hash table.
+#[test]
+fn a_fault_of_the_program_ends_it_at_once_with_one_line() {
+    let folder = Folder::new();
+    fs::write(folder.join("a"), "content").unwrap();
+    for arguments in ["copy a b", "cp a b", "bench syscall --quiet --format json"] {
+        let run = folder.flatout(arguments.split(' ')).with(|command| {
+            deny(command.env_remove("RUST_BACKTRACE"), &[(GETRANDOM, EIO)]);
+        });
+        let ran = run.run();
+        ran.complains(101, &["a fault of this program", "random data", ".rs:"]);
+        assert_eq!(ran.stdout, "", "{ran}");
     }
 }
 

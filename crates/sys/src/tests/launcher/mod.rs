@@ -54,6 +54,8 @@ pub const OPENAT2: libc::c_long = libc::SYS_openat2;
 pub const RENAMEAT2: libc::c_long = libc::SYS_renameat2;
 /// ptrace(2), which containers and Yama deny.
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
+/// getrandom(2), without which the standard library makes no hash table.
+pub const GETRANDOM: libc::c_long = libc::SYS_getrandom;
 /// EIO: what a broken device answers.
 pub const EIO: i32 = libc::EIO;
 /// EPERM: what a container runtime answers.
