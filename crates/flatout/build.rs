@@ -2,6 +2,7 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=without_unwinding.ld");
     let target = |key: &str| std::env::var(key).unwrap_or_default();
     if (target("CARGO_CFG_TARGET_OS").as_str(), target("CARGO_CFG_TARGET_ENV").as_str())
         == ("linux", "gnu")
@@ -10,6 +11,12 @@ fn main() {
         println!("cargo::rustc-link-arg-bins=-no-pie");
         println!("cargo::rustc-link-arg-bins=-Wl,-z,lazy");
         link_unwinder();
+        // The profile's name is in the path alone. Other builds can show where they are.
+        if target("OUT_DIR").contains("/dist/build/") {
+            let script = target("CARGO_MANIFEST_DIR") + "/without_unwinding.ld";
+            println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+            println!("cargo::rustc-link-arg-bins=-T{script}");
+        }
     }
 }
 
