@@ -6,6 +6,7 @@
 mod age;
 mod as_cp;
 mod contradiction;
+mod in_order;
 mod kept;
 mod limits;
 mod mirror;

@@ -1,23 +1,23 @@
 //! `--preserve` and `--no-preserve`, in the order in which they were given, as cp does.
 
-use clap::parser::ValuesRef;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgAction};
 use flatout_tree::copy::options::Preserve;
 
+use super::in_order::{InOrder, Said};
 use super::words::attributes;
 
-const PRESERVE: &str = "preserve";
-const NO_PRESERVE: &str = "no_preserve";
 /// What a bare `--preserve` means to cp.
 const BARE: &str = "mode,ownership,timestamps";
 
 /// Which attributes are kept.
-#[derive(Debug, Clone, Default)]
-pub struct Kept(Vec<Change>);
+pub type Kept = InOrder<Change>;
 
+/// What one option changes.
 #[derive(Debug, Clone, Copy)]
-enum Change {
+pub enum Change {
+    /// `--preserve`.
     Add(Preserve),
+    /// `--no-preserve`.
     Remove(Preserve),
 }
 
@@ -43,48 +43,27 @@ impl Kept {
     }
 }
 
-impl FromArgMatches for Kept {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let of = |name: &str, change: fn(Preserve) -> Change| {
-            let lists: Option<ValuesRef<'_, Preserve>> = matches.get_many(name);
-            let indices = matches.indices_of(name).into_iter().flatten();
-            indices.zip(lists.into_iter().flatten().map(|list| change(*list))).collect::<Vec<_>>()
+impl Said for Change {
+    fn options() -> Vec<Arg> {
+        let option = |name: &'static str, long: &'static str, change: fn(Preserve) -> Self| {
+            let option = Arg::new(name).long(long).action(ArgAction::Append).value_name("LIST");
+            let parser = move |list: &str| attributes(list).map(change);
+            option.value_parser(parser).help_heading("Fidelity")
         };
-        let mut changes = [of(PRESERVE, Change::Add), of(NO_PRESERVE, Change::Remove)].concat();
-        changes.sort_by_key(|(index, _)| *index);
-        Ok(Self(changes.into_iter().map(|(_, change)| change).collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for Kept {
-    fn augment_args(command: Command) -> Command {
-        let option = |name: &'static str| {
-            let option = Arg::new(name).action(ArgAction::Append).value_name("LIST");
-            option.value_parser(attributes).help_heading("Fidelity")
-        };
-        let preserve = option(PRESERVE)
-            .long("preserve")
+        let preserve = option("preserve", "preserve", Self::Add)
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value(BARE)
             .help("Keep only these attributes; without a list: mode,ownership,timestamps; a second time: these, too [default: all]");
-        let no_preserve =
-            option(NO_PRESERVE).long("no-preserve").help("Do not keep these attributes");
-        command.arg(preserve).arg(no_preserve)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
+        let no_preserve = option("no_preserve", "no-preserve", Self::Remove);
+        vec![preserve, no_preserve.help("Do not keep these attributes")]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
     use super::*;
 
     fn kept(words: &[&str]) -> Preserve {

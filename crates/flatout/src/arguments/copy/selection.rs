@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
+use clap::{Arg, ArgAction, Args, ValueHint};
 use flatout_bench::option::size;
 use flatout_io::{cause_text, escape, quote};
 use flatout_tree::selection::listed::Listed;
@@ -14,16 +14,14 @@ use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Git, Moment, Selection as Selected};
 
 use super::age::age;
+use super::in_order::{InOrder, Said};
 
-const INCLUDE: &str = "include";
-const EXCLUDE: &str = "exclude";
-const EXCLUDE_FROM: &str = "exclude_from";
 const HEADING: &str = "Selection";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Selection {
     #[command(flatten)]
-    filters: Filters,
+    filters: InOrder<Filter>,
     /// Leave out what .gitignore files exclude; those in SOURCE, as git does
     #[arg(long, help_heading = HEADING)]
     gitignore: bool,
@@ -49,10 +47,7 @@ pub struct Selection {
     older: Option<Moment>,
 }
 
-/// Rules, and files of them, in the order given.
-#[derive(Debug, Clone, Default)]
-struct Filters(Vec<Filter>);
-
+/// A rule, or a file of them.
 #[derive(Debug, Clone)]
 enum Filter {
     Rule(Rule),
@@ -143,57 +138,34 @@ fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
     }
 }
 
-impl FromArgMatches for Filters {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut filters: Vec<(usize, Filter)> = Vec::new();
-        for name in [INCLUDE, EXCLUDE] {
-            let rules = matches.get_many::<Rule>(name).into_iter().flatten();
-            let indices = matches.indices_of(name).into_iter().flatten();
-            filters.extend(indices.zip(rules.map(|rule| Filter::Rule(rule.clone()))));
-        }
-        let files = matches.get_many::<PathBuf>(EXCLUDE_FROM).into_iter().flatten();
-        let indices = matches.indices_of(EXCLUDE_FROM).into_iter().flatten();
-        filters.extend(indices.zip(files.map(|file| Filter::File(file.clone()))));
-        filters.sort_by_key(|(index, _)| *index);
-        Ok(Self(filters.into_iter().map(|(_, filter)| filter).collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for Filters {
-    fn augment_args(command: Command) -> Command {
-        let option = |name: &'static str, long: &'static str, value: &'static str| {
-            let option = Arg::new(name).long(long).action(ArgAction::Append).value_name(value);
+impl Said for Filter {
+    fn options() -> Vec<Arg> {
+        let option = |name: &'static str, value: &'static str| {
+            let option = Arg::new(name).long(name).action(ArgAction::Append).value_name(value);
             option.help_heading(HEADING)
         };
         let rule = |verdict| {
-            OsStringValueParser::new()
-                .try_map(move |pattern: OsString| Rule::new(verdict, pattern.as_bytes()))
+            let rule = move |pattern: OsString| Rule::new(verdict, pattern.as_bytes());
+            OsStringValueParser::new().try_map(move |pattern| rule(pattern).map(Self::Rule))
         };
-        let include = option(INCLUDE, INCLUDE, "GLOB")
+        let include = option("include", "GLOB")
             .value_parser(rule(Verdict::Include))
             .help("Copy what GLOB means, even if a later --exclude means it, too");
-        let exclude = option(EXCLUDE, EXCLUDE, "GLOB").value_parser(rule(Verdict::Exclude)).help(
+        let exclude = option("exclude", "GLOB").value_parser(rule(Verdict::Exclude)).help(
             "Leave out what GLOB means, with all that is in it; patterns are those of rsync, and the first one that means a name decides",
         );
-        let exclude_from = option(EXCLUDE_FROM, "exclude-from", "FILE")
-            .value_parser(super::path())
+        let exclude_from = option("exclude-from", "FILE")
+            .value_parser(super::path().map(Self::File))
             .value_hint(ValueHint::FilePath)
             .help("Leave out what the patterns in FILE mean, one in a line; # begins a comment, '+ ' an --include; - is standard input");
-        command.arg(include).arg(exclude).arg(exclude_from)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
+        vec![include, exclude, exclude_from]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{Command, FromArgMatches};
+
     use super::*;
 
     fn selected(words: &[&str]) -> Result<Selected, String> {
