@@ -60,10 +60,9 @@ impl Sampler<'_> {
     pub fn with(&mut self, plan: Plan) -> Sampler<'_> {
         Sampler {
             plan: plan.from(self.clock.now_ns()),
-            clock: self.clock,
             witness: &mut *self.witness,
             events: &mut *self.events,
-            cancelled: self.cancelled,
+            ..*self
         }
     }
 

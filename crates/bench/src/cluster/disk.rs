@@ -201,13 +201,8 @@ impl Disk {
         let max_trials = sampler.plan.max_trials.min(*most_rounds);
         let plan = Plan { max_trials, ..sampler.plan.clone() };
         let mut witness = OfTheJob(&mut *sampler.witness);
-        let mut sampler = Sampler {
-            plan,
-            clock: sampler.clock,
-            witness: &mut witness,
-            events: &mut *sampler.events,
-            cancelled: sampler.cancelled,
-        };
+        let mut sampler =
+            Sampler { plan, witness: &mut witness, events: &mut *sampler.events, ..*sampler };
         let mut rows = sampler.sequence(cases);
         row::name_stragglers(&mut rows, &self.hosts);
         row::warn_of_slow_creates(&mut rows);

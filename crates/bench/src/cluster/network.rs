@@ -117,10 +117,9 @@ impl Area for Network {
         };
         let mut sampler = Sampler {
             plan: Plan { max_trials, ..sampler.plan.clone() },
-            clock: sampler.clock,
             witness: &mut witness,
             events: &mut *sampler.events,
-            cancelled: sampler.cancelled,
+            ..*sampler
         };
         let mut rows = sampler.run(cases);
         row::name_pairs(&mut rows, &self.hosts);

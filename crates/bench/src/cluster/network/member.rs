@@ -58,20 +58,7 @@ impl Member {
     /// # Errors
     /// There is no memory.
     pub(in super::super) fn new(seat: Seat) -> Result<Self, String> {
-        let buffer = || AlignedBuffer::new(1).map_err(|error| error.to_string());
-        Ok(Self { seat, out: buffer()?, into: buffer()? })
-    }
-
-    /// Makes room for what is sent, and for what comes at one time.
-    fn grow(&mut self, out_bytes: usize, into_bytes: usize) -> Result<(), String> {
-        for (buffer, bytes) in [(&mut self.out, out_bytes), (&mut self.into, into_bytes)] {
-            if buffer.len() < bytes {
-                *buffer = AlignedBuffer::new(bytes).map_err(|error| error.to_string())?;
-                // The first touch of memory is no part of a message.
-                buffer.as_mut_slice().fill(1);
-            }
-        }
-        Ok(())
+        Ok(Self { seat, out: buffer(1)?, into: buffer(1)? })
     }
 
     fn ping(&mut self, wire: &mut dyn Wire, with: usize, begins: bool, trips: u64) -> u64 {
@@ -134,7 +121,10 @@ impl Work for Member {
             }
             Setting::Stream { to, from } if to.iter().chain(&from).all(known) => {
                 self.out = buffer(bytes)?;
-                self.grow(bytes, bytes * window * from.len())?;
+                let into_bytes = bytes * window * from.len();
+                if self.into.len() < into_bytes {
+                    self.into = buffer(into_bytes)?;
+                }
                 let elapsed_ns = self.stream(wire, (&to, &from), window, count);
                 let messages = |peers: &[usize]| count * (window * peers.len()) as u64;
                 let (sent, received) = (messages(&to), messages(&from));
@@ -145,6 +135,7 @@ impl Work for Member {
     }
 }
 
+/// Memory that was touched: the first touch is no part of a message.
 fn buffer(bytes: usize) -> Result<AlignedBuffer, String> {
     let mut buffer = AlignedBuffer::new(bytes).map_err(|error| error.to_string())?;
     buffer.as_mut_slice().fill(1);

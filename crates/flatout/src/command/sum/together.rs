@@ -71,17 +71,19 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
     output::exit(session.end())
 }
 
-/// Reads pieces until there are none. `exchange` takes what came of one, and gives the number of the
-/// next.
+/// Reads pieces until there are none: `results` takes what came of one, `pieces` gives the number of
+/// the next.
 fn read(
     arguments: &Arguments,
     cancel: CancelToken,
     left_out: Vec<Inode>,
-    mut exchange: impl FnMut(Done) -> Option<u64>,
+    (results, pieces): (&Sender<Done>, &Receiver<Option<u64>>),
 ) {
     let mut items = files::items(arguments, left_out);
     let (mut at, mut done) = (0, None);
-    while let Some(piece) = exchange(done.take()) {
+    loop {
+        let _nobody_wants_it = results.send(done.take());
+        let Ok(Some(piece)) = pieces.recv() else { return };
         if let Some(skipped) = (piece - at).checked_sub(1) {
             let _others_read_them = items.nth((skipped + 1) as usize * PIECE_FILES - 1);
         }
@@ -101,12 +103,7 @@ fn follow(arguments: &Arguments, cancel: CancelToken, left_out: Vec<Inode>, worl
     let (numbers, pieces) = channel();
     let (results, found) = channel::<Done>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
-            read(arguments, cancel, left_out, |done| {
-                let _nobody_wants_it = results.send(done);
-                pieces.recv().ok().flatten()
-            });
-        });
+        scope.spawn(move || read(arguments, cancel, left_out, (&results, &pieces)));
         let mut is_over = false;
         while !is_over {
             while let Ok(done) = found.try_recv() {
@@ -169,12 +166,7 @@ fn lead(session: &mut Session<'_>, left_out: Vec<Inode>, world: &mut World) {
     };
     let alone_from = std::thread::scope(|scope| {
         let left_out = left_out.clone();
-        scope.spawn(move || {
-            read(arguments, cancel, left_out, |done| {
-                let _nobody_wants_it = results.send(done);
-                pieces.recv().ok().flatten()
-            });
-        });
+        scope.spawn(move || read(arguments, cancel, left_out, (&results, &pieces)));
         lead.serve(session, &found)
     });
     if let Some(piece) = alone_from {
