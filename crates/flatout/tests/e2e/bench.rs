@@ -69,7 +69,7 @@ fn holds_all_areas_with_limits_and_six_answers(document: &Value) {
 #[test]
 fn rows_for_which_there_is_no_time_are_the_last_and_say_so() {
     let folder = Folder::new();
-    let words = ["bench", "cache", "--max-time", "4s", "--max-write", "24M", "--format", "json"];
+    let words = ["bench", "cache", "--max-time", "2s", "--max-write", "24M", "--format", "json"];
     let document = folder.flatout(words).run().exits(0).document();
     assert_valid(&document);
     let is_late = |row: &&Value| warnings(row).contains(&"time_short");
@@ -91,7 +91,7 @@ fn a_memory_limit_leaves_rows_out_and_ends_nobody() {
         let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
         for &area in areas {
             let words =
-                [&["bench"], area, &["--quick", "--max-time", "3s", "--format", "json"]].concat();
+                [&["bench"], area, &["--quick", "--max-time", "2s", "--format", "json"]].concat();
             let document = folder.under(&wrapper, &words).run().exits(0).document();
             assert_valid(&document);
             for row in document["results"].as_array().unwrap() {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -25,16 +26,25 @@ impl WithProfile for Flatout<'_> {
     }
 }
 
-/// A folder with a place in it that was tuned.
-fn tuned() -> (Folder, Ran) {
+/// A folder with a place in it, and the profile of a run that was made once for all tests.
+fn tuned() -> (Folder, &'static Ran) {
+    static TUNED: LazyLock<(Vec<u8>, Ran)> = LazyLock::new(|| {
+        let folder = place();
+        let run = folder.flatout(SHORT.split(' ').chain(["--format", "json"]));
+        let ran = run.with_profile(&folder.join(PROFILE)).leaves(PROFILE).run();
+        assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
+        (fs::read(folder.join(PROFILE)).unwrap_or_default(), ran)
+    });
+    let folder = place();
+    fs::write(folder.join(PROFILE), &TUNED.0).unwrap();
+    (folder, &TUNED.1)
+}
+
+/// A folder with an empty place in it.
+fn place() -> Folder {
     let folder = Folder::new();
     fs::create_dir(folder.join("place")).unwrap();
-    let ran = folder
-        .flatout(SHORT.split(' ').chain(["--format", "json"]))
-        .with_profile(&folder.join(PROFILE))
-        .leaves(PROFILE)
-        .run();
-    (folder, ran)
+    folder
 }
 
 fn profile(folder: &Folder) -> Value {
@@ -57,7 +67,6 @@ fn a_run_leaves_settings_with_limits_and_nothing_else() {
     let document = ran.exits(0).document();
     assert_valid(&document);
     assert!(ran.stderr.contains("settings saved in"), "{ran}");
-    assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
     let mut profile = profile(&folder);
     assert_eq!(profile["schema"], "flatout-profile/1");
     for (work, size) in [("read", "large"), ("copy", "large"), ("copy", "tiny")] {
@@ -89,8 +98,7 @@ fn a_run_leaves_settings_with_limits_and_nothing_else() {
 
 #[test]
 fn settings_of_a_single_trial_are_shown_and_not_saved() {
-    let folder = Folder::new();
-    fs::create_dir(folder.join("place")).unwrap();
+    let folder = place();
     let words = SHORT.replace("--rounds 3", "--rounds 1");
     let ran = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).run();
     assert!(ran.exits(1).stderr.contains("fewer than three trials each"), "{ran}");
@@ -198,8 +206,7 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
 
 #[test]
 fn a_profile_that_is_none_is_complained_about_and_left_alone() {
-    let folder = Folder::new();
-    fs::create_dir(folder.join("place")).unwrap();
+    let folder = place();
     for name in ["file", "file2"] {
         fs::write(folder.join(name), "x").unwrap();
     }
@@ -225,8 +232,7 @@ fn a_profile_that_is_none_is_complained_about_and_left_alone() {
 
 #[test]
 fn what_cannot_be_tuned_is_refused_in_one_line() {
-    let folder = Folder::new();
-    fs::create_dir(folder.join("place")).unwrap();
+    let folder = place();
     fs::write(folder.join("file"), "x").unwrap();
     for (words, code, cause) in [
         ("tune nowhere", 1, "No such file or directory"),
@@ -250,8 +256,7 @@ fn what_cannot_be_tuned_is_refused_in_one_line() {
 
 #[test]
 fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
-    let folder = Folder::new();
-    fs::create_dir(folder.join("place")).unwrap();
+    let folder = place();
     let words = "tune place --quick --max-write 1G --format json";
     let mut running = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).start();
     running.wait_until("status", catches_interrupt);
