@@ -4,7 +4,7 @@
 use flatout_measure::fact::Facts;
 
 use super::room;
-use super::row::{MetadataRow, Test};
+use super::row::{Directories, MetadataRow, Test};
 use super::test_files::TestFiles;
 use crate::disk::fact;
 use crate::disk::fio::word::{file_name, quoted};
@@ -26,6 +26,9 @@ fn command(row: &MetadataRow, files: &TestFiles<'_>) -> Result<String, &'static 
             return Err(
                 "nothing is made durable in memory: what fio does around each file would count",
             );
+        }
+        Test::Fsync if row.directories == Directories::Many => {
+            return Err("fio puts the files of all its jobs into one directory");
         }
         Test::Fsync => {}
         Test::Create | Test::Stat | Test::Unlink => {

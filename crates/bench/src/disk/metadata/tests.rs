@@ -88,6 +88,7 @@ fn a_short_run_measures_every_row_it_names_and_leaves_nothing() {
         let changes = ["disk/create", "disk/rename", "disk/unlink"].contains(&outcome.id.as_str());
         assert_eq!(warning::has(&outcome.warnings, warning::NOT_DURABLE), changes);
         let is_alike = outcome.id == "disk/fsync"
+            && outcome.parameters["directories"] == "one"
             && !warning::has(&outcome.warnings, warning::MEMORY_FILESYSTEM);
         assert_eq!(outcome.audit.contains_key("fio_command"), is_alike, "{outcome:?}");
         assert_ne!(outcome.audit.contains_key("fio_note"), is_alike);
