@@ -22,11 +22,11 @@ mod resume;
 mod snapshot;
 mod survey;
 mod terminal;
+mod threads;
 mod witness;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread::{Builder, Scope};
 
 use flatout_io::transfer::Method;
 use flatout_io::{cause_text, quote};
@@ -37,7 +37,7 @@ use flatout_sys::usage;
 use flatout_tree::copy::operand::{self, Plan};
 use flatout_tree::copy::options::{CopyOptions, Durability};
 use flatout_tree::copy::reference::References;
-use flatout_tree::copy::{Copy, Ended, Hiring, Operand};
+use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
@@ -54,6 +54,8 @@ use log::Log;
 use manifest::Listing;
 use members::Members;
 use terminal::Terminal;
+use threads::Threads;
+pub(super) use threads::in_threads;
 use witness::{Told, Witness};
 
 /// Copies all that is named, together with the other processes of a launcher. What cannot be copied
@@ -345,32 +347,6 @@ fn run_round(
             None => work(),
         }
     })
-}
-
-/// Has operands copied by as many threads as are of use.
-pub(super) fn in_threads(copy: &Copy<'_>, operands: Vec<Operand>) -> Ended {
-    std::thread::scope(|scope| copy.run(operands, &Threads { scope, copy, answers: None }))
-}
-
-/// Starts threads that copy, as far as they can be had, and the one that answers.
-#[derive(Clone, Copy)]
-struct Threads<'scope, 'env> {
-    scope: &'scope Scope<'scope, 'env>,
-    copy: &'env Copy<'env>,
-    answers: Option<&'env Answers<'env>>,
-}
-
-impl Hiring for Threads<'_, '_> {
-    fn hire(&self, number: u32) -> bool {
-        let (threads, named) = (*self, Builder::new().name(format!("copy {number}")));
-        named.spawn_scoped(self.scope, move || threads.copy.work(&threads)).is_ok()
-    }
-
-    fn takes_time(&self) {
-        if let Some(answers) = self.answers {
-            answers.begin(self.scope);
-        }
-    }
 }
 
 /// Says how it ended, and returns the exit code.

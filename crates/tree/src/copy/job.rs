@@ -1,5 +1,6 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
+mod hiring;
 mod manner;
 mod threads;
 
@@ -42,26 +43,10 @@ use super::targets::Targets;
 use super::temporary::Temporaries;
 use crate::lock::lock;
 use crate::selection::Selection;
+pub use hiring::{Hire, Hiring};
 
 /// The part of the memory that may be taken for files of the target that are taken.
 const TAKEN_SHARE: u64 = 8;
-
-/// Whoever has threads for a copy.
-pub trait Hiring {
-    /// Starts a thread that calls [`Copy::work`], with its number; `false`: none can be started.
-    fn hire(&self, number: u32) -> bool;
-    /// It will take a while: bytes are about to be moved, and not just extents to be shared.
-    fn takes_time(&self) {}
-}
-
-impl<F: Fn(u32) -> bool> Hiring for F {
-    fn hire(&self, number: u32) -> bool {
-        self(number)
-    }
-}
-
-/// Who has them.
-pub type Hire<'h> = &'h dyn Hiring;
 
 /// A source, and the very name that its copy gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
