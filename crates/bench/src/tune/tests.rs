@@ -38,7 +38,7 @@ fn run_once(options: &Options) -> Tuned {
 #[test]
 fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() {
     let place = tempfile::tempdir().unwrap();
-    let tuned = run_once(&options(vec![place.path().to_owned()], 1 << 30));
+    let tuned = run_once(&options(vec![place.path().to_owned()], 2 << 30));
     assert_eq!(tuned.left_behind, Vec::<String>::new());
     for row in &tuned.outcomes {
         let is_good = row.median.is_some_and(|rate| rate > 0.0);
@@ -80,7 +80,7 @@ fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() 
 fn copies_between_two_places_have_entries_of_their_own() {
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
     let directories = places.iter().map(|place| place.path().to_owned()).collect();
-    let tuned = run_once(&options(directories, 4 << 30));
+    let tuned = run_once(&options(directories, 8 << 30));
     let copies: Vec<_> =
         tuned.entries.iter().filter(|entry| entry.key.work == Work::Copy).collect();
     for (index, one) in copies.iter().enumerate() {
@@ -107,7 +107,7 @@ fn what_has_no_room_is_refused_before_anything_is_made() {
 #[test]
 fn room_that_is_announced_is_no_less_than_what_lies_there() {
     let place = tempfile::tempdir().unwrap();
-    for most in [1 << 30, 3 << 30, 40 << 30] {
+    for most in [2 << 30, 3 << 30, 40 << 30] {
         let options = options(vec![place.path().to_owned()], most);
         let room = room_bytes(&options).unwrap()[0];
         assert!(room <= most, "{room} of {most}");
@@ -117,7 +117,7 @@ fn room_that_is_announced_is_no_less_than_what_lies_there() {
 #[test]
 fn a_wish_to_stop_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let options = options(vec![place.path().to_owned()], 1 << 30);
+    let options = options(vec![place.path().to_owned()], 2 << 30);
     options.cancel.cancel();
     let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
     let mut sampler = Sampler {

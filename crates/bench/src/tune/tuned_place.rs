@@ -73,7 +73,8 @@ impl Sizes {
         // What may be written here, and how often the large file is.
         let most = options.max_write_bytes.unwrap_or(u64::MAX) / places;
         let cpus = affinity::allowed_cpu_count();
-        let trials = u64::from(of_extent(TRIALS, options.extent));
+        // As many again may be spoiled.
+        let trials = 2 * u64::from(of_extent(TRIALS, options.extent));
         let writes = 1 + group::large_writes(places, cpus) * trials;
         let most_large = most / 4 * LARGE_WRITE_QUARTERS / writes;
         let large_bytes = wanted.min(allowed / LARGE_PART).min(most_large).min(memory) >> 20 << 20;

@@ -12,7 +12,7 @@ use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 
 /// The shortest run that measures everything.
-const SHORT: &str = "tune place --quick --max-write 1G --rounds 3";
+const SHORT: &str = "tune place --quick --max-write 2G --rounds 3";
 const PROFILE: &str = "profile.json";
 
 trait WithProfile {
@@ -257,7 +257,7 @@ fn what_cannot_be_tuned_is_refused_in_one_line() {
 #[test]
 fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
     let folder = place();
-    let words = "tune place --quick --max-write 1G --format json";
+    let words = "tune place --quick --max-write 2G --format json";
     let mut running = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).start();
     running.wait_until("status", catches_interrupt);
     running.wait_until_read(16 << 20);
@@ -272,7 +272,7 @@ fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
 fn a_place_in_memory_is_never_cold_nor_durable() {
     let folder = Folder::new();
     let place = Folder::inside(Path::new("/dev/shm"));
-    let arguments = ["tune", "--quick", "--no-save", "--max-write", "1G", "--rounds", "1"];
+    let arguments = ["tune", "--quick", "--no-save", "--max-write", "2G", "--rounds", "1"];
     let ran = folder
         .flatout(arguments.iter().map(Path::new).chain([place.path()]))
         .with(|command| _ = command.args(["--format", "json"]))
