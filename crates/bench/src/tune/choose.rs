@@ -76,7 +76,8 @@ pub(super) fn among<R>(
             ceiling::apply(&mut measured.outcome, bound);
         }
     }
-    let is_sure = [chosen, best].iter().all(|&index| rows[index].outcome.ci95.is_some())
+    let is_known = |outcome: &Outcome| outcome.ci95.is_some() && outcome.n >= FEWEST_TRIALS.into();
+    let is_sure = [chosen, best].iter().all(|&index| is_known(&rows[index].outcome))
         && !rows.iter().any(|row| was_left_out(&row.outcome));
     Some(Choice { tuning: tunings[chosen], limit: medians[best], n, ci95, is_sure })
 }
