@@ -12,7 +12,7 @@ use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 
 /// The shortest run that measures everything.
-const SHORT: &str = "tune place --quick --max-write 2G --rounds 3";
+const SHORT: &str = "tune place --quick --max-write 2G --max-time 60s --rounds 3";
 const PROFILE: &str = "profile.json";
 
 trait WithProfile {
