@@ -166,6 +166,7 @@ fn measure(
         whole -= group.weight;
         // All that write have the same number of trials of what may be written.
         let most = if group.work == Work::Read { u32::MAX } else { limit.rounds(rest) };
+        limit.begin_part(group.round_bytes(), rest);
         rest -= group.round_bytes();
         let max_trials = group.most_trials(plan).min(most);
         let min_trials = plan.min_trials.min(most);

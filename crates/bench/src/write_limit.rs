@@ -13,6 +13,8 @@ use flatout_sys::usage::process_io;
 pub struct WriteLimit {
     most_bytes: u64,
     taken_bytes: Cell<u64>,
+    /// What may have been taken at the end of the part that is under way.
+    part_ends_bytes: Cell<u64>,
     /// Where it counts, what the kernel had counted at the beginning.
     begun_bytes: Option<u64>,
 }
@@ -21,7 +23,12 @@ impl WriteLimit {
     /// A limit, none where nobody set one, of which `taken_bytes` are spoken for.
     pub fn new(most_bytes: Option<u64>, taken_bytes: u64) -> Self {
         let most_bytes = most_bytes.unwrap_or(u64::MAX);
-        Self { most_bytes, taken_bytes: Cell::new(taken_bytes), begun_bytes: None }
+        Self {
+            most_bytes,
+            taken_bytes: Cell::new(taken_bytes),
+            part_ends_bytes: Cell::new(u64::MAX),
+            begun_bytes: None,
+        }
     }
 
     /// The same, where what is taken is a guess: what the kernel counts for this process, and for those
@@ -42,6 +49,15 @@ impl WriteLimit {
         }
     }
 
+    /// Begins with a part of the work that writes `bytes` of `rest_bytes` in each round: it gets its share of
+    /// what is left, whatever becomes of its trials.
+    pub(crate) fn begin_part(&self, bytes: u64, rest_bytes: u64) {
+        let spent = self.spent_bytes();
+        let left = self.most_bytes.saturating_sub(spent) as f64;
+        let share = left * bytes as f64 / rest_bytes.max(1) as f64;
+        self.part_ends_bytes.set(spent.saturating_add(share as u64));
+    }
+
     fn spent_bytes(&self) -> u64 {
         let counted = self.begun_bytes.zip(counted_bytes()).map(|(begun, now)| now - begun);
         self.taken_bytes.get().max(counted.unwrap_or(0))
@@ -55,7 +71,7 @@ impl WriteLimit {
             return Ok(());
         }
         let then = self.spent_bytes().saturating_add(bytes);
-        if then > self.most_bytes {
+        if then > self.most_bytes.min(self.part_ends_bytes.get()) {
             let text = format!("the limit of {} written was reached", size_text(self.most_bytes));
             return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
         }
@@ -78,6 +94,13 @@ mod tests {
         let limit = WriteLimit::new(Some(10 * TB), 3 * TB);
         assert_eq!((limit.rounds(2 * TB), limit.rounds(9 * TB), limit.rounds(0)), (3, 1, u32::MAX));
         assert!(limit.take(4 * TB).is_ok());
+        let shared = WriteLimit::new(Some(10 * TB), 2 * TB);
+        shared.begin_part(TB, 4 * TB);
+        assert!(shared.take(3 * TB).is_err(), "the part may have a fourth of 8 TB");
+        assert!(shared.take(2 * TB).is_ok());
+        assert!(shared.take(1).is_err());
+        shared.begin_part(3 * TB, 3 * TB);
+        assert!(shared.take(6 * TB).is_ok());
         assert!(
             matches!(limit.take(4 * TB), Err(TrialError::NoMore(why)) if why.code == warning::WRITE_LIMIT)
         );

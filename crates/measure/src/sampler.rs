@@ -96,7 +96,7 @@ impl Sampler<'_> {
     fn run_all(&mut self, cases: Vec<Case<'_, &dyn Row>>) -> Vec<Measured<()>> {
         let overhead = calibrate(self.clock);
         let started_ns = self.clock.now_ns();
-        let rows = cases.into_iter().map(Sampled::new).collect();
+        let rows = cases.into_iter().map(|case| Sampled::new(case, &self.plan)).collect();
         let mut run = Run { rows, sampler: self, started_ns };
         let mut random = SplitMix64::new(run.sampler.plan.seed);
         let mut order: Vec<usize> = (0..run.rows.len()).collect();

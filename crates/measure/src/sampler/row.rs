@@ -20,7 +20,8 @@ use crate::statistics::pool::{Pool, Prior};
 use crate::statistics::{self};
 use crate::warning::{self, Warning};
 
-/// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority.
+/// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority; no more
+/// than it has trials.
 const SPOILED_MOST: u32 = 6;
 /// The same where a trial is a round of whole programs, and dear.
 const SPOILED_ROUNDS_MOST: u32 = 3;
@@ -91,7 +92,7 @@ pub(super) struct Sampled<'a> {
 }
 
 impl<'a> Sampled<'a> {
-    pub(super) fn new(case: Case<'a, &'a dyn Row>) -> Self {
+    pub(super) fn new(case: Case<'a, &'a dyn Row>, plan: &Plan) -> Self {
         Self {
             case,
             attempts: 0,
@@ -103,7 +104,7 @@ impl<'a> Sampled<'a> {
             spoiled: 0,
             disturbed: 0,
             keeps_spoiled: false,
-            spoiled_most: SPOILED_MOST,
+            spoiled_most: SPOILED_MOST.min(plan.max_trials),
             is_in_rounds: false,
             reasons: BTreeMap::new(),
             end: None,
@@ -113,7 +114,7 @@ impl<'a> Sampled<'a> {
     /// A row whose trials are parts of rounds.
     pub(super) fn in_rounds(case: Case<'a, &'a dyn Row>, plan: &Plan) -> Self {
         let spoiled_most = SPOILED_ROUNDS_MOST.min(plan.min_trials);
-        Self { spoiled_most, is_in_rounds: true, ..Self::new(case) }
+        Self { spoiled_most, is_in_rounds: true, ..Self::new(case, plan) }
     }
 
     /// The figures of the trials that count so far, in their order.
