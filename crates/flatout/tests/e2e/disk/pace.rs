@@ -100,14 +100,22 @@ fn blocks_that_are_slow_the_first_time_are_named() {
     let faults =
         Faults { first_delay: Duration::from_micros(200), is_uncached: true, ..Faults::default() };
     let faulty = needs!(Faulty::new(faults));
-    faulty.put("data", &random_bytes(LENGTH_BYTES, 1));
     let folder = Folder::new();
-    let path = faulty.path().join("data");
-    let document = document(&disk(&folder, path.to_str().unwrap(), "").run());
-    let rows = rows(&document, "disk/cold-blocks");
-    for pass in ["first", "second"] {
-        assert!(rows.iter().any(|row| row["parameters"]["pass"] == pass), "{pass}: {document:#}");
-    }
-    all_warned(&document, "disk/cold-blocks", "cold_blocks");
+    // Others who take the CPU from the server make the second time slow, too.
+    let is_named = (0..ATTEMPTS).any(|attempt| {
+        let name = format!("data{attempt}");
+        faulty.put(&name, &random_bytes(LENGTH_BYTES, 1));
+        let path = faulty.path().join(name);
+        let document = document(&disk(&folder, path.to_str().unwrap(), "").run());
+        let rows = rows(&document, "disk/cold-blocks");
+        for pass in ["first", "second"] {
+            assert!(
+                rows.iter().any(|row| row["parameters"]["pass"] == pass),
+                "{pass}: {document:#}"
+            );
+        }
+        rows.iter().all(|row| warnings(row).contains(&"cold_blocks"))
+    });
+    assert!(is_named, "not in one of {ATTEMPTS} runs");
     faulty.finish();
 }
