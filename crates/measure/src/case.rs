@@ -219,6 +219,8 @@ pub struct Plan {
     /// When all must be over, on the clock of the sampler: no trial begins of which it can be seen
     /// that it would end later. [`u64::MAX`]: each case gets its least trials, whatever they take.
     pub ends_ns: u64,
+    /// Spoiled trials after which a case stops waiting for quiet ones, if they are also the majority.
+    pub most_spoiled: u32,
     /// Seed of the order and of the seeds handed to the trials.
     pub seed: u64,
 }
@@ -233,6 +235,7 @@ impl Default for Plan {
             noise: None,
             budget_ns: 60_000_000_000,
             ends_ns: u64::MAX,
+            most_spoiled: 6,
             seed: 1,
         }
     }

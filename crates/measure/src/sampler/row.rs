@@ -20,9 +20,6 @@ use crate::statistics::pool::{Pool, Prior};
 use crate::statistics::{self};
 use crate::warning::{self, Warning};
 
-/// Spoiled trials after which a row stops waiting for quiet ones, if they are also the majority; no more
-/// than it has trials.
-const SPOILED_MOST: u32 = 6;
 /// The same where a trial is a round of whole programs, and dear.
 const SPOILED_ROUNDS_MOST: u32 = 3;
 /// Quiet trials from which on disturbed ones do not count beside them: these measured something else.
@@ -104,7 +101,7 @@ impl<'a> Sampled<'a> {
             spoiled: 0,
             disturbed: 0,
             keeps_spoiled: false,
-            spoiled_most: SPOILED_MOST.min(plan.max_trials),
+            spoiled_most: plan.most_spoiled,
             is_in_rounds: false,
             reasons: BTreeMap::new(),
             end: None,
