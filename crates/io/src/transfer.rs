@@ -27,11 +27,8 @@ use pieces::Pieces;
 pub use zeros::{ZERO_BLOCK_BYTES, is_zero};
 
 /// Buffer of the sync method, where none is asked for: within the second-level cache of today's
-/// CPUs.
+/// CPUs. Not measured against other lengths yet.
 pub const BUFFER_BYTES: usize = 256 << 10;
-/// That for ranges as long as this: a huge page. 512 MiB copied by two threads in blocks of 256 KiB 80 ms, of
-/// 512 KiB 76, 1 MiB 71, 2 MiB 65 to 73 (ext4, cached, AMD EPYC family 25 model 17, 2026-11-26, 9 rounds).
-const LONG_BUFFER_BYTES: usize = 2 << 20;
 /// Longest buffer of a thread that has seen small files only: as long as the longest of them.
 const SMALL_BUFFER_BYTES: usize = 64 << 10;
 const LEAST_BUFFER_BYTES: usize = 4 << 10;
@@ -268,7 +265,6 @@ impl Transfer {
             0 if length_bytes <= SMALL_BUFFER_BYTES as u64 => {
                 (length_bytes as usize).next_power_of_two().max(LEAST_BUFFER_BYTES)
             }
-            0 if length_bytes >= LONG_BUFFER_BYTES as u64 => LONG_BUFFER_BYTES,
             0 => BUFFER_BYTES,
             bytes => bytes as usize,
         };

@@ -309,16 +309,12 @@ impl Large {
     pub fn help(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
         let Some(mut helper) = self.join() else { return };
         let Some(files) = helper.files.clone() else { return };
+        let task = match (self.task, watched) {
+            // Who helps reads while the owner writes.
+            (Task::Move(Method::Splice), None) => Task::Move(Method::Sync),
+            (task, _) => task,
+        };
         while let Some((offset_bytes, length_bytes)) = self.next() {
-            // One thread writes at a time, and the others read meanwhile. 256 MiB, ext4, cached: an owner that goes
-            // on through the pipe while the other reads and writes 256 KiB at a time 52 ms, both 2 MiB at a time 41
-            // (lower quartiles of 9 rounds, AMD EPYC family 25 model 17, 2026-11-26).
-            let task = match self.task {
-                Task::Move(Method::Splice) if lock(&self.state).helpers > 1 => {
-                    Task::Move(Method::Sync)
-                }
-                task => task,
-            };
             let route = Route {
                 source: files.source.as_fd(),
                 target: files.target.as_fd(),

@@ -39,7 +39,8 @@ fn helpers_do_all_where_the_owner_comes_late() {
         target.set_len(0).unwrap();
         let (reached, tally) = share((&source, &target), method, &facts, &help).unwrap();
         assert_eq!((reached, tally.bytes()), (LENGTH, LENGTH));
-        assert_eq!(tally.most(), Some(method));
+        let by_helpers = if method == Method::Splice { Method::Sync } else { method };
+        assert_eq!(tally.most(), Some(by_helpers));
         assert_same(&source, &target);
     }
 }
