@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::cause::answered;
+
 /// Units: CPUs; Linux has up to 8192 (`NR_CPUS` of x86-64). Masks of the C library end at 1024,
 /// and a kernel with more CPUs than a mask has room for tells none.
 const MOST: usize = 1 << 16;
@@ -17,12 +19,8 @@ type Mask = [usize; MOST / WORD];
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let mut mask: Mask = [0; _];
     // SAFETY: the kernel writes no more than the length that it is told.
-    match unsafe { libc::sched_getaffinity(0, size_of::<Mask>(), mask.as_mut_ptr().cast()) } {
-        0 => {
-            Ok(mask.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(set_bits).collect())
-        }
-        _ => Err(io::Error::last_os_error()),
-    }
+    answered(unsafe { libc::sched_getaffinity(0, size_of::<Mask>(), mask.as_mut_ptr().cast()) })?;
+    Ok(mask.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(set_bits).collect())
 }
 
 /// The CPUs of one word of a mask: most words of one have none.
@@ -47,10 +45,8 @@ pub fn pin_to(cpu: usize) -> io::Result<()> {
     let word = mask.get_mut(cpu / WORD).ok_or(io::ErrorKind::InvalidInput)?;
     *word = 1 << (cpu % WORD);
     // SAFETY: the kernel reads no more than the length that it is told.
-    match unsafe { libc::sched_setaffinity(0, size_of::<Mask>(), mask.as_ptr().cast()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    answered(unsafe { libc::sched_setaffinity(0, size_of::<Mask>(), mask.as_ptr().cast()) })
+        .map(drop)
 }
 
 #[cfg(test)]

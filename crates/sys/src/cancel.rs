@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
+use crate::cause::answered;
 use crate::clock::{monotonic_ns, timespec};
 
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
@@ -166,11 +167,11 @@ fn listen(signal: libc::c_int) -> io::Result<()> {
 pub(crate) fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     // SAFETY: a zeroed sigaction is a valid value; sigaction(2) without a new action only writes
     // the present one into it.
-    let (result, present) = unsafe {
+    unsafe {
         let mut present: libc::sigaction = std::mem::zeroed();
-        (libc::sigaction(signal, std::ptr::null(), &mut present), present)
-    };
-    if result == 0 { Ok(present.sa_sigaction) } else { Err(io::Error::last_os_error()) }
+        answered(libc::sigaction(signal, std::ptr::null(), &mut present))?;
+        Ok(present.sa_sigaction)
+    }
 }
 
 /// Has a signal handled. A call that it interrupts ends with `EINTR`.
@@ -186,14 +187,13 @@ pub(crate) fn install_with(
 ) -> io::Result<()> {
     // SAFETY: a zeroed sigaction is a valid value; the handlers of this crate do only what
     // signal-safety(7) allows (atomics, write, tcsetattr, clock_gettime, signal, raise).
-    let result = unsafe {
+    unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as usize;
         action.sa_flags = flags;
         libc::sigemptyset(&mut action.sa_mask);
-        libc::sigaction(signal, &action, std::ptr::null_mut())
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        answered(libc::sigaction(signal, &action, std::ptr::null_mut())).map(drop)
+    }
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {

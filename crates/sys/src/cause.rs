@@ -10,3 +10,8 @@ pub fn cause_text(source: &io::Error) -> String {
         None => text,
     }
 }
+
+/// What a system call returned, or its error where that is negative.
+pub(crate) fn answered(returned: impl TryInto<usize>) -> io::Result<usize> {
+    returned.try_into().map_err(|_| io::Error::last_os_error())
+}

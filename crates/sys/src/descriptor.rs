@@ -6,6 +6,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
+use crate::cause::answered;
+
 /// fchmodat2(2), new in Linux 6.6. System calls of that age have one number everywhere.
 const FCHMODAT2: libc::c_long = 452;
 
@@ -15,10 +17,7 @@ const FCHMODAT2: libc::c_long = 452;
 /// Errors: those of close(2). The descriptor is gone nevertheless, so nobody may try again.
 pub fn close(descriptor: OwnedFd) -> io::Result<()> {
     // SAFETY: the descriptor was owned and is given up by `into_raw_fd`: nobody else closes it.
-    match unsafe { libc::close(descriptor.into_raw_fd()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    answered(unsafe { libc::close(descriptor.into_raw_fd()) }).map(drop)
 }
 
 /// Sets the mode of what is pinned by `O_PATH`, which fchmod(2) refuses, without /proc.
@@ -27,10 +26,8 @@ pub fn close(descriptor: OwnedFd) -> io::Result<()> {
 pub fn set_mode(pinned: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     let (descriptor, path) = (pinned.as_raw_fd(), c"".as_ptr());
     // SAFETY: `path` is a string with its NUL that lives for ever; the kernel writes nothing.
-    match unsafe { libc::syscall(FCHMODAT2, descriptor, path, mode, libc::AT_EMPTY_PATH) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    answered(unsafe { libc::syscall(FCHMODAT2, descriptor, path, mode, libc::AT_EMPTY_PATH) })
+        .map(drop)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
+use crate::cause::answered;
+
 /// `_IOWR('f', 11, struct fiemap)`, the same on all architectures that are built for.
 const FS_IOC_FIEMAP: u32 = 0xc020_660b;
 
@@ -109,11 +111,9 @@ fn mapped(descriptor: BorrowedFd<'_>, offset: u64, end: u64) -> io::Result<Exten
         });
         // SAFETY: FS_IOC_FIEMAP reads and writes one `struct fiemap` and at most `extent_count`
         // extents behind it; `Request` is laid out so and is exclusively borrowed meanwhile.
-        let result =
-            unsafe { libc::ioctl(descriptor.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *request) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        answered(unsafe {
+            libc::ioctl(descriptor.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *request)
+        })?;
         // Only the first batch needs to wait for the write-back.
         flags = 0;
         let count = (request.mapped_extents as usize).min(BATCH_EXTENTS);

@@ -12,6 +12,7 @@ use std::{io, mem, ptr};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::cause::answered;
 use crate::view::ByteView;
 
 /// Windows that may be open at once in a process; one per reading thread is needed.
@@ -112,15 +113,14 @@ impl Window {
         let skip = (offset_bytes - self.offset_bytes) as usize;
         // SAFETY: covers() says that skip + length lies inside the mapping, which the kernel only
         // reads, and checks itself: a page that is missing is its EFAULT, not our signal.
-        let written = unsafe {
+        answered(unsafe {
             libc::pwrite64(
                 target.as_raw_fd(),
                 self.start.add(skip).cast(),
                 length_bytes,
                 offset_bytes as libc::off64_t,
             )
-        };
-        if written < 0 { Err(io::Error::last_os_error()) } else { Ok(written as usize) }
+        })
     }
 
     /// Whether a page was missing since the window was mapped: what was read is not the file.

@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use crate::cause::answered;
+
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -95,10 +97,10 @@ pub(crate) unsafe fn bind(
     // The kernel takes one bit less than it is told (mbind(2), "BUGS" of get_mempolicy(2)).
     let bits = u64::from(MOST) + 1;
     // SAFETY: the kernel reads the mask, which lives through the call; the range is the caller's.
-    let result = unsafe {
+    answered(unsafe {
         libc::syscall(libc::SYS_mbind, start, length_bytes, libc::MPOL_BIND, mask.as_ptr(), bits, 0)
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    })
+    .map(drop)
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
+use crate::cause::answered;
+
 /// The number of cachestat(2): one for all architectures, as every call since Linux 5.1.
 const SYS_CACHESTAT: libc::c_long = 451;
 
@@ -164,10 +166,9 @@ fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<
         let answer = unsafe {
             let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
             let address = mmap(ptr::null_mut(), length, access, flags, descriptor, start)?;
-            let answer = libc::mincore(address, length, pages.as_mut_ptr());
-            let error = io::Error::last_os_error();
+            let answer = answered(libc::mincore(address, length, pages.as_mut_ptr()));
             munmap(address, length)?;
-            if answer == 0 { Ok(()) } else { Err(error) }
+            answer
         };
         answer?;
         cached_bytes += pages.iter().filter(|&&page| page & 1 == 1).count() as u64 * page;
@@ -224,10 +225,7 @@ pub fn begin_writeback(
     let flags = libc::SYNC_FILE_RANGE_WRITE;
     let (offset, length) = (offset_bytes as libc::off64_t, length_bytes as libc::off64_t);
     // SAFETY: plain numbers and an open descriptor; no memory is handed over.
-    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    answered(unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) }).map(drop)
 }
 
 /// Bytes that all of the machine made dirty in the page cache since it was started (`nr_dirtied` of

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::cause::answered;
+
 /// `IOPRIO_WHO_PROCESS` of ioprio_set(2).
 const WHO_PROCESS: libc::c_int = 1;
 /// `IOPRIO_CLASS_IDLE`, shifted to its place.
@@ -16,10 +18,7 @@ const LEAST: libc::c_int = 19;
 pub fn give_way() -> io::Result<()> {
     rustix::process::setpriority_process(None, LEAST)?;
     // SAFETY: plain numbers; 0 is the calling thread.
-    match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, IDLE) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    answered(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, IDLE) }).map(drop)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
 };
 
+use crate::cause::answered;
 use crate::numa;
 
 /// Length of the large pages that are asked for. Source: the level above the last of the page
@@ -169,10 +170,7 @@ impl Region {
         /// `MADV_COLLAPSE`, see madvise(2).
         const COLLAPSE: libc::c_int = 25;
         // SAFETY: the range is the region's own; the kernel moves its content to other pages.
-        match unsafe { libc::madvise(self.start.cast(), self.length_bytes, COLLAPSE) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        answered(unsafe { libc::madvise(self.start.cast(), self.length_bytes, COLLAPSE) }).map(drop)
     }
 
     /// On which nodes the pages lie, see [`numa::pages_by_node`]; none where the kernel does not

@@ -16,6 +16,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 
 use super::memory::Peaks;
 use super::{Account, End, Program};
+use crate::cause::answered;
 use crate::clock::monotonic_ns;
 use crate::memory::process_bytes;
 use crate::usage::timeval_ns;
@@ -168,9 +169,7 @@ fn spawn(mut command: Command) -> io::Result<(std::process::Child, bool)> {
 fn prepare(descriptor: RawFd) -> io::Result<()> {
     // SAFETY: plain system calls on integers; write(2) reads one byte of a live array.
     unsafe {
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        answered(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         let none = ptr::null_mut::<libc::c_void>();
         if libc::ptrace(libc::PTRACE_TRACEME, 0, none, none) == 0 {

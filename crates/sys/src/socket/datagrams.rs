@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::option;
 use crate::buffer::AlignedBuffer;
+use crate::cause::answered;
 
 /// Words of control data per received message: room for the size of joined datagrams.
 const CONTROL_WORDS: usize = 8;
@@ -89,17 +90,10 @@ impl Outgoing {
         for vector in &mut self.0.vectors[..count] {
             vector.iov_len = length;
         }
+        let (socket, headers) = (socket.as_raw_fd(), self.0.headers.as_mut_ptr());
         // SAFETY: the headers describe vectors and slots that `self` owns, each of them at least
         // `iov_len` long; `&mut self` keeps everybody else away.
-        let sent = unsafe {
-            libc::sendmmsg(
-                socket.as_raw_fd(),
-                self.0.headers.as_mut_ptr(),
-                count as libc::c_uint,
-                libc::MSG_NOSIGNAL,
-            )
-        };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+        answered(unsafe { libc::sendmmsg(socket, headers, count as _, libc::MSG_NOSIGNAL) })
     }
 }
 
@@ -151,18 +145,12 @@ impl Incoming {
             Wait::First => libc::MSG_WAITFORONE,
             Wait::No => libc::MSG_DONTWAIT,
         };
+        let (socket, none) = (socket.as_raw_fd(), std::ptr::null_mut());
+        let (headers, count) = (headers.as_mut_ptr(), headers.len() as libc::c_uint);
         // SAFETY: the headers describe vectors, slots and control words that `self` owns, each as
         // long as said; `&mut self` keeps everybody else away. There is no timeout to write back.
-        let received = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                headers.as_mut_ptr(),
-                headers.len() as libc::c_uint,
-                flags,
-                std::ptr::null_mut(),
-            )
-        };
-        self.received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        let received = unsafe { libc::recvmmsg(socket, headers, count, flags, none) };
+        self.received = answered(received)?;
         Ok(self.received)
     }
 

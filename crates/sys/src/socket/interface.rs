@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::ptr;
 
+use crate::cause::answered;
+
 /// What the kernel says of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
@@ -28,9 +30,7 @@ pub struct Interface {
 pub fn bearing(address: IpAddr) -> io::Result<Option<String>> {
     let mut list: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: getifaddrs(3) stores the head of a list that it allocates.
-    if unsafe { libc::getifaddrs(&mut list) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    answered(unsafe { libc::getifaddrs(&mut list) })?;
     let mut found = None;
     let mut entry = list;
     while !entry.is_null() {

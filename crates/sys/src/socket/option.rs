@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use crate::cause::answered;
+
 /// Index of the drops in what `SO_MEMINFO` answers (`SK_MEMINFO_DROPS`, linux/sock_diag.h).
 const MEMINFO_DROPS: usize = 8;
 /// Numbers that `SO_MEMINFO` answers at most.
@@ -79,9 +81,7 @@ pub(super) unsafe fn get<T>(
     let (socket, place) = (socket.as_raw_fd(), value.as_mut_ptr().cast());
     // SAFETY: getsockopt(2) writes at most `length` bytes through the pointer, which is valid for
     // that many, and then the length.
-    if unsafe { libc::getsockopt(socket, level, option, place, &mut length) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    answered(unsafe { libc::getsockopt(socket, level, option, place, &mut length) })?;
     // SAFETY: all bytes were zeroed, and the caller promises that any are valid.
     Ok((unsafe { value.assume_init() }, length as usize))
 }
@@ -93,17 +93,10 @@ pub(super) fn set(
     option: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
+    let (place, length) = ((&raw const value).cast(), size_of_val(&value) as libc::socklen_t);
     // SAFETY: setsockopt(2) reads one integer, whose address and length it is given.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    answered(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, place, length) })
+        .map(drop)
 }
 
 #[cfg(test)]
