@@ -10,16 +10,17 @@ use std::sync::OnceLock;
 use rustix::fs::CWD;
 use rustix::io::{Errno, Result};
 
+use crate::cause::answered;
+
 // System calls of that age have one number everywhere.
 const SETXATTRAT: libc::c_long = 463;
 const GETXATTRAT: libc::c_long = 464;
 const LISTXATTRAT: libc::c_long = 465;
 const REMOVEXATTRAT: libc::c_long = 466;
-const FILE_GETATTR: libc::c_long = 468;
-const FILE_SETATTR: libc::c_long = 469;
-/// `FS_IOC_FSGETXATTR` and `FS_IOC_FSSETXATTR`: older, and for open files alone.
-const FSGETXATTR: libc::c_ulong = 0x801c_581f;
-const FSSETXATTR: libc::c_ulong = 0x401c_5820;
+/// file_getattr(2), and `FS_IOC_FSGETXATTR`: older, and for open files alone.
+const READ: (libc::c_long, libc::c_ulong) = (468, 0x801c_581f);
+/// file_setattr(2), and `FS_IOC_FSSETXATTR`.
+const WRITE: (libc::c_long, libc::c_ulong) = (469, 0x401c_5820);
 
 /// `struct xattr_args` (linux/xattr.h).
 #[repr(C)]
@@ -60,32 +61,34 @@ impl ExtentHints {
     }
 }
 
-/// `struct file_attr` (linux/fs.h).
+/// What `struct file_attr` and `struct fsxattr` (linux/fs.h) have in common.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Room {
+    extent_bytes: u32,
+    extents: u32,
+    project: u32,
+    cow_extent_bytes: u32,
+}
+
+/// `struct file_attr`.
 #[repr(C)]
 #[derive(Default)]
 struct FileAttr {
     xflags: u64,
-    extent_bytes: u32,
-    extents: u32,
-    project: u32,
-    cow_extent_bytes: u32,
+    room: Room,
 }
 
-/// `struct fsxattr` (linux/fs.h).
+/// `struct fsxattr`.
 #[repr(C)]
-#[derive(Default)]
 struct FsXattr {
     xflags: u32,
-    extent_bytes: u32,
-    extents: u32,
-    project: u32,
-    cow_extent_bytes: u32,
+    room: Room,
     padding: [u8; 8],
 }
 
 fn answer(returned: libc::c_long) -> Result<usize> {
-    usize::try_from(returned)
-        .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    answered(returned).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Whether the calls for extended attributes exist and are allowed: a container may deny what it
@@ -99,18 +102,10 @@ pub fn is_there() -> bool {
 ///
 /// Errors: those of listxattrat(2).
 pub fn names(directory: BorrowedFd<'_>, name: &CStr, list: &mut [u8]) -> Result<usize> {
-    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    let (at, flags) = (directory.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+    let (list, length) = (list.as_mut_ptr(), list.len());
     // SAFETY: the name ends in a NUL, and the kernel writes no more than the length of the list.
-    answer(unsafe {
-        libc::syscall(
-            LISTXATTRAT,
-            directory.as_raw_fd(),
-            name.as_ptr(),
-            flags,
-            list.as_mut_ptr(),
-            list.len(),
-        )
-    })
+    answer(unsafe { libc::syscall(LISTXATTRAT, at, name.as_ptr(), flags, list, length) })
 }
 
 /// The value of an extended attribute, into `value`; as getxattr(2).
@@ -122,21 +117,9 @@ pub fn value(
     attribute: &CStr,
     value: &mut [u8],
 ) -> Result<usize> {
-    let mut place =
+    let place =
         Value { address: value.as_mut_ptr() as u64, length_bytes: value.len() as u32, flags: 0 };
-    // SAFETY: both names end in a NUL; `place` tells where `value` lies, which is borrowed for the
-    // call, and how long it is.
-    answer(unsafe {
-        libc::syscall(
-            GETXATTRAT,
-            directory.as_raw_fd(),
-            name.as_ptr(),
-            libc::AT_SYMLINK_NOFOLLOW,
-            attribute.as_ptr(),
-            &raw mut place,
-            size_of::<Value>(),
-        )
-    })
+    with_value(GETXATTRAT, directory, name, attribute, place)
 }
 
 /// Sets an extended attribute; as setxattr(2).
@@ -145,19 +128,22 @@ pub fn value(
 pub fn set(directory: BorrowedFd<'_>, name: &CStr, attribute: &CStr, value: &[u8]) -> Result<()> {
     let place =
         Value { address: value.as_ptr() as u64, length_bytes: value.len() as u32, flags: 0 };
-    // SAFETY: as in `value`; the kernel only reads.
-    answer(unsafe {
-        libc::syscall(
-            SETXATTRAT,
-            directory.as_raw_fd(),
-            name.as_ptr(),
-            libc::AT_SYMLINK_NOFOLLOW,
-            attribute.as_ptr(),
-            &raw const place,
-            size_of::<Value>(),
-        )
-    })
-    .map(drop)
+    with_value(SETXATTRAT, directory, name, attribute, place).map(drop)
+}
+
+fn with_value(
+    number: libc::c_long,
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    attribute: &CStr,
+    mut place: Value,
+) -> Result<usize> {
+    let (at, flags) = (directory.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+    let (name, attribute) = (name.as_ptr(), attribute.as_ptr());
+    let (place, length) = (&raw mut place, size_of::<Value>());
+    // SAFETY: both names end in a NUL; `place` tells where a slice lies that is borrowed for the
+    // call, mutably if the kernel writes there, and how long it is.
+    answer(unsafe { libc::syscall(number, at, name, flags, attribute, place, length) })
 }
 
 /// Takes an extended attribute away; as removexattr(2).
@@ -187,65 +173,62 @@ impl Owned<'_> {
         if self.name.is_empty() { libc::AT_EMPTY_PATH } else { follow }
     }
 
-    fn attributes(&self) -> Result<FileAttr> {
-        let mut found = FileAttr::default();
-        // SAFETY: the name ends in a NUL; the kernel writes the length of `found` at most.
-        let got = answer(unsafe {
-            libc::syscall(
-                FILE_GETATTR,
-                self.directory.as_raw_fd(),
-                self.name.as_ptr(),
-                &raw mut found,
-                size_of::<FileAttr>(),
-                self.flags(),
-            )
-        });
-        got.map(|_| found)
+    /// Has one of the calls of Linux 6.17 read or write `wanted`, or before that a request of
+    /// ioctl(2), which knows open files only.
+    fn call(
+        &self,
+        (number, request): (libc::c_long, libc::c_ulong),
+        wanted: &mut FileAttr,
+    ) -> Result<()> {
+        let (at, name) = (self.directory.as_raw_fd(), self.name.as_ptr());
+        let (place, length) = (&raw mut *wanted, size_of::<FileAttr>());
+        // SAFETY: the name ends in a NUL; the kernel reads or writes `wanted`, whose length it is
+        // told.
+        match answer(unsafe { libc::syscall(number, at, name, place, length, self.flags()) }) {
+            Err(Errno::NOSYS | Errno::PERM) if self.name.is_empty() => {
+                self.request(request, wanted)
+            }
+            done => done.map(drop),
+        }
     }
 
-    fn old_attributes(&self) -> Result<FsXattr> {
-        let mut found = FsXattr::default();
-        // SAFETY: the request writes a `struct fsxattr`, which `found` is.
-        let got = unsafe { libc::ioctl(self.directory.as_raw_fd(), FSGETXATTR, &raw mut found) };
-        answer(got.into()).map(|_| found)
+    fn request(&self, request: libc::c_ulong, wanted: &mut FileAttr) -> Result<()> {
+        let mut old = FsXattr { xflags: wanted.xflags as u32, room: wanted.room, padding: [0; 8] };
+        // SAFETY: the requests read or write a `struct fsxattr`, which `old` is.
+        let done = unsafe { libc::ioctl(self.directory.as_raw_fd(), request, &raw mut old) };
+        *wanted = FileAttr { xflags: old.xflags.into(), room: old.room };
+        answer(done.into()).map(drop)
+    }
+
+    fn attributes(&self) -> Result<FileAttr> {
+        let mut found = FileAttr::default();
+        self.call(READ, &mut found)?;
+        Ok(found)
     }
 
     /// Its project. By file_getattr(2), or before Linux 6.17 by an ioctl, which asks open files only.
     ///
     /// Errors: those of the calls; `OPNOTSUPP` or `NOTTY` where there are no projects.
     pub fn project(&self) -> Result<u32> {
-        match self.attributes() {
-            Err(Errno::NOSYS | Errno::PERM) if self.name.is_empty() => {
-                self.old_attributes().map(|found| found.project)
-            }
-            found => found.map(|found| found.project),
-        }
+        self.attributes().map(|found| found.room.project)
     }
 
     /// Sets its project and nothing else.
     ///
     /// Errors: as [`Owned::project`].
     pub fn set_project(&self, project: u32) -> Result<()> {
-        self.set(|old| FsXattr { project, ..old }, |found| FileAttr { project, ..found })
+        let mut wanted = self.attributes()?;
+        wanted.room.project = project;
+        self.call(WRITE, &mut wanted)
     }
 
     /// How its extents are to be laid out. By the same calls.
     ///
     /// Errors: as [`Owned::project`].
     pub fn extent_hints(&self) -> Result<ExtentHints> {
-        let of = |xflags, extent_bytes, cow_extent_bytes| ExtentHints {
-            flags: xflags & EXTENT_HINTS,
-            extent_bytes,
-            cow_extent_bytes,
-        };
-        match self.attributes() {
-            Err(Errno::NOSYS | Errno::PERM) if self.name.is_empty() => self
-                .old_attributes()
-                .map(|old| of(old.xflags.into(), old.extent_bytes, old.cow_extent_bytes)),
-            found => {
-                found.map(|found| of(found.xflags, found.extent_bytes, found.cow_extent_bytes))
-            }
-        }
+        let FileAttr { xflags, room } = self.attributes()?;
+        let Room { extent_bytes, cow_extent_bytes, .. } = room;
+        Ok(ExtentHints { flags: xflags & EXTENT_HINTS, extent_bytes, cow_extent_bytes })
     }
 
     /// Sets how its extents are to be laid out, and nothing else.
@@ -253,50 +236,10 @@ impl Owned<'_> {
     /// Errors: as [`Owned::project`]; `INVAL` for a file that has extents.
     pub fn set_extent_hints(&self, hints: ExtentHints) -> Result<()> {
         let ExtentHints { flags, extent_bytes, cow_extent_bytes } = hints;
-        self.set(
-            |old| FsXattr {
-                xflags: old.xflags & !(EXTENT_HINTS as u32) | flags as u32,
-                extent_bytes,
-                cow_extent_bytes,
-                ..old
-            },
-            |found| FileAttr {
-                xflags: found.xflags & !EXTENT_HINTS | flags,
-                extent_bytes,
-                cow_extent_bytes,
-                ..found
-            },
-        )
-    }
-
-    fn set(
-        &self,
-        old: impl FnOnce(FsXattr) -> FsXattr,
-        new: impl FnOnce(FileAttr) -> FileAttr,
-    ) -> Result<()> {
-        let wanted = match self.attributes() {
-            Err(Errno::NOSYS | Errno::PERM) if self.name.is_empty() => {
-                let wanted = old(self.old_attributes()?);
-                // SAFETY: the request reads a `struct fsxattr`, which `wanted` is.
-                let set = unsafe {
-                    libc::ioctl(self.directory.as_raw_fd(), FSSETXATTR, &raw const wanted)
-                };
-                return answer(set.into()).map(drop);
-            }
-            found => new(found?),
-        };
-        // SAFETY: the name ends in a NUL; the kernel reads `wanted`, whose length it is told.
-        answer(unsafe {
-            libc::syscall(
-                FILE_SETATTR,
-                self.directory.as_raw_fd(),
-                self.name.as_ptr(),
-                &raw const wanted,
-                size_of::<FileAttr>(),
-                self.flags(),
-            )
-        })
-        .map(drop)
+        let mut wanted = self.attributes()?;
+        wanted.xflags = wanted.xflags & !EXTENT_HINTS | flags;
+        wanted.room = Room { extent_bytes, cow_extent_bytes, ..wanted.room };
+        self.call(WRITE, &mut wanted)
     }
 }
 
@@ -341,9 +284,11 @@ mod tests {
         let directory = File::open(place.path()).unwrap();
         let itself = Owned { directory: file.as_fd(), name: c"", follows: false };
         let named = Owned { directory: directory.as_fd(), name: c"file", follows: false };
-        match (itself.project(), itself.old_attributes(), named.project()) {
-            (Ok(project), Ok(old), Ok(again)) => {
-                assert_eq!((project, old.project), (again, project));
+        let mut old = FileAttr::default();
+        let asked = itself.request(READ.1, &mut old);
+        match (itself.project(), asked, named.project()) {
+            (Ok(project), Ok(()), Ok(again)) => {
+                assert_eq!((project, old.room.project), (again, project));
                 assert_eq!(itself.set_project(project), Ok(()));
             }
             answers => eprintln!("skipped: {:?} {:?}", answers.0, answers.2),
