@@ -33,14 +33,10 @@ pub fn lseek(file: BorrowedFd<'_>, calls: u64) -> io::Result<()> {
 pub fn read(file: BorrowedFd<'_>, buffer: &mut [u8], calls: u64) -> io::Result<()> {
     let (descriptor, length) = (file.as_raw_fd() as usize, buffer.len());
     let start = buffer.as_mut_ptr() as usize;
-    repeat(
-        "read",
-        calls,
-        // SAFETY: the kernel writes at most `length` bytes into `buffer`, which is borrowed
-        // for the whole loop.
-        || unsafe { raw::call3(libc::SYS_read, descriptor, start, length) },
-        |result| result == length as isize,
-    )
+    // SAFETY: the kernel writes at most `length` bytes into `buffer`, which is borrowed
+    // for the whole loop.
+    let call = || unsafe { raw::call3(libc::SYS_read, descriptor, start, length) };
+    repeat("read", calls, call, |result| result == length as isize)
 }
 
 /// Reads `buffer.len()` bytes `calls` times, block after block of the first `span_bytes`, and from
@@ -60,18 +56,14 @@ pub fn pread(
     let start = buffer.as_mut_ptr() as usize;
     let last = (span_bytes as usize).saturating_sub(length);
     let mut next = 0;
-    repeat(
-        "pread",
-        calls,
-        || {
-            let offset = next;
-            next = if offset + length > last { 0 } else { offset + length };
-            // SAFETY: the kernel writes at most `length` bytes into `buffer`, which is borrowed
-            // for the whole loop.
-            unsafe { raw::call4(libc::SYS_pread64, descriptor, start, length, offset) }
-        },
-        |result| result == length as isize,
-    )
+    let call = || {
+        let offset = next;
+        next = if offset + length > last { 0 } else { offset + length };
+        // SAFETY: the kernel writes at most `length` bytes into `buffer`, which is borrowed
+        // for the whole loop.
+        unsafe { raw::call4(libc::SYS_pread64, descriptor, start, length, offset) }
+    };
+    repeat("pread", calls, call, |result| result == length as isize)
 }
 
 /// Writes `bytes` at the file's position, `calls` times; the position moves on.
@@ -82,13 +74,9 @@ pub fn pread(
 pub fn write(file: BorrowedFd<'_>, bytes: &[u8], calls: u64) -> io::Result<()> {
     let (descriptor, length) = (file.as_raw_fd() as usize, bytes.len());
     let start = bytes.as_ptr() as usize;
-    repeat(
-        "write",
-        calls,
-        // SAFETY: the kernel reads `length` bytes from `bytes`, borrowed for the whole loop.
-        || unsafe { raw::call3(libc::SYS_write, descriptor, start, length) },
-        |result| result == length as isize,
-    )
+    // SAFETY: the kernel reads `length` bytes from `bytes`, borrowed for the whole loop.
+    let call = || unsafe { raw::call3(libc::SYS_write, descriptor, start, length) };
+    repeat("write", calls, call, |result| result == length as isize)
 }
 
 /// Reads the attributes of an open file.
@@ -100,13 +88,9 @@ pub fn fstat(file: BorrowedFd<'_>, calls: u64) -> io::Result<()> {
     let descriptor = file.as_raw_fd() as usize;
     let mut attributes = Attributes::default();
     let start = attributes.address();
-    repeat(
-        "fstat",
-        calls,
-        // SAFETY: the kernel writes one `struct stat` into `attributes`, which is larger.
-        || unsafe { raw::call2(libc::SYS_fstat, descriptor, start) },
-        |result| result == 0,
-    )
+    // SAFETY: the kernel writes one `struct stat` into `attributes`, which is larger.
+    let call = || unsafe { raw::call2(libc::SYS_fstat, descriptor, start) };
+    repeat("fstat", calls, call, |result| result == 0)
 }
 
 #[cfg(test)]

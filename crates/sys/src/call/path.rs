@@ -56,14 +56,10 @@ pub fn stat(directory: BorrowedFd<'_>, name: &CStr, calls: u64) -> io::Result<()
     let directory = directory.as_raw_fd() as usize;
     let mut attributes = Attributes::default();
     let (name, start) = (name.as_ptr() as usize, attributes.address());
-    repeat(
-        "stat",
-        calls,
-        // SAFETY: `name` is a string with its NUL; the kernel writes one `struct stat` into
-        // `attributes`, which is larger. Both outlive the loop.
-        || unsafe { raw::call4(libc::SYS_newfstatat, directory, name, start, 0) },
-        |result| result == 0,
-    )
+    // SAFETY: `name` is a string with its NUL; the kernel writes one `struct stat` into
+    // `attributes`, which is larger. Both outlive the loop.
+    let call = || unsafe { raw::call4(libc::SYS_newfstatat, directory, name, start, 0) };
+    repeat("stat", calls, call, |result| result == 0)
 }
 
 /// Reads the basic attributes of `name` in `directory`, by `statx`.
@@ -76,14 +72,10 @@ pub fn statx(directory: BorrowedFd<'_>, name: &CStr, calls: u64) -> io::Result<(
     let mut attributes = Attributes::default();
     let (name, start) = (name.as_ptr() as usize, attributes.address());
     let mask = libc::STATX_BASIC_STATS as usize;
-    repeat(
-        "statx",
-        calls,
-        // SAFETY: `name` is a string with its NUL; the kernel writes 256 bytes into
-        // `attributes`, which is larger. Both outlive the loop.
-        || unsafe { raw::call5(libc::SYS_statx, directory, name, 0, mask, start) },
-        |result| result == 0,
-    )
+    // SAFETY: `name` is a string with its NUL; the kernel writes 256 bytes into
+    // `attributes`, which is larger. Both outlive the loop.
+    let call = || unsafe { raw::call5(libc::SYS_statx, directory, name, 0, mask, start) };
+    repeat("statx", calls, call, |result| result == 0)
 }
 
 #[cfg(test)]

@@ -16,13 +16,9 @@ const NO_SUCH_CALL: libc::c_long = 0x0fff_ffff;
 /// Never; whatever the kernel, or a seccomp filter, answers is what was asked for.
 #[inline(never)]
 pub fn no_such_call(calls: u64) -> io::Result<()> {
-    repeat(
-        "a call that does not exist",
-        calls,
-        // SAFETY: the kernel knows no such call, so that nothing is done.
-        || unsafe { raw::call0(NO_SUCH_CALL) },
-        |result| result < 0,
-    )
+    // SAFETY: the kernel knows no such call, so that nothing is done.
+    let call = || unsafe { raw::call0(NO_SUCH_CALL) };
+    repeat("a call that does not exist", calls, call, |result| result < 0)
 }
 
 /// Asks for the parent's process id: the way into the kernel and out again, and little else.
@@ -31,13 +27,9 @@ pub fn no_such_call(calls: u64) -> io::Result<()> {
 /// The kernel's error; none is known.
 #[inline(never)]
 pub fn getppid(calls: u64) -> io::Result<()> {
-    repeat(
-        "getppid",
-        calls,
-        // SAFETY: getppid takes nothing and touches no memory.
-        || unsafe { raw::call0(libc::SYS_getppid) },
-        |result| result >= 0,
-    )
+    // SAFETY: getppid takes nothing and touches no memory.
+    let call = || unsafe { raw::call0(libc::SYS_getppid) };
+    repeat("getppid", calls, call, |result| result >= 0)
 }
 
 /// Makes a child process that exits at once, and waits for it: clone, exit_group, wait4.
