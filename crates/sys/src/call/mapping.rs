@@ -1,12 +1,11 @@
 //! Calls and faults that change what is mapped.
 
 use std::io;
-use std::os::raw::c_void;
-use std::ptr;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, madvise};
 
 use super::raw;
+use crate::region::{Pages, Region, base_page_bytes};
 
 /// Maps one anonymous page, never touched, and unmaps it: two system calls.
 ///
@@ -36,11 +35,7 @@ pub fn map_unmap(calls: u64) -> io::Result<()> {
 ///
 /// Huge pages are refused for it: one of those would answer for 512 touches.
 #[derive(Debug)]
-pub struct FaultRegion {
-    start: *mut c_void,
-    pages: usize,
-    page_bytes: usize,
-}
+pub struct FaultRegion(Region);
 
 impl FaultRegion {
     /// Maps `pages` pages, none of them present.
@@ -48,17 +43,9 @@ impl FaultRegion {
     /// # Errors
     /// The kernel's error.
     pub fn new(pages: usize) -> io::Result<Self> {
-        let page_bytes = rustix::param::page_size();
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let length_bytes = pages.checked_mul(page_bytes).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing in use.
-        let start =
-            unsafe { mmap_anonymous(ptr::null_mut(), length_bytes, access, MapFlags::PRIVATE)? };
-        let region = Self { start, pages, page_bytes };
-        // A kernel built without huge pages says EINVAL, and then there is nothing to refuse.
-        // SAFETY: the advice covers the new mapping only and changes no content.
-        let _ = unsafe { madvise(start, length_bytes, Advice::LinuxNoHugepage) };
-        Ok(region)
+        let length_bytes =
+            pages.checked_mul(base_page_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Region::map(length_bytes, Pages::Base).map(Self)
     }
 
     /// Writes one byte into each of the first `pages` pages; each is a fault if
@@ -68,11 +55,12 @@ impl FaultRegion {
     /// If `pages` is more than the region has.
     #[inline(never)]
     pub fn touch(&mut self, pages: usize) {
-        assert!(pages <= self.pages, "the region is smaller");
+        let page_bytes = base_page_bytes();
+        assert!(pages <= self.0.len() / page_bytes, "the region is smaller");
         for page in 0..pages {
             // SAFETY: the byte lies in the mapping, which `self` owns alone; volatile, because
             // the store is the point.
-            unsafe { self.start.cast::<u8>().add(page * self.page_bytes).write_volatile(1) };
+            unsafe { self.0.start().add(page * page_bytes).write_volatile(1) };
         }
     }
 
@@ -82,21 +70,13 @@ impl FaultRegion {
     /// The kernel's error.
     pub fn release(&mut self) -> io::Result<()> {
         // SAFETY: the range is the mapping, which `self` owns alone; its content is no use.
-        unsafe { madvise(self.start, self.pages * self.page_bytes, Advice::LinuxDontNeed)? };
+        unsafe { madvise(self.0.start().cast(), self.0.len(), Advice::LinuxDontNeed)? };
         Ok(())
     }
 
     /// Minor faults of the calling thread so far.
     pub fn faults_so_far() -> u64 {
         crate::usage::thread().minor_faults
-    }
-}
-
-impl Drop for FaultRegion {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is owned by `self` alone and nothing borrows from it. It cannot
-        // fail for a range that was mapped as a whole.
-        let _ = unsafe { munmap(self.start, self.pages * self.page_bytes) };
     }
 }
 
