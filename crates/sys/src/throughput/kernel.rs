@@ -35,9 +35,9 @@ crate::words! {
 }
 
 crate::words! {
-    /// The instructions that do it.
+    /// The instructions that do it, from the narrowest to the widest.
     #[derive(Hash, PartialOrd, Ord)]
-    pub enum Level: word {
+    pub enum Level: word, ALL {
         /// General registers.
         Scalar = "scalar",
         /// Vectors of 16 bytes; SSE4.1 for the multiplication of 32-bit integers.
@@ -115,24 +115,13 @@ impl Level {
     }
 }
 
-/// Levels from the narrowest to the widest.
-const LEVELS: [Level; 7] = [
-    Level::Scalar,
-    Level::Sse2,
-    Level::Avx2,
-    Level::Avx512,
-    Level::AvxVnni,
-    Level::Avx512Vnni,
-    Level::Amx,
-];
-
 impl Kernel {
     /// The kernels of a type and operation that some CPU has, the narrowest first, whether this
     /// machine can run them or not. A level that no instruction set has (SSE2 and AVX2 multiply no
     /// 64-bit integers) is left out.
     pub fn levels(number: Number, operation: Operation) -> Vec<Self> {
         let kernel = |level| Self { number, operation, level };
-        LEVELS.into_iter().map(kernel).filter(|kernel| kernel.exists()).collect()
+        Level::ALL.into_iter().map(kernel).filter(|kernel| kernel.exists()).collect()
     }
 
     fn exists(self) -> bool {
