@@ -1,5 +1,8 @@
 //! The kernels of each instruction set, and the choice among them.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__m256d, __m512d};
+
 use super::lanes::{Baseline, Lanes};
 use super::narrow::{Column, column};
 use super::tile::{Tile, tile};
@@ -59,12 +62,10 @@ impl Kernels {
             Level::Avx2 => {
                 let has = crate::instruction_set::cpu_has!("avx2")
                     && crate::instruction_set::cpu_has!("fma");
-                has.then_some(Self(&x86::AVX2))
+                has.then_some(Self(&AVX2))
             }
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => {
-                crate::instruction_set::cpu_has!("avx512f").then_some(Self(&x86::AVX512))
-            }
+            Level::Avx512 => crate::instruction_set::cpu_has!("avx512f").then_some(Self(&AVX512)),
             #[cfg(not(target_arch = "x86_64"))]
             Level::Avx2 | Level::Avx512 => None,
         }
@@ -80,81 +81,50 @@ impl Kernels {
 /// right one fill the 32 registers of aarch64, or the 16 of SSE2, where a product takes one more.
 const BASELINE_REGISTERS: usize = if cfg!(target_arch = "aarch64") { 6 } else { 2 };
 
-static BASELINE: Table = Table {
-    level: Level::Baseline,
-    rows: BASELINE_REGISTERS * Baseline::COUNT,
-    columns: 4,
-    depth: 512,
-    solve_rows: 4,
-    solve_columns: 2 * Baseline::COUNT,
-    tile: tile::<Baseline, BASELINE_REGISTERS, 4>,
-    solve: solve::<Baseline, 4, 2>,
-    column: column::<Baseline>,
-};
+/// The table of a level: the vectors and the instructions that it is compiled for; registers of a
+/// tile's column, and columns of a tile; its depth; rows that a triangle is solved by, and registers
+/// of columns that it is solved for.
+macro_rules! table {
+    (
+        $table:ident = $level:ident, $vector:ident $(with $feature:literal)?,
+        tile $registers:tt x $columns:literal, depth $depth:literal, solve $rows:literal x 2
+    ) => {
+        static $table: Table = {
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn tile_of(job: &Tile) {
+                // SAFETY: the caller keeps the contract of `tile`; the CPU has the instructions.
+                unsafe { tile::<$vector, $registers, $columns>(job) }
+            }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::{__m256d, __m512d};
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn solve_of(job: &Solve) {
+                // SAFETY: the caller keeps the contract of `solve`; the CPU has the instructions.
+                unsafe { solve::<$vector, $rows, 2>(job) }
+            }
 
-    use super::{Column, Level, Solve, Table, Tile, column, solve, tile};
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn column_of(job: &Column) -> f64 {
+                // SAFETY: the caller keeps the contract of `column`; the CPU has the instructions.
+                unsafe { column::<$vector>(job) }
+            }
 
-    pub(super) static AVX512: Table = Table {
-        level: Level::Avx512,
-        rows: 24,
-        columns: 8,
-        depth: 384,
-        solve_rows: 8,
-        solve_columns: 16,
-        tile: tile_avx512,
-        solve: solve_avx512,
-        column: column_avx512,
+            Table {
+                level: Level::$level,
+                rows: $registers * <$vector as Lanes>::COUNT,
+                columns: $columns,
+                depth: $depth,
+                solve_rows: $rows,
+                solve_columns: 2 * <$vector as Lanes>::COUNT,
+                tile: tile_of,
+                solve: solve_of,
+                column: column_of,
+            }
+        };
     };
-
-    pub(super) static AVX2: Table = Table {
-        level: Level::Avx2,
-        rows: 12,
-        columns: 4,
-        depth: 512,
-        solve_rows: 4,
-        solve_columns: 8,
-        tile: tile_avx2,
-        solve: solve_avx2,
-        column: column_avx2,
-    };
-
-    #[target_feature(enable = "avx512f")]
-    unsafe fn tile_avx512(job: &Tile) {
-        // SAFETY: the caller keeps the contract of `tile`; the CPU has AVX-512F.
-        unsafe { tile::<__m512d, 3, 8>(job) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    unsafe fn solve_avx512(job: &Solve) {
-        // SAFETY: the caller keeps the contract of `solve`; the CPU has AVX-512F.
-        unsafe { solve::<__m512d, 8, 2>(job) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    unsafe fn column_avx512(job: &Column) -> f64 {
-        // SAFETY: the caller keeps the contract of `column`; the CPU has AVX-512F.
-        unsafe { column::<__m512d>(job) }
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn tile_avx2(job: &Tile) {
-        // SAFETY: the caller keeps the contract of `tile`; the CPU has AVX2 and FMA.
-        unsafe { tile::<__m256d, 3, 4>(job) }
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn solve_avx2(job: &Solve) {
-        // SAFETY: the caller keeps the contract of `solve`; the CPU has AVX2 and FMA.
-        unsafe { solve::<__m256d, 4, 2>(job) }
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn column_avx2(job: &Column) -> f64 {
-        // SAFETY: the caller keeps the contract of `column`; the CPU has AVX2 and FMA.
-        unsafe { column::<__m256d>(job) }
-    }
 }
+
+table!(BASELINE = Baseline, Baseline, tile BASELINE_REGISTERS x 4, depth 512, solve 4 x 2);
+#[cfg(target_arch = "x86_64")]
+table!(AVX2 = Avx2, __m256d with "avx2,fma", tile 3 x 4, depth 512, solve 4 x 2);
+#[cfg(target_arch = "x86_64")]
+table!(AVX512 = Avx512, __m512d with "avx512f", tile 3 x 8, depth 384, solve 8 x 2);

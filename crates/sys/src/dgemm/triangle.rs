@@ -142,15 +142,8 @@ impl Kernels {
     pub fn eliminate(self, columns: BlockMut<'_>, step: &Step, room: &mut Room) {
         assert!(columns.rows() == step.depth + step.rows, "the panel and the columns fit");
         let left = Slivers::packed(step.below.as_slice(), self.0, step.depth);
-        let most_columns = room.columns();
-        let mut rest = columns;
-        while rest.columns() > 0 {
-            let width = most_columns.min(rest.columns());
-            let (part, others) = rest.split_columns(width);
-            // SAFETY: `take` packed both parts of the panel for `step.depth` and `step.rows`.
-            unsafe { self.eliminate_part(part, step.triangle.as_slice(), &left, room) };
-            rest = others;
-        }
+        // SAFETY: `take` packed both parts of the panel for `step.depth` and `step.rows`.
+        unsafe { self.eliminate_with(columns, step.triangle.as_slice(), &left, room) };
     }
 
     /// Takes the columns of `panel` from `known` on through the elimination of those before,
@@ -164,7 +157,7 @@ impl Kernels {
     pub fn eliminate_within(self, panel: BlockMut<'_>, known: usize, room: &mut Room) {
         assert!(known <= panel.rows() && known <= Step::MOST_COLUMNS, "a panel is narrow");
         let table = self.0;
-        let (factored, mut rest) = panel.split_columns(known);
+        let (factored, rest) = panel.split_columns(known);
         let factored = factored.as_block();
         let rows = factored.rows() - known;
         let below = factored.part(known, 0, rows, known);
@@ -185,25 +178,41 @@ impl Kernels {
             depth: known,
             last: Some(&last),
         };
-        let most_columns = room.columns();
-        while rest.columns() > 0 {
-            let width = most_columns.min(rest.columns());
-            let (part, others) = rest.split_columns(width);
-            // SAFETY: the triangle was packed above; the panel itself serves as slivers, with a
-            // padded copy of the last one.
-            unsafe { self.eliminate_part(part, &triangle, &left, room) };
-            rest = others;
-        }
+        // SAFETY: the triangle was packed above; the panel itself serves as slivers, with a padded
+        // copy of the last one.
+        unsafe { self.eliminate_with(rest, &triangle, &left, room) };
         room.last = last;
         room.triangle = triangle;
     }
 
-    /// One block of columns, as many as there is room for.
+    /// Columns, as many at a time as there is room for.
     ///
     /// # Safety
     ///
     /// `triangle` must hold a packed triangle, and `left` slivers of as many columns, and of as
     /// many rows as `columns` has more.
+    unsafe fn eliminate_with(
+        self,
+        mut rest: BlockMut<'_>,
+        triangle: &[f64],
+        left: &Slivers<'_>,
+        room: &mut Room,
+    ) {
+        let most_columns = room.columns();
+        while rest.columns() > 0 {
+            let width = most_columns.min(rest.columns());
+            let (part, others) = rest.split_columns(width);
+            // SAFETY: the caller's promise.
+            unsafe { self.eliminate_part(part, triangle, left, room) };
+            rest = others;
+        }
+    }
+
+    /// One block of columns, for which there is room.
+    ///
+    /// # Safety
+    ///
+    /// As above.
     unsafe fn eliminate_part(
         self,
         columns: BlockMut<'_>,
