@@ -22,29 +22,13 @@ type Masks = ();
 #[inline]
 fn masks() -> Masks {}
 
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rotate_16(vector: Vector, (): Masks) -> Vector {
-    _mm512_ror_epi32::<16>(vector)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rotate_12(vector: Vector) -> Vector {
-    _mm512_ror_epi32::<12>(vector)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rotate_8(vector: Vector, (): Masks) -> Vector {
-    _mm512_ror_epi32::<8>(vector)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rotate_7(vector: Vector) -> Vector {
-    _mm512_ror_epi32::<7>(vector)
-}
+super::lanes::rotations!(
+    "avx512f",
+    |vector, ()| _mm512_ror_epi32::<16>(vector),
+    |vector| _mm512_ror_epi32::<12>(vector),
+    |vector, ()| _mm512_ror_epi32::<8>(vector),
+    |vector| _mm512_ror_epi32::<7>(vector)
+);
 
 /// Sixteen rows of sixteen words become columns: within pairs, within fours, and then the
 /// quarters of the registers among fours of registers.

@@ -95,6 +95,40 @@ macro_rules! round {
 }
 pub(super) use round;
 
+/// Rotations of the words of a vector to the right by 16, 12, 8 and 7; those by whole bytes with
+/// `Masks` if need be.
+macro_rules! rotations {
+    (
+        $feature:literal, |$a:ident, $masks_a:pat_param| $by_16:expr, |$b:ident| $by_12:expr,
+        |$c:ident, $masks_c:pat_param| $by_8:expr, |$d:ident| $by_7:expr
+    ) => {
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_16($a: Vector, $masks_a: Masks) -> Vector {
+            $by_16
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_12($b: Vector) -> Vector {
+            $by_12
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_8($c: Vector, $masks_c: Masks) -> Vector {
+            $by_8
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn rotate_7($d: Vector) -> Vector {
+            $by_7
+        }
+    };
+}
+pub(super) use rotations;
+
 /// Rotations of the words of a vector, where no instruction rotates: by whole bytes with `$shuffle`,
 /// for which there are masks, by other amounts with two shifts.
 #[cfg(target_arch = "x86_64")]
@@ -112,29 +146,13 @@ macro_rules! shuffled_rotations {
             [0, 1].map(|index| unsafe { load(bytes[index].as_ptr()) })
         }
 
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_16(vector: Vector, masks: Masks) -> Vector {
-            $shuffle(vector, masks[0])
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_12(vector: Vector) -> Vector {
-            $or($right::<12>(vector), $left::<20>(vector))
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_8(vector: Vector, masks: Masks) -> Vector {
-            $shuffle(vector, masks[1])
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_7(vector: Vector) -> Vector {
-            $or($right::<7>(vector), $left::<25>(vector))
-        }
+        super::lanes::rotations!(
+            $feature,
+            |vector, masks| $shuffle(vector, masks[0]),
+            |vector| $or($right::<12>(vector), $left::<20>(vector)),
+            |vector, masks| $shuffle(vector, masks[1]),
+            |vector| $or($right::<7>(vector), $left::<25>(vector))
+        );
     };
 }
 #[cfg(target_arch = "x86_64")]

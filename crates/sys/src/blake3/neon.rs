@@ -28,29 +28,13 @@ fn masks() -> Masks {
     unsafe { vld1q_u8(BYTES.as_ptr()) }
 }
 
-#[inline]
-#[target_feature(enable = "neon")]
-fn rotate_16(vector: Vector, _: Masks) -> Vector {
-    vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(vector)))
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn rotate_12(vector: Vector) -> Vector {
-    vsriq_n_u32::<12>(vshlq_n_u32::<20>(vector), vector)
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn rotate_8(vector: Vector, masks: Masks) -> Vector {
-    vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(vector), masks))
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn rotate_7(vector: Vector) -> Vector {
-    vsriq_n_u32::<7>(vshlq_n_u32::<25>(vector), vector)
-}
+super::lanes::rotations!(
+    "neon",
+    |vector, _| vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(vector))),
+    |vector| vsriq_n_u32::<12>(vshlq_n_u32::<20>(vector), vector),
+    |vector, masks| vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(vector), masks)),
+    |vector| vsriq_n_u32::<7>(vshlq_n_u32::<25>(vector), vector)
+);
 
 /// Four rows of four words become columns.
 #[inline]
