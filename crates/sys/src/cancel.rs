@@ -203,13 +203,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     let now_ns = monotonic_ns();
     let first = FIRST_SIGNAL_NS.compare_exchange(0, now_ns, Ordering::SeqCst, Ordering::SeqCst);
     if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > SAME_WISH_NS) {
-        crate::screen::give_back();
-        // SAFETY: signal(2) and raise(3) are async-signal-safe. The signal is blocked while this
-        // handler runs and ends the process when it returns.
-        unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
-        }
+        crate::screen::obey(signal);
     }
     wake(WAKE.get());
 }

@@ -81,7 +81,7 @@ impl Screen {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
         let stop = (libc::SIGTSTP, on_stop as Handler);
-        for (signal, handler) in [stop, (libc::SIGQUIT, on_end), (libc::SIGABRT, on_end)] {
+        for (signal, handler) in [stop, (libc::SIGQUIT, obey), (libc::SIGABRT, obey)] {
             if action_of(signal)? == libc::SIG_DFL {
                 install(signal, handler)?;
             }
@@ -185,13 +185,8 @@ fn enter() -> io::Result<()> {
 
 /// Stops the program as Ctrl-Z does, on the normal screen, and takes the screen again afterwards.
 fn stop() {
-    give_back();
-    // SAFETY: the default action runs no code of ours, and raise(3) takes any number. It returns
-    // when the program goes on.
-    unsafe {
-        libc::signal(libc::SIGTSTP, libc::SIG_DFL);
-        libc::raise(libc::SIGTSTP);
-    }
+    // It returns when the program goes on.
+    obey(libc::SIGTSTP);
     // Where this fails, Ctrl-Z stops the program without asking, as any other.
     let _ = install(libc::SIGTSTP, on_stop);
     let _ = enter();
@@ -202,10 +197,12 @@ extern "C" fn on_stop(_: libc::c_int) {
     wake(TAKEN.get().map(|taken| &taken.wake));
 }
 
-extern "C" fn on_end(signal: libc::c_int) {
+/// Gives the screen back and has the signal do what it does by default. In a handler the signal is
+/// blocked, and does so when it returns.
+pub(crate) extern "C" fn obey(signal: libc::c_int) {
     give_back();
-    // SAFETY: signal(2) and raise(3) are async-signal-safe. The signal is blocked while this
-    // handler runs and ends the process when it returns.
+    // SAFETY: signal(2) and raise(3) are async-signal-safe and take any number; the default action
+    // runs no code of ours.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
