@@ -7,13 +7,11 @@
 //! Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance
 //! model for multicore architectures", 2009.
 
-use std::borrow::Cow;
-
 use flatout_measure::case::blank;
 use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Chart, Outcome};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 
 /// Id of the rows.
 const ID: &str = "memory/roofline";
@@ -72,18 +70,10 @@ struct Point {
 }
 
 impl Row for Point {
-    fn id(&self) -> Cow<'static, str> {
-        ID.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        Parameters::default()
+    fn label(&self) -> Label {
+        Label::new(ID, Unit::FlopPerSecond)
             .with("curve", self.curve.clone())
             .with(FLOP_PER_BYTE.name(), self.flop_per_byte)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::FlopPerSecond
     }
 }
 

@@ -11,7 +11,7 @@ use crate::fact::{Facts, Key};
 use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
 use crate::record::{Outcome, Series, Warning};
-use crate::row::{Parameters, Row};
+use crate::row::{Label, Parameters, Row};
 use crate::warning;
 
 /// What one trial moved and how long it took.
@@ -181,11 +181,12 @@ pub fn record_counted<R>(rows: Vec<Measured<R>>, counts: &[Key]) -> Vec<Outcome>
 
 /// A row of the record before anything was measured.
 pub fn blank(row: &dyn Row) -> Outcome {
+    let Label { id, unit, parameters, .. } = row.label();
     Outcome {
-        id: row.id().into_owned(),
-        parameters: row.parameters().to_json(),
-        unit: row.unit().name().to_owned(),
-        better: row.unit().better(),
+        id: id.into_owned(),
+        parameters: parameters.to_json(),
+        unit: unit.name().to_owned(),
+        better: unit.better(),
         ..Outcome::default()
     }
 }

@@ -12,19 +12,68 @@ use crate::record::Better;
 
 /// A row of an area, before and after it is measured.
 pub trait Row {
-    /// `area/test` of the record, for example `cache/block-sweep`; stable between versions.
-    fn id(&self) -> Cow<'static, str>;
+    /// What the record says of it.
+    fn label(&self) -> Label;
+
+    /// `area/test` of the record.
+    fn id(&self) -> Cow<'static, str> {
+        self.label().id
+    }
 
     /// What tells the row from others of the same id, in base units.
-    fn parameters(&self) -> Parameters;
+    fn parameters(&self) -> Parameters {
+        self.label().parameters
+    }
 
     /// What its figure is.
-    fn unit(&self) -> Unit;
+    fn unit(&self) -> Unit {
+        self.label().unit
+    }
+}
 
+/// What a record says of a row besides its figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Label {
+    /// `area/test` of the record, for example `cache/block-sweep`; stable between versions.
+    pub id: Cow<'static, str>,
+    /// What its figure is.
+    pub unit: Unit,
+    /// What tells the row from others of the same id, in base units.
+    pub parameters: Parameters,
     /// What runs of it usually differ by beyond what its trials show: the standard deviation of the
     /// logarithm of its figure. Whole runs tell (docs/measuring.md).
-    fn deviation_between_runs(&self) -> f64 {
-        0.0
+    pub deviation_between_runs: f64,
+}
+
+impl Label {
+    /// A row without parameters, whose trials show what runs of it differ by.
+    pub fn new(id: impl Into<Cow<'static, str>>, unit: Unit) -> Self {
+        let parameters = Parameters::default();
+        Self { id: id.into(), unit, parameters, deviation_between_runs: 0.0 }
+    }
+
+    /// The same row with these parameters.
+    #[must_use]
+    pub fn of(self, parameters: Parameters) -> Self {
+        Self { parameters, ..self }
+    }
+
+    /// The same row with one more parameter.
+    #[must_use]
+    pub fn with(self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
+        Self { parameters: self.parameters.with(name, value), ..self }
+    }
+
+    /// The same row and, if there is a value, one more parameter.
+    #[must_use]
+    pub fn with_known(self, name: &'static str, value: Option<impl Into<Value>>) -> Self {
+        Self { parameters: self.parameters.with_known(name, value), ..self }
+    }
+
+    /// The same row, whose runs differ by this beyond what trials show.
+    #[must_use]
+    pub fn deviating_by(self, deviation_between_runs: f64) -> Self {
+        Self { deviation_between_runs, ..self }
     }
 }
 
@@ -47,6 +96,13 @@ impl Parameters {
             Some((_, known)) => *known = value,
             None => self.0.push((name, value)),
         }
+    }
+
+    /// The same parameters and, if there is a value, one more.
+    #[must_use]
+    pub fn with_known(mut self, name: &'static str, value: Option<impl Into<Value>>) -> Self {
+        self.set_known(name, value);
+        self
     }
 
     /// Sets a parameter that not every row has.

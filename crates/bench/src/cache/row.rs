@@ -1,9 +1,7 @@
 //! Which rows the page cache area has.
 
-use std::borrow::Cow;
-
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::row::{Parameters, Row as Measurable, Unit};
+use flatout_measure::row::{Label, Row as Measurable, Unit};
 
 use crate::area::Extent;
 use crate::between_runs;
@@ -113,36 +111,21 @@ impl Row {
 }
 
 impl Measurable for Row {
-    fn id(&self) -> Cow<'static, str> {
-        self.test.id().into()
-    }
-
-    fn parameters(&self) -> Parameters {
+    fn label(&self) -> Label {
         let tuning = self.tuning;
-        let mut parameters = Parameters::default();
-        if self.test != Test::MemoryRead {
-            parameters.set("engine", tuning.engine.to_string());
-            parameters.set("cache_state", self.state.word());
-        }
-        parameters.set("block_bytes", tuning.block_bytes);
-        parameters.set("threads", tuning.threads);
-        parameters.set_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth));
+        let is_memory = self.test == Test::MemoryRead;
         let is_special = tuning.caching != Caching::Buffered;
-        parameters.set_known("caching", is_special.then(|| tuning.caching.to_string()));
-        parameters.set_known("phase", self.phase);
-        parameters.set_known("pass", self.test.pass());
-        parameters
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::BytesPerSecond
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        match self.state {
-            State::Cold => between_runs::DISK,
-            State::Hot | State::Apart => between_runs::CACHE,
-        }
+        let is_cold = self.state == State::Cold;
+        Label::new(self.test.id(), Unit::BytesPerSecond)
+            .with_known("engine", (!is_memory).then(|| tuning.engine.to_string()))
+            .with_known("cache_state", (!is_memory).then(|| self.state.word()))
+            .with("block_bytes", tuning.block_bytes)
+            .with("threads", tuning.threads)
+            .with_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth))
+            .with_known("caching", is_special.then(|| tuning.caching.to_string()))
+            .with_known("phase", self.phase)
+            .with_known("pass", self.test.pass())
+            .deviating_by(if is_cold { between_runs::DISK } else { between_runs::CACHE })
     }
 }
 

@@ -1,8 +1,6 @@
 //! The rows of the copy area: trees that are copied, and what these are held against.
 
-use std::borrow::Cow;
-
-use flatout_measure::row::{Parameters, Row as Measurable, Unit};
+use flatout_measure::row::{Label, Parameters, Row as Measurable, Unit};
 
 use super::State;
 use super::choose::Wanted;
@@ -45,40 +43,29 @@ impl Row {
 }
 
 impl Measurable for Row {
-    fn id(&self) -> Cow<'static, str> {
-        match &self.work {
-            Work::Tree(wanted) => wanted.experiment.id(),
-            Work::BareCreate { .. } => "copy/bare-create",
-            Work::BareWrite { .. } => "copy/bare-write",
-            Work::BareRead { .. } => "copy/bare-read",
-        }
-        .into()
-    }
+    fn label(&self) -> Label {
+        use Unit::{BytesPerSecond, Nanoseconds};
 
-    fn parameters(&self) -> Parameters {
         let bare = |threads: u32| Parameters::default().with("threads", threads);
-        let mut parameters = match &self.work {
-            Work::Tree(wanted) => wanted.parameters(self.state),
+        let (id, unit, parameters) = match &self.work {
+            Work::Tree(wanted) => {
+                (wanted.experiment.id(), Nanoseconds, wanted.parameters(self.state))
+            }
             Work::BareCreate { files, threads } => {
-                bare(*threads).with("until", "cache").with("files", *files)
+                let parameters = bare(*threads).with("until", "cache").with("files", *files);
+                ("copy/bare-create", Nanoseconds, parameters)
             }
             Work::BareWrite { bytes, threads } => {
-                bare(*threads).with("until", "cache").with("bytes", *bytes)
+                let parameters = bare(*threads).with("until", "cache").with("bytes", *bytes);
+                ("copy/bare-write", BytesPerSecond, parameters)
             }
-            Work::BareRead { bytes } => bare(1).with("bytes", *bytes),
+            Work::BareRead { bytes } => {
+                ("copy/bare-read", BytesPerSecond, bare(1).with("bytes", *bytes))
+            }
         };
-        parameters.set_known("phase", self.phase.filter(|_| self.is_reference()));
-        parameters
-    }
-
-    fn unit(&self) -> Unit {
-        match self.work {
-            Work::Tree(_) | Work::BareCreate { .. } => Unit::Nanoseconds,
-            Work::BareWrite { .. } | Work::BareRead { .. } => Unit::BytesPerSecond,
-        }
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        between_runs::COPY
+        Label::new(id, unit)
+            .of(parameters)
+            .with_known("phase", self.phase.filter(|_| self.is_reference()))
+            .deviating_by(between_runs::COPY)
     }
 }

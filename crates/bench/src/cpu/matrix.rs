@@ -12,13 +12,11 @@ mod order;
 mod residual;
 mod system;
 
-use std::borrow::Cow;
-
 use flatout_measure::case::{Case, Measured, Plan, Sample, TrialError, blank, record};
 use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::fact::{Facts, Value};
 use flatout_measure::record::{Ceiling, Outcome, Provenance, Warning};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::{ceiling, statistics, warning};
 use flatout_sys::affinity;
@@ -123,22 +121,16 @@ struct MatrixRow {
 }
 
 impl Row for MatrixRow {
-    fn id(&self) -> Cow<'static, str> {
-        self.id.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let parameters = Parameters::default().with("threads", self.threads).with("type", "f64");
-        let Some(shape) = self.shape else { return parameters };
-        parameters
+    fn label(&self) -> Label {
+        let Self { id, threads, shape } = *self;
+        let label =
+            Label::new(id, Unit::FlopPerSecond).with("threads", threads).with("type", "f64");
+        let Some(shape) = shape else { return label };
+        label
             .with("order", shape.order)
             .with("leading_dimension", shape.stride)
             .with("alignment_bytes", ALIGNMENT_BYTES)
             .with("level", Kernels::best().level().name())
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::FlopPerSecond
     }
 }
 

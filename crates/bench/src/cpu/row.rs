@@ -1,8 +1,6 @@
 //! Which rows the arithmetic units have.
 
-use std::borrow::Cow;
-
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 use flatout_sys::throughput::{Kernel, Number, Operation};
 
 use super::sharing;
@@ -35,49 +33,26 @@ const OPERATIONS: [Operation; 2] = [Operation::MultiplyAdd, Operation::Add];
 const THREADS: [u32; 4] = [1, 2, 4, 8];
 
 impl Row for UnitRow {
-    fn id(&self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::Throughput { .. } => "cpu/throughput",
-            Self::Sustained { .. } => "cpu/sustained",
-            Self::Clock { .. } => "cpu/clock",
-            Self::Sharing { .. } => "cpu/core-sharing",
-        })
-    }
-
-    fn parameters(&self) -> Parameters {
-        let parameters = Parameters::default();
+    fn label(&self) -> Label {
         match *self {
-            Self::Throughput { kernel, setting } => of_kernel(kernel)
+            Self::Throughput { kernel, setting } => of_kernel("cpu/throughput", kernel)
                 .with("threads", setting.threads)
                 .with("pinned", setting.placement == Placement::Pinned),
-            Self::Sustained { kernel, threads } => of_kernel(kernel).with("threads", threads),
-            Self::Clock { load, threads } => parameters
+            Self::Sustained { kernel, threads } => of_kernel("cpu/sustained", kernel)
+                .with("threads", threads)
+                .deviating_by(between_runs::SUSTAINED),
+            Self::Clock { load, threads } => Label::new("cpu/clock", Unit::Hertz)
                 .with("load", load.map_or_else(|| "none".to_owned(), name))
                 .with("threads", threads),
-            Self::Sharing { first, second } => {
-                parameters.with("first_cpu", first).with("second_cpu", second)
-            }
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        match self {
-            Self::Throughput { kernel, .. } | Self::Sustained { kernel, .. } => unit(*kernel),
-            Self::Clock { .. } => Unit::Hertz,
-            Self::Sharing { .. } => Unit::Cpus,
-        }
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        match self {
-            Self::Sustained { .. } => between_runs::SUSTAINED,
-            Self::Throughput { .. } | Self::Clock { .. } | Self::Sharing { .. } => 0.0,
+            Self::Sharing { first, second } => Label::new("cpu/core-sharing", Unit::Cpus)
+                .with("first_cpu", first)
+                .with("second_cpu", second),
         }
     }
 }
 
-fn of_kernel(kernel: Kernel) -> Parameters {
-    Parameters::default()
+fn of_kernel(id: &'static str, kernel: Kernel) -> Label {
+    Label::new(id, unit(kernel))
         .with("type", kernel.number.word())
         .with("operation", kernel.operation.word())
         .with("level", kernel.level.word())

@@ -1,12 +1,10 @@
 //! Threads against rate, beside the peak: rows made of other rows, for a picture.
 
-use std::borrow::Cow;
-
 use flatout_measure::case::{Measured, blank};
 use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Chart, Outcome, Provenance};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row};
 use flatout_sys::throughput::{Kernel, Operation};
 
 use super::row::{self, UnitRow};
@@ -23,20 +21,13 @@ struct Point {
 }
 
 impl Row for Point {
-    fn id(&self) -> Cow<'static, str> {
-        if self.kernel.number.is_floating() { FLOATING } else { INTEGER }.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        Parameters::default()
+    fn label(&self) -> Label {
+        let id = if self.kernel.number.is_floating() { FLOATING } else { INTEGER };
+        Label::new(id, row::unit(self.kernel))
             .with("type", self.kernel.number.word())
             .with("level", self.kernel.level.word())
             .with("threads", self.threads)
             .with("curve", self.curve)
-    }
-
-    fn unit(&self) -> Unit {
-        row::unit(self.kernel)
     }
 }
 

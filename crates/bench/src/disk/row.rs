@@ -1,10 +1,8 @@
 //! A row of the disk area before it is measured.
 
-use std::borrow::Cow;
-
 use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::record::Warning;
-use flatout_measure::row::{Parameters, Row as Measurable, Unit};
+use flatout_measure::row::{Label, Parameters, Row as Measurable, Unit};
 
 use super::pattern::{IoType, Test};
 use crate::between_runs;
@@ -58,47 +56,32 @@ impl Figure {
 }
 
 impl Measurable for Row {
-    fn id(&self) -> Cow<'static, str> {
-        self.test.id().into()
-    }
-
-    fn parameters(&self) -> Parameters {
+    fn label(&self) -> Label {
         let Tuning { engine, caching, block_bytes, depth, threads, split } = self.tuning;
-        let mut parameters = Parameters::default()
+        // Contiguous is what goes without saying; so rows of one sweep differ by threads alone.
+        let is_split = threads > 1 && !self.test.is_random() && split != Split::Contiguous;
+        let io_type = self.test.io_type();
+        let read_share = f64::from(self.read_percent) / 100.0;
+        let (is_twice, is_hot) = (self.test == Test::ColdBlocks, self.test == Test::Reread);
+        let unit = match self.test {
+            Test::Latency(_) => Unit::Nanoseconds,
+            _ if self.test.is_random() => Unit::OperationsPerSecond,
+            _ => Unit::BytesPerSecond,
+        };
+        Label::new(self.test.id(), unit)
             .with("engine", engine.to_string())
             .with("caching", caching.to_string())
             .with("block_bytes", block_bytes)
             .with("threads", threads)
-            .with("depth", depth);
-        // Contiguous is what goes without saying; so rows of one sweep differ by threads alone.
-        if threads > 1 && !self.test.is_random() && split != Split::Contiguous {
-            parameters.set("split", split.to_string());
-        }
-        match self.test.io_type() {
-            IoType::Write => parameters.set("extents", self.extents.word()),
-            IoType::Mixed => parameters.set("read_share", f64::from(self.read_percent) / 100.0),
-            IoType::Read | IoType::Copy => {}
-        }
-        parameters.set_known("until", self.writes().then(|| self.until()));
-        parameters.set_known("rate_operations_per_s", self.rate_per_s);
-        match self.test {
-            Test::ColdBlocks => parameters.set("pass", "first"),
-            Test::Reread => parameters.set("cache_state", "hot"),
-            _ => {}
-        }
-        parameters
-    }
-
-    fn unit(&self) -> Unit {
-        match self.test {
-            Test::Latency(_) => Unit::Nanoseconds,
-            _ if self.test.is_random() => Unit::OperationsPerSecond,
-            _ => Unit::BytesPerSecond,
-        }
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        between_runs::DISK
+            .with("depth", depth)
+            .with_known("split", is_split.then(|| split.to_string()))
+            .with_known("extents", (io_type == IoType::Write).then(|| self.extents.word()))
+            .with_known("read_share", (io_type == IoType::Mixed).then_some(read_share))
+            .with_known("until", self.writes().then(|| self.until()))
+            .with_known("rate_operations_per_s", self.rate_per_s)
+            .with_known("pass", is_twice.then_some("first"))
+            .with_known("cache_state", is_hot.then_some("hot"))
+            .deviating_by(between_runs::DISK)
     }
 }
 

@@ -1,9 +1,7 @@
 //! Which rows of bandwidth a run has, and how much memory they need.
 
-use std::borrow::Cow;
-
 use flatout_measure::case::{Case, Sample, TrialError};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
@@ -264,42 +262,25 @@ impl RateRow {
 }
 
 impl Row for RateRow {
-    fn id(&self) -> Cow<'static, str> {
-        let id = match self.work {
-            Work::Block { pattern, .. } => pattern.id,
-            Work::Access(_) => "memory/access",
-            Work::Stream(_) => stream::ID,
-            Work::WorkingSet { .. } => working_set::ID,
-        };
-        id.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let (none, threads) = (Parameters::default(), self.parts.threads);
+    fn label(&self) -> Label {
+        let of = |id, unit| Label::new(id, unit).deviating_by(between_runs::MEMORY);
+        let rate = |id| of(id, Unit::BytesPerSecond);
+        let threads = self.parts.threads;
         match self.work {
-            Work::Block { block_bytes, .. } => {
-                none.with("block_bytes", block_bytes).with("threads", threads)
+            Work::Block { pattern, block_bytes } => {
+                rate(pattern.id).with("block_bytes", block_bytes).with("threads", threads)
             }
-            Work::Access(pattern) => none
+            Work::Access(pattern) => of("memory/access", Unit::Nanoseconds)
                 .with("pattern", access::name(pattern))
                 .with("block_bytes", access::BYTES)
                 .with("threads", threads),
-            Work::Stream(kernel) => none.with("kernel", kernel.name()).with("threads", threads),
+            Work::Stream(kernel) => {
+                rate(stream::ID).with("kernel", kernel.name()).with("threads", threads)
+            }
             Work::WorkingSet { kernel, bytes } => {
-                none.with("kernel", kernel.name()).with("working_set_bytes", bytes)
+                rate(working_set::ID).with("kernel", kernel.name()).with("working_set_bytes", bytes)
             }
         }
-    }
-
-    fn unit(&self) -> Unit {
-        match self.work {
-            Work::Access(_) => Unit::Nanoseconds,
-            _ => Unit::BytesPerSecond,
-        }
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        between_runs::MEMORY
     }
 }
 

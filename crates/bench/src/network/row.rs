@@ -1,9 +1,7 @@
 //! Which rows there are: tests, and what tells them apart in the record. Pure.
 
-use std::borrow::Cow;
-
 use flatout_measure::record::Chart;
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Parameters, Row, Unit};
 
 use super::client::Family;
 use super::memcpy::{self, Copies};
@@ -63,21 +61,22 @@ impl TestRow {
     fn parameters(&self) -> Parameters {
         let spec = &self.spec;
         let placement = if self.is_best_placement { "auto" } else { spec.placement.name() };
-        let mut parameters = Parameters::default()
+        let parameters = Parameters::default()
             .with("family", self.family.name())
             .with("streams", u64::from(spec.streams))
             .with("placement", placement);
         if spec.work == Work::Latency {
-            parameters.set("message_bytes", spec.block_bytes);
-            parameters.set("wait", spec.waiting.name());
-            parameters.set_known("questions_per_s", above_zero(spec.rate_per_s));
-            parameters.set_known("load_streams", above_zero(spec.load_streams.into()));
-            return parameters;
+            return parameters
+                .with("message_bytes", spec.block_bytes)
+                .with("wait", spec.waiting.name())
+                .with_known("questions_per_s", above_zero(spec.rate_per_s))
+                .with_known("load_streams", above_zero(spec.load_streams.into()));
         }
-        parameters.set("direction", spec.direction.name());
-        parameters.set("block_bytes", spec.block_bytes);
-        parameters.set_known("bytes", above_zero(spec.bytes));
-        parameters.set_known("rate_bytes_per_s", above_zero(spec.rate_per_s));
+        let parameters = parameters
+            .with("direction", spec.direction.name())
+            .with("block_bytes", spec.block_bytes)
+            .with_known("bytes", above_zero(spec.bytes))
+            .with_known("rate_bytes_per_s", above_zero(spec.rate_per_s));
         if spec.protocol == Protocol::Tcp {
             let sender = if self.is_best_sender { "auto" } else { spec.sender.name() };
             return parameters.with("sender", sender).with("receiver", spec.receiver.name());
@@ -91,37 +90,22 @@ fn above_zero(number: u64) -> Option<u64> {
 }
 
 impl Row for NetworkRow {
-    fn id(&self) -> Cow<'static, str> {
-        let Self::Test(TestRow { spec, .. }) = self else {
-            return "network/loopback-memcpy".into();
-        };
-        match (spec.work, spec.protocol) {
-            (Work::Throughput, Protocol::Tcp) => "network/tcp-throughput",
-            (Work::Throughput, Protocol::Udp) => "network/udp-throughput",
-            (Work::Latency, Protocol::Tcp) => "network/tcp-latency",
-            (Work::Latency, Protocol::Udp) => "network/udp-latency",
-        }
-        .into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        match self {
-            Self::Test(test) => test.parameters(),
-            Self::Memcpy(copies) => Parameters::default()
+    fn label(&self) -> Label {
+        let label = match self {
+            Self::Memcpy(copies) => Label::new("network/loopback-memcpy", Unit::BytesPerSecond)
                 .with("copies_per_byte", copies.per_byte())
                 .with("block_bytes", memcpy::BLOCK_BYTES),
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        match self {
-            Self::Test(test) if test.spec.work == Work::Latency => Unit::Nanoseconds,
-            _ => Unit::BytesPerSecond,
-        }
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        between_runs::NETWORK
+            Self::Test(test) => {
+                let Spec { work, protocol, .. } = test.spec;
+                let unit = match work {
+                    Work::Throughput => Unit::BytesPerSecond,
+                    Work::Latency => Unit::Nanoseconds,
+                };
+                let id = format!("network/{}-{}", protocol.name(), work.name());
+                Label::new(id, unit).of(test.parameters())
+            }
+        };
+        label.deviating_by(between_runs::NETWORK)
     }
 }
 

@@ -1,13 +1,11 @@
 //! What is known about a read, as an outcome of the record.
 
-use std::borrow::Cow;
-
 use flatout_io::{Caching, Kind};
 use flatout_measure::case::{Measured as MeasuredRow, Sample, blank, record};
 use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::fact::{Facts, Key};
 use flatout_measure::record::{Outcome, Status};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 
 use flatout_sys::affinity;
@@ -38,16 +36,8 @@ const HARNESS_LIMIT: f64 = 0.01;
 pub struct ReadRow(Parameters);
 
 impl Row for ReadRow {
-    fn id(&self) -> Cow<'static, str> {
-        ID.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        self.0.clone()
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::BytesPerSecond
+    fn label(&self) -> Label {
+        Label::new(ID, Unit::BytesPerSecond).of(self.0.clone())
     }
 }
 

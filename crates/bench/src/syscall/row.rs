@@ -1,10 +1,9 @@
 //! The rows, as data: which call, under which conditions, and in which order.
 
-use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use flatout_measure::row::{Parameters, Row as Measurable, Unit};
+use flatout_measure::row::{Label, Row as Measurable, Unit};
 
 use crate::between_runs;
 
@@ -209,36 +208,19 @@ impl Row {
 }
 
 impl Measurable for Row {
-    fn id(&self) -> Cow<'static, str> {
-        self.call.id().into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let mut parameters = Parameters::default();
-        if self.call.has_thread_rows() {
-            parameters.set("threads", self.threads());
-        }
-        if self.call.moves_bytes() {
-            let device = Path::new(self.device_path()).file_name().and_then(OsStr::to_str);
-            let device = device.filter(|_| self.variant == Variant::Device);
-            parameters.set("block_bytes", self.block_bytes);
-            parameters.set("target", device.unwrap_or("file"));
-        }
-        parameters.set_known("descriptor", self.descriptor().map(Descriptor::name));
-        parameters.set_known("batch_requests", self.batch_requests());
-        parameters.set_known("cpus", self.cpus());
-        parameters
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::Nanoseconds
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        match self.call {
-            Call::ForkExit => between_runs::FORK,
-            _ => between_runs::SYSCALL,
-        }
+    fn label(&self) -> Label {
+        let moves_bytes = self.call.moves_bytes();
+        let device = Path::new(self.device_path()).file_name().and_then(OsStr::to_str);
+        let device = device.filter(|_| self.variant == Variant::Device);
+        let is_fork = self.call == Call::ForkExit;
+        Label::new(self.call.id(), Unit::Nanoseconds)
+            .with_known("threads", self.call.has_thread_rows().then(|| self.threads()))
+            .with_known("block_bytes", moves_bytes.then_some(self.block_bytes))
+            .with_known("target", moves_bytes.then(|| device.unwrap_or("file")))
+            .with_known("descriptor", self.descriptor().map(Descriptor::name))
+            .with_known("batch_requests", self.batch_requests())
+            .with_known("cpus", self.cpus())
+            .deviating_by(if is_fork { between_runs::FORK } else { between_runs::SYSCALL })
     }
 }
 
@@ -293,6 +275,8 @@ pub(super) fn short(block_bytes: u64) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::row::Parameters;
+
     use super::*;
 
     #[test]

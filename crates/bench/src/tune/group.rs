@@ -1,10 +1,8 @@
 //! Kinds of work, each with the settings that compete for it and its share of the time.
 
-use std::borrow::Cow;
-
 use flatout_io::{Engine, SizeClass, Tuning, Work};
 use flatout_measure::case::Plan;
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 use flatout_sys::affinity;
 
 use super::candidate;
@@ -221,39 +219,30 @@ impl<'g> Group<'g> {
 }
 
 impl Row for Setting<'_> {
-    fn id(&self) -> Cow<'static, str> {
-        match self.group.work {
+    fn label(&self) -> Label {
+        let (Group { work, source, target, .. }, tuning) = (self.group, &self.tuning);
+        let id = match work {
             Work::Read => "tune/read",
             Work::Write => "tune/write",
             Work::Copy => "tune/copy",
-        }
-        .into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let (Group { work, source, target, .. }, tuning) = (self.group, &self.tuning);
-        let mut parameters = Parameters::default();
-        if self.group.has_several_places {
-            let (reads, writes) = (*work != Work::Write, *work != Work::Read);
-            parameters.set_known("source_place", reads.then_some(source.number));
-            parameters.set_known("target_place", writes.then_some(target.number));
-        }
-        let files = self.group.files();
-        parameters.set_known("files", (files > 1).then_some(files));
-        parameters.set("file_bytes", self.group.file_bytes());
-        let state = if self.group.cached { "hot" } else { "cold" };
-        parameters.set_known("cache_state", (*work != Work::Write).then_some(state));
-        parameters.set("engine", tuning.engine.to_string());
-        parameters.set("caching", tuning.caching.to_string());
-        parameters.set("block_bytes", tuning.block_bytes);
-        parameters.set("threads", tuning.threads);
-        parameters.set_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth));
-        parameters
-    }
-
-    /// Of small files the number counts, of a large one the bytes.
-    fn unit(&self) -> Unit {
+        };
+        // Of small files the number counts, of a large one the bytes.
         let is_tiny = self.group.size == SizeClass::Tiny;
-        if is_tiny { Unit::FilesPerSecond } else { Unit::BytesPerSecond }
+        let unit = if is_tiny { Unit::FilesPerSecond } else { Unit::BytesPerSecond };
+        let (reads, writes) = (*work != Work::Write, *work != Work::Read);
+        let has_several = self.group.has_several_places;
+        let files = self.group.files();
+        let state = if self.group.cached { "hot" } else { "cold" };
+        Label::new(id, unit)
+            .with_known("source_place", (has_several && reads).then_some(source.number))
+            .with_known("target_place", (has_several && writes).then_some(target.number))
+            .with_known("files", (files > 1).then_some(files))
+            .with("file_bytes", self.group.file_bytes())
+            .with_known("cache_state", reads.then_some(state))
+            .with("engine", tuning.engine.to_string())
+            .with("caching", tuning.caching.to_string())
+            .with("block_bytes", tuning.block_bytes)
+            .with("threads", tuning.threads)
+            .with_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth))
     }
 }

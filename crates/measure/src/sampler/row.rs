@@ -14,7 +14,7 @@ use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
 use crate::progress::Standing;
 use crate::record::Better;
-use crate::row::Row;
+use crate::row::{Label, Row};
 use crate::statistics::interval::{self, Knowledge};
 use crate::statistics::pool::{Pool, Prior};
 use crate::statistics::{self};
@@ -121,7 +121,8 @@ impl<'a> Sampled<'a> {
 
     /// Its id and its parameters, for those who watch.
     pub(super) fn name(&self) -> (String, Map<String, serde_json::Value>) {
-        (self.case.row.id().into_owned(), self.case.row.parameters().to_json())
+        let Label { id, parameters, .. } = self.case.row.label();
+        (id.into_owned(), parameters.to_json())
     }
 
     /// What it says by now, for those who watch.
@@ -143,7 +144,7 @@ impl<'a> Sampled<'a> {
         let (id, parameters) = self.name();
         Knowledge {
             learned: plan.noise.as_ref().and_then(|noise| noise.between_runs(&id, &parameters)),
-            assumed_deviation: self.case.row.deviation_between_runs(),
+            assumed_deviation: self.case.row.label().deviation_between_runs,
             ..Knowledge::default()
         }
     }

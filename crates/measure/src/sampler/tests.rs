@@ -4,9 +4,7 @@ mod ending;
 mod outcome;
 mod spoiled;
 
-use std::borrow::Cow;
 use std::cell::RefCell;
-
 use std::sync::Arc;
 
 use serde_json::json;
@@ -18,7 +16,7 @@ use crate::comparison::noise::{Learned, Noise, RowNoise};
 use crate::guard::{FakeWitness, Reading};
 use crate::progress::Standing;
 use crate::record::{Outcome, Status};
-use crate::row::{Parameters, Unit};
+use crate::row::{Label, Unit};
 use crate::warning::{self, Warning};
 
 const MS: u64 = 1_000_000;
@@ -27,16 +25,8 @@ const MS: u64 = 1_000_000;
 struct Plain(&'static str);
 
 impl Row for Plain {
-    fn id(&self) -> Cow<'static, str> {
-        self.0.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        Parameters::default()
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::OperationsPerSecond
+    fn label(&self) -> Label {
+        Label::new(self.0, Unit::OperationsPerSecond)
     }
 }
 

@@ -1,9 +1,7 @@
 //! The rows: a phase, with or without wear-out; what they say of single processes.
 
-use std::borrow::Cow;
-
 use flatout_measure::case::Measured;
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 
 use super::super::outlying::{self, Outlying};
@@ -26,25 +24,16 @@ pub(super) struct DiskRow {
 }
 
 impl Row for DiskRow {
-    fn id(&self) -> Cow<'static, str> {
-        self.phase.id().into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let mut parameters = Parameters::default()
+    fn label(&self) -> Label {
+        let is_of_bytes = self.phase.is_of_bytes();
+        let word = |is_worn: bool| if is_worn { "wear-out" } else { "stonewall" };
+        let unit = if is_of_bytes { Unit::BytesPerSecond } else { Unit::OperationsPerSecond };
+        Label::new(self.phase.id(), unit)
             .with("like", self.phase.like())
             .with("processes", self.processes)
-            .with("hosts", self.hosts);
-        if self.phase.is_of_bytes() {
-            parameters.set("block_bytes", self.item_bytes);
-        }
-        let word = |is_worn: bool| if is_worn { "wear-out" } else { "stonewall" };
-        parameters.set_known("until", self.wear_out.map(word));
-        parameters
-    }
-
-    fn unit(&self) -> Unit {
-        if self.phase.is_of_bytes() { Unit::BytesPerSecond } else { Unit::OperationsPerSecond }
+            .with("hosts", self.hosts)
+            .with_known("block_bytes", is_of_bytes.then_some(self.item_bytes))
+            .with_known("until", self.wear_out.map(word))
     }
 }
 

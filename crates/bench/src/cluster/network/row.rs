@@ -1,10 +1,8 @@
 //! The rows, who does what in each, and what a trial of it says of each pair.
 
-use std::borrow::Cow;
-
 use flatout_measure::case::{Further, Measured, MeasuredFurther, Sample};
 use flatout_measure::fact::{Facts, Value};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Parameters, Row, Unit};
 use flatout_measure::warning::{self, Warning};
 
 use super::super::fact;
@@ -138,27 +136,21 @@ impl Test {
 }
 
 impl Row for NetworkRow {
-    fn id(&self) -> Cow<'static, str> {
-        self.test.id().into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let mut parameters = Parameters::default()
+    fn label(&self) -> Label {
+        let is_latency = self.test.is_latency();
+        let ends = match self.test {
+            Test::SweptLatency(one, other) | Test::SweptRate(one, other) => Some((one, other)),
+            _ => None,
+        };
+        let unit = if is_latency { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+        Label::new(self.test.id(), unit)
             .with("transport", "mpi")
             .with("message_bytes", self.bytes)
             .with("processes", self.processes)
-            .with("hosts", self.hosts);
-        if !self.test.is_latency() {
-            parameters.set("window", self.window);
-        }
-        if let Test::SweptLatency(one, other) | Test::SweptRate(one, other) = self.test {
-            parameters = parameters.with(FROM, one).with(TO, other);
-        }
-        parameters
-    }
-
-    fn unit(&self) -> Unit {
-        if self.test.is_latency() { Unit::Nanoseconds } else { Unit::BytesPerSecond }
+            .with("hosts", self.hosts)
+            .with_known("window", (!is_latency).then_some(self.window))
+            .with_known(FROM, ends.map(|ends| ends.0))
+            .with_known(TO, ends.map(|ends| ends.1))
     }
 }
 

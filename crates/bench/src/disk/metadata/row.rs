@@ -1,8 +1,6 @@
 //! Which rows there are, and what one operation of each consists of.
 
-use std::borrow::Cow;
-
-use flatout_measure::row::{Parameters, Row as Measurable, Unit};
+use flatout_measure::row::{Label, Row as Measurable, Unit};
 
 use super::MetadataOptions;
 use crate::between_runs;
@@ -116,21 +114,11 @@ pub(super) struct MetadataRow {
 }
 
 impl Measurable for MetadataRow {
-    fn id(&self) -> Cow<'static, str> {
-        self.test.id().into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let directories = self.directories.word();
-        Parameters::default().with("directories", directories).with("threads", self.threads)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::OperationsPerSecond
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        between_runs::DISK
+    fn label(&self) -> Label {
+        Label::new(self.test.id(), Unit::OperationsPerSecond)
+            .with("directories", self.directories.word())
+            .with("threads", self.threads)
+            .deviating_by(between_runs::DISK)
     }
 }
 

@@ -1,13 +1,11 @@
 //! What the curve says: the levels, and a row for each that was seen.
 
-use std::borrow::Cow;
-
 use flatout_measure::case::{Measured, blank};
 use flatout_measure::ceiling;
 use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::fact::Facts;
 use flatout_measure::record::{Outcome, Provenance, Status};
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 use flatout_measure::sampler::NOISY;
 use flatout_measure::statistics::interval::{self, Knowledge};
 use flatout_measure::statistics::median;
@@ -31,20 +29,10 @@ const CURVE_POINTS: usize = 12;
 pub(super) struct LevelRow(&'static str);
 
 impl Row for LevelRow {
-    fn id(&self) -> Cow<'static, str> {
-        "memory/level".into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        Parameters::default().with("level", self.0)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::Nanoseconds
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        between_runs::LATENCY
+    fn label(&self) -> Label {
+        Label::new("memory/level", Unit::Nanoseconds)
+            .with("level", self.0)
+            .deviating_by(between_runs::LATENCY)
     }
 }
 
@@ -141,7 +129,7 @@ fn conclude(
     let known = Knowledge {
         is_loaded: is_beside_others || warning::has(&outcome.warnings, warning::DISTURBED),
         is_beside_others,
-        assumed_deviation: row.deviation_between_runs(),
+        assumed_deviation: row.label().deviation_between_runs,
         ..Knowledge::default()
     };
     let figure = outcome.median.unwrap_or_default();

@@ -1,8 +1,6 @@
 //! The rows of the first phase: what one access waits for, and how many one core waits for at once.
 
-use std::borrow::Cow;
-
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Row, Unit};
 use flatout_sys::chase::LINE_BYTES;
 use flatout_sys::numa::Node;
 
@@ -65,50 +63,28 @@ impl LatencyRow {
 }
 
 impl Row for LatencyRow {
-    fn id(&self) -> Cow<'static, str> {
-        let id = match self {
-            Self::Curve(_) => CURVE_ID,
-            Self::Parallel { .. } => PARALLEL_ID,
-            Self::Loaded { .. } => LOADED_ID,
-            Self::HandOver(_) => "memory/hand-over",
-            Self::NodeLatency(_) => "memory/node-latency",
-            Self::NodeRate(_) => "memory/node-rate",
+    fn label(&self) -> Label {
+        let of = |id, unit| Label::new(id, unit).deviating_by(between_runs::MEMORY);
+        let on_nodes = |label: Label, pair: Pair| {
+            label.with("cpu_node", pair.cpu_node).with("memory_node", pair.memory_node)
         };
-        id.into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        let none = Parameters::default();
         match *self {
-            Self::Curve(shape) => none
+            Self::Curve(shape) => of(CURVE_ID, Unit::Nanoseconds)
                 .with("working_set_bytes", shape.working_set_bytes)
-                .with("page_bytes", page_bytes(shape.pages)),
-            Self::Parallel { chases, run_bytes } => {
-                none.with("chases", chases).with("run_bytes", run_bytes)
+                .with("page_bytes", page_bytes(shape.pages))
+                .deviating_by(between_runs::LATENCY),
+            Self::Parallel { chases, run_bytes } => of(PARALLEL_ID, Unit::BytesPerSecond)
+                .with("chases", chases)
+                .with("run_bytes", run_bytes),
+            Self::Loaded { load_percent } => {
+                of(LOADED_ID, Unit::Nanoseconds).with("load_percent", load_percent)
             }
-            Self::Loaded { load_percent } => none.with("load_percent", load_percent),
-            Self::HandOver(None) => none,
-            Self::HandOver(Some((first, second))) => {
-                none.with("first_cpu", first).with("second_cpu", second)
-            }
-            Self::NodeLatency(pair) | Self::NodeRate(pair) => {
-                none.with("cpu_node", pair.cpu_node).with("memory_node", pair.memory_node)
-            }
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        match self {
-            Self::Parallel { .. } | Self::NodeRate(_) => Unit::BytesPerSecond,
-            _ => Unit::Nanoseconds,
-        }
-    }
-
-    fn deviation_between_runs(&self) -> f64 {
-        match self {
-            Self::Curve(_) => between_runs::LATENCY,
-            Self::HandOver(_) => between_runs::HAND_OVER,
-            _ => between_runs::MEMORY,
+            Self::HandOver(cpus) => of("memory/hand-over", Unit::Nanoseconds)
+                .with_known("first_cpu", cpus.map(|cpus| cpus.0))
+                .with_known("second_cpu", cpus.map(|cpus| cpus.1))
+                .deviating_by(between_runs::HAND_OVER),
+            Self::NodeLatency(pair) => on_nodes(of("memory/node-latency", Unit::Nanoseconds), pair),
+            Self::NodeRate(pair) => on_nodes(of("memory/node-rate", Unit::BytesPerSecond), pair),
         }
     }
 }

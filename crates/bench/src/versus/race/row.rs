@@ -1,8 +1,6 @@
 //! The rows of a race: what each contestant did, and how many times as good it is as another.
 
-use std::borrow::Cow;
-
-use flatout_measure::row::{Parameters, Row, Unit};
+use flatout_measure::row::{Label, Parameters, Row, Unit};
 
 use super::Contestant;
 use crate::versus::finish;
@@ -17,16 +15,10 @@ pub(in crate::versus) struct ContestantRow {
 }
 
 impl Row for ContestantRow {
-    fn id(&self) -> Cow<'static, str> {
-        format!("versus/{}", self.test).into()
-    }
-
-    fn parameters(&self) -> Parameters {
-        self.parameters.clone().with("contestant", self.contestant.name.clone())
-    }
-
-    fn unit(&self) -> Unit {
-        self.unit
+    fn label(&self) -> Label {
+        Label::new(format!("versus/{}", self.test), self.unit)
+            .of(self.parameters.clone())
+            .with("contestant", self.contestant.name.clone())
     }
 }
 
@@ -41,17 +33,12 @@ pub(in crate::versus) struct RatioRow {
 }
 
 impl Row for RatioRow {
-    fn id(&self) -> Cow<'static, str> {
-        finish::RATIO.into()
-    }
-
-    fn parameters(&self) -> Parameters {
+    fn label(&self) -> Label {
         let [subject, against] = self.names.clone();
-        let parameters = self.parameters.clone().with("test", self.test);
-        parameters.with("subject", subject).with("against", against)
-    }
-
-    fn unit(&self) -> Unit {
-        Unit::Ratio
+        Label::new(finish::RATIO, Unit::Ratio)
+            .of(self.parameters.clone())
+            .with("test", self.test)
+            .with("subject", subject)
+            .with("against", against)
     }
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::case::{Further, Latencies};
 use crate::fact::Facts;
 use crate::histogram::{Histogram, LoopKind};
+use crate::row::Parameters;
 
 #[test]
 fn warm_up_is_dropped_shown_and_made_up_for() {
