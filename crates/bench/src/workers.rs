@@ -112,12 +112,25 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
     })
 }
 
+/// Has so many workers do a piece of work each; what they bring, in order, and the time from the
+/// first start to the last end.
+///
+/// Errors: a thread could not be started; then nothing is done.
+pub(crate) fn each<T: Send>(
+    count: u32,
+    work: impl Fn(u32) -> T + Sync,
+) -> Result<(Vec<T>, u64), ThreadError> {
+    let finished = run(count, |_| Ok(()), |index, ()| Ok(work(index)));
+    let results: Result<Vec<T>, ThreadError> = finished.results.into_iter().collect();
+    Ok((results?, finished.elapsed_ns))
+}
+
 /// Starts so many threads, which do nothing.
 ///
 /// Errors: one cannot be started.
 /// Cost: that of starting them; nothing for one.
 pub fn try_to_start(count: u32) -> Result<(), ThreadError> {
-    run(count, |_| Ok(()), |_, ()| Ok(())).results.into_iter().collect()
+    each(count, |_| ()).map(drop)
 }
 
 /// Who wants to know when the work begins and ends: readings taken there hold neither what

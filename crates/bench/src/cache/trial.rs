@@ -2,6 +2,7 @@
 //! for a while, by the same reader that `flatout read` uses.
 
 use flatout_measure::case::{Case, Sample, TrialError};
+use flatout_measure::fact::Facts;
 use flatout_measure::warning;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::cancel::CancelToken;
@@ -125,27 +126,15 @@ fn series(
 fn memory_read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
     let threads = row.tuning.threads;
     let blocks: Vec<&[u8]> = files.memory.as_slice().chunks(MEMORY_BLOCK_BYTES).collect();
-    let finished = workers::run(
-        threads,
-        |_| Ok::<_, TrialError>(()),
-        |index, ()| {
-            let own = blocks.iter().skip(index as usize).step_by(threads as usize);
-            let pieces = own.flat_map(|block| block.chunks(row.tuning.block_bytes as usize));
-            Ok(pieces.fold(0, |sum, piece| sum ^ xor::xor32(piece)))
-        },
-    );
-    let mut sum = 0;
-    for part in finished.results {
-        sum ^= part?;
-    }
-    if sum != files.digest {
+    let (sums, elapsed_ns) = workers::each(threads, |index| {
+        let own = blocks.iter().skip(index as usize).step_by(threads as usize);
+        let pieces = own.flat_map(|block| block.chunks(row.tuning.block_bytes as usize));
+        pieces.fold(0, |sum, piece| sum ^ xor::xor32(piece))
+    })?;
+    if sums.into_iter().fold(0, |all, sum| all ^ sum) != files.digest {
         return Err(TrialError::Failed("the memory was not read: its digest differs".to_owned()));
     }
-    let mut sample = Sample {
-        amount: files.memory.len() as f64,
-        elapsed_ns: finished.elapsed_ns,
-        ..Sample::default()
-    };
-    sample.facts.set(fact::BYTES, files.memory.len());
-    Ok(sample)
+    let (amount, facts) = (files.memory.len() as f64, Facts::default());
+    let facts = facts.with(fact::BYTES, files.memory.len());
+    Ok(Sample { amount, elapsed_ns, facts, ..Sample::default() })
 }

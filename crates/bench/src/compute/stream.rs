@@ -12,7 +12,7 @@ use flatout_sys::stream::{Arrays, GRANULE_ELEMENTS, Kernel, Level, Stream};
 
 use super::{Figure, Job};
 use crate::stream_form::{self, Ground};
-use crate::workers::{self, ThreadError};
+use crate::workers;
 
 /// What the second operand is multiplied by; what the arrays hold beforehand.
 const FACTOR: f64 = 3.0;
@@ -35,14 +35,16 @@ pub(super) fn run(kernel: Kernel, job: &Job) -> Result<Figure, String> {
     let parts = parts.map_err(|error| format!("no memory for the arrays: {error}"))?;
     let held = |part: usize| parts[part].lock().unwrap_or_else(PoisonError::into_inner);
     let each = |work: &(dyn Fn(&mut Arrays<'_>) -> Vec<u64> + Sync)| {
-        together(job.threads, |index| work(&mut arrays(&mut held(index as usize), own)))
+        let work = |index| work(&mut arrays(&mut held(index as usize), own));
+        workers::each(job.threads, work).map_err(|error| error.to_string())
     };
     // Each thread touches its part first, which puts it on its memory node.
-    together(job.threads, |index| {
+    let touched = workers::each(job.threads, |index| {
         for (arena, value) in held(index as usize).iter_mut().zip(VALUES) {
             arena.as_mut_slice()[..own].fill(value);
         }
-    })?;
+    });
+    touched.map_err(|error| error.to_string())?;
     if !job.plain {
         let forms = stream_form::forms(stream);
         let ground = Ground::Slices { threads: job.threads };
@@ -83,15 +85,4 @@ fn arrays([target, first, second]: &mut [Arena; 3], own: usize) -> Arrays<'_> {
         first: &first.as_slice()[..own],
         second: &second.as_slice()[..own],
     }
-}
-
-/// Runs `work` in so many threads; what came of it, and how long it took.
-fn together<T: Send>(
-    threads: u32,
-    work: impl Fn(u32) -> T + Sync,
-) -> Result<(Vec<T>, u64), String> {
-    let once = |index, (): &mut ()| Ok::<_, ThreadError>(work(index));
-    let ran = workers::run(threads, |_| Ok(()), once);
-    let done: Result<Vec<T>, ThreadError> = ran.results.into_iter().collect();
-    done.map_err(|error| error.to_string()).map(|done| (done, ran.elapsed_ns))
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::evidence::MISSED_SHARE;
 use crate::error::Error;
 use crate::memory::room::Room;
-use crate::workers::{self, ThreadError};
+use crate::workers;
 
 /// Bytes of a file for each thread that asks what the page cache holds of it, at least: in folios of
 /// 4 KiB they take a millisecond.
@@ -86,16 +86,12 @@ impl Pages<'_> {
             return self.held();
         }
         let step = self.length_bytes.div_ceil(workers).next_multiple_of(WORKER_BYTES);
-        let look = |index: u32, (): &mut ()| {
+        let look = |index: u32| {
             let start = (u64::from(index) * step).min(self.length_bytes);
             let length_bytes = step.min(self.length_bytes - start);
-            let state = page_cache::state(self.file, start, length_bytes);
-            Ok::<_, ThreadError>(state.ok())
+            page_cache::state(self.file, start, length_bytes).ok()
         };
-        let looked = workers::run(workers as u32, |_| Ok(()), look).results;
-        let Ok(parts) = looked.into_iter().collect::<Result<Vec<_>, _>>() else {
-            return self.held();
-        };
+        let Ok((parts, _)) = workers::each(workers as u32, look) else { return self.held() };
         let mut all = CacheState { cached_bytes: 0, dirty_bytes: Some(0) };
         for part in parts {
             let part = part?;

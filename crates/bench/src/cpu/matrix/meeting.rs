@@ -46,14 +46,13 @@ pub(super) fn timed<R: Send>(
 ) -> Result<u64, ThreadError> {
     let start = Meeting::of(rooms.len() as u32);
     let rooms: Vec<Mutex<&mut R>> = rooms.iter_mut().map(Mutex::new).collect();
-    let prepare = |index: u32| Ok(lock(&rooms[index as usize]));
-    let finished = workers::run(rooms.len() as u32, prepare, |index, room| {
+    let (times, _) = workers::each(rooms.len() as u32, |index| {
+        let mut room = lock(&rooms[index as usize]);
         start.wait(1);
         let start_ns = monotonic_ns();
-        work(index, &mut ***room);
-        Ok((start_ns, monotonic_ns()))
-    });
-    let times = finished.results.into_iter().collect::<Result<Vec<_>, ThreadError>>()?;
+        work(index, &mut **room);
+        (start_ns, monotonic_ns())
+    })?;
     let first_ns = times.iter().map(|time| time.0).min().unwrap_or(0);
     Ok(times.iter().map(|time| time.1).max().unwrap_or(0).saturating_sub(first_ns))
 }

@@ -36,13 +36,12 @@ pub(super) fn fill(
     let Shape { order, stride } = shape;
     let width = order.div_ceil(threads.max(1) as usize).max(1);
     let parts: Vec<_> = values.chunks_mut(width * stride).map(Mutex::new).collect();
-    let fill = |index: u32, (): &mut ()| {
+    let fill = |index: u32| {
         let mut part = lock(&parts[index as usize]);
         let columns = part.chunks_mut(stride).zip(index as usize * width..order);
         columns.for_each(|(values, column)| fill_column(&mut values[..order], seed, column as u64));
-        Ok(())
     };
-    workers::run(parts.len() as u32, |_| Ok(()), fill).results.into_iter().collect()
+    workers::each(parts.len() as u32, fill).map(drop)
 }
 
 #[cfg(test)]
