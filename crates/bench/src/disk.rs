@@ -39,7 +39,9 @@ use flatout_sys::cancel::CancelToken;
 use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
 use crate::error::Error;
-use crate::option::{CACHING, DIRECT, SPLIT, Wish, each_once, flag, rate, size, time, words};
+use crate::option::{
+    CACHING, DIRECT, SPLIT, Wish, distinct, each_once, flag, rate, size, time, words,
+};
 use crate::scratch::{Scratch, Wanted};
 
 use budget::Budget;
@@ -177,13 +179,7 @@ impl Selection {
 
     /// Each value once.
     fn each_once(&mut self) {
-        let mut patterns: Vec<Pattern> = Vec::new();
-        for &pattern in &self.patterns {
-            if !patterns.contains(&pattern) {
-                patterns.push(pattern);
-            }
-        }
-        self.patterns = patterns;
+        self.patterns = distinct(std::mem::take(&mut self.patterns), Pattern::eq);
         each_once(&mut self.block_bytes);
         each_once(&mut self.threads);
         each_once(&mut self.depths);
@@ -327,12 +323,7 @@ fn phases(rows: Vec<Row>, copies_on_write: bool) -> [Vec<Row>; 3] {
 
 /// The pictures of this area: one for each test of which a setting has more than two values.
 fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
-    let mut ids: Vec<&str> = Vec::new();
-    for outcome in outcomes {
-        if !ids.contains(&outcome.id.as_str()) {
-            ids.push(&outcome.id);
-        }
-    }
+    let ids = distinct(outcomes.iter().map(|outcome| outcome.id.as_str()), |a, b| a == b);
     ids.into_iter().filter_map(|id| chart(id, outcomes)).collect()
 }
 

@@ -108,6 +108,16 @@ pub fn each_once<T: Ord>(list: &mut Vec<T>) {
     list.dedup();
 }
 
+/// The first of those that are the same, in their order.
+pub fn distinct<T>(all: impl IntoIterator<Item = T>, is_same: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    all.into_iter().fold(Vec::new(), |mut kept, one| {
+        if !kept.iter().any(|known| is_same(known, &one)) {
+            kept.push(one);
+        }
+        kept
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use clap::{ArgAction, Args, Command, FromArgMatches};

@@ -13,7 +13,7 @@ use super::row::Row;
 use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, name};
 use crate::error::Error;
-use crate::option::{each_once, size};
+use crate::option::{distinct, each_once, size};
 
 /// Groups of corpora that are experiments of their own; all others are trees with a name.
 const GROUPS: [(&str, Experiment); 7] = [
@@ -109,13 +109,7 @@ impl Selection {
         for corpus_name in &self.corpora {
             wanted.extend(named(corpus_name)?);
         }
-        let mut kept: Vec<Wanted> = Vec::new();
-        for one in wanted {
-            if !kept.contains(&one) {
-                kept.push(one);
-            }
-        }
-        Ok(kept)
+        Ok(distinct(wanted, Wanted::eq))
     }
 
     /// All combinations of what is asked for; nothing where nothing is.

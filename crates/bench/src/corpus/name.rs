@@ -2,6 +2,7 @@
 
 use super::{Corpus, Shape};
 use crate::error::Error;
+use crate::option::distinct;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -35,17 +36,10 @@ const SPLIT_STEP: u64 = 4;
 ///
 /// Errors: a name that nothing is called by; those that there are are listed.
 pub fn parse(names: &[String]) -> Result<Vec<Corpus>, Error> {
-    let mut found: Vec<Corpus> = Vec::new();
     let default = DEFAULT.map(str::to_owned);
     let names = if names.is_empty() { &default[..] } else { names };
-    for name in names {
-        for corpus in meant(name)? {
-            if found.iter().all(|known| known.name != corpus.name) {
-                found.push(corpus);
-            }
-        }
-    }
-    Ok(found)
+    let meant: Result<Vec<_>, Error> = names.iter().map(|name| meant(name)).collect();
+    Ok(distinct(meant?.concat(), |one, other| one.name == other.name))
 }
 
 /// Files of one size, as an option asks for them, under the name that the grammar gives them.

@@ -9,6 +9,7 @@ use super::pattern::{IoType, Pattern, Test, Tiny};
 use super::place::{Place, Rights};
 use super::row::{Extents, Row};
 use super::{Grid, Selection};
+use crate::option::distinct;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -54,14 +55,7 @@ pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row>
 
 /// The first of the rows that a record could not tell apart.
 pub(super) fn each_once(rows: impl Iterator<Item = Row>) -> Vec<Row> {
-    rows.fold(Vec::new(), |mut kept, row| {
-        let is_same =
-            |known: &Row| known.test == row.test && known.parameters() == row.parameters();
-        if !kept.iter().any(is_same) {
-            kept.push(row);
-        }
-        kept
-    })
+    distinct(rows, |one, other| one.test == other.test && one.parameters() == other.parameters())
 }
 
 fn row(test: Test, block_bytes: u64, depth: u32) -> Row {

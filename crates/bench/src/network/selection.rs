@@ -8,7 +8,7 @@ use super::spec::{
     Direction, HEADER_BYTES, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement,
     Protocol, Receiver, Sender, Spec, Waiting, Work,
 };
-use crate::option::{rate, size};
+use crate::option::{distinct, rate, size};
 
 /// What the user fixed; empty lists and `None` leave it to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -184,11 +184,6 @@ impl Selection {
 
 /// What was chosen, each value once, or the usual.
 pub(super) fn or<T: Copy + PartialEq>(chosen: &[T], usual: &[T]) -> Vec<T> {
-    let mut values: Vec<T> = Vec::new();
-    for &value in if chosen.is_empty() { usual } else { chosen } {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
+    let values = if chosen.is_empty() { usual } else { chosen };
+    distinct(values.iter().copied(), T::eq)
 }
