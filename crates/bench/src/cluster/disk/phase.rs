@@ -6,23 +6,25 @@ use serde::{Deserialize, Serialize};
 pub(super) const STRIDED_BYTES: usize = 47_008;
 pub(super) const SMALL_BYTES: usize = 3_901;
 
-/// What is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in super::super) enum Phase {
-    OwnWrite,
-    OwnCreate,
-    StridedWrite,
-    SharedCreate,
-    Find,
-    OwnRead,
-    OwnStat,
-    StridedRead,
-    SharedStat,
-    OwnDelete,
-    SharedRead,
-    SharedDelete,
-    ContiguousWrite,
-    ContiguousRead,
+flatout_sys::words! {
+    /// What is done, as IO500 orders it; the last two are not among its phases.
+    #[derive(Serialize, Deserialize)]
+    pub(in super::super) enum Phase: id, ALL {
+        OwnWrite = "disk/own-file-write",
+        OwnCreate = "disk/own-directory-create",
+        StridedWrite = "disk/shared-strided-write",
+        SharedCreate = "disk/shared-directory-create",
+        Find = "disk/find",
+        OwnRead = "disk/own-file-read",
+        OwnStat = "disk/own-directory-stat",
+        StridedRead = "disk/shared-strided-read",
+        SharedStat = "disk/shared-directory-stat",
+        OwnDelete = "disk/own-directory-delete",
+        SharedRead = "disk/shared-directory-read",
+        SharedDelete = "disk/shared-directory-delete",
+        ContiguousWrite = "disk/shared-contiguous-write",
+        ContiguousRead = "disk/shared-contiguous-read",
+    }
 }
 
 /// A file of data, or a directory of files.
@@ -39,70 +41,38 @@ pub(super) enum Target {
 }
 
 impl Phase {
-    /// As IO500 orders them; the last two are not among its phases.
-    pub(super) const ALL: [Self; 14] = [
-        Self::OwnWrite,
-        Self::OwnCreate,
-        Self::StridedWrite,
-        Self::SharedCreate,
-        Self::Find,
-        Self::OwnRead,
-        Self::OwnStat,
-        Self::StridedRead,
-        Self::SharedStat,
-        Self::OwnDelete,
-        Self::SharedRead,
-        Self::SharedDelete,
-        Self::ContiguousWrite,
-        Self::ContiguousRead,
-    ];
+    /// The phase of IO500 that it is like, the verb of its errors, and where it is done.
+    fn known(self) -> (&'static str, &'static str, Target) {
+        use Target::{Contiguous, OwnDirectory, OwnFile, SharedDirectory, Strided};
 
-    /// Its id, the phase of IO500 that it is like, and the verb of its errors.
-    fn words(self) -> (&'static str, Option<&'static str>, &'static str) {
         match self {
-            Self::OwnWrite => ("disk/own-file-write", Some("ior-easy-write"), "write"),
-            Self::OwnCreate => ("disk/own-directory-create", Some("mdtest-easy-write"), "create"),
-            Self::StridedWrite => ("disk/shared-strided-write", Some("ior-hard-write"), "write"),
-            Self::SharedCreate => {
-                ("disk/shared-directory-create", Some("mdtest-hard-write"), "create and write")
-            }
-            Self::Find => ("disk/find", Some("find"), "list and examine"),
-            Self::OwnRead => ("disk/own-file-read", Some("ior-easy-read"), "read"),
-            Self::OwnStat => ("disk/own-directory-stat", Some("mdtest-easy-stat"), "examine"),
-            Self::StridedRead => ("disk/shared-strided-read", Some("ior-hard-read"), "read"),
-            Self::SharedStat => ("disk/shared-directory-stat", Some("mdtest-hard-stat"), "examine"),
-            Self::OwnDelete => ("disk/own-directory-delete", Some("mdtest-easy-delete"), "remove"),
-            Self::SharedRead => ("disk/shared-directory-read", Some("mdtest-hard-read"), "read"),
-            Self::SharedDelete => {
-                ("disk/shared-directory-delete", Some("mdtest-hard-delete"), "remove")
-            }
-            Self::ContiguousWrite => ("disk/shared-contiguous-write", None, "write"),
-            Self::ContiguousRead => ("disk/shared-contiguous-read", None, "read"),
+            Self::OwnWrite => ("ior-easy-write", "write", OwnFile),
+            Self::OwnCreate => ("mdtest-easy-write", "create", OwnDirectory),
+            Self::StridedWrite => ("ior-hard-write", "write", Strided),
+            Self::SharedCreate => ("mdtest-hard-write", "create and write", SharedDirectory),
+            Self::Find => ("find", "list and examine", OwnDirectory),
+            Self::OwnRead => ("ior-easy-read", "read", OwnFile),
+            Self::OwnStat => ("mdtest-easy-stat", "examine", OwnDirectory),
+            Self::StridedRead => ("ior-hard-read", "read", Strided),
+            Self::SharedStat => ("mdtest-hard-stat", "examine", SharedDirectory),
+            Self::OwnDelete => ("mdtest-easy-delete", "remove", OwnDirectory),
+            Self::SharedRead => ("mdtest-hard-read", "read", SharedDirectory),
+            Self::SharedDelete => ("mdtest-hard-delete", "remove", SharedDirectory),
+            Self::ContiguousWrite => ("none", "write", Contiguous),
+            Self::ContiguousRead => ("none", "read", Contiguous),
         }
-    }
-
-    pub(super) fn id(self) -> &'static str {
-        self.words().0
     }
 
     pub(super) fn like(self) -> &'static str {
-        self.words().1.unwrap_or("none")
+        self.known().0
     }
 
     pub(super) fn verb(self) -> &'static str {
-        self.words().2
+        self.known().1
     }
 
     pub(super) fn target(self) -> Target {
-        match self {
-            Self::OwnWrite | Self::OwnRead => Target::OwnFile,
-            Self::StridedWrite | Self::StridedRead => Target::Strided,
-            Self::ContiguousWrite | Self::ContiguousRead => Target::Contiguous,
-            Self::OwnCreate | Self::OwnStat | Self::OwnDelete | Self::Find => Target::OwnDirectory,
-            Self::SharedCreate | Self::SharedStat | Self::SharedRead | Self::SharedDelete => {
-                Target::SharedDirectory
-            }
-        }
+        self.known().2
     }
 
     /// Whether it makes what later phases read, stat or remove, and ends at the stonewall.
