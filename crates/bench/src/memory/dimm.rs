@@ -22,8 +22,7 @@ pub fn peak(root: &Path) -> Ceiling {
 }
 
 fn unknown(why: &str) -> Ceiling {
-    let name = format!("peak of the memory modules: unknown, {why}");
-    Ceiling { name, limiter: LIMITER.to_owned(), ..Ceiling::default() }
+    Ceiling::unknown(format!("peak of the memory modules: unknown, {why}")).limited_by(LIMITER)
 }
 
 /// The peak from what was found; modules of a virtual machine are not believed.
@@ -57,13 +56,8 @@ fn peak_of(found: Option<(Source, Vec<Dimm>)>, is_virtual: bool) -> Ceiling {
             ),
         ),
     };
-    Ceiling {
-        name: format!("peak of the memory modules ({source}): {how}"),
-        value: Some(value),
-        provenance: Provenance::Smbios,
-        limiter: LIMITER.to_owned(),
-        ..Ceiling::default()
-    }
+    let name = format!("peak of the memory modules ({source}): {how}");
+    Ceiling::known(name, Some(value), Provenance::Smbios).limited_by(LIMITER)
 }
 
 /// Rate of one module on a channel of its own.

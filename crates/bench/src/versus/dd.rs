@@ -86,12 +86,8 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
 
 /// Time and speed by size, and by block.
 pub fn charts() -> Vec<Chart> {
-    let chart = |title: &str, id: &str, x_parameter: &str| Chart {
-        title: title.to_owned(),
-        id: id.to_owned(),
-        x_parameter: x_parameter.to_owned(),
-        x_log2: true,
-        line_parameters: vec!["contestant".to_owned()],
+    let chart = |title: &str, id: &str, x_parameter: &str| {
+        Chart::new(title, id, x_parameter, &["contestant"]).by_powers_of_two()
     };
     vec![
         chart("Copying a file: time by size", "versus/dd-copy", "bytes"),

@@ -2,7 +2,7 @@
 
 use flatout_io::Caching;
 use flatout_measure::overhead::OVERHEAD_SHARE;
-use flatout_measure::record::{Ceiling, Provenance};
+use flatout_measure::record::Ceiling;
 use flatout_measure::warning::{self, Warning};
 
 use super::{Data, Sync};
@@ -46,23 +46,20 @@ impl Times {
         let figure_ns = self.to_durable_ns.unwrap_or(self.to_cache_ns).max(1) as f64;
         let generator_ns = self.harness_ns.filter(|ns| *ns > DOMINANT_SHARE * figure_ns);
         if let Some(ns) = generator_ns {
-            return Ceiling {
-                name: "data generation".to_owned(),
-                value: Some(self.bytes as f64 * 1e9 / ns),
-                provenance: Provenance::Measured,
-                limiter: "data generation".to_owned(),
-                ..Ceiling::default()
-            };
+            let rate = self.bytes as f64 * 1e9 / ns;
+            return Ceiling::measured("data generation", Some(rate)).limited_by("data generation");
         }
         let synced = 1.0 - self.to_cache_ns as f64 / figure_ns;
         let waits = caching == Caching::Direct || sync == Sync::Each || synced > DOMINANT_SHARE;
         let limiter = if waits { "device" } else { "page cache" };
-        Ceiling { name: limiter.to_owned(), limiter: limiter.to_owned(), ..Ceiling::default() }
+        Ceiling::unknown(limiter).limited_by(limiter)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::record::Provenance;
+
     use super::*;
 
     const TIMES: Times = Times {
