@@ -10,7 +10,6 @@ use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
 use flatout_measure::row::Parameters;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::process::Account;
 use flatout_tree::compare::{Asked, Fidelity, compare};
 
 use super::choose::{self, Wanted};
@@ -19,7 +18,7 @@ use super::site::{self, Site};
 use super::{Until, fact};
 use crate::error::Error;
 use crate::versus::copy::command::Manner;
-use crate::versus::run::{RunError, Runner, SystemRunner, command_text, complaint, refusal};
+use crate::versus::run::{SystemRunner, command_text, run_in_time};
 use crate::versus::{fact as run_fact, race, state};
 
 /// Differences of each kind that a message may name.
@@ -60,7 +59,10 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     })?;
     let target = site.fresh();
     let call = Manner::FLATOUT.invocation(&options.flatout, &source, &target);
-    let spent = run(&call, wanted, site)?;
+    let mut runner = SystemRunner { cancel: options.cancel };
+    let left_ns = site.ends_ns.saturating_sub(monotonic_ns());
+    let expected_s = choose::expected_s(&wanted.corpus);
+    let spent = run_in_time(&mut runner, (NAME, &call), expected_s, left_ns)?;
     let ended_ns = monotonic_ns();
     let mut further = Vec::new();
     if options.until == Until::Durable {
@@ -92,23 +94,6 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
 pub(super) fn durable(amount: f64, elapsed_ns: u64) -> Further {
     let parameters = Parameters::default().with("until", "durable");
     Further { parameters, amount, elapsed_ns, ..Further::default() }
-}
-
-fn run(call: &[OsString], wanted: &Wanted, site: &Site) -> Result<Account, TrialError> {
-    let mut runner = SystemRunner { cancel: site.options.cancel };
-    let usual_ns = race::limit_ns(choose::expected_s(&wanted.corpus));
-    let left_ns = site.ends_ns.saturating_sub(monotonic_ns());
-    let text = command_text(call);
-    let limit_ns = usual_ns.min(left_ns.saturating_add(race::GRACE_NS));
-    let spent = runner.run(call, limit_ns).map_err(|error| match error {
-        RunError::Interrupted => TrialError::Interrupted,
-        RunError::TooLong { .. } if limit_ns < usual_ns => TrialError::NoMore(warning::no_time()),
-        other => TrialError::Failed(refusal(NAME, &text, &other)),
-    })?;
-    if spent.exit_code != 0 {
-        return Err(TrialError::Failed(complaint(NAME, &text, &spent)));
-    }
-    Ok(spent)
 }
 
 /// Holds the copy against its source in everything that can be kept here; returns the entries.

@@ -21,7 +21,7 @@ use flatout_sys::process::Account;
 
 use crate::error::Error;
 use crate::versus::rival::Found;
-use crate::versus::run::{RunError, Runner, command_text, complaint, refusal};
+use crate::versus::run::{Runner, command_text, run_in_time};
 use crate::versus::{fact, finish};
 use crate::write_limit::WriteLimit;
 pub(super) use row::{ContestantRow, RatioRow};
@@ -161,12 +161,6 @@ impl Race<'static> {
     }
 }
 
-/// How many times as long as expected a run may take, and this long in any case.
-const RUN_STRETCH: f64 = 20.0;
-const RUN_LEAST_NS: u64 = 60_000_000_000;
-/// How much later than the race a run may end before it is ended.
-pub(crate) const GRACE_NS: u64 = 500_000_000;
-
 /// Runs a race: a row per contestant (and its speed where bytes are moved), then a row per pair.
 /// What the runs left is removed. It ends before a round that would write more than may be.
 /// Never fails: what goes wrong becomes the status and a warning of the rows.
@@ -192,7 +186,7 @@ pub fn run(
         clock: *clock,
         cancelled: *cancelled,
         printed: race.printed,
-        limit_ns: limit_ns(race.expected_s),
+        expected_s: race.expected_s,
         ends_ns: plan.ends_ns,
         limit,
         round_bytes,
@@ -249,7 +243,7 @@ struct Track<'a, 'h> {
     cancelled: &'a dyn Fn() -> bool,
     printed: Option<Unit>,
     /// Time that a run may take, and when all must be over.
-    limit_ns: u64,
+    expected_s: f64,
     ends_ns: u64,
     /// What all may write, what a round does, and how many were begun.
     limit: &'a WriteLimit,
@@ -285,9 +279,8 @@ impl Track<'_, '_> {
         })?;
         let invocation = self.workload.invocation(&run);
         let invocation = invocation.map_err(|error| self.failed(error.to_string()))?;
-        let command = command_text(&invocation);
         if self.commands[index].is_empty() {
-            self.commands[index].clone_from(&command);
+            self.commands[index] = command_text(&invocation);
         }
         let name = &contestant.name;
         let before = self.witness.read();
@@ -296,17 +289,8 @@ impl Track<'_, '_> {
         if left_ns == 0 || left_ns < self.longest_ns {
             return Err(TrialError::NoMore(warning::no_time()));
         }
-        let limit_ns = self.limit_ns.min(left_ns.saturating_add(GRACE_NS));
-        let spent = self.runner.run(&invocation, limit_ns).map_err(|error| match error {
-            RunError::Interrupted => TrialError::Interrupted,
-            RunError::TooLong { .. } if limit_ns < self.limit_ns => {
-                TrialError::NoMore(warning::no_time())
-            }
-            other => self.failed(refusal(name, &command, &other)),
-        })?;
-        if spent.exit_code != 0 {
-            return Err(self.failed(complaint(name, &command, &spent)));
-        }
+        let spent = run_in_time(self.runner, (name, &invocation), self.expected_s, left_ns);
+        let spent = spent.map_err(|error| self.unless_cancelled(error))?;
         let ended_ns = self.clock.now_ns();
         let completed = self.workload.complete(&run);
         completed.map_err(|error: Error| self.failed(format!("{name}: {error}")))?;
@@ -364,11 +348,6 @@ fn amount(unit: Option<Unit>, elapsed_ns: u64, printed: Option<f64>) -> Option<f
         Better::Higher => printed * elapsed_ns as f64 / 1e9,
         Better::Lower => elapsed_ns as f64 / printed,
     })
-}
-
-/// The time that a run may take which is expected to take so long.
-pub(crate) fn limit_ns(expected_s: f64) -> u64 {
-    RUN_LEAST_NS.saturating_add((expected_s * RUN_STRETCH * 1e9) as u64)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use flatout_io::cause_text;
 use flatout_io::escape;
+use flatout_measure::case::TrialError;
+use flatout_measure::warning;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::process::{self, Account, End, Limits, Program};
 
@@ -88,22 +90,45 @@ pub fn command_text(argv: &[OsString]) -> String {
     words.join(" ")
 }
 
-/// One line about a program that gave no result.
-pub(crate) fn refusal(name: &str, command: &str, error: &RunError) -> String {
-    match error {
-        RunError::Interrupted => format!("{name} was interrupted"),
-        RunError::Refused(text) => format!("{name}: {text}"),
-        RunError::TooLong { limit_ns } => {
-            format!("{name} was ended after {} s: {command}", limit_ns / 1_000_000_000)
+/// How many times as long as expected a run may take, and this long in any case.
+const RUN_STRETCH: f64 = 20.0;
+const RUN_LEAST_NS: u64 = 60_000_000_000;
+/// How much later than its time a run may end before it is ended.
+const GRACE_NS: u64 = 500_000_000;
+
+/// Runs a program that is expected to take so long, and for which so much time is left.
+///
+/// Errors: it failed, the user wants to stop, or the time was over
+/// ([`TrialError::NoMore`]).
+pub(crate) fn run_in_time(
+    runner: &mut dyn Runner,
+    (name, argv): (&str, &[OsString]),
+    expected_s: f64,
+    left_ns: u64,
+) -> Result<Account, TrialError> {
+    let usual_ns = RUN_LEAST_NS.saturating_add((expected_s * RUN_STRETCH * 1e9) as u64);
+    let limit_ns = usual_ns.min(left_ns.saturating_add(GRACE_NS));
+    let command = || command_text(argv);
+    Err(match runner.run(argv, limit_ns) {
+        Ok(spent) if spent.exit_code == 0 => return Ok(spent),
+        Ok(spent) => TrialError::Failed(complaint(name, &command(), &spent)),
+        Err(RunError::Interrupted) => TrialError::Interrupted,
+        Err(RunError::Refused(text)) => TrialError::Failed(format!("{name}: {text}")),
+        Err(RunError::TooLong { .. }) if limit_ns < usual_ns => {
+            TrialError::NoMore(warning::no_time())
         }
-    }
+        Err(RunError::TooLong { limit_ns }) => {
+            let seconds = limit_ns / 1_000_000_000;
+            TrialError::Failed(format!("{name} was ended after {seconds} s: {}", command()))
+        }
+    })
 }
 
 /// Letters of a complaint that are passed on.
 const COMPLAINT_LETTERS: usize = 200;
 
 /// One line about a program that failed: who, how, the last that it said, and its command.
-pub(crate) fn complaint(name: &str, command: &str, account: &Account) -> String {
+fn complaint(name: &str, command: &str, account: &Account) -> String {
     let end = match account.exit_code {
         code @ 129..=192 => format!("was killed by signal {}", code - 128),
         code => format!("failed with exit code {code}"),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flatout_io::Error as IoError;
+use flatout_measure::case::TrialError;
 use flatout_measure::fact::Facts;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
@@ -23,8 +24,8 @@ use crate::corpus::{Corpus, make};
 use crate::error::Error;
 use crate::versus::fact;
 use crate::versus::race::{Argv, Checked, Run, Workload};
-use crate::versus::run::{Runner, SystemRunner, command_text, complaint, refusal};
-use crate::versus::{Ground, State, race, state};
+use crate::versus::run::{SystemRunner, run_in_time};
+use crate::versus::{Ground, State, state};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
@@ -123,14 +124,13 @@ impl CopyWorkload {
         let Some(first) = self.copiers.first() else { return Ok(()) };
         self.make_ready(&first.manner)?;
         let call = self.call(first, source);
-        let left_ns = run.ends_ns.saturating_sub(monotonic_ns()).saturating_add(race::GRACE_NS);
-        let limit_ns = race::limit_ns(super::expected_s(&self.corpus)).min(left_ns);
+        let left_ns = run.ends_ns.saturating_sub(monotonic_ns());
         let mut runner = SystemRunner { cancel: self.cancel };
-        let name = first.manner.name;
-        let why = match runner.run(&call, limit_ns) {
-            Ok(spent) if spent.exit_code == 0 => return Ok(()),
-            Ok(spent) => complaint(name, &command_text(&call), &spent),
-            Err(error) => refusal(name, &command_text(&call), &error),
+        let (call, expected_s) = ((first.manner.name, &call[..]), super::expected_s(&self.corpus));
+        let why = match run_in_time(&mut runner, call, expected_s, left_ns) {
+            Ok(_) => return Ok(()),
+            Err(TrialError::Interrupted) => format!("{} was interrupted", call.0),
+            Err(error) => error.to_string(),
         };
         Err(failure(format!("no copy to be deleted: {why}")))
     }

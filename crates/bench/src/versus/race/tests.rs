@@ -13,6 +13,7 @@ use flatout_measure::sampler::Sampler;
 
 use super::*;
 use crate::versus::State;
+use crate::versus::run::RunError;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
