@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use flatout_io::Error as IoError;
 use flatout_measure::progress::Event;
 use flatout_measure::units::size_text;
+use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::filesystem::{self, Filesystem};
+use flatout_sys::filesystem::{self, Filesystem, Nature};
 use flatout_sys::generator::fill_random;
 use flatout_sys::memory;
 use rustix::fs::{Access, Mode, OFlags};
@@ -34,14 +35,47 @@ const MOST_PIECE_BYTES: u64 = 64 << 20;
 /// work, 2026-11-23), one of 500 MB 1.25 s on ext4 on a loop in memory (quiet, 2026-11-26).
 const ASSUMED_BYTES_PER_S: u64 = 400_000_000;
 
+/// The free bytes of a filesystem; where nobody counts, as on ramfs, nothing is known to be short.
+pub fn free_bytes(filesystem: &Filesystem) -> u64 {
+    if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes }
+}
+
+/// The part of the available memory that files may take where they live in it.
+pub fn memory_part(filesystem: &Filesystem, part: u64) -> u64 {
+    let available = filesystem.in_memory.then(memory::available_bytes).flatten();
+    available.map_or(u64::MAX, |bytes| bytes / part)
+}
+
+/// What the kind of a filesystem makes of every figure that is measured on it.
+pub fn nature_warning(name: &str, nature: Nature) -> Option<Warning> {
+    let (code, text) = match nature {
+        Nature::Disk => return None,
+        Nature::Memory => (
+            warning::MEMORY_FILESYSTEM,
+            format!("{name} keeps its files in memory: no storage is involved"),
+        ),
+        Nature::Network => (
+            warning::NETWORK_FILESYSTEM,
+            format!("{name} is a network filesystem: network and server are part of the figures"),
+        ),
+        Nature::Userspace => (
+            warning::USERSPACE_FILESYSTEM,
+            format!("{name} is served by a program (FUSE), which is part of the figures"),
+        ),
+        Nature::Overlay => (
+            warning::OVERLAY_FILESYSTEM,
+            "the directory is an overlay: files are made in its upper layer".to_owned(),
+        ),
+    };
+    Some(Warning::new(code, text))
+}
+
 /// How large a file may be that lies in `directory`, when `wanted_bytes` would be best: at most
 /// 10 % of the free space, a quarter of the available memory, and `most_bytes`.
 ///
 /// Errors: no directory, or no room for anything that makes sense.
 pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Result<u64, Error> {
-    let filesystem = on(directory)?;
-    // Where nobody counts, as on ramfs, nothing is known to be short.
-    let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
+    let free = free_bytes(&on(directory)?);
     let memory = memory::available_bytes().unwrap_or(u64::MAX);
     let most = most_bytes.unwrap_or(u64::MAX);
     let size = wanted_bytes.min(part_of(free)).min(memory / MEMORY_PART).min(most);

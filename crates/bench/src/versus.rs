@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 
 use flatout_measure::record::{Chart, Outcome};
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::memory;
 
 pub use crate::area::Extent;
 use crate::error::Error;
@@ -166,11 +165,9 @@ pub fn charts(rows: &[Outcome]) -> Vec<Chart> {
 /// Errors: it is no directory.
 pub fn allowed_bytes(directory: &Path, most: Option<u64>) -> Result<u64, Error> {
     let filesystem = scratch::on(directory)?;
-    // Where nobody counts, as on ramfs, nothing is known to be short.
-    let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
     // Where files live in memory, they must leave some to the programs.
-    let in_memory = filesystem.in_memory.then(memory::available_bytes).flatten();
-    let free = free.min(in_memory.map_or(u64::MAX, |bytes| bytes / MEMORY_PART));
+    let memory_part = scratch::memory_part(&filesystem, MEMORY_PART);
+    let free = scratch::free_bytes(&filesystem).min(memory_part);
     Ok(most.unwrap_or(scratch::part_of(free)).min(free))
 }
 

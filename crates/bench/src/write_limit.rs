@@ -63,6 +63,11 @@ impl WriteLimit {
         self.taken_bytes.get().max(counted.unwrap_or(0))
     }
 
+    /// Counts what was written without being asked for.
+    pub(crate) fn spend(&self, bytes: u64) {
+        self.taken_bytes.set(self.taken_bytes.get().saturating_add(bytes));
+    }
+
     /// Takes what is about to be written.
     ///
     /// Errors: [`TrialError::NoMore`], so much is not left.

@@ -19,7 +19,6 @@ use flatout_io::Error as IoError;
 use flatout_measure::case::{Plan, record_counted};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::units::size_text;
-use flatout_sys::memory;
 
 use super::witness::OfTheJob;
 use super::{Shared, fact};
@@ -77,12 +76,8 @@ impl Disk {
     /// What a round may write.
     fn room_bytes(&self, run: &Run, rounds: u64) -> Result<u64, Error> {
         let filesystem = scratch::on(&run.place)?;
-        let unknown = filesystem.size_bytes == 0;
-        let free = if unknown { u64::MAX } else { scratch::part_of(filesystem.free_bytes) };
-        let memory = match filesystem.in_memory {
-            true => memory::available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART),
-            false => u64::MAX,
-        };
+        let free = scratch::part_of(scratch::free_bytes(&filesystem));
+        let memory = scratch::memory_part(&filesystem, MEMORY_PART);
         let wanted = self.options.bytes.or(match self.options.selection.runtime_ns {
             Some(_) => None,
             None => Some(MOST_BYTES),

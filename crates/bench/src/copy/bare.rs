@@ -119,7 +119,7 @@ fn write(site: &Site, bare_bytes: u64) -> Result<Sample, TrialError> {
 }
 
 fn begin(site: &Site, bytes: u64) -> Result<PathBuf, TrialError> {
-    site.take(bytes).map_err(TrialError::NoMore)?;
+    site.limit.take(bytes)?;
     let folder = site.fresh();
     let made = fs::create_dir(&folder);
     made.map_err(IoError::system("make the directory", &folder)).map_err(Error::from)?;

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_measure::progress::Event;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::warning::Warning;
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::filesystem::{Filesystem, Nature};
+use flatout_sys::filesystem::Filesystem;
 use rustix::fs::OFlags;
 
 use super::choose::{self, Wanted};
@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::place;
 use crate::scratch::{self, Scratch};
 use crate::versus::state;
+use crate::write_limit::WriteLimit;
 
 /// Length of the file that tells how fast the device is read.
 pub(super) const READ_BYTES: u64 = 64 << 20;
@@ -48,7 +49,8 @@ pub(super) struct Site {
     /// Where the trees of this phase lie.
     sources: RefCell<PathBuf>,
     given: Cell<u64>,
-    left_to_write_bytes: Cell<u64>,
+    /// What trees and copies may write.
+    pub(super) limit: WriteLimit,
 }
 
 impl Site {
@@ -73,7 +75,6 @@ impl Site {
         };
         let read_file = wants_read.then(|| Scratch::make(&folder, wanted, events)).transpose()?;
         let read_bytes = read_file.as_ref().map_or(0, Scratch::length_bytes);
-        let most_bytes = options.max_write_bytes.unwrap_or(u64::MAX);
         Ok(Self {
             options: options.clone(),
             filesystem,
@@ -84,7 +85,7 @@ impl Site {
             folder,
             sources: RefCell::default(),
             given: Cell::new(0),
-            left_to_write_bytes: Cell::new(most_bytes.saturating_sub(read_bytes)),
+            limit: WriteLimit::new(options.max_write_bytes, read_bytes),
         })
     }
 
@@ -128,8 +129,7 @@ impl Site {
             done += corpus.bytes;
             pace.made(choose::making_s(corpus));
         }
-        let left = self.left_to_write_bytes.get();
-        self.left_to_write_bytes.set(left.saturating_sub(made_bytes));
+        self.limit.spend(made_bytes);
         Ok(late)
     }
 
@@ -166,19 +166,6 @@ impl Site {
         self.options.state == State::Cold && self.filesystem.in_memory
     }
 
-    /// Takes bytes from what may be written.
-    ///
-    /// Errors: not as many are left.
-    pub(super) fn take(&self, bytes: u64) -> Result<(), Warning> {
-        let left = self.left_to_write_bytes.get();
-        if bytes > left {
-            let text = format!("--max-write leaves {left} bytes; another trial writes {bytes}");
-            return Err(Warning::new(warning::WRITE_LIMIT, text));
-        }
-        self.left_to_write_bytes.set(left - bytes);
-        Ok(())
-    }
-
     /// Writes out what was written before, so that no copy pays for the one before it.
     ///
     /// Errors: those of syncfs(2).
@@ -188,27 +175,7 @@ impl Site {
 
     /// What the filesystem makes of every figure.
     pub(super) fn filesystem_warning(&self) -> Option<Warning> {
-        let name = self.filesystem.name;
-        let (code, text) = match self.filesystem.nature {
-            Nature::Disk => return None,
-            Nature::Memory => (
-                warning::MEMORY_FILESYSTEM,
-                format!("{name} keeps its files in memory: no storage is involved"),
-            ),
-            Nature::Network => (
-                warning::NETWORK_FILESYSTEM,
-                format!("{name} is a network filesystem: network and server are part of the time"),
-            ),
-            Nature::Userspace => (
-                warning::USERSPACE_FILESYSTEM,
-                format!("{name} is served by a program (FUSE): its time is part of the time"),
-            ),
-            Nature::Overlay => (
-                warning::OVERLAY_FILESYSTEM,
-                "the directory is an overlay: files are made in its upper layer".to_owned(),
-            ),
-        };
-        Some(Warning::new(code, text))
+        scratch::nature_warning(self.filesystem.name, self.filesystem.nature)
     }
 }
 

@@ -4,7 +4,6 @@ use std::os::unix::fs::MetadataExt;
 
 use flatout_io::Error as IoError;
 use flatout_measure::units::{size_text, time_text};
-use flatout_sys::memory;
 
 use super::check;
 use super::forecast::Forecast;
@@ -313,10 +312,8 @@ fn file_bytes(
 ) -> Result<(u64, Option<u64>), Error> {
     let wanted = options.bytes.unwrap_or(options.grid.usual().file_bytes);
     let filesystem = place.filesystem()?;
-    // Where nobody counts, as on ramfs, nothing is known to be short but memory.
-    let free = if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes };
-    let in_memory = filesystem.in_memory.then(memory::available_bytes).flatten();
-    let memory_part = in_memory.map_or(u64::MAX, |bytes| bytes / MEMORY_PART);
+    let free = scratch::free_bytes(&filesystem);
+    let memory_part = scratch::memory_part(&filesystem, MEMORY_PART);
     let writes = rows.iter().any(Row::writes);
     let most = options.max_write_bytes.map_or(u64::MAX, |most| {
         let left = most.saturating_sub(metadata_bytes);

@@ -20,7 +20,7 @@ use super::place::{Kind, Place, Rights};
 use super::row::Row;
 use crate::error::Error;
 use crate::file_trial::page_cache::Pages;
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 
 /// Everything that the rows of a run share.
 pub(super) struct TestFile {
@@ -152,29 +152,7 @@ impl TestFile {
 
     fn examine_place(&mut self, reduced_from: Option<u64>) {
         let name = &self.chain.filesystem;
-        let nature = match self.chain.nature {
-            Nature::Memory => Some((
-                warning::MEMORY_FILESYSTEM,
-                format!("{name} keeps its files in memory: no storage is involved"),
-            )),
-            Nature::Network => Some((
-                warning::NETWORK_FILESYSTEM,
-                format!(
-                    "{name} is a network filesystem: the figures are those of the network and its server, too"
-                ),
-            )),
-            Nature::Userspace => Some((
-                warning::USERSPACE_FILESYSTEM,
-                format!(
-                    "{name} is served by a program (FUSE): the figures are that program's, too"
-                ),
-            )),
-            Nature::Overlay => Some((
-                warning::OVERLAY_FILESYSTEM,
-                "the directory is an overlay: files are made in its upper layer".to_owned(),
-            )),
-            Nature::Disk => None,
-        };
+        let nature = scratch::nature_warning(name, self.chain.nature);
         let is_above_disks = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
         let ground = self.chain.ground();
         let is_unknown = is_above_disks && (ground.is_none() || self.chain.disks().is_empty());
@@ -185,8 +163,8 @@ impl TestFile {
         });
         let free_share = self.filesystem.free_share().unwrap_or(1.0);
         let is_full = free_share < warning::NEARLY_FULL_SHARE && is_above_disks;
+        self.warnings.extend(nature);
         let found = [
-            nature,
             is_above_memory.then(|| (
                 warning::MEMORY_FILESYSTEM,
                 format!("{name} lies in memory at the bottom: no storage is involved"),
