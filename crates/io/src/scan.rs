@@ -7,6 +7,7 @@ mod blocking;
 mod mapped;
 mod ringed;
 mod streamed;
+mod tally;
 
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::filesystem::{self, Nature};
@@ -20,6 +21,8 @@ use crate::operations::uring_refusal;
 use crate::source::{Kind, Source};
 use crate::stop::Stop;
 use crate::tuning::{Caching, Engine, Lane, Split, Tuning};
+
+pub use tally::{Tally, Zeros};
 
 /// Which bytes are scanned and how they are shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! The timed region of a read: lanes over a range, passes over a file, caches cleared between.
 
 use flatout_io::digest::Xor32;
-use flatout_io::scan::{self, Pass, Plan, Scanner};
+use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::clock::monotonic_ns;
-use flatout_sys::view::ByteView;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::error::Error;
@@ -14,8 +13,6 @@ use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
 use crate::workers::Watch;
 
-/// Blocks shorter than this are too often all zero by chance to be counted.
-const ZERO_BLOCK_BYTES: usize = 512;
 /// A read shorter than this says little.
 const SHORT_RUN_NS: u64 = 100_000;
 /// Wall time that a read for a least time may take, as a multiple of that time.
@@ -38,46 +35,16 @@ struct Range {
     repeats: u64,
 }
 
-/// What one lane makes of its blocks.
+/// What one lane did.
 #[derive(Debug, Clone, Default)]
-struct Tally {
+struct Passes {
     pass: Pass,
-    digest: Xor32,
-    zeros: Zeros,
+    tally: Tally,
     differs: bool,
     /// Whole passes.
-    passes: u64,
+    whole: u64,
     engine: Option<Engine>,
     fallback: Option<Fallback>,
-}
-
-/// Blocks of a lane whose words XOR to nothing, and the last of them.
-#[derive(Debug, Clone, Copy, Default)]
-struct Zeros {
-    bytes: u64,
-    offset: u64,
-    length: usize,
-}
-
-impl Tally {
-    #[inline]
-    fn take(&mut self, kind: DigestKind, offset_bytes: u64, bytes: ByteView<'_>) {
-        match kind {
-            DigestKind::Xor32 => {
-                let before = self.digest;
-                self.digest.update(offset_bytes, bytes);
-                if before == self.digest && bytes.len() >= ZERO_BLOCK_BYTES {
-                    let sum = self.zeros.bytes + bytes.len() as u64;
-                    self.zeros = Zeros { bytes: sum, offset: offset_bytes, length: bytes.len() };
-                }
-            }
-            // Bytes in a buffer were copied there; those in a mapping must be touched.
-            DigestKind::None if bytes.as_slice().is_none() => {
-                std::hint::black_box(bytes.touch());
-            }
-            DigestKind::None => {}
-        }
-    }
 }
 
 impl Reader {
@@ -267,19 +234,19 @@ impl Reader {
         duration_ns: Option<u64>,
         total: &mut Measured,
     ) -> Result<Option<u32>, Error> {
-        let mut tally = self.run_lanes(range, self.choice.tuning, duration_ns);
+        let mut ran = self.run_lanes(range, self.choice.tuning, duration_ns);
         // Windows that some lanes got may leave no room for the buffers of the others.
         let is_mapped =
             self.choice.tuning.engine == Engine::Mmap && self.source.kind() == Kind::Sized;
-        if is_mapped && tally.as_ref().is_err_and(Error::is_out_of_memory) {
+        if is_mapped && ran.as_ref().is_err_and(Error::is_out_of_memory) {
             let text = "mmap left no memory for all threads; read with sync";
             total.warn(warning::MMAP_REFUSED, text);
             // Lanes that had their windows have read meanwhile: what was cold is made cold again.
             self.set_cache_state(range.end_bytes, total)?;
             let tuning = Tuning { engine: Engine::Sync, ..self.choice.tuning };
-            tally = self.run_lanes(range, tuning, duration_ns);
+            ran = self.run_lanes(range, tuning, duration_ns);
         }
-        Ok(self.add(tally?, range, total))
+        Ok(self.add(ran?, range, total))
     }
 
     /// The passes over a range by all lanes.
@@ -288,7 +255,7 @@ impl Reader {
         range: Range,
         tuning: Tuning,
         duration_ns: Option<u64>,
-    ) -> Result<Ran<Tally>, Error> {
+    ) -> Result<Ran<Passes>, Error> {
         let prepare =
             |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
         let work = |index, lane: &mut (Scanner, Option<Fallback>), begun_ns: u64| {
@@ -302,26 +269,26 @@ impl Reader {
             let mut stop =
                 Stop::new(self.job.cancel, duration_ns.map(|ns| begun_ns.saturating_add(ns)));
             let (scanner, fallback) = lane;
-            let mut tally =
-                Tally { engine: scanner.engine(), fallback: fallback.take(), ..Tally::default() };
+            let mut passes =
+                Passes { engine: scanner.engine(), fallback: fallback.take(), ..Passes::default() };
+            let is_digested = self.job.digest == DigestKind::Xor32;
             for repeat in 0..range.repeats {
-                let before = std::mem::take(&mut tally.digest);
-                let pass = scanner.run(&plan, &mut stop, |offset, bytes| {
-                    tally.take(self.job.digest, offset, bytes);
-                })?;
-                tally.pass.bytes += pass.bytes;
-                tally.pass.blocks += pass.blocks;
-                tally.pass.stopped = pass.stopped;
+                let before = std::mem::take(&mut passes.tally.digest);
+                let tally = is_digested.then_some(&mut passes.tally);
+                let pass = scanner.tally(&plan, &mut stop, tally)?;
+                passes.pass.bytes += pass.bytes;
+                passes.pass.blocks += pass.blocks;
+                passes.pass.stopped = pass.stopped;
                 if repeat > 0 {
-                    tally.differs |= !pass.stopped && before != tally.digest;
-                    tally.digest = before;
+                    passes.differs |= !pass.stopped && before != passes.tally.digest;
+                    passes.tally.digest = before;
                 }
                 if pass.stopped {
                     break;
                 }
-                tally.passes += 1;
+                passes.whole += 1;
             }
-            Ok(tally)
+            Ok(passes)
         };
         let scope = match &self.bottom.disks[..] {
             [] => Scope::Process,
@@ -331,7 +298,7 @@ impl Reader {
     }
 
     /// Adds what lanes did to `total`; returns the digest of the first pass where that is whole.
-    fn add(&self, ran: Ran<Tally>, range: Range, total: &mut Measured) -> Option<u32> {
+    fn add(&self, ran: Ran<Passes>, range: Range, total: &mut Measured) -> Option<u32> {
         total.elapsed_ns += ran.elapsed_ns;
         let accounts = ran.accounts.facts();
         for (sum, key) in [
@@ -340,26 +307,27 @@ impl Reader {
         ] {
             *sum = accounts.count(key).map(|bytes| sum.unwrap_or(0) + bytes);
         }
-        let whole = ran.results.iter().map(|tally| tally.passes).min().unwrap_or(0);
+        let whole = ran.results.iter().map(|passes| passes.whole).min().unwrap_or(0);
         total.passes += range.repeats.min(whole + 1);
         let mut digest = Xor32::default();
         let mut zeros = Vec::new();
-        for tally in ran.results {
-            digest.merge(tally.digest);
-            total.bytes += tally.pass.bytes;
-            total.blocks += tally.pass.blocks;
-            total.stopped |= tally.pass.stopped;
+        for passes in ran.results {
+            digest.merge(passes.tally.digest);
+            total.bytes += passes.pass.bytes;
+            total.blocks += passes.pass.blocks;
+            total.stopped |= passes.pass.stopped;
             // That of all lanes, or of the one that could not have it.
-            if total.engine.is_none() || tally.fallback.is_some() {
-                total.engine = tally.engine;
+            if total.engine.is_none() || passes.fallback.is_some() {
+                total.engine = passes.engine;
             }
-            if tally.differs {
+            if passes.differs {
                 total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
             }
-            if let Some(fallback) = tally.fallback {
+            if let Some(fallback) = passes.fallback {
                 total.warn(fallback.code, fallback.text);
             }
-            zeros.extend((tally.zeros.bytes > 0).then_some(tally.zeros));
+            let suspected = passes.tally.zeros;
+            zeros.extend((suspected.bytes > 0).then_some(suspected));
         }
         self.judge_zeros(&zeros, total);
         (whole > 0).then_some(digest.0)
@@ -414,7 +382,7 @@ mod tests {
         for (passes, expected) in
             [([0, 3], (1, None)), ([1, 3], (2, Some(0))), ([5, 5], (5, Some(0)))]
         {
-            let lane = |passes| Tally { passes, ..Tally::default() };
+            let lane = |whole| Passes { whole, ..Passes::default() };
             let results = passes.map(lane).to_vec();
             let ran = Ran { results, begun_ns: 0, elapsed_ns: 1, accounts: accounts() };
             let mut total = Measured::default();
