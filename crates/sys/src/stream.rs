@@ -7,6 +7,24 @@
 //! Memory to run over: [`arena`]; accesses of eight bytes: [`access`]; instructions:
 //! `stream/x86.rs`, `stream/neon.rs`.
 
+/// Which function is which kernel, in a set of instructions: the six that all have, and these.
+macro_rules! bodies {
+    (and $($kernel:ident = $body:ident),*) => {
+        pub(in crate::stream) fn body(kernel: Kernel) -> Option<Body> {
+            match kernel {
+                Kernel::Read => Some(read),
+                Kernel::Write => Some(write),
+                Kernel::Copy => Some(copy),
+                Kernel::Scale => Some(scale),
+                Kernel::Add => Some(add),
+                Kernel::Triad => Some(triad),
+                $(Kernel::$kernel => Some($body),)*
+                _ => None,
+            }
+        }
+    };
+}
+
 pub mod access;
 pub mod arena;
 #[cfg(target_arch = "aarch64")]

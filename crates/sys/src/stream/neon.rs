@@ -5,17 +5,7 @@ use std::arch::asm;
 
 use super::{Body, Kernel, Run};
 
-pub(super) fn body(kernel: Kernel) -> Option<Body> {
-    match kernel {
-        Kernel::Read => Some(read),
-        Kernel::Write => Some(write),
-        Kernel::Copy => Some(copy),
-        Kernel::Scale => Some(scale),
-        Kernel::Add => Some(add),
-        Kernel::Triad => Some(triad),
-        _ => None,
-    }
-}
+bodies!(and);
 
 /// A kernel that reads some of the arrays; what is done with each pair, `\o` bytes from where the
 /// pointers are, with the factor in `v31`; and after all passes.

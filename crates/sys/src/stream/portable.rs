@@ -7,18 +7,7 @@ use std::arch::asm;
 
 use super::{Body, Kernel, Run};
 
-pub(super) fn body(kernel: Kernel) -> Option<Body> {
-    match kernel {
-        Kernel::Read => Some(read),
-        Kernel::Write => Some(write),
-        Kernel::Copy => Some(copy),
-        Kernel::Scale => Some(scale),
-        Kernel::Add => Some(add),
-        Kernel::Triad => Some(triad),
-        Kernel::Memcpy => Some(memcpy),
-        Kernel::NtWrite | Kernel::NtCopy | Kernel::NtTriad | Kernel::RepMovsb => None,
-    }
-}
+bodies!(and Memcpy = memcpy);
 
 /// Makes the compiler believe that all memory is looked at here.
 #[inline(always)]

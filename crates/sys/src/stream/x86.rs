@@ -107,26 +107,6 @@ macro_rules! near {
     };
 }
 
-/// Which function does what.
-macro_rules! bodies {
-    () => {
-        pub(in crate::stream) fn body(kernel: Kernel) -> Option<Body> {
-            match kernel {
-                Kernel::Read => Some(read),
-                Kernel::Write => Some(write),
-                Kernel::NtWrite => Some(nt_write),
-                Kernel::Copy => Some(copy),
-                Kernel::NtCopy => Some(nt_copy),
-                Kernel::Scale => Some(scale),
-                Kernel::Add => Some(add),
-                Kernel::Triad => Some(triad),
-                Kernel::NtTriad => Some(nt_triad),
-                Kernel::RepMovsb | Kernel::Memcpy => None,
-            }
-        }
-    };
-}
-
 /// All kernels but `read`, in instructions of three operands: AVX2 and AVX-512F differ in the name
 /// of the registers, and in the offsets that `$vectors` tells the order.
 macro_rules! three_operands {
@@ -225,7 +205,7 @@ macro_rules! near_kernels {
 
         use super::super::{Body, Kernel, Run};
 
-        bodies!();
+        bodies!(and NtWrite = nt_write, NtCopy = nt_copy, NtTriad = nt_triad);
         $table!(near $vectors);
         near!(@function read, four!($zero), $sum, $end);
     };

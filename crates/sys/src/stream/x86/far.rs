@@ -139,7 +139,7 @@ macro_rules! far_kernels {
         use super::super::$near as near;
         use super::{Body, Kernel, Run, split};
 
-        bodies!();
+        bodies!(and NtWrite = nt_write, NtCopy = nt_copy, NtTriad = nt_triad);
         $table!(far $vectors);
         far!(read $vectors nothing [f], $zero, $sum, $end);
     };
