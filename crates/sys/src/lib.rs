@@ -8,6 +8,10 @@
 
 #![deny(clippy::unwrap_used)]
 
+// Numbers of calls and requests, and kernels by hand, are those of these two.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("flatout is for x86-64 and aarch64");
+
 pub mod affinity;
 pub mod attribute_at;
 pub mod blake3;

@@ -13,8 +13,6 @@ pub(crate) fn near<T>(at: *const T) {
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, readonly, preserves_flags));
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = at;
 }
 
 /// As [`near`], into the second-level cache.
@@ -30,6 +28,4 @@ pub(crate) fn second<T>(at: *const T) {
     unsafe {
         std::arch::asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, readonly, preserves_flags));
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = at;
 }

@@ -139,20 +139,6 @@ kernel!(
 #[cfg(target_arch = "aarch64")]
 kernel!(xor_baseline, "neon", [uint64x2_t; 8], vdupq_n_u64(0), vld1q_u64, vst1q_u64, veorq_u64);
 
-/// Eight 64-bit accumulators.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn xor_baseline(start: *const u8, length_bytes: usize) -> u32 {
-    let mut sums = [0_u64; 8];
-    for offset in (0..length_bytes).step_by(64) {
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: length_bytes is a multiple of 64, so offset + 64 lies inside the range.
-            let word = unsafe { start.add(offset).cast::<u64>().add(lane).read_unaligned() };
-            *sum ^= u64::from_le(word);
-        }
-    }
-    fold(sums)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

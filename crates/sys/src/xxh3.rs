@@ -84,19 +84,6 @@ pub(crate) unsafe fn block_sums_raw(start: *const u8, sums: &mut [Sums]) {
     unsafe { sums_baseline(start, sums) }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn sums_baseline(start: *const u8, sums: &mut [Sums]) {
-    for (block, sum) in sums.iter_mut().enumerate() {
-        let mut bytes = [0; BLOCK_BYTES];
-        // SAFETY: the block lies in the range that the caller promises; `bytes` has its length.
-        unsafe {
-            let block = start.add(block * BLOCK_BYTES);
-            block.copy_to_nonoverlapping(bytes.as_mut_ptr(), BLOCK_BYTES);
-        }
-        *sum = stripe_sums(&bytes);
-    }
-}
-
 /// Swaps the 64-bit halves of each 128 bits.
 #[cfg(target_arch = "x86_64")]
 const SWAPPED: i32 = 0b01_00_11_10;

@@ -60,12 +60,6 @@ fn call_hollow() {
     unsafe { std::arch::asm!("bl {}", sym hollow, clobber_abi("C")) };
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[inline(always)]
-fn call_hollow() {
-    std::hint::black_box(hollow as extern "C" fn())();
-}
-
 /// Reads the monotonic clock through libc, which asks the vDSO: no system call where the
 /// kernel's clock source can be read from user space, a system call where it cannot.
 ///

@@ -1,7 +1,7 @@
 //! The instruction that enters the kernel, one function per number of arguments.
 //!
-//! x86-64 uses `syscall`, aarch64 `svc 0` (written, not verified on such a machine); elsewhere
-//! `libc::syscall` stands in. Results follow the kernel's convention: a negative errno on failure.
+//! x86-64 uses `syscall`, aarch64 `svc 0` (written, not verified on such a machine). Results follow
+//! the kernel's convention: a negative errno on failure.
 
 use std::ffi::c_long;
 
@@ -111,46 +111,6 @@ mod native {
         // SAFETY: no instruction at all; the result is the register that came in.
         unsafe { std::arch::asm!("", inlateout("x0") result, options(nostack)) };
         result
-    }
-}
-
-/// Defines one entry function through libc, with the result turned back to the kernel's form.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-macro_rules! entry {
-    ($name:ident $(, $argument:ident)*) => {
-        /// Enters the kernel through libc and returns its result, a negative errno on failure.
-        ///
-        /// # Safety
-        /// Number and arguments must form a call that keeps to this program's memory: each
-        /// pointer valid for what the kernel does with it, no memory in use unmapped.
-        #[inline(always)]
-        pub(in super::super) unsafe fn $name(number: c_long $(, $argument: usize)*) -> isize {
-            // SAFETY: the caller vouches for the call.
-            let result = unsafe { libc::syscall(number $(, $argument)*) };
-            if result == -1 {
-                return -(std::io::Error::last_os_error().raw_os_error().unwrap_or(0) as isize);
-            }
-            result as isize
-        }
-    };
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod native {
-    use super::c_long;
-
-    entry!(call0);
-    entry!(call1, a);
-    entry!(call2, a, b);
-    entry!(call3, a, b, c);
-    entry!(call4, a, b, c, d);
-    entry!(call5, a, b, c, d, e);
-    entry!(call6, a, b, c, d, e, f);
-
-    /// What `call0` does but for the call.
-    #[inline(always)]
-    pub(in super::super) fn nothing(value: isize) -> isize {
-        std::hint::black_box(value)
     }
 }
 

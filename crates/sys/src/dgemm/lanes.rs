@@ -149,35 +149,4 @@ mod of_architecture {
     );
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod of_architecture {
-    use super::Lanes;
-
-    pub(in super::super) type Baseline = [f64; 2];
-
-    unsafe fn load(from: *const f64) -> Baseline {
-        // SAFETY: the caller promises two readable doubles.
-        unsafe { from.cast::<Baseline>().read() }
-    }
-
-    unsafe fn store(to: *mut f64, pair: Baseline) {
-        // SAFETY: the caller promises room for two doubles.
-        unsafe { to.cast::<Baseline>().write(pair) }
-    }
-
-    fn splat(value: f64) -> Baseline {
-        [value; 2]
-    }
-
-    lanes!(
-        Baseline,
-        2,
-        load,
-        store,
-        splat,
-        |sum, a, b| [sum[0] + a[0] * b[0], sum[1] + a[1] * b[1]],
-        |most, other| [most[0].max(other[0].abs()), most[1].max(other[1].abs())]
-    );
-}
-
 pub(super) use of_architecture::Baseline;
