@@ -39,24 +39,19 @@ impl Writer {
 
     /// What is wrong, and what to do.
     pub(super) fn findings(&mut self, findings: &[Finding]) {
-        self.line("<ul class=\"findings\">");
-        for finding in findings {
+        let item = |finding: &Finding| {
             let (sign, _) = finding.severity.sign();
             let (text, advice) = (escaped(&finding.text), escaped(&finding.advice));
             let class = sign.to_ascii_lowercase();
-            self.line(&format!(
+            format!(
                 "<li class=\"{class}\"><b>{sign}</b><span>{text}<small>{advice}</small></span></li>"
-            ));
-        }
-        self.line("</ul>");
+            )
+        };
+        self.element("ul class=\"findings\"", findings.iter().map(item));
     }
 
     pub(super) fn verdict(&mut self, answers: &[Answer]) {
-        self.line("<ul class=\"verdict\">");
-        for answer in answers {
-            self.line(&answer_item(answer));
-        }
-        self.line("</ul>");
+        self.element("ul class=\"verdict\"", answers.iter().map(answer_item));
     }
 }
 

@@ -59,6 +59,14 @@ impl Writer {
         self.out.push('\n');
     }
 
+    /// An element with a line for each of the items in it.
+    pub(super) fn element(&mut self, opening: &str, items: impl Iterator<Item = String>) {
+        self.line(&format!("<{opening}>"));
+        items.for_each(|item| self.line(&item));
+        let name = opening.split(' ').next().unwrap_or(opening);
+        self.line(&format!("</{name}>"));
+    }
+
     /// Remembers that something is missing.
     pub(super) fn leave_out(&mut self, what: &'static str) {
         self.left_out.insert(what);
@@ -161,11 +169,7 @@ impl Writer {
                 self.line(&format!("<p{}>{}</p>", class(*tone), escaped(text)));
             }
             Block::List(items) => {
-                self.line("<ul>");
-                for item in items {
-                    self.line(&format!("<li>{}</li>", escaped(item)));
-                }
-                self.line("</ul>");
+                self.element("ul", items.iter().map(|item| format!("<li>{}</li>", escaped(item))));
             }
             Block::Pairs(pairs) => self.pairs(pairs),
             Block::Table(table) => self.table(table),
@@ -208,12 +212,11 @@ impl Writer {
         if pairs.is_empty() {
             return;
         }
-        self.line(&format!("<dl class=\"{class}\">"));
-        for (key, value) in pairs {
+        let item = |(key, value): &(String, String)| {
             let (key, value) = (escaped(key), escaped(value));
-            self.line(&format!("{open}<dt>{key}</dt><dd>{value}</dd>{close}"));
-        }
-        self.line("</dl>");
+            format!("{open}<dt>{key}</dt><dd>{value}</dd>{close}")
+        };
+        self.element(&format!("dl class=\"{class}\""), pairs.iter().map(item));
     }
 
     fn notes(&mut self, notes: &[Footnote]) {
@@ -223,12 +226,11 @@ impl Writer {
         if notes.is_empty() {
             return;
         }
-        self.line("<ol>");
-        for Footnote { number, code, sentence } in notes.iter().take(self.detail.notes) {
+        let item = |Footnote { number, code, sentence }: &Footnote| {
             let (code, sentence) = (escaped(code), escaped(sentence));
-            self.line(&format!("<li id=\"note-{number}\"><code>{code}</code> {sentence}</li>"));
-        }
-        self.line("</ol>");
+            format!("<li id=\"note-{number}\"><code>{code}</code> {sentence}</li>")
+        };
+        self.element("ol", notes.iter().take(self.detail.notes).map(item));
     }
 
     fn folded(&mut self, folded: &Folded) {
