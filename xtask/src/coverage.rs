@@ -113,11 +113,9 @@ fn of_round(arguments: &[&str]) -> Vec<Vec<String>> {
 
 /// Makes so many rounds; the records of each.
 fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<Vec<PathBuf>>, String> {
-    let built =
-        Command::new(steps::cargo()).args(["build", "--release"]).current_dir(root).status();
-    if !built.is_ok_and(|status| status.success()) {
-        return Err("the release build failed".to_owned());
-    }
+    let mut build = Command::new(steps::cargo());
+    build.args(["build", "--release"]).current_dir(root);
+    steps::succeeded(build.status(), "cargo build --release")?;
     let folder = root.join("target/coverage");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let round = of_round(arguments);
@@ -135,11 +133,7 @@ fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<Vec<PathBuf>
 fn bench(root: &Path, folder: &Path, arguments: &[String], path: &PathBuf) -> Result<(), String> {
     let mut command = Command::new(root.join("target/release/flatout"));
     command.arg("bench").args(arguments).args(["--format", "json", "--output"]).arg(path);
-    match command.current_dir(folder).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("flatout bench: {status}")),
-        Err(error) => Err(format!("flatout bench cannot be started: {error}")),
-    }
+    steps::succeeded(command.current_dir(folder).status(), "flatout bench").map(drop)
 }
 
 /// The rows of a record that have a figure of trials, by name.

@@ -97,14 +97,17 @@ fn missing_packages(extent: Extent, is_installed: impl Fn(&str) -> bool) -> Vec<
 
 /// Whether the feature mpi can be built here.
 pub fn can_build_mpi() -> bool {
-    let path = std::env::var("PATH").unwrap_or_default();
-    [MPI, CLANG].iter().all(|program| is_installed(&path, program))
+    are_installed(&[MPI, CLANG])
 }
 
 /// Whether it can be built with MPICH, too.
 pub fn can_build_mpich() -> bool {
+    are_installed(&[MPICH, MPICH_RUN, CLANG])
+}
+
+fn are_installed(programs: &[&str]) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
-    [MPICH, MPICH_RUN, CLANG].iter().all(|program| is_installed(&path, program))
+    programs.iter().all(|program| is_installed(&path, program))
 }
 
 /// Whether a program is in the search path, or a file where it is wanted; `*` stands for the rest of a

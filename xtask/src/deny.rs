@@ -3,11 +3,11 @@
 //! Debian has no package of it, so as root on Debian it is compiled from the registry, once per
 //! machine: a minute of two CPUs, and beside the tests, which mostly wait. Elsewhere it is asked for.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::JoinHandle;
 
 use crate::debian::Place;
-use crate::steps::{Steps, cargo};
+use crate::steps::{Steps, answer, cargo};
 
 /// What `deny.toml` is written for. What it resolves to is fixed by its own lock file.
 const VERSION: &str = "0.20.2";
@@ -65,19 +65,13 @@ impl Deny {
 }
 
 fn install() -> Result<(), String> {
-    let output = Command::new("nice")
+    let mut command = Command::new("nice");
+    command
         .arg(cargo())
         .args(INSTALL)
         .args(["--version", VERSION])
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         // A folder that the tests build into would be locked by them.
-        .env_remove("CARGO_TARGET_DIR")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cargo install cannot be started: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("cargo-deny cannot be installed: {}", said.trim_end()))
+        .env_remove("CARGO_TARGET_DIR");
+    answer(&mut command, "cargo install of cargo-deny").map(drop)
 }

@@ -134,14 +134,26 @@ impl Steps {
     /// Shows what a step printed that has run beside another.
     fn show(&mut self, ran: Captured) -> Result<(), String> {
         println!("==> {}: {}, beside\n{}", ran.name, ran.said, ran.output.trim_end());
-        match ran.outcome {
-            Ok(()) => println!("<== {}: ok, {:.1} s", ran.name, ran.seconds),
+        let told = self.ended(&ran.name, ran.seconds, ran.outcome);
+        told.map_err(|why| format!("{} failed: {why}", ran.name))
+    }
+
+    /// Says how a step ended, with the summary that it has.
+    fn ended(
+        &mut self,
+        name: &str,
+        seconds: f64,
+        outcome: Result<String, String>,
+    ) -> Result<(), String> {
+        match outcome {
+            Ok(summary) if summary.is_empty() => println!("<== {name}: ok, {seconds:.1} s"),
+            Ok(summary) => println!("<== {name}: ok, {seconds:.1} s; {summary}"),
             Err(why) => {
-                println!("<== {}: FAILED, {:.1} s", ran.name, ran.seconds);
-                return Err(format!("{} failed: {why}", ran.name));
+                println!("<== {name}: FAILED, {seconds:.1} s");
+                return Err(why);
             }
         }
-        self.passed.push((ran.name, ran.seconds));
+        self.passed.push((name.to_owned(), seconds));
         Ok(())
     }
 
@@ -162,17 +174,7 @@ impl Steps {
         let begun = Instant::now();
         let outcome = check();
         let word = name.split(':').next().unwrap_or(name);
-        let seconds = begun.elapsed().as_secs_f64();
-        match outcome {
-            Ok(summary) if summary.is_empty() => println!("<== {word}: ok, {seconds:.1} s"),
-            Ok(summary) => println!("<== {word}: ok, {seconds:.1} s; {summary}"),
-            Err(why) => {
-                println!("<== {word}: FAILED, {seconds:.1} s");
-                return Err(why);
-            }
-        }
-        self.passed.push((word.to_owned(), seconds));
-        Ok(())
+        self.ended(word, begun.elapsed().as_secs_f64(), outcome)
     }
 
     /// Says how long each step took, and all together.
@@ -202,7 +204,7 @@ struct Captured {
     said: String,
     output: String,
     seconds: f64,
-    outcome: Result<(), String>,
+    outcome: Result<String, String>,
 }
 
 fn said(arguments: &[&str]) -> String {
@@ -226,11 +228,24 @@ fn executable(messages: &str, target: &str) -> Option<PathBuf> {
     })
 }
 
-fn succeeded(status: io::Result<ExitStatus>, said: &str) -> Result<String, String> {
+/// Nothing, where a command succeeded.
+pub fn succeeded(status: io::Result<ExitStatus>, said: &str) -> Result<String, String> {
     match status {
         Ok(status) if status.success() => Ok(String::new()),
         Ok(status) => Err(format!("`{said}`: {status}")),
         Err(error) => Err(format!("`{said}` cannot be started: {error}")),
+    }
+}
+
+/// What a command prints, or its complaint.
+pub fn answer(command: &mut Command, said: &str) -> Result<String, String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{said} cannot be started: {error}"))?;
+    match output.status.success() {
+        true => String::from_utf8(output.stdout).map_err(|error| format!("{said}: {error}")),
+        false => Err(format!("{said}: {}", String::from_utf8_lossy(&output.stderr).trim_end())),
     }
 }
 
@@ -251,7 +266,7 @@ fn captured(command: Command, name: &str) -> Captured {
         said: said.clone(),
         output: String::from_utf8_lossy(&output).into_owned(),
         seconds: begun.elapsed().as_secs_f64(),
-        outcome: succeeded(status, &said).map(|_| ()),
+        outcome: succeeded(status, &said),
     }
 }
 

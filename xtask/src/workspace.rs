@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::steps;
+
 /// The most packages that the default build may consist of, the own rooms included.
 const LIMIT_PACKAGES: usize = 150;
 
@@ -36,17 +38,8 @@ pub fn read(root: &Path) -> Result<Workspace, String> {
 }
 
 fn ask(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let said = format!("cargo {}", arguments[0]);
-    let mut command = Command::new(crate::steps::cargo());
-    let output = command
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .map_err(|error| format!("{said} cannot be started: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{said}: {}", String::from_utf8_lossy(&output.stderr).trim_end()));
-    }
-    String::from_utf8(output.stdout).map_err(|error| format!("{said}: {error}"))
+    let mut command = Command::new(steps::cargo());
+    steps::answer(command.args(arguments).current_dir(root), &format!("cargo {}", arguments[0]))
 }
 
 fn parse(json: &str) -> Result<Workspace, String> {
