@@ -88,6 +88,23 @@ impl Fingerprint {
         }
     }
 
+    /// The same of one that may be long, unless the user wants to stop.
+    fn fill_unless_stopped(
+        &mut self,
+        end: u64,
+        stop: &Stop,
+        operation: &'static str,
+    ) -> Result<(), Refusal> {
+        const STEP_BYTES: u64 = 16 << 20;
+        while self.plain.is_some() && self.reached < end {
+            if stop.is_cancelled() {
+                return Err(Refusal::interrupted(operation));
+            }
+            self.fill(end.min(self.reached.saturating_add(STEP_BYTES)));
+        }
+        Ok(())
+    }
+
     pub(super) fn finish(mut self, length_bytes: u64) -> Seen {
         self.fill(length_bytes);
         let pieces = self.pieces.map(|mut pieces| {
@@ -110,6 +127,7 @@ pub(super) fn of(
     let mut place = 0;
     while let Some((start, end)) = pieces(file, place, length_bytes, operation)? {
         place = start;
+        fingerprint.fill_unless_stopped(start, stop, operation)?;
         while place < end {
             if stop.is_cancelled() {
                 return Err(Refusal::interrupted(operation));
@@ -129,6 +147,7 @@ pub(super) fn of(
             place += got as u64;
         }
     }
+    fingerprint.fill_unless_stopped(length_bytes, stop, operation)?;
     Ok(fingerprint.finish(length_bytes))
 }
 
