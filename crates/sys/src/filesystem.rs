@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::LazyLock;
 
 use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
 
@@ -121,6 +122,25 @@ const KNOWN: &[(u64, &str)] = &[
     (0x0027_e0eb, "cgroup"),
 ];
 
+impl Filesystem {
+    /// Whether each change of a file has a time of its own once somebody has looked at the one before it
+    /// (`FS_MGTIME`); elsewhere all changes within a tick of the kernel's clock have the same.
+    pub fn times_each_change(&self) -> bool {
+        static KERNEL: LazyLock<bool> = LazyLock::new(|| {
+            has_fine_times(rustix::system::uname().release().to_str().unwrap_or_default())
+        });
+        *KERNEL && matches!(self.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
+    }
+}
+
+fn has_fine_times(release: &str) -> bool {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6_u32, 13_u32),
+        _ => false,
+    }
+}
+
 /// The filesystem of an open file. Cost: one fstatfs.
 pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
     let facts = fstatfs(descriptor)?;
@@ -194,6 +214,13 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+
+    #[test]
+    fn fine_times_came_with_a_kernel() {
+        let has =
+            ["5.15.0-91-generic", "6.12.9", "6.13-rc1", "6.18.44", "7.0", ""].map(has_fine_times);
+        assert_eq!(has, [false, false, true, true, true, false]);
+    }
 
     #[test]
     fn proc_is_known_and_lives_in_memory() {

@@ -1,9 +1,10 @@
 //! What an open file holds: its bytes at a place, and where they are.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flatout_sys::filesystem;
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -96,6 +97,17 @@ impl Moment {
         self.0.saturating_sub(time)
     }
 
+    /// Whether it is so early after the last change of a file that the next one may have the same time.
+    fn is_within_a_step(self, facts: &Stat) -> bool {
+        /// The longest tick, and another one that came late.
+        const TICKS: Duration = Duration::from_millis(20);
+        if facts.st_ctime_nsec == 0 {
+            return !self.is_after(facts.st_ctime, Duration::from_secs(1));
+        }
+        let second = Duration::from_secs(u64::try_from(facts.st_ctime).unwrap_or(0));
+        self.0 <= second + Duration::from_nanos(facts.st_ctime_nsec) + TICKS
+    }
+
     /// Whether it is later than a time by more than this.
     fn is_after(self, second: i64, more: Duration) -> bool {
         let before = Duration::from_secs(u64::try_from(second).unwrap_or(0));
@@ -103,19 +115,26 @@ impl Moment {
     }
 }
 
-/// Whether a file that was looked at in a moment may be changed after it and have the same times: its
-/// filesystem counts in seconds, or in steps of two.
-pub(crate) fn may_change_unseen(facts: &Stat, moment: Moment) -> bool {
-    facts.st_ctime_nsec == 0 && !moment.is_after(facts.st_ctime, Duration::from_secs(1))
+/// Whether an open file that was looked at in a moment may be changed after it and have the same times: its
+/// filesystem counts in seconds, in steps of two, or in ticks of the kernel's clock.
+pub(crate) fn may_change_unseen(file: &OwnedFd, facts: &Stat, moment: Moment) -> bool {
+    let may = moment.is_within_a_step(facts);
+    let times_each = || filesystem::of(file.as_fd()).is_ok_and(|home| home.times_each_change());
+    may && (facts.st_ctime_nsec == 0 || !times_each())
 }
 
-/// What an open file is now. Of what other hosts and programs serve the kernel may remember what it was
-/// some time ago; a look at a short file spares them the question.
+/// What an open file is now; a look at a short file spares other hosts and programs the question.
 pub(crate) fn look_again(file: &OwnedFd, before: &Stat) -> Result<Stat, Errno> {
     const LONG_BYTES: i64 = 64 << 10;
     if rustix::fs::major(before.st_dev) != 0 || before.st_size < LONG_BYTES {
         return rustix::fs::fstat(file);
     }
+    ask_again(file, before)
+}
+
+/// What an open file is now. Of what other hosts and programs serve the kernel may remember what it was
+/// some time ago.
+pub(crate) fn ask_again(file: &OwnedFd, before: &Stat) -> Result<Stat, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     let now = rustix::fs::statx(file, c"", flags, StatxFlags::BASIC_STATS)?;
     let mut after = *before;
@@ -151,9 +170,17 @@ mod tests {
         let mut facts = rustix::fs::fstat(file.as_file()).unwrap();
         (facts.st_ctime, facts.st_ctime_nsec) = (1_000, 0);
         let at = |second| Moment(Duration::from_secs(second) + Duration::from_millis(1));
-        let told = [999, 1_000, 1_001, 1_002].map(|second| !may_change_unseen(&facts, at(second)));
+        let told = [999, 1_000, 1_001, 1_002].map(|second| !at(second).is_within_a_step(&facts));
         assert_eq!(told, [false, false, false, true]);
-        facts.st_ctime_nsec = 1;
-        assert!(!may_change_unseen(&facts, at(1_000)));
+    }
+
+    #[test]
+    fn a_tick_of_the_clock_tells_no_change_within_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut facts = rustix::fs::fstat(file.as_file()).unwrap();
+        (facts.st_ctime, facts.st_ctime_nsec) = (1_000, 5_000_000);
+        let at = |ms: u64| Moment(Duration::from_millis(1_000_000 + ms));
+        let told = [0, 5, 9, 25, 26].map(|ms| !at(ms).is_within_a_step(&facts));
+        assert_eq!(told, [false, false, false, false, true]);
     }
 }

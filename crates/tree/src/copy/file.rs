@@ -8,6 +8,7 @@
 //! `file/finish.rs`, how a file is completed, or taken back.
 
 mod as_found;
+mod cut;
 mod finish;
 mod place;
 mod room;
@@ -128,7 +129,12 @@ pub(super) fn until_complete<'c, 'a>(
             Where::Done(found) => return put_right(copy, entry, opened, &found),
         };
         let result = match fill(lane, entry, opened, &place, attempt) {
-            Ok(filled) => place.finish(copy, entry, opened, filled),
+            Ok(filled) => {
+                if filled.1 == State::Touched {
+                    opened.meet_again();
+                }
+                place.finish(copy, entry, opened, filled)
+            }
             Err(setback) => Err(place.give_up(copy, entry, opened, setback)),
         };
         match result {
@@ -197,15 +203,15 @@ fn fill(
         None => lane.content.copy(job, || hire.takes_time()).map_err(Trouble::of)?,
     };
     let mut state = opened.state(copied.length_bytes)?;
-    let is_asked = matches!(state, State::Grew | State::Untold);
+    let is_asked = matches!(state, State::Grew | State::Untold | State::Touched);
     if is_asked && !is_prefix(lane, opened, to, copied.length_bytes)? {
         state = State::Changed;
     }
     match state {
-        // What was there when it was opened is a state that a file has which is only added to.
-        State::Same | State::Untold | State::Grew => {}
-        // Files of the kernel say how long they might be.
-        State::Shorter => {
+        State::Same | State::Untold | State::Touched => {}
+        // What was there when it was opened is a state that a file has which is only added to. Who shared
+        // its extents may have more. Files of the kernel say how long they might be.
+        State::Grew | State::Shorter => {
             file_data::set_length(to, copied.length_bytes).map_err(target("cut"))?;
         }
         State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),

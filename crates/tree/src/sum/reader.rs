@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
             let source = Source::of(opened.file, Path::new(&item.shown));
             return self.stream(source.map_err(io_failure(&item.shown))?, item, algorithms);
         }
-        self.is_untold.set(may_change_unseen(&opened.facts, moment));
+        self.is_untold.set(may_change_unseen(&opened.file, &opened.facts, moment));
         let algorithm = algorithms[0];
         let length = opened.facts.st_size as u64;
         let (digest, length) = match Cut::new(algorithm, length, self.segment_bytes(algorithm)) {

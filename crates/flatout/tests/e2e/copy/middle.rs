@@ -1,17 +1,17 @@
 //! What happens in the middle of a file: it is written, or the copy ends there.
 
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use flatout_sys::launcher::{PWRITE, Resource, limit};
 
 use super::copier::is_control;
-use super::race::held::Held;
+use super::race::held::{Call, Held};
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::{MountPoint, needs_program, needs_root};
+use crate::filesystem::{Kind, MountPoint, Mounted, needs_program, needs_root};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
 
@@ -158,7 +158,7 @@ fn a_file_that_is_longer_than_its_server_tells_is_copied_whole() {
     faulty.finish();
 }
 
-/// Neither costs more than a second attempt.
+/// Neither costs a second attempt.
 #[test]
 fn a_new_mode_or_name_of_the_source_is_no_failure() {
     needs!(under_test());
@@ -166,9 +166,27 @@ fn a_new_mode_or_name_of_the_source_is_no_failure() {
     let ran = needs!(copied_while(&folder, &["copy"], || {
         fs::hard_link(folder.join("f"), folder.join("t/other")).unwrap();
     }));
-    ran.exits(0);
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
     fs::remove_file(folder.join("t/other")).unwrap();
     is_copied(&folder, &ran);
+    let ran = needs!(copied_while(&folder, &["copy", "--always"], || {
+        fs::set_permissions(folder.join("f"), Permissions::from_mode(0o604)).unwrap();
+    }));
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    assert_eq!(fs::metadata(folder.join("t/f")).unwrap().mode() & 0o7777, 0o604, "{ran}");
+}
+
+/// A log may be renamed meanwhile: what is open is copied.
+#[test]
+fn a_source_that_loses_its_name_is_copied() {
+    needs!(under_test());
+    for words in [&["copy"][..], &["copy", "--in-place"], &["copy", "-u"]] {
+        let folder = folder();
+        let (source, moved) = (folder.join("f"), folder.join("t/moved"));
+        let ran = needs!(copied_while(&folder, words, || fs::rename(&source, &moved).unwrap()));
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+        assert!(fs::read(folder.join("t/f")).unwrap() == fs::read(&moved).unwrap(), "{ran}");
+    }
 }
 
 /// What is written in place is compared with a source that grew, too.
@@ -187,6 +205,35 @@ fn a_source_that_grows_is_copied_once_where_it_is_written_in_place() {
         let copied = fs::read(folder.join("t/f")).unwrap();
         assert!(copied == fs::read(&source).unwrap()[..LENGTH_BYTES], "{ran}");
     }
+}
+
+/// Who shares extents has what the source had by then.
+#[test]
+fn a_source_that_grows_before_its_extents_are_shared_is_no_failure() {
+    needs!(under_test());
+    let mounted = needs!(Mounted::new(Kind::Btrfs));
+    let (source, into) = (mounted.path().join("f"), mounted.path().join("into"));
+    fs::write(&source, random_bytes(LENGTH_BYTES, 1)).unwrap();
+    fs::create_dir(&into).unwrap();
+    let (folder, mut length) = (Folder::new(), LENGTH_BYTES);
+    let words = ["copy", "--verify", "--threads=1"].map(Path::new);
+    let all = words.into_iter().chain([source.as_path(), &into]);
+    let mut held = needs!(Held::start(folder.flatout(all), &[]));
+    while let Some(stop) = held.next() {
+        let call = Call::of(&stop);
+        if call.is_some_and(|call| call.path == "f" && call.directory.ends_with("/into")) {
+            let file = File::options().write(true).open(&source).unwrap();
+            file.write_all_at(b"more", length as u64).unwrap();
+            length += 4;
+        }
+        held.go_on(stop);
+    }
+    let ran = held.finish();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    let (copied, now) = (fs::read(into.join("f")).unwrap(), fs::read(&source).unwrap());
+    assert!(now.len() > LENGTH_BYTES && copied.len() >= LENGTH_BYTES, "{ran}");
+    assert!(now.starts_with(&copied), "{ran}");
+    mounted.finish();
 }
 
 /// Where what is there may stay as it is, nothing that is not complete is taken for that.

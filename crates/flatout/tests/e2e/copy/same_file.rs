@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::copier::is_control;
 use crate::bin::{Folder, Ran};
-use crate::filesystem::Mounted;
+use crate::filesystem::{Kind, Mounted};
 use crate::skip::needs;
 
 fn under_test() -> Result<(), String> {
@@ -199,4 +199,31 @@ fn a_fifo_with_another_name_is_replaced_and_not_put_right() {
     fs::hard_link(folder.join("dst/p"), folder.join("dst/q")).unwrap();
     copy(&folder, &["src/.", "dst"]).exits(0);
     assert_eq!((mode("dst/p"), mode("dst/q")), (0o600, 0o644));
+}
+
+/// An overlay shows files of its layers under numbers of its own. What is written in place is not cut off
+/// then: it may be the source.
+#[test]
+fn another_filesystem_that_shows_the_source_costs_it_nothing() {
+    needs!(under_test());
+    let lower = Folder::new();
+    let upper = needs!(Mounted::new(Kind::Tmpfs(16 << 20)));
+    let overlay = needs!(Mounted::overlay(&lower.join("."), &upper.path()));
+    let (layer, merged) = (upper.path().join("upper"), overlay.path());
+    for words in [&["cp"][..], &["cp", "-rp"], &["cp", "-f"], &["copy", "--in-place"]] {
+        for (from, to) in [(&layer, &merged), (&merged, &layer)] {
+            fs::write(merged.join("f"), "DATA").unwrap();
+            let both = [from, to].map(|side| side.join("f"));
+            let words = words.iter().map(Path::new).chain(both.iter().map(PathBuf::as_path));
+            lower.flatout(words).run().exits(0);
+            has_data(&both[0]);
+            has_data(&both[1]);
+        }
+    }
+    fs::write(merged.join("f"), "more than DATA").unwrap();
+    fs::write(lower.join("f"), "DATA").unwrap();
+    copy(&lower, &["--in-place", "f", merged.join("f").to_str().unwrap()]).exits(0);
+    has_data(&merged.join("f"));
+    overlay.finish();
+    upper.finish();
 }

@@ -46,8 +46,12 @@ impl Content<'_> {
             true => large::copy(self, &job, &pair, task, &mut tally)?,
             false => self.task(task, whole_route(&job, length), &pair, &mut tally)?.bytes,
         };
-        // What lies behind the end goes last: until then nothing is lost that might be wanted.
-        set_length(job.target, reached)?;
+        // What lies behind the end, and room there, goes last: until then nothing is lost that might be wanted.
+        // What is as it was keeps its times: it may be the source.
+        let now = rustix::fs::fstat(job.target).map_err(Refusal::of(WRITE))?;
+        if tally.bytes() > 0 || now.st_size as u64 != reached {
+            set_length(job.target, reached)?;
+        }
         let seen = self.digest_of_source(&job, reached)?;
         Ok(Copied::new((tally.bytes(), tally.most()), reached, seen))
     }

@@ -92,6 +92,22 @@ impl Methods {
         })
     }
 
+    /// Whether a file of one of both may be one of the other under another number: a server shows files of
+    /// other filesystems, and an overlay those of its layers.
+    ///
+    /// Errors: as [`Methods::pair`].
+    pub(in crate::copy) fn may_show_one_file(
+        &self,
+        devices: Devices,
+        (source, target): (BorrowedFd<'_>, BorrowedFd<'_>),
+    ) -> Result<bool, Refusal> {
+        let PairFacts { source, target, .. } = self.pair(devices, source, target)?.facts;
+        let shows = |side: Filesystem| {
+            matches!(side.nature, Nature::Network | Nature::Userspace | Nature::Overlay)
+        };
+        Ok(shows(source) || shows(target))
+    }
+
     /// Whether a target that was met lives in memory.
     pub fn fills_memory(&self) -> bool {
         let pairs = lock(&self.pairs);

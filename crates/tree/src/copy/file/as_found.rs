@@ -6,7 +6,8 @@ use std::time::Duration;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::place::{Bytes, CREATE, Name, Over, Place, Where, close_to_others, examined, temporary};
+use super::cut::emptied;
+use super::place::{Bytes, CREATE, Name, Over, Place, Where, examined, temporary};
 use super::source::{Opened, when_given_back};
 use crate::copy::attributes::{Made, PRIVATE};
 use crate::copy::entry::{Entry, Trouble, refused, target};
@@ -16,7 +17,6 @@ use crate::copy::options::Assurance;
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::rules::{Clearing, Rules, Skip};
 use crate::copy::standing::{WRITE_THROUGH, remove};
-use crate::file_data;
 
 /// How often it is looked whether somebody reads from a FIFO.
 const WAIT: Duration = Duration::from_millis(10);
@@ -114,11 +114,13 @@ fn open(
     };
     let facts = examined(copy, entry, opened, &file)?;
     let kind = FileType::from_raw_mode(facts.st_mode);
-    if kind.is_file() && !rules.attributes_only {
-        close_to_others(copy, &file, &facts, &opened.facts);
-        file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
-    }
     let bytes = Bytes::of(rules, &opened.facts, kind);
+    let (file, bytes) = match bytes {
+        bytes if kind.is_file() && bytes != Bytes::None => {
+            emptied(copy, opened, (file, &facts), bytes)?
+        }
+        bytes => (file, bytes),
+    };
     let (made, device) = (Made::found(&facts), facts.st_dev);
     Ok(Where::Open(Place { file, made, name: Name::Old, device, bytes }))
 }

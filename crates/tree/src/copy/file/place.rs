@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::cut::{close_to_others, emptied};
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
@@ -19,7 +20,6 @@ use crate::copy::lane::Lane;
 use crate::copy::options::{Appearance, Assurance, Preserve};
 use crate::copy::rules::Rules;
 use crate::copy::temporary::is_temporary;
-use crate::file_data;
 
 pub(super) const CREATE: &str = "create";
 
@@ -238,10 +238,13 @@ impl Place {
             _ => OFlags::RDWR,
         };
         let (file, facts) = Self::open_old(copy, entry, opened, reads)?;
-        close_to_others(copy, &file, &facts, &opened.facts);
-        if bytes == Bytes::All {
-            file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
-        }
+        let (file, bytes) = match bytes {
+            Bytes::All => emptied(copy, opened, (file, &facts), bytes)?,
+            bytes => {
+                close_to_others(copy, &file, &facts, &opened.facts);
+                (file, bytes)
+            }
+        };
         Ok(Self::old(file, &facts, bytes))
     }
 
@@ -343,22 +346,6 @@ pub(super) fn unlocked<T>(
     let lifted = copy.attributes.unlock(entry.target_place(), opened.flags, overwrite);
     let Some(lifted) = lifted else { return done };
     act().inspect_err(|_| lifted.lock())
-}
-
-/// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
-/// alike in owner, mode and lists stays as it is: others may be about to open it.
-pub(super) fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
-    let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
-    let is_alike = who(facts) == who(source) && !copy.attributes.has_list(file.as_fd());
-    if !copy.options.preserve.has(Preserve::MODE) || is_alike {
-        return;
-    }
-    // Its owner may open it again, as anybody may what is theirs.
-    let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
-    // What lends rights stays where it is to stay: nobody else can run the file meanwhile.
-    let stays = if copy.options.preserve.has(Preserve::WHAT_IS_THERE) { 0o7000 } else { 0 };
-    let mode = Mode::from_raw_mode(facts.st_mode & (source.st_mode & same_owner | stays));
-    let _not_ours = rustix::fs::fchmod(file, mode);
 }
 
 /// Locks a file that bears a temporary name for good until it is complete, so that nobody takes it for

@@ -54,6 +54,9 @@ pub(super) enum State {
     Same,
     /// As far as its times tell, which are too coarse for that.
     Untold,
+    /// Only the time of its last change is another: it may have got a new mode or name, or have lost its
+    /// name; or whoever wrote put the other one back.
+    Touched,
     /// Bytes were added behind those that were read.
     Grew,
     /// It ends earlier than it says, now as before.
@@ -62,14 +65,15 @@ pub(super) enum State {
 }
 
 /// Whether a source was not written meanwhile. Whoever writes may put the modification time back, but not
-/// that of the last change. A new mode or name changes that, too: such a source is read once more for
-/// nothing.
+/// that of the last change, which a new mode or name moves, too.
 pub(super) fn is_as_it_was(before: &Stat, after: &Stat) -> bool {
-    let state = |facts: &Stat| {
-        let modified = (facts.st_mtime, facts.st_mtime_nsec);
-        (facts.st_size, modified, facts.st_ctime, facts.st_ctime_nsec)
-    };
-    state(before) == state(after)
+    let changed = |facts: &Stat| (facts.st_ctime, facts.st_ctime_nsec);
+    version(before) == version(after) && changed(before) == changed(after)
+}
+
+/// What each write changes, unless the writer puts it back.
+fn version(facts: &Stat) -> (i64, i64, i64) {
+    (facts.st_size, facts.st_mtime, facts.st_mtime_nsec as _)
 }
 
 /// How files of a directory are opened; symlinks are not followed.
@@ -146,6 +150,14 @@ impl Opened {
         Ok(Self { file, facts, flags, moment, reading })
     }
 
+    /// Takes who owns it and who may use it for what they are now. Its times stay: it may be written by now.
+    pub(super) fn meet_again(&mut self) {
+        if let Ok(now) = rustix::fs::fstat(&self.file) {
+            (self.facts.st_mode, self.facts.st_nlink) = (now.st_mode, now.st_nlink);
+            (self.facts.st_uid, self.facts.st_gid) = (now.st_uid, now.st_gid);
+        }
+    }
+
     /// Looks what became of a source while it was read, `length_bytes` of it.
     pub(super) fn state(&self, length_bytes: u64) -> Result<State, Trouble> {
         let before = &self.facts;
@@ -155,13 +167,14 @@ impl Opened {
             return Ok(State::Grew);
         }
         if !is_as_it_was(before, &after) {
-            return Ok(State::Changed);
+            let is_touched = length_bytes == all && version(before) == version(&after);
+            return Ok(if is_touched { State::Touched } else { State::Changed });
         }
         if all > 0 && length_bytes < all {
             let ends = rustix::io::pread(&self.file, &mut [0_u8], length_bytes);
             return Ok(if ends == Ok(0) { State::Shorter } else { State::Changed });
         }
-        let is_untold = all > 0 && may_change_unseen(before, self.moment);
+        let is_untold = all > 0 && may_change_unseen(&self.file, before, self.moment);
         Ok(if is_untold { State::Untold } else { State::Same })
     }
 }

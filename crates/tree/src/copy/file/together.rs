@@ -157,7 +157,7 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         let is_usual = is_lone
             && FileType::from_raw_mode(facts.st_mode).is_file()
             && !is_sparse(&facts)
-            && !may_change_unseen(&facts, moment)
+            && !may_change_unseen(&source, &facts, moment)
             && (!keeps_times(copy) || are_kept_everywhere(&facts));
         let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
         wait_for_a_write(&source, &facts, moment);

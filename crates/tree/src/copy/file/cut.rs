@@ -1,0 +1,67 @@
+//! A file that is there and is written anew in its place: cut off, and closed to whom it may not be open
+//! meanwhile; or compared with its source, where it may be that itself.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, Stat};
+
+use super::place::Bytes;
+use super::source::Opened;
+use crate::copy::entry::{Trouble, refused, source, target};
+use crate::copy::existing::OVERWRITE;
+use crate::copy::job::Copy;
+use crate::copy::options::Preserve;
+use crate::file_data;
+
+/// Cuts off an open file that is to be written anew. One that may be the source itself is compared with it
+/// instead: then nothing that is to be read is lost.
+pub(super) fn emptied(
+    copy: &Copy<'_>,
+    opened: &Opened,
+    (file, facts): (OwnedFd, &Stat),
+    bytes: Bytes,
+) -> Result<(OwnedFd, Bytes), Trouble> {
+    if bytes == Bytes::All && may_be_the_source(copy, opened, (&file, facts))? {
+        let file = file_data::reopen(file.as_fd(), OFlags::RDWR)
+            .map_err(|_| refused(OVERWRITE, "it may be the source, and cannot be read"))?;
+        return Ok((file, Bytes::Different));
+    }
+    close_to_others(copy, &file, facts, &opened.facts);
+    file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
+    Ok((file, bytes))
+}
+
+/// Whether what is to be written may be the source under a number that another filesystem gives it. Then
+/// both have one length and time, which the kernel may remember otherwise, or the server tell less finely.
+fn may_be_the_source(
+    copy: &Copy<'_>,
+    opened: &Opened,
+    (file, facts): (&OwnedFd, &Stat),
+) -> Result<bool, Trouble> {
+    // Some count in steps of two.
+    const STEP_S: u64 = 2;
+    let (devices, both) =
+        ((opened.facts.st_dev, facts.st_dev), (opened.file.as_fd(), file.as_fd()));
+    if !copy.methods.may_show_one_file(devices, both).map_err(Trouble::Target)? {
+        return Ok(false);
+    }
+    let source = file_data::ask_again(&opened.file, &opened.facts).map_err(source("examine"))?;
+    let found = file_data::ask_again(file, facts).map_err(target("examine"))?;
+    Ok(source.st_size == found.st_size && source.st_mtime.abs_diff(found.st_mtime) <= STEP_S)
+}
+
+/// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
+/// alike in owner, mode and lists stays as it is: others may be about to open it.
+pub(super) fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
+    let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
+    let is_alike = who(facts) == who(source) && !copy.attributes.has_list(file.as_fd());
+    if !copy.options.preserve.has(Preserve::MODE) || is_alike {
+        return;
+    }
+    // Its owner may open it again, as anybody may what is theirs.
+    let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
+    // What lends rights stays where it is to stay: nobody else can run the file meanwhile.
+    let stays = if copy.options.preserve.has(Preserve::WHAT_IS_THERE) { 0o7000 } else { 0 };
+    let mode = Mode::from_raw_mode(facts.st_mode & (source.st_mode & same_owner | stays));
+    let _not_ours = rustix::fs::fchmod(file, mode);
+}
