@@ -33,6 +33,13 @@ const MOST_MARKERS: usize = 60;
 /// Stroke patterns by the `dash` of a line; the first is solid.
 const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
 
+/// Writes a line; into a String that cannot fail.
+macro_rules! line {
+    ($out:ident, $($told:tt)*) => {
+        let _ = writeln!($out, $($told)*);
+    };
+}
+
 /// The chart as an `svg` element whose colours come from the page; empty if there is nothing to
 /// draw. `name` is read out by screen readers.
 pub fn chart(plot: &Plot, name: &str) -> String {
@@ -59,17 +66,15 @@ pub(crate) fn legend(plot: &Plot) -> String {
     }
     let mut out = String::from("<ul class=\"legend\">\n");
     for (index, line) in plot.lines.iter().enumerate() {
-        push(
-            &mut out,
-            &format!(
-                "<li class=\"{}\"><svg class=\"swatch\" viewBox=\"0 0 34 12\" aria-hidden=\"true\"><g class=\"{}\">\
+        line!(
+            out,
+            "<li class=\"{}\"><svg class=\"swatch\" viewBox=\"0 0 34 12\" aria-hidden=\"true\"><g class=\"{}\">\
                  {}<path class=\"marker\" d=\"{}\"/></g></svg>{}</li>",
-                value_classes(plot, line).trim_start(),
-                hue_class(line),
-                stroke(line),
-                marker(index, 17.0, 6.0),
-                escaped(&line.name)
-            ),
+            value_classes(plot, line).trim_start(),
+            hue_class(line),
+            stroke(line),
+            marker(index, 17.0, 6.0),
+            escaped(&line.name)
         );
     }
     out.push_str("</ul>\n");
@@ -106,14 +111,14 @@ impl<'a> Frame<'a> {
         out.push_str("<g class=\"axis\">\n");
         for tick in self.y.ticks(6) {
             let at = self.y_at_shown(tick);
-            push(out, &format!("<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/>"));
+            line!(out, "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/>");
             let (x, y) = (LEFT - 8.0, at + 4.5);
             let text = escaped(&plot::y_tick(tick));
-            push(out, &format!("<text class=\"y\" x=\"{x}\" y=\"{y:.1}\">{text}</text>"));
+            line!(out, "<text class=\"y\" x=\"{x}\" y=\"{y:.1}\">{text}</text>");
         }
         for (index, tick) in self.plot.x_ticks(&self.x, 13).into_iter().enumerate() {
             let at = self.x_at(tick);
-            push(out, &format!("<path class=\"tick\" d=\"M{at:.1} {foot}v5\"/>"));
+            line!(out, "<path class=\"tick\" d=\"M{at:.1} {foot}v5\"/>");
             // On a small screen every second tick has its text, and those at the ends stay inside.
             let minor = if index % 2 == 1 { " minor" } else { "" };
             let place = match (at - LEFT < MARGIN, WIDTH - RIGHT - at < MARGIN) {
@@ -123,17 +128,14 @@ impl<'a> Frame<'a> {
             };
             let text = escaped(&self.plot.x_tick(tick));
             let y = foot + 22.0;
-            push(
-                out,
-                &format!("<text class=\"x{minor}{place}\" x=\"{at:.1}\" y=\"{y}\">{text}</text>"),
-            );
+            line!(out, "<text class=\"x{minor}{place}\" x=\"{at:.1}\" y=\"{y}\">{text}</text>");
         }
-        push(out, &format!("<path class=\"base\" d=\"M{LEFT} {foot}H{right}\"/>"));
+        line!(out, "<path class=\"base\" d=\"M{LEFT} {foot}H{right}\"/>");
         let name = escaped(&self.plot.y_name());
-        push(out, &format!("<text class=\"name\" x=\"6\" y=\"17\">{name}</text>"));
+        line!(out, "<text class=\"name\" x=\"6\" y=\"17\">{name}</text>");
         let name = escaped(&self.plot.x_name);
         let y = HEIGHT - 7.0;
-        push(out, &format!("<text class=\"name end\" x=\"{right}\" y=\"{y}\">{name}</text>"));
+        line!(out, "<text class=\"name end\" x=\"{right}\" y=\"{y}\">{name}</text>");
         out.push_str("</g>\n");
     }
 
@@ -144,27 +146,24 @@ impl<'a> Frame<'a> {
             let (x, foot) = (self.x_at(mark.x), HEIGHT - BOTTOM);
             let (class, text) = if x > WIDTH * 0.8 { (" end", x - 5.0) } else { ("", x + 5.0) };
             let name = escaped(&mark.name);
-            push(out, &format!("<path class=\"mark\" d=\"M{x:.1} {TOP}V{foot}\"/>"));
+            line!(out, "<path class=\"mark\" d=\"M{x:.1} {TOP}V{foot}\"/>");
             let y = TOP + 12.0;
-            push(
-                out,
-                &format!("<text class=\"note{class}\" x=\"{text:.1}\" y=\"{y}\">{name}</text>"),
-            );
+            line!(out, "<text class=\"note{class}\" x=\"{text:.1}\" y=\"{y}\">{name}</text>");
         }
         for level in &self.plot.levels {
             let ends = |x: f64, end: f64| if x.is_finite() { self.x_at(x) } else { end };
             let (from, to) = (ends(level.from_x, LEFT), ends(level.to_x, WIDTH - RIGHT));
             let y = self.y_at(level.y);
             let name = escaped(&level.name);
-            push(out, &format!("<path class=\"level\" d=\"M{from:.1} {y:.1}H{to:.1}\"/>"));
+            line!(out, "<path class=\"level\" d=\"M{from:.1} {y:.1}H{to:.1}\"/>");
             let (x, y) = (from + 6.0, y - 7.0);
-            push(out, &format!("<text class=\"note\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>"));
+            line!(out, "<text class=\"note\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>");
         }
     }
 
     fn push_line(&self, out: &mut String, line: &PlotLine, index: usize) {
         let class = format!("{}{}", hue_class(line), value_classes(self.plot, line));
-        push(out, &format!("<g class=\"{class}\">"));
+        line!(out, "<g class=\"{class}\">");
         for run in &line.runs {
             self.push_intervals(out, line, run);
             if line.is_joined() {
@@ -174,7 +173,7 @@ impl<'a> Frame<'a> {
                     let (x, y) = (self.x_at(point.x), self.y_at(point.y));
                     let _ = write!(path, "{verb}{x:.1} {y:.1}");
                 }
-                push(out, &format!("<path class=\"run\"{} d=\"{path}\"/>", dash(line)));
+                line!(out, "<path class=\"run\"{} d=\"{path}\"/>", dash(line));
             }
         }
         let count = line.points().count();
@@ -184,7 +183,7 @@ impl<'a> Frame<'a> {
                 let path: String =
                     own.map(|p| marker(index, self.x_at(p.x), self.y_at(p.y))).collect();
                 if !path.is_empty() {
-                    push(out, &format!("<path class=\"{class}\" d=\"{path}\"/>"));
+                    line!(out, "<path class=\"{class}\" d=\"{path}\"/>");
                 }
             }
         }
@@ -207,7 +206,7 @@ impl<'a> Frame<'a> {
                 let path: String = corners
                     .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' }))
                     .collect();
-                push(out, &format!("<path class=\"interval-band\" d=\"{path}Z\"/>"));
+                line!(out, "<path class=\"interval-band\" d=\"{path}Z\"/>");
             }
             for ((x, low), (_, high)) in edge(0).zip(edge(1)) {
                 let (left, right) = (x - 3.0, x + 3.0);
@@ -218,7 +217,7 @@ impl<'a> Frame<'a> {
             }
         }
         if !whiskers.is_empty() {
-            push(out, &format!("<path class=\"whisker\" d=\"{whiskers}\"/>"));
+            line!(out, "<path class=\"whisker\" d=\"{whiskers}\"/>");
         }
     }
 }
@@ -266,9 +265,4 @@ fn marker(index: usize, x: f64, y: f64) -> String {
         _ => "m0 4.4l4.2 -7.4h-8.4z",
     };
     format!("M{x:.1} {y:.1}{moves}")
-}
-
-fn push(out: &mut String, line: &str) {
-    out.push_str(line);
-    out.push('\n');
 }
