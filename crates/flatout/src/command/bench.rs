@@ -7,7 +7,7 @@ pub mod together;
 use flatout_bench::{Error, Estimate, Found, roofline};
 use flatout_io::cause_text;
 use flatout_measure::clock::{Clock, SystemClock};
-use flatout_measure::record::{Outcome, Status};
+use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::units::size_text;
 use flatout_measure::warning;
 use flatout_report::{Format, quantity};
@@ -17,7 +17,7 @@ use crate::arguments::bench::Bench as Arguments;
 use crate::arguments::refusal;
 use crate::command::compare::noise_file;
 use crate::command::history;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep, WRONG_USE};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, Keep};
 use crate::live;
 use crate::output;
 use crate::progress::Progress;
@@ -45,46 +45,45 @@ fn run_with(
     let begun_ns = SystemClock.now_ns();
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = begin(seed);
+    match measure(arguments, (seed, begun_ns), cancel, make, &mut draft) {
+        Ok((keep, earlier)) => Conclusion { keep, earlier, ..draft.judge() },
+        Err(error) => {
+            fail(&mut draft, &error);
+            draft.conclude()
+        }
+    }
+}
+
+/// Fills the draft. Returns what is to be left in the current directory, and earlier records.
+///
+/// Errors: why nothing can be measured.
+fn measure(
+    arguments: &Arguments,
+    (seed, begun_ns): (u64, u64),
+    cancel: CancelToken,
+    make: &job::Make<'_>,
+    draft: &mut Draft,
+) -> Result<(Keep, Vec<Record>), Error> {
     let is_bare = arguments.names().is_empty();
     let shown_only =
         arguments.output.output.is_none() && arguments.output.format() == Format::Table;
     let keep = if is_bare && shown_only { Keep::JsonAndPage } else { Keep::Nothing };
-    if let (Keep::JsonAndPage, Err(error)) = (keep, output::check_current_directory()) {
-        draft.fail(FAILED, error);
-        return draft.conclude();
+    if keep == Keep::JsonAndPage {
+        output::check_current_directory().map_err(Error::NoRoom)?;
     }
-    let earlier = match history::read(arguments.history.as_deref()) {
-        Ok(earlier) => earlier,
-        Err(error) => {
-            draft.fail(FAILED, error);
-            return draft.conclude();
-        }
-    };
-    if let Err(why) = if arguments.live { live::check() } else { Ok(()) } {
-        draft.fail(WRONG_USE, why);
-        return draft.conclude();
+    let earlier = history::read(arguments.history.as_deref()).map_err(Error::NoRoom)?;
+    if arguments.live {
+        live::check().map_err(Error::Usage)?;
     }
-    let mut jobs =
-        match job::jobs(arguments, seed, cancel, make).and_then(|jobs| announce(jobs, arguments)) {
-            Ok(jobs) => jobs,
-            Err(error) => {
-                fail(&mut draft, &error);
-                return draft.conclude();
-            }
-        };
+    let mut jobs = announce(job::jobs(arguments, seed, cancel, make)?, arguments)?;
     let schedule = Schedule::new(arguments, &jobs, begun_ns, SystemClock.now_ns());
     let mut estimates: Vec<u64> = jobs.iter().map(|job| job.estimate.usual_ns).collect();
     let all_ns = estimates.iter().fold(0, |sum, job_ns| u64::saturating_add(sum, *job_ns));
-    let progress = match arguments.live {
-        true => Progress::live(all_ns),
-        false => Ok(Progress::begin(all_ns)),
-    };
-    let mut progress = match progress {
-        Ok(progress) => progress,
-        Err(error) => {
-            draft.fail(FAILED, format!("cannot take the screen: {}", cause_text(&error)));
-            return draft.conclude();
-        }
+    let mut progress = match arguments.live {
+        true => Progress::live(all_ns).map_err(|error| {
+            Error::NoRoom(format!("cannot take the screen: {}", cause_text(&error)))
+        })?,
+        false => Progress::begin(all_ns),
     };
     let mut roofline = Vec::new();
     let noise = noise_file::of(&draft.start().environment);
@@ -97,9 +96,9 @@ fn run_with(
         match found {
             Ok(mut found) => {
                 roofline.append(&mut found.roofline);
-                add(&mut draft, found);
+                add(draft, found);
             }
-            Err(error) => fail(&mut draft, &error),
+            Err(error) => fail(draft, &error),
         }
         if cancel.is_cancelled() {
             draft.fail(INTERRUPTED, "interrupted: rows without enough trials say so".to_owned());
@@ -111,7 +110,7 @@ fn run_with(
     rows.into_iter().for_each(|row| draft.add(row));
     draft.charts.extend(chart);
     draft.require_a_figure();
-    Conclusion { keep, earlier, ..draft.judge() }
+    Ok((keep, earlier))
 }
 
 /// Adds what an area found; failed rows are counted in one line.
