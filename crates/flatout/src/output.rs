@@ -104,11 +104,14 @@ pub fn put(place: Option<&Path>, shown: &[u8]) -> Result<(), String> {
 pub fn deliver(place: Option<&Path>, shown: &[u8], code: i32) -> ExitCode {
     match put(place, shown) {
         Ok(()) => exit(code),
-        Err(error) => {
-            complain(&error);
-            exit(conclusion::FAILED)
-        }
+        Err(error) => give_up(conclusion::FAILED, &error),
     }
+}
+
+/// Says why there is nothing to show; returns the exit code.
+pub fn give_up(code: i32, why: &str) -> ExitCode {
+    complain(why);
+    exit(code)
 }
 
 /// The record as it was asked for.
@@ -187,11 +190,10 @@ fn keep(conclusion: &Conclusion, stem: &str, identity: Identity) -> Result<(), S
 
 /// Says why a command cannot begin, and returns the exit code; who asked for JSON gets a document.
 pub fn cannot_begin(code: i32, error: String, wants_json: bool) -> ExitCode {
-    if !wants_json {
-        complain(&error);
-        return exit(code);
+    match wants_json {
+        false => give_up(code, &error),
+        true => conclude(conclusion::ended(code, error), &Output::json(None)),
     }
-    conclude(conclusion::ended(code, error), &Output::json(None))
 }
 
 /// Shows why a command line is refused (or its help) and returns the exit code.

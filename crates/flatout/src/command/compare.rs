@@ -53,10 +53,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
             let code = code.unwrap_or(NOTHING);
             show(arguments, arguments.output.as_deref(), comparisons, Vec::new(), code)
         }
-        Ok(None) => {
-            output::complain("interrupted: nothing is compared");
-            output::exit(INTERRUPTED)
-        }
+        Ok(None) => output::give_up(INTERRUPTED, "interrupted: nothing is compared"),
         Err(error) => refuse(arguments, arguments.output.as_deref(), error),
     }
 }
@@ -220,9 +217,6 @@ fn show(
     let shown = render(&document, arguments.format(), &style);
     match output::put(place, shown.as_bytes()) {
         Ok(()) => output::exit(code),
-        Err(error) => {
-            output::complain(&error);
-            output::exit(WRONG_USE)
-        }
+        Err(error) => output::give_up(WRONG_USE, &error),
     }
 }

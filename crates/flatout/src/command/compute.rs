@@ -20,9 +20,6 @@ pub fn run(arguments: &Compute) -> ExitCode {
             });
             output::print(format!("{line}\n").as_bytes(), conclusion::DONE)
         }
-        Err(text) => {
-            output::complain(&text);
-            output::exit(conclusion::FAILED)
-        }
+        Err(text) => output::give_up(conclusion::FAILED, &text),
     }
 }

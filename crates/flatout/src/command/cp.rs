@@ -26,18 +26,14 @@ use complaint::{of_failure, of_incomplete, of_objection, quote};
 /// Copies all that is named. What cannot be copied does not stop the rest.
 pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
     if let Some(error) = disguise::obstacle() {
-        output::complain(&error);
-        return output::exit(conclusion::FAILED);
+        return output::give_up(conclusion::FAILED, &error);
     }
     if let Some(warning) = arguments.warning {
         output::complain(&format!("warning: {warning}"));
     }
     let (destination, backups) = match place(arguments) {
         Ok(place) => place,
-        Err(error) => {
-            output::complain(&error);
-            return output::exit(conclusion::FAILED);
-        }
+        Err(error) => return output::give_up(conclusion::FAILED, &error),
     };
     let witness = Witness::new(arguments);
     let plan = plan(arguments, &destination, &witness);

@@ -10,8 +10,7 @@ pub fn run(arguments: &Help) -> ExitCode {
     match help::definition(&arguments.words) {
         Ok(command) => output::show_help(&help::render(command, true)),
         Err(error) => {
-            output::complain(&format!("{error} (see flatout --help)"));
-            output::exit(conclusion::WRONG_USE)
+            output::give_up(conclusion::WRONG_USE, &format!("{error} (see flatout --help)"))
         }
     }
 }

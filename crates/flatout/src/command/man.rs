@@ -19,16 +19,13 @@ use crate::{conclusion, output};
 pub fn run(arguments: &Man) -> ExitCode {
     let command = match help::definition(&arguments.words) {
         Ok(command) => command,
-        Err(error) => {
-            output::complain(&error);
-            return output::exit(conclusion::WRONG_USE);
-        }
+        Err(error) => return output::give_up(conclusion::WRONG_USE, &error),
     };
     match page(command) {
         Ok(page) => output::print(&page, conclusion::DONE),
         Err(error) => {
-            output::complain(&format!("cannot make the page: {}", cause_text(&error)));
-            output::exit(conclusion::FAILED)
+            let why = format!("cannot make the page: {}", cause_text(&error));
+            output::give_up(conclusion::FAILED, &why)
         }
     }
 }

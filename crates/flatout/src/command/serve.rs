@@ -17,12 +17,9 @@ use crate::output;
 /// Serves until the lifetime is over.
 pub fn run(serve: &Serve, cancel: CancelToken) -> ExitCode {
     match try_run(serve, cancel) {
-        Ok(()) if cancel.is_cancelled() => ExitCode::from(INTERRUPTED as u8),
+        Ok(()) if cancel.is_cancelled() => output::exit(INTERRUPTED),
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            output::complain(&error);
-            ExitCode::from(FAILED as u8)
-        }
+        Err(error) => output::give_up(FAILED, &error),
     }
 }
 

@@ -48,28 +48,19 @@ const STRETCH_PART: u64 = 4;
 
 /// What does not race anybody: the list, and the cleaning.
 pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCode> {
-    let done = if arguments.list {
+    if arguments.list {
         return Some(list(arguments, cancel));
-    } else if arguments.clean {
-        place::remove_all(&arguments.directory).map_err(|error| error.to_string())
-    } else {
-        return None;
-    };
-    let code = match done {
-        Ok(()) => DONE,
-        Err(error) => {
-            output::complain(&error);
-            FAILED
-        }
-    };
-    Some(output::exit(code))
+    }
+    arguments.clean.then(|| match place::remove_all(&arguments.directory) {
+        Ok(()) => output::exit(DONE),
+        Err(error) => output::give_up(FAILED, &error.to_string()),
+    })
 }
 
 /// Shows the rivals that are named, or all.
 fn list(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     if let Err(error) = output::check(&arguments.output, &[]) {
-        output::complain(&error);
-        return output::exit(FAILED);
+        return output::give_up(FAILED, &error);
     }
     let mut draft = Draft::begin(0);
     let rows = match field::listed(&arguments.rivals, cancel) {
