@@ -329,8 +329,12 @@ fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f6
     if outcome.n > 0 {
         facts.set(fact::HALF_WIDTH, outcome.half_width());
     }
-    ceiling::apply(outcome, peak.limited_by(LIMITER));
-    let Some(ratio) = contention.filter(|_| outcome.median.is_some()) else { return };
+    // Probes see a core that a quota holds back as one that a sibling uses.
+    let is_held_back = warning::has(&outcome.warnings, warning::CPU_QUOTA);
+    let limiter = if is_held_back { "the CPU quota" } else { LIMITER };
+    ceiling::apply(outcome, peak.limited_by(limiter));
+    let is_seen = outcome.median.is_some() && !is_held_back;
+    let Some(ratio) = contention.filter(|_| is_seen) else { return };
     facts.set(fact::CONTENTION_RATIO, ratio);
     if ratio <= NOTABLE {
         return;

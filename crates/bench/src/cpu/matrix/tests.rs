@@ -99,6 +99,19 @@ fn a_figure_above_the_peak_is_an_alarm() {
 }
 
 #[test]
+fn a_quota_is_not_taken_for_a_sibling() {
+    let outcome = Outcome {
+        median: Some(30e9),
+        warnings: vec![Warning::new(warning::CPU_QUOTA, "held back")],
+        ..Outcome::default()
+    };
+    let mut row = Measured { outcome, ..held(30e9, Provenance::Measured, None) };
+    hold(&mut row, Ceiling::known("peak", Some(80e9), Provenance::Measured), Some(1.0));
+    assert!(!warning::has(&row.outcome.warnings, warning::SMT_CONTENTION), "{row:?}");
+    assert_eq!(row.outcome.ceiling.unwrap().limiter, "the CPU quota");
+}
+
+#[test]
 fn contention_that_was_seen_is_named() {
     let row = |ratio| {
         let Measured { outcome, facts, .. } = held(50e9, Provenance::Inferred, ratio);
