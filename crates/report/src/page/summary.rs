@@ -254,13 +254,14 @@ fn share(ceiling: &Ceiling) -> Option<f64> {
 }
 
 /// Warnings that a figure is not that of what its line is named after, in a word.
-const RESERVATIONS: [(&str, &str); 9] = [
+const RESERVATIONS: [(&str, &str); 10] = [
     (warning::NOT_LINEAR, "not linear"),
     (warning::MEMORY_FILESYSTEM, "in memory"),
     (warning::DIRECT_CACHED, "cached"),
     (warning::DIRECT_REFUSED, "cached"),
     (warning::LOOP_CACHED, "cached"),
     (warning::NOT_FROM_DEVICE, "cached"),
+    (warning::DEVICE_UNKNOWN, "device unknown"),
     (warning::FITS_IN_CACHE, "in cache"),
     (warning::NOT_COLD, "not cold"),
     (warning::NOT_HOT, "not cached"),

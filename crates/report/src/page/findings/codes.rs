@@ -46,6 +46,8 @@ const WARN: &[Known] = table! {
         "figures include network and server; for the disk, measure there";
     USERSPACE_FILESYSTEM: "a program serves the filesystem (FUSE)",
         "for the disk, measure below it";
+    DEVICE_UNKNOWN: "what lies below the directory cannot be seen, nor whether a disk took part",
+        "measure where /sys shows the disks (outside of the container)";
     CPU_QUOTA: "the control group's CPU quota is below what the threads could use", "raise cpu.max";
     IO_LIMIT: "the control group limits the device", "raise io.max (blkio.throttle.*)";
     LOCAL_LOAD: "threads waited for a CPU because of other programs", "stop them and run again";
