@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::{ArgAction, Args};
-use flatout_measure::case::{Measured, Plan, blank, record_counted};
-use flatout_measure::record::{Outcome, Status, Warning};
+use flatout_measure::case::{Measured, Plan, record_counted};
+use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
 use flatout_sys::cancel::CancelToken;
@@ -33,13 +33,13 @@ use crate::cache::Clearing;
 use crate::error::Error;
 use crate::option::flag;
 use crate::place::{COPYING, Place};
-use crate::{slowdown, versus};
+use crate::{scratch, slowdown, versus};
 
 pub use choose::LeftOut;
-use choose::{Limits, Wanted, Why, choose};
+use choose::{Limits, Wanted, Why, choose, left_out_row};
 use experiment::Experiment;
 pub use experiment::Selection;
-use row::{Row, Work};
+use row::Row;
 use site::Site;
 
 /// Trials that a row gets at most: more would tell little, and every copy takes inodes.
@@ -214,6 +214,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let limits = Limits {
         room_bytes,
         write_bytes: options.max_write_bytes.unwrap_or(u64::MAX),
+        shares_extents: scratch::shares_extents(&options.directory),
         // Filesystems without a fixed number of inodes show none.
         inodes: if facts.f_files == 0 { u64::MAX } else { facts.f_favail / INODES_PART },
         source_bytes: match options.state {
@@ -234,7 +235,8 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
     // A quarter more rounds than there is likely time for: what is written is what was announced.
-    let slowdown = if options.rounds.is_none() { slowdown::now() } else { 1.0 };
+    let slower = choose::slower(scratch::on(&options.directory)?.name);
+    let slowdown = if options.rounds.is_none() { slowdown::now().max(slower) } else { 1.0 };
     let busy = Limits { time_s: limits.time_s / slowdown, ..limits.clone() };
     let likely = options.rounds.unwrap_or_else(|| busy.rounds(&chosen.phases, rounds, MOST_TRIALS));
     let most_rounds = options.rounds.unwrap_or(likely + likely / 4);
@@ -306,6 +308,10 @@ fn measure_in(
     let left_ns = sampler.left_ns();
     let sampler = &mut sampler.within(left_ns.saturating_sub(removing_ns));
     let mut site = Site::make(options, place.targets(), &mut *sampler.events)?;
+    if options.rounds.is_none() {
+        // Trials that are spoiled and repeated write, too: no more than was announced.
+        site.limit.end_at(planned.most_write_bytes);
+    }
     site.ends_ns = sampler.part_ends_ns(1);
     let (mut outcomes, mut measured) = (Vec::new(), Vec::new());
     for (number, phase) in planned.phases.iter().enumerate() {
@@ -387,14 +393,4 @@ fn measure_phase(
     bound::apply(&mut rows, site);
     site.end_phase()?;
     Ok((rows, late))
-}
-
-/// The row of a tree that is not copied, which says why.
-fn left_out_row(left: &LeftOut, state: State) -> Outcome {
-    let row = Row { work: Work::Tree(left.wanted.clone()), state, phase: None };
-    Outcome {
-        status: Status::Unsupported,
-        warnings: vec![Warning::new(left.why.code(), left.reason())],
-        ..blank(&row)
-    }
 }

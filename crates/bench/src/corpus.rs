@@ -121,6 +121,14 @@ impl Corpus {
         self.bytes.saturating_add(self.entries.saturating_mul(BLOCK_BYTES / 2 + INODE_BYTES))
     }
 
+    /// Bytes that a copy writes: where it shares the extents of its source, those of names alone.
+    pub fn written_bytes(&self, shares_extents: bool) -> u64 {
+        match shares_extents {
+            true => self.entries.saturating_mul(INODE_BYTES),
+            false => self.copy_bytes(),
+        }
+    }
+
     /// Bytes on the disk that making it takes.
     pub fn make_bytes(&self) -> u64 {
         match self.shape {

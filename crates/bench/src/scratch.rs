@@ -1,7 +1,8 @@
 //! A file of random data that has no name and goes away with its descriptor.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
@@ -34,6 +35,11 @@ const MOST_PIECE_BYTES: u64 = 64 << 20;
 /// 256 MiB took 0.7 s on ext4 on a virtual disk (2 vCPUs of an AMD EPYC, family 25, busy with other
 /// work, 2026-11-23), one of 500 MB 1.25 s on ext4 on a loop in memory (quiet, 2026-11-26).
 const ASSUMED_BYTES_PER_S: u64 = 400_000_000;
+/// A file is made durable so often, with so many chunks each, to see what that takes; once where it takes
+/// long.
+const PROBES: u32 = 3;
+const PROBE_CHUNKS: usize = 32;
+const LONG_PROBE_NS: u64 = 100_000_000;
 
 /// The free bytes of a filesystem; where nobody counts, as on ramfs, nothing is known to be short.
 pub fn free_bytes(filesystem: &Filesystem) -> u64 {
@@ -114,6 +120,39 @@ pub fn on(directory: &Path) -> Result<Filesystem, Error> {
     let opened = rustix::fs::open(directory, flags, Mode::empty())
         .map_err(IoError::system("open the directory", directory))?;
     Ok(filesystem::of(opened.as_fd()).map_err(IoError::system("examine", directory))?)
+}
+
+/// Whether files of this directory can share extents (FICLONE, ioctl_ficlone(2)), asked without writing a
+/// byte; no, where there are no files without a name.
+pub(crate) fn shares_extents(directory: &Path) -> bool {
+    let nameless = || nameless(directory).ok();
+    let pair = nameless().zip(nameless());
+    pair.is_some_and(|(source, target)| rustix::fs::ioctl_ficlone(&target, &source).is_ok())
+}
+
+/// Nanoseconds per byte that it takes to make a file durable: the least of a few, for what is announced.
+/// `None` where there are no files without a name, or nothing can be written.
+pub(crate) fn durable_byte_ns(directory: &Path) -> Option<f64> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    fill_random(&mut chunk, 1, 0);
+    let once = || {
+        let file = File::from(nameless(directory).ok()?);
+        let begun_ns = monotonic_ns();
+        for _ in 0..PROBE_CHUNKS {
+            (&file).write_all(&chunk).ok()?;
+        }
+        file.sync_data().ok()?;
+        Some(monotonic_ns() - begun_ns)
+    };
+    let first_ns = once()?;
+    let more = if first_ns < LONG_PROBE_NS { PROBES - 1 } else { 0 };
+    let least_ns = (0..more).filter_map(|_| once()).fold(first_ns, u64::min);
+    Some(least_ns as f64 / (PROBE_CHUNKS * CHUNK_BYTES) as f64)
+}
+
+fn nameless(directory: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)
 }
 
 /// A test file that is wanted.

@@ -18,6 +18,7 @@ pub mod run;
 mod source;
 pub mod state;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use flatout_measure::record::{Chart, Outcome};
@@ -201,7 +202,7 @@ pub fn in_time<'r, 'a: 'r>(
     let rounds = rounds.min(FEW_ROUNDS);
     let races: Vec<&Race<'_>> = races.collect();
     let mut order: Vec<usize> = (0..races.len()).collect();
-    let expected_ns = |at: usize, rounds| expected_ns(std::slice::from_ref(races[at]), rounds);
+    let expected_ns = |at: usize, rounds| expected_ns(std::iter::once(races[at]), rounds);
     order.sort_by_key(|&at| expected_ns(at, rounds));
     let chosen = |rounds: u32| {
         let mut left_ns = time_ns;
@@ -220,13 +221,16 @@ pub fn in_time<'r, 'a: 'r>(
 
 /// The time that the races take for a number of rounds, with what they read being made, as far as
 /// can be said beforehand.
-pub fn expected_ns(races: &[Race<'_>], rounds: u32) -> u64 {
-    let round_s: f64 =
-        races.iter().map(|race| race.expected_s * race.contestants.len() as f64).sum();
-    let made_bytes = races.iter().map(|race| race.bytes).fold(0, u64::saturating_add);
-    // Making what is read takes its files' time, which is a run's, and that of its bytes.
-    let runs_s =
-        round_s * f64::from(rounds) + races.iter().map(|race| race.expected_s).sum::<f64>();
+pub fn expected_ns<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>, rounds: u32) -> u64 {
+    let (mut runs_s, mut sources) = (0.0, BTreeSet::new());
+    for race in races {
+        // Making what is read takes its files' time, which is a run's, and that of its bytes.
+        let runs = 1.0 + f64::from(rounds) * race.contestants.len() as f64;
+        runs_s += race.expected_s * runs;
+        // What has as many bytes is one source.
+        sources.insert(race.bytes);
+    }
+    let made_bytes = sources.into_iter().fold(0, u64::saturating_add);
     ((runs_s * 1e9) as u64).saturating_add(scratch::making_ns(made_bytes))
 }
 
@@ -301,7 +305,7 @@ mod tests {
         assert!(shares[0] < shares[3], "{shares:?}");
         assert!(left_ns < 1000, "the last takes all that is left: {left_ns}");
         assert_eq!(share_ns(&[], 7), 7);
-        assert!(expected_ns(&races, 12) > expected_ns(&races, 6));
+        assert!(expected_ns(races.iter(), 12) > expected_ns(races.iter(), 6));
     }
 
     #[test]
@@ -310,14 +314,14 @@ mod tests {
         let chosen = |time_ns| in_time(races.iter(), 6, time_ns);
         assert_eq!(chosen(u64::MAX), vec![true; races.len()]);
         assert_eq!(chosen(0), vec![false; races.len()]);
-        let each_ns = |at: usize, rounds| expected_ns(&races[at..=at], rounds);
+        let each_ns = |at: usize, rounds| expected_ns(races[at..=at].iter(), rounds);
         let shortest = (0..races.len()).min_by_key(|&at| each_ns(at, 3)).unwrap();
         let only = |at: usize| (0..races.len()).map(|other| other == at).collect::<Vec<_>>();
         assert_eq!(chosen(each_ns(shortest, 3)), only(shortest));
         assert_eq!(chosen(each_ns(shortest, 1)), only(shortest), "one round is better than none");
-        let half = chosen(expected_ns(&races, 2));
+        let half = chosen(expected_ns(races.iter(), 2));
         let taken = half.iter().zip(0..).filter(|(is_taken, _)| **is_taken);
-        assert!(taken.map(|(_, at)| each_ns(at, 3)).sum::<u64>() <= expected_ns(&races, 2));
+        assert!(taken.map(|(_, at)| each_ns(at, 3)).sum::<u64>() <= expected_ns(races.iter(), 2));
         let sockperf = plan(&ground(&["sockperf"], Extent::Full)).unwrap().races;
         assert_eq!(in_time(sockperf.iter(), 6, 40_000_000_000), [true, true], "nobody takes all");
     }

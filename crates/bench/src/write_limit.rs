@@ -52,10 +52,18 @@ impl WriteLimit {
     /// Begins with a part of the work that writes `bytes` of `rest_bytes` in each round: it gets its share of
     /// what is left, whatever becomes of its trials.
     pub(crate) fn begin_part(&self, bytes: u64, rest_bytes: u64) {
+        if self.most_bytes == u64::MAX {
+            return;
+        }
         let spent = self.spent_bytes();
         let left = self.most_bytes.saturating_sub(spent) as f64;
         let share = left * bytes as f64 / rest_bytes.max(1) as f64;
         self.part_ends_bytes.set(spent.saturating_add(share as u64));
+    }
+
+    /// Lets no more be written than `bytes` in all, those included that are taken already.
+    pub(crate) fn end_at(&self, bytes: u64) {
+        self.part_ends_bytes.set(bytes);
     }
 
     fn spent_bytes(&self) -> u64 {
@@ -72,12 +80,16 @@ impl WriteLimit {
     ///
     /// Errors: [`TrialError::NoMore`], so much is not left.
     pub(crate) fn take(&self, bytes: u64) -> Result<(), TrialError> {
-        if bytes == 0 || self.most_bytes == u64::MAX {
+        let most_bytes = self.most_bytes.min(self.part_ends_bytes.get());
+        if bytes == 0 || most_bytes == u64::MAX {
             return Ok(());
         }
         let then = self.spent_bytes().saturating_add(bytes);
-        if then > self.most_bytes.min(self.part_ends_bytes.get()) {
-            let text = format!("the limit of {} written was reached", size_text(self.most_bytes));
+        if then > most_bytes {
+            let text = format!(
+                "another trial would write more than the {} of what was announced, or of --max-write",
+                size_text(most_bytes)
+            );
             return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
         }
         self.taken_bytes.set(then);
@@ -111,6 +123,10 @@ mod tests {
         );
         assert!(limit.take(3 * TB).is_ok() && limit.take(1).is_err());
         let none = WriteLimit::new(None, u64::MAX);
+        none.begin_part(1, 2);
         assert!(none.take(u64::MAX).is_ok() && none.rounds(1) == u32::MAX);
+        let announced = WriteLimit::new(None, TB);
+        announced.end_at(3 * TB);
+        assert!(announced.take(2 * TB).is_ok() && announced.take(1).is_err());
     }
 }

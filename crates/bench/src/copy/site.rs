@@ -278,7 +278,8 @@ mod tests {
     #[test]
     fn asking_for_shared_extents_leaves_nothing() {
         let place = tempfile::tempdir().unwrap();
-        can_share(place.path()).unwrap();
+        let can = can_share(place.path()).unwrap();
+        assert_eq!(scratch::shares_extents(place.path()), can);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }

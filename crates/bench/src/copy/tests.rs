@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::record::Better;
+use flatout_measure::record::{Better, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_sys::launcher::write_program;
 
@@ -233,6 +233,22 @@ fn a_limit_of_bytes_ends_a_row_that_would_write_more() {
     let [row] = own(&measured)[..] else { panic!("{measured:?}") };
     assert!((1..=4).contains(&row.samples.len()), "{row:?}");
     assert!(row.warnings.iter().any(|warning| warning.code == warning::WRITE_LIMIT), "{row:?}");
+}
+
+#[test]
+fn no_more_is_written_than_was_announced_at_most() {
+    let mut ground = Ground::new(FAITHFUL);
+    ground.options.rounds = None;
+    ground.options.least_rounds = 1;
+    ground.options.max_write_bytes = None;
+    ground.options.selection = Selection { file_bytes: vec![1 << 20], ..Selection::default() };
+    let mut planned = plan(&ground.options).unwrap();
+    // As where many trials were spoiled and repeated.
+    planned.most_write_bytes = 6 << 20;
+    let measured = ground.measure_planned(&planned).unwrap();
+    let bare = measured.outcomes.iter().find(|row| row.id == "copy/bare-write").unwrap();
+    assert!((1..=5).contains(&bare.samples.len()), "{bare:?}");
+    assert!(bare.warnings.iter().any(|warning| warning.code == warning::WRITE_LIMIT), "{bare:?}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn trial(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
         let text = "files of this filesystem live in memory: nothing here is ever cold";
         return Err(TrialError::Unsupported(text.to_owned()));
     }
-    site.limit.take(wanted.corpus.copy_bytes())?;
+    site.limit.take(wanted.corpus.written_bytes(site.shares_extents))?;
     let result = copy(wanted, site);
     // What fails while the user wants to stop, fails because of that.
     if site.options.cancel.is_cancelled() {

@@ -115,6 +115,15 @@ fn room_that_is_announced_is_no_less_than_what_lies_there() {
 }
 
 #[test]
+fn the_slower_bytes_become_durable_the_fewer_are_announced() {
+    let place = tempfile::tempdir().unwrap();
+    let sizes = Sizes::of(place.path(), &options(vec![place.path().to_owned()], 8 << 30)).unwrap();
+    let written = |ns| group::likely_write_bytes(&[(sizes, false, ns)], 1000, 60e9, 1.0);
+    let [xfs, unknown, btrfs] = [Some(0.28), None, Some(1.5)].map(written);
+    assert!(xfs > unknown && unknown > btrfs && 2 * xfs > 3 * btrfs, "{xfs} {unknown} {btrfs}");
+}
+
+#[test]
 fn a_wish_to_stop_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let options = options(vec![place.path().to_owned()], 2 << 30);

@@ -18,6 +18,7 @@ use flatout_sys::memory;
 
 use crate::corpus::{Corpus, make, name};
 use crate::error::Error;
+use crate::scratch;
 use crate::versus::race::{Contestant, Race};
 use crate::versus::rival::Discipline;
 use crate::versus::{Extent, Ground, Planned, State, Trees};
@@ -60,12 +61,20 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
     let targets = Targets::new(ground.targets(), room_bytes.saturating_sub(new_bytes));
     let targets = Rc::new(RefCell::new(targets));
     let largest = pairs.iter().map(|(corpus, _)| corpus.copy_bytes()).max().unwrap_or_default();
+    let shares_extents = scratch::shares_extents(&ground.directory);
+    let each_writes = |corpus: &Corpus| {
+        let writes = |(_, copier): &(_, Copier)| {
+            corpus.written_bytes(shares_extents && !copier.manner.moves_bytes())
+        };
+        let all = fit(&copiers, corpus).map(writes);
+        all.clone().fold(0, u64::saturating_add) / (all.count() as u64).max(1)
+    };
     let race = |(corpus, state): (Rc<Corpus>, State)| Race {
         test: TEST,
         parameters: parameters(&corpus, state),
         printed: None,
         bytes: corpus.bytes,
-        written_bytes: corpus.copy_bytes(),
+        written_bytes: each_writes(&corpus),
         contestants: fit(&copiers, &corpus).map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),
         workload: Box::new(CopyWorkload::new(
@@ -88,7 +97,7 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
 fn fit<'a>(
     copiers: &'a [(Contestant, Copier)],
     corpus: &Corpus,
-) -> impl Iterator<Item = &'a (Contestant, Copier)> + use<'a> {
+) -> impl Iterator<Item = &'a (Contestant, Copier)> + Clone + use<'a> {
     let is_file = corpus.single_file().is_some();
     copiers.iter().filter(move |(_, copier)| copier.manner.copies(is_file))
 }

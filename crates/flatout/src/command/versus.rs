@@ -1,6 +1,8 @@
-//! `flatout versus`: races, one after the other, in one record. Who takes part: `versus/field.rs`.
+//! `flatout versus`: races, one after the other, in one record. Who takes part: `versus/field.rs`; what it takes:
+//! `versus/forecast.rs`.
 
 mod field;
+mod forecast;
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -26,6 +28,7 @@ use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED};
 use crate::output;
 use crate::progress::Progress;
 use field::Field;
+use forecast::{ends_ns, round_bytes, time_ns, written_bytes};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Rounds that a race gets at least, and for which the time is planned.
@@ -33,18 +36,6 @@ const USUAL_ROUNDS: (u32, u32) = (6, 8);
 const QUICK_ROUNDS: (u32, u32) = (3, 3);
 /// Rounds that a race gets at most where time was asked for: more make a record large.
 const MOST_ROUNDS: u32 = 1000;
-/// Time that even the shortest race has.
-const LEAST_NS: u64 = 2 * SECOND_NS;
-/// What is kept of the time asked for to remove targets and to write down what was found: one part
-/// in so many.
-const CLOSING_PART: u64 = 25;
-/// The same where trees are copied: 10,000 files went in 3.9 s beside compilers (2 CPUs, ext4 with
-/// discard, 2026-11-26); at most one part in so many.
-const REMOVING_NS: u64 = 4 * SECOND_NS;
-const REMOVING_PART: u64 = 4;
-/// How much longer than announced races may take until each has its least rounds: one part in so
-/// many.
-const STRETCH_PART: u64 = 4;
 
 /// What does not race anybody: the list, and the cleaning.
 pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCode> {
@@ -205,7 +196,7 @@ fn announcement(
     let noun = if races.len() == 1 { "race" } else { "races" };
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
-    let written = needed_bytes + written_bytes(arguments, races, limit);
+    let written = written_bytes(arguments, races, (needed_bytes, limit));
     let written = quantity::rounded_size(written.min(arguments.max_write.unwrap_or(u64::MAX)));
     let files = format!("files of {size} in {:?}, writes about {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {
@@ -236,56 +227,6 @@ fn tree_part(arguments: &Arguments, field: &Field) -> u64 {
     let least = arguments.rounds.unwrap_or(rounds(arguments).0);
     let runs = u64::from(least) * (field.found.len() as u64 + 1);
     if arguments.max_write.is_some() { runs + 1 } else { 1 }
-}
-
-/// Bytes that the rounds likely write.
-fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u64 {
-    let planned = planned_rounds(arguments, races, limit);
-    let expected_ns = versus::expected_ns(races, planned).max(LEAST_NS);
-    let share = time_ns(arguments, races, limit) as f64 / expected_ns as f64;
-    (round_bytes(races.iter()) as f64 * f64::from(planned) * share) as u64
-}
-
-fn round_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> u64 {
-    races.map(Race::round_bytes).fold(0, u64::saturating_add)
-}
-
-/// Rounds for which the time is planned, where it is not limited.
-fn planned_rounds(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u32 {
-    let planned = match arguments.max_time {
-        Some(_) => plan(arguments, 0, 0).max_trials,
-        None => arguments.rounds.unwrap_or(rounds(arguments).1),
-    };
-    planned.min(limit.rounds(round_bytes(races.iter())))
-}
-
-/// The time that everything takes: where there is a limit, up to it, unless the most rounds end
-/// before.
-fn time_ns(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u64 {
-    let planned = planned_rounds(arguments, races, limit);
-    let expected_ns = versus::expected_ns(races, planned).max(LEAST_NS);
-    arguments.max_time.map_or(expected_ns, |asked_ns| expected_ns.min(asked_ns))
-}
-
-/// When everything is over, on the system's clock: asked for exactly, rounds are raced whatever
-/// time they take, unless that is limited.
-fn ends_ns(
-    arguments: &Arguments,
-    races: &[Race<'_>],
-    (limit, begun_ns): (&WriteLimit, u64),
-) -> u64 {
-    match (arguments.max_time, arguments.rounds) {
-        (Some(asked_ns), _) => {
-            let has_trees = races.iter().any(|race| race.test == versus::copy::TEST);
-            let removing_ns = if has_trees { REMOVING_NS.min(asked_ns / REMOVING_PART) } else { 0 };
-            begun_ns.saturating_add(asked_ns - removing_ns.max(asked_ns / CLOSING_PART))
-        }
-        (None, Some(_)) => u64::MAX,
-        (None, None) => {
-            let time_ns = time_ns(arguments, races, limit);
-            SystemClock.now_ns().saturating_add(time_ns).saturating_add(time_ns / STRETCH_PART)
-        }
-    }
 }
 
 fn race_all(
@@ -321,6 +262,11 @@ fn race_all(
         let (now, later): (Vec<_>, Vec<_>) =
             waiting.into_iter().zip(is_in_time).partition(|(_, is_in_time)| is_last || *is_in_time);
         waiting = later.into_iter().map(|(race, _)| race).collect();
+        let mut now = now;
+        if is_last {
+            // Perhaps there is time for the shortest after all.
+            now.sort_by_key(|((_, race), _)| versus::expected_ns(std::iter::once(race), 1));
+        }
         let mut now: VecDeque<_> = now.into_iter().map(|(race, _)| race).collect();
         while !ground.cancel.is_cancelled() {
             let left: Vec<&Race<'_>> = now.iter().map(|(_, race)| race).collect();

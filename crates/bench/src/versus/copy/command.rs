@@ -140,6 +140,11 @@ impl Manner {
             .fold(self.promise, Fidelity::without)
     }
 
+    /// Whether bytes go through it where filesystems could share extents: all others let the kernel share.
+    pub fn moves_bytes(&self) -> bool {
+        matches!(self.style, Style::Slashed | Style::Pipe | Style::Operands)
+    }
+
     /// Whether it copies one file under a name, or else whether it copies trees.
     pub fn copies(&self, is_file: bool) -> bool {
         match self.style {

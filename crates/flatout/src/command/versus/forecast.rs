@@ -1,0 +1,151 @@
+//! What races take and write, as far as can be said beforehand.
+
+use flatout_bench::versus;
+use flatout_bench::versus::race::Race;
+use flatout_bench::write_limit::WriteLimit;
+use flatout_measure::clock::{Clock, SystemClock};
+
+use super::{SECOND_NS, plan, rounds};
+use crate::arguments::versus::Versus as Arguments;
+
+/// Time that even the shortest race has.
+const LEAST_NS: u64 = 2 * SECOND_NS;
+/// What is kept of the time asked for to remove targets and to write down what was found: one part
+/// in so many.
+const CLOSING_PART: u64 = 25;
+/// The same where trees are copied: 10,000 files went in 3.9 s beside compilers (2 CPUs, ext4 with
+/// discard, 2026-11-26); at most one part in so many.
+const REMOVING_NS: u64 = 4 * SECOND_NS;
+const REMOVING_PART: u64 = 4;
+/// How much longer than announced races may take until each has its least rounds: one part in so
+/// many.
+const STRETCH_PART: u64 = 4;
+
+/// Bytes that making what is read likely writes, and that the rounds do: where time is limited, of the races
+/// that there is time for.
+pub(super) fn written_bytes(
+    arguments: &Arguments,
+    races: &[Race<'_>],
+    (needed_bytes, limit): (u64, &WriteLimit),
+) -> u64 {
+    let planned = planned_rounds(arguments, races, limit);
+    let Some(asked_ns) = arguments.max_time else {
+        let rounds = round_bytes(races.iter()).saturating_mul(planned.into());
+        return needed_bytes.saturating_add(rounds);
+    };
+    let time_ns = racing_ns(asked_ns, races);
+    let is_taken = versus::in_time(races.iter(), plan(arguments, 0, 0).min_trials, time_ns);
+    let pick = |wanted: bool| {
+        races
+            .iter()
+            .zip(&is_taken)
+            .filter(move |(_, taken)| **taken == wanted)
+            .map(|(race, _)| race)
+    };
+    // What others do not copy is not made for them.
+    let trees = pick(false).filter(|race| race.test == versus::copy::TEST);
+    let unmade: u64 = trees.map(|race| race.bytes).sum();
+    let states = arguments.states().len().max(1) as u64;
+    let made = needed_bytes.saturating_sub(unmade / states);
+    let rounds = planned.min(limit.rounds(round_bytes(pick(true))));
+    let [made_s, all_s] = [0, rounds].map(|rounds| versus::expected_ns(pick(true), rounds) as f64);
+    let share = (time_ns as f64 - made_s).max(0.0) / (all_s - made_s).max(1.0);
+    made + (round_bytes(pick(true)) as f64 * f64::from(rounds) * share.min(1.0)) as u64
+}
+
+/// What of the time asked for is left to race in.
+fn racing_ns(asked_ns: u64, races: &[Race<'_>]) -> u64 {
+    let has_trees = races.iter().any(|race| race.test == versus::copy::TEST);
+    let removing_ns = if has_trees { REMOVING_NS.min(asked_ns / REMOVING_PART) } else { 0 };
+    asked_ns - removing_ns.max(asked_ns / CLOSING_PART)
+}
+
+pub(super) fn round_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> u64 {
+    races.map(Race::round_bytes).fold(0, u64::saturating_add)
+}
+
+/// Rounds for which the time is planned, where it is not limited.
+fn planned_rounds(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u32 {
+    let planned = match arguments.max_time {
+        Some(_) => plan(arguments, 0, 0).max_trials,
+        None => arguments.rounds.unwrap_or(rounds(arguments).1),
+    };
+    planned.min(limit.rounds(round_bytes(races.iter())))
+}
+
+/// The time that everything takes: where there is a limit, up to it, unless the most rounds end
+/// before.
+pub(super) fn time_ns(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u64 {
+    let planned = planned_rounds(arguments, races, limit);
+    let expected_ns = versus::expected_ns(races.iter(), planned).max(LEAST_NS);
+    arguments.max_time.map_or(expected_ns, |asked_ns| expected_ns.min(asked_ns))
+}
+
+/// When everything is over, on the system's clock: asked for exactly, rounds are raced whatever
+/// time they take, unless that is limited.
+pub(super) fn ends_ns(
+    arguments: &Arguments,
+    races: &[Race<'_>],
+    (limit, begun_ns): (&WriteLimit, u64),
+) -> u64 {
+    match (arguments.max_time, arguments.rounds) {
+        (Some(asked_ns), _) => begun_ns.saturating_add(racing_ns(asked_ns, races)),
+        (None, Some(_)) => u64::MAX,
+        (None, None) => {
+            let time_ns = time_ns(arguments, races, limit);
+            SystemClock.now_ns().saturating_add(time_ns).saturating_add(time_ns / STRETCH_PART)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use flatout_bench::Error;
+    use flatout_bench::versus::race::{Argv, Checked, Contestant, Run, Workload};
+    use flatout_measure::row::Parameters;
+    use flatout_sys::process::Account;
+
+    use super::*;
+    use crate::arguments::{Arguments as Parsed, Command};
+
+    struct Nothing;
+
+    impl Workload for Nothing {
+        fn invocation(&mut self, _run: &Run<'_>) -> Result<Argv, Error> {
+            Ok(Argv::new())
+        }
+
+        fn check(&mut self, _run: &Run<'_>, _account: &Account) -> Result<Checked, Error> {
+            Ok(Checked::default())
+        }
+    }
+
+    fn race(bytes: u64, expected_s: f64) -> Race<'static> {
+        Race {
+            test: versus::copy::TEST,
+            parameters: Parameters::default(),
+            printed: None,
+            bytes,
+            written_bytes: bytes,
+            contestants: vec![Contestant::flatout(), Contestant::flatout()],
+            expected_s,
+            workload: Box::new(Nothing),
+        }
+    }
+
+    #[test]
+    fn what_there_is_no_time_for_is_not_announced() {
+        let written = |words: &[&str]| {
+            let words = ["flatout", "versus", "cp-a"].iter().chain(words);
+            let Command::Versus(arguments) = Parsed::try_parse_from(words).unwrap().command else {
+                panic!("another command");
+            };
+            let races = [race(1 << 20, 0.05), race(1 << 30, 60.0)];
+            written_bytes(&arguments, &races, ((1 << 30) + (1 << 20), &WriteLimit::new(None, 0)))
+        };
+        assert_eq!(written(&["-n", "2"]), 5 * ((1 << 30) + (1 << 20)));
+        let short = written(&["--max-time", "4s"]);
+        assert!((20 << 20..70 << 20).contains(&short), "30 rounds of the short race: {short}");
+    }
+}
