@@ -33,6 +33,8 @@ pub(super) enum Work {
     Operand(Operand),
     /// Names that lie in one directory, none of them a directory.
     Entries(Arc<Directory>, Batch),
+    /// The same, to be looked up before any of them is made.
+    Looking(Arc<Directory>, Vec<Batch>),
     /// A large directory, from where its listing stands.
     Listing(Arc<Directory>),
     /// What comes next in a directory whose entries are copied one after the other.

@@ -84,6 +84,10 @@ impl<'c, 'a> Lane<'c, 'a> {
                 self.entries(&directory, &names);
                 return Some(directory);
             }
+            Work::Looking(directory, names) => {
+                visit::look_up(copy, &directory, names);
+                return Some(directory);
+            }
             Work::InTurn(directory) => {
                 sequence::go_on(self, &directory);
                 return Some(directory);

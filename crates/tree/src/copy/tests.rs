@@ -245,7 +245,7 @@ fn a_directory_with_more_names_than_are_kept_is_listed_again() {
     let (source, target) = (place.path().join("source"), place.path().join("target"));
     fs::create_dir(&source).unwrap();
     for number in 0..3000 {
-        fs::write(source.join(format!("a name of usual length {number:060}")), "").unwrap();
+        fs::write(source.join(format!("a long name {number:0200}")), "").unwrap();
     }
     for number in 0..10 {
         fs::create_dir(source.join(format!("folder {number}"))).unwrap();

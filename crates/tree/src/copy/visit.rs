@@ -33,12 +33,13 @@ use super::tally::count;
 use super::temporary::is_temporary;
 use crate::spool::names::{Batch, Names};
 use empty::Empty;
+pub(super) use empty::look_up;
 use opening::open;
 pub(super) use unfinished::mode;
 use unfinished::take_back;
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
-const MOST_NAMES_BYTES: usize = 128 << 10;
+const MOST_NAMES_BYTES: usize = 512 << 10;
 /// Names of directories that are kept in memory for later; what is more lies in a file.
 const MOST_BELOW_BYTES: usize = 64 << 10;
 /// Entries of a batch. A lock costs less than one file; larger batches end unevenly.
@@ -131,8 +132,8 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
         return Batch::default();
     }
     let is_empty = origin == Origin::Fresh && !copy.is_plan();
-    let empty = Empty::of(is_empty.then(|| pair.target()));
-    let mut listed = match read_names(copy, lister, directory, (&pair, empty)) {
+    let mut empty = Empty::of(is_empty.then(|| pair.target()));
+    let mut listed = match read_names(copy, lister, directory, (&pair, &mut empty)) {
         Ok(listed) => listed,
         Err(refusal) => {
             copy.fail_listing(directory, refusal);
@@ -149,9 +150,7 @@ fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin
     let below = listed.fresh.count() + listed.existing.count();
     directory.expect(below as usize);
     directory.leave_for_later(listed.fresh, listed.existing);
-    let mut files = listed.files.into_iter();
-    let first = files.next().unwrap_or_default();
-    let mut found = offered(directory, files);
+    let (first, mut found) = empty.pieces(directory, listed.files);
     if listed.is_large {
         directory.expect(1);
         // How far it is listed is known to the descriptor only.
@@ -197,7 +196,7 @@ fn read_names(
     copy: &Copy<'_>,
     lister: &mut Lister,
     directory: &Directory,
-    (pair, mut empty): (&Pair, Empty<'_>),
+    (pair, empty): (&Pair, &mut Empty<'_>),
 ) -> Result<Listed, Refusal> {
     let names = || Names::new(MOST_BELOW_BYTES);
     let mut listed = Listed {
@@ -226,8 +225,12 @@ fn read_names(
                 return Ok(());
             }
             bytes += name.to_bytes().len() + 2;
+            add(&mut listed.files, name, kind)?;
             listed.is_large = bytes > MOST_NAMES_BYTES;
-            return add(&mut listed.files, name, kind);
+            if listed.is_large {
+                empty.has_more_than(listed.files.drain(..));
+            }
+            return Ok(());
         }
         if follows && leads_above(copy, directory, pair, name) {
             return listed.existing.push(name, kind);
@@ -246,7 +249,6 @@ fn read_names(
         Ok(())
     });
     if listed.is_large {
-        listed.files.clear();
         rustix::fs::seek(pair.source(), SeekFrom::Start(0)).map_err(Refusal::of(LIST))?;
     }
     result.map(|()| listed)

@@ -26,7 +26,7 @@ impl Piece for Work {
             Self::Parcel(_, parcel) if parcel.is_bound => Kind::Bound,
             Self::Entries(directory, _) => Kind::Names(directory),
             Self::Listing(directory) => Kind::Listing(directory),
-            Self::Surplus(directory, _) => Kind::Inside(directory),
+            Self::Surplus(directory, _) | Self::Looking(directory, _) => Kind::Inside(directory),
             Self::Visit(..) => Kind::Visit,
             Self::Part(..) | Self::Joined(_) | Self::Parcel(..) => Kind::Part,
             _ => Kind::Other,

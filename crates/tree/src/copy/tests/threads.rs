@@ -48,5 +48,11 @@ fn threads_are_started_where_there_is_work_for_them() {
     assert!((1..=6).contains(&started), "{started}");
     assert_eq!(hired(2, true, &many, &to("d")), 1);
     assert_eq!(hired(1, true, &many, &to("e")), 0);
+    // Many names in a directory are looked up by several before they are made.
+    let most = to("most");
+    fs::create_dir(&most).unwrap();
+    (0..3000).for_each(|number| fs::write(most.join(format!("{number}")), "x").unwrap());
+    assert_eq!(hired(2, true, &most, &to("g")), 1);
+    assert_eq!(hired(1, true, &most, &to("h")), 0);
     assert_eq!(hired(32, false, &many, &to("f")), 1, "nobody asks twice for what cannot be had");
 }
