@@ -44,6 +44,8 @@ use site::Site;
 
 /// Trials that a row gets at most: more would tell little, and every copy takes inodes.
 const MOST_TRIALS: u32 = 10;
+/// Trials that are spoiled and repeated, of each row, for which there is room in what is announced at most.
+const SPOILED_ROUNDS: u32 = 2;
 /// Trials of the row that shows how far copies of one tree differ.
 const SPREAD_TRIALS: u32 = 10;
 /// Part of the time that it may take.
@@ -246,7 +248,8 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         _ => planned_ns.min(asked_ns as f64),
     };
     let written = |rounds| limits.phases_bytes(&chosen.phases, rounds).min(limits.write_bytes);
-    let (write_bytes, most_write_bytes) = (written(likely), written(most_rounds));
+    let spoiled = if options.rounds.is_none() { SPOILED_ROUNDS } else { 0 };
+    let (write_bytes, most_write_bytes) = (written(likely), written(most_rounds + spoiled));
     let write_bytes = (write_bytes as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {
