@@ -3,6 +3,7 @@
 use std::io;
 use std::iter::StepBy;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Caching, Engine, Error as IoError, Fallback, Lane, Stop, Target};
@@ -16,12 +17,11 @@ use flatout_sys::generator::{fill_pattern, fill_random};
 use super::{Data, Measured, Sync, Writer};
 use crate::error::Error;
 use crate::fact;
-use crate::file_trial;
 use crate::file_trial::accounting::{Account, DISK_WRITE_BYTES, PROCESS_WRITE_BYTES, Scope};
 use crate::file_trial::cache_watch::{CacheWatch, Looks};
 use crate::file_trial::evidence::{self, Bottom};
 use crate::file_trial::page_cache::{self, Pages};
-use crate::workers::Watch;
+use crate::workers::{self, Watch};
 
 /// Direct writes may leave one part in this many of their bytes in the page cache: odd ends of a
 /// file go through it.
@@ -104,21 +104,29 @@ impl Writer {
         let cached_before = pages.held();
         let bottom = Bottom::of(self.target.file(), self.target.path());
         let scope = Scope::Machine(&bottom.disks);
-        let prepare = |index: u32| self.prepare(&targets[index as usize]);
-        let work = |index, prepared: &mut Prepared<'_>, _| {
-            self.write_lane(Lane { index, count: tuning.threads }, prepared)
+        let before = Account::read(scope);
+        let begun_ns = OnceLock::new();
+        let run = |watch: Watch<'_>| {
+            workers::run_watched(
+                tuning.threads,
+                watch,
+                |index| self.prepare(&targets[index as usize]),
+                |index, prepared| {
+                    begun_ns.get_or_init(monotonic_ns);
+                    self.write_lane(Lane { index, count: tuning.threads }, prepared)
+                },
+            )
         };
-        let run = |watch: Watch<'_>| file_trial::run(tuning.threads, scope, watch, prepare, work);
         let is_direct = self.target.caching() == Caching::Direct;
         let watch = CacheWatch::new(pages, cached_before, WATCHED_NS).filter(|_| is_direct);
-        let (ran, looks) = match watch {
+        let (finished, looks) = match watch {
             Some(watch) => watch.during(run),
             None => (run(Watch::NOBODY), Looks::default()),
         };
-        let mut ran = ran?;
-        let mut measured = Measured { elapsed_ns: ran.elapsed_ns, ..Measured::default() };
+        let mut measured = Measured { elapsed_ns: finished.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);
-        for (blocks, engine, fallback) in ran.results {
+        for result in finished.results {
+            let (blocks, engine, fallback) = result?;
             measured.bytes += blocks.bytes;
             measured.blocks += blocks.blocks;
             measured.engine = Some(engine);
@@ -129,10 +137,9 @@ impl Writer {
         measured.stopped = measured.bytes < self.length_bytes;
         if !measured.stopped {
             self.target.set_length(self.length_bytes)?;
-            self.make_durable(ran.begun_ns, &mut measured)?;
+            self.make_durable(begun_ns.into_inner(), &mut measured)?;
         }
-        ran.accounts.synced = Account::read(scope);
-        let mut facts = ran.accounts.facts();
+        let mut facts = before.until_now(scope).facts();
         measured.device_write_bytes = facts.count(PROCESS_WRITE_BYTES);
         measured.disk_write_bytes = facts.count(DISK_WRITE_BYTES);
         measured.cached_after_bytes = pages.held().map(|held| held.cached_bytes);
@@ -173,7 +180,7 @@ impl Writer {
 
     /// Keeps the promise of `--sync`. That the name may not be durable is a warning only: the bytes
     /// are safe, and removing them would not help anybody.
-    fn make_durable(&self, begun_ns: u64, measured: &mut Measured) -> Result<(), Error> {
+    fn make_durable(&self, begun_ns: Option<u64>, measured: &mut Measured) -> Result<(), Error> {
         match self.job.sync {
             Sync::None => {
                 let text = "nothing was synced: the figure is the page cache's, not the device's";
@@ -184,7 +191,7 @@ impl Writer {
             Sync::End => {
                 self.target.sync()?;
                 // The bytes go on to the device while threads end: one clock for all of it.
-                let since_ns = monotonic_ns() - begun_ns;
+                let since_ns = begun_ns.map_or(0, |begun_ns| monotonic_ns() - begun_ns);
                 measured.fsynced_ns = Some(since_ns.max(measured.elapsed_ns));
             }
         }
