@@ -75,7 +75,11 @@ mod tests {
     #[test]
     fn long_blocks_of_zeros_are_counted() {
         let mut tally = Tally::default();
-        let (zeros, ones) = ([0; 1024], [1; 512]);
+        let (zeros, ones) = ([0; 1024], {
+            let mut one = [0; 512];
+            one[7] = 1;
+            one
+        });
         for (offset, bytes) in
             [(0, &zeros[..]), (1024, &ones[..]), (1536, &zeros[..600]), (2136, &zeros[..511])]
         {
