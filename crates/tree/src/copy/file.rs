@@ -131,7 +131,7 @@ pub(super) fn until_complete<'c, 'a>(
         let result = match fill(lane, entry, opened, &place, attempt) {
             Ok(filled) => {
                 if filled.1 == State::Touched {
-                    opened.meet_again();
+                    opened.meet_again(copy);
                 }
                 place.finish(copy, entry, opened, filled)
             }
@@ -185,7 +185,7 @@ fn fill(
         hire.takes_time();
     }
     match place.bytes {
-        Bytes::All | Bytes::Different => {}
+        Bytes::All | Bytes::Different | Bytes::Own => {}
         Bytes::Stream => {
             let copied = lane.content.stream(job).map_err(Trouble::of)?;
             return Ok((copied, State::Same));
@@ -194,7 +194,9 @@ fn fill(
     }
     let _shown_to_whoever_asks = copy.tally.at_work.note(entry, &opened.facts);
     let taken = match (place.bytes, &copy.references) {
-        (Bytes::Different, _) => Some(lane.content.amend(job).map_err(Trouble::of)?),
+        (Bytes::Different | Bytes::Own, _) => {
+            Some(lane.content.amend(job, place.bytes == Bytes::Own).map_err(Trouble::of)?)
+        }
         (_, Some(references)) => references.clone(lane, entry, opened, job)?,
         _ => None,
     };
@@ -204,15 +206,30 @@ fn fill(
     };
     let mut state = opened.state(copied.length_bytes)?;
     let is_asked = matches!(state, State::Grew | State::Untold | State::Touched);
-    if is_asked && !is_prefix(lane, opened, to, copied.length_bytes)? {
+    if is_asked {
+        match is_prefix(lane, opened, to, copied.length_bytes)? {
+            Some(true) => {}
+            Some(false) => state = State::Changed,
+            // The next attempt can tell by the times.
+            None if state == State::Untold => {
+                opened.wait_for_a_step(copy);
+                state = State::Changed;
+            }
+            None => state = State::Changed,
+        }
+    }
+    // As long as this one was, and only shorter where it is another file.
+    if state == State::Shorter && place.bytes == Bytes::Own {
         state = State::Changed;
     }
     match state {
-        State::Same | State::Untold | State::Touched => {}
+        State::Same => {}
         // What was there when it was opened is a state that a file has which is only added to. Who shared
         // its extents may have more. Files of the kernel say how long they might be.
-        State::Grew | State::Shorter => {
-            file_data::set_length(to, copied.length_bytes).map_err(target("cut"))?;
+        State::Grew | State::Shorter | State::Untold | State::Touched => {
+            if place.bytes != Bytes::Own {
+                file_data::set_length(to, copied.length_bytes).map_err(target("cut"))?;
+            }
         }
         State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),
         State::Changed => copy.tell_of_unrest(entry),
@@ -230,13 +247,14 @@ fn fill(
     Ok((copied, state))
 }
 
-/// Whether a source begins with what was copied of it: if it grew, it was only added to.
+/// Whether a source begins with what was copied of it: if it grew, it was only added to. `None`: the copy
+/// cannot be read.
 fn is_prefix(
     lane: &mut Lane<'_, '_>,
     opened: &Opened,
     target: BorrowedFd<'_>,
     length_bytes: u64,
-) -> Result<bool, Trouble> {
+) -> Result<Option<bool>, Trouble> {
     // One that is written in place may not be open for reading.
     let again = match rustix::fs::fcntl_getfl(target) {
         Ok(flags) if flags & OFlags::RWMODE == OFlags::WRONLY => {
@@ -250,9 +268,8 @@ fn is_prefix(
     let stop = &lane.copy.stop;
     match lane.comparer.first_difference(pair, || !stop.is_due()) {
         _ if stop.is_due() => Err(Trouble::Source(Refusal::interrupted("compare"))),
-        Ok(difference) => Ok(difference.is_none()),
-        // It may not be readable: nobody knows.
-        Err(_) => Ok(false),
+        Ok(difference) => Ok(Some(difference.is_none())),
+        Err(_) => Ok(None),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Sources that are, by one way or another, the target itself: nothing is lost.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::copier::is_control;
 use crate::bin::{Folder, Ran};
@@ -212,18 +214,56 @@ fn another_filesystem_that_shows_the_source_costs_it_nothing() {
     let (layer, merged) = (upper.path().join("upper"), overlay.path());
     for words in [&["cp"][..], &["cp", "-rp"], &["cp", "-f"], &["copy", "--in-place"]] {
         for (from, to) in [(&layer, &merged), (&merged, &layer)] {
-            fs::write(merged.join("f"), "DATA").unwrap();
-            let both = [from, to].map(|side| side.join("f"));
-            let words = words.iter().map(Path::new).chain(both.iter().map(PathBuf::as_path));
-            lower.flatout(words).run().exits(0);
-            has_data(&both[0]);
-            has_data(&both[1]);
+            for content in ["DATA", ""] {
+                fs::write(merged.join("f"), content).unwrap();
+                let both = [from, to].map(|side| side.join("f"));
+                let facts = || {
+                    fs::metadata(&both[0]).map(|facts| (facts.modified().unwrap(), facts.mode()))
+                };
+                let before = facts().unwrap();
+                let words = words.iter().map(Path::new).chain(both.iter().map(PathBuf::as_path));
+                lower.flatout(words).run().exits(0);
+                assert_eq!(fs::read_to_string(&both[0]).unwrap(), content);
+                assert_eq!(fs::read_to_string(&both[1]).unwrap(), content);
+                assert_eq!(facts().unwrap(), before);
+            }
         }
     }
+    what_is_added_meanwhile_stays(&lower, [&layer, &merged]);
     fs::write(merged.join("f"), "more than DATA").unwrap();
     fs::write(lower.join("f"), "DATA").unwrap();
     copy(&lower, &["--in-place", "f", merged.join("f").to_str().unwrap()]).exits(0);
     has_data(&merged.join("f"));
     overlay.finish();
     upper.finish();
+}
+
+/// A log that is written to while it is copied onto itself.
+fn what_is_added_meanwhile_stays(folder: &Folder, [layer, merged]: [&Path; 2]) {
+    let (log, line) = (merged.join("log"), [b'x'; 100]);
+    fs::write(&log, vec![b'x'; 1 << 20]).unwrap();
+    let is_over = AtomicBool::new(false);
+    let added = std::thread::scope(|scope| {
+        let adds = scope.spawn(|| {
+            let mut file = fs::OpenOptions::new().append(true).open(&log).unwrap();
+            let mut added = 0;
+            while !is_over.load(Ordering::Relaxed) && added < 4 << 20 {
+                file.write_all(&line).unwrap();
+                added += line.len() as u64;
+                std::thread::yield_now();
+            }
+            added
+        });
+        for words in [["cp"].as_slice(), &["copy", "--in-place"]].iter().cycle().take(10) {
+            let both = [layer.join("log"), log.clone()];
+            let words = words.iter().map(Path::new).chain(both.iter().map(PathBuf::as_path));
+            // It may say that the source changed, or refuse.
+            let _ran = folder.flatout(words).run();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        adds.join().unwrap()
+    });
+    let bytes = fs::read(&log).unwrap();
+    assert_eq!(bytes.len() as u64, (1 << 20) + added);
+    assert!(bytes.iter().all(|&byte| byte == b'x'));
 }

@@ -17,8 +17,19 @@ use crate::file_data;
 
 /// What filesystems share and move: blocks of this length, aligned in the file.
 const BLOCK_BYTES: u64 = 4096;
+/// How often what may be the source is read again that does not look like it.
+const MOST_LOOKS: u32 = 1000;
 /// Bytes of each file that are compared at a time.
 const CHUNK_BYTES: u64 = 256 << 10;
+
+/// How a target gets what the source holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::copy) struct Amending {
+    /// Holes of the source are to be holes.
+    has_holes: bool,
+    /// It may be the source itself.
+    own: bool,
+}
 
 /// What both files hold at one place; memory is taken with the first file.
 #[derive(Debug, Default)]
@@ -29,27 +40,27 @@ pub(super) struct Blocks {
 
 impl Content<'_> {
     /// Makes an open file what the source of the job is, and writes nothing that it holds already.
-    /// Holes of the source become holes; what it has written as zeros may stay a hole.
+    /// Holes of the source become holes; what it has written as zeros may stay a hole. One that is the source's
+    /// `own`, or may be, is as long already: nothing of it is cut off, and no hole is made.
     ///
     /// Errors: as [`Content::copy`]; the target has a part of both files then.
     /// Cost: both files are read, large ones by all threads that have time.
-    pub fn amend(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
+    pub fn amend(&mut self, job: FileJob<'_>, own: bool) -> Result<Copied, Refusal> {
         self.look()?;
         let length = job.facts.st_size as u64;
-        if length == 0 {
+        if length == 0 && !own {
             set_length(job.target, 0)?;
             return self.copy(job, || ());
         }
         let pair = self.pair(&job)?;
-        let (task, mut tally) = (Task::Amend { has_holes: is_sparse(job.facts) }, Tally::default());
+        let amending = Amending { has_holes: !own && is_sparse(job.facts), own };
+        let (task, mut tally) = (Task::Amend(amending), Tally::default());
         let reached = match self.has_threads() && length >= SHARE_FROM_BYTES {
             true => large::copy(self, &job, &pair, task, &mut tally)?,
             false => self.task(task, whole_route(&job, length), &pair, &mut tally)?.bytes,
         };
         // What lies behind the end, and room there, goes last: until then nothing is lost that might be wanted.
-        // What is as it was keeps its times: it may be the source.
-        let now = rustix::fs::fstat(job.target).map_err(Refusal::of(WRITE))?;
-        if tally.bytes() > 0 || now.st_size as u64 != reached {
+        if !own {
             set_length(job.target, reached)?;
         }
         let seen = self.digest_of_source(&job, reached)?;
@@ -60,7 +71,7 @@ impl Content<'_> {
     pub(super) fn amend_range(
         &mut self,
         route: Route<'_>,
-        has_holes: bool,
+        Amending { has_holes, own }: Amending,
         tally: &mut Tally,
     ) -> Result<Moved, Refusal> {
         let (begin, end) = (route.offset_bytes, route.offset_bytes + route.length_bytes);
@@ -82,7 +93,7 @@ impl Content<'_> {
             while place < hole && moved_end == End::Whole {
                 // Chunks end where blocks do, wherever the data begins.
                 let wanted = (CHUNK_BYTES - place % CHUNK_BYTES).min(hole - place);
-                let (got, more) = self.amend_chunk(&route, place, wanted as usize)?;
+                let (got, more) = self.amend_chunk(&route, (place, wanted as usize), own)?;
                 (place, written) = (place + got, written + more);
                 if got < wanted {
                     moved_end = End::SourceEnded;
@@ -98,8 +109,8 @@ impl Content<'_> {
     fn amend_chunk(
         &mut self,
         route: &Route<'_>,
-        place: u64,
-        wanted: usize,
+        (place, wanted): (u64, usize),
+        own: bool,
     ) -> Result<(u64, u64), Refusal> {
         self.look()?;
         // Who gives way to others does so here, too.
@@ -107,10 +118,31 @@ impl Content<'_> {
         let Blocks { mut source, mut target } = std::mem::take(&mut self.blocks);
         source.resize(CHUNK_BYTES as usize, 0);
         target.resize(CHUNK_BYTES as usize, 0);
-        let got = file_data::read(route.source, &mut source[..wanted], place);
-        let got = got.map_err(Refusal::of(READ))?;
+        let read = |source: &mut [u8]| {
+            file_data::read(route.source, source, place).map_err(Refusal::of(READ))
+        };
+        let mut got = read(&mut source[..wanted])?;
         // What cannot be read of the target is written anew.
-        let there = file_data::read(route.target, &mut target[..got], place).unwrap_or(0);
+        let look = |target: &mut [u8]| file_data::read(route.target, target, place).unwrap_or(0);
+        let mut there = look(&mut target[..got]);
+        // Somebody may have written between the two: one file is like itself as soon as nobody does.
+        let mut looks = 0;
+        while own && source[..got] != target[..there] {
+            self.look()?;
+            let mut again = vec![0; wanted];
+            let got_again = read(&mut again)?;
+            if source[..got] == again[..got_again] {
+                break;
+            }
+            looks += 1;
+            if looks > MOST_LOOKS {
+                // It is seen that the source changes, and said.
+                return Ok((got as u64, 0));
+            }
+            source[..got_again].copy_from_slice(&again[..got_again]);
+            got = got_again;
+            there = look(&mut target[..got]);
+        }
         let mut written = 0;
         let mut begin = 0;
         while let Some((from, to)) = next_difference(&source[..got], &target[..there], begin) {

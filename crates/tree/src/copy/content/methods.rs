@@ -93,7 +93,7 @@ impl Methods {
     }
 
     /// Whether a file of one of both may be one of the other under another number: a server shows files of
-    /// other filesystems, and an overlay those of its layers.
+    /// other filesystems, and an overlay those of its layers, but none under two numbers.
     ///
     /// Errors: as [`Methods::pair`].
     pub(in crate::copy) fn may_show_one_file(
@@ -102,8 +102,10 @@ impl Methods {
         (source, target): (BorrowedFd<'_>, BorrowedFd<'_>),
     ) -> Result<bool, Refusal> {
         let PairFacts { source, target, .. } = self.pair(devices, source, target)?.facts;
-        let shows = |side: Filesystem| {
-            matches!(side.nature, Nature::Network | Nature::Userspace | Nature::Overlay)
+        let shows = |side: Filesystem| match side.nature {
+            Nature::Network | Nature::Userspace => true,
+            Nature::Overlay => devices.0 != devices.1,
+            _ => side.name == "unknown",
         };
         Ok(shows(source) || shows(target))
     }

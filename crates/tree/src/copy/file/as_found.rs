@@ -117,7 +117,7 @@ fn open(
     let bytes = Bytes::of(rules, &opened.facts, kind);
     let (file, bytes) = match bytes {
         bytes if kind.is_file() && bytes != Bytes::None => {
-            emptied(copy, opened, (file, &facts), bytes)?
+            emptied(copy, entry, opened, (file, &facts), bytes)?
         }
         bytes => (file, bytes),
     };

@@ -7,28 +7,48 @@ use rustix::fs::{Mode, OFlags, Stat};
 
 use super::place::Bytes;
 use super::source::Opened;
-use crate::copy::entry::{Trouble, refused, source, target};
+use crate::copy::directory::identity;
+use crate::copy::entry::{Entry, Trouble, refused, source, target};
 use crate::copy::existing::OVERWRITE;
 use crate::copy::job::Copy;
 use crate::copy::options::Preserve;
 use crate::file_data;
 
+/// How often a source is asked what it is, that somebody writes meanwhile.
+const MOST_LOOKS: u32 = 100;
+
 /// Cuts off an open file that is to be written anew. One that may be the source itself is compared with it
 /// instead: then nothing that is to be read is lost.
 pub(super) fn emptied(
     copy: &Copy<'_>,
+    entry: Entry<'_>,
     opened: &Opened,
     (file, facts): (OwnedFd, &Stat),
     bytes: Bytes,
 ) -> Result<(OwnedFd, Bytes), Trouble> {
     if bytes == Bytes::All && may_be_the_source(copy, opened, (&file, facts))? {
-        let file = file_data::reopen(file.as_fd(), OFlags::RDWR)
-            .map_err(|_| refused(OVERWRITE, "it may be the source, and cannot be read"))?;
-        return Ok((file, Bytes::Different));
+        return Ok((with_reading(entry, (file, facts))?, Bytes::Own));
     }
     close_to_others(copy, &file, facts, &opened.facts);
     file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
     Ok((file, bytes))
+}
+
+/// The same file, open for reading, too: by the link of /proc, or where there is none, by its name.
+fn with_reading(entry: Entry<'_>, (file, facts): (OwnedFd, &Stat)) -> Result<OwnedFd, Trouble> {
+    if rustix::fs::fcntl_getfl(&file).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR) {
+        return Ok(file);
+    }
+    let by_name = || {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        rustix::fs::openat(entry.pair.target(), entry.target, flags, Mode::empty())
+    };
+    let again = file_data::reopen(file.as_fd(), OFlags::RDWR).or_else(|_| by_name());
+    let is_it = |again: &OwnedFd| {
+        rustix::fs::fstat(again).is_ok_and(|found| identity(&found) == identity(facts))
+    };
+    let why = || refused(OVERWRITE, "it may be the source, and cannot be read");
+    again.ok().filter(is_it).ok_or_else(why)
 }
 
 /// Whether what is to be written may be the source under a number that another filesystem gives it. Then
@@ -45,9 +65,20 @@ fn may_be_the_source(
     if !copy.methods.may_show_one_file(devices, both).map_err(Trouble::Target)? {
         return Ok(false);
     }
-    let source = file_data::ask_again(&opened.file, &opened.facts).map_err(source("examine"))?;
-    let found = file_data::ask_again(file, facts).map_err(target("examine"))?;
-    Ok(source.st_size == found.st_size && source.st_mtime.abs_diff(found.st_mtime) <= STEP_S)
+    let ask = || file_data::ask_again(&opened.file, &opened.facts).map_err(source("examine"));
+    let mut before = ask()?;
+    for _ in 0..MOST_LOOKS {
+        let found = file_data::ask_again(file, facts).map_err(target("examine"))?;
+        let after = ask()?;
+        // Somebody who writes between the two answers makes one file look like two.
+        let is_still = (before.st_size, before.st_mtime) == (after.st_size, after.st_mtime);
+        if is_still {
+            let is_as_late = after.st_mtime.abs_diff(found.st_mtime) <= STEP_S;
+            return Ok(after.st_size == found.st_size && is_as_late);
+        }
+        before = after;
+    }
+    Err(refused(OVERWRITE, "it may be the source, which is written all the time"))
 }
 
 /// Closes a file that is about to get other bytes to all whom the source may be closed to. What is

@@ -40,6 +40,8 @@ pub(super) enum Bytes {
     All,
     /// Those that differ from what is there.
     Different,
+    /// The same of what may be the source itself and is as long: nothing is cut off, whoever adds to it meanwhile.
+    Own,
     /// What comes, until there is nothing more: a FIFO or device is on one side.
     Stream,
     /// None.
@@ -239,7 +241,7 @@ impl Place {
         };
         let (file, facts) = Self::open_old(copy, entry, opened, reads)?;
         let (file, bytes) = match bytes {
-            Bytes::All => emptied(copy, opened, (file, &facts), bytes)?,
+            Bytes::All => emptied(copy, entry, opened, (file, &facts), bytes)?,
             bytes => {
                 close_to_others(copy, &file, &facts, &opened.facts);
                 (file, bytes)

@@ -151,10 +151,19 @@ impl Opened {
     }
 
     /// Takes who owns it and who may use it for what they are now. Its times stay: it may be written by now.
-    pub(super) fn meet_again(&mut self) {
+    pub(super) fn meet_again(&mut self, copy: &Copy<'_>) {
         if let Ok(now) = rustix::fs::fstat(&self.file) {
             (self.facts.st_mode, self.facts.st_nlink) = (now.st_mode, now.st_nlink);
             (self.facts.st_uid, self.facts.st_gid) = (now.st_uid, now.st_gid);
+        }
+        self.flags = copy.attributes.flags_of(self.file.as_fd());
+    }
+
+    /// Waits until a change from now on has another time than the last one before it was opened.
+    pub(super) fn wait_for_a_step(&self, copy: &Copy<'_>) {
+        let is_early = || may_change_unseen(&self.file, &self.facts, Moment::now());
+        while is_early() && !copy.stop.is_due() {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use flatout_io::transfer::{Method, Moved, Route};
 
+use crate::copy::content::difference::Amending;
 use crate::copy::content::methods::Pair;
 use crate::copy::content::{Content, Tally};
 use crate::copy::failure::Refusal;
@@ -12,7 +13,7 @@ pub(in crate::copy) enum Task {
     /// It is moved by a method.
     Move(Method),
     /// What differs is written, and holes are made where the source has them.
-    Amend { has_holes: bool },
+    Amend(Amending),
 }
 
 impl Content<'_> {
@@ -26,7 +27,7 @@ impl Content<'_> {
     ) -> Result<Moved, Refusal> {
         match task {
             Task::Move(method) => self.range(route, method, pair, tally),
-            Task::Amend { has_holes } => self.amend_range(route, has_holes, tally),
+            Task::Amend(amending) => self.amend_range(route, amending, tally),
         }
     }
 }
