@@ -216,7 +216,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let limits = Limits {
         room_bytes,
         write_bytes: options.max_write_bytes.unwrap_or(u64::MAX),
-        shares_extents: scratch::shares_extents(&options.directory),
+        shared_from_bytes: scratch::shared_from_bytes(&options.directory),
         // Filesystems without a fixed number of inodes show none.
         inodes: if facts.f_files == 0 { u64::MAX } else { facts.f_favail / INODES_PART },
         source_bytes: match options.state {
@@ -249,7 +249,10 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     };
     let written = |rounds| limits.phases_bytes(&chosen.phases, rounds).min(limits.write_bytes);
     let spoiled = if options.rounds.is_none() { SPOILED_ROUNDS } else { 0 };
-    let (write_bytes, most_write_bytes) = (written(likely), written(most_rounds + spoiled));
+    // Rows that show how copies vary have more trials than time says.
+    let is_spread = chosen.phases.iter().flatten().any(|row| row.experiment.is_spread());
+    let most = most_rounds.max(if is_spread && spoiled > 0 { SPREAD_TRIALS } else { 0 });
+    let (write_bytes, most_write_bytes) = (written(likely), written(most + spoiled));
     let write_bytes = (write_bytes as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {

@@ -7,6 +7,7 @@ pub mod make;
 pub mod name;
 mod source_tree;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
@@ -121,11 +122,25 @@ impl Corpus {
         self.bytes.saturating_add(self.entries.saturating_mul(BLOCK_BYTES / 2 + INODE_BYTES))
     }
 
-    /// Bytes that a copy writes: where it shares the extents of its source, those of names alone.
-    pub fn written_bytes(&self, shares_extents: bool) -> u64 {
-        match shares_extents {
+    /// Whether copies share the extents of its files, where files do from a length on.
+    pub fn is_shared(&self, from_bytes: Option<u64>) -> bool {
+        from_bytes.is_some_and(|from| self.bytes >= self.files.saturating_mul(from))
+    }
+
+    /// Bytes that a copy writes: where it shares extents, those of names alone.
+    pub fn written_bytes(&self, shared_from_bytes: Option<u64>) -> u64 {
+        match self.is_shared(shared_from_bytes) {
             true => self.entries.saturating_mul(INODE_BYTES),
             false => self.copy_bytes(),
+        }
+    }
+
+    /// Whether it lies, or is made, on the filesystem of this directory.
+    pub fn is_beside(&self, directory: &Path) -> bool {
+        let device = |path: &Path| path.metadata().ok().map(|facts| facts.dev());
+        match &self.shape {
+            Shape::Given(path) => device(path) == device(directory),
+            _ => true,
         }
     }
 

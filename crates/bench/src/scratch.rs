@@ -35,11 +35,14 @@ const MOST_PIECE_BYTES: u64 = 64 << 20;
 /// 256 MiB took 0.7 s on ext4 on a virtual disk (2 vCPUs of an AMD EPYC, family 25, busy with other
 /// work, 2026-11-23), one of 500 MB 1.25 s on ext4 on a loop in memory (quiet, 2026-11-26).
 const ASSUMED_BYTES_PER_S: u64 = 400_000_000;
-/// A file is made durable so often, with so many chunks each, to see what that takes; once where it takes
-/// long.
+/// Shorter files are copied without sharing extents on xfs.
+const XFS_SHARED_BYTES: u64 = 8 << 10;
+/// A file is made durable so often, with so many chunks each, to see what that takes; with few, and once, where
+/// those take long.
 const PROBES: u32 = 3;
 const PROBE_CHUNKS: usize = 32;
-const LONG_PROBE_NS: u64 = 100_000_000;
+const FEW_CHUNKS: usize = 4;
+const LONG_PROBE_NS: u64 = 25_000_000;
 
 /// The free bytes of a filesystem; where nobody counts, as on ramfs, nothing is known to be short.
 pub fn free_bytes(filesystem: &Filesystem) -> u64 {
@@ -122,12 +125,19 @@ pub fn on(directory: &Path) -> Result<Filesystem, Error> {
     Ok(filesystem::of(opened.as_fd()).map_err(IoError::system("examine", directory))?)
 }
 
-/// Whether files of this directory can share extents (FICLONE, ioctl_ficlone(2)), asked without writing a
-/// byte; no, where there are no files without a name.
-pub(crate) fn shares_extents(directory: &Path) -> bool {
+/// From which length on copies of files share extents in this directory (FICLONE, ioctl_ficlone(2)), asked
+/// without writing a byte; `None` where none do, and where there are no files without a name.
+pub(crate) fn shared_from_bytes(directory: &Path) -> Option<u64> {
     let nameless = || nameless(directory).ok();
-    let pair = nameless().zip(nameless());
-    pair.is_some_and(|(source, target)| rustix::fs::ioctl_ficlone(&target, &source).is_ok())
+    let (source, target) = nameless().zip(nameless())?;
+    rustix::fs::ioctl_ficlone(&target, &source).ok()?;
+    on(directory).ok().map(|filesystem| least_shared_bytes(filesystem.name))
+}
+
+/// From which length on `flatout copy` has files share extents on a filesystem that can; on xfs it reads and
+/// writes shorter ones.
+pub(crate) fn least_shared_bytes(filesystem: &str) -> u64 {
+    if filesystem == "xfs" { XFS_SHARED_BYTES } else { 0 }
 }
 
 /// Nanoseconds per byte that it takes to make a file durable: the least of a few, for what is announced.
@@ -135,19 +145,20 @@ pub(crate) fn shares_extents(directory: &Path) -> bool {
 pub(crate) fn durable_byte_ns(directory: &Path) -> Option<f64> {
     let mut chunk = vec![0; CHUNK_BYTES];
     fill_random(&mut chunk, 1, 0);
-    let once = || {
+    let byte_ns = |chunks: usize| {
         let file = File::from(nameless(directory).ok()?);
         let begun_ns = monotonic_ns();
-        for _ in 0..PROBE_CHUNKS {
+        for _ in 0..chunks {
             (&file).write_all(&chunk).ok()?;
         }
         file.sync_data().ok()?;
-        Some(monotonic_ns() - begun_ns)
+        Some((monotonic_ns() - begun_ns) as f64 / (chunks * CHUNK_BYTES) as f64)
     };
-    let first_ns = once()?;
-    let more = if first_ns < LONG_PROBE_NS { PROBES - 1 } else { 0 };
-    let least_ns = (0..more).filter_map(|_| once()).fold(first_ns, u64::min);
-    Some(least_ns as f64 / (PROBE_CHUNKS * CHUNK_BYTES) as f64)
+    let few_ns = byte_ns(FEW_CHUNKS)?;
+    if few_ns * (FEW_CHUNKS * CHUNK_BYTES) as f64 > LONG_PROBE_NS as f64 {
+        return Some(few_ns);
+    }
+    (0..PROBES).filter_map(|_| byte_ns(PROBE_CHUNKS)).reduce(f64::min)
 }
 
 fn nameless(directory: &Path) -> rustix::io::Result<OwnedFd> {

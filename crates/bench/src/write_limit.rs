@@ -87,7 +87,7 @@ impl WriteLimit {
         let then = self.spent_bytes().saturating_add(bytes);
         if then > most_bytes {
             let text = format!(
-                "another trial would write more than the {} of what was announced, or of --max-write",
+                "another trial would make it more than {} in all, of what was announced, or the share of --max-write until here",
                 size_text(most_bytes)
             );
             return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));

@@ -51,7 +51,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>], site: &Site) {
 }
 
 fn bound(median: Option<f64>, wanted: &Wanted, model: &Model, site: &Site) -> Ceiling {
-    if site.shares_extents {
+    if wanted.corpus.is_shared(site.shared_from_bytes) {
         Ceiling::unknown("no bytes move: extents are shared")
             .limited_by("the metadata of the filesystem")
     } else if wanted.experiment == Experiment::Empty {

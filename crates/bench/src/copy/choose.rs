@@ -117,8 +117,8 @@ pub(super) struct Limits {
     pub(super) room_bytes: u64,
     /// Bytes that may be written altogether.
     pub(super) write_bytes: u64,
-    /// Copies share the extents of their sources: they write names and no bytes.
-    pub(super) shares_extents: bool,
+    /// From which length on copies share the extents of their sources, and write no bytes.
+    pub(super) shared_from_bytes: Option<u64>,
     /// Entries that may be made.
     pub(super) inodes: u64,
     /// Bytes that a source may have.
@@ -276,7 +276,7 @@ impl Limits {
         }
         let made: u64 = sources(rows).map(Corpus::make_bytes).sum();
         let copied: u64 =
-            rows.iter().map(|row| row.corpus.written_bytes(self.shares_extents)).sum();
+            rows.iter().map(|row| row.corpus.written_bytes(self.shared_from_bytes)).sum();
         let round = copied.saturating_add(bare_bytes(rows));
         let made = made.saturating_add(self.read_bytes());
         made.saturating_add(round.saturating_mul(u64::from(rounds)))
@@ -335,7 +335,7 @@ mod tests {
         Limits {
             room_bytes: 5 << 30,
             write_bytes: u64::MAX,
-            shares_extents: false,
+            shared_from_bytes: None,
             inodes: u64::MAX,
             source_bytes: 8 << 30,
             time_s: 240.0,
@@ -407,8 +407,11 @@ mod tests {
         let (copy, bare) = (ten[0].corpus.copy_bytes(), 10 << 20);
         assert_eq!(limits().written_bytes(&ten, 6), copy + 6 * (copy + bare));
         assert_eq!(limits().written_bytes(&[], 6), 0);
-        let sharing = Limits { shares_extents: true, ..limits() };
-        assert!(sharing.written_bytes(&ten, 6) < copy + 6 * (bare + (1 << 20)), "names alone");
+        let sharing = |from| Limits { shared_from_bytes: Some(from), ..limits() };
+        let names_alone = copy + 6 * (bare + (1 << 20));
+        assert!(sharing(0).written_bytes(&ten, 6) < names_alone);
+        assert!(sharing(1 << 20).written_bytes(&ten, 6) < names_alone);
+        assert_eq!(sharing((1 << 20) + 1).written_bytes(&ten, 6), copy + 6 * (copy + bare));
         let few = Limits { write_bytes: 60 << 20, ..limits() };
         assert_eq!(choose(ten, &few).left_out[0].why, Why::Writes);
     }

@@ -38,8 +38,8 @@ const PROBE_BYTES: usize = 64 << 10;
 pub(super) struct Site {
     pub(super) options: Options,
     pub(super) filesystem: Filesystem,
-    /// Files of this filesystem can share their bytes, so that copies move none.
-    pub(super) shares_extents: bool,
+    /// From which length on files of this filesystem share their bytes with their copies, which move none.
+    pub(super) shared_from_bytes: Option<u64>,
     /// What tells how fast the device is read; `None` where nothing is cold.
     pub(super) read_file: Option<Scratch>,
     pub(super) cpus: u32,
@@ -65,7 +65,7 @@ impl Site {
         fs::create_dir_all(&folder).map_err(IoError::system("make the directory", &folder))?;
         place::spread_directories_of(&folder);
         let filesystem = scratch::on(&folder)?;
-        let shares_extents = can_share(&folder).map_err(IoError::system("write in", &folder))?;
+        let can_share = can_share(&folder).map_err(IoError::system("write in", &folder))?;
         let wants_read = options.state == State::Cold && !filesystem.in_memory;
         let wanted = scratch::Wanted {
             length_bytes: READ_BYTES,
@@ -78,7 +78,7 @@ impl Site {
         Ok(Self {
             options: options.clone(),
             filesystem,
-            shares_extents,
+            shared_from_bytes: can_share.then(|| scratch::least_shared_bytes(filesystem.name)),
             read_file,
             cpus: affinity::allowed_cpu_count(),
             ends_ns: u64::MAX,
@@ -279,7 +279,7 @@ mod tests {
     fn asking_for_shared_extents_leaves_nothing() {
         let place = tempfile::tempdir().unwrap();
         let can = can_share(place.path()).unwrap();
-        assert_eq!(scratch::shares_extents(place.path()), can);
+        assert_eq!(scratch::shared_from_bytes(place.path()).is_some(), can);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }

@@ -38,7 +38,7 @@ fn trial(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
         let text = "files of this filesystem live in memory: nothing here is ever cold";
         return Err(TrialError::Unsupported(text.to_owned()));
     }
-    site.limit.take(wanted.corpus.written_bytes(site.shares_extents))?;
+    site.limit.take(wanted.corpus.written_bytes(site.shared_from_bytes))?;
     let result = copy(wanted, site);
     // What fails while the user wants to stop, fails because of that.
     if site.options.cancel.is_cancelled() {
@@ -85,7 +85,8 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     race::describe(&mut facts, &spent);
     facts.set(run_fact::COMMAND, shown(&call, site.folder()));
     facts.set(run_fact::TARGETS, "fresh; emptied when compared, removed at the end");
-    facts.set_known(fact::EXTENTS, site.shares_extents.then_some("shared"));
+    let is_shared = wanted.corpus.is_shared(site.shared_from_bytes);
+    facts.set_known(fact::EXTENTS, is_shared.then_some("shared"));
     let elapsed_ns = spent.elapsed_ns;
     Ok(Sample { amount: 1.0, elapsed_ns, facts, warnings, further, ..Sample::default() })
 }

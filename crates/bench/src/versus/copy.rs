@@ -61,10 +61,11 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
     let targets = Targets::new(ground.targets(), room_bytes.saturating_sub(new_bytes));
     let targets = Rc::new(RefCell::new(targets));
     let largest = pairs.iter().map(|(corpus, _)| corpus.copy_bytes()).max().unwrap_or_default();
-    let shares_extents = scratch::shares_extents(&ground.directory);
+    let shared_from_bytes = scratch::shared_from_bytes(&ground.directory);
     let each_writes = |corpus: &Corpus| {
         let writes = |(_, copier): &(_, Copier)| {
-            corpus.written_bytes(shares_extents && !copier.manner.moves_bytes())
+            let from_bytes = shared_from_bytes.filter(|_| corpus.is_beside(&ground.directory));
+            corpus.written_bytes(from_bytes.and_then(|bytes| copier.manner.shared_from(bytes)))
         };
         let all = fit(&copiers, corpus).map(writes);
         all.clone().fold(0, u64::saturating_add) / (all.count() as u64).max(1)

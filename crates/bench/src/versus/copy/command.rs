@@ -140,9 +140,13 @@ impl Manner {
             .fold(self.promise, Fidelity::without)
     }
 
-    /// Whether bytes go through it where filesystems could share extents: all others let the kernel share.
-    pub fn moves_bytes(&self) -> bool {
-        matches!(self.style, Style::Slashed | Style::Pipe | Style::Operands)
+    /// From which length on its copies share extents, where those of flatout do from `bytes` on; `None`: bytes go
+    /// through it, and none are shared. (So they do through cp before coreutils 9.)
+    pub fn shared_from(&self, bytes: u64) -> Option<u64> {
+        let moves_bytes = matches!(self.style, Style::Slashed | Style::Pipe | Style::Operands)
+            || self.name == "rclone";
+        let is_own = self.name == "flatout";
+        (!moves_bytes).then_some(if is_own { bytes } else { 0 })
     }
 
     /// Whether it copies one file under a name, or else whether it copies trees.
