@@ -248,19 +248,17 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         _ => planned_ns.min(asked_ns as f64),
     };
     let written = |rounds| limits.phases_bytes(&chosen.phases, rounds).min(limits.write_bytes);
-    let spoiled = if options.rounds.is_none() { SPOILED_ROUNDS } else { 0 };
-    // Rows that show how copies vary have more trials than time says.
-    let is_spread = chosen.phases.iter().flatten().any(|row| row.experiment.is_spread());
-    let most = most_rounds.max(if is_spread && spoiled > 0 { SPREAD_TRIALS } else { 0 });
-    let (write_bytes, most_write_bytes) = (written(likely), written(most + spoiled));
-    let write_bytes = (write_bytes as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
+    // Those that show how copies vary have more than there is time for, and spoiled ones are repeated.
+    let spread = chosen.phases.iter().flatten().find(|row| row.experiment.is_spread());
+    let most = most_rounds.max(spread.map_or(0, |_| SPREAD_TRIALS)) + SPOILED_ROUNDS;
+    let write_bytes = (written(likely) as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {
+        most_write_bytes: written(options.rounds.unwrap_or(most)),
         phases: chosen.phases.into_iter().map(phase).collect(),
         left_out: chosen.left_out,
         rounds,
         most_rounds,
-        most_write_bytes,
         write_bytes,
         time_ns: likely_ns as u64,
     })

@@ -22,6 +22,7 @@ use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 pub(super) use self::as_found::open_as_found;
+use self::cut::is_as_long;
 pub(super) use self::place::Place;
 use self::place::{Bytes, Where};
 use self::source::State;
@@ -130,8 +131,11 @@ pub(super) fn until_complete<'c, 'a>(
         };
         let result = match fill(lane, entry, opened, &place, attempt) {
             Ok(filled) => {
-                if filled.1 == State::Touched {
-                    opened.meet_again(copy);
+                match filled.1 {
+                    State::Touched => opened.meet_again(copy),
+                    // Whoever added to it meanwhile sees its times stay.
+                    State::Grew if place.bytes == Bytes::Own => opened.meet_times_again(),
+                    _ => {}
                 }
                 place.finish(copy, entry, opened, filled)
             }
@@ -211,15 +215,15 @@ fn fill(
             Some(true) => {}
             Some(false) => state = State::Changed,
             // The next attempt can tell by the times.
-            None if state == State::Untold => {
+            None if state == State::Untold && attempt < ATTEMPTS => {
                 opened.wait_for_a_step(copy);
                 state = State::Changed;
             }
             None => state = State::Changed,
         }
     }
-    // As long as this one was, and only shorter where it is another file.
-    if state == State::Shorter && place.bytes == Bytes::Own {
+    // Nothing is cut off what may be the source: another file has its length by itself, or gets it next time.
+    if place.bytes == Bytes::Own && !is_as_long(copy, opened, &place.file)? {
         state = State::Changed;
     }
     match state {

@@ -238,6 +238,21 @@ fn another_filesystem_that_shows_the_source_costs_it_nothing() {
     upper.finish();
 }
 
+/// Files of the kernel have more than they say, and an empty file may be one of them by its length and time.
+#[test]
+fn a_file_of_the_kernel_is_copied_onto_a_new_empty_one() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let source = Path::new("/sys/kernel/tracing/README");
+    needs!(fs::metadata(source).map_err(|error| format!("{source:?}: {error}")));
+    for words in [["cp"].as_slice(), &["copy", "--in-place"]] {
+        fs::write(folder.join("new"), "").unwrap();
+        let paths = [source, Path::new("new")];
+        folder.flatout(words.iter().map(Path::new).chain(paths)).run().exits(0);
+        assert_eq!(fs::read(folder.join("new")).unwrap(), fs::read(source).unwrap());
+    }
+}
+
 /// A log that is written to while it is copied onto itself.
 fn what_is_added_meanwhile_stays(folder: &Folder, [layer, merged]: [&Path; 2]) {
     let (log, line) = (merged.join("log"), [b'x'; 100]);

@@ -1,11 +1,12 @@
 //! A target that has most of the bytes already (`--in-place --delta`): only blocks that differ are
 //! written, so that the others stay where they are, and shared with whoever shares them.
 
+use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use flatout_io::transfer::{End, Method, Moved, Route, is_zero};
-use rustix::fs::{FallocateFlags, SeekFrom, seek};
+use rustix::fs::{Advice, FallocateFlags, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::choice::SHARE_FROM_BYTES;
@@ -48,8 +49,11 @@ impl Content<'_> {
     pub fn amend(&mut self, job: FileJob<'_>, own: bool) -> Result<Copied, Refusal> {
         self.look()?;
         let length = job.facts.st_size as u64;
-        if length == 0 && !own {
-            set_length(job.target, 0)?;
+        if length == 0 {
+            // What has come since stays; files of the kernel have more than they say.
+            if !own {
+                set_length(job.target, 0)?;
+            }
             return self.copy(job, || ());
         }
         let pair = self.pair(&job)?;
@@ -129,6 +133,12 @@ impl Content<'_> {
         let mut looks = 0;
         while own && source[..got] != target[..there] {
             self.look()?;
+            // Of what servers show the kernel may remember what it was.
+            for file in [route.source, route.target] {
+                let length = NonZeroU64::new(wanted as u64);
+                let _as_it_likes = fadvise(file, place, length, Advice::DontNeed);
+            }
+            there = look(&mut target[..got]);
             let mut again = vec![0; wanted];
             let got_again = read(&mut again)?;
             if source[..got] == again[..got_again] {
@@ -136,8 +146,8 @@ impl Content<'_> {
             }
             looks += 1;
             if looks > MOST_LOOKS {
-                // It is seen that the source changes, and said.
-                return Ok((got as u64, 0));
+                let why = "it may be the source, which is never twice the same";
+                return Err(Refusal::because(WRITE, why));
             }
             source[..got_again].copy_from_slice(&again[..got_again]);
             got = got_again;

@@ -10,10 +10,13 @@ use super::source::Opened;
 use crate::copy::directory::identity;
 use crate::copy::entry::{Entry, Trouble, refused, source, target};
 use crate::copy::existing::OVERWRITE;
+use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::options::Preserve;
 use crate::file_data;
 
+/// Some count time in steps of two seconds.
+const STEP_S: u64 = 2;
 /// How often a source is asked what it is, that somebody writes meanwhile.
 const MOST_LOOKS: u32 = 100;
 
@@ -58,23 +61,55 @@ fn may_be_the_source(
     opened: &Opened,
     (file, facts): (&OwnedFd, &Stat),
 ) -> Result<bool, Trouble> {
-    // Some count in steps of two.
-    const STEP_S: u64 = 2;
     let (devices, both) =
         ((opened.facts.st_dev, facts.st_dev), (opened.file.as_fd(), file.as_fd()));
     if !copy.methods.may_show_one_file(devices, both).map_err(Trouble::Target)? {
         return Ok(false);
     }
+    let (source, found) = both_now(copy, opened, (file, facts))?;
+    let is_as_late = source.st_mtime.abs_diff(found.st_mtime) <= STEP_S;
+    Ok(source.st_size == found.st_size && is_as_late)
+}
+
+/// Whether a file that may be the source is as long as that.
+pub(super) fn is_as_long(
+    copy: &Copy<'_>,
+    opened: &Opened,
+    file: &OwnedFd,
+) -> Result<bool, Trouble> {
+    let (source, found) = both_now(copy, opened, (file, &opened.facts))?;
+    Ok(source.st_size == found.st_size)
+}
+
+/// Whether a file that might have been the source was written, while that stayed what it was.
+pub(super) fn has_become_another(opened: &Opened, file: &OwnedFd) -> bool {
+    let version =
+        |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_ctime, facts.st_ctime_nsec);
+    let ask = |file| file_data::ask_again(file, &opened.facts).ok();
+    ask(&opened.file).zip(ask(file)).is_some_and(|(source, found)| {
+        version(&source) == version(&opened.facts)
+            && found.st_mtime.abs_diff(source.st_mtime) > STEP_S
+    })
+}
+
+/// What the source and a file are at one time: somebody who writes between two answers makes one file look
+/// like two.
+fn both_now(
+    copy: &Copy<'_>,
+    opened: &Opened,
+    (file, facts): (&OwnedFd, &Stat),
+) -> Result<(Stat, Stat), Trouble> {
     let ask = || file_data::ask_again(&opened.file, &opened.facts).map_err(source("examine"));
     let mut before = ask()?;
     for _ in 0..MOST_LOOKS {
+        if copy.stop.is_due() {
+            return Err(Trouble::Source(Refusal::interrupted("examine")));
+        }
         let found = file_data::ask_again(file, facts).map_err(target("examine"))?;
         let after = ask()?;
-        // Somebody who writes between the two answers makes one file look like two.
-        let is_still = (before.st_size, before.st_mtime) == (after.st_size, after.st_mtime);
-        if is_still {
-            let is_as_late = after.st_mtime.abs_diff(found.st_mtime) <= STEP_S;
-            return Ok(after.st_size == found.st_size && is_as_late);
+        let now = |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_mtime_nsec);
+        if now(&before) == now(&after) {
+            return Ok((after, found));
         }
         before = after;
     }

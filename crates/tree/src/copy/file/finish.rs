@@ -7,6 +7,7 @@ use flatout_sys::descriptor;
 use rustix::fs::{Stat, Timespec, Timestamps};
 
 use super::Setback;
+use super::cut::has_become_another;
 use super::place::{Bytes, CREATE, Name, Over, Place, needs_no_directory, unlocked};
 use super::room::has_room_in_place;
 use super::source::{Opened, State};
@@ -119,8 +120,13 @@ impl Place {
             // It may hold a part of the source by now, and stays closed to whom that is closed, and older
             // than that. Room behind its end is given back.
             Name::Old => {
+                let is_another = || match bytes {
+                    Bytes::All | Bytes::Different => true,
+                    Bytes::Own => has_become_another(opened, &file),
+                    Bytes::Stream | Bytes::None => false,
+                };
                 if let Ok(facts) = rustix::fs::fstat(&file)
-                    && matches!(bytes, Bytes::All | Bytes::Different)
+                    && is_another()
                 {
                     let _kept = rustix::fs::ftruncate(&file, facts.st_size as u64);
                     outdate(&file, &facts, &opened.facts);

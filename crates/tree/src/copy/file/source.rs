@@ -159,11 +159,22 @@ impl Opened {
         self.flags = copy.attributes.flags_of(self.file.as_fd());
     }
 
-    /// Waits until a change from now on has another time than the last one before it was opened.
+    /// Takes its times for what they are now.
+    pub(super) fn meet_times_again(&mut self) {
+        if let Ok(now) = look_again(&self.file, &self.facts) {
+            (self.facts.st_mtime, self.facts.st_mtime_nsec) = (now.st_mtime, now.st_mtime_nsec);
+        }
+    }
+
+    /// Waits until a change from now on has another time than the last one before it was opened; not for a server
+    /// whose clock is ahead.
     pub(super) fn wait_for_a_step(&self, copy: &Copy<'_>) {
+        const WAIT: Duration = Duration::from_millis(5);
+        const LONGEST_STEP: Duration = Duration::from_secs(3);
         let is_early = || may_change_unseen(&self.file, &self.facts, Moment::now());
-        while is_early() && !copy.stop.is_due() {
-            std::thread::sleep(Duration::from_millis(5));
+        let mut waits = 0..LONGEST_STEP.as_millis() / WAIT.as_millis();
+        while is_early() && !copy.stop.is_due() && waits.next().is_some() {
+            std::thread::sleep(WAIT);
         }
     }
 
