@@ -171,9 +171,9 @@ fn every_order_of_the_pieces_yields_the_same_tree() {
     }
 }
 
-/// Waits until a change of what was just written would show.
-pub(super) fn settle(root: &Path) {
-    let last = fs::metadata(root.join("a/file 3")).unwrap();
+/// Waits until a change of what was just written would show: of this file, the last that was.
+pub(super) fn settle(last: &Path) {
+    let last = fs::metadata(last).unwrap();
     let changed = Duration::new(last.ctime() as u64, last.ctime_nsec() as u32);
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     while now().saturating_sub(changed) < Duration::from_millis(30) {
@@ -198,7 +198,7 @@ fn a_second_run_finds_done_what_the_first_one_noted() {
     let place = tempfile::tempdir().unwrap();
     let (source, target) = (place.path().join("source"), place.path().join("target"));
     plant(&source);
-    settle(&source);
+    settle(&source.join("a/file 3"));
     let first = run_noted(options(), &source, &target);
     let unnoted = run(options(), &source, &target).0;
     assert_eq!(unnoted.totals.files, first.totals.files, "without a ledger nothing is known");

@@ -334,7 +334,7 @@ fn what_one_notes_another_one_knows_the_next_time() {
     let [source, target] = ["source", "target"].map(|name| place.path().join(name));
     fs::create_dir(&source).unwrap();
     grow(&source);
-    crate::copy::tests::settle(&source);
+    crate::copy::tests::settle(&source.join("wide/3/59/3"));
     let rounds = [vec![operand(&source.join("."), &target.join("."))]];
     fs::create_dir(&target).unwrap();
     let run = || {
