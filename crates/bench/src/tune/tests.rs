@@ -2,7 +2,7 @@
 
 use flatout_io::SizeClass;
 use flatout_measure::clock::SystemClock;
-use flatout_measure::guard::FakeWitness;
+use flatout_measure::guard::{FakeWitness, Reading};
 use flatout_measure::record::Status;
 use flatout_measure::sampler::Sampler;
 
@@ -23,8 +23,11 @@ fn options(directories: Vec<PathBuf>, most_bytes: u64) -> Options {
 }
 
 fn run_once(options: &Options) -> Tuned {
+    run_beside(options, FakeWitness::quiet())
+}
+
+fn run_beside(options: &Options, mut witness: FakeWitness) -> Tuned {
     let plan = Plan { min_trials: 3, max_trials: 3, budget_ns: u64::MAX / 4, ..Plan::default() };
-    let mut witness = FakeWitness::quiet();
     let mut sampler = Sampler {
         plan: plan.clone(),
         clock: &SystemClock,
@@ -77,10 +80,23 @@ fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() 
 }
 
 #[test]
+fn a_setting_that_is_disturbed_in_every_trial_is_left_with_all_of_them() {
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let disturbed = |n| Reading { throttled_ns: n, ..Reading::default() };
+    let witness = FakeWitness::new((0..10_000).map(disturbed));
+    let tuned = run_beside(&options(vec![place.path().to_owned()], 2 << 30), witness);
+    let measured = tuned.outcomes.iter().filter(|row| row.median.is_some());
+    assert!(measured.clone().count() > 3, "{:?}", tuned.outcomes);
+    for row in measured {
+        assert_eq!(row.audit.get("spoil_reasons"), None, "{row:?}");
+    }
+}
+
+#[test]
 fn copies_between_two_places_have_entries_of_their_own() {
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
     let directories = places.iter().map(|place| place.path().to_owned()).collect();
-    let tuned = run_once(&options(directories, 8 << 30));
+    let tuned = run_once(&options(directories, 5 << 30));
     let copies: Vec<_> =
         tuned.entries.iter().filter(|entry| entry.key.work == Work::Copy).collect();
     for (index, one) in copies.iter().enumerate() {

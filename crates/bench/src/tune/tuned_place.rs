@@ -26,7 +26,7 @@ const LARGE_BYTES: [u64; 2] = [256 << 20, 128 << 20];
 /// Below this a rate says nothing about anything.
 const LEAST_LARGE_BYTES: u64 = 8 << 20;
 /// The small files.
-const TINY_FILES: [u64; 2] = [2000, 500];
+const TINY_FILES: [u64; 2] = [2000, 1000];
 const TINY_BYTES: u64 = 4096;
 /// Small files in one directory.
 const FOLDER_FILES: u64 = 100;
@@ -42,7 +42,7 @@ const MEMORY_PART: u64 = 4;
 /// some forty settings moves it once at least.
 const TRIAL_PART: u64 = 48;
 /// Then, the time for which there is a small file, each of which is copied by some six settings.
-const TINY_NS: u64 = 16_000_000;
+const TINY_NS: u64 = 8_000_000;
 /// Trials of each setting, with [`Extent::Full`] and else, for which there must be room.
 pub(super) const TRIALS: [u32; 2] = [8, 3];
 

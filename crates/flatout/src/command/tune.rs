@@ -65,12 +65,9 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::rounded_size(bytes)))
         .collect();
     let begun_ns = if arguments.max_time.is_some() { begun_ns } else { SystemClock.now_ns() };
-    let usual = if arguments.quick { (3, 6) } else { (6, 12) };
-    let trials = match (arguments.rounds, arguments.max_time) {
-        (Some(rounds), _) => (rounds, rounds),
-        // Time that was asked for is used.
-        (None, Some(_)) => (usual.0, MOST_TRIALS),
-        (None, None) => usual,
+    let trials = match arguments.rounds {
+        Some(rounds) => (rounds, rounds),
+        None => (if arguments.quick { 3 } else { 6 }, MOST_TRIALS),
     };
     let trials_ns = budget_ns - budget_ns / CLOSING_PART;
     let (ends_ns, likely_ns) = match (arguments.max_time, arguments.rounds) {
@@ -91,10 +88,7 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         max_trials: trials.1,
         budget_ns,
         ends_ns,
-        when_precise: match arguments.max_time {
-            Some(_) => WhenPrecise::Thin,
-            None => WhenPrecise::Stop,
-        },
+        when_precise: WhenPrecise::Thin,
         seed: options.seed,
         ..Plan::default()
     })
