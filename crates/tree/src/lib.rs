@@ -14,6 +14,7 @@
 //! - [`walk`]: the files of a tree, in order;
 //! - [`manifest`]: digests and names as lines of text;
 //! - [`selection`]: what of a tree is taken;
+//! - [`wire`]: what one process says to another, as bytes;
 //! - `spool`: bytes and names that may be more than memory takes;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
@@ -33,5 +34,6 @@ mod spool;
 pub mod sum;
 pub mod visit;
 pub mod walk;
+pub mod wire;
 
 pub use spool::unnamed::unnamed_file;

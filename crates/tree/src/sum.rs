@@ -23,6 +23,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, usage};
 
 use crate::item::Item;
+use crate::wire::{goes_by_fields, goes_by_variants};
 
 use lanes::Permits;
 use queue::{Batch, Queue, Task};
@@ -90,6 +91,14 @@ pub enum Failure {
     #[error("interrupted")]
     Interrupted,
 }
+
+goes_by_fields!(Summed { shown, result });
+goes_by_fields!(Found { digest, matches, length_bytes, elapsed_ns });
+goes_by_variants!(Failure {
+    1 => System { operation, shown, source },
+    2 => Changed { shown },
+    3 => Interrupted,
+});
 
 impl Failure {
     /// Whether it is not there.

@@ -147,7 +147,7 @@ fn hire<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, copy: &'env Copy<'_>) 
 struct Complaint(Mutex<Option<String>>);
 
 impl Watch for Complaint {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &Event) {
         if let Event::Failed(failure) = event {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert_with(|| failure.to_string());

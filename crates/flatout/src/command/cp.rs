@@ -150,7 +150,7 @@ impl Witness {
 }
 
 impl Watch for Witness {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &Event) {
         match event {
             Event::Making { source, target, backup } => {
                 let backup = backup.as_ref().map(|name| format!(" (backup: {})", quote(name)));

@@ -7,19 +7,20 @@ use super::failure::Failure;
 use crate::inventory::Record;
 use flatout_io::transfer::Method;
 
-/// What was done with an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// A regular file was copied.
-    Copied,
-    /// It was there already; its attributes were looked at.
-    Unchanged,
-    /// It became another name of a file that was copied before.
-    Linked,
-    /// A symlink, FIFO, socket or device was made.
-    Made,
-    /// A directory is complete.
-    Directory,
+flatout_sys::words! {
+    /// What was done with an entry.
+    pub enum Action: name, ALL {
+        /// A regular file was copied.
+        Copied = "copied",
+        /// It was there already; its attributes were looked at.
+        Unchanged = "unchanged",
+        /// It became another name of a file that was copied before.
+        Linked = "linked",
+        /// A symlink, FIFO, socket or device was made.
+        Made = "made",
+        /// A directory is complete.
+        Directory = "directory",
+    }
 }
 
 /// The code of a source that changed while it was copied, and changed again while it was copied once more.
@@ -27,7 +28,7 @@ pub const UNSTABLE: &str = "source_unstable";
 
 /// Something that happened.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Event {
     /// Something is about to be made, or was just made. Only where [`Watch::wants_each`].
     Making {
         /// The source, as it is shown.
@@ -63,18 +64,18 @@ pub enum Event<'a> {
         lead: Option<Lead>,
     },
     /// What an entry is in the end, where that is asked for.
-    Listed(&'a Record),
+    Listed(Box<Record>),
     /// Something of the target is gone. Only where [`Watch::wants_each`].
     Deleted {
         /// It, as it is shown.
         target: OsString,
         /// Its path below the operand.
-        below: &'a [u8],
+        below: Vec<u8>,
         /// It was a directory.
         is_directory: bool,
     },
     /// An entry could not be copied.
-    Failed(&'a Failure),
+    Failed(Failure),
     /// An entry is there, without something of its source for which `cp -a` fails, or is what was read of
     /// one that is written all the time ([`UNSTABLE`]). What it is was said once, as a notice with this code.
     Incomplete {
@@ -88,7 +89,7 @@ pub enum Event<'a> {
         cause: Option<rustix::io::Errno>,
     },
     /// Something could not be kept, said once.
-    Notice(&'a Notice),
+    Notice(Notice),
 }
 
 /// Where something leads.
@@ -113,7 +114,7 @@ pub struct Notice {
 /// Whoever wants to know. Called by all threads, in no order.
 pub trait Watch: Sync {
     /// Something happened.
-    fn event(&self, event: &Event<'_>);
+    fn event(&self, event: &Event);
     /// Whether something may be overwritten, where that is to be asked.
     fn consents(&self, _target: &OsStr) -> bool {
         true

@@ -27,6 +27,7 @@ use self::ledger::Ledger;
 use super::options::{CopyOptions, When};
 use crate::file_data::Moment;
 use crate::lock::lock;
+use crate::wire::{message, take};
 
 /// A source that was changed so short a time before it was opened may change again within the same
 /// tick of the kernel's clock (10 ms at most, with CONFIG_HZ=100), and before Linux 6.13 nothing
@@ -139,21 +140,19 @@ impl Evidence {
     /// What is known, for the other processes.
     pub fn packed(&self) -> Vec<u8> {
         let has_place = !matches!(*lock(&self.notes), Notes::Nowhere);
-        let mut bytes: Vec<u8> =
-            [has_place, self.is_noting(), self.knows_devices].map(u8::from).to_vec();
-        bytes.extend(self.known.iter().flat_map(|fingerprint| fingerprint.to_le_bytes()));
-        bytes
+        message(&[&has_place, &self.is_noting(), &self.knows_devices, &self.known])
     }
 
     /// What [`Evidence::packed`] made, in a process that tells the first one what is to be noted.
     pub fn unpacked(bytes: &[u8], options: &CopyOptions) -> Self {
-        let (facts, known) = bytes.split_at_checked(3).unwrap_or((&[0; 3], &[]));
+        let from = &mut &*bytes;
+        let [has_place, is_noting, knows_devices] = take(from).unwrap_or_default();
         Self {
             manner: manner(options),
-            known: fingerprints(known).collect(),
-            is_noting: AtomicBool::new(facts[1] != 0),
-            knows_devices: facts[2] != 0,
-            notes: Mutex::new(if facts[0] == 0 { Notes::Nowhere } else { Notes::Told(Vec::new()) }),
+            known: take(from).unwrap_or_default(),
+            is_noting: AtomicBool::new(is_noting),
+            knows_devices,
+            notes: Mutex::new(if has_place { Notes::Told(Vec::new()) } else { Notes::Nowhere }),
             ..Self::none()
         }
     }

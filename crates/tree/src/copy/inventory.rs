@@ -74,14 +74,14 @@ impl Copy<'_> {
 
     fn tell_of(&self, record: std::io::Result<Record>, path: impl FnOnce() -> OsString) {
         match record {
-            Ok(record) => self.watch.event(&Event::Listed(&record)),
+            Ok(record) => self.watch.event(&Event::Listed(Box::new(record))),
             Err(error) => {
                 let refusal = match Errno::from_io_error(&error) {
                     Some(errno) => Refusal::of(LIST)(errno),
                     None if self.stop.is_due() => Refusal::interrupted(LIST),
                     None => Refusal::because(LIST, "it changes while it is read"),
                 };
-                self.fail(&Failure::of(refusal, path()));
+                self.fail(Failure::of(refusal, path()));
             }
         }
     }

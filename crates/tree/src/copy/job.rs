@@ -373,7 +373,7 @@ impl<'a> Copy<'a> {
             self.evidence.forget();
             let refusal = Refusal::of("write to storage")(errno);
             let path = "the filesystem of the target".into();
-            self.fail_on(device, &Failure::of(refusal, path));
+            self.fail_on(device, Failure::of(refusal, path));
         });
     }
 }

@@ -289,13 +289,13 @@ impl<'c, 'a> Lane<'c, 'a> {
     fn operand(&mut self, operand: &Operand) -> bool {
         let (source, target) = (split(&operand.source), split(&operand.target));
         if let Err(failure) = self.copy.make_parents(operand) {
-            self.copy.fail(&failure);
+            self.copy.fail(failure);
             return false;
         }
         let (base, pair) = match base(self.copy, &source.0, &target.0, None) {
             Ok(base) => base,
             Err(failure) => {
-                self.copy.fail(&failure);
+                self.copy.fail(failure);
                 return false;
             }
         };

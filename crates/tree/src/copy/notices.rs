@@ -82,16 +82,16 @@ impl Copy<'_> {
             // A source without room is no reason to stop.
             Side::Source => {
                 self.incomplete_source(&failure.refusal);
-                self.fail(&failure);
+                self.fail(failure);
             }
-            Side::Target => self.fail_on(entry.device(), &failure),
+            Side::Target => self.fail_on(entry.device(), failure),
         }
     }
 
     /// A name in a directory of the source, or the directory itself, cannot be looked at.
     pub(super) fn fail_source(&self, directory: &Directory, name: Option<&CStr>, refusal: Refusal) {
         self.incomplete_source(&refusal);
-        self.fail(&Failure::of(refusal, directory.path(Side::Source, name)));
+        self.fail(Failure::of(refusal, directory.path(Side::Source, name)));
     }
 
     /// A directory of the source was not listed whole. Why it was stopped is said elsewhere.
@@ -108,11 +108,11 @@ impl Copy<'_> {
         name: Option<&CStr>,
         refusal: Refusal,
     ) {
-        self.fail_on(device, &Failure::of(refusal, directory.path(Side::Target, name)));
+        self.fail_on(device, Failure::of(refusal, directory.path(Side::Target, name)));
     }
 
     /// An entry was not copied to this device.
-    pub(super) fn fail_on(&self, device: u64, failure: &Failure) {
+    pub(super) fn fail_on(&self, device: u64, failure: Failure) {
         if failure.refusal.is_final() {
             self.stop.fill(device);
         }
@@ -120,7 +120,7 @@ impl Copy<'_> {
     }
 
     /// An entry was not copied, which says nothing about the others.
-    pub(super) fn fail(&self, failure: &Failure) {
+    pub(super) fn fail(&self, failure: Failure) {
         // Said once, for the whole copy.
         if self.stop.is_cancelled() && failure.refusal.is_interruption() {
             return;
@@ -233,6 +233,6 @@ impl Copy<'_> {
     }
 
     fn notice(&self, code: &'static str, text: String) {
-        self.watch.event(&Event::Notice(&Notice { code, text }));
+        self.watch.event(&Event::Notice(Notice { code, text }));
     }
 }

@@ -117,7 +117,7 @@ impl Copy<'_> {
             let Parent { source, target, facts, made } = parent;
             let (source, target) = (source.as_fd(), target.as_fd());
             if let Err(refusal) = self.attributes.directory(source, target, &facts, made) {
-                self.fail(&Failure::of(refusal, path.into_os_string()));
+                self.fail(Failure::of(refusal, path.into_os_string()));
             }
         }
     }

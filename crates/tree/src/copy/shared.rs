@@ -20,7 +20,6 @@ mod silence;
 #[cfg(test)]
 mod tests;
 mod thief;
-mod wire;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -251,7 +250,7 @@ impl Copy<'_> {
             Err(failure) => {
                 // Ranges that are not copied go back to whoever has the rest.
                 if !matches!(parcel.pieces[..], [Piece::Part(_)]) {
-                    self.fail(&failure);
+                    self.fail(failure);
                 }
                 if let Some(shared) = &self.shared {
                     shared.is_done(guest);

@@ -28,7 +28,7 @@ pub(super) struct Heard {
 }
 
 impl Watch for Heard {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &Event) {
         if let Event::Failed(failure) = event {
             self.failures.lock().unwrap().push(failure.to_string());
         }
@@ -97,7 +97,7 @@ struct Meddler<'p> {
 }
 
 impl Watch for Meddler<'_> {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &Event) {
         match event {
             Event::Done { .. } if !self.name.exists() => fs::write(self.name, "").unwrap(),
             Event::Notice(notice) => self.said.lock().unwrap().push(notice.code),

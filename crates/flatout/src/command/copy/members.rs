@@ -21,6 +21,7 @@ use flatout_tree::copy::operand::{Plan, parent};
 use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Hire, Membership, Operand, Reporter, Wanted};
 use flatout_tree::selection::{Moment, Selection};
+use flatout_tree::wire::{self, goes_by_fields, message, take};
 use rustix::fs::Mode;
 
 use super::{Threads, restraint, snapshot};
@@ -28,25 +29,28 @@ use crate::arguments::copy::Copy as Arguments;
 use crate::group::Group;
 use crate::{conclusion, output};
 
-/// What the first process tells all others before the first round, before each, and when there is
-/// none any more.
-const BEGIN: u8 = 2;
-const ROUND: u8 = 1;
-const OVER: u8 = 0;
-/// It, three flags, three numbers and two moments.
-const BEGIN_BYTES: usize = 1 + 3 + 3 * NUMBER_BYTES + 2 * MOMENT_BYTES;
-const NUMBER_BYTES: usize = size_of::<u64>();
-const MOMENT_BYTES: usize = 12;
-const NO_MOMENT: u32 = u32::MAX;
-/// No inode has this number.
-const OBSTACLE: [u8; 8] = [u8::MAX; 8];
+/// What the first process tells all others before the first round. Before each, it tells the paths at
+/// which they are to look; `None`: there is none any more.
+struct Begin {
+    repeats: bool,
+    /// Each entry, and what changes of it.
+    wanted: [bool; 2],
+    job: u64,
+    umask: u32,
+    modified: (Option<Moment>, Option<Moment>),
+    kept: Vec<u64>,
+    evidence: Vec<u8>,
+}
+goes_by_fields!(Begin { repeats, wanted, job, umask, modified, kept, evidence });
+
+const OVER: Option<u8> = None;
 
 /// All processes, this one among them.
 pub struct Members {
     group: Group,
     /// Tells this job from others; of the first process.
     job: u64,
-    umask: u64,
+    umask: u32,
     /// Of the first process.
     hosts: Hosts,
     /// Inode numbers of what the user named.
@@ -63,7 +67,7 @@ impl Members {
     /// Errors: they are of different versions, which the first one says.
     pub fn join(arguments: &Arguments) -> Result<Option<Self>, String> {
         // No other thread makes files meanwhile.
-        let umask = u64::from(attributes::umask());
+        let umask = attributes::umask();
         let Some((group, boots)) = Group::join()? else { return Ok(None) };
         let job = monotonic_ns() << 16 ^ u64::from(std::process::id());
         let mut files = arguments.selection.files();
@@ -103,13 +107,16 @@ impl Members {
             found.map(|found| found.map_or(0, |found| found.ino()))
         };
         self.kept = plan.rounds.iter().flatten().flat_map(inodes).collect();
-        let flags = [repeats, watch.wants_each(), watch.wants_changes()].map(u8::from);
-        let (newer, older) = selection.modified;
-        let numbers = [self.job, self.umask, self.kept.len() as u64].map(u64::to_le_bytes);
-        let mut message = [&[BEGIN][..], &flags, numbers.as_flattened()].concat();
-        message.extend([packed(newer), packed(older)].as_flattened());
-        message.extend(self.kept.iter().flat_map(|inode| inode.to_le_bytes()));
-        message.extend(evidence.packed());
+        let begin = Begin {
+            repeats,
+            wanted: [watch.wants_each(), watch.wants_changes()],
+            job: self.job,
+            umask: self.umask,
+            modified: selection.modified,
+            kept: self.kept.clone(),
+            evidence: evidence.packed(),
+        };
+        let mut message = message(&[&Some(begin)]);
         self.group.world.tell_all(&mut message);
     }
 
@@ -133,23 +140,26 @@ impl Members {
         };
         let mut paths: Vec<Vec<u8>> = operands.iter().flat_map(paths).collect();
         paths.extend(files.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
-        let mut message = vec![ROUND];
-        message.extend(paths.join(&0));
-        self.group.world.tell_all(&mut message);
-        let found = seen(&message[1..], None);
-        let all = self.group.world.gather(&found, Duration::ZERO);
-        let other =
-            all.iter().enumerate().find(|(_, seen)| without_host(seen) != without_host(&found));
-        let refusal = other.map(|(rank, seen)| {
-            if let Some(why) = without_host(seen).strip_prefix(&OBSTACLE) {
-                let why = String::from_utf8_lossy(why);
-                return format!("process {rank} on {}: {why}", host(seen));
+        self.group.world.tell_all(&mut message(&[&Some(paths.clone())]));
+        let (_, found) = seen(&paths, None);
+        let all = self.group.world.gather(&message(&[&seen(&paths, None)]), Duration::ZERO);
+        let refuses = |(rank, seen): (usize, &Vec<u8>)| {
+            let (host, theirs): Seen = take(&mut seen.as_slice())?;
+            let process = format!("process {rank} on {host}");
+            match (&theirs, &found) {
+                _ if theirs == found => None,
+                (Err(why), _) => Some(format!("{process}: {why}")),
+                (Ok(theirs), Ok(found)) => {
+                    let mut pairs = theirs.iter().zip(found).zip(&paths);
+                    let path = pairs.find(|((theirs, ours), _)| theirs != ours);
+                    let path =
+                        path.map_or("?".to_owned(), |(_, path)| quote(OsStr::from_bytes(path)));
+                    Some(format!("{process} does not find {path} as this one does"))
+                }
+                (Ok(_), Err(_)) => None,
             }
-            let pairs = numbers(seen).zip(numbers(&found));
-            let differs = pairs.zip(&paths).find(|((theirs, ours), _)| theirs != ours);
-            let path = differs.map_or("?".to_owned(), |(_, path)| quote(OsStr::from_bytes(path)));
-            format!("process {rank} on {} does not find {path} as this one does", host(seen))
-        });
+        };
+        let refusal = all.iter().enumerate().find_map(refuses);
         self.group.agree(refusal)
     }
 
@@ -175,41 +185,37 @@ impl Members {
     pub fn follow(mut self, arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         let mut message = Vec::new();
         self.group.world.tell_all(&mut message);
-        let begun = message.split_first_chunk::<BEGIN_BYTES>();
-        let Some((&[BEGIN, repeats, each, changes, ref numbers @ ..], rest)) = begun else {
+        let Some(Some(begin)) = take::<Option<Begin>>(&mut message.as_slice()) else {
             return output::exit(conclusion::DONE);
         };
-        let (numbers, moments) = numbers.split_at(3 * NUMBER_BYTES);
-        let [job, umask, count] = [0, 1, 2].map(|index| number(&numbers[index * NUMBER_BYTES..]));
-        let (kept, evidence) = rest.split_at(rest.len().min(count as usize * NUMBER_BYTES));
-        let kept = kept.chunks_exact(NUMBER_BYTES).map(number).collect();
-        rustix::process::umask(Mode::from_raw_mode(umask as u32));
+        rustix::process::umask(Mode::from_raw_mode(begin.umask));
         let options = arguments.options(cancel);
-        let evidence = Evidence::unpacked(evidence, &options);
-        let reporter = Arc::new(Reporter::new(Wanted { each: each != 0, changes: changes != 0 }));
+        let evidence = Evidence::unpacked(&begin.evidence, &options);
+        let [each, changes] = begin.wanted;
+        let reporter = Arc::new(Reporter::new(Wanted { each, changes }));
         let mut copy = Copy::new(options, &*reporter).with_evidence(evidence);
-        if repeats != 0 {
+        if begin.repeats {
             copy = copy.with_repeated_names();
         }
         let (own, obstacle) = match own(arguments) {
             Ok(own) => (own, None),
             Err(why) => (Default::default(), Some(why)),
         };
-        let (newer, older) = moments.split_at(MOMENT_BYTES);
-        let selection = Selection { modified: (unpacked(newer), unpacked(older)), ..own.0 };
+        let selection = Selection { modified: begin.modified, ..own.0 };
         let copy = copy.with_selection(selection).with_references(own.1);
         let copy = copy.with_backups(arguments.backups());
-        let membership = self.membership(job, kept);
+        let membership = self.membership(begin.job, begin.kept);
         let limits = restraint::limits(arguments, self.size(), &|_| ());
         let copy = copy.with_limits(limits);
         let copy = copy.with_members(membership, Some(Arc::clone(&reporter)));
         loop {
             let mut message = Vec::new();
             self.group.world.tell_all(&mut message);
-            if message.first() != Some(&ROUND) {
+            let Some(Some(paths)) = take::<Option<Vec<Vec<u8>>>>(&mut message.as_slice()) else {
                 return output::exit(conclusion::DONE);
-            }
-            self.group.world.gather(&seen(&message[1..], obstacle.as_deref()), Duration::ZERO);
+            };
+            let seen = seen(&paths, obstacle.clone());
+            self.group.world.gather(&wire::message(&[&seen]), Duration::ZERO);
             // The first one says what is wrong.
             if self.group.agree(None).is_err() {
                 continue;
@@ -233,7 +239,7 @@ impl Drop for Members {
             self.group.world.abort(conclusion::FAILED);
         }
         if self.is_first() && !self.is_over {
-            self.group.world.tell_all(&mut vec![OVER]);
+            self.group.world.tell_all(&mut message(&[&OVER]));
         }
     }
 }
@@ -261,50 +267,14 @@ fn own(arguments: &Arguments) -> Result<(Selection, Option<References>), String>
     Ok((arguments.selection.selected()?, snapshot::open(arguments)?))
 }
 
-/// The number at the front.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-fn packed(moment: Option<Moment>) -> [u8; MOMENT_BYTES] {
-    let (seconds, nanoseconds) = moment.unwrap_or((0, NO_MOMENT));
-    let mut bytes = [0; MOMENT_BYTES];
-    bytes[..8].copy_from_slice(&seconds.to_le_bytes());
-    bytes[8..].copy_from_slice(&nanoseconds.to_le_bytes());
-    bytes
-}
-
-fn unpacked(bytes: &[u8]) -> Option<Moment> {
-    let (seconds, nanoseconds) = bytes.split_first_chunk()?;
-    let nanoseconds = u32::from_le_bytes(nanoseconds.try_into().ok()?);
-    (nanoseconds != NO_MOMENT).then_some((i64::from_le_bytes(*seconds), nanoseconds))
-}
-
 /// The host, and the inode number of each path, 0 where there is nothing; or why this process cannot
 /// take part.
-fn seen(paths: &[u8], obstacle: Option<&str>) -> Vec<u8> {
-    let mut seen = World::host().into_bytes();
-    seen.push(0);
-    if let Some(why) = obstacle {
-        seen.extend([&OBSTACLE, why.as_bytes()].concat());
-        return seen;
-    }
-    for path in paths.split(|&byte| byte == 0) {
-        let found = std::fs::symlink_metadata(OsStr::from_bytes(path));
-        seen.extend(found.map_or(0, |found| found.ino()).to_le_bytes());
-    }
-    seen
-}
+type Seen = (String, Result<Vec<u64>, String>);
 
-fn host(seen: &[u8]) -> String {
-    String::from_utf8_lossy(seen.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
-}
-
-fn without_host(seen: &[u8]) -> &[u8] {
-    let end = seen.iter().position(|&byte| byte == 0);
-    end.and_then(|end| seen.get(end + 1..)).unwrap_or_default()
-}
-
-fn numbers(seen: &[u8]) -> impl Iterator<Item = &[u8]> {
-    without_host(seen).chunks(NUMBER_BYTES)
+fn seen(paths: &[Vec<u8>], obstacle: Option<String>) -> Seen {
+    let inode = |path: &Vec<u8>| {
+        std::fs::symlink_metadata(OsStr::from_bytes(path)).map_or(0, |found| found.ino())
+    };
+    let seen = || Ok(paths.iter().map(inode).collect());
+    (World::host(), obstacle.map_or_else(seen, Err))
 }

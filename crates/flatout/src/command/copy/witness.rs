@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flatout_io::{escape, quote};
-use flatout_tree::copy::event::{Action, Event, Watch};
+use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::operand::Objection;
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ impl<'a> Witness<'a> {
 }
 
 impl Watch for Witness<'_> {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &Event) {
         match event {
             Event::Making { source, target, .. } if self.told == Told::Everything => {
                 let line = format!("'{}' -> '{}'", escape(source), escape(target));
@@ -146,7 +146,7 @@ impl Watch for Witness<'_> {
             }
             Event::Done { action, source, bytes, method, elapsed_ns } => self.log(|| {
                 json!({
-                    "action": action_name(*action),
+                    "action": action.name(),
                     "path": escape(source),
                     "bytes": bytes,
                     "method": method.map(method_name),
@@ -204,15 +204,5 @@ impl Watch for Witness<'_> {
 
     fn wants_changes(&self) -> bool {
         matches!(self.told, Told::Changes(_))
-    }
-}
-
-fn action_name(action: Action) -> &'static str {
-    match action {
-        Action::Copied => "copied",
-        Action::Unchanged => "unchanged",
-        Action::Linked => "linked",
-        Action::Made => "made",
-        Action::Directory => "directory",
     }
 }

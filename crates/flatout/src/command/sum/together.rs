@@ -6,21 +6,19 @@
 //! names, the first one reads what is left alone: then the tree was changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use flatout_io::digest::{Algorithm, Digest};
 use flatout_mpi::World;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::{Post, Silence};
-use flatout_tree::sum::{Failure, Found, Summed};
+use flatout_tree::sum::Summed;
 use flatout_tree::walk::Yielded;
+use flatout_tree::wire::{message, take};
 
 use super::session::Session;
 use super::{files, in_threads, open_stream};
@@ -56,12 +54,9 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
     }
     // The file that is written is read by nobody.
     let inodes = stream.iter().flatten().flat_map(|stream| stream.inodes());
-    let mut said: Vec<u8> =
-        inodes.flat_map(|(device, inode)| [device, inode]).flat_map(u64::to_le_bytes).collect();
+    let mut said = message(&[&inodes.collect::<Vec<Inode>>()]);
     group.world.tell_all(&mut said);
-    let (numbers, _) = said.as_chunks::<8>();
-    let numbers: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-    let left_out: Vec<Inode> = numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let left_out: Vec<Inode> = take(&mut said.as_slice()).unwrap_or_default();
     let Some(Ok(stream)) = stream else {
         follow(arguments, cancel, left_out, &mut group.world);
         return output::exit(conclusion::DONE);
@@ -116,7 +111,7 @@ fn follow(arguments: &Arguments, cancel: CancelToken, left_out: Vec<Inode>, worl
                 None => pause(world, silence.who(monotonic_ns(), |_| false)),
                 Some((from, answer)) => {
                     silence.heard(from, monotonic_ns());
-                    let number = answer.first_chunk().map(|number| u64::from_le_bytes(*number));
+                    let number: Option<u64> = take(&mut answer.as_slice());
                     is_over = number.is_none() && answer != [BEAT];
                     if answer != [BEAT] {
                         let _nobody_wants_it = numbers.send(number);
@@ -192,8 +187,7 @@ impl<N: Iterator<Item = Yielded>> Lead<'_, N> {
                     self.world.send(from, &[BEAT]);
                     continue;
                 }
-                let algorithm = session.arguments.digest.unwrap_or(Algorithm::Blake3);
-                self.take(from, unpacked(&message, algorithm));
+                self.take(from, unpacked(&message));
             }
             while let Ok(done) = found.try_recv() {
                 self.take(0, done);
@@ -277,104 +271,23 @@ fn shown(item: Yielded) -> OsString {
     }
 }
 
-const FOUND: u8 = 1;
-const SYSTEM: u8 = 2;
-const CHANGED: u8 = 3;
-const INTERRUPTED: u8 = 4;
-
 /// What came of a piece, as a message.
 fn packed(done: Done) -> Vec<u8> {
-    let mut message = Vec::new();
-    let Some((piece, found)) = done else { return message };
-    message.extend(piece.to_le_bytes());
-    for Summed { shown, result } in found {
-        put(&mut message, shown.as_bytes());
-        match result {
-            Ok(found) => {
-                message.push(FOUND);
-                put(&mut message, found.digest.as_bytes());
-                message.extend(found.length_bytes.to_le_bytes());
-                message.extend(found.elapsed_ns.to_le_bytes());
-            }
-            Err(Failure::System { operation, source, .. }) => {
-                message.push(SYSTEM);
-                put(&mut message, operation.as_bytes());
-                message.extend(source.raw_os_error().unwrap_or(EIO).to_le_bytes());
-            }
-            Err(Failure::Changed { .. }) => message.push(CHANGED),
-            Err(Failure::Interrupted) => message.push(INTERRUPTED),
-        }
-    }
-    message
+    done.map_or_else(Vec::new, |done| message(&[&done]))
 }
 
-/// What stands for an error that has no number.
-const EIO: i32 = 5;
-
-fn put(message: &mut Vec<u8>, bytes: &[u8]) {
-    message.extend((bytes.len() as u64).to_le_bytes());
-    message.extend(bytes);
-}
-
-/// What [`packed`] made; a message that breaks off is as good as what is whole of it.
-fn unpacked(mut message: &[u8], algorithm: Algorithm) -> Done {
-    let from = &mut message;
-    let piece = number(from)?;
-    let found = std::iter::from_fn(|| one(from, algorithm));
-    Some((piece, found.collect()))
-}
-
-fn one(from: &mut &[u8], algorithm: Algorithm) -> Option<Summed> {
-    let shown = OsStr::from_bytes(bytes(from)?).to_owned();
-    let (kind, rest) = from.split_first()?;
-    *from = rest;
-    let result = match *kind {
-        FOUND => {
-            let digest = bytes(from)?;
-            if digest.len() != algorithm.length_bytes() {
-                return None;
-            }
-            let digest = Digest::new(algorithm, digest);
-            let (length_bytes, elapsed_ns) = (number(from)?, number(from)?);
-            Ok(Found { digest, matches: true, length_bytes, elapsed_ns })
-        }
-        SYSTEM => {
-            let operation = word(bytes(from)?);
-            let (errno, rest) = from.split_first_chunk()?;
-            *from = rest;
-            let source = io::Error::from_raw_os_error(i32::from_le_bytes(*errno));
-            Err(Failure::System { operation, shown: shown.clone(), source })
-        }
-        CHANGED => Err(Failure::Changed { shown: shown.clone() }),
-        _ => Err(Failure::Interrupted),
-    };
-    Some(Summed { shown, result })
-}
-
-/// A word of a message that lives as long as ours do. There are few.
-fn word(bytes: &[u8]) -> &'static str {
-    const KNOWN: [&str; 5] = ["open", "read", "examine", "list", "map"];
-    let text = String::from_utf8_lossy(bytes);
-    let known = KNOWN.iter().find(|known| **known == text);
-    known.copied().unwrap_or_else(|| Box::leak(text.into_owned().into_boxed_str()))
-}
-
-fn number(from: &mut &[u8]) -> Option<u64> {
-    let (number, rest) = from.split_first_chunk()?;
-    *from = rest;
-    Some(u64::from_le_bytes(*number))
-}
-
-fn bytes<'m>(from: &mut &'m [u8]) -> Option<&'m [u8]> {
-    let length = usize::try_from(number(from)?).ok()?;
-    let (bytes, rest) = from.split_at_checked(length)?;
-    *from = rest;
-    Some(bytes)
+/// What [`packed`] made.
+fn unpacked(mut message: &[u8]) -> Done {
+    take(&mut message)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::os::unix::ffi::OsStringExt;
+
+    use flatout_io::digest::{Algorithm, Digest};
+    use flatout_tree::sum::{Failure, Found};
 
     use super::*;
 
@@ -408,11 +321,11 @@ mod tests {
         };
         let expected: Vec<String> = sent.iter().map(text).collect();
         let message = packed(Some((3, sent)));
-        let (piece, came) = unpacked(&message, Algorithm::Xxh3).unwrap();
+        let (piece, came) = unpacked(&message).unwrap();
         let came: Vec<String> = came.iter().map(text).collect();
         assert_eq!((piece, &came[..3], &came[4..]), (3, &expected[..3], &expected[4..]));
         assert!(came[3].contains("cannot look up"), "{}", came[3]);
-        assert!(unpacked(&packed(None), Algorithm::Xxh3).is_none());
-        assert_eq!(unpacked(&message[..message.len() - 1], Algorithm::Xxh3).unwrap().1.len(), 5);
+        assert!(unpacked(&packed(None)).is_none());
+        assert!(unpacked(&message[..message.len() - 1]).is_none());
     }
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::node::Node;
 use super::{MODE_BITS, SET_GROUP_ID, acl};
+use crate::wire::{goes_by_fields, goes_by_variants};
 
 /// What new entries of a directory get from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,33 +70,9 @@ impl Inheritance {
 }
 
 impl Inheritance {
-    /// Numbers that [`Inheritance::packed`] makes of it.
-    pub const PACKED: usize = 3;
-
-    /// The same in numbers, to be kept elsewhere.
-    pub fn packed(&self) -> [u64; Self::PACKED] {
-        let (acl, permissions) = match self.acl {
-            DefaultAcl::Absent => (0, 0),
-            DefaultAcl::Present(permissions) => (1, permissions),
-            DefaultAcl::Unknown => (2, 0),
-        };
-        let flags = u64::from(self.group_is_certain) << 8 | acl;
-        [self.device, pair(self.owner), u64::from(permissions) << 32 | flags]
-    }
-
     /// The same by the number that the device has on this host.
     pub fn on_device(self, device: u64) -> Self {
         Self { device: if self.device == 0 { 0 } else { device }, ..self }
-    }
-
-    /// What [`Inheritance::packed`] was made of.
-    pub fn unpacked([device, owner, rest]: [u64; Self::PACKED]) -> Self {
-        let acl = match rest & 0xff {
-            0 => DefaultAcl::Absent,
-            1 => DefaultAcl::Present((rest >> 32) as u32),
-            _ => DefaultAcl::Unknown,
-        };
-        Self { device, owner: unpair(owner), group_is_certain: rest >> 8 & 1 == 1, acl }
     }
 
     /// Any, for tests of others.
@@ -104,14 +81,6 @@ impl Inheritance {
         let acl = acl.map_or(DefaultAcl::Unknown, DefaultAcl::Present);
         Self { device, owner, group_is_certain: true, acl }
     }
-}
-
-fn pair((first, second): (u32, u32)) -> u64 {
-    u64::from(first) << 32 | u64::from(second)
-}
-
-fn unpair(both: u64) -> (u32, u32) {
-    ((both >> 32) as u32, both as u32)
 }
 
 /// How a target came to be there.
@@ -177,33 +146,6 @@ impl Made {
         Self { owner, inheritance, origin, successor_mode: None }
     }
 
-    /// Numbers that [`Made::packed`] makes of it.
-    pub const PACKED: usize = Inheritance::PACKED + 2;
-
-    /// The same in numbers, to be kept elsewhere. Of a directory: it takes nobody's place.
-    pub fn packed(&self) -> [u64; Self::PACKED] {
-        let origin = match self.origin {
-            Origin::Expected => 0,
-            Origin::Known => 1,
-            Origin::Uncertain => 2,
-            Origin::Found(mode) => 3 | u64::from(mode) << 32,
-        };
-        let [device, owner, rest] = self.inheritance.packed();
-        [device, owner, rest, pair(self.owner), origin]
-    }
-
-    /// What [`Made::packed`] was made of.
-    pub fn unpacked([device, owner, rest, own, origin]: [u64; Self::PACKED]) -> Self {
-        let origin = match origin & 0xff {
-            0 => Origin::Expected,
-            1 => Origin::Known,
-            2 => Origin::Uncertain,
-            _ => Origin::Found((origin >> 32) as u32),
-        };
-        let inheritance = Inheritance::unpacked([device, owner, rest]);
-        Self { owner: unpair(own), inheritance, origin, successor_mode: None }
-    }
-
     /// The permissions that it had before, or that the file had whose place it takes.
     pub(super) fn found_mode(&self) -> Option<u32> {
         match self.origin {
@@ -213,9 +155,15 @@ impl Made {
     }
 }
 
+goes_by_variants!(DefaultAcl { 1 => Absent, 2 => Present(permissions), 3 => Unknown });
+goes_by_fields!(Inheritance { device, owner, group_is_certain, acl });
+goes_by_variants!(Origin { 1 => Expected, 2 => Known, 3 => Uncertain, 4 => Found(mode) });
+goes_by_fields!(Made { owner, inheritance, origin, successor_mode });
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{message, take};
 
     #[test]
     fn what_is_packed_comes_back() {
@@ -223,7 +171,7 @@ mod tests {
             for group_is_certain in [false, true] {
                 let inheritance =
                     Inheritance { device: u64::MAX, owner: (1, u32::MAX), group_is_certain, acl };
-                assert_eq!(Inheritance::unpacked(inheritance.packed()), inheritance);
+                assert_eq!(take(&mut &message(&[&inheritance])[..]), Some(inheritance));
                 for origin in [
                     Origin::Expected,
                     Origin::Known,
@@ -233,7 +181,7 @@ mod tests {
                 ] {
                     let owner = (u32::MAX, 2);
                     let made = Made { owner, inheritance, origin, successor_mode: None };
-                    assert_eq!(Made::unpacked(made.packed()), made);
+                    assert_eq!(take(&mut &message(&[&made])[..]), Some(made));
                 }
             }
         }

@@ -98,7 +98,7 @@ impl<'a> Remarks<'a> {
     }
 
     /// Tells of an entry.
-    pub(super) fn tell(&self, event: &Event<'_>) {
+    pub(super) fn tell(&self, event: &Event) {
         self.watch.event(event);
     }
 
@@ -116,6 +116,6 @@ impl<'a> Remarks<'a> {
             Some(errno) => format!("{text}: {}", cause_text(&errno.into())),
             None => text.to_owned(),
         };
-        self.watch.event(&Event::Notice(&Notice { code, text }));
+        self.watch.event(&Event::Notice(Notice { code, text }));
     }
 }

@@ -62,7 +62,7 @@ use needs;
 struct Heard(Mutex<Vec<&'static str>>);
 
 impl Watch for Heard {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &Event) {
         if let Event::Notice(notice) = event {
             let is_said =
                 notice.text.starts_with("cannot keep") || notice.text.contains("its copy is not");

@@ -1,7 +1,6 @@
 //! What is known of directories that only wait for what is below them: packed, and beyond a bound
 //! in a file without a name, so that memory does not grow with the depth of a tree.
 
-use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::Stat;
@@ -11,12 +10,10 @@ use crate::copy::attributes::{Inheritance, Made};
 use crate::copy::failure::Refusal;
 use crate::lock::lock;
 use crate::spool::Spool;
+use crate::wire::{goes_by_fields, message, take};
 
 /// Bytes that stay in memory: some thousand directories.
 const MEMORY_BYTES: usize = 512 << 10;
-/// Numbers of a record before its names.
-const NUMBERS: usize = 10 + Inheritance::PACKED + Made::PACKED;
-const NUMBER_BYTES: usize = size_of::<u64>();
 const CANNOT_READ: &str = "find";
 
 /// What must be known of a directory to go on with it after it was closed.
@@ -72,40 +69,10 @@ impl Closed {
         let inheritance = found.inheritance.on_device(target.st_dev);
         Found { target: identity(target), inheritance, ..found }
     }
-
-    /// As bytes.
-    pub(in crate::copy) fn packed(&self) -> Vec<u8> {
-        let owner = u64::from(self.owner.0) << 32 | u64::from(self.owner.1);
-        let identities = [self.source.0, self.source.1, self.target.0, self.target.1];
-        let numbers = identities.into_iter().chain([u64::from(self.mode)]);
-        let numbers = numbers.chain([owner]).chain(self.times);
-        let numbers = numbers.chain(self.inheritance.packed()).chain(self.made.packed());
-        let mut bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
-        bytes.extend_from_slice(self.named.source.to_bytes_with_nul());
-        bytes.extend_from_slice(self.named.target.to_bytes_with_nul());
-        bytes
-    }
-
-    /// What [`Closed::packed`] made; `None`: it is none.
-    pub(in crate::copy) fn unpacked(bytes: &[u8]) -> Option<Self> {
-        let (numbers, names) = bytes.split_at_checked(NUMBERS * NUMBER_BYTES)?;
-        let mut numbers = numbers
-            .chunks_exact(NUMBER_BYTES)
-            .map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes));
-        let mut next = || numbers.next().unwrap_or_default();
-        let (source, target) = ((next(), next()), (next(), next()));
-        let (mode, owner) = (next() as u32, next());
-        let times = std::array::from_fn(|_| next());
-        let inheritance = Inheritance::unpacked(std::array::from_fn(|_| next()));
-        let made = Made::unpacked(std::array::from_fn(|_| next()));
-        let first = CStr::from_bytes_until_nul(names).ok()?;
-        let second = CStr::from_bytes_until_nul(names.get(first.count_bytes() + 1..)?).ok()?;
-        let [from, to] = [first, second].map(CString::from);
-        let named = Named { source: from, target: to };
-        let owner = ((owner >> 32) as u32, owner as u32);
-        Some(Self { named, source, target, mode, owner, times, inheritance, made })
-    }
 }
+
+goes_by_fields!(Named { source, target });
+goes_by_fields!(Closed { named, source, target, mode, owner, times, inheritance, made });
 
 /// All records of a copy. Those that were made last are mostly dropped first, and their room is used
 /// again; what goes out of order leaves a gap until there is no record.
@@ -137,7 +104,7 @@ impl Record {
     ///
     /// Errors: no file can be made for it, or written.
     pub(super) fn of(closed: &Closed, records: &Arc<Records>) -> Result<Self, Refusal> {
-        let bytes = closed.packed();
+        let bytes = message(&[closed]);
         let mut packed = lock(&records.0);
         let offset = packed.spool.append(&[&bytes])?;
         packed.count += 1;
@@ -151,7 +118,7 @@ impl Record {
     pub(super) fn read(&self) -> Result<Closed, Refusal> {
         let mut bytes = vec![0; self.length_bytes as usize];
         let count = lock(&self.records.0).spool.read(self.offset, &mut bytes)?;
-        let closed = Closed::unpacked(&bytes[..count]);
+        let closed = take(&mut &bytes[..count]);
         closed.ok_or_else(|| Refusal::because(CANNOT_READ, "what was known of it is lost"))
     }
 }
@@ -171,7 +138,10 @@ impl Drop for Record {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::ffi::CString;
+
     use super::*;
+    use crate::wire::Wire;
 
     pub(in crate::copy) fn closed(name: &str) -> Closed {
         let facts = rustix::fs::stat("/").unwrap();
@@ -200,8 +170,8 @@ pub(super) mod tests {
                 "what it is was proved by whoever opened it"
             );
         }
-        assert!(Closed::unpacked(&[]).is_none());
-        assert!(Closed::unpacked(&[1; 500]).is_none(), "no name ends");
+        assert!(Closed::take(&mut [].as_slice()).is_none());
+        assert!(Closed::take(&mut [1; 500].as_slice()).is_none(), "no name ends");
     }
 
     #[test]

@@ -321,7 +321,7 @@ impl<'c, 'a> Removal<'c, 'a> {
 
     fn tell(&self, is_directory: bool) {
         if self.copy.watch.wants_each() {
-            let (target, below) = (self.whole_path(), self.path.as_slice());
+            let (target, below) = (self.whole_path(), self.path.clone());
             self.copy.watch.event(&Event::Deleted { target, below, is_directory });
         }
     }
@@ -338,7 +338,7 @@ impl<'c, 'a> Removal<'c, 'a> {
     }
 
     fn fail(&self, refusal: Refusal) -> Fate {
-        self.copy.fail(&Failure::of(refusal, self.whole_path()));
+        self.copy.fail(Failure::of(refusal, self.whole_path()));
         Fate::Stays
     }
 

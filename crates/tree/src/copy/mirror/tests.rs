@@ -154,7 +154,7 @@ struct Impatient {
 }
 
 impl Watch for Impatient {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &Event) {
         match event {
             Event::Deleted { .. } => self.cancel.cancel(),
             Event::Failed(_) => *self.failures.lock().unwrap() += 1,

@@ -1,40 +1,17 @@
 //! What another process tells of its part: events as they happened, and how much was done.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::sync::Mutex;
 
-use rustix::io::Errno;
+use flatout_io::transfer::Method;
 
 use super::super::content::{Done, Tally};
 use super::super::event::{Action, Event, Lead, Notice, Watch};
 use super::super::failure::{Cause, Failure, Refusal};
 use super::super::tally::Snapshot;
-use super::wire::{Wire, put, take};
-use crate::inventory::{Line, parse};
+use crate::inventory::{Line, Record, parse};
 use crate::lock::lock;
-
-const ACTIONS: [Action; 5] =
-    [Action::Copied, Action::Unchanged, Action::Linked, Action::Made, Action::Directory];
-
-const MAKING: u8 = 1;
-const DONE: u8 = 2;
-const FAILED: u8 = 3;
-const INCOMPLETE: u8 = 4;
-const NOTICE: u8 = 5;
-const DELETED: u8 = 6;
-const CHANGED: u8 = 7;
-const LISTED: u8 = 8;
-
-const SYMLINK: u8 = 1;
-const LINK: u8 = 2;
-
-/// Numbers of errors that the kernel knows.
-const ERRNOS: std::ops::Range<i32> = 1..4096;
-
-const SYSTEM: u8 = 1;
-const ASIDE: u8 = 2;
-const REASON: u8 = 3;
+use crate::wire::{Wire, goes_as, goes_by_fields, goes_by_variants, take};
 
 /// What is told besides what goes wrong.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,8 +42,8 @@ impl Reporter {
 }
 
 impl Watch for Reporter {
-    fn event(&self, event: &Event<'_>) {
-        write(event, &mut lock(&self.events));
+    fn event(&self, event: &Event) {
+        event.put(&mut lock(&self.events));
     }
 
     fn wants_each(&self) -> bool {
@@ -78,171 +55,48 @@ impl Watch for Reporter {
     }
 }
 
-fn write(event: &Event<'_>, out: &mut Vec<u8>) {
-    match event {
-        Event::Making { source, target, backup } => put(out, &[&MAKING, source, target, backup]),
-        Event::Done { action, source, bytes, method, elapsed_ns } => {
-            put(out, &[&DONE, action, method, source, bytes, elapsed_ns]);
-        }
-        Event::Changed { letters, source, target, lead } => {
-            put(out, &[&CHANGED, letters, source, target, lead]);
-        }
-        Event::Listed(record) => {
-            let mut line = Vec::new();
-            record.append(&mut line);
-            put(out, &[&LISTED, &line]);
-        }
-        Event::Deleted { target, below, is_directory } => {
-            put(out, &[&DELETED, is_directory, target, &below.to_vec()]);
-        }
-        Event::Failed(Failure { refusal, path, other }) => {
-            put(out, &[&FAILED, path, other]);
-            put_refusal(out, refusal);
-        }
-        Event::Incomplete { source, code, .. } => put(out, &[&INCOMPLETE, source, &word(code)]),
-        Event::Notice(Notice { code, text }) => put(out, &[&NOTICE, &word(code), &word(text)]),
+goes_as!(Action, u8, |it| *it as u8, |index| Self::ALL.get(usize::from(index)).copied());
+goes_by_variants!(Lead { 1 => Symlink(text), 2 => Link(text) });
+goes_by_variants!(Cause { 1 => System(errno), 2 => Aside(errno), 3 => Reason(reason) });
+goes_by_fields!(Refusal { operation, cause });
+goes_by_fields!(Failure { refusal, path, other });
+goes_by_fields!(Notice { code, text });
+goes_as!(
+    Box<Record>,
+    Vec<u8>,
+    |it| {
+        let mut line = Vec::new();
+        it.append(&mut line);
+        line
+    },
+    |line| match parse(line.strip_suffix(b"\n")?)? {
+        Line::Entry(record) => Some(record),
+        _ => None,
     }
-}
+);
+goes_by_variants!(Event {
+    1 => Making { source, target, backup },
+    2 => Done { action, source, bytes, method, elapsed_ns },
+    3 => Failed(failure),
+    4 => Incomplete { source, target, code, cause },
+    5 => Notice(notice),
+    6 => Deleted { target, below, is_directory },
+    7 => Changed { letters, source, target, lead },
+    8 => Listed(record),
+});
+goes_as!(Tally, [u64; Method::ALL.len()], |it| it.0, |numbers| Some(Self(numbers)));
+goes_by_fields!(Done { end, tally, failure });
 
-fn word(text: &str) -> Vec<u8> {
-    text.as_bytes().to_vec()
-}
-
-impl Wire for Action {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(ACTIONS.iter().position(|known| known == self).unwrap_or_default() as u8);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        ACTIONS.get(usize::from(u8::take(from)?)).copied()
-    }
-}
-
-impl Wire for Lead {
-    fn put(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Symlink(text) => put(out, &[&SYMLINK, text]),
-            Self::Link(text) => put(out, &[&LINK, text]),
+/// Tells `watch` what a message says. What every process finds for itself is told once: `said` is what was.
+pub(super) fn tell(mut from: &[u8], watch: &dyn Watch, said: &mut HashSet<String>) {
+    while let Some(event) = take(&mut from) {
+        let is_new = match &event {
+            Event::Notice(Notice { text, .. }) => said.insert(text.clone()),
+            _ => true,
+        };
+        if is_new {
+            watch.event(&event);
         }
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        match take(from)? {
-            SYMLINK => take(from).map(Self::Symlink),
-            LINK => take(from).map(Self::Link),
-            _ => None,
-        }
-    }
-}
-
-fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
-    let (kind, number, reason) = match refusal.cause {
-        Cause::System(errno) => (SYSTEM, errno.raw_os_error(), ""),
-        Cause::Aside(errno) => (ASIDE, errno.raw_os_error(), ""),
-        Cause::Reason(reason) => (REASON, 0, reason),
-    };
-    put(out, &[&word(refusal.operation), &kind, &(number as u64), &word(reason)]);
-}
-
-fn take_refusal(from: &mut &[u8], words: &Words) -> Option<Refusal> {
-    let (operation, kind, number) = (words.take(from)?, take(from)?, take::<u64>(from)?);
-    let reason = words.take(from)?;
-    let errno = i32::try_from(number).ok().filter(|number| ERRNOS.contains(number));
-    let cause = match (kind, errno.map(Errno::from_raw_os_error)) {
-        (SYSTEM, Some(errno)) => Cause::System(errno),
-        (ASIDE, Some(errno)) => Cause::Aside(errno),
-        _ => Cause::Reason(reason),
-    };
-    Some(Refusal { operation, cause })
-}
-
-/// Adds what came of ranges of a file to a message.
-pub(super) fn put_done(out: &mut Vec<u8>, done: &Done) {
-    put(out, &[&done.end, &done.tally.0, &done.failure.is_some()]);
-    done.failure.iter().for_each(|refusal| put_refusal(out, refusal));
-}
-
-/// Takes from a message what [`put_done`] has added.
-pub(super) fn take_done(from: &mut &[u8], words: &Words) -> Option<Done> {
-    let (end, tally) = (take(from)?, Tally(take(from)?));
-    let failure = if take(from)? { Some(take_refusal(from, words)?) } else { None };
-    Some(Done { end, tally, failure })
-}
-
-/// Tells `watch` what a message says. What every process finds for itself is told once.
-pub(super) fn tell(mut from: &[u8], watch: &dyn Watch, words: &Words) {
-    while tell_one(&mut from, watch, words).is_some() {}
-}
-
-fn tell_one(from: &mut &[u8], watch: &dyn Watch, words: &Words) -> Option<()> {
-    match take(from)? {
-        MAKING => {
-            let (source, target, backup) = (take(from)?, take(from)?, take(from)?);
-            watch.event(&Event::Making { source, target, backup });
-        }
-        DONE => {
-            let (action, method, source) = (take(from)?, take(from)?, take(from)?);
-            let (bytes, elapsed_ns) = (take(from)?, take(from)?);
-            watch.event(&Event::Done { action, source, bytes, method, elapsed_ns });
-        }
-        FAILED => {
-            let (path, other, refusal) = (take(from)?, take(from)?, take_refusal(from, words)?);
-            watch.event(&Event::Failed(&Failure { refusal, path, other }));
-        }
-        CHANGED => {
-            let (letters, source) = (take(from)?, take(from)?);
-            let (target, lead) = (take(from)?, take(from)?);
-            watch.event(&Event::Changed { letters, source, target, lead });
-        }
-        LISTED => {
-            let line: Vec<u8> = take(from)?;
-            if let Some(Line::Entry(record)) = parse(line.strip_suffix(b"\n")?) {
-                watch.event(&Event::Listed(&record));
-            }
-        }
-        DELETED => {
-            let (is_directory, target, below) = (take(from)?, take(from)?, take::<Vec<u8>>(from)?);
-            watch.event(&Event::Deleted { target, below: &below, is_directory });
-        }
-        INCOMPLETE => {
-            let (source, code) = (take(from)?, words.take(from)?);
-            let target = OsString::new();
-            watch.event(&Event::Incomplete { source, target, code, cause: None });
-        }
-        NOTICE => {
-            let (code, text) = (words.take(from)?, take::<Vec<u8>>(from)?);
-            let text = String::from_utf8_lossy(&text).into_owned();
-            if words.is_new(&text) {
-                watch.event(&Event::Notice(&Notice { code, text }));
-            }
-        }
-        _ => return None,
-    }
-    Some(())
-}
-
-/// Words of messages, which live as long as the program, as ours do: there are some hundred.
-#[derive(Debug, Default)]
-pub(super) struct Words {
-    known: Mutex<HashSet<&'static str>>,
-    said: Mutex<HashSet<String>>,
-}
-
-impl Words {
-    fn take(&self, from: &mut &[u8]) -> Option<&'static str> {
-        let bytes: Vec<u8> = take(from)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let mut known = lock(&self.known);
-        if let Some(word) = known.get(text.as_ref()) {
-            return Some(word);
-        }
-        let word: &'static str = Box::leak(text.into_owned().into_boxed_str());
-        known.insert(word);
-        Some(word)
-    }
-
-    fn is_new(&self, text: &str) -> bool {
-        lock(&self.said).insert(text.to_owned())
     }
 }
 
@@ -270,9 +124,10 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
-    use flatout_io::transfer::Method;
+    use rustix::io::Errno;
 
     use super::*;
 
@@ -280,7 +135,7 @@ mod tests {
     struct Heard(Mutex<Vec<String>>);
 
     impl Watch for Heard {
-        fn event(&self, event: &Event<'_>) {
+        fn event(&self, event: &Event) {
             lock(&self.0).push(format!("{event:?}"));
         }
     }
@@ -298,15 +153,19 @@ mod tests {
             failure(Cause::Reason("why")),
         ];
         let notice = Notice { code: "owner_not_kept", text: "owners".to_owned() };
-        let mut events: Vec<Event<'_>> = failures.iter().map(Event::Failed).collect();
-        events.push(Event::Notice(&notice));
+        let mut events: Vec<Event> = failures.into_iter().map(Event::Failed).collect();
+        events.push(Event::Notice(notice));
         events.push(Event::Incomplete {
             source: path(),
             target: OsString::new(),
             code: "acl_not_kept",
             cause: None,
         });
-        events.push(Event::Deleted { target: path(), below: b"a/\xff", is_directory: true });
+        events.push(Event::Deleted {
+            target: path(),
+            below: b"a/\xff".to_vec(),
+            is_directory: true,
+        });
         events.push(Event::Making { source: path(), target: path(), backup: Some(path()) });
         for lead in [None, Some(Lead::Symlink(path())), Some(Lead::Link(path()))] {
             let (source, target) = (path(), path());
@@ -314,8 +173,8 @@ mod tests {
         }
         let line = b"./a\\377 type=file uid=1 gid=2 mode=0644 time=-1.000000002 size=5";
         let Some(Line::Entry(record)) = parse(line) else { panic!("it is an entry") };
-        events.push(Event::Listed(&record));
-        for (action, method) in ACTIONS.into_iter().zip(Method::ALL) {
+        events.push(Event::Listed(record));
+        for (action, method) in Action::ALL.into_iter().zip(Method::ALL) {
             let (bytes, elapsed_ns) = (u64::MAX, 7);
             events.push(Event::Done {
                 action,
@@ -327,13 +186,13 @@ mod tests {
         }
         let (reporter, heard) = (Reporter::default(), Heard::default());
         events.iter().for_each(|event| reporter.event(event));
-        let (message, words) = (reporter.take(), Words::default());
-        tell(&message, &heard, &words);
+        let (message, mut said) = (reporter.take(), HashSet::new());
+        tell(&message, &heard, &mut said);
         let expected: Vec<String> = events.iter().map(|event| format!("{event:?}")).collect();
         assert_eq!(heard.0.into_inner().unwrap(), expected);
         assert!(reporter.take().is_empty());
         let again = Heard::default();
-        tell(&message, &again, &words);
+        tell(&message, &again, &mut said);
         assert_eq!(
             again.0.into_inner().unwrap().len(),
             expected.len() - 1,

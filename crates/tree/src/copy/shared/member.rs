@@ -5,21 +5,22 @@
 //! so that nobody is flooded. When everything is done the first one sends `END`; each process then has its threads leave, waits for
 //! storage where that is asked for, with a `BEAT` every second, and sends `FINAL`; `CLOSE` ends the round when all have. Until then everybody answers.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flatout_sys::clock::monotonic_ns;
 
-use super::account::{Words, put_done, take_done, tell};
+use super::account::tell;
 use super::parcel::Parcel;
 use super::question::{ANSWER, QUESTION};
 use super::silence::{Silence, during};
 use super::thief::Thief;
-use super::wire::{message, put, take};
 use super::{Letter, Shared};
 use crate::copy::dispatch::Work;
 use crate::copy::job::{Copy, Ended, Hire, Operand};
 use crate::lock::lock;
+use crate::wire::{message, put, take};
 
 /// The way to the other processes.
 pub trait Post {
@@ -80,7 +81,7 @@ impl Copy<'_> {
             hire,
             post,
             thief: Thief::new(shared.rank, shared.size),
-            words: Words::default(),
+            said: HashSet::new(),
             has_asked: false,
             waits_to_be_heard: false,
             told_ns: 0,
@@ -112,7 +113,8 @@ struct Member<'m, 'a> {
     hire: Hire<'m>,
     post: &'m mut dyn Post,
     thief: Thief,
-    words: Words,
+    /// Notices that were told.
+    said: HashSet<String>,
     has_asked: bool,
     waits_to_be_heard: bool,
     told_ns: u64,
@@ -211,8 +213,7 @@ impl Member<'_, '_> {
                 }
             }
             Some(PART) => {
-                if let (Some(number), Some(done)) = (take(message), take_done(message, &self.words))
-                {
+                if let (Some(number), Some(done)) = (take(message), take(message)) {
                     self.shared.part_is_done(number, done);
                 }
             }
@@ -249,7 +250,7 @@ impl Member<'_, '_> {
         let totals = take(message);
         lock(&self.shared.others)[from] = totals.zip(take(message));
         if let Some(events) = take::<Vec<u8>>(message) {
-            tell(&events, self.copy.watch, &self.words);
+            tell(&events, self.copy.watch, &mut self.said);
         }
         self.copy.evidence.note_for_another(message);
     }
@@ -279,9 +280,7 @@ impl Member<'_, '_> {
             match letter {
                 Letter::Bound(to, parcel) => self.give(to, (false, 0), &[parcel]),
                 Letter::Part(to, number, done) => {
-                    let mut message = message(&[&PART, &number]);
-                    put_done(&mut message, &done);
-                    self.send(to, &message);
+                    self.send(to, &message(&[&PART, &number, &done]));
                 }
                 Letter::Question(to, question) => self.send(to, &question),
                 Letter::Done(to, number) => {

@@ -11,8 +11,8 @@ use flatout_io::transfer::Method;
 
 use super::super::content::Ranges;
 use super::super::directory::{Closed, Origin};
-use super::wire::{Wire, put, take};
 use crate::spool::names::Batch;
+use crate::wire::{goes_by_fields, goes_by_variants};
 
 /// A piece of work in a directory of the parcel.
 #[derive(Debug, Clone)]
@@ -25,15 +25,21 @@ pub(in crate::copy) enum Piece {
     Part(Part),
 }
 
-/// Ranges of a large file that another process copies.
+/// A large file by its names in one directory, which must lead to it in any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::copy) struct Part {
+pub(in crate::copy) struct Sides {
     pub(in crate::copy) source: CString,
     /// The name that it has now, which may be a temporary one.
     pub(in crate::copy) target: CString,
     /// Inode numbers of both.
     pub(in crate::copy) inodes: (u64, u64),
     pub(in crate::copy) length_bytes: u64,
+}
+
+/// Ranges of a large file that another process copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::copy) struct Part {
+    pub(in crate::copy) sides: Sides,
     pub(in crate::copy) ranges: Ranges,
     pub(in crate::copy) method: Method,
 }
@@ -50,59 +56,11 @@ pub(in crate::copy) struct Parcel {
     pub(in crate::copy) pieces: Vec<Piece>,
 }
 
-const ENTRIES: u8 = 1;
-const FRESH: u8 = 2;
-const EXISTING: u8 = 3;
-const PART: u8 = 4;
-
-impl Wire for Parcel {
-    fn put(&self, out: &mut Vec<u8>) {
-        let Self { number, is_bound, way, pieces } = self;
-        put(out, &[number, is_bound, way, pieces]);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        let (number, is_bound, way) = (take(from)?, take(from)?, take::<Vec<_>>(from)?);
-        let pieces = take(from)?;
-        (!way.is_empty()).then_some(Self { number, is_bound, way, pieces })
-    }
-}
-
-impl Wire for Piece {
-    fn put(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Entries(names) => put(out, &[&ENTRIES, names]),
-            Self::Visit(name, Origin::Fresh) => put(out, &[&FRESH, name]),
-            Self::Visit(name, Origin::Existing) => put(out, &[&EXISTING, name]),
-            Self::Part(part) => put(out, &[&PART, part]),
-        }
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        Some(match take(from)? {
-            ENTRIES => Self::Entries(take(from)?),
-            FRESH => Self::Visit(take(from)?, Origin::Fresh),
-            EXISTING => Self::Visit(take(from)?, Origin::Existing),
-            PART => Self::Part(take(from)?),
-            _ => return None,
-        })
-    }
-}
-
-impl Wire for Part {
-    fn put(&self, out: &mut Vec<u8>) {
-        let Self { source, target, inodes, length_bytes, ranges, method } = self;
-        let (inodes, ranges) = (<[u64; 2]>::from(*inodes), <[u32; 2]>::from(*ranges));
-        put(out, &[method, &inodes, length_bytes, &ranges, source, target]);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        let (method, inodes, length_bytes) = (take(from)?, take::<[u64; 2]>(from)?, take(from)?);
-        let (ranges, source, target) = (take::<[u32; 2]>(from)?, take(from)?, take(from)?);
-        let (inodes, ranges) = (inodes.into(), ranges.into());
-        Some(Self { source, target, inodes, length_bytes, ranges, method })
-    }
-}
+goes_by_variants!(Origin { 1 => Fresh, 2 => Existing });
+goes_by_fields!(Sides { source, target, inodes, length_bytes });
+goes_by_fields!(Part { sides, ranges, method });
+goes_by_variants!(Piece { 1 => Entries(names), 2 => Visit(name, origin), 3 => Part(part) });
+goes_by_fields!(Parcel { number, is_bound, way, pieces });
 
 #[cfg(test)]
 mod tests {
@@ -110,6 +68,7 @@ mod tests {
 
     use super::*;
     use crate::copy::directory::closed_of_tests;
+    use crate::wire::Wire;
 
     #[test]
     fn a_parcel_arrives_as_it_was_sent() {
@@ -122,10 +81,12 @@ mod tests {
             Piece::Visit(c"d".to_owned(), Origin::Fresh),
             Piece::Visit(c"e".to_owned(), Origin::Existing),
             Piece::Part(Part {
-                source: c"large".to_owned(),
-                target: c".other".to_owned(),
-                inodes: (1 << 50, 7),
-                length_bytes: 1 << 60,
+                sides: Sides {
+                    source: c"large".to_owned(),
+                    target: c".other".to_owned(),
+                    inodes: (1 << 50, 7),
+                    length_bytes: 1 << 60,
+                },
                 ranges: (3, u32::MAX),
                 method: Method::Mmap,
             }),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
+use super::parcel::Sides;
 use super::{Letter, Out, Parcel, Part, Piece, Shared};
 use crate::copy::content::{Content, FileJob, Large};
 use crate::copy::directory::{Directory, Guest, Pair};
@@ -25,17 +26,14 @@ use crate::lock::lock;
 /// What other processes must know of a large file to help with it.
 pub(in crate::copy) struct Abroad {
     directory: Arc<Directory>,
-    source: CString,
-    target: CString,
-    inodes: (u64, u64),
-    length_bytes: u64,
+    sides: Sides,
     /// It is a part of a file that another process has.
     guest: Option<Guest>,
 }
 
 impl fmt::Debug for Abroad {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Abroad").field("source", &self.source).finish_non_exhaustive()
+        formatter.debug_struct("Abroad").field("sides", &self.sides).finish_non_exhaustive()
     }
 }
 
@@ -61,10 +59,12 @@ impl Copy<'_> {
         if let (Some(_), Ok(target)) = (&self.shared, facts) {
             large.may_go_abroad(Abroad {
                 directory: Arc::clone(entry.directory),
-                source: entry.source.to_owned(),
-                target: place.name_now(entry).to_owned(),
-                inodes: (opened.facts.st_ino, target.st_ino),
-                length_bytes: opened.facts.st_size as u64,
+                sides: Sides {
+                    source: entry.source.to_owned(),
+                    target: place.name_now(entry).to_owned(),
+                    inodes: (opened.facts.st_ino, target.st_ino),
+                    length_bytes: opened.facts.st_size as u64,
+                },
                 guest: None,
             });
         }
@@ -80,15 +80,7 @@ impl Copy<'_> {
             large.came_back(ranges, None);
             return None;
         };
-        let Abroad { source, target, inodes, length_bytes, .. } = abroad;
-        let part = Part {
-            source: source.clone(),
-            target: target.clone(),
-            inodes: *inodes,
-            length_bytes: *length_bytes,
-            ranges,
-            method,
-        };
+        let part = Part { sides: abroad.sides.clone(), ranges, method };
         let out = Out::Part(Arc::clone(&large), ranges, None);
         Some(shared.send_out(out, way, vec![Piece::Part(part)]))
     }
@@ -134,20 +126,14 @@ impl Copy<'_> {
     ) -> Option<Arc<Large>> {
         let pair = self.held.pair(directory);
         let opened = pair.ok().and_then(|pair| {
-            let opened = self.open_part(&pair, &part).ok()?;
+            let opened = self.open_part(&pair, &part.sides).ok()?;
             Some((pair, opened))
         });
         directory.end_use();
         let (pair, (source, facts, target)) = opened?;
-        let Part { source: name, target: target_name, inodes, length_bytes, ranges, method } = part;
-        let abroad = Abroad {
-            directory: Arc::clone(directory),
-            source: name,
-            target: target_name,
-            inodes,
-            length_bytes,
-            guest: directory.guest(),
-        };
+        let Part { sides, ranges, method } = part;
+        let (directory, guest) = (Arc::clone(directory), directory.guest());
+        let abroad = Abroad { directory, sides, guest };
         let job = FileJob {
             source: source.as_fd(),
             target: target.as_fd(),
@@ -164,20 +150,20 @@ impl Copy<'_> {
         Some(large)
     }
 
-    fn open_part(&self, pair: &Pair, part: &Part) -> Result<(OwnedFd, Stat, OwnedFd), Errno> {
+    fn open_part(&self, pair: &Pair, sides: &Sides) -> Result<(OwnedFd, Stat, OwnedFd), Errno> {
         let open = |at, name: &CString, flags: OFlags| {
             let file = open_unseen(at, name, flags)?;
             let facts = rustix::fs::fstat(&file)?;
             Ok((file, facts))
         };
-        let (source, mut facts) = open(pair.source(), &part.source, reading_flags(self, pair))?;
+        let (source, mut facts) = open(pair.source(), &sides.source, reading_flags(self, pair))?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let (target, found) = open(pair.target(), &part.target, flags)?;
-        if (facts.st_ino, found.st_ino) != part.inodes {
+        let (target, found) = open(pair.target(), &sides.target, flags)?;
+        if (facts.st_ino, found.st_ino) != sides.inodes {
             return Err(Errno::STALE);
         }
         // Whether it was changed is found out by who has it.
-        facts.st_size = part.length_bytes as _;
+        facts.st_size = sides.length_bytes as _;
         Ok((source, facts, target))
     }
 }

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::wire::{Wire, message, put, take};
 use super::{Letter, Shared};
 use crate::copy::directory::Identity;
 use crate::copy::entry::Trouble;
@@ -15,6 +14,7 @@ use crate::copy::failure::Refusal;
 use crate::copy::job::Copy;
 use crate::copy::stop::Stop;
 use crate::lock::lock;
+use crate::wire::{goes_by_variants, message, take};
 
 pub(super) const QUESTION: u8 = 11;
 pub(super) const ANSWER: u8 = 12;
@@ -33,26 +33,7 @@ pub(super) enum Question {
     Take(u64, Identity),
 }
 
-impl Wire for Question {
-    fn put(&self, out: &mut Vec<u8>) {
-        match *self {
-            Self::MayDelete => put(out, &[&0_u8]),
-            Self::Return => put(out, &[&1_u8]),
-            Self::Take(inode, source) => put(out, &[&2_u8, &[inode, source.0, source.1]]),
-        }
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        Some(match u8::take(from)? {
-            0 => Self::MayDelete,
-            1 => Self::Return,
-            _ => {
-                let [inode, device, source] = take(from)?;
-                Self::Take(inode, (device, source))
-            }
-        })
-    }
-}
+goes_by_variants!(Question { 1 => MayDelete, 2 => Return, 3 => Take(inode, source) });
 
 /// Answers that have come, by the numbers of the questions.
 #[derive(Debug, Default)]

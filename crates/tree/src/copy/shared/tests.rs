@@ -11,7 +11,6 @@ use std::thread::Scope;
 use flatout_sys::cancel::CancelToken;
 
 use super::bound::MOST_BOUND;
-use super::wire::Wire;
 use super::*;
 use crate::copy::event::Watch;
 use crate::copy::evidence::{Evidence, Noting};
@@ -23,6 +22,7 @@ use crate::copy::tests::{Heard, differences, operand, options, plant};
 use crate::copy::{Ended, Operand};
 use crate::selection::rule::{Rule, Verdict};
 use crate::selection::{Git, Selection};
+use crate::wire::Wire;
 
 type Boxes = Mutex<Vec<VecDeque<(usize, Vec<u8>)>>>;
 
@@ -69,7 +69,7 @@ impl Post for Misled<'_> {
         while let Some(mut parcel) = Parcel::take(&mut parcels) {
             for piece in &mut parcel.pieces {
                 if let Piece::Part(part) = piece {
-                    part.inodes.1 += 1;
+                    part.sides.inodes.1 += 1;
                 }
             }
             parcel.put(&mut misled);

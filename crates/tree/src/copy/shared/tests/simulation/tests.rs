@@ -53,7 +53,8 @@ fn state_bytes(outcome: &Outcome) -> usize {
     let [waiting, given, known] = outcome.most;
     let piece = size_of::<dispatch::Work>() + 32 * 14;
     let parcel = 2 * (size_of::<u64>() + size_of::<crate::copy::shared::Out>());
-    let directory = size_of::<Directory>() + closed_of_tests("name of a few bytes").packed().len();
+    let directory = size_of::<Directory>()
+        + crate::wire::message(&[&closed_of_tests("name of a few bytes")]).len();
     waiting * piece + given * parcel + known * directory
 }
 
