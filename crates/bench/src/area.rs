@@ -5,8 +5,7 @@
 
 use std::path::PathBuf;
 
-use flatout_measure::record::{Chart, Outcome};
-use flatout_measure::sampler::Sampler;
+use flatout_measure::{Chart, Outcome, Sampler};
 use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
 

@@ -14,11 +14,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flatout_io::{Engine, Tuning};
-use flatout_measure::case::{Measured, record};
-use flatout_measure::evidence::{EVIDENCE, Evidence};
-use flatout_measure::record::Chart;
-use flatout_measure::sampler::Sampler;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::case::record;
+use flatout_measure::{Chart, EVIDENCE, Evidence, Measured, Sampler, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::filesystem::Nature;

@@ -31,9 +31,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use clap::Args;
-use flatout_measure::case::{Case, Measured, TrialError, record_counted};
-use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
-use flatout_measure::sampler::Sampler;
+use flatout_measure::case::record_counted;
+use flatout_measure::{Case, EVIDENCE, Evidence, Happened, Measured, Sampler, TrialError};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};

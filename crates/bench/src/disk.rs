@@ -30,10 +30,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 use flatout_io::{Caching, Engine, Split};
-use flatout_measure::case::{Plan, record};
-use flatout_measure::record::{Chart, Outcome, Status};
-use flatout_measure::sampler::Sampler;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::case::record;
+use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
 use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run};

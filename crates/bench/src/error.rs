@@ -1,7 +1,6 @@
 //! Why a bench or a piece of work could not be done.
 
-use flatout_measure::case::TrialError;
-use flatout_measure::warning::Warning;
+use flatout_measure::{TrialError, Warning};
 
 use crate::workers::ThreadError;
 

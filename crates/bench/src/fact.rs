@@ -1,6 +1,6 @@
 //! Facts that rows of several areas have; those of one area stand in its own `fact.rs`.
 
-use flatout_measure::fact::Key;
+use flatout_measure::Key;
 pub(crate) use flatout_measure::sampler::fact::OVERHEAD_RATIO;
 
 /// What all of the work took, where the figure is that of its quiet moments.

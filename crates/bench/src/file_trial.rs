@@ -12,8 +12,7 @@ pub(crate) mod page_cache;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use flatout_measure::case::TrialError;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::clock::monotonic_ns;
 
 use crate::workers::{self, ThreadError, Watch};

@@ -1,7 +1,7 @@
 //! What a user may ask for: the bounds of each setting, and the one line that refuses the rest.
 
 use flatout_io::{Engine, Tuning};
-use flatout_measure::units::size_text;
+use flatout_measure::size_text;
 use flatout_sys::memory;
 use flatout_sys::ring::MAX_DEPTH;
 

@@ -23,10 +23,8 @@ mod working_set;
 use std::path::Path;
 
 use clap::Args;
-use flatout_measure::case::{Case, Measured, record_counted};
-use flatout_measure::record::Chart;
-use flatout_measure::sampler::Sampler;
-use flatout_measure::units::size_text;
+use flatout_measure::case::record_counted;
+use flatout_measure::{Case, Chart, Measured, Sampler, size_text};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::quota::Groups;

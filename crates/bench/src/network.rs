@@ -30,8 +30,8 @@ mod topology;
 use std::path::PathBuf;
 
 use clap::Args;
-use flatout_measure::case::{Case, Sample, TrialError, record_counted};
-use flatout_measure::sampler::Sampler;
+use flatout_measure::case::record_counted;
+use flatout_measure::{Case, Sample, Sampler, TrialError};
 use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};

@@ -5,7 +5,7 @@ use clap::builder::{
     BoolValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
 };
 use flatout_io::{Caching, Split};
-use flatout_measure::units::{self, size_text};
+use flatout_measure::{size_text, units};
 
 pub use crate::limits::MAX_BLOCK_BYTES;
 

@@ -13,8 +13,7 @@ use std::sync::Arc;
 use flatout_io::{
     Caching, Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work,
 };
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Sample, TrialError, Warning, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::{affinity, filesystem, page_cache};
 

@@ -9,9 +9,7 @@
 
 use flatout_measure::case::blank;
 use flatout_measure::evidence::DERIVED_FROM;
-use flatout_measure::fact::{Facts, Key};
-use flatout_measure::record::{Chart, Outcome};
-use flatout_measure::row::{Label, Row, Unit};
+use flatout_measure::{Chart, Facts, Key, Label, Outcome, Row, Unit};
 
 /// Id of the rows.
 const ID: &str = "memory/roofline";

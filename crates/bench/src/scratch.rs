@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_measure::progress::Event;
-use flatout_measure::units::size_text;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Warning, size_text, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Filesystem, Nature};

@@ -23,9 +23,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::Args;
-use flatout_measure::case::{Case, record_counted};
-use flatout_measure::sampler::Sampler;
-use flatout_measure::units::size_text;
+use flatout_measure::case::record_counted;
+use flatout_measure::{Case, Sampler, size_text};
 use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};

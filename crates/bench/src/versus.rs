@@ -21,7 +21,7 @@ pub mod state;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use flatout_measure::record::{Chart, Outcome};
+use flatout_measure::{Chart, Outcome};
 use flatout_sys::cancel::CancelToken;
 
 pub use crate::area::Extent;

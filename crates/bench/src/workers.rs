@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
-use flatout_measure::case::TrialError;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::run_queue;

@@ -10,8 +10,7 @@ use std::path::PathBuf;
 
 use flatout_io::operations::Completion;
 use flatout_io::{Existing, Target, TargetOptions};
-use flatout_measure::record::Warning;
-use flatout_measure::units::size_text;
+use flatout_measure::{Warning, size_text};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 

@@ -3,9 +3,7 @@
 
 use std::cell::Cell;
 
-use flatout_measure::case::TrialError;
-use flatout_measure::units::size_text;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{TrialError, Warning, size_text, warning};
 use flatout_sys::usage::process_io;
 
 /// Bytes that may be written, and how many were.

@@ -35,5 +35,14 @@ pub mod units;
 pub mod verdict;
 pub mod warning;
 
+pub use case::{Case, Further, Latencies, Measured, MeasuredFurther, Plan, Sample, TrialError};
+pub use evidence::{EVIDENCE, Evidence, Happened};
+pub use fact::{Facts, Key, Merge};
 pub use flatout_sys::cause::cause_text;
 pub use flatout_sys::words;
+pub use guard::Spoil;
+pub use histogram::{Histogram, LoopKind};
+pub use record::{Better, Ceiling, Chart, Outcome, Provenance, Series, Status, Warning};
+pub use row::{Label, Parameters, Row, Unit};
+pub use sampler::Sampler;
+pub use units::size_text;

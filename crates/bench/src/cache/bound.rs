@@ -1,9 +1,7 @@
 //! What the rows of the page cache area are held against, and what limits them.
 
 use flatout_io::Engine;
-use flatout_measure::case::Measured;
-use flatout_measure::ceiling;
-use flatout_measure::record::Ceiling;
+use flatout_measure::{Ceiling, Measured, ceiling};
 
 use super::row::{Row, State, Test};
 

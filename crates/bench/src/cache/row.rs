@@ -1,7 +1,7 @@
 //! Which rows the page cache area has.
 
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::row::{Label, Row as Measurable, Unit};
+use flatout_measure::{Label, Row as Measurable, Unit};
 
 use crate::area::Extent;
 use crate::between_runs;

@@ -1,9 +1,7 @@
 //! How a row of the page cache area is timed: its cache state is set and proved, then it is read
 //! for a while, by the same reader that `flatout read` uses.
 
-use flatout_measure::case::{Case, Sample, TrialError};
-use flatout_measure::fact::Facts;
-use flatout_measure::warning;
+use flatout_measure::{Case, Facts, Sample, TrialError, warning};
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::filesystem::Nature;

@@ -16,9 +16,8 @@ mod worker;
 use std::path::Path;
 
 use flatout_io::Error as IoError;
-use flatout_measure::case::{Plan, record_counted};
-use flatout_measure::sampler::Sampler;
-use flatout_measure::units::size_text;
+use flatout_measure::case::record_counted;
+use flatout_measure::{Plan, Sampler, size_text};
 
 use super::witness::OfTheJob;
 use super::{Shared, fact};

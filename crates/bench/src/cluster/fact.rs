@@ -1,6 +1,6 @@
 //! What is known of a row that several processes measured together, besides its figure.
 
-use flatout_measure::fact::{Key, Merge};
+use flatout_measure::{Key, Merge};
 
 /// How far a clock may be off against that of the first process, half of the shortest round trip.
 pub(super) const CLOCK_ERROR_NS: Key = Key::new("clock_error_ns", Merge::Max);

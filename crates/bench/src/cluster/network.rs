@@ -13,10 +13,8 @@ mod tournament;
 use std::cell::RefCell;
 
 use clap::Args;
-use flatout_measure::case::{Case, Plan, Sample, TrialError, record_counted};
-use flatout_measure::record::Chart;
-use flatout_measure::sampler::Sampler;
-use flatout_measure::warning;
+use flatout_measure::case::record_counted;
+use flatout_measure::{Case, Chart, Plan, Sample, Sampler, TrialError, warning};
 use flatout_sys::clock::monotonic_ns;
 
 use super::team::Team;

@@ -1,8 +1,6 @@
 //! Figures that are clearly worse than those beside them: stragglers, slow and asymmetric pairs.
 
-use flatout_measure::case::MeasuredFurther;
-use flatout_measure::record::Better;
-use flatout_measure::statistics;
+use flatout_measure::{Better, MeasuredFurther, statistics};
 
 /// A figure this far from the median of all, or from the other way, is named.
 const CLEARLY: f64 = 0.8;

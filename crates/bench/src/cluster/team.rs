@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use serde::de::DeserializeOwned;

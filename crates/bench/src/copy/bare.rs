@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::case::{Case, Measured, Sample, Trial, TrialError};
-use flatout_measure::fact::{Facts, Key};
+use flatout_measure::case::Trial;
+use flatout_measure::{Case, Facts, Key, Measured, Sample, TrialError};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
 use rustix::fs::{Mode, OFlags};

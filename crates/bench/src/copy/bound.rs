@@ -5,10 +5,7 @@
 //! from the device, too. Attributes, the start of the program and reading what is cached are not
 //! in it, so that no copy can be faster.
 
-use flatout_measure::case::Measured;
-use flatout_measure::ceiling;
-use flatout_measure::fact::Facts;
-use flatout_measure::record::{Ceiling, Outcome};
+use flatout_measure::{Ceiling, Facts, Measured, Outcome, ceiling};
 
 use super::choose::Wanted;
 use super::experiment::Experiment;

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use flatout_measure::case::blank;
-use flatout_measure::record::{Outcome, Status, Warning};
-use flatout_measure::warning;
+use flatout_measure::{Outcome, Status, Warning, warning};
 
 use super::State;
 use super::experiment::{Experiment, SPLIT_BYTES};

@@ -3,9 +3,7 @@
 use std::rc::Rc;
 
 use clap::Args;
-use flatout_measure::case::Measured;
-use flatout_measure::record::Chart;
-use flatout_measure::row::{Parameters, Row as _};
+use flatout_measure::{Chart, Measured, Parameters, Row as _};
 
 use super::State;
 use super::choose::Wanted;

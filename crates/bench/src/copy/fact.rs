@@ -1,7 +1,7 @@
 //! What is known of the copies of a tree besides their time; what every program run has stands in
 //! [`crate::versus::fact`].
 
-use flatout_measure::fact::Key;
+use flatout_measure::Key;
 
 /// Files of the tree.
 pub(super) const SOURCE_FILES: Key = Key::last("source_files");

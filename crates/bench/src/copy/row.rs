@@ -1,6 +1,6 @@
 //! The rows of the copy area: trees that are copied, and what these are held against.
 
-use flatout_measure::row::{Label, Parameters, Row as Measurable, Unit};
+use flatout_measure::{Label, Parameters, Row as Measurable, Unit};
 
 use super::State;
 use super::choose::Wanted;

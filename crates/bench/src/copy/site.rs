@@ -12,8 +12,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
+use flatout_measure::Warning;
 use flatout_measure::progress::Event;
-use flatout_measure::warning::Warning;
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::Filesystem;

@@ -5,10 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_measure::case::{Case, Further, Sample, TrialError};
-use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
-use flatout_measure::row::Parameters;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{
+    Case, EVIDENCE, Evidence, Further, Happened, Parameters, Sample, TrialError, Warning, warning,
+};
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::compare::{Asked, Fidelity, compare};
 

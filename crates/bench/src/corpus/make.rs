@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Warning, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::generator::fill_random;
 use flatout_tree::remove::remove_tree;

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flatout_measure::case::{Measured, blank};
-use flatout_measure::fact::Facts;
-use flatout_measure::record::{Ceiling, Outcome, Provenance};
-use flatout_measure::row::Row;
-use flatout_measure::{ceiling, warning};
+use flatout_measure::case::blank;
+use flatout_measure::{Ceiling, Facts, Measured, Outcome, Provenance, Row, ceiling, warning};
 use flatout_sys::throughput::{Kernel, Number, Operation};
 
 use super::contention::NOTABLE;

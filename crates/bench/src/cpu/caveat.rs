@@ -1,8 +1,6 @@
 //! What the facts of a row say against its figure.
 
-use flatout_measure::fact::Facts;
-use flatout_measure::record::{Outcome, Status, Warning};
-use flatout_measure::warning;
+use flatout_measure::{Facts, Outcome, Status, Warning, warning};
 
 use super::clock::{AGREEMENT, agrees};
 use super::contention::NOTABLE;

@@ -1,6 +1,6 @@
 //! What is known of a row of the cpu area besides its figure.
 
-use flatout_measure::fact::{Key, Merge};
+use flatout_measure::{Key, Merge};
 
 /// The clock in the load, in the mean of its threads.
 pub(super) const CLOCK_HZ: Key = Key::new("clock_hz", Merge::Median);

@@ -5,7 +5,7 @@ mod sampling;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::throughput::{Form, Kernel, Level, Number, Workload};

@@ -12,13 +12,12 @@ mod order;
 mod residual;
 mod system;
 
-use flatout_measure::case::{Case, Measured, Plan, Sample, TrialError, blank, record};
-use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
-use flatout_measure::fact::{Facts, Value};
-use flatout_measure::record::{Ceiling, Outcome, Provenance, Warning};
-use flatout_measure::row::{Label, Row, Unit};
-use flatout_measure::sampler::Sampler;
-use flatout_measure::{ceiling, statistics, warning};
+use flatout_measure::case::{blank, record};
+use flatout_measure::fact::Value;
+use flatout_measure::{
+    Case, Ceiling, EVIDENCE, Evidence, Facts, Happened, Label, Measured, Outcome, Plan, Provenance,
+    Row, Sample, Sampler, TrialError, Unit, Warning, ceiling, statistics, warning,
+};
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::Kernels;

@@ -1,6 +1,6 @@
 //! Which rows the arithmetic units have.
 
-use flatout_measure::row::{Label, Row, Unit};
+use flatout_measure::{Label, Row, Unit};
 use flatout_sys::throughput::{Kernel, Number, Operation};
 
 use super::sharing;

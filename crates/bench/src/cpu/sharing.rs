@@ -4,9 +4,8 @@
 //! one core's two threads, because multiply-add keeps all ports busy that do it. A hypervisor
 //! may show the threads of one core as two CPUs; the kernel's word is then no evidence.
 
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::fact::Facts;
 use flatout_measure::statistics::quantile;
+use flatout_measure::{Facts, Sample, TrialError};
 
 use super::fact;
 use super::load::{Load, Reading, SampleWindow};

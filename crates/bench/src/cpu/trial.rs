@@ -4,13 +4,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::fact::{Facts, Key};
-use flatout_measure::guard::Spoil;
-use flatout_measure::record::Warning;
 use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::statistics::{self, median};
-use flatout_measure::warning;
+use flatout_measure::statistics::median;
+use flatout_measure::{Facts, Key, Sample, Spoil, TrialError, Warning, statistics, warning};
 use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::{affinity, clock as time, steal};
 

@@ -1,11 +1,8 @@
 //! What a figure of the disk area is held against, and its bottleneck.
 
 use flatout_io::{Caching, Engine};
-use flatout_measure::case::Measured;
-use flatout_measure::ceiling::{self, TOLERANCE};
-use flatout_measure::record::{Ceiling, Provenance};
-use flatout_measure::row::Row as _;
-use flatout_measure::warning;
+use flatout_measure::ceiling::TOLERANCE;
+use flatout_measure::{Ceiling, Measured, Provenance, Row as _, ceiling, warning};
 use flatout_sys::filesystem::Nature;
 use flatout_sys::storage::IoLimit;
 

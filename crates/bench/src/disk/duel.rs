@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flatout_measure::row::{Parameters, Row as _, Unit};
+use flatout_measure::{Parameters, Row as _, Unit};
 
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};

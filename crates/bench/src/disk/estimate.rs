@@ -3,7 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 
 use flatout_io::Error as IoError;
-use flatout_measure::units::{size_text, time_text};
+use flatout_measure::size_text;
+use flatout_measure::units::time_text;
 
 use super::check;
 use super::forecast::Forecast;

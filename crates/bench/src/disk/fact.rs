@@ -1,6 +1,6 @@
 //! What is known of a row of the disk area besides its figure. docs/disk.md says what each means.
 
-use flatout_measure::fact::{Key, Merge};
+use flatout_measure::{Key, Merge};
 
 pub(super) use crate::fact::{BYTES, OVERHEAD_RATIO};
 pub(super) use crate::file_trial::accounting::*;

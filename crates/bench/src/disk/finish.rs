@@ -1,12 +1,9 @@
 //! What the rows of a finished run say together: shares, checks, curves; `bound` gives them limits.
 
 use flatout_io::Caching;
-use flatout_measure::case::Measured;
-use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
-use flatout_measure::fact::{Facts, Key};
-use flatout_measure::record::{Outcome, Warning};
-use flatout_measure::shape;
-use flatout_measure::warning;
+use flatout_measure::{
+    EVIDENCE, Evidence, Facts, Happened, Key, Measured, Outcome, Warning, shape, warning,
+};
 use flatout_sys::filesystem::Nature;
 use flatout_sys::storage::Layer;
 

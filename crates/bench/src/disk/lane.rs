@@ -4,7 +4,7 @@ use std::io;
 
 use flatout_io::operations::{After, Direction, Done, Request, Timestamps, Workload};
 use flatout_io::{Lane, Order, Split};
-use flatout_measure::histogram::Histogram;
+use flatout_measure::Histogram;
 use flatout_measure::random::SplitMix64;
 use flatout_sys::generator::fill_random;
 

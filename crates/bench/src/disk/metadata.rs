@@ -23,10 +23,8 @@ mod trial;
 
 use std::path::PathBuf;
 
-use flatout_measure::case::{Measured, Plan, record_counted};
-use flatout_measure::record::{Outcome, Status};
-use flatout_measure::sampler::Sampler;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::case::record_counted;
+use flatout_measure::{Measured, Outcome, Plan, Sampler, Status, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 

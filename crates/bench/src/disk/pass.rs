@@ -8,7 +8,7 @@ use flatout_io::{
     Caching, Error as IoError, Existing, Fallback, Lane, Source, Split, Stop, Target,
     TargetOptions, Tuning,
 };
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::generator::fill_random;
 use flatout_sys::page_cache::CacheState;

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Warning, warning};
 use flatout_sys::filesystem::{self, Filesystem};
 use rustix::io::Errno;
 

@@ -2,8 +2,7 @@
 
 use flatout_io::{Caching, Engine, Split, Tuning};
 
-use flatout_measure::row::Row as _;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Row as _, Warning, warning};
 
 use super::pattern::{IoType, Pattern, Test, Tiny};
 use super::place::{Place, Rights};

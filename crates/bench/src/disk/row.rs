@@ -1,8 +1,7 @@
 //! A row of the disk area before it is measured.
 
 use flatout_io::{Caching, Engine, Split, Tuning};
-use flatout_measure::record::Warning;
-use flatout_measure::row::{Label, Parameters, Row as Measurable, Unit};
+use flatout_measure::{Label, Parameters, Row as Measurable, Unit, Warning};
 
 use super::pattern::{IoType, Test};
 use crate::between_runs;

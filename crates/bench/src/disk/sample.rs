@@ -1,10 +1,6 @@
 //! What a trial of the disk area tells the sampler: its figures, its facts, its warnings.
 
-use flatout_measure::case::{Further, Latencies, Sample};
-use flatout_measure::fact::Facts;
-use flatout_measure::histogram::LoopKind;
-use flatout_measure::record::{Series, Warning};
-use flatout_measure::warning;
+use flatout_measure::{Facts, Further, Latencies, LoopKind, Sample, Series, Warning, warning};
 use flatout_sys::page_cache::CacheState;
 
 use super::Terms;

@@ -4,8 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_io::{Caching, Engine, Error as IoError, Source};
-use flatout_measure::environment;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Warning, environment, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::extent::{self, Extents};

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use flatout_measure::case::{Case, Sample, Trial, TrialError};
-use flatout_measure::units::size_text;
+use flatout_measure::case::Trial;
+use flatout_measure::{Case, Sample, TrialError, size_text};
 
 use super::Terms;
 use super::estimate;

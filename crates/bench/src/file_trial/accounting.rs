@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flatout_measure::fact::{Facts, Key};
+use flatout_measure::{Facts, Key};
 use flatout_sys::block_account::BlockAccount;
 use flatout_sys::page_cache;
 use flatout_sys::pressure::{self, Resource};

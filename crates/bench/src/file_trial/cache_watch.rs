@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use flatout_measure::fact::{Facts, Key, Merge};
+use flatout_measure::{Facts, Key, Merge};
 use flatout_sys::page_cache::CacheState;
 
 use super::page_cache::Pages;

@@ -4,10 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use flatout_measure::case::Measured;
-use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
-use flatout_measure::fact::Facts;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, Warning, warning};
 use flatout_sys::filesystem::Nature;
 use flatout_sys::storage::{self, DeviceNumber};
 

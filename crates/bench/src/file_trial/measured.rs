@@ -3,11 +3,7 @@
 use std::path::Path;
 
 use flatout_io::{Engine, Tuning, escape};
-use flatout_measure::case::Sample;
-use flatout_measure::evidence::{EVIDENCE, Evidence};
-use flatout_measure::fact::{Facts, Key};
-use flatout_measure::row::Parameters;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{EVIDENCE, Evidence, Facts, Key, Parameters, Sample, Warning, warning};
 
 use super::accounting::{DISK_READ_BYTES, DISK_WRITE_BYTES};
 use crate::fact;

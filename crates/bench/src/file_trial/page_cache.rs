@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use flatout_io::{Caching, Error as IoError};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::page_cache::{self, CacheState};

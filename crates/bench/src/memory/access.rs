@@ -3,8 +3,7 @@
 //! They do not wait for one another, so the figure is how often a thread finishes one, which is
 //! less than what one takes: that is what a chase finds (`memory/latency.rs`).
 
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::fact::Facts;
+use flatout_measure::{Facts, Sample, TrialError};
 use flatout_sys::stream::access::{self, Pattern, Walk};
 
 use super::fact;

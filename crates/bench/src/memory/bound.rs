@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flatout_measure::case::Measured;
-use flatout_measure::record::Ceiling;
-use flatout_measure::{ceiling, statistics};
+use flatout_measure::{Ceiling, Measured, ceiling, statistics};
 use flatout_sys::stream::Kernel;
 
 use super::levels::{Levels, MEMORY};

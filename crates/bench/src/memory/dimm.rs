@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use flatout_measure::record::{Ceiling, Provenance};
+use flatout_measure::{Ceiling, Provenance};
 use flatout_sys::dimm::{self, Dimm, Source};
 
 /// What bounds a rate of memory.

@@ -1,6 +1,6 @@
 //! What is known of a row of memory besides its figure.
 
-use flatout_measure::fact::{Key, Merge};
+use flatout_measure::{Key, Merge};
 
 /// Bytes that the program read and wrote.
 pub(super) const APPLICATION_BYTES: Key = Key::sum("application_bytes");

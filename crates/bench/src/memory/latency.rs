@@ -15,9 +15,8 @@ mod ring;
 mod row;
 mod walk;
 
-use flatout_measure::case::{Case, record, record_counted};
-use flatout_measure::record::{Ceiling, Chart, Outcome};
-use flatout_measure::sampler::Sampler;
+use flatout_measure::case::{record, record_counted};
+use flatout_measure::{Case, Ceiling, Chart, Outcome, Sampler};
 use flatout_sys::chase::LINE_BYTES;
 use flatout_sys::cpu_cache::DataCache;
 use flatout_sys::numa::Node;

@@ -6,8 +6,7 @@
 
 mod climb;
 
-use flatout_measure::record::Provenance;
-use flatout_measure::statistics;
+use flatout_measure::{Provenance, statistics};
 use flatout_sys::cpu_cache::DataCache;
 
 use climb::Climb;

@@ -1,8 +1,6 @@
 //! Which rows of bandwidth a run has, and how much memory they need.
 
-use flatout_measure::case::{Case, Sample, TrialError};
-use flatout_measure::row::{Label, Row, Unit};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Case, Label, Row, Sample, TrialError, Unit, Warning, warning};
 use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
 

@@ -8,8 +8,7 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatout_measure::case::TrialError;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::stream::arena::Arena;

@@ -1,8 +1,7 @@
 //! The account of one UDP stream: which datagrams came, which came twice or out of order, and
 //! what became of the others. Pure; the receiver feeds it numbers.
 
-use flatout_measure::fact::Facts;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Facts, Warning, warning};
 use serde::{Deserialize, Serialize};
 
 use super::fact;

@@ -1,6 +1,6 @@
 //! What most likely holds a row back. Pure: facts in, a name out.
 
-use flatout_measure::fact::Facts;
+use flatout_measure::Facts;
 
 use super::fact;
 

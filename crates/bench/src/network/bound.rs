@@ -1,9 +1,7 @@
 //! What the rows are held against, and what limits them: a link's speed less what headers and gaps
 //! take, or, over loopback, a copy from core to core. Which bottleneck it is: `bottleneck`.
 
-use flatout_measure::case::Measured;
-use flatout_measure::record::{Ceiling, Provenance};
-use flatout_measure::{ceiling, warning};
+use flatout_measure::{Ceiling, Measured, Provenance, ceiling, warning};
 use flatout_sys::socket::interface::Interface;
 
 use super::account;

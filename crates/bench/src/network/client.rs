@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use flatout_io::cause_text;
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 

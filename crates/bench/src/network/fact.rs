@@ -1,6 +1,6 @@
 //! What is known of a row of the network area besides its figure, and the ratios that follow.
 
-use flatout_measure::fact::{Facts, Key};
+use flatout_measure::{Facts, Key};
 
 use crate::fact::BYTES;
 

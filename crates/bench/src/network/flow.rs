@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use flatout_measure::histogram::Histogram;
+use flatout_measure::Histogram;
 use flatout_sys::affinity;
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 use flatout_sys::run_queue;

@@ -10,8 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::fact::Facts;
+use flatout_measure::{Facts, Sample, TrialError};
 use flatout_sys::affinity;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::run_queue;

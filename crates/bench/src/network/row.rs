@@ -1,7 +1,6 @@
 //! Which rows there are: tests, and what tells them apart in the record. Pure.
 
-use flatout_measure::record::Chart;
-use flatout_measure::row::{Label, Parameters, Row, Unit};
+use flatout_measure::{Chart, Label, Parameters, Row, Unit};
 
 use super::client::Family;
 use super::memcpy::{self, Copies};

@@ -1,12 +1,11 @@
 //! What both ends report of a test, as one sample: the figure, and the facts that the record keeps.
 //! Pure.
 
-use flatout_measure::case::{Latencies, Sample, TrialError};
-use flatout_measure::fact::{Facts, Key, Value};
-use flatout_measure::histogram::LoopKind;
-use flatout_measure::record::Series;
+use flatout_measure::fact::Value;
 use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{
+    Facts, Key, Latencies, LoopKind, Sample, Series, TrialError, Warning, warning,
+};
 
 use super::client::Report;
 use super::fact;

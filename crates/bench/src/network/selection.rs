@@ -1,7 +1,7 @@
 //! The options of the network area that fix rows, and the tests that follow from them. Pure.
 
 use clap::Args;
-use flatout_measure::units::size_text;
+use flatout_measure::size_text;
 
 use super::row::{BLOCK_BYTES, MESSAGES, SMALL_DATAGRAM_BYTES, latency, tcp, udp};
 use super::spec::{

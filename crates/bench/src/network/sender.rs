@@ -1,7 +1,6 @@
 //! Which way of sending TCP is the fastest here, and where its threads run: measured, before the rows.
 
-use flatout_measure::case::TrialError;
-use flatout_measure::statistics;
+use flatout_measure::{TrialError, statistics};
 use flatout_sys::clock::monotonic_ns;
 
 use super::Times;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread::{self, Scope};
 
 use flatout_io::cause_text;
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::cancel::CancelToken;
 
 use super::client::{self, Client, Family, Report};

@@ -3,7 +3,7 @@
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Warning, warning};
 use flatout_sys::clock::monotonic_ns;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};

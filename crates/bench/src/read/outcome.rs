@@ -1,12 +1,11 @@
 //! What is known about a read, as an outcome of the record.
 
 use flatout_io::{Caching, Kind};
-use flatout_measure::case::{Measured as MeasuredRow, Sample, blank, record};
-use flatout_measure::evidence::{EVIDENCE, Evidence};
-use flatout_measure::fact::{Facts, Key};
-use flatout_measure::record::{Outcome, Status};
-use flatout_measure::row::{Label, Parameters, Row, Unit};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::case::{blank, record};
+use flatout_measure::{
+    EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Parameters, Row,
+    Sample, Status, Unit, Warning, warning,
+};
 
 use flatout_sys::affinity;
 

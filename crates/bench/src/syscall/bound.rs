@@ -1,8 +1,6 @@
 //! What follows from several rows: rates, the ratio to an empty call, and the floor of each call.
 
-use flatout_measure::case::Measured;
-use flatout_measure::record::{Ceiling, Warning};
-use flatout_measure::{ceiling, warning};
+use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
 
 use super::fact;
 use super::row::{Call, Descriptor, ENTRY, Floor, Placement, Row, Variant};

@@ -7,7 +7,7 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::call::{self, Subject};
 
 use super::fact;

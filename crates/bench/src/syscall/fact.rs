@@ -1,6 +1,6 @@
 //! What is known of a system call's row besides its figure.
 
-use flatout_measure::fact::{Key, Merge};
+use flatout_measure::{Key, Merge};
 
 /// Calls that were timed, all threads together.
 pub(super) const CALLS: Key = Key::sum("calls");

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::affinity;
 use flatout_sys::call::{self, Turn};
 use flatout_sys::clock::process_cpu_ns;

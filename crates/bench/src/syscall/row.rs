@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use flatout_measure::row::{Label, Row as Measurable, Unit};
+use flatout_measure::{Label, Row as Measurable, Unit};
 
 use crate::between_runs;
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::filesystem;
 
 use super::row::MAX_THREADS;

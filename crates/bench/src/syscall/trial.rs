@@ -5,10 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::fact::Facts;
-use flatout_measure::record::Warning;
-use flatout_measure::warning;
+use flatout_measure::{Facts, Sample, TrialError, Warning, warning};
 use flatout_sys::call::{self, DescriptorTable, Subject};
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, memory};

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::call::{Blocks, Entry, Subject, Work};
 use rustix::io::Errno;
 

@@ -6,8 +6,7 @@
 
 use std::ffi::OsString;
 
-use flatout_measure::fact::Facts;
-use flatout_measure::row::{Parameters, Unit};
+use flatout_measure::{Facts, Parameters, Unit};
 use flatout_sys::affinity;
 use flatout_sys::instruction_set::{self, Extension};
 use flatout_sys::process::Account;

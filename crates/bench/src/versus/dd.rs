@@ -7,9 +7,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use flatout_measure::fact::Facts;
-use flatout_measure::record::Chart;
-use flatout_measure::row::Parameters;
+use flatout_measure::{Chart, Facts, Parameters};
 use flatout_sys::memory;
 use flatout_sys::process::Account;
 use flatout_tree::compare::is_same;

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_io::digest::{Algorithm, Hasher};
-use flatout_measure::fact::Facts;
-use flatout_measure::row::Parameters;
+use flatout_measure::{Facts, Parameters};
 use flatout_sys::process::Account;
 use flatout_tree::visit::visit;
 

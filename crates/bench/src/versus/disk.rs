@@ -13,10 +13,7 @@ mod work;
 use std::fs;
 use std::path::PathBuf;
 
-use flatout_measure::fact::Facts;
-use flatout_measure::record::{Outcome, Status};
-use flatout_measure::row::Parameters;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Facts, Outcome, Parameters, Status, Warning, warning};
 use flatout_sys::process::Account;
 
 use crate::corpus::make::remove_file;

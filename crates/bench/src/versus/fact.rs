@@ -1,6 +1,6 @@
 //! What is known of the runs of a program besides their time.
 
-use flatout_measure::fact::{Key, Merge};
+use flatout_measure::{Key, Merge};
 
 use super::State;
 

@@ -1,9 +1,7 @@
 //! Rows of what a race found: speeds beside times, who won, and who keeps less than the other.
 
-use flatout_measure::case::{Measured, record};
-use flatout_measure::record::{Better, Outcome, Status};
-use flatout_measure::statistics;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::case::record;
+use flatout_measure::{Better, Measured, Outcome, Status, Warning, statistics, warning};
 
 use crate::versus::fact;
 use crate::versus::race::{ContestantRow, RatioRow};

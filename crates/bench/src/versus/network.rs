@@ -8,8 +8,8 @@ use std::ffi::OsString;
 use std::net::TcpListener;
 use std::path::Path;
 
-use flatout_measure::record::{Record, Status};
-use flatout_measure::row::{Parameters, Unit};
+use flatout_measure::record::Record;
+use flatout_measure::{Parameters, Status, Unit};
 use flatout_sys::process::Account;
 use serde_json::Value;
 

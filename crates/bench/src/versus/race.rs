@@ -9,14 +9,13 @@ mod row;
 use std::cell::RefCell;
 use std::ffi::OsString;
 
-use flatout_measure::case::{Case, Sample, TrialError};
 use flatout_measure::clock::Clock;
-use flatout_measure::fact::Facts;
-use flatout_measure::guard::{self, FakeWitness, Spoil, Witness};
-use flatout_measure::record::{Better, Outcome, Warning};
-use flatout_measure::row::{Parameters, Unit};
-use flatout_measure::sampler::{Pair, Sampler};
-use flatout_measure::warning;
+use flatout_measure::guard::{FakeWitness, Witness};
+use flatout_measure::sampler::Pair;
+use flatout_measure::{
+    Better, Case, Facts, Outcome, Parameters, Sample, Sampler, Spoil, TrialError, Unit, Warning,
+    guard, warning,
+};
 use flatout_sys::process::Account;
 
 use crate::error::Error;

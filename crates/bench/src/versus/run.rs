@@ -5,8 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use flatout_io::cause_text;
 use flatout_io::escape;
-use flatout_measure::case::TrialError;
-use flatout_measure::warning;
+use flatout_measure::{TrialError, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::process::{self, Account, End, Limits, Program};
 

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use flatout_measure::fact::Facts;
+use flatout_measure::Facts;
 use flatout_sys::cancel::CancelToken;
 
 use super::fact;

@@ -9,8 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use flatout_io::Error as IoError;
-use flatout_measure::fact::Facts;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Facts, Warning, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::page_cache;
 use flatout_tree::visit::{Entry, visit};

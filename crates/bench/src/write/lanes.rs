@@ -7,9 +7,7 @@ use std::sync::OnceLock;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Caching, Engine, Error as IoError, Fallback, Lane, Stop, Target};
-use flatout_measure::evidence::{Evidence, Happened};
-use flatout_measure::fact::Facts;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Evidence, Facts, Happened, Warning, warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::Nature;
 use flatout_sys::generator::{fill_pattern, fill_random};

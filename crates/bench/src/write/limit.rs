@@ -2,8 +2,7 @@
 
 use flatout_io::Caching;
 use flatout_measure::overhead::OVERHEAD_SHARE;
-use flatout_measure::record::Ceiling;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Ceiling, Warning, warning};
 
 use super::{Data, Sync};
 

@@ -1,12 +1,9 @@
 //! What is known about a write, as an outcome of the record.
 
 use flatout_io::Tuning;
-use flatout_measure::ceiling;
-use flatout_measure::fact::{Facts, Key};
-use flatout_measure::record::{Outcome, Status};
-use flatout_measure::row::{Parameters, Unit};
-use flatout_measure::units::size_text;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{
+    Facts, Key, Outcome, Parameters, Status, Unit, Warning, ceiling, size_text, warning,
+};
 use flatout_sys::affinity;
 
 use super::limit::Times;

@@ -7,12 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use flatout_io::Error as IoError;
-use flatout_measure::case::{Case, Further, Latencies, Sample, TrialError};
-use flatout_measure::evidence::{EVIDENCE, Evidence, Happened};
-use flatout_measure::fact::Facts;
-use flatout_measure::histogram::{Histogram, LoopKind};
-use flatout_measure::row::Parameters;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{
+    Case, EVIDENCE, Evidence, Facts, Further, Happened, Histogram, Latencies, LoopKind, Parameters,
+    Sample, TrialError, Warning, warning,
+};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::Nature;

@@ -1,8 +1,6 @@
 //! The rows: a phase, with or without wear-out; what they say of single processes.
 
-use flatout_measure::case::Measured;
-use flatout_measure::row::{Label, Row, Unit};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Label, Measured, Row, Unit, Warning, warning};
 
 use super::super::outlying::{self, Outlying};
 use super::phase::Phase;

@@ -10,7 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use flatout_measure::histogram::{Histogram, Packed};
+use flatout_measure::Histogram;
+use flatout_measure::histogram::Packed;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;

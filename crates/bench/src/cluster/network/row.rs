@@ -1,9 +1,10 @@
 //! The rows, who does what in each, and what a trial of it says of each pair.
 
-use flatout_measure::case::{Further, Measured, MeasuredFurther, Sample};
-use flatout_measure::fact::{Facts, Value};
-use flatout_measure::row::{Label, Parameters, Row, Unit};
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::fact::Value;
+use flatout_measure::{
+    Facts, Further, Label, Measured, MeasuredFurther, Parameters, Row, Sample, Unit, Warning,
+    warning,
+};
 
 use super::super::fact;
 use super::super::outlying::{self, Outlying};

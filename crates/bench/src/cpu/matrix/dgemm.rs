@@ -5,7 +5,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
 use super::Ran;

@@ -11,7 +11,7 @@ pub(super) mod factor;
 mod panel;
 pub(super) mod solve;
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{Doubles, Kernels};
 

@@ -1,9 +1,6 @@
 //! What limits the metadata rows, as far as the rows themselves show it. Their bound is unknown.
 
-use flatout_measure::case::Measured;
-use flatout_measure::ceiling;
-use flatout_measure::record::Ceiling;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
 
 use super::row::{Directories, MetadataRow, Test};
 use crate::disk::fact;

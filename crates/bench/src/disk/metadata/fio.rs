@@ -1,7 +1,7 @@
 //! The fio job of the one row of names that fio (3.33) does alike, and why others have none. Lines for
 //! creating, looking up and removing had 0.05 to 0.6 of the rows' rates (ext4, Zen 4, 2026-11-26).
 
-use flatout_measure::fact::Facts;
+use flatout_measure::Facts;
 
 use super::room;
 use super::row::{Directories, MetadataRow, Test};

@@ -1,6 +1,6 @@
 //! How much a run leaves in the directory before it tidies up, and whether there is room for it.
 
-use flatout_measure::units::size_text;
+use flatout_measure::size_text;
 use rustix::fs::{Mode, OFlags};
 
 use flatout_io::Error as IoError;

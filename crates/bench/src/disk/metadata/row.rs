@@ -1,6 +1,6 @@
 //! Which rows there are, and what one operation of each consists of.
 
-use flatout_measure::row::{Label, Row as Measurable, Unit};
+use flatout_measure::{Label, Row as Measurable, Unit};
 
 use super::MetadataOptions;
 use crate::between_runs;

@@ -4,8 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use flatout_io::Error as IoError;
-use flatout_measure::case::TrialError;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::filesystem::{self, Filesystem};
 use rustix::io::Errno;
 

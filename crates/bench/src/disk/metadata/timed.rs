@@ -1,7 +1,6 @@
 //! The loops that are timed: each operation once, or over and over until the time is up.
 
-use flatout_measure::case::TrialError;
-use flatout_measure::histogram::Histogram;
+use flatout_measure::{Histogram, TrialError};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 

@@ -12,12 +12,9 @@
 
 use std::path::Path;
 
-use flatout_measure::case::{Case, Latencies, Sample, TrialError};
 use flatout_measure::fact::Value;
-use flatout_measure::histogram::{Histogram, LoopKind};
-use flatout_measure::record::Warning;
 use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::warning;
+use flatout_measure::{Case, Histogram, Latencies, LoopKind, Sample, TrialError, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::generator::fill_random;
 

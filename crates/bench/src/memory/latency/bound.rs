@@ -1,9 +1,6 @@
 //! What the rows of the first phase are held against, and what limits them.
 
-use flatout_measure::case::Measured;
-use flatout_measure::ceiling;
-use flatout_measure::record::{Ceiling, Provenance};
-use flatout_measure::row::{Row, Unit};
+use flatout_measure::{Ceiling, Measured, Provenance, Row, Unit, ceiling};
 use flatout_sys::chase::LINE_BYTES;
 
 use super::super::bound::CACHE_OR_MEMORY;

@@ -3,9 +3,8 @@
 
 use std::thread;
 
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::guard::Spoil;
 use flatout_measure::sampler::CLOCK_READS;
+use flatout_measure::{Sample, Spoil, TrialError};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::hand_over::{Line, Unanswered};
 

@@ -1,15 +1,13 @@
 //! What the curve says: the levels, and a row for each that was seen.
 
-use flatout_measure::case::{Measured, blank};
-use flatout_measure::ceiling;
+use flatout_measure::case::blank;
 use flatout_measure::evidence::DERIVED_FROM;
-use flatout_measure::fact::Facts;
-use flatout_measure::record::{Outcome, Provenance, Status};
-use flatout_measure::row::{Label, Row, Unit};
 use flatout_measure::sampler::NOISY;
-use flatout_measure::statistics::interval::{self, Knowledge};
-use flatout_measure::statistics::median;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::statistics::interval::Knowledge;
+use flatout_measure::statistics::{interval, median};
+use flatout_measure::{
+    Facts, Label, Measured, Outcome, Provenance, Row, Status, Unit, Warning, ceiling, warning,
+};
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 

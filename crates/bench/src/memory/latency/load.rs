@@ -5,7 +5,7 @@ use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
-use flatout_measure::case::TrialError;
+use flatout_measure::TrialError;
 use flatout_sys::affinity;
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::clock::monotonic_ns;

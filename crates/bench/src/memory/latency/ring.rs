@@ -5,8 +5,7 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
-use flatout_measure::case::TrialError;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,

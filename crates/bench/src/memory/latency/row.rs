@@ -1,6 +1,6 @@
 //! The rows of the first phase: what one access waits for, and how many one core waits for at once.
 
-use flatout_measure::row::{Label, Row, Unit};
+use flatout_measure::{Label, Row, Unit};
 use flatout_sys::chase::LINE_BYTES;
 use flatout_sys::numa::Node;
 

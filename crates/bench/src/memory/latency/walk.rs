@@ -4,11 +4,8 @@
 //! before the walk is gone through, so that caches, translation and page tables are as in an
 //! endless walk.
 
-use flatout_measure::case::{Sample, TrialError};
-use flatout_measure::row::{Row, Unit};
 use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::statistics;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Row, Sample, TrialError, Unit, Warning, statistics, warning};
 use flatout_sys::affinity;
 use flatout_sys::chase::{Chase, LINE_BYTES, Pages, Position};
 use flatout_sys::clock::monotonic_ns;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-use flatout_measure::histogram::Histogram;
+use flatout_measure::Histogram;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::socket;
 

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flatout_io::Error as IoError;
-use flatout_measure::case::TrialError;
-use flatout_measure::fact::Facts;
-use flatout_measure::warning::{self, Warning};
+use flatout_measure::{Facts, TrialError, Warning, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::process::Account;

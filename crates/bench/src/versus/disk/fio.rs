@@ -13,7 +13,7 @@ use crate::disk::Pattern;
 use crate::disk::duel::{Duel, FioTrial, Target};
 use crate::error::Error;
 use crate::versus::race::{Argv, Checked};
-use flatout_measure::row::Unit;
+use flatout_measure::Unit;
 use flatout_sys::process::Account;
 
 const NAME: &str = "fio";

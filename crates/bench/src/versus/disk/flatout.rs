@@ -1,8 +1,7 @@
 //! What `flatout bench disk --format json` says about one trial.
 
-use flatout_measure::record::{Outcome, Record, Status};
-use flatout_measure::row::Unit;
-use flatout_measure::warning;
+use flatout_measure::record::Record;
+use flatout_measure::{Outcome, Status, Unit, warning};
 use flatout_sys::process::Account;
 use serde_json::{Map, Value};
 

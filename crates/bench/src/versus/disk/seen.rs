@@ -1,7 +1,6 @@
 //! What a program says about its trial, and whether that can be true.
 
-use flatout_measure::fact::Facts;
-use flatout_measure::row::Unit;
+use flatout_measure::{Facts, Unit};
 use flatout_sys::process::Account;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! The rows of a race: what each contestant did, and how many times as good it is as another.
 
-use flatout_measure::row::{Label, Parameters, Row, Unit};
+use flatout_measure::{Label, Parameters, Row, Unit};
 
 use super::Contestant;
 use crate::versus::finish;
