@@ -60,6 +60,24 @@ pub struct Run {
     pub notice: fn(&str),
 }
 
+impl Default for Run {
+    fn default() -> Self {
+        Self {
+            extent: Extent::default(),
+            pace: Pace::Usual,
+            least_trials: 0,
+            place: PathBuf::new(),
+            flatout: PathBuf::new(),
+            max_write_bytes: None,
+            time_ns: None,
+            rounds: None,
+            seed: 0,
+            cancel: CancelToken::signals(),
+            notice: |_| (),
+        }
+    }
+}
+
 /// What measuring an area takes, said before anything is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Estimate {

@@ -17,7 +17,6 @@ use flatout_io::{Engine, Tuning};
 use flatout_measure::case::record;
 use flatout_measure::{Chart, EVIDENCE, Evidence, Measured, Sampler, Warning, warning};
 use flatout_sys::affinity;
-use flatout_sys::cancel::CancelToken;
 use flatout_sys::filesystem::Nature;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
@@ -38,24 +37,15 @@ pub struct Options {
     /// Where the test files are made.
     #[arg(from_global)]
     pub directory: PathBuf,
-    /// Which rows.
+    /// What all areas of the run have in common.
     #[arg(skip)]
-    pub extent: Extent,
-    /// Never write more than this.
-    #[arg(skip)]
-    pub max_write_bytes: Option<u64>,
+    run: Run,
     /// Most bytes of a test file that are likely made in time.
     #[arg(skip)]
     pub in_time_bytes: Option<u64>,
     /// Whether the system's caches are dropped before cold rows.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
-    /// Seed of the data.
-    #[arg(skip)]
-    pub seed: u64,
-    /// The wish to stop.
-    #[arg(skip = CancelToken::signals())]
-    pub cancel: CancelToken,
 }
 
 /// Bytes of the hot and of the cold file.
@@ -74,7 +64,7 @@ const SECONDS: Seconds = Seconds { few_quick: 12, few: 32, quick: 35, full: 240 
 
 impl Options {
     fn wanted_bytes(&self) -> u64 {
-        if self.extent == Extent::Full { FULL_BYTES } else { FEW_BYTES }
+        if self.run.extent == Extent::Full { FULL_BYTES } else { FEW_BYTES }
     }
 
     /// Length of each of the two test files.
@@ -82,7 +72,7 @@ impl Options {
     /// Errors: no directory, no room.
     pub fn file_bytes(&self) -> Result<u64, Error> {
         let wanted = self.wanted_bytes().min(self.in_time_bytes.unwrap_or(u64::MAX));
-        let most = self.max_write_bytes.map(|most| most / FILES);
+        let most = self.run.max_write_bytes.map(|most| most / FILES);
         scratch::size(&self.directory, wanted, most).map_err(|error| match error {
             Error::NoRoom(text) => Error::NoRoom(format!("{text}, for each of {FILES} test files")),
             other => other,
@@ -99,8 +89,7 @@ impl Options {
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
-        self.max_write_bytes = run.max_write_bytes;
+        self.run = run.clone();
         let usual = SECONDS.estimate(run);
         let each_ns = usual.usual_ns / MAKING_PART / FILES;
         // So that what is announced is written, on a busy machine, too.
@@ -127,7 +116,7 @@ impl Area for Options {
 /// Errors: the test files cannot be made. What goes wrong with a row is the row's.
 fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>>, Error> {
     let mut length_bytes = options.file_bytes()?;
-    let Options { directory, seed, cancel, .. } = options;
+    let (directory, Run { seed, cancel, .. }) = (&options.directory, &options.run);
     let ends_ns = [2 * MAKING_PART, MAKING_PART].map(|parts| sampler.part_ends_ns(parts));
     let mut make = |seed, ends_ns| {
         let wanted = Wanted { length_bytes, seed, ends_ns, cancel: *cancel };
@@ -139,7 +128,7 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     let reduced = reduced(options.wanted_bytes(), length_bytes);
     let files = TestFiles::new(hot, cold, options)?;
     let ground = files.ground();
-    let mut phases = if options.extent == Extent::Full { PHASES } else { 1 };
+    let mut phases = if options.run.extent == Extent::Full { PHASES } else { 1 };
     let mut phase = |rows: Vec<Row>| {
         let cases = rows.into_iter().map(|row| trial::case(row, &files)).collect();
         let mut rows = sampler.within(sampler.left_ns() / phases).run(cases);
@@ -148,13 +137,13 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
         // Against the bounds of the same phase, which were measured in between.
         bound::apply(&mut rows);
         for row in &mut rows {
-            reduced.iter().for_each(|why| warning::add(&mut row.outcome.warnings, why.clone()));
+            warning::add_all(&mut row.outcome.warnings, reduced.clone());
         }
         rows
     };
     let cpus = affinity::allowed_cpu_count();
-    if options.extent != Extent::Full {
-        return Ok(phase(row::few(options.extent, cpus)));
+    if options.run.extent != Extent::Full {
+        return Ok(phase(row::few(options.run.extent, cpus)));
     }
     let mut rows = phase(row::block_sweep(1));
     let sweep = phase(row::thread_sweep(&best_blocks(&rows), cpus));
@@ -226,6 +215,8 @@ mod tests {
     use flatout_measure::guard::FakeWitness;
     use flatout_measure::record::{Outcome, Status};
 
+    use flatout_sys::cancel::CancelToken;
+
     use super::*;
 
     /// As read in a control group of 128 MiB, with a file of 256 MiB.
@@ -254,14 +245,18 @@ mod tests {
     #[test]
     fn a_short_run_measures_every_row_it_names() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            directory: directory.path().to_owned(),
+        let common = Run {
             extent: Extent::Few,
             max_write_bytes: Some(8 << 20),
-            in_time_bytes: None,
-            clearing: Clearing::File,
             seed: 1,
             cancel: CancelToken::manual(),
+            ..Run::default()
+        };
+        let options = Options {
+            directory: directory.path().to_owned(),
+            run: common,
+            in_time_bytes: None,
+            clearing: Clearing::File,
         };
         let plan =
             Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };

@@ -33,7 +33,6 @@ use std::rc::Rc;
 use clap::Args;
 use flatout_measure::case::record_counted;
 use flatout_measure::{Case, EVIDENCE, Evidence, Happened, Measured, Sampler, TrialError};
-use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};
 
@@ -55,24 +54,15 @@ use trial::{Placement, Setting};
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Options {
-    /// Which rows.
+    /// What all areas of the run have in common.
     #[arg(skip)]
-    pub extent: Extent,
+    run: Run,
     /// Threads; several make a sweep [default: 1, 2, 4, 8 and one per CPU]
     #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
     pub threads: Vec<u32>,
     /// Order of the matrices of Linpack and DGEMM [default: what time and memory allow]
     #[arg(long, value_name = "N")]
     pub order: Option<u64>,
-    /// Trials of Linpack, where a number was asked for.
-    #[arg(skip)]
-    pub trials: Option<u32>,
-    /// Seed of the data.
-    #[arg(skip)]
-    pub seed: u64,
-    /// The wish to stop.
-    #[arg(skip = CancelToken::signals())]
-    pub cancel: CancelToken,
 }
 
 /// Refuses options out of bounds, in one line.
@@ -83,7 +73,7 @@ fn check(options: &Options) -> Result<(), Error> {
     for &threads in &options.threads {
         within("--threads", Some(threads.into()), MAX_THREADS.into(), "")?;
     }
-    within("--runs", options.trials.map(u64::from), MAX_TRIALS, "")?;
+    within("--runs", options.run.rounds.map(u64::from), MAX_TRIALS, "")?;
     within("--order", options.order, MAX_ORDER, "")?;
     matrix::check(options).map_err(Error::Usage)
 }
@@ -103,8 +93,7 @@ const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
-        self.trials = run.rounds;
+        self.run = run.clone();
         check(self)?;
         Ok(SECONDS.estimate(run))
     }
@@ -119,7 +108,7 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
     let share_ns = (sampler.left_ns() as f64 * UNITS_SHARE) as u64;
     let matrices_ns = sampler.left_ns() - share_ns;
     let units = units(options, &topology, &mut sampler.within(share_ns));
-    let scaling = match options.extent {
+    let scaling = match options.run.extent {
         Extent::Few => Vec::new(),
         Extent::Quick | Extent::Full => scaling::rows(&units),
     };
@@ -147,7 +136,7 @@ fn units(
     topology: &Topology,
     sampler: &mut Sampler<'_>,
 ) -> Vec<Measured<UnitRow>> {
-    let rows = row::rows(options.extent, &options.threads, topology);
+    let rows = row::rows(options.run.extent, &options.threads, topology);
     let kernel = |row: &UnitRow| match row {
         UnitRow::Throughput { kernel, .. } | UnitRow::Sustained { kernel, .. } => Some(*kernel),
         UnitRow::Clock { .. } | UnitRow::Sharing { .. } => None,
@@ -156,14 +145,14 @@ fn units(
     let cancelled = sampler.cancelled;
     let until = |ends_ns: u64| move || cancelled() || monotonic_ns() >= ends_ns;
     let counted_ns = sampler.part_ends_ns(PORT_COUNT_PARTS);
-    let mut ports = PortCounts::take(&kernels, topology, options.seed, &until(counted_ns));
-    let loads = Loads { seed: options.seed, known: RefCell::default() };
+    let mut ports = PortCounts::take(&kernels, topology, options.run.seed, &until(counted_ns));
+    let loads = Loads { seed: options.run.seed, known: RefCell::default() };
     let cases = rows.into_iter().map(|row| case(row, &loads, topology)).collect();
     let complete_ns = sampler.left_ns() / PORT_COUNT_PARTS;
     let rows_ns = sampler.left_ns() - complete_ns;
     let mut measured = sampler.within(rows_ns).run(cases);
     let completed_ns = monotonic_ns().saturating_add(complete_ns.min(sampler.left_ns()));
-    ports.complete(topology, options.seed, &until(completed_ns));
+    ports.complete(topology, options.run.seed, &until(completed_ns));
     bound::apply(&mut measured, topology, &ports.counts());
     for Measured { row, outcome, facts, .. } in &mut measured {
         let agreement = facts.number(fact::CHAIN_AGREEMENT_RATIO);

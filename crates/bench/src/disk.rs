@@ -26,13 +26,10 @@ mod storage;
 mod test_file;
 mod trial;
 
-use std::path::PathBuf;
-
 use clap::{ArgAction, Args};
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::case::record;
 use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
-use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
@@ -56,12 +53,9 @@ use place::{Kind, Place};
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Options {
-    /// A directory, a file, or a block device.
+    /// What all areas of the run have in common.
     #[arg(skip)]
-    pub path: PathBuf,
-    /// Which rows, where none are named.
-    #[arg(skip)]
-    pub grid: Grid,
+    run: Run,
     /// What the user named.
     #[command(flatten)]
     pub selection: Selection,
@@ -74,24 +68,21 @@ pub struct Options {
     #[arg(long = "overwrite", action = ArgAction::SetTrue,
         value_parser = flag([Overwriting::Refused, Overwriting::Allowed]))]
     pub overwriting: Overwriting,
-    /// Never write more than this.
-    #[arg(skip)]
-    pub max_write_bytes: Option<u64>,
-    /// The time that was asked for.
-    #[arg(skip)]
-    pub time_ns: Option<u64>,
-    /// Trials of each row, where that was asked for.
-    #[arg(skip)]
-    pub rounds: Option<u32>,
     /// Whether the system's caches are dropped before each trial.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
-    /// Seed of orders and data.
-    #[arg(skip)]
-    pub seed: u64,
-    /// The wish to stop.
-    #[arg(skip = CancelToken::signals())]
-    pub cancel: CancelToken,
+}
+
+impl Options {
+    /// Which rows, unless the selection names them.
+    fn grid(&self) -> Grid {
+        match self.run.extent {
+            _ if self.selection.matrix => Grid::Matrix,
+            Extent::Few => Grid::Few,
+            Extent::Quick => Grid::Quick,
+            Extent::Full => Grid::Short,
+        }
+    }
 }
 
 /// Which rows are measured where the user names none.
@@ -197,21 +188,13 @@ pub struct Disk {
 impl Area for Disk {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         let options = &mut self.options;
-        (options.seed, options.cancel) = (run.seed, run.cancel);
-        (options.path, options.max_write_bytes) = (run.place.clone(), run.max_write_bytes);
-        (options.time_ns, options.rounds) = (run.time_ns, run.rounds);
-        options.grid = match run.extent {
-            _ if options.selection.matrix => Grid::Matrix,
-            Extent::Few => Grid::Few,
-            Extent::Quick => Grid::Quick,
-            Extent::Full => Grid::Short,
-        };
+        options.run = run.clone();
         options.selection.each_once();
         let selection = &mut options.selection;
         selection.caching = selection.direct.or(selection.caching);
         let planned = self.planned.insert(estimate::plan(&self.options)?);
         Ok(Estimate {
-            place: Some(self.options.path.clone()),
+            place: Some(self.options.run.place.clone()),
             write_bytes: planned.write_bytes,
             most_write_bytes: planned.terms.most_write_bytes,
             writes_over: planned.writes_over,
@@ -251,16 +234,16 @@ struct Terms {
 /// Errors: the place cannot be measured, or the test file cannot be made. What goes wrong with a
 /// row is the row's.
 fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-    let place = Place::find(&options.path, options.overwriting)?;
+    let place = Place::find(&options.run.place, options.overwriting)?;
     let terms = &estimate.terms;
     let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind {
         Kind::Directory => {
             let wanted = Wanted {
                 length_bytes: estimate.file_bytes,
-                seed: options.seed,
+                seed: options.run.seed,
                 ends_ns: sampler.part_ends_ns(MAKING_PART),
-                cancel: options.cancel,
+                cancel: options.run.cancel,
             };
             Some(Scratch::make(&place.path, wanted, &mut *sampler.events)?)
         }
@@ -269,7 +252,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let made_bytes = scratch.as_ref().map_or(0, Scratch::length_bytes);
     let file = TestFile::new(&place, scratch, budget, estimate.reduced_from(made_bytes), options)?;
     // Rows that could not have what they asked for may have become the same.
-    let fitted = plan::rows(options.grid, &options.selection, &place).into_iter();
+    let fitted = plan::rows(options.grid(), &options.selection, &place).into_iter();
     let rows = plan::each_once(fitted.map(|row| file.fit(row)));
     let metadata_ns = estimate.metadata_part_ns(sampler.left_ns());
     let whole_ns = sampler.left_ns().saturating_sub(metadata_ns);
@@ -289,7 +272,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     drop(file);
     let mut refusal = estimate.metadata_refusal.clone();
     let metadata = estimate.metadata.as_ref();
-    if let Some(metadata) = metadata.filter(|_| !options.cancel.is_cancelled()) {
+    if let Some(metadata) = metadata.filter(|_| !options.run.cancel.is_cancelled()) {
         // Others may have filled the filesystem since, or it gives room back late.
         match metadata::fitted(metadata, None) {
             Ok(fitted) => {

@@ -25,7 +25,6 @@ use std::path::Path;
 use clap::Args;
 use flatout_measure::case::record_counted;
 use flatout_measure::{Case, Chart, Measured, Sampler, size_text};
-use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, cpu_cache, numa};
@@ -45,9 +44,9 @@ use test_memory::{Extents, TestMemory};
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Options {
-    /// Which rows.
+    /// What all areas of the run have in common.
     #[arg(skip)]
-    pub extent: Extent,
+    run: Run,
     /// Threads; several make a sweep [default: 1, 2, 4, 8 and one per CPU; with --quick 1 and one
     /// per CPU]
     #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
@@ -56,12 +55,6 @@ pub struct Options {
     /// quarter]
     #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
-    /// Seed of the data and of the orders.
-    #[arg(skip)]
-    pub seed: u64,
-    /// The wish to stop.
-    #[arg(skip = CancelToken::signals())]
-    pub cancel: CancelToken,
 }
 
 /// Bytes that a row of blocks moves unless the user wants others.
@@ -81,13 +74,13 @@ const RACING_PART: u64 = 2;
 
 impl Options {
     fn threads(&self, cpus: u32) -> Vec<u32> {
-        let usual = if self.extent == Extent::Full { &USUAL_THREADS[..] } else { &[1] };
+        let usual = if self.run.extent == Extent::Full { &USUAL_THREADS[..] } else { &[1] };
         workers::counts(&self.threads, &[usual, &[cpus.min(MAX_THREADS)]].concat())
     }
 
     /// Bytes of a row of blocks beside caches that end with one of so many bytes.
     fn bytes(&self, last_cache_bytes: Option<u64>) -> u64 {
-        let usual = match self.extent {
+        let usual = match self.run.extent {
             Extent::Full => USUAL_BYTES,
             Extent::Few | Extent::Quick => {
                 let in_memory = last_cache_bytes.unwrap_or(0).saturating_mul(4);
@@ -125,7 +118,7 @@ const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 12, full: 60 };
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        (self.extent, self.seed, self.cancel) = (run.extent, run.seed, run.cancel);
+        self.run = run.clone();
         check(self)?;
         Ok(SECONDS.estimate(run))
     }
@@ -147,20 +140,24 @@ fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error>
         latency::Hardware { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
     let latency_ns = sampler.left_ns() / LATENCY_PART;
     let room_bytes = Room::now().bytes;
-    let wanted_bytes = latency::memory_bytes(options.extent, room_bytes, &hardware);
+    let wanted_bytes = latency::memory_bytes(options.run.extent, room_bytes, &hardware);
     let room_bytes =
         in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes).unwrap_or(room_bytes);
-    let found =
-        latency::measure(options.extent, room_bytes, &hardware, &mut sampler.within(latency_ns));
+    let found = latency::measure(
+        options.run.extent,
+        room_bytes,
+        &hardware,
+        &mut sampler.within(latency_ns),
+    );
     let latency::Found { mut outcomes, levels, core } = found;
     let mut roofline = Vec::new();
-    if !options.cancel.is_cancelled() {
+    if !options.run.cancel.is_cancelled() {
         let machine = Machine { levels, modules, core, cpus };
         let rates = measure_rates(options, &machine, nodes.len(), sampler)?;
         roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
         outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
     }
-    Ok(Found { outcomes, charts: charts(options.extent), roofline, ..Found::default() })
+    Ok(Found { outcomes, charts: charts(options.run.extent), roofline, ..Found::default() })
 }
 
 /// The rows of bandwidth, on so many memory nodes.
@@ -172,7 +169,7 @@ fn measure_rates(
 ) -> Result<Vec<Measured<RateRow>>, Error> {
     let room = Room::now();
     let terms = Terms {
-        extent: options.extent,
+        extent: options.run.extent,
         threads: options.threads(machine.cpu_count()),
         cpus: machine.cpu_count(),
         quota_cpus: Groups::discover(Path::new("/")).cpu_quota_cpus(),
@@ -185,7 +182,7 @@ fn measure_rates(
     let mut measured = Vec::new();
     for (groups_left, rows) in (1..=groups.len() as u64).rev().zip(groups) {
         let share_ns = sampler.left_ns() / groups_left;
-        if options.cancel.is_cancelled() {
+        if options.run.cancel.is_cancelled() {
             break;
         }
         measured.extend(measure_group(options, rows, machine, &mut sampler.within(share_ns))?);
@@ -223,8 +220,9 @@ fn measure_group(
     };
     let in_time: Vec<RateRow> = rows.iter().filter(|row| is_in_time(row)).cloned().collect();
     let threads = rows.iter().map(|row| row.parts.threads).max().unwrap_or(1);
-    let mut memory = TestMemory::new(row::extents(&in_time), threads, options.seed, options.cancel)
-        .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
+    let mut memory =
+        TestMemory::new(row::extents(&in_time), threads, options.run.seed, options.run.cancel)
+            .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
     memory.check_cpus_since(&machine.cpus);
     // Forms of kernels are raced before the clock of the rows; what there is no time for is left out.
     let raced_ns = sampler.part_ends_ns(RACING_PART);

@@ -32,7 +32,6 @@ use std::path::PathBuf;
 use clap::Args;
 use flatout_measure::case::record_counted;
 use flatout_measure::{Case, Sample, Sampler, TrialError};
-use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
@@ -73,9 +72,9 @@ const LONGEST_WINDOW_NS: u64 = 8_000_000_000;
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Options {
-    /// Which rows.
+    /// What all areas of the run have in common.
     #[arg(skip)]
-    extent: Extent,
+    run: Run,
     /// Where `flatout serve` runs [default: a server of this process, on loopback]
     #[arg(short, long, value_name = "HOST[:PORT]", value_parser = host)]
     connect: Option<String>,
@@ -101,15 +100,7 @@ pub struct Options {
     #[arg(id = "time", short = 't', long, aliases = ["runtime", "duration"], value_name = "TIME",
         value_parser = time)]
     window_ns: Option<u64>,
-    /// The wish to stop.
-    #[arg(skip = CancelToken::signals())]
-    cancel: CancelToken,
-    /// Hears that the server is busy.
-    #[arg(skip = silent as fn(&str))]
-    notice: fn(&str),
 }
-
-fn silent(_: &str) {}
 
 /// `HOST[:PORT]`, whose name is resolved later.
 fn host(text: &str) -> Result<String, String> {
@@ -143,7 +134,7 @@ fn check(options: &Options) -> Result<(), Error> {
     options.selection.check().map_err(Error::Usage)?;
     let family = options.family().unwrap_or(Family::V4);
     let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
-    for test in row::tests(options.extent, &options.selection, family, None, &ON_ONE_MACHINE) {
+    for test in row::tests(options.run.extent, &options.selection, family, None, &ON_ONE_MACHINE) {
         times.of(test.spec).check().map_err(Error::Usage)?;
     }
     if options.window_ns.is_some_and(|window_ns| window_ns < 1_000_000) {
@@ -178,7 +169,7 @@ const SECONDS: Seconds = Seconds { few_quick: 2, few: 5, quick: 9, full: 26 };
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        (self.extent, self.cancel, self.notice) = (run.extent, run.cancel, run.notice);
+        self.run = run.clone();
         let key = self.token_file.as_deref().map(Key::from_file).transpose();
         self.key = key.map_err(Error::Network)?;
         check(self)?;
@@ -213,7 +204,7 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
         (true, _) => &ON_ONE_MACHINE,
         (false, _) => &ON_TWO_MACHINES,
     };
-    let mut tests = row::tests(options.extent, &options.selection, family, second, placements);
+    let mut tests = row::tests(options.run.extent, &options.selection, family, second, placements);
     let best =
         sender::choose(&tests, sessions, (&topology, times), sampler.part_ends_ns(CHOOSING_PART));
     for test in tests.iter_mut().filter(|test| test.is_best_sender) {
@@ -224,7 +215,7 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     }
     let has_throughput = tests.iter().any(|test| test.spec.work == Work::Throughput);
     let mut rows: Vec<NetworkRow> = tests.into_iter().map(NetworkRow::Test).collect();
-    if topology.is_loopback() && has_throughput && options.extent != Extent::Few {
+    if topology.is_loopback() && has_throughput && options.run.extent != Extent::Few {
         rows.extend([Copies::One, Copies::Two].map(NetworkRow::Memcpy));
     }
     let setting = &Setting { sessions, topology, times, best };

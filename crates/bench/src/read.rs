@@ -79,9 +79,7 @@ impl Job {
         if let CacheStart::Cold(_) = reader.job.state {
             sample.facts.set_known(fact::CACHED_BEFORE_BYTES, measured.cached_before_bytes);
         }
-        for warning in reader.warnings() {
-            warning::add(&mut sample.warnings, warning.clone());
-        }
+        warning::add_all(&mut sample.warnings, reader.warnings().iter().cloned());
         file_trial::refuse(&sample.warnings)?;
         Ok(sample)
     }

@@ -25,7 +25,6 @@ use std::rc::Rc;
 use clap::Args;
 use flatout_measure::case::record_counted;
 use flatout_measure::{Case, Sampler, size_text};
-use flatout_sys::cancel::CancelToken;
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
@@ -41,23 +40,20 @@ const SECONDS: Seconds = Seconds { few_quick: 8, few: 19, quick: 15, full: 120 }
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Options {
-    /// Which rows: all, or about the sixteen that say most.
+    /// What all areas of the run have in common.
     #[arg(skip)]
-    pub extent: Extent,
+    run: Run,
     /// Bytes per read, pread and write, up to 16 MiB [default: 1]
     #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE", value_parser = size)]
     pub block_bytes: Option<u64>,
     /// Where the unnamed files lie that are read and written.
     #[arg(from_global)]
     pub directory: PathBuf,
-    /// The wish to stop.
-    #[arg(skip = CancelToken::signals())]
-    pub cancel: CancelToken,
 }
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        (self.extent, self.cancel) = (run.extent, run.cancel);
+        self.run = run.clone();
         check(self)?;
         Ok(Estimate {
             place: Some(self.directory.clone()),
@@ -77,7 +73,8 @@ impl Area for Options {
 impl Options {
     /// Bytes that the rows lay down in the directory; the rows that write then overwrite these.
     pub fn file_bytes(&self) -> u64 {
-        let own_files = if self.extent == Extent::Full { u64::from(row::MAX_THREADS) } else { 0 };
+        let own_files =
+            if self.run.extent == Extent::Full { u64::from(row::MAX_THREADS) } else { 0 };
         site::common_file_bytes(self.block_bytes())
             + own_files * site::own_file_bytes(self.block_bytes())
     }
@@ -87,7 +84,7 @@ impl Options {
     }
 
     fn rows(&self) -> Vec<row::Row> {
-        let is_full = self.extent == Extent::Full;
+        let is_full = self.run.extent == Extent::Full;
         if is_full { row::all(self.block_bytes()) } else { row::short(self.block_bytes()) }
     }
 }
@@ -129,7 +126,7 @@ fn cases(options: &Options) -> Vec<Case<'_, row::Row>> {
     let case = |row: row::Row| {
         let site = Rc::clone(&site);
         let mut calls = None;
-        let cancelled = || options.cancel.is_cancelled();
+        let cancelled = || options.run.cancel.is_cancelled();
         let trial = Box::new(move |_seed| trial::sample(&row, &site, &mut calls, &cancelled));
         Case { row, trial }
     };
@@ -141,11 +138,14 @@ mod tests {
     use flatout_measure::case::TrialError;
     use flatout_measure::row::Row as _;
 
+    use flatout_sys::cancel::CancelToken;
+
     use super::*;
 
     fn options(block_bytes: u64, extent: Extent) -> Options {
         let (directory, cancel) = (std::env::temp_dir(), CancelToken::manual());
-        Options { extent, block_bytes: Some(block_bytes), directory, cancel }
+        let run = Run { extent, cancel, ..Run::default() };
+        Options { run, block_bytes: Some(block_bytes), directory }
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_user_who_stops_gets_no_sample() {
         let options = options(1, Extent::Quick);
-        options.cancel.cancel();
+        options.run.cancel.cancel();
         assert_eq!((cases(&options)[0].trial)(1), Err(TrialError::Interrupted));
     }
 }

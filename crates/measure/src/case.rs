@@ -39,6 +39,13 @@ pub struct Sample {
     pub spoil: Option<Spoil>,
 }
 
+impl Sample {
+    /// Notes a warning, once per code.
+    pub fn warn(&mut self, code: &str, text: impl Into<String>) {
+        warning::add(&mut self.warnings, Warning::new(code, text));
+    }
+}
+
 /// How long the single operations of one trial took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latencies {

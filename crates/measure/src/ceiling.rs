@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::record::{Better, Ceiling, Outcome, Provenance, Status};
 use crate::sampler::fact::REJECTED_SAMPLES;
-use crate::warning::{self, Warning};
+use crate::warning::{self};
 
 /// How far above its ceiling a figure may be: clocks and counters are no better than this.
 pub const TOLERANCE: f64 = 1.02;
@@ -86,13 +86,11 @@ pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
     let Some(ratio) = ratio.filter(|ratio| *ratio > TOLERANCE) else { return };
     let text = format!("{:.0} % of {}, which is its limit", ratio * 100.0, ceiling.name);
     if ceiling.provenance == Provenance::Given {
-        if outcome.status == Status::Ok {
-            outcome.status = Status::Degraded;
-        }
+        outcome.degrade();
         let text = format!(
             "{text}: it let a burst through, or does not hold here; longer trials tell which"
         );
-        warning::add(&mut outcome.warnings, Warning::new(warning::LIMIT_EXCEEDED, text));
+        outcome.warn(warning::LIMIT_EXCEEDED, text);
     } else if is_derived(ceiling.provenance) {
         outcome.audit.insert(REJECTED_SAMPLES.name().to_owned(), json!(outcome.samples));
         outcome.samples.clear();
@@ -100,7 +98,7 @@ pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
         outcome.ci95 = None;
         outcome.n = 0;
         outcome.status = Status::Invalid;
-        warning::add(&mut outcome.warnings, Warning::new(warning::ABOVE_CEILING, text));
+        outcome.warn(warning::ABOVE_CEILING, text);
     } else {
         let certain = outcome.ci95.map(|[low, high]| match outcome.better {
             Better::Higher => low,
@@ -109,11 +107,8 @@ pub fn apply(outcome: &mut Outcome, ceiling: Ceiling) {
         if self::ratio(certain, outcome.better, ceiling).is_some_and(|ratio| ratio <= TOLERANCE) {
             return;
         }
-        if outcome.status == Status::Ok {
-            outcome.status = Status::Degraded;
-        }
-        let text = format!("{text}: the limit was measured too low");
-        warning::add(&mut outcome.warnings, Warning::new(warning::CEILING_LOW, text));
+        outcome.degrade();
+        outcome.warn(warning::CEILING_LOW, format!("{text}: the limit was measured too low"));
     }
 }
 

@@ -108,8 +108,18 @@ impl Outcome {
         if weight(source.status) > weight(self.status) {
             self.status = source.status;
         }
-        for warning in &source.warnings {
-            crate::warning::add(&mut self.warnings, warning.clone());
+        crate::warning::add_all(&mut self.warnings, source.warnings.iter().cloned());
+    }
+
+    /// Notes a warning, once per code.
+    pub fn warn(&mut self, code: &str, text: impl Into<String>) {
+        crate::warning::add(&mut self.warnings, Warning::new(code, text));
+    }
+
+    /// The figure is there, but less good than it looks.
+    pub fn degrade(&mut self) {
+        if self.status == Status::Ok {
+            self.status = Status::Degraded;
         }
     }
 

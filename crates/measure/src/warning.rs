@@ -205,6 +205,11 @@ pub fn add(warnings: &mut Vec<Warning>, warning: Warning) {
     }
 }
 
+/// Adds each that is not there yet.
+pub fn add_all(warnings: &mut Vec<Warning>, more: impl IntoIterator<Item = Warning>) {
+    more.into_iter().for_each(|warning| add(warnings, warning));
+}
+
 /// Whether a warning with this code is there.
 pub fn has(warnings: &[Warning], code: &str) -> bool {
     warnings.iter().any(|warning| warning.code == code)

@@ -44,9 +44,16 @@ impl TestFiles {
         let length = MEMORY_BYTES.min(hot.length_bytes()) as usize;
         let mut memory = AlignedBuffer::new(length)
             .map_err(flatout_io::Error::system("get memory to compare with", &options.directory))?;
-        fill_random(memory.as_mut_slice(), options.seed, 0);
+        fill_random(memory.as_mut_slice(), options.run.seed, 0);
         let digest = xor::xor32(memory.as_slice());
-        Ok(Self { hot, cold, memory, digest, clearing: options.clearing, cancel: options.cancel })
+        Ok(Self {
+            hot,
+            cold,
+            memory,
+            digest,
+            clearing: options.clearing,
+            cancel: options.run.cancel,
+        })
     }
 
     /// The kind of place that the files lie in at the bottom.

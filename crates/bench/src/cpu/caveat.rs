@@ -1,6 +1,6 @@
 //! What the facts of a row say against its figure.
 
-use flatout_measure::{Facts, Outcome, Status, Warning, warning};
+use flatout_measure::{Facts, Outcome, warning};
 
 use super::clock::{AGREEMENT, agrees};
 use super::contention::NOTABLE;
@@ -19,15 +19,9 @@ const CLOCK_FALL: f64 = 0.03;
 const STOLEN: f64 = 0.05;
 const STOLEN_TICKS: f64 = 3.0;
 
-fn warn(outcome: &mut Outcome, code: &str, text: String) {
-    warning::add(&mut outcome.warnings, Warning::new(code, text));
-}
-
 fn degrade(outcome: &mut Outcome, code: &str, text: String) {
-    if outcome.status == Status::Ok {
-        outcome.status = Status::Degraded;
-    }
-    warn(outcome, code, text);
+    outcome.degrade();
+    outcome.warn(code, text);
 }
 
 /// Whether the clock can be believed, and whether it fell.
@@ -54,7 +48,7 @@ pub(super) fn add_of_clock(outcome: &mut Outcome, facts: &Facts) {
              contention by an SMT sibling",
             fall * 100.0
         );
-        warn(outcome, warning::CLOCK_DRIFT, text);
+        outcome.warn(warning::CLOCK_DRIFT, text);
     }
 }
 
@@ -75,17 +69,15 @@ pub(super) fn add_of_share(
         return;
     }
     let contained = workers::contained(share.threads, share.cpus, share.quota_cpus);
-    if let Some(contained) = contained.filter(|_| share.is_limited_by_quota()) {
-        warning::add(&mut outcome.warnings, contained);
-    }
+    let contained = contained.filter(|_| share.is_limited_by_quota());
+    warning::add_all(&mut outcome.warnings, contained);
     if share.cores < share.threads.min(share.cpus) {
         let sets: Vec<String> = sets.iter().map(|set| format!("{set:?}")).collect();
-        let text = format!("some CPUs share a core: {}", sets.join(", "));
-        warn(outcome, warning::CORES_SHARED, text);
+        outcome.warn(warning::CORES_SHARED, format!("some CPUs share a core: {}", sets.join(", ")));
     }
     if let Some(ratio) = stolen(facts) {
         let text = format!("the hypervisor took {:.1} % of the CPU time", ratio * 100.0);
-        warn(outcome, warning::STOLEN_TIME, text);
+        outcome.warn(warning::STOLEN_TIME, text);
     }
     let is_apart = !warning::has(&outcome.warnings, warning::DISTURBED);
     let contention = facts.number(fact::CONTENTION_RATIO);
@@ -95,7 +87,7 @@ pub(super) fn add_of_share(
             "an SMT sibling used the core for {:.0} % of the time: slices count in which it did not",
             ratio * 100.0
         );
-        warn(outcome, warning::SMT_CONTENTION, text);
+        outcome.warn(warning::SMT_CONTENTION, text);
     }
     let is_quiet = is_apart && contention.is_none();
     let most = if is_quiet { DOUBLING } else { DOUBLING_DISTURBED };

@@ -151,8 +151,8 @@ struct Terms {
 
 impl Terms {
     fn new(options: &Options, threads: u32, time_ns: u64) -> Self {
-        let trials = options.trials.unwrap_or(TRIALS);
-        let Options { order, seed, .. } = *options;
+        let trials = options.run.rounds.unwrap_or(TRIALS);
+        let (order, seed) = (options.order, options.run.seed);
         Self { order, trials, threads, time_ns, room: Room::now(), seed }
     }
 
@@ -221,7 +221,7 @@ pub(super) fn outcomes(
         let mut rows = sampler.with(terms.plan(share_ns, &sampler.plan)).run(vec![case]);
         let contention = before.and_then(|before| Some(f64::midpoint(before, probed()?)));
         // The short set of all areas has room for no further row.
-        if work == Work::Solve && options.extent != Extent::Few {
+        if work == Work::Solve && options.run.extent != Extent::Few {
             let best: Vec<_> = rows.iter().filter_map(best).collect();
             rows.extend(best);
         }
@@ -242,7 +242,7 @@ pub(super) fn outcomes(
 /// One thread and one per CPU, unless the user chose; short runs have the latter alone.
 fn threads(options: &Options) -> Vec<u32> {
     let all = affinity::allowed_cpu_count();
-    let usual = if options.extent == Extent::Full { &[1, all][..] } else { &[all] };
+    let usual = if options.run.extent == Extent::Full { &[1, all][..] } else { &[all] };
     // The whole machine first: it needs the largest matrices to show what it can.
     workers::counts(&options.threads, usual).into_iter().rev().collect()
 }
@@ -342,7 +342,7 @@ fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f6
     let text = format!(
         "{seen} of the cores before and after: ports and caches were shared with another thread"
     );
-    warning::add(&mut outcome.warnings, Warning::new(warning::SMT_CONTENTION, text));
+    outcome.warn(warning::SMT_CONTENTION, text);
     let below = |bound: &&mut Ceiling| bound.ratio.is_none_or(|ratio| ratio < AT_THE_LIMIT);
     if let Some(bound) = outcome.ceiling.as_mut().filter(below) {
         bound.limiter = format!("{seen}, then {LIMITER}");

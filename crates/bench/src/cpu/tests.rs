@@ -7,17 +7,15 @@ use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Status;
 use flatout_measure::sampler::Sampler;
+use flatout_sys::cancel::CancelToken;
 
 use super::*;
 
 fn options() -> Options {
     Options {
-        extent: Extent::Few,
+        run: Run { seed: 3, cancel: CancelToken::manual(), ..Run::default() },
         threads: Vec::new(),
         order: None,
-        trials: None,
-        seed: 3,
-        cancel: CancelToken::manual(),
     }
 }
 
@@ -27,7 +25,7 @@ fn options_out_of_bounds_are_refused_by_name() {
     let wrong = [
         (Options { threads: vec![1, 0], ..options() }, "--threads 0"),
         (Options { threads: vec![MAX_THREADS + 1], ..options() }, "--threads 1025"),
-        (Options { trials: Some(0), ..options() }, "--runs 0"),
+        (Options { run: Run { rounds: Some(0), ..Run::default() }, ..options() }, "--runs 0"),
         (Options { order: Some(0), ..options() }, "--order 0"),
         (Options { order: Some(u64::MAX), ..options() }, "--order 18446744073709551615"),
     ];
@@ -44,7 +42,7 @@ fn measured(options: &Options, cancelled: bool) -> Found {
         max_trials: 1,
         budget_ns: 1,
         half_width: 1.0,
-        seed: options.seed,
+        seed: options.run.seed,
         ..Plan::default()
     };
     let mut witness = FakeWitness::quiet();

@@ -80,11 +80,9 @@ pub(super) fn sample(
     }
     if !topology.is_unchanged() {
         let text = "the CPUs that this process may use changed while it was measured";
-        warning::add(&mut sample.warnings, Warning::new(warning::CPUS_CHANGED, text));
+        sample.warn(warning::CPUS_CHANGED, text);
     }
-    if let Some(crowd) = workers::oversubscribed(setting.threads, count) {
-        warning::add(&mut sample.warnings, crowd);
-    }
+    warning::add_all(&mut sample.warnings, workers::oversubscribed(setting.threads, count));
     Ok(sample)
 }
 

@@ -23,13 +23,12 @@ const BUSY_SHARE: f64 = 0.9;
 /// Gives each figure its bound and names the bottleneck.
 pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile) {
     let best = Best::of(rows);
-    for mut finding in rows.iter_mut().flat_map(findings) {
+    for finding in rows.iter_mut().flat_map(findings) {
         let Some(median) = finding.outcome.median else { continue };
         let group = group_limit(finding.row, finding.figure, file);
         if let Some((name, value)) = &group {
             let unit = finding.row.unit().name();
-            let text = format!("{name} allows {value:.0} {unit}");
-            finding.warn(warning::IO_LIMIT, text);
+            finding.outcome.warn(warning::IO_LIMIT, format!("{name} allows {value:.0} {unit}"));
         }
         let bound = bound(&finding, median, group, &best, file);
         ceiling::apply(finding.outcome, bound);

@@ -25,7 +25,7 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     each("--threads", wide(&selection.threads), crate::workers::MAX_THREADS.into(), "")?;
     each("--iodepth", wide(&selection.depths), flatout_sys::ring::MAX_DEPTH.into(), "")?;
     let rate = selection.rate_per_s.unwrap_or(1.0);
-    let (is_matrix, has_depths) = (options.grid == Grid::Matrix, selection.depths.len() > 1);
+    let (is_matrix, has_depths) = (options.grid() == Grid::Matrix, selection.depths.len() > 1);
     let is_swept = |length: usize| length > 1 && !is_matrix && selection.patterns.is_empty();
     let in_grid = |is_given: bool| is_given && is_matrix;
     let (blocks, threads) = (selection.block_bytes.len(), selection.threads.len());

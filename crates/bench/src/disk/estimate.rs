@@ -145,8 +145,8 @@ fn metadata_ns(metadata: Option<&MetadataOptions>) -> u64 {
 
 /// What the grid takes, with the number of trials that was asked for.
 fn usual(options: &Options) -> Usual {
-    let usual = options.grid.usual();
-    match options.rounds {
+    let usual = options.grid().usual();
+    match options.run.rounds {
         Some(rounds) => Usual { max_trials: rounds, trials: rounds, ..usual },
         None => usual,
     }
@@ -154,7 +154,7 @@ fn usual(options: &Options) -> Usual {
 
 /// Refuses trials that are longer than the run.
 fn check_runtime(options: &Options) -> Result<(), Error> {
-    match (options.selection.runtime_ns, options.time_ns) {
+    match (options.selection.runtime_ns, options.run.time_ns) {
         (Some(runtime_ns), Some(time_ns)) if runtime_ns > time_ns => Err(Error::Usage(format!(
             "--time: a trial of {} does not fit into the {} that --max-time leaves; --runs 1 runs each \
              row once, whatever time it takes",
@@ -170,9 +170,9 @@ fn check_runtime(options: &Options) -> Result<(), Error> {
 /// Errors: the place cannot be measured in the way asked for, settings are out of bounds, or
 /// there is no room.
 pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
-    let place = Place::find(&options.path, options.overwriting)?;
+    let place = Place::find(&options.run.place, options.overwriting)?;
     check::options(options, &place)?;
-    let rows = rows::rows(options.grid, &options.selection, &place);
+    let rows = rows::rows(options.grid(), &options.selection, &place);
     if options.selection.names_rows() {
         // Of a grid, rows that do not fit into memory say so.
         rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
@@ -187,7 +187,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     check_runtime(options)?;
     let usual = usual(options);
     let cap_bytes = match options.selection.runtime_ns {
-        Some(_) if options.max_write_bytes.is_some() => u64::MAX,
+        Some(_) if options.run.max_write_bytes.is_some() => u64::MAX,
         Some(ns) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
         None => usual.trial_write_bytes,
     };
@@ -209,25 +209,25 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         if options.selection.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
     let of_rows = all_bytes.min(cap).min(room_in_holes(&place)?);
     let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
-    let most_write_bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
+    let most_write_bytes = wanted.min(options.run.max_write_bytes.unwrap_or(u64::MAX));
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
     let forecast = Forecast {
         beside_ns: metadata_ns(metadata.as_ref()).saturating_add(scratch::making_ns(file_bytes)),
         trials: usual.trials,
         max_trials: usual.max_trials,
-        is_exact: options.rounds.is_some(),
+        is_exact: options.run.rounds.is_some(),
         ..Forecast::of(&rows, cap_bytes, runtime_ns, slowdown)
     };
     let usual_ns = forecast.usual_ns();
-    let time_ns = options.time_ns.unwrap_or(usual_ns);
+    let time_ns = options.run.time_ns.unwrap_or(usual_ns);
     let trials_bytes = forecast.trials_bytes(time_ns);
     let likely_bytes =
         (file_bytes + metadata_bytes / METADATA_LIKELY_PART).saturating_add(trials_bytes);
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
     // Storage that is faster than expected is written no more than a quarter more.
-    let is_open = options.rounds.is_none() && options.selection.runtime_ns.is_none();
+    let is_open = options.run.rounds.is_none() && options.selection.runtime_ns.is_none();
     let trials_most = if is_open { trials_bytes.saturating_add(trials_bytes / 4) } else { left };
     let most_write_bytes = most_write_bytes - left.saturating_sub(trials_most);
     let writes_over = place.rights() == Rights::Overwrite && writing > 0;
@@ -273,29 +273,29 @@ fn room_in_holes(place: &Place) -> Result<u64, Error> {
 fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataOptions>, Error> {
     let selection = &options.selection;
     let is_asked = match selection.patterns.is_empty() {
-        true => matches!(options.grid, Grid::Quick | Grid::Short),
+        true => matches!(options.grid(), Grid::Quick | Grid::Short),
         false => selection.patterns.contains(&Pattern::Metadata),
     };
     let is_possible = place.rights() == Rights::MakeFiles;
     if !(is_asked && is_possible) {
         return Ok(None);
     }
-    let extent = match (selection.patterns.is_empty(), options.grid) {
+    let extent = match (selection.patterns.is_empty(), options.grid()) {
         (false, Grid::Short) => metadata::Extent::Full,
         _ => metadata::Extent::Quick,
     };
     let wanted = MetadataOptions {
         directory: place.path.clone(),
-        files: if options.grid == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
+        files: if options.grid() == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
         directories_many: METADATA_DIRECTORIES,
         threads: extent.threads(),
         small_file_bytes: SMALL_FILE_BYTES,
         extent,
-        cancel: options.cancel,
+        cancel: options.run.cancel,
     };
     // It is reckoned with what it writes at most; usually that is a third.
     let part = if selection.patterns.len() == 1 { 1 } else { METADATA_PART };
-    let most = options.max_write_bytes.map(|most| most / part);
+    let most = options.run.max_write_bytes.map(|most| most / part);
     metadata::fitted(&wanted, most).map(Some)
 }
 
@@ -311,12 +311,12 @@ fn file_bytes(
     metadata_bytes: u64,
     (cap_bytes, slowdown): (u64, f64),
 ) -> Result<(u64, Option<u64>), Error> {
-    let wanted = options.bytes.unwrap_or(options.grid.usual().file_bytes);
+    let wanted = options.bytes.unwrap_or(options.grid().usual().file_bytes);
     let filesystem = place.filesystem()?;
     let free = scratch::free_bytes(&filesystem);
     let memory_part = scratch::memory_part(&filesystem, MEMORY_PART);
     let writes = rows.iter().any(Row::writes);
-    let most = options.max_write_bytes.map_or(u64::MAX, |most| {
+    let most = options.run.max_write_bytes.map_or(u64::MAX, |most| {
         let left = most.saturating_sub(metadata_bytes);
         if writes { left / 2 } else { left }
     });
@@ -325,7 +325,7 @@ fn file_bytes(
     let is_fresh = |row: &&Row| row.writes() && row.extents == Extents::Fresh;
     let fresh = rows.iter().filter(is_fresh).map(|row| of_trial(row, cap_bytes)).max();
     let part = part - fresh.unwrap_or(0).min(part / 2);
-    let making_ns = options.time_ns.map(|time_ns| time_ns / MAKING_PART);
+    let making_ns = options.run.time_ns.map(|time_ns| time_ns / MAKING_PART);
     let in_time = making_ns.map_or(u64::MAX, |ns| scratch::in_time(ns, slowdown));
     let size = wanted.min(in_time).min(part).min(memory_part).min(most);
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
@@ -348,6 +348,7 @@ mod tests {
     use flatout_sys::cancel::CancelToken;
 
     use super::*;
+    use crate::area::{Extent, Run};
     use crate::disk::place::Overwriting;
     use crate::disk::{Clearing, Selection};
 
@@ -355,18 +356,20 @@ mod tests {
     fn a_limit_leaves_room_for_the_file_beside_names_and_attributes() {
         let directory = tempfile::tempdir().unwrap();
         for most in [16 * MIB, 100 * MIB] {
+            let run = Run {
+                extent: Extent::Quick,
+                place: directory.path().to_owned(),
+                max_write_bytes: Some(most),
+                seed: 1,
+                cancel: CancelToken::manual(),
+                ..Run::default()
+            };
             let options = Options {
-                path: directory.path().to_owned(),
-                grid: Grid::Quick,
+                run,
                 selection: Selection::default(),
                 bytes: None,
                 overwriting: Overwriting::Refused,
-                max_write_bytes: Some(most),
-                time_ns: None,
-                rounds: None,
                 clearing: Clearing::File,
-                seed: 1,
-                cancel: CancelToken::manual(),
             };
             let planned = plan(&options).unwrap();
             assert!(planned.metadata_bytes <= most / METADATA_PART);

@@ -2,7 +2,7 @@
 
 use flatout_io::Caching;
 use flatout_measure::{
-    EVIDENCE, Evidence, Facts, Happened, Key, Measured, Outcome, Warning, shape, warning,
+    EVIDENCE, Evidence, Facts, Happened, Key, Measured, Outcome, shape, warning,
 };
 use flatout_sys::filesystem::Nature;
 use flatout_sys::storage::Layer;
@@ -69,26 +69,21 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile, terms: &Terms) 
 }
 
 impl Finding<'_> {
-    pub(super) fn warn(&mut self, code: &str, text: String) {
-        warning::add(&mut self.outcome.warnings, Warning::new(code, text));
-    }
-
     /// Says what kind of row it is where the name alone would mislead.
     fn label(&mut self, file: &TestFile) {
-        for known in file.warnings.iter().chain(&self.row.warnings) {
-            warning::add(&mut self.outcome.warnings, known.clone());
-        }
+        let known = file.warnings.iter().chain(&self.row.warnings).cloned();
+        warning::add_all(&mut self.outcome.warnings, known);
         let block_bytes = self.row.tuning.block_bytes;
         if self.row.tuning.caching != Caching::Direct && block_bytes < 4096 {
             let text = format!(
                 "blocks of {block_bytes} bytes through the page cache: system calls and readahead \
                  limit this figure, not the disk"
             );
-            self.warn(warning::READAHEAD_BOUND, text);
+            self.outcome.warn(warning::READAHEAD_BOUND, text);
         }
         if self.row.writes() && self.figure == Figure::Own {
             let text = "the bytes were with the cache or the device, but not yet durable";
-            self.warn(warning::NOT_DURABLE, text.to_owned());
+            self.outcome.warn(warning::NOT_DURABLE, text.to_owned());
         }
     }
 
@@ -161,7 +156,7 @@ impl Finding<'_> {
             _ => None,
         };
         if let Some(code) = code {
-            self.warn(code, evidence.text.to_string());
+            self.outcome.warn(code, evidence.text.to_string());
         }
         self.facts.set(EVIDENCE, evidence);
     }
@@ -204,7 +199,7 @@ impl Finding<'_> {
         {
             let share = self.others_share() * 100.0;
             let text = format!("{share:.0} % of what the disk moved was for somebody else");
-            self.warn(warning::SHARED_DEVICE, text);
+            self.outcome.warn(warning::SHARED_DEVICE, text);
         }
     }
 
@@ -228,7 +223,7 @@ impl Finding<'_> {
             _ => return,
         };
         if self.row.tuning.caching == Caching::Direct {
-            self.warn(warning::REQUESTS_SPLIT, text);
+            self.outcome.warn(warning::REQUESTS_SPLIT, text);
         }
     }
 
@@ -239,7 +234,7 @@ impl Finding<'_> {
                 "the harness takes {:.1} % of the threads' time ({harness_ns:.0} ns per operation)",
                 share * 100.0
             );
-            self.warn(warning::OVERHEAD, text);
+            self.outcome.warn(warning::OVERHEAD, text);
         }
     }
 
@@ -259,14 +254,14 @@ impl Finding<'_> {
                 found.knee_s,
                 found.step_ratio * 100.0
             );
-            self.warn(warning::BURST, text);
+            self.outcome.warn(warning::BURST, text);
         }
         if let Some(flat) = shape::plateau(points, &series.y) {
             let text = format!(
                 "the rate is flat at about {} {}: likely a limit that somebody set (a token bucket)",
                 flat.round_figure, flat.unit_words
             );
-            self.warn(warning::PLATEAU, text);
+            self.outcome.warn(warning::PLATEAU, text);
         }
     }
 }
@@ -307,7 +302,7 @@ fn compare_passes(measured: &mut Measured<Row>) {
         "the second read of the same blocks is {ratio:.1} times as fast as the first: they were cold \
          in the device or behind it"
     );
-    for mut finding in findings(measured) {
-        finding.warn(warning::COLD_BLOCKS, text.clone());
+    for finding in findings(measured) {
+        finding.outcome.warn(warning::COLD_BLOCKS, text.clone());
     }
 }

@@ -24,7 +24,7 @@ mod trial;
 use std::path::PathBuf;
 
 use flatout_measure::case::record_counted;
-use flatout_measure::{Measured, Outcome, Plan, Sampler, Status, Warning, warning};
+use flatout_measure::{Measured, Outcome, Plan, Sampler, warning};
 use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
@@ -120,11 +120,8 @@ pub(super) fn run(
     bound::apply(&mut rows);
     let mut outcomes = record_counted(rows, &[fact::REQUESTS]);
     if let (Err(error), Some(last)) = (files.finish(), outcomes.last_mut()) {
-        let text = format!("test files stay behind: {error}");
-        warning::add(&mut last.warnings, Warning::new(warning::FAILED, text));
-        if last.status == Status::Ok {
-            last.status = Status::Degraded;
-        }
+        last.warn(warning::FAILED, format!("test files stay behind: {error}"));
+        last.degrade();
     }
     Ok(outcomes)
 }

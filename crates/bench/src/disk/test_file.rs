@@ -93,7 +93,7 @@ impl TestFile {
             began_ns: monotonic_ns(),
             cpus: steal::cpu_times(root).map_or(1.0, |times| f64::from(times.cpus.max(1))),
             is_virtual: environment::capture(root).hypervisor != Some(false),
-            cancel: options.cancel,
+            cancel: options.run.cancel,
         };
         file.examine_file();
         file.examine_place(reduced_from);

@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, Warning, warning};
+use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, warning};
 use flatout_sys::filesystem::Nature;
 use flatout_sys::storage::{self, DeviceNumber};
 
@@ -150,7 +150,7 @@ pub(crate) fn prove_read<R>(measured: &mut Measured<R>, is_hot: bool, ground: Op
         false => (fetched(bytes, process, disks, ground), warning::NOT_FROM_DEVICE),
     };
     if evidence.happened == Happened::No {
-        warning::add(&mut outcome.warnings, Warning::new(code, evidence.text.to_string()));
+        outcome.warn(code, evidence.text.to_string());
     }
     facts.set(EVIDENCE, evidence);
 }

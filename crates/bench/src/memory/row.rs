@@ -175,8 +175,7 @@ impl Terms<'_> {
                 row.warn(warning::SIZE_REDUCED, text);
             }
             if stores == Stores::ThroughCaches {
-                let text = format!("{bytes} bytes fit into the last cache");
-                row.warn(warning::FITS_IN_CACHE, text);
+                row.warn(warning::FITS_IN_CACHE, format!("{bytes} bytes fit into the last cache"));
             }
         }
         row
@@ -237,9 +236,8 @@ impl RateRow {
                 row.sample(memory, seed.wrapping_add(1))?;
             }
             let mut sample = row.sample(memory, seed)?;
-            for warning in row.warnings.iter().chain(&memory.warnings).cloned() {
-                warning::add(&mut sample.warnings, warning);
-            }
+            let known = row.warnings.iter().chain(&memory.warnings).cloned();
+            warning::add_all(&mut sample.warnings, known);
             Ok(sample)
         };
         Case { row: self, trial: Box::new(trial) }

@@ -6,11 +6,13 @@ use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::Status;
 use flatout_measure::row::Row;
 use flatout_measure::sampler::Sampler;
+use flatout_sys::cancel::CancelToken;
 
 use super::*;
 
 fn options(extent: Extent, threads: &[u32], bytes: Option<u64>) -> Options {
-    Options { extent, threads: threads.to_vec(), bytes, seed: 5, cancel: CancelToken::manual() }
+    let run = Run { extent, seed: 5, cancel: CancelToken::manual(), ..Run::default() };
+    Options { run, threads: threads.to_vec(), bytes }
 }
 
 #[test]

@@ -27,9 +27,7 @@ pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
     let copied: Vec<(Copies, f64)> = rows.iter().filter_map(copy_rate).collect();
     for Measured { row, outcome, facts, .. } in rows {
         fact::add_ratios(facts);
-        for warning in account::warnings(facts) {
-            warning::add(&mut outcome.warnings, warning);
-        }
+        warning::add_all(&mut outcome.warnings, account::warnings(facts));
         let none = Ceiling::unknown("none is known");
         let bound = match row {
             NetworkRow::Memcpy(_) => {

@@ -3,9 +3,7 @@
 
 use flatout_measure::fact::Value;
 use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::{
-    Facts, Key, Latencies, LoopKind, Sample, Series, TrialError, Warning, warning,
-};
+use flatout_measure::{Facts, Key, Latencies, LoopKind, Sample, Series, TrialError, warning};
 
 use super::client::Report;
 use super::fact;
@@ -29,7 +27,7 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
     add_tcp(&mut sample, report);
     let spec = &report.spec;
     let mut warn = |code, text: &str| {
-        warning::add(&mut sample.warnings, Warning::new(code, text));
+        sample.warn(code, text);
     };
     let flows = u32::try_from(spec.flows().len()).unwrap_or(u32::MAX);
     let threads = flows.saturating_mul(if topology.is_one_machine { 2 } else { 1 });
@@ -155,7 +153,7 @@ fn latency(report: &Report) -> Sample {
         if (operations as f64) < 0.95 * wanted - 1.0 {
             let text =
                 format!("{operations} questions instead of {wanted:.0}: answers took too long");
-            warning::add(&mut sample.warnings, Warning::new(warning::LATE_STARTS, text));
+            sample.warn(warning::LATE_STARTS, text);
         }
     } else {
         sample.facts.set(CLOCK_READS, operations);

@@ -70,9 +70,9 @@ fn connect(
     key: &Key,
 ) -> Result<RefCell<Client>, Error> {
     let mut busy = |waiting: u16| {
-        (options.notice)(&format!("the server is busy, {waiting} waiting (with this one)"));
+        (options.run.notice)(&format!("the server is busy, {waiting} waiting (with this one)"));
     };
-    let client = Client::connect(addresses, key, options.cancel, &mut busy);
+    let client = Client::connect(addresses, key, options.run.cancel, &mut busy);
     client.map(RefCell::new).map_err(Error::Network)
 }
 
@@ -97,7 +97,7 @@ impl Sessions {
             _ => own(Ipv4Addr::LOCALHOST.into()),
         };
         let mut sessions = Self { clients: vec![first?], missing: None };
-        let is_whole = options.extent == Extent::Full && options.selection.is_empty();
+        let is_whole = options.run.extent == Extent::Full && options.selection.is_empty();
         if is_whole && options.family().is_none() {
             match own(Ipv6Addr::LOCALHOST.into()) {
                 Ok(second) => sessions.clients.push(second),
@@ -140,13 +140,16 @@ mod tests {
     use clap::{Args, Command, FromArgMatches};
 
     use super::*;
+    use crate::area::Run;
     use crate::tests::waiting;
 
     #[test]
     fn flows_over_loopback_tell_that_they_waited() {
         let usual = Options::augment_args(Command::new("network")).get_matches_from(["network"]);
-        let options =
-            Options { extent: Extent::Quick, ..Options::from_arg_matches(&usual).unwrap() };
+        let options = Options {
+            run: Run { extent: Extent::Quick, ..Run::default() },
+            ..Options::from_arg_matches(&usual).unwrap()
+        };
         let spec = Spec { warm_ns: 1_000_000, window_ns: 10_000_000, ..Spec::one_stream() };
         let spec = Spec { tail_ns: 50_000_000, ..spec };
         let run = || {

@@ -82,9 +82,8 @@ impl Reader {
         facts.extend(std::mem::take(&mut row.facts));
         facts.set(EVIDENCE, self.evidence(&facts));
         row.facts = facts;
-        for warning in self.warnings.iter().chain(&measured.warnings) {
-            warning::add(&mut row.outcome.warnings, warning.clone());
-        }
+        let warnings = self.warnings.iter().chain(&measured.warnings).cloned();
+        warning::add_all(&mut row.outcome.warnings, warnings);
     }
 
     /// What shows that the bytes of all trials came from where the row has them.
@@ -150,8 +149,7 @@ impl Reader {
             outcome.status = Status::Interrupted;
         }
         if measured.bytes == 0 {
-            let text = "there was nothing to read, so there is no rate";
-            warning::add(&mut outcome.warnings, Warning::new(warning::EMPTY_FILE, text));
+            outcome.warn(warning::EMPTY_FILE, "there was nothing to read, so there is no rate");
         }
         record(vec![row]).pop().unwrap_or_default()
     }
@@ -171,7 +169,7 @@ impl Reader {
         row.facts.set(fact::OVERHEAD_RATIO, share);
         if share > HARNESS_LIMIT {
             let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
-            warning::add(&mut row.outcome.warnings, Warning::new(warning::OVERHEAD, text));
+            row.outcome.warn(warning::OVERHEAD, text);
         }
     }
 }

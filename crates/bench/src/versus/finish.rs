@@ -84,6 +84,6 @@ fn judge(ratio: &mut Measured<RatioRow>, rows: &[Measured<ContestantRow>]) {
         let [own, other] = [own, other].map(Option::unwrap_or_default);
         let text =
             format!("{subject} keeps {own}, {against} {other}: who keeps less has less to do");
-        warning::add(&mut outcome.warnings, Warning::new(warning::KEEPS_LESS, text));
+        outcome.warn(warning::KEEPS_LESS, text);
     }
 }

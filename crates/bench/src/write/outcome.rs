@@ -1,9 +1,7 @@
 //! What is known about a write, as an outcome of the record.
 
 use flatout_io::Tuning;
-use flatout_measure::{
-    Facts, Key, Outcome, Parameters, Status, Unit, Warning, ceiling, size_text, warning,
-};
+use flatout_measure::{Facts, Key, Outcome, Parameters, Status, Unit, ceiling, size_text, warning};
 use flatout_sys::affinity;
 
 use super::limit::Times;
@@ -47,7 +45,7 @@ impl Writer {
         }
         if self.job.data == Data::Zero {
             let text = "zero bytes: thin storage and compression take them for free";
-            warning::add(&mut outcome.warnings, Warning::new(warning::ZERO_BLOCKS, text));
+            outcome.warn(warning::ZERO_BLOCKS, text);
         }
         if outcome.median.is_some() {
             self.judge(measured, &mut outcome, &mut facts);
@@ -79,9 +77,7 @@ impl Writer {
             to_durable_ns: measured.fsynced_ns,
         };
         facts.set_known(fact::OVERHEAD_RATIO, times.overhead_ratio());
-        if let Some(warning) = times.warning(self.job.data) {
-            warning::add(&mut outcome.warnings, warning);
-        }
+        warning::add_all(&mut outcome.warnings, times.warning(self.job.data));
         ceiling::apply(outcome, times.ceiling(self.target.caching(), self.job.sync));
     }
 

@@ -187,8 +187,7 @@ impl Run<'_, '_, '_> {
             let is_short = is_short(code);
             outcome.status = if is_short { status } else { Status::Failed };
             let code = if is_short { code } else { warning::FAILED };
-            let text = "no ratio: one of the two has no figure";
-            warning::add(&mut outcome.warnings, Warning::new(code, text));
+            outcome.warn(code, "no ratio: one of the two has no figure");
             measured =
                 Measured { row: (), outcome, facts: Default::default(), further: Vec::new() };
         }

@@ -28,7 +28,7 @@ pub(super) fn overhead(
              {elapsed_ns:.0} ns)",
             ratio * 100.0
         );
-        warning::add(&mut outcome.warnings, Warning::new(warning::OVERHEAD, text));
+        outcome.warn(warning::OVERHEAD, text);
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) fn samples(outcome: &mut Outcome, facts: &mut Facts) {
     if !far.is_empty() {
         let text = format!("{} of {} samples lie far from the others", far.len(), outcome.n);
         facts.set(OUTLIER_INDICES, far.iter().copied().collect::<Value>());
-        warning::add(&mut outcome.warnings, Warning::new(warning::OUTLIERS, text));
+        outcome.warn(warning::OUTLIERS, text);
     }
     let noise = match outcome.half_width() {
         None => {

@@ -1,6 +1,6 @@
 //! The rows: a phase, with or without wear-out; what they say of single processes.
 
-use flatout_measure::{Label, Measured, Row, Unit, Warning, warning};
+use flatout_measure::{Label, Measured, Row, Unit, warning};
 
 use super::super::outlying::{self, Outlying};
 use super::phase::Phase;
@@ -56,8 +56,7 @@ pub(super) fn warn_of_slow_creates(rows: &mut [Measured<DiskRow>]) {
                      before deleted files here within the last minute, whose inodes are skipped \
                      one by one; --runs 1 has no round before it"
                 );
-                let warning = Warning::new(warning::RECENT_DELETES, text);
-                warning::add(&mut measured.outcome.warnings, warning);
+                measured.outcome.warn(warning::RECENT_DELETES, text);
             }
         }
     }
@@ -91,7 +90,6 @@ pub(super) fn name_stragglers(rows: &mut [Measured<DiskRow>], hosts: &[String]) 
             outlying::named(&slow),
             by_host.join(", ")
         );
-        let warning = Warning::new(warning::STRAGGLERS, text);
-        warning::add(&mut measured.outcome.warnings, warning);
+        measured.outcome.warn(warning::STRAGGLERS, text);
     }
 }

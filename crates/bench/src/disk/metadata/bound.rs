@@ -1,6 +1,6 @@
 //! What limits the metadata rows, as far as the rows themselves show it. Their bound is unknown.
 
-use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
+use flatout_measure::{Ceiling, Measured, ceiling, warning};
 
 use super::row::{Directories, MetadataRow, Test};
 use crate::disk::fact;
@@ -44,7 +44,7 @@ fn warn_of_slow_creates(rows: &mut [Measured<MetadataRow>]) {
              within the last minute, whose inodes are skipped one by one",
             unlink / create
         );
-        warning::add(&mut outcome.warnings, Warning::new(warning::RECENT_DELETES, text));
+        outcome.warn(warning::RECENT_DELETES, text);
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flatout_measure::Status;
 use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;

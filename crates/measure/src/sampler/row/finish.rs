@@ -16,7 +16,7 @@ use crate::row::Row;
 use crate::sampler::NOISY;
 use crate::statistics::interval::{self, Knowledge};
 use crate::statistics::{self};
-use crate::warning::{self, Warning};
+use crate::warning::{self};
 
 impl Sampled<'_> {
     /// The row, settled, with its figure and those of its further figures.
@@ -39,14 +39,8 @@ impl Sampled<'_> {
         }
         let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
         let mut facts = Facts::merged(counted.iter().map(|taken| &taken.facts));
-        for taken in counted {
-            for warning in &taken.warnings {
-                warning::add(&mut outcome.warnings, warning.clone());
-            }
-        }
-        if let Some(end) = &self.end {
-            warning::add(&mut outcome.warnings, end.clone());
-        }
+        let warnings = counted.iter().flat_map(|taken| &taken.warnings).chain(&self.end);
+        warning::add_all(&mut outcome.warnings, warnings.cloned());
         let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
         warnings::overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
@@ -67,7 +61,7 @@ impl Sampled<'_> {
                 facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());
             }
             outcome.status = status;
-            warning::add(&mut outcome.warnings, Warning::new(code, text));
+            outcome.warn(code, text);
             return Measured { row: (), outcome, facts, further: Vec::new() };
         }
         let more = counted.iter().map(|taken| taken.details.further.len()).min().unwrap_or(0);
@@ -145,7 +139,7 @@ impl Sampled<'_> {
         outcome.samples = figures;
         if outcome.status == Status::Interrupted {
             let text = format!("interrupted after {} trials that count", outcome.n);
-            warning::add(&mut outcome.warnings, Warning::new(warning::INTERRUPTED, text));
+            outcome.warn(warning::INTERRUPTED, text);
         }
         warnings::samples(outcome, facts);
     }
@@ -176,12 +170,12 @@ impl Sampled<'_> {
                 "{count} of {all} trials were disturbed from outside ({})",
                 reasons.join(", ")
             );
-            warning::add(&mut outcome.warnings, Warning::new(warning::DISTURBED, text));
+            outcome.warn(warning::DISTURBED, text);
             let throttled = self.reasons.get(Spoil::Throttled.name());
             if let Some(count) = throttled {
                 let text =
                     format!("the CPU quota of the control group held back {count} of {all} trials");
-                warning::add(&mut outcome.warnings, Warning::new(warning::CPU_QUOTA, text));
+                outcome.warn(warning::CPU_QUOTA, text);
             }
         }
     }
@@ -222,6 +216,6 @@ fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus, cp
              programs run on this machine",
             ratio * 100.0
         );
-        warning::add(&mut outcome.warnings, Warning::new(warning::LOCAL_LOAD, text));
+        outcome.warn(warning::LOCAL_LOAD, text);
     }
 }
