@@ -8,31 +8,12 @@ use std::collections::BTreeSet;
 use flatout_measure::record::{Ceiling, Latency, Outcome, Provenance, Record, Status};
 use serde_json::{Map, Value};
 
-use crate::{order, quantity, style::Tone};
+use crate::{order, quantity, style::Tone, text::Joined};
 
 /// Keys in the order in which people ask for them; the others follow by name.
-const ORDER: [&str; 20] = [
-    "contestant",
-    "corpus",
-    "operation",
-    "call",
-    "kernel",
-    "engine",
-    "caching",
-    "cache_state",
-    "bytes",
-    "block_bytes",
-    "file_bytes",
-    "threads",
-    "depth",
-    "split",
-    "rate_operations_per_s",
-    "read_share",
-    "until",
-    "extents",
-    "directories",
-    "pinned",
-];
+const ORDER: &str = "contestant corpus operation call kernel engine caching cache_state bytes \
+    block_bytes file_bytes threads depth split rate_operations_per_s read_share until extents \
+    directories pinned";
 
 /// Keys whose words do not follow from their spelling.
 const NOUNS: [(&str, &str); 8] = [
@@ -49,7 +30,7 @@ const NOUNS: [(&str, &str); 8] = [
 /// The parameters in the order of reading.
 pub(crate) fn ordered(parameters: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let mut pairs: Vec<_> = parameters.iter().map(|(key, value)| (key.as_str(), value)).collect();
-    let rank = |key| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    let rank = |key| ORDER.split(' ').position(|known| known == key).unwrap_or(usize::MAX);
     pairs.sort_by_key(|(key, _)| rank(*key));
     pairs
 }
@@ -133,7 +114,7 @@ pub(crate) fn noun(key: &str) -> String {
         "cpus" => "CPUs",
         other => other,
     });
-    words.collect::<Vec<_>>().join(" ")
+    words.joined(" ")
 }
 
 /// The base unit that a key ends in; empty when it names none.
@@ -178,34 +159,24 @@ pub(crate) fn spelled(key: &str, value: &Value, size: fn(u64) -> String) -> Stri
             (unit, _, Some(float)) => quantity::value(unit, float),
             _ => number.to_string(),
         },
-        Value::Array(items) => {
-            let words: Vec<String> = items.iter().map(|item| spelled(key, item, size)).collect();
-            words.join(", ")
-        }
-        Value::Object(members) => {
-            let words: Vec<String> = members
-                .iter()
-                .map(|(key, value)| format!("{} {}", noun(key), spelled(key, value, size)))
-                .collect();
-            words.join(", ")
-        }
+        Value::Array(items) => items.iter().map(|item| spelled(key, item, size)).joined(", "),
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| format!("{} {}", noun(key), spelled(key, value, size)))
+            .joined(", "),
     }
 }
 
 /// What all of these have in common, in words, and what each has besides.
 pub(crate) fn told_apart(all: &[&Map<String, Value>]) -> (Vec<String>, Vec<Vec<String>>) {
     let Some(first) = all.first() else { return (Vec::new(), Vec::new()) };
-    let is_common = |(key, value): &(&String, &Value)| {
-        all.iter().all(|parameters| parameters.get(*key) == Some(*value))
+    let is_common = |key: &&String| all.iter().all(|other| other.get(*key) == first.get(*key));
+    let common: BTreeSet<&str> = first.keys().filter(is_common).map(String::as_str).collect();
+    let words = |of: &Map<String, Value>, is_common: bool| {
+        let told = ordered(of).into_iter().filter(|(key, _)| common.contains(key) == is_common);
+        told.map(|(key, value)| parameter(key, value)).collect()
     };
-    let common: BTreeSet<&str> =
-        first.iter().filter(is_common).map(|(key, _)| key.as_str()).collect();
-    let words = |parameters: &Map<String, Value>, is_wanted: &dyn Fn(&str) -> bool| {
-        let own = ordered(parameters).into_iter().filter(|(key, _)| is_wanted(key));
-        own.map(|(key, value)| parameter(key, value)).collect()
-    };
-    let own = all.iter().map(|parameters| words(parameters, &|key| !common.contains(key)));
-    (words(first, &|key| common.contains(key)), own.collect())
+    (words(first, true), all.iter().map(|own| words(own, false)).collect())
 }
 
 /// Of each name with parameters the words that tell it from others of its name.
@@ -227,7 +198,7 @@ pub(crate) fn short_names(rows: &[&Outcome]) -> Vec<String> {
         rows.iter().map(|row| (row.id.as_str(), &row.parameters)).collect();
     let words = own_words(&named).into_iter().zip(rows);
     let name = |(words, row): (Vec<String>, &&Outcome)| {
-        std::iter::once(test(&row.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
+        std::iter::once(test(&row.id).to_owned()).chain(words).joined(", ")
     };
     words.map(name).collect()
 }

@@ -8,7 +8,7 @@ use crate::chart::words;
 use crate::page::{Align, Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind};
 use crate::page::{Row, Section, Table, commands, summary_table};
 use crate::style::Tone;
-use crate::text;
+use crate::text::{self, Joined};
 
 /// Lines of a table or list that a reader scrolls past; longer ones are folded.
 const OPEN_LINES: usize = 16;
@@ -116,7 +116,7 @@ impl Document {
                     let line = escaped(&finding.line());
                     format!("- **{}** {line}", finding.severity.sign().0)
                 };
-                self.told(&findings.iter().map(item).collect::<Vec<_>>().join("\n"));
+                self.told(&findings.iter().map(item).joined("\n"));
             }
             Block::Chart(chart) => {
                 let Some(table) = &chart.table else { return };
@@ -134,8 +134,7 @@ impl Document {
                     let (question, text) = (escaped(&answer.question), escaped(&answer.text));
                     format!("- {mark} **{question}** {text}")
                 };
-                let items: Vec<String> = answers.iter().map(item).collect();
-                self.told(&items.join("\n"));
+                self.told(&answers.iter().map(item).joined("\n"));
             }
             Block::Commands(commands) => self.commands(commands),
             Block::Notes(notes) => {
@@ -184,8 +183,7 @@ impl Document {
 }
 
 fn list(items: &[String]) -> String {
-    let lines: Vec<String> = items.iter().map(|item| format!("- {}", escaped(item))).collect();
-    lines.join("\n")
+    items.iter().map(|item| format!("- {}", escaped(item))).joined("\n")
 }
 
 /// A table line by line; of a row that has fewer cells the rest is empty.
@@ -213,7 +211,7 @@ fn rows(table: &Table) -> String {
         format!("| {} |", texts.join(" | "))
     };
     let top = [format!("| {} |", heads.join(" | ")), format!("|{}|", rules.join("|"))];
-    top.into_iter().chain(table.rows.iter().map(line)).collect::<Vec<_>>().join("\n")
+    top.into_iter().chain(table.rows.iter().map(line)).joined("\n")
 }
 
 fn head(column: &Column) -> String {
@@ -255,7 +253,7 @@ fn notes(table: &Table, row: &Row) -> String {
         with_marks(badge, cell)
     });
     let words = words.chain([escaped(&row.remark)]).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("; ")
+    words.joined("; ")
 }
 
 /// Words and the marks behind them, as literal brackets that no one takes for a link.

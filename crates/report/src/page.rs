@@ -35,6 +35,7 @@ pub(crate) use self::summary::tuned;
 pub(crate) use self::summary::{Summary, SummaryLine, UsualPlace, summary_table};
 use crate::chart::{bars::Bars, plot::Plot};
 use crate::style::Tone;
+use crate::text::Joined;
 
 /// A whole report.
 #[derive(Debug, Default)]
@@ -93,6 +94,12 @@ impl Section {
         Self { part, heading: heading.to_owned(), tone: Tone::Plain, blocks: Vec::new() }
     }
 
+    /// What went wrong; none where nothing did.
+    fn of_errors(errors: &[String]) -> Option<Self> {
+        let section = Self::new(Part::Errors, "Errors").with(Block::List(errors.to_vec()));
+        Some(section).filter(|_| !errors.is_empty())
+    }
+
     pub fn with(mut self, block: Block) -> Self {
         self.push(block);
         self
@@ -146,11 +153,28 @@ pub(crate) enum Block {
     Folded(Folded),
 }
 
+impl Block {
+    /// Blocks behind a name.
+    fn folded(name: impl Into<String>, blocks: Vec<Self>) -> Self {
+        Self::Folded(Folded { name: name.into(), is_open: false, blocks })
+    }
+}
+
 /// Names and what they stand for.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     pub kind: PairsKind,
     pub pairs: Vec<(String, String)>,
+}
+
+impl Pairs {
+    fn new<K: Into<String>, V: Into<String>>(
+        kind: PairsKind,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Self { kind, pairs }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -275,7 +299,7 @@ impl Cell {
 
     /// The numbers of its notes: `1,2`; empty for none.
     pub fn numbers(&self) -> String {
-        self.marks.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+        self.marks.iter().map(usize::to_string).joined(",")
     }
 }
 

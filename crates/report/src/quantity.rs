@@ -29,7 +29,21 @@ const TIMES: &str = "×";
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const GIB: f64 = MIB * KIB;
-const TIB: f64 = GIB * KIB;
+
+/// Divisors with what stands for each, the largest first.
+type Prefixes = [(f64, &'static str)];
+const BINARY: &Prefixes = &[(GIB * KIB, "Ti"), (GIB, "Gi"), (MIB, "Mi"), (KIB, "Ki"), (1.0, "")];
+const DECIMAL: &Prefixes = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
+const TIMES_OF_NS: &Prefixes = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+
+/// The largest divisor that leaves one, or what is rounded to it.
+fn prefix(prefixes: &Prefixes, value: f64, one: f64) -> (f64, &'static str) {
+    let fits = |(divisor, _): &&(f64, &str)| value / divisor >= one;
+    *prefixes.iter().find(fits).unwrap_or(&prefixes[prefixes.len() - 1])
+}
+
+/// What three digits round to 1.00.
+const NEARLY_ONE: f64 = 0.9995;
 
 impl Scale {
     /// The scale for values in `unit` of which `largest` is the largest magnitude.
@@ -40,7 +54,7 @@ impl Scale {
             "bytes/s" if largest > LARGEST_IN_MIB => scale(GIB, "GiB/s"),
             "bytes/s" => scale(MIB, "MiB/s"),
             "bytes" | "bytes/op" if largest >= KIB => {
-                let (divisor, prefix) = binary_prefix(largest);
+                let (divisor, prefix) = prefix(BINARY, largest, 1.0);
                 scale(divisor, &format!("{prefix}B{}", &unit[5..]))
             }
             "bytes" => scale(1.0, "B"),
@@ -80,36 +94,32 @@ impl Scale {
     }
 }
 
-fn binary_prefix(value: f64) -> (f64, &'static str) {
-    match value {
-        v if v >= TIB => (TIB, "Ti"),
-        v if v >= GIB => (GIB, "Gi"),
-        v if v >= MIB => (MIB, "Mi"),
-        v if v >= KIB => (KIB, "Ki"),
-        _ => (1.0, ""),
-    }
-}
-
 /// Scale of a time of `largest_ns`, for values of which `per_second` ÷ 1e9 make a nanosecond.
 fn time_scale(largest_ns: f64, base_ns: f64) -> Scale {
-    let (divisor_ns, unit) = match largest_ns {
-        v if v >= 999.5e6 => (1e9, "s"),
-        v if v >= 999.5e3 => (1e6, "ms"),
-        v if v >= 999.5 => (1e3, "µs"),
-        _ => (1.0, "ns"),
-    };
+    let (divisor_ns, unit) = prefix(TIMES_OF_NS, largest_ns, NEARLY_ONE);
     Scale { divisor: divisor_ns / base_ns, unit: unit.to_owned() }
 }
 
 fn decimal_prefix(value: f64, unit: &str) -> Scale {
-    let (divisor, prefix) = match value {
-        v if v >= 999.5e9 => (1e12, "T"),
-        v if v >= 999.5e6 => (1e9, "G"),
-        v if v >= 999.5e3 => (1e6, "M"),
-        v if v >= 999.5 => (1e3, "k"),
-        _ => (1.0, ""),
-    };
+    let (divisor, prefix) = prefix(DECIMAL, value, NEARLY_ONE);
     Scale { divisor, unit: format!("{prefix}{unit}") }
+}
+
+/// The least and the largest figure; none of nothing.
+pub(crate) fn extremes(mut figures: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let first = figures.next()?;
+    Some(figures.fold((first, first), |(low, high), figure| (low.min(figure), high.max(figure))))
+}
+
+/// Both ends of a range with a word between them; one of two that read alike.
+pub(crate) fn range(ends: (f64, f64), joint: &str, text: impl Fn(f64) -> String) -> String {
+    let (low, high) = (text(ends.0), text(ends.1));
+    if low == high { low } else { format!("{low}{joint}{high}") }
+}
+
+/// So many of something: `1 row`, `3 rows`.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// A value in the scale that suits it alone, for example `12,345 MiB/s` or `85.2 ns`.
@@ -144,7 +154,7 @@ pub fn count(value: u64) -> String {
 
 /// A size that must stay exact, since it tells one row from another: `4 KiB`, `1.5 MiB`, `1,000 B`.
 pub fn size(bytes: u64) -> String {
-    let (divisor, prefix) = binary_prefix(bytes as f64);
+    let (divisor, prefix) = prefix(BINARY, bytes as f64, 1.0);
     let scaled = bytes as f64 / divisor;
     if divisor > 1.0 && bytes.is_multiple_of(divisor as u64 / 4) {
         return format!("{} {prefix}B", separated(&scaled.to_string()));

@@ -10,32 +10,17 @@ use flatout_measure::statistics;
 use serde_json::{Map, Value};
 
 use crate::page::units;
-use crate::{label, quantity, text};
+use crate::text::{self, Joined};
+use crate::{label, quantity};
 
 /// Parameters in order.
-const PARAMETERS: [&str; 8] =
-    ["file", "block_bytes", "threads", "split", "engine", "caching", "depth", "state"];
-
+const PARAMETERS: &str = "file block_bytes threads split engine caching depth state";
 /// Facts that stand before the rate.
-const FACTS_BEFORE: [&str; 4] = ["bytes", "blocks", "block_shortfall", "seconds"];
-
+const FACTS_BEFORE: &str = "bytes blocks block_shortfall seconds";
 /// Facts that stand after the rate. The reasons stand with engine and caching where these exist.
-const FACTS_AFTER: [&str; 14] = [
-    "passes",
-    "digest_xor32",
-    "engine_reason",
-    "caching_reason",
-    "time_to_cache_s",
-    "rate_to_cache",
-    "time_to_durable_s",
-    "rate_durable",
-    "ended_early",
-    "cached_before_bytes",
-    "cached_after_bytes",
-    "device_read_bytes",
-    "device_write_bytes",
-    "size_found_bytes",
-];
+const FACTS_AFTER: &str = "passes digest_xor32 engine_reason caching_reason time_to_cache_s \
+    rate_to_cache time_to_durable_s rate_durable ended_early cached_before_bytes \
+    cached_after_bytes device_read_bytes device_write_bytes size_found_bytes";
 
 /// What stands before the value of a key.
 fn heading(key: &str) -> String {
@@ -79,25 +64,22 @@ pub fn summary(outcome: &Outcome) -> String {
 pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
     let mut lines = Lines::default();
     lines.parameters(outcome);
-    for key in FACTS_BEFORE {
-        lines.fact(key, outcome);
-    }
+    FACTS_BEFORE.split(' ').for_each(|key| lines.fact(key, outcome));
     lines.figure(outcome);
     lines.trials(outcome);
-    for key in FACTS_AFTER {
+    for key in FACTS_AFTER.split(' ') {
         if key == "passes" {
             lines.passes(outcome);
         } else if !is_told_elsewhere(key, outcome) {
             lines.fact(key, outcome);
         }
     }
-    let known = |key: &&String| {
-        let all = FACTS_BEFORE.iter().chain(&FACTS_AFTER).chain(&FACTS_MERGED);
-        all.copied().any(|known| known == *key)
+    let is_known = |key: &str| {
+        let lists = [FACTS_BEFORE, FACTS_AFTER];
+        lists.iter().any(|list| text::is_among(key, list)) || FACTS_MERGED.contains(&key)
     };
-    for key in outcome.audit.keys().filter(|key| !known(key)) {
-        lines.fact(key, outcome);
-    }
+    let others = outcome.audit.keys().filter(|key| !is_known(key));
+    others.for_each(|key| lines.fact(key, outcome));
     lines.harness(&outcome.audit);
     lines.warnings(outcome);
     lines.pairs
@@ -148,10 +130,8 @@ impl Lines {
     fn passes(&mut self, outcome: &Outcome) {
         match outcome.fact_count("passes") {
             Some(passes) if passes > 1 && outcome.audit.contains_key("digest_xor32") => {
-                self.push(
-                    "passes",
-                    &format!("{} (the digest covers one)", quantity::count(passes)),
-                );
+                let count = quantity::count(passes);
+                self.push("passes", &format!("{count} (the digest covers one)"));
             }
             _ => self.fact("passes", outcome),
         }
@@ -204,8 +184,8 @@ impl Lines {
 
     fn parameters(&mut self, outcome: &Outcome) {
         let parameters = &outcome.parameters;
-        for (key, value) in PARAMETERS.iter().filter_map(|key| Some((*key, parameters.get(*key)?)))
-        {
+        for key in PARAMETERS.split(' ') {
+            let Some(value) = parameters.get(key) else { continue };
             let text = fact_text(key, value);
             match outcome.fact_text(&format!("{key}_reason")) {
                 Some(reason) => self.push(&heading(key), &format!("{text} ({reason})")),
@@ -213,7 +193,7 @@ impl Lines {
             }
         }
         let others = label::ordered(parameters).into_iter();
-        for (key, value) in others.filter(|(key, _)| !PARAMETERS.contains(key)) {
+        for (key, value) in others.filter(|(key, _)| !text::is_among(key, PARAMETERS)) {
             self.push(&label::noun(key), &label::plain(key, value));
         }
     }
@@ -287,7 +267,7 @@ fn figures_text(value: &Value, unit: &str) -> String {
     let all = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     let numbers: Vec<f64> = all.iter().filter_map(Value::as_f64).collect();
     let scale = quantity::Scale::of_all(unit, numbers.iter().copied());
-    numbers.iter().map(|number| scale.text(*number)).collect::<Vec<_>>().join(", ")
+    numbers.iter().map(|number| scale.text(*number)).joined(", ")
 }
 
 /// A value with the spelling that a summary wants for its key.
@@ -328,9 +308,11 @@ mod tests {
         let expected =
             "bytes  2,048 bytes (2 KiB)\ncache  50.0 %\ndevice  bytes 10 bytes, merged 3\n";
         let found = summary(&outcome);
-        let squeezed: Vec<String> =
-            found.lines().map(|l| l.replacen("   ", "  ", 1).replacen("   ", "  ", 1)).collect();
-        assert_eq!(squeezed.join("\n") + "\n", expected);
+        assert_eq!(
+            found.lines().map(|l| l.replacen("   ", "  ", 1).replacen("   ", "  ", 1)).joined("\n")
+                + "\n",
+            expected
+        );
     }
 
     fn of(id: &str, median: f64, n: u64, audit: Value) -> String {

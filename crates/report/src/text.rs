@@ -9,6 +9,28 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::style::Style;
 
+/// Items put together.
+pub trait Joined {
+    /// All of them, with a separator between each two.
+    fn joined(self, separator: &str) -> String;
+}
+
+impl<T: AsRef<str>, I: IntoIterator<Item = T>> Joined for I {
+    fn joined(self, separator: &str) -> String {
+        let mut all = String::new();
+        for (at, item) in self.into_iter().enumerate() {
+            all.push_str(if at > 0 { separator } else { "" });
+            all.push_str(item.as_ref());
+        }
+        all
+    }
+}
+
+/// Whether a word is one of those in a list with spaces between them.
+pub(crate) fn is_among(word: &str, list: &str) -> bool {
+    list.split(' ').any(|known| known == word)
+}
+
 /// Whether a character could change anything else than its own place on the screen.
 pub(crate) fn is_unsafe(c: char) -> bool {
     c.is_control()

@@ -1,5 +1,7 @@
 //! Where a value stands on an axis, and which values are worth a label.
 
+use crate::quantity;
+
 /// How values are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spacing {
@@ -118,11 +120,7 @@ fn extremes(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
         size if size < 1.0 / LARGEST => 0.0,
         _ => value.clamp(-LARGEST, LARGEST),
     };
-    let values = values.filter(|value| value.is_finite()).map(bounded);
-    values.fold(None, |found, value| match found {
-        None => Some((value, value)),
-        Some((low, high)) => Some((low.min(value), high.max(value))),
-    })
+    quantity::extremes(values.filter(|value| value.is_finite()).map(bounded))
 }
 
 #[cfg(test)]

@@ -220,10 +220,9 @@ impl Plot {
         if self.y_spacing == YSpacing::Linear {
             return false;
         }
-        let figures = || self.points().map(|point| point.y).filter(|y| y.is_finite());
-        let (low, high) = (figures().reduce(f64::min), figures().reduce(f64::max));
+        let figures = self.points().map(|point| point.y).filter(|y| y.is_finite());
         let ratio = if self.y_spacing == YSpacing::Either { 1.0 } else { TELLING_RATIO };
-        low.zip(high).is_some_and(|(low, high)| low > 0.0 && high >= ratio * low)
+        quantity::extremes(figures).is_some_and(|(low, high)| low > 0.0 && high >= ratio * low)
     }
 
     /// Whether the y axis is by powers of ten.

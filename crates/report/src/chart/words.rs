@@ -14,11 +14,9 @@ pub(crate) fn over_time(outcome: &Outcome) -> impl Iterator<Item = &Series> {
 
 /// Least and largest value, and the time: `212 to 639 MiB/s within 29.5 s`.
 pub(crate) fn extent(series: &Series) -> String {
-    let finite = |axis: usize| {
-        series.points.iter().map(move |point| point[axis]).filter(|value| value.is_finite())
-    };
     let range = |axis: usize| {
-        finite(axis).reduce(f64::min).zip(finite(axis).reduce(f64::max)).unwrap_or_default()
+        let values = series.points.iter().map(|point| point[axis]);
+        quantity::extremes(values.filter(|value| value.is_finite())).unwrap_or_default()
     };
     let ((low, high), (start, end)) = (range(1), range(0));
     let scale = Scale::of(&series.y, high);

@@ -4,6 +4,7 @@
 //! where it is shown.
 
 use flatout_measure::record::{Latency, Outcome, Record, Series};
+use flatout_measure::statistics;
 use serde_json::{Map, Value};
 
 use crate::label;
@@ -59,10 +60,7 @@ fn row(outcome: &Outcome) -> Result<(), String> {
             Some(_) => {}
         }
     }
-    let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if let Some(median) = median
-        && !samples.is_empty()
+    if let (Some(median), Some((least, most))) = (median, statistics::extremes(samples))
         && (*median < least || *median > most)
     {
         return Err(format!("median: {median} is not among samples of {least} to {most}"));

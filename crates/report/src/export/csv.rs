@@ -16,27 +16,13 @@ use flatout_measure::statistics;
 use serde_json::Value;
 
 use super::{better, raw};
+use crate::label;
 use crate::page::{audit, commands, race};
-use crate::{label, text};
+use crate::text::{self, Joined};
 
 const ID: &str = "id";
-const AFTER: [&str; 15] = [
-    "unit",
-    "better",
-    "median",
-    "ci95_low",
-    "ci95_high",
-    "n",
-    "min",
-    "max",
-    "status",
-    "ceiling_name",
-    "ceiling_value",
-    "ceiling_provenance",
-    "ceiling_ratio",
-    "limiter",
-    "warnings",
-];
+const AFTER: &str = "unit better median ci95_low ci95_high n min max status ceiling_name \
+    ceiling_value ceiling_provenance ceiling_ratio limiter warnings";
 
 /// What stands before the name of a fact.
 const FACT: &str = "audit_";
@@ -65,7 +51,7 @@ fn lines(records: &[(Option<&str>, &Record)]) -> String {
     let has_names = records.iter().any(|(name, _)| name.is_some());
     let heads = has_names.then(|| SOURCE.to_owned()).into_iter().chain([ID.to_owned()]);
     let heads = heads.chain(keys.iter().map(|key| parameter_head(key, &fact_heads)));
-    let heads = heads.chain(AFTER.iter().map(|head| (*head).to_owned()));
+    let heads = heads.chain(AFTER.split(' ').map(str::to_owned));
     push_line(&mut out, heads.chain(fact_heads.iter().cloned()));
     let rows = records.iter().flat_map(|(name, record)| {
         record.results.iter().map(move |outcome| (name.map(str::to_owned), outcome))
@@ -89,7 +75,7 @@ fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
     let is_raced = label::area(&outcome.id) == race::AREA;
     let is_written = move |key: &str| {
         moves_a_file
-            || is_raced && race::FACTS.contains(&key)
+            || is_raced && text::is_among(key, race::FACTS)
             || key == commands::KEY
             || proves && audit::FACTS.iter().any(|fact| fact.key == key)
     };
@@ -99,7 +85,7 @@ fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
 
 /// A parameter's own name, unless another column has it.
 fn parameter_head(key: &str, fact_heads: &[String]) -> String {
-    let fixed = key == SOURCE || key == ID || AFTER.contains(&key);
+    let fixed = key == SOURCE || key == ID || text::is_among(key, AFTER);
     let taken = fixed || fact_heads.iter().any(|head| head == key);
     if taken { format!("parameter_{key}") } else { key.to_owned() }
 }
@@ -134,8 +120,7 @@ fn figures(outcome: &Outcome) -> [String; 15] {
 }
 
 fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
-    let quoted: Vec<String> = fields.map(|field| quoted(&text::visible(&field))).collect();
-    out.push_str(&quoted.join(","));
+    out.push_str(&fields.map(|field| quoted(&text::visible(&field))).joined(","));
     out.push_str("\r\n");
 }
 

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::{better, raw, told};
 use crate::identity::Identity;
-use crate::{label, text};
+use crate::label;
+use crate::text::{self, Joined};
 
 /// The lines.
 pub fn document(record: &Record, identity: Identity) -> String {
@@ -73,7 +74,7 @@ fn directions(results: &[Outcome]) -> BTreeMap<String, &'static str> {
 
 /// `BenchmarkDisk/random-read/block_bytes=4096/threads=1`; the number of CPUs follows it.
 fn name(outcome: &Outcome) -> String {
-    let mut id = outcome.id.split('/').map(word).collect::<Vec<_>>().join("/");
+    let mut id = outcome.id.split('/').map(word).joined("/");
     if let Some(first) = id.get(..1) {
         id.replace_range(..1, &first.to_ascii_uppercase());
     }
@@ -109,7 +110,7 @@ fn unit(unit: &str) -> String {
         "s" => "sec/op".to_owned(),
         "operations/s" => "op/s".to_owned(),
         "" => "value".to_owned(),
-        other => other.split('/').map(word).collect::<Vec<_>>().join("/"),
+        other => other.split('/').map(word).joined("/"),
     }
 }
 

@@ -14,23 +14,14 @@ use serde_json::{Map, Value};
 use self::family::{Families, Labels};
 use super::{better, raw, told};
 use crate::identity::Identity;
-use crate::label;
+use crate::{label, text::Joined};
 
 /// Nanoseconds in a second.
 const SECOND_NS: f64 = 1e9;
 
 /// Facts of the environment that become labels of the machine, where they are known.
-const MACHINE: [&str; 9] = [
-    "cpu_model",
-    "cpus_online",
-    "governor",
-    "hypervisor",
-    "io_uring_disabled",
-    "kernel_release",
-    "memory_bytes",
-    "simd",
-    "transparent_hugepages",
-];
+const MACHINE: &str = "cpu_model cpus_online governor hypervisor io_uring_disabled kernel_release \
+    memory_bytes simd transparent_hugepages";
 
 /// Facts that name the machine; written only where they are asked for.
 const IDENTITY: [&str; 2] = ["host_name", "host"];
@@ -55,9 +46,9 @@ pub fn document(record: &Record, identity: Identity) -> String {
 fn machine(families: &mut Families, record: &Record, identity: Identity) {
     let mut labels = Labels::default();
     labels.add("tool", &record.start.tool);
-    let identifying = if identity == Identity::Shown { &IDENTITY[..] } else { &[] };
-    for key in MACHINE.iter().chain(identifying) {
-        if let Some(value) = record.start.environment.get(*key).filter(|value| !value.is_null()) {
+    let identifying = IDENTITY.into_iter().filter(|_| identity == Identity::Shown);
+    for key in MACHINE.split(' ').chain(identifying) {
+        if let Some(value) = record.start.environment.get(key).filter(|value| !value.is_null()) {
             labels.add(key, &raw(value));
         }
     }
@@ -91,11 +82,10 @@ fn row(families: &mut Families, outcome: &Outcome, labels: &Labels) {
     };
     let ceiling = outcome.ceiling.as_ref();
     let bound = ceiling.filter(is_bound);
-    let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
     let mut info = labels.clone();
     info.add("status", label::status(outcome.status));
     info.add("better", better(outcome.better));
-    info.add("warnings", &codes.join(" "));
+    info.add("warnings", &outcome.warnings.iter().map(|warning| warning.code.as_str()).joined(" "));
     info.add("ceiling", bound.map_or("", |ceiling| &ceiling.name));
     info.add("limiter", ceiling.map_or("", |ceiling| &ceiling.limiter));
     families.add("flatout_result_info", "How far a row can be trusted.", &info, 1.0);

@@ -6,6 +6,7 @@ use super::markup::{class, escaped};
 use super::weight::{self, Detail};
 use crate::identity::Identity;
 use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section};
+use crate::text::Joined;
 
 const STYLE_SHEETS: [&str; 2] = [include_str!("page.css"), include_str!("comparison.css")];
 
@@ -250,10 +251,9 @@ impl Writer {
     fn foot(&mut self, data: &Data<'_>) {
         self.line("</main>\n<footer>");
         if !self.left_out.is_empty() {
-            let sentences: Vec<&str> = self.left_out.iter().copied().collect();
             self.line(&format!(
                 "<p id=\"left-out\">Left out to keep this page below 1 MiB: {}. The JSON document has it all.</p>",
-                sentences.join("; ")
+                self.left_out.iter().copied().joined("; ")
             ));
         }
         if let Some(json) = data.json {

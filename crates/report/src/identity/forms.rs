@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::{HIDDEN, SHORTEST_SECRET, Secret, is_common};
+use crate::text::Joined;
 
 /// Mount options whose values name a host or a person.
 const OPTIONS: [&str; 8] =
@@ -53,7 +54,7 @@ pub(super) fn without_values(options: &str, secrets: &mut Vec<Secret>) -> String
         }
         _ => option.to_owned(),
     };
-    options.split(',').map(clean).collect::<Vec<String>>().join(",")
+    options.split(',').map(clean).joined(",")
 }
 
 /// A line for a shell in which no value of [`LINE_OPTIONS`] tells a place, quoted or not.
@@ -66,7 +67,7 @@ pub(super) fn without_places(line: &str) -> String {
         });
         known.unwrap_or_else(|| word.to_owned())
     };
-    shell_words(line).into_iter().map(clean).collect::<Vec<String>>().join(" ")
+    shell_words(line).into_iter().map(clean).joined(" ")
 }
 
 /// The words of a line as a shell sees them, quotes kept.

@@ -125,8 +125,8 @@ pub(super) fn audit(rows: &[&Outcome], sweeps: &[&Sweep<'_>]) -> Option<(Table, 
         }
         _ => fact.meaning.to_owned(),
     };
-    let pairs = facts.iter().map(|fact| (fact.head.to_owned(), meaning(fact))).collect();
-    Some((table, Pairs { kind: PairsKind::Legend, pairs }))
+    let pairs = facts.iter().map(|fact| (fact.head, meaning(fact)));
+    Some((table, Pairs::new(PairsKind::Legend, pairs)))
 }
 
 /// The facts that some row has a figure for.
@@ -142,15 +142,8 @@ fn facts_told(groups: &[Group<'_>]) -> Vec<&'static Fact> {
 /// What measuring itself costs per operation, from the cheapest row to the dearest.
 fn own_cost<'a>(rows: impl Iterator<Item = &'a Outcome>) -> Option<String> {
     let costs = rows.filter_map(|row| row.fact_number("harness_ns_per_operation"));
-    let (least, most) = costs.fold(None, |range: Option<(f64, f64)>, ns| match range {
-        Some((least, most)) => Some((least.min(ns), most.max(ns))),
-        None => Some((ns, ns)),
-    })?;
-    let text = |ns| quantity::value("ns", ns);
-    Some(match text(least) == text(most) {
-        true => text(least),
-        false => format!("{} to {}", text(least), text(most)),
-    })
+    let ends = quantity::extremes(costs)?;
+    Some(quantity::range(ends, " to ", |ns| quantity::value("ns", ns)))
 }
 
 /// Whether a row carries a fact that proves something about its figure.
@@ -159,9 +152,8 @@ pub(crate) fn proves(outcome: &Outcome) -> bool {
 }
 
 fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
-    let numbers = || outcomes.iter().filter_map(|outcome| outcome.fact_number(fact.key));
-    let low = numbers().reduce(f64::min)?;
-    let high = numbers().reduce(f64::max)?;
+    let numbers = outcomes.iter().filter_map(|outcome| outcome.fact_number(fact.key));
+    let (low, high) = quantity::extremes(numbers)?;
     let (low, high) = (fact.text(low), fact.text(high));
     if low == high {
         return Some(low);

@@ -3,9 +3,7 @@
 use flatout_measure::comparison::{Comparison, Figure, Row as Judged, Verdict};
 
 use super::column::{self, Column, Known};
-use super::{
-    Block, Cell, Folded, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table,
-};
+use super::{Block, Cell, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table};
 use super::{summary, units, words};
 use crate::comparison::Document;
 use crate::style::Tone;
@@ -28,18 +26,11 @@ const COLUMNS_UNJUDGED: usize = 5;
 
 /// Everything that comparisons say.
 pub(crate) fn of_comparisons(document: &Document) -> Page {
-    let mut sections = Vec::new();
-    if !document.errors.is_empty() {
-        let errors = Block::List(document.errors.clone());
-        sections.push(Section::new(Part::Errors, "Errors").with(errors));
-    }
-    sections.extend(
-        document.comparisons.iter().map(|comparison| summary::of_comparison(comparison, tone)),
-    );
-    sections.extend(
-        document.comparisons.iter().flat_map(|comparison| [machines(comparison), rows(comparison)]),
-    );
-    if document.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
+    let all = document.comparisons.iter();
+    let mut sections: Vec<Section> = Section::of_errors(&document.errors).into_iter().collect();
+    sections.extend(all.clone().map(|comparison| summary::of_comparison(comparison, tone)));
+    sections.extend(all.clone().flat_map(|comparison| [machines(comparison), rows(comparison)]));
+    if all.clone().any(|comparison| !comparison.rows.is_empty()) {
         sections.push(Section::new(Part::Notes, "What the columns mean").with(meanings()));
     }
     let origin = vec![document.tool.clone()];
@@ -49,8 +40,7 @@ pub(crate) fn of_comparisons(document: &Document) -> Page {
 fn meanings() -> Block {
     let known = COLUMNS.iter().filter(|known| !known.meaning.is_empty());
     let pairs = known.map(|known| (known.head, known.meaning)).chain([words::VERDICTS]);
-    let pairs = pairs.map(|(head, meaning)| (head.to_owned(), meaning.to_owned())).collect();
-    Block::Pairs(Pairs { kind: PairsKind::Legend, pairs })
+    Block::Pairs(Pairs::new(PairsKind::Legend, pairs))
 }
 
 /// What is held against what, and where differences begin.
@@ -102,8 +92,8 @@ fn rows(comparison: &Comparison) -> Section {
     for (side, names) in [("OLD", &comparison.only_old), ("NEW", &comparison.only_new)] {
         if !names.is_empty() {
             let name = format!("only in {side} ({})", names.len());
-            let blocks = vec![Block::List(names.iter().map(words::name).collect())];
-            section.push(Block::Folded(Folded { name, is_open: false, blocks }));
+            let names = Block::List(names.iter().map(words::name).collect());
+            section.push(Block::folded(name, vec![names]));
         }
     }
     if section.blocks.is_empty() {

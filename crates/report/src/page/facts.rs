@@ -4,11 +4,11 @@
 //! of itself, from rows that measured it: the clock under load. Members are looked for by name;
 //! whatever else the environment holds is listed by [`super::machine`].
 
-use flatout_measure::record::{Outcome, Record};
+use flatout_measure::record::Record;
 use serde_json::Value;
 
 use super::{findings, storage};
-use crate::{label, quantity};
+use crate::{label, order, quantity, text::Joined};
 
 /// Members that are null where there is none of it: nothing was left unread.
 const ABSENT: [&str; 3] = ["cpu_quota_cpus", "memory_limit_bytes", "io_uring_disabled"];
@@ -46,78 +46,51 @@ fn word(yes: bool) -> String {
 }
 
 fn processor(environment: &Value) -> Option<String> {
-    let model = environment.get("cpu_model")?.as_str()?.to_owned();
-    let count = |key: &str| environment.get(key).and_then(Value::as_u64);
-    let mut text = model;
-    if let Some(online) = count("cpus_online") {
-        let noun = if online == 1 { "CPU" } else { "CPUs" };
-        text.push_str(&format!(", {online} {noun}"));
-        if let Some(allowed) = count("cpus_allowed").filter(|allowed| *allowed != online) {
-            text.push_str(&format!(", {allowed} of them allowed"));
-        }
-    }
-    if let Some(quota) = environment.get("cpu_quota_cpus").and_then(Value::as_f64) {
-        text.push_str(&format!(", quota of {}", quantity::number(quota)));
-    }
-    if let Some(simd) = environment.get("simd").and_then(Value::as_str) {
-        text.push_str(&format!(", {simd}"));
-        if let Some(limit) = environment.get("simd_limit").and_then(Value::as_str) {
-            text.push_str(&format!(" (limited to {limit})"));
-        }
-    }
-    Some(text)
+    let online = environment["cpus_online"].as_u64();
+    let allowed = environment["cpus_allowed"].as_u64().filter(|_| online.is_some());
+    let allowed = allowed.filter(|allowed| online != Some(*allowed));
+    let simd = environment["simd"].as_str();
+    let limit = environment["simd_limit"].as_str().map(|limit| format!(" (limited to {limit})"));
+    let words = [
+        environment["cpu_model"].as_str()?.to_owned(),
+        online.map(|online| quantity::counted(online as usize, "CPU")).unwrap_or_default(),
+        allowed.map(|allowed| format!("{allowed} of them allowed")).unwrap_or_default(),
+        environment["cpu_quota_cpus"]
+            .as_f64()
+            .map(|quota| format!("quota of {}", quantity::number(quota)))
+            .unwrap_or_default(),
+        simd.map(|simd| format!("{simd}{}", limit.unwrap_or_default())).unwrap_or_default(),
+    ];
+    Some(words.into_iter().filter(|word| !word.is_empty()).joined(", "))
 }
 
 fn memory(environment: &Value) -> Option<String> {
-    let bytes = |key: &str| environment.get(key).and_then(Value::as_u64);
-    let mut text = quantity::rounded_size(bytes("memory_bytes")?);
-    if let Some(available) = bytes("memory_available_bytes") {
-        text.push_str(&format!(", {} available", quantity::rounded_size(available)));
-    }
-    if let Some(limit) = bytes("memory_limit_bytes") {
-        text.push_str(&format!(", limited to {}", quantity::rounded_size(limit)));
-    }
-    Some(text)
+    let size = |key: &str| environment[key].as_u64().map(quantity::rounded_size);
+    let available = size("memory_available_bytes").map(|size| format!(", {size} available"));
+    let limit = size("memory_limit_bytes").map(|size| format!(", limited to {size}"));
+    Some(size("memory_bytes")? + &available.unwrap_or_default() + &limit.unwrap_or_default())
 }
 
 /// The clock as rows of the area cpu measured it: each load, or the range over the rows of loops.
 fn clock(record: &Record) -> String {
-    let of_load = |row: &Outcome| {
-        let load = row.parameter_text("load")?.to_owned();
-        Some((load, label::figure(row)?))
-    };
-    let mut loads: Vec<(String, f64)> = Vec::new();
-    for (load, hz) in record.results.iter().filter(|row| row.id == "cpu/clock").filter_map(of_load)
-    {
-        match loads.iter_mut().find(|(known, _)| *known == load) {
-            // Of several numbers of threads the slowest is the one that work gets.
-            Some((_, slowest)) => *slowest = slowest.min(hz),
-            None => loads.push((load, hz)),
-        }
-    }
-    if let (Some(first), Some(last)) = (loads.first(), loads.last()) {
-        let told = if loads.len() == 1 { vec![first] } else { vec![last, first] };
-        let words: Vec<String> = told
-            .into_iter()
-            .map(|(load, hz)| {
-                let load = if load == "none" { "no load" } else { load };
-                format!("{} ({load})", quantity::value("Hz", *hz))
-            })
-            .collect();
-        return format!("{}, measured", words.join(", "));
-    }
-    let in_loops = record
-        .results
-        .iter()
-        .filter(|row| row.id == "cpu/throughput" && label::figure(row).is_some())
-        .filter_map(|row| row.fact_number("clock_hz"));
-    let (low, high) =
-        in_loops.fold((f64::INFINITY, 0.0_f64), |(low, high), hz| (low.min(hz), high.max(hz)));
     let text = |hz: f64| quantity::value("Hz", hz);
-    match (low.is_finite(), text(low) == text(high)) {
-        (false, _) => "not measured in this run".to_owned(),
-        (true, true) => format!("{}, measured in the loops", text(low)),
-        (true, false) => format!("{} to {}, measured in the loops", text(low), text(high)),
+    let clocks = record.results.iter().filter(|row| row.id == "cpu/clock");
+    let clocks = clocks.filter_map(|row| Some((row.parameter_text("load")?, label::figure(row)?)));
+    let told = order::grouped(clocks).into_iter().map(|(load, clocks)| {
+        let load = if load == "none" { "no load" } else { load };
+        // Of several numbers of threads the slowest is the one that work gets.
+        format!("{} ({load})", text(clocks.into_iter().fold(f64::INFINITY, f64::min)))
+    });
+    match &told.collect::<Vec<_>>()[..] {
+        [] => {}
+        [only] => return format!("{only}, measured"),
+        [first, .., last] => return format!("{last}, {first}, measured"),
+    }
+    let in_loops = record.results.iter().filter(|row| row.id == "cpu/throughput");
+    let in_loops = in_loops.filter(|row| label::figure(row).is_some());
+    match quantity::extremes(in_loops.filter_map(|row| row.fact_number("clock_hz"))) {
+        None => "not measured in this run".to_owned(),
+        Some(ends) => format!("{}, measured in the loops", quantity::range(ends, " to ", text)),
     }
 }
 
@@ -131,25 +104,20 @@ fn filesystems(environment: &Value) -> Option<String> {
 
 /// What costs time, and what is open; the others are with all that the record knows.
 fn mitigations(environment: &Value) -> Option<String> {
-    let known = environment.get("mitigations")?.as_object().filter(|known| !known.is_empty())?;
+    let known = environment["mitigations"].as_object().filter(|known| !known.is_empty())?;
     let is_open = |state: &Value| state.as_str().is_some_and(|text| text.starts_with("Vulnerable"));
-    let open = known.iter().filter(|(_, state)| is_open(state)).map(|(name, _)| name.as_str());
-    let (dear, open) = (findings::dear_mitigations(environment), open.collect::<Vec<_>>());
-    let costs = match dear.is_empty() {
-        true => "none costs time".to_owned(),
-        false => findings::names_of_mitigations(&dear),
+    let open = known.iter().filter(|(_, state)| is_open(state)).map(|(name, _)| name).joined(", ");
+    let costs = match &findings::dear_mitigations(environment)[..] {
+        [] => "none costs time".to_owned(),
+        dear => findings::names_of_mitigations(dear),
     };
-    Some(match open.is_empty() {
-        true => costs,
-        false => format!("{costs}; vulnerable: {}", open.join(", ")),
-    })
+    Some(if open.is_empty() { costs } else { format!("{costs}; vulnerable: {open}") })
 }
 
 fn load(environment: &Value) -> Option<String> {
-    let averages = environment.get("load_average")?.as_array()?;
-    let words: Vec<String> =
-        averages.iter().filter_map(Value::as_f64).map(|load| format!("{load:.2}")).collect();
-    (!words.is_empty()).then(|| format!("{} (1, 5, 15 minutes)", words.join(", ")))
+    let averages = environment["load_average"].as_array()?.iter().filter_map(Value::as_f64);
+    let words = averages.map(|load| format!("{load:.2}")).joined(", ");
+    (!words.is_empty()).then(|| format!("{words} (1, 5, 15 minutes)"))
 }
 
 /// Names of the members that are null though every machine has such a thing.
@@ -183,7 +151,7 @@ fn gather(owner: &str, value: &Value, names: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::{End, Start};
+    use flatout_measure::record::{End, Outcome, Start};
     use serde_json::json;
 
     use super::*;

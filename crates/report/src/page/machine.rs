@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use crate::{label, quantity};
+use crate::{label, quantity, text::Joined};
 
 /// The member that [`super::storage`] shows.
 const STORAGE: &str = "storage";
@@ -24,9 +24,8 @@ fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
     let Value::Object(members) = value else {
         if !prefix.is_empty() {
             let key = prefix.rsplit(' ').next().unwrap_or(prefix);
-            let words: Vec<String> = prefix.split(' ').map(label::noun).collect();
             let text = label::spelled(key, value, quantity::rounded_size);
-            pairs.push((words.join(" "), text));
+            pairs.push((prefix.split(' ').map(label::noun).joined(" "), text));
         }
         return;
     };
@@ -78,25 +77,22 @@ pub(crate) fn headline(environment: &Value) -> String {
         let noun = if text == "1" { noun.trim_end_matches('s') } else { noun };
         Some(format!("{kernel}{text}{noun}"))
     });
-    words.collect::<Vec<String>>().join(", ")
+    words.joined(", ")
 }
 
 /// Filesystem and disk of the first place that was measured: `ext4 on vda (virtio)`.
 pub(crate) fn place(environment: &Value) -> Option<String> {
-    let place = environment.get(STORAGE)?.get(0)?;
-    let filesystem = place.get("filesystem").and_then(Value::as_str);
-    let layers = place.get("layers").and_then(Value::as_array);
-    let mut layers = layers.into_iter().flatten();
-    let disk = layers.rfind(|layer| layer.get("kind") == Some(&Value::from("disk")));
-    let text = |key: &str| disk?.get(key)?.as_str();
+    let place = &environment[STORAGE][0];
+    let mut layers = place["layers"].as_array().into_iter().flatten();
+    let disk = layers.rfind(|layer| layer["kind"] == "disk");
+    let text = |key: &str| disk?[key].as_str();
     let disk = text("name").map(|name| match text("transport") {
         Some(transport) => format!("{name} ({transport})"),
         None => name.to_owned(),
     });
-    match (filesystem, disk) {
-        (Some(filesystem), Some(disk)) => Some(format!("{filesystem} on {disk}")),
-        (filesystem, disk) => disk.or_else(|| filesystem.map(str::to_owned)),
-    }
+    let filesystem = place["filesystem"].as_str().map(str::to_owned);
+    let told = filesystem.into_iter().chain(disk).joined(" on ");
+    Some(told).filter(|told| !told.is_empty())
 }
 
 /// The first string or number under this name, at any depth.

@@ -8,7 +8,7 @@ use flatout_measure::{
 };
 
 use super::{Cell, Footnote};
-use crate::label;
+use crate::{label, quantity};
 
 /// Sentences shown for one code; further ones of that code share a note that counts them.
 const MOST_SENTENCES_PER_CODE: usize = 3;
@@ -151,24 +151,19 @@ impl Notes {
 
     /// One line about all rows that have outliers; `None` when no row has.
     pub fn outliers(&self) -> Option<String> {
-        let rows = match self.rows_with_outliers {
-            0 => return None,
-            1 => "1 row has".to_owned(),
-            rows => format!("{rows} rows have"),
-        };
-        Some(format!("{rows} samples far from the others; they are kept, and named in the record"))
+        let verb = if self.rows_with_outliers == 1 { "has" } else { "have" };
+        let rows = quantity::counted(self.rows_with_outliers, "row");
+        let rest = "samples far from the others; they are kept, and named in the record";
+        (self.rows_with_outliers > 0).then(|| format!("{rows} {verb} {rest}"))
     }
 
     /// All notes in the order of their numbers.
     pub fn footnotes(&self) -> Vec<Footnote> {
-        let notes = self.notes.iter().zip(1..);
-        notes
-            .map(|(note, number)| Footnote {
-                number,
-                code: note.code.clone(),
-                sentence: note.sentence(),
-            })
-            .collect()
+        let footnote = |(note, number): (&Note, usize)| {
+            let (code, sentence) = (note.code.clone(), note.sentence());
+            Footnote { number, code, sentence }
+        };
+        self.notes.iter().zip(1..).map(footnote).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use super::column::{self, Column};
 use super::{Block, Cell, Picture, Row, Section, Table, Wide, units};
 use crate::quantity::{self, Scale};
 use crate::style::Tone;
-use crate::{label, order};
+use crate::{label, order, text::Joined};
 
 /// What ids of pairs begin with.
 pub(super) const PAIRS: &str = "network/pair-";
@@ -122,7 +122,7 @@ impl Matrix {
         let sign = |shade: usize| SHADES[shade].1[usize::from(!is_unicode)];
         let legend =
             (1..SHADES.len()).map(|at| format!("{} {}", sign(at), self.beyond(SHADES[at - 1].0)));
-        let legend = legend.collect::<Vec<_>>().join(", ");
+        let legend = legend.joined(", ");
         let mut text = format!("\n{} ({legend} of the usual)\n", self.title);
         if self.has_figures() {
             let heads: String = self.processes.iter().map(|to| format!(" {to:>7}")).collect();

@@ -5,11 +5,11 @@ use flatout_measure::shape::KNEE_S;
 
 use super::notes::Notes;
 use super::race::Race;
-use super::{Block, Chart, Curve, Folded, Section, matrix, pair_matrix};
+use super::{Block, Chart, Curve, Section, matrix, pair_matrix};
 use crate::chart::plot::{Mark, Plot};
 use crate::chart::sweep::{self, LEAST_POINTS, Sweep};
 use crate::chart::{bars, view, words};
-use crate::{label, order, quantity};
+use crate::{label, order, quantity, text::Joined};
 
 /// Rows with percentiles that one picture takes; more get a picture per test.
 const MOST_LATENCY_LINES: usize = 8;
@@ -45,7 +45,7 @@ fn chart(sweep: &Sweep<'_>, record: &Record, notes: &mut Notes) -> Chart {
     Chart {
         key: format!("{} by {}", sweep.chart.id, sweep.chart.x_parameter),
         title: sweep.title().to_owned(),
-        caption: words.collect::<Vec<_>>().join(", "),
+        caption: words.joined(", "),
         table: Some(matrix::table(sweep, notes)),
         plot,
     }
@@ -90,8 +90,7 @@ pub(super) fn push_for_browser(
     let runs = runs_of_race(race).into_iter().chain(runs_of_rows(rows));
     let runs: Vec<Block> = runs.map(|plot| drawn("runs", plot)).collect();
     if runs.len() > MOST_OPEN_RUNS {
-        let name = format!("Each run: {} charts", runs.len());
-        section.push_for_browser(Block::Folded(Folded { name, is_open: false, blocks: runs }));
+        section.push_for_browser(Block::folded(format!("Each run: {} charts", runs.len()), runs));
     } else {
         runs.into_iter().for_each(|block| section.push_for_browser(block));
     }
@@ -106,7 +105,7 @@ fn runs_of_race(race: &Race<'_>) -> Vec<(String, Plot)> {
             let rows: Vec<(&str, &Outcome)> =
                 entries.map(|entry| (entry.contestant, entry.outcome)).collect();
             let words = std::iter::once(test.title()).chain(workload.words.iter().cloned());
-            let title = format!("Each run: {}", words.collect::<Vec<_>>().join(", "));
+            let title = format!("Each run: {}", words.joined(", "));
             plots.extend(Plot::of_runs(&rows).map(|plot| (title, plot)));
         }
     }

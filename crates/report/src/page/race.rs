@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(crate) use pair::{Pair, Pairs, Verdict};
 pub(crate) use remark::Incomparable;
 
-use crate::{label, quantity};
+use crate::{label, quantity, text::Joined};
 
 /// The area whose rows are those of a race.
 pub(crate) const AREA: &str = "versus";
@@ -25,16 +25,8 @@ const SPEED: &str = "-speed";
 const CONTESTANT: &str = "contestant";
 
 /// Facts that the lines for a spreadsheet have.
-pub(crate) const FACTS: [&str; 8] = [
-    "version",
-    "user_ns",
-    "system_ns",
-    "cpu_ns",
-    "peak_memory_bytes",
-    "peak_memory_of",
-    "result",
-    "package",
-];
+pub(crate) const FACTS: &str =
+    "version user_ns system_ns cpu_ns peak_memory_bytes peak_memory_of result package";
 
 /// What stands before a peak of memory that may be another's.
 pub(super) const INHERITED_MEANING: &str =
@@ -167,7 +159,7 @@ impl Test<'_> {
     /// Name and constants in one line.
     pub fn title(&self) -> String {
         let words = self.constants.iter().map(String::as_str);
-        std::iter::once(self.name).chain(words).collect::<Vec<_>>().join(", ")
+        std::iter::once(self.name).chain(words).joined(", ")
     }
 
     /// The head of the column with the figures.

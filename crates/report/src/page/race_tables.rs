@@ -28,9 +28,8 @@ pub(super) fn push_contestants(section: &mut Section, race: &Race<'_>, notes: &m
 
 fn push_legend(section: &mut Section, pairs: &[(&str, &str)]) {
     if !pairs.is_empty() {
-        let pairs = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
-        let (kind, pairs) = (PairsKind::Legend, pairs.collect());
-        section.push(Block::Pairs(super::Pairs { kind, pairs }));
+        let pairs = super::Pairs::new(PairsKind::Legend, pairs.iter().copied());
+        section.push(Block::Pairs(pairs));
     }
 }
 

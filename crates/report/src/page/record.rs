@@ -1,5 +1,7 @@
 //! A record as a page.
 
+use std::collections::BTreeSet;
+
 use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record};
 
@@ -11,6 +13,7 @@ use super::{pair_matrix, pictures, race_tables};
 use super::{rows, storage, summary, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
+use crate::text::{self, Joined};
 use crate::{identity, label, order, quantity};
 
 /// Everything that a record says, and what earlier ones of the same machine say of its figures.
@@ -22,7 +25,7 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let elapsed = quantity::value("s", record.end.elapsed_s);
     let machine = Some(machine::headline(&start.environment)).filter(|text| !text.is_empty());
     let place = machine::place(&start.environment);
-    let heading = machine.into_iter().chain(place).collect::<Vec<_>>().join(", ");
+    let heading = machine.into_iter().chain(place).joined(", ");
     let seed = format!("seed {}", start.seed);
     let origin = [start.tool.clone(), start.time.clone(), elapsed.clone(), seed];
     let mut page = Page {
@@ -33,10 +36,7 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
         sections: Vec::new(),
     };
     let race = race::race(&label::rows_of(record, race::AREA));
-    if !record.end.errors.is_empty() {
-        let errors = Block::List(record.end.errors.clone());
-        page.sections.push(Section::new(Part::Errors, "Errors").with(errors));
-    }
+    page.sections.extend(Section::of_errors(&record.end.errors));
     if let Some(busy) = record.end.load.as_ref().and_then(load::busy_words) {
         let busy = Block::Text(busy, Tone::Warn);
         page.sections.push(Section::new(Part::Load, "").with(busy));
@@ -70,18 +70,14 @@ fn title(record: &Record, machine: &str) -> String {
         Some(first) => {
             let mut files: Vec<&str> = record.results.iter().filter_map(label::file).collect();
             files.dedup();
-            let name = files.first().map_or("", |file| identity::base_name(file)).to_owned();
-            let about = match files.len() {
-                0 | 1 => name,
-                count => format!("{name} and {} more", count - 1),
-            };
-            (label::area(&first.id), about)
+            let name = files.first().map_or("", |file| identity::base_name(file));
+            let more = files.len().saturating_sub(1);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            (label::area(&first.id), format!("{name}{more}"))
         }
         None => {
-            let known = |word: &&String| {
-                ["read", "write", "bench", "versus", "tune"].contains(&word.as_str())
-            };
-            let command = record.start.argv.iter().skip(1).find(known);
+            let is_known = |word: &&String| text::is_among(word, "read write bench versus tune");
+            let command = record.start.argv.iter().skip(1).find(is_known);
             (command.map_or("bench", String::as_str), machine.to_owned())
         }
     };
@@ -91,15 +87,12 @@ fn title(record: &Record, machine: &str) -> String {
 
 fn facts_of_machine(record: &Record) -> Option<Section> {
     let facts = facts::facts(record);
-    let pairs: Vec<(String, String)> =
-        facts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
+    let is_told = !facts.is_empty();
     let mut section = Section::new(Part::Facts, "The machine");
-    let is_told = !pairs.is_empty();
-    section.push_for_browser(Block::Pairs(Pairs { kind: PairsKind::Brief, pairs }));
+    section.push_for_browser(Block::Pairs(Pairs::new(PairsKind::Brief, facts)));
     let members = machine::pairs(&record.start.environment);
-    let members = Block::Pairs(Pairs { kind: PairsKind::Members, pairs: members });
-    let (name, is_open) = ("All that the record knows of it".to_owned(), false);
-    section.push_for_browser(Block::Folded(Folded { name, is_open, blocks: vec![members] }));
+    let members = Block::Pairs(Pairs::new(PairsKind::Members, members));
+    section.push_for_browser(Block::folded("All that the record knows of it", vec![members]));
     is_told.then_some(section)
 }
 
@@ -191,8 +184,7 @@ fn push_audit(section: &mut Section, rows: &[&Outcome], sweeps: &[&Sweep<'_>]) {
     for sweep in sweeps {
         let Some((table, _)) = audit::audit(&sweep.outcomes(), &[]) else { continue };
         let name = format!("Audit of each row: {}", sweep.title());
-        let blocks = vec![Block::Table(table)];
-        section.push_for_browser(Block::Folded(Folded { name, is_open: false, blocks }));
+        section.push_for_browser(Block::folded(name, vec![Block::Table(table)]));
     }
 }
 
@@ -206,8 +198,8 @@ fn push_facts(section: &mut Section, rows: &[&Outcome]) {
         }
         // The lines for a shell have a place of their own.
         let pairs = crate::summary::pairs(outcome).into_iter();
-        let pairs = pairs.filter(|(key, _)| key != commands::HEAD).collect();
-        blocks.push(Block::Pairs(Pairs { kind: PairsKind::Facts, pairs }));
+        let pairs = pairs.filter(|(key, _)| key != commands::HEAD);
+        blocks.push(Block::Pairs(Pairs::new(PairsKind::Facts, pairs)));
     }
     let (name, is_open) = ("Counted facts".to_owned(), rows.len() == 1);
     let facts = Block::Folded(Folded { name, is_open, blocks });
@@ -225,18 +217,15 @@ fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
     if figures().any(|row| row.ci95.is_some()) {
         legend.push(("±", quantity::PLUS_MINUS.to_owned()));
     }
-    let mut loops: Vec<&str> =
-        record.results.iter().filter_map(|row| Some(&*label::latency(row)?.loop_kind)).collect();
-    loops.sort_unstable();
-    loops.dedup();
+    let loops = record.results.iter().filter_map(|row| Some(&*label::latency(row)?.loop_kind));
+    let loops: BTreeSet<&str> = loops.collect();
     let meanings = loops.into_iter().filter_map(latency::meaning).map(str::to_owned);
     legend.extend(meanings.chain(notes.outliers()).map(|text| ("", text)));
     let footnotes = notes.footnotes();
     if legend.is_empty() && footnotes.is_empty() {
         return None;
     }
-    let pairs = legend.into_iter().map(|(sign, text)| (sign.to_owned(), text)).collect();
-    let legend = Block::Pairs(Pairs { kind: PairsKind::Legend, pairs });
+    let legend = Block::Pairs(Pairs::new(PairsKind::Legend, legend));
     let section = Section::new(Part::Notes, "Notes").with(legend);
     Some(section.with(Block::Notes(footnotes)))
 }

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Block, Folded, Pairs, PairsKind, Section};
-use crate::{label, quantity, style::Tone};
+use super::{Block, Pairs, PairsKind, Section};
+use crate::{label, quantity, style::Tone, text::Joined};
 
 /// Mount options longer than this, all together, are left to the JSON document.
 const LONGEST_OPTIONS: usize = 60;
@@ -30,23 +30,20 @@ pub(super) fn push(section: &mut Section, environment: &Value) {
         section.push(Block::Text(line, Tone::Plain));
         remarks.into_iter().for_each(|remark| section.push(Block::Text(remark, Tone::Warn)));
     }
-    let layers = details(environment).into_iter().flat_map(|(heading, pairs)| {
-        [
-            Block::Heading(heading, Tone::Plain),
-            Block::Pairs(Pairs { kind: PairsKind::Facts, pairs }),
-        ]
-    });
-    let blocks: Vec<Block> = layers.collect();
+    let blocks: Vec<Block> =
+        places(environment).flat_map(|place| objects(place, "layers")).flat_map(details).collect();
     if !blocks.is_empty() {
-        let name = "Every layer".to_owned();
-        section.push_for_browser(Block::Folded(Folded { name, is_open: false, blocks }));
+        section.push_for_browser(Block::folded("Every layer", blocks));
     }
 }
 
 /// The chains of an environment, in its order; none where it has no storage.
 pub(super) fn chains(environment: &Value) -> Vec<Chain> {
-    let places = environment.get("storage").and_then(Value::as_array);
-    places.into_iter().flatten().filter_map(Value::as_object).map(chain).collect()
+    places(environment).map(chain).collect()
+}
+
+fn places(environment: &Value) -> impl Iterator<Item = &Map<String, Value>> {
+    environment["storage"].as_array().into_iter().flatten().filter_map(Value::as_object)
 }
 
 fn chain(place: &Map<String, Value>) -> Chain {
@@ -77,16 +74,16 @@ fn chain(place: &Map<String, Value>) -> Chain {
     if let Some(room) = room(place) {
         line.push_str(&format!(" · {room}"));
     }
-    let nature = words(place, "nature").and_then(nature_text);
+    let nature = words(place, "nature");
     let no_device = || {
         let found = layers.iter().any(|layer| matches!(kind(layer), "disk" | "partition" | "md"));
-        let is_disk = words(place, "nature").is_none_or(|nature| nature == "disk");
-        (is_disk && !found).then(|| "the device below is unknown".to_owned())
+        let is_unknown = nature.is_none_or(|nature| nature == "disk") && !found;
+        is_unknown.then(|| "the device below is unknown".to_owned())
     };
-    let in_memory =
-        words(place, "bottom") == Some("memory") && words(place, "nature") != Some("memory");
+    let in_memory = words(place, "bottom") == Some("memory") && nature != Some("memory");
     let bottom = in_memory.then(|| "at the bottom is memory: no disk takes part".to_owned());
-    let mut remarks: Vec<String> = nature.or_else(no_device).into_iter().chain(bottom).collect();
+    let told = nature.and_then(nature_text).or_else(no_device);
+    let mut remarks: Vec<String> = told.into_iter().chain(bottom).collect();
     remarks.extend(objects(place, "limits").filter_map(limit_text));
     Chain { line, remarks }
 }
@@ -153,8 +150,8 @@ fn layer_text(layer: &Map<String, Value>) -> String {
 /// The devices that an array is made of, where the record names them.
 fn members(layer: &Map<String, Value>) -> String {
     let names = layer.get("members").and_then(Value::as_array).into_iter().flatten();
-    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
-    if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) }
+    let names = names.filter_map(Value::as_str).joined(", ");
+    if names.is_empty() { names } else { format!(" of {names}") }
 }
 
 fn mount_text(layer: &Map<String, Value>) -> String {
@@ -167,8 +164,7 @@ fn mount_text(layer: &Map<String, Value>) -> String {
         text.push_str(&format!(" from {source}"));
     }
     let options = words(layer, "options").unwrap_or_default();
-    let short: Vec<&str> = options.split(',').filter(|option| !option.contains('/')).collect();
-    let short = short.join(",");
+    let short = options.split(',').filter(|option| !option.contains('/')).joined(",");
     if !short.is_empty() && short.len() <= LONGEST_OPTIONS {
         text.push_str(&format!(" ({short})"));
     }
@@ -233,45 +229,31 @@ fn limit_text(limit: &Map<String, Value>) -> Option<String> {
         ("read_operations_per_s", "operations/s", "reads"),
         ("write_operations_per_s", "operations/s", "writes"),
     ];
-    let bounds: Vec<String> = known
-        .iter()
-        .filter_map(|(key, unit, what)| {
-            let bound = limit.get(*key).and_then(Value::as_f64)?;
-            Some(format!("{what} to {}", quantity::value(unit, bound)))
-        })
-        .collect();
-    if bounds.is_empty() {
-        return None;
-    }
+    let bounds = known.iter().filter_map(|(key, unit, what)| {
+        let bound = limit.get(*key).and_then(Value::as_f64)?;
+        Some(format!("{what} to {}", quantity::value(unit, bound)))
+    });
+    let bounds = Some(bounds.joined(", ")).filter(|bounds| !bounds.is_empty())?;
     let group = words(limit, "group").unwrap_or("of an unknown name");
-    let device =
-        words(limit, "device").map_or_else(String::new, |device| format!(" on device {device}"));
-    Some(format!("control group {group} limits {}{device}", bounds.join(", ")))
+    let device = words(limit, "device").map(|device| format!(" on device {device}"));
+    Some(format!("control group {group} limits {bounds}{}", device.unwrap_or_default()))
 }
 
 /// A layer of a kind that this version has not heard of: whatever the record says.
 fn unknown_layer(kind: &str, layer: &Map<String, Value>) -> String {
     let told = layer.iter().filter(|(key, value)| *key != "kind" && !value.is_null());
-    let words: Vec<String> = std::iter::once(kind.to_owned())
+    std::iter::once(kind.to_owned())
         .chain(told.map(|(key, value)| label::parameter(key, value)))
-        .collect();
-    words.join(" ")
+        .joined(" ")
 }
 
-/// Every member of every layer as pairs.
-fn details(environment: &Value) -> Vec<(String, Vec<(String, String)>)> {
-    let places = environment.get("storage").and_then(Value::as_array);
-    let places = places.into_iter().flatten().filter_map(Value::as_object);
-    places.flat_map(|place| objects(place, "layers")).map(layer_details).collect()
-}
-
-fn layer_details(layer: &Map<String, Value>) -> (String, Vec<(String, String)>) {
-    let heading = match words(layer, "name") {
-        Some(name) => format!("{} {name}", kind(layer)),
-        None => kind(layer).to_owned(),
-    };
+/// Every member of a layer as pairs.
+fn details(layer: &Map<String, Value>) -> [Block; 2] {
+    let heading = [Some(kind(layer)), words(layer, "name")].into_iter().flatten().joined(" ");
     let told = layer.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "name"));
-    (heading, told.map(|(key, value)| (label::noun(key), label::plain(key, value))).collect())
+    let pairs = told.map(|(key, value)| (label::noun(key), label::plain(key, value)));
+    let pairs = Block::Pairs(Pairs::new(PairsKind::Facts, pairs));
+    [Block::Heading(heading, Tone::Plain), pairs]
 }
 
 #[cfg(test)]

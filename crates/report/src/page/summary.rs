@@ -19,7 +19,8 @@ use super::column::{self, Align, Column, Known};
 use super::race::Race;
 use super::{Block, Cell, Part, Ratio, Row, Section, Table};
 use crate::style::Tone;
-use crate::{label, order, quantity, quantity::Scale, text};
+use crate::text::{self, Joined};
+use crate::{label, order, quantity, quantity::Scale};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
 pub(crate) const MOST_LINES: usize = 14;
@@ -71,7 +72,7 @@ impl Summary {
         let counted = order::distinct(words.iter().copied())
             .into_iter()
             .map(|word| format!("{} {word}", words.iter().filter(|other| **other == word).count()));
-        let counted = counted.collect::<Vec<_>>().join(", ");
+        let counted = counted.joined(", ");
         if counted.is_empty() { counted } else { format!("not shown: {counted}") }
     }
 

@@ -6,7 +6,7 @@ use flatout_measure::comparison::{
 };
 use flatout_measure::record::{Better, Status};
 
-use crate::{label, quantity};
+use crate::{label, quantity, text::Joined};
 
 /// The verdicts in the order in which a reader wants them.
 pub(super) const ORDER: [Verdict; 5] =
@@ -35,7 +35,7 @@ pub(super) fn side(name: &str, side: &Side) -> String {
         runs => format!(" and {} more runs", quantity::count(runs - 1)),
     };
     let parts = [format!("{name}: {}{runs}", side.name), side.tool.clone(), side.time.clone()];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    parts.into_iter().filter(|part| !part.is_empty()).joined(" · ")
 }
 
 /// Whether one machine or two are compared; what follows of two.
@@ -55,14 +55,13 @@ pub(super) fn machines(comparison: &Comparison) -> &'static str {
 
 /// A difference of the environment: its name, the old value and the new one.
 pub(super) fn difference(difference: &Difference) -> [String; 3] {
-    let parts: Vec<&str> = difference.name.split('.').collect();
-    let key = parts.last().copied().unwrap_or_default();
-    let words: Vec<String> = parts.iter().map(|part| label::noun(part)).collect();
+    let key = difference.name.rsplit('.').next().unwrap_or_default();
+    let words = difference.name.split('.').map(label::noun).joined(" ");
     let shown = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) if text.is_empty() => "nothing".to_owned(),
         value => label::spelled(key, value, quantity::rounded_size),
     };
-    [words.join(" "), shown(&difference.old), shown(&difference.new)]
+    [words, shown(&difference.old), shown(&difference.new)]
 }
 
 /// What counts as the same, what these runs can find, and how many it takes.
@@ -89,10 +88,8 @@ pub(super) fn threshold(comparison: &Comparison) -> Vec<String> {
         }
     };
     lines.push(format!("How far runs differ with nothing changed {noise}."));
-    let found = format!(
-        "These runs find a change of {percent} in {} of the rows",
-        quantity::percent(found)
-    );
+    let found = quantity::percent(found);
+    let found = format!("These runs find a change of {percent} in {found} of the rows");
     let has = comparison.old.runs.min(comparison.new.runs);
     lines.push(match power.runs_recommended {
         Some(runs) if runs <= has => format!("{found}."),
@@ -127,9 +124,7 @@ pub(super) fn total(comparison: &Comparison) -> String {
         (same, "the same"),
         (incomparable, "not comparable"),
     ];
-    let told = all.iter().filter(|(count, _)| *count > 0);
-    let words: Vec<String> =
-        told.map(|(count, word)| format!("{} {word}", quantity::count(*count))).collect();
+    let words = counts(&all);
     if words.is_empty() {
         return "nothing matches: no row is in both".to_owned();
     }
@@ -137,7 +132,13 @@ pub(super) fn total(comparison: &Comparison) -> String {
         Verdict::Incomparable => "nothing can be compared",
         other => other.word(),
     };
-    format!("{word}: {}", words.join(", "))
+    format!("{word}: {words}")
+}
+
+/// How many there are of each: `3 worse, 2 better`; nothing of none.
+fn counts(all: &[(u64, &str)]) -> String {
+    let told = all.iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, word)| format!("{} {word}", quantity::count(*count))).joined(", ")
 }
 
 /// A row's name and what differs in its parameters.
@@ -147,7 +148,7 @@ pub(super) fn parameters(row: &Row) -> Vec<String> {
 
 /// A row by its id and the words that tell it from others of the same id.
 pub(super) fn named(row: &Row, own: Vec<String>) -> String {
-    std::iter::once(row.id.clone()).chain(with_differing(row, own)).collect::<Vec<_>>().join(", ")
+    std::iter::once(row.id.clone()).chain(with_differing(row, own)).joined(", ")
 }
 
 fn with_differing(row: &Row, mut words: Vec<String>) -> Vec<String> {
@@ -212,10 +213,9 @@ fn reason_text(row: &Row, reason: Reason) -> String {
         Reason::NoFigure => {
             let sides = [("OLD", &row.old), ("NEW", &row.new)];
             let without = sides.iter().filter(|(_, figure)| figure.median.is_none());
-            let words: Vec<String> = without
+            without
                 .map(|(side, figure)| format!("{side} {}", label::no_figure(figure.status)))
-                .collect();
-            words.join(", ")
+                .joined(", ")
         }
         Reason::NoSamples => "derived from other rows: it has no samples".to_owned(),
         Reason::NoRatio => "zero or less has no ratio".to_owned(),
@@ -232,14 +232,11 @@ pub(super) fn is_only_counted(row: &Row) -> bool {
 /// A sentence on the rows that are only counted; empty without any.
 pub(super) fn only_counted(rows: &[Row]) -> String {
     let count = |reason| rows.iter().filter(|row| row.reason == Some(reason)).count() as u64;
-    let kinds = [
+    let words = counts(&[
         (count(Reason::NoSamples), "derived from others (no samples)"),
         (count(Reason::Repeats), "repeating others"),
-    ];
-    let told = kinds.iter().filter(|(count, _)| *count > 0);
-    let words: Vec<String> =
-        told.map(|(count, word)| format!("{} {word}", quantity::count(*count))).collect();
-    if words.is_empty() { String::new() } else { format!("Rows not listed: {}.", words.join(", ")) }
+    ]);
+    if words.is_empty() { words } else { format!("Rows not listed: {words}.") }
 }
 
 /// Which way is up, for rows where less is better.

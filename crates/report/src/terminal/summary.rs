@@ -5,7 +5,7 @@ use super::table::Names;
 use super::{INDENT, Terminal};
 use crate::page::{Finding, Page, Part, Summary, UsualPlace, summary_table};
 use crate::style::{Extent, Tone};
-use crate::text;
+use crate::text::{self, Joined};
 
 /// Lines of a screen that the summary leaves free for where to read on, and for the prompt.
 const MOST_LINES: usize = 27;
@@ -51,9 +51,8 @@ impl Terminal<'_> {
         self.sections(page, Part::Findings);
         let all = self.out.trim_end().lines().count();
         if all > MOST_LINES {
-            let kept: Vec<&str> = self.out.lines().take(MOST_LINES - 1).collect();
             let left = all + 1 - MOST_LINES;
-            self.out = format!("{}\n", kept.join("\n"));
+            self.out = format!("{}\n", self.out.lines().take(MOST_LINES - 1).joined("\n"));
             self.paragraph(0, &format!("… {left} more lines with --verbose"), Tone::Plain);
         }
     }
@@ -130,7 +129,7 @@ impl Terminal<'_> {
             let is_wrapped = too_long != TooLong::OneLine && !line.usual.is_empty();
             let lines = if is_wrapped { 2 } else { 1 };
             let words = line.remark_within(usual, lines * most_remark);
-            remark.text = words.split(", ").map(unbroken_setting).collect::<Vec<_>>().join(", ");
+            remark.text = words.split(", ").map(unbroken_setting).joined(", ");
             if too_long == TooLong::Cut {
                 for (cell, most) in [(name, most_name), (remark, most_remark)] {
                     cell.text = text::clip(&self.shown(&cell.text), most, self.style);
@@ -184,7 +183,7 @@ fn heading(whole: &str, columns: usize) -> String {
         false => (*part).to_owned(),
     });
     let without = told.iter().filter(|part| !is_kernel(part)).map(|part| (*part).to_owned());
-    let forms = [shorter.collect::<Vec<_>>().join(", "), without.collect::<Vec<_>>().join(", ")];
+    let forms = [shorter.joined(", "), without.joined(", ")];
     let fits = |form: &&String| text::width(form) <= columns;
     match text::width(whole) <= columns {
         true => whole.to_owned(),

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use super::grid::{Cell, Grid};
 use super::{INDENT, Terminal, letter};
+use crate::order;
 use crate::page::{self, Align, Column, Detail, Table, Wide};
 use crate::style::Tone;
-use crate::{order, text};
+use crate::text::{self, Joined};
 
 /// Names in the first column of a part may be wrapped to this, so that more columns stand beside it.
 const FIRST_COLUMN: usize = 16;
@@ -185,7 +186,7 @@ impl Terminal<'_> {
             true => self.shown(&cell.text),
             false => {
                 let words = cell.words.iter().map(|word| text::unbroken(&self.shown(word)));
-                words.collect::<Vec<_>>().join(", ")
+                words.joined(", ")
             }
         };
         match column {
@@ -209,8 +210,7 @@ impl Terminal<'_> {
     fn notes(&self, cells: &[page::Cell]) -> Cell {
         let told: Vec<&page::Cell> = cells.iter().filter(|cell| cell.has_note()).collect();
         let words = told.iter().flat_map(|cell| [cell.badge.to_owned(), marks(cell)]);
-        let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
-        Cell::new(words.join(" "), Tone::Warn)
+        Cell::new(words.filter(|word| !word.is_empty()).joined(" "), Tone::Warn)
     }
 }
 

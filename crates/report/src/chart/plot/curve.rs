@@ -33,21 +33,13 @@ impl Plot {
             return None;
         }
         let names = label::short_names(&timed);
-        let lines: Vec<PlotLine> = timed
-            .iter()
-            .zip(&names)
-            .enumerate()
-            .map(|(at, (row, name))| line(name, at, percentiles(row)))
-            .collect();
-        let ys = || lines.iter().flat_map(PlotLine::points).map(|point| point.y);
+        let rows = timed.iter().zip(&names).enumerate();
+        let lines = rows.map(|(at, (row, name))| line(name, at, percentiles(row))).collect();
         let plot = Self {
             x_name: "percentile of the operations".to_owned(),
             x_unit: NINES.to_owned(),
-            y_unit: "ns".to_owned(),
             y_spacing: YSpacing::Logarithmic,
-            scale: Scale::of_all("ns", ys()),
-            lines,
-            ..Self::default()
+            ..Self::of_lines(lines, "ns")
         };
         let tests: Vec<Vec<String>> =
             timed.iter().map(|row| vec![label::test(&row.id).to_owned()]).collect();
@@ -71,17 +63,16 @@ impl Plot {
         if lines.is_empty() {
             return None;
         }
-        let ys = || lines.iter().flat_map(PlotLine::points).map(|point| point.y);
         let labels: Vec<Vec<String>> = lines.iter().map(|line| vec![line.name.clone()]).collect();
-        let plot = Self {
-            x_name: "run".to_owned(),
-            y_unit: unit.clone(),
-            y_spacing: YSpacing::Either,
-            scale: Scale::of_all(unit, ys()),
-            lines,
-            ..Self::default()
-        };
+        let (x_name, y_spacing) = ("run".to_owned(), YSpacing::Either);
+        let plot = Self { x_name, y_spacing, ..Self::of_lines(lines, unit) };
         Some(switch::add(plot, &["shown".to_owned()], &labels))
+    }
+
+    fn of_lines(lines: Vec<PlotLine>, unit: &str) -> Self {
+        let figures = lines.iter().flat_map(PlotLine::points).map(|point| point.y);
+        let scale = Scale::of_all(unit, figures);
+        Self { y_unit: unit.to_owned(), scale, lines, ..Self::default() }
     }
 
     /// The picture of a rate over time, with the burst and what was sustained after it.

@@ -4,7 +4,7 @@ use flatout_measure::record::{Latency, Outcome};
 use flatout_measure::statistics;
 use serde_json::{Map, Value, json};
 
-use crate::{export::raw, label, page::commands};
+use crate::{export::raw, label, page::commands, text::Joined};
 
 /// A row in the shape of a job.
 pub(super) struct Job {
@@ -241,9 +241,8 @@ fn folder(outcome: &Outcome) -> String {
         .into_iter()
         .filter(|(key, _)| !["depth", "threads"].contains(key))
         .map(|(_, value)| raw(value));
-    let words: Vec<String> =
-        std::iter::once(label::test(&outcome.id).to_owned()).chain(rest).collect();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
-    let name: String = words.join("-").chars().map(plain).take(100).collect();
+    let words = std::iter::once(label::test(&outcome.id).to_owned()).chain(rest);
+    let name: String = words.joined("-").chars().map(plain).take(100).collect();
     name.trim_start_matches('.').to_owned()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use crate::text;
+use crate::text::{self, Joined};
 
 /// The longest part of a name that comes from data.
 const MAX_NAME_CHARS: usize = 60;
@@ -50,12 +50,8 @@ impl fmt::Display for Labels {
             return Ok(());
         }
         let escaped = |value: &str| text::visible(value).replace('\\', "\\\\").replace('"', "\\\"");
-        let pairs: Vec<String> = self
-            .pairs
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-            .collect();
-        write!(formatter, "{{{}}}", pairs.join(","))
+        let pair = |(name, value): &(String, String)| format!("{name}=\"{}\"", escaped(value));
+        write!(formatter, "{{{}}}", self.pairs.iter().map(pair).joined(","))
     }
 }
 

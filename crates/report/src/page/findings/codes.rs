@@ -128,9 +128,8 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
     found.extend(codes.filter_map(|(severity, (code, text, advice))| {
         let rows: Vec<&Outcome> =
             record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
-        let areas = order::distinct(rows.iter().map(|row| label::area(&row.id)));
-        let noun = if rows.len() == 1 { "row" } else { "rows" };
-        let text = format!("{text} ({}, {} {noun})", areas.join(", "), rows.len());
+        let areas = order::distinct(rows.iter().map(|row| label::area(&row.id))).join(", ");
+        let text = format!("{text} ({areas}, {})", quantity::counted(rows.len(), "row"));
         (!rows.is_empty()).then(|| Finding::new(*severity, text, *advice))
     }));
     found.extend(noise(&record.results));
@@ -149,23 +148,14 @@ pub(super) fn disturbed_rows(record: &Record) -> usize {
 fn contention(record: &Record) -> Option<Finding> {
     let rows =
         record.results.iter().filter(|row| warning::has(&row.warnings, warning::SMT_CONTENTION));
-    let shares: Vec<f64> =
-        rows.map(|row| row.fact_number("contention_ratio").unwrap_or(f64::NAN)).collect();
-    let (low, high) = shares
-        .iter()
-        .fold((f64::MAX, 0.0_f64), |(low, high), share| (low.min(*share), high.max(*share)));
-    let busy = match shares.len() {
-        0 => return None,
-        _ if high <= 0.0 => "busy".to_owned(),
-        _ if quantity::percent(low) == quantity::percent(high) => {
-            format!("busy {} of the time", quantity::percent(high))
-        }
-        _ => format!(
-            "busy {}–{} of the time",
-            quantity::percent(low).trim_end_matches(" %"),
-            quantity::percent(high)
-        ),
-    };
+    let mut rows = rows.peekable();
+    rows.peek()?;
+    let shares = quantity::extremes(rows.filter_map(|row| row.fact_number("contention_ratio")));
+    let busy = shares.filter(|(_, high)| *high > 0.0).map(|ends| {
+        let share = quantity::range(ends, "–", quantity::percent).replace(" %–", "–");
+        format!("busy {share} of the time")
+    });
+    let busy = busy.unwrap_or_else(|| "busy".to_owned());
     let cost = cost_of_contention(record);
     let cost = cost.unwrap_or_else(|| "sharing ports and caches".to_owned());
     let text = format!("SMT sibling {busy}, {cost}");
@@ -193,26 +183,22 @@ fn cost_of_contention(record: &Record) -> Option<String> {
         let is_apart = all.ci95?[1] < quiet.ci95?[0];
         is_apart.then_some(1.0 - label::figure(all)? / label::figure(quiet)?)
     });
-    let losses: Vec<String> = order::distinct(losses.map(quantity::percent));
-    let losses = losses.join(", ");
+    let losses = order::distinct(losses.map(quantity::percent)).join(", ");
     (!losses.is_empty()).then(|| format!("costing the sustained rate {losses}"))
 }
 
 /// Figures that are noisy by their own interval, or by that of the rows they are made of.
 fn noise(results: &[Outcome]) -> Option<Finding> {
-    let figures = || results.iter().filter(|row| label::figure(row).is_some());
+    let all = results.iter().filter(|row| label::figure(row).is_some());
     let is_noisy = |row: &&Outcome| row.status == Status::Unstable && row.ci95.is_some();
-    let (noisy, all) = (figures().filter(is_noisy).count(), figures().count());
-    let severity = if noisy as f64 > MANY * all as f64 { Warn } else { Note };
+    let (noisy, all) = (all.clone().filter(is_noisy).collect::<Vec<_>>(), all.count());
+    let severity = if noisy.len() as f64 > MANY * all as f64 { Warn } else { Note };
     let verb = if all == 1 { "figure is" } else { "figures are" };
-    let is_wide = figures().filter(is_noisy).all(|row| row.half_width() > Some(NOISY));
-    let why = match is_wide {
-        true => format!(" (interval wider than ±{})", quantity::percent(NOISY)),
-        false => String::new(),
-    };
-    let text = format!("{noisy} of {all} {verb} noisy{why}");
+    let is_wide = noisy.iter().all(|row| row.half_width() > Some(NOISY));
+    let why = format!(" (interval wider than ±{})", quantity::percent(NOISY));
+    let text = format!("{} of {all} {verb} noisy{}", noisy.len(), if is_wide { &why } else { "" });
     let advice = "a quiet machine or more time (--max-time) narrows them";
-    (noisy > 0).then(|| Finding::new(severity, text, advice))
+    (!noisy.is_empty()).then(|| Finding::new(severity, text, advice))
 }
 
 /// Rows without enough trials for an interval, or without any, for want of time.

@@ -3,11 +3,11 @@
 use flatout_measure::load;
 use flatout_measure::record::{Load, Record};
 use flatout_measure::warning::NEARLY_FULL_SHARE;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Severity::{Note, Warn};
 use super::{Finding, codes};
-use crate::{label, order, quantity};
+use crate::{label, order, quantity, text::Joined};
 
 /// Share of the CPU time that a hypervisor may take untold.
 const LITTLE_STEAL: f64 = 0.01;
@@ -35,29 +35,21 @@ pub(super) fn of_load(record: &Record) -> Vec<Finding> {
     let Some(seen) = &record.end.load else { return Vec::new() };
     let mut found = Vec::new();
     if let Some(others_cpus) = seen.others_cpus.filter(|_| load::is_busy(seen)) {
-        let names: Vec<&str> = seen.programs.iter().map(|program| program.name.as_str()).collect();
-        let whom = if names.is_empty() { "them".to_owned() } else { names.join(", ") };
+        let names = seen.programs.iter().map(|program| &program.name).joined(", ");
+        let whom = if names.is_empty() { "them".to_owned() } else { names };
         let rows = match (codes::disturbed_rows(record), record.results.len()) {
             (0, _) => String::new(),
             (disturbed, all) => format!(", {disturbed} of {all} rows were disturbed"),
         };
         let text = format!("other programs took {others_cpus:.1} of {} CPUs{rows}", seen.cpus);
-        found.push(Finding::new(
-            Warn,
-            text,
-            format!("rates are too low, times too long: stop {whom} and run again"),
-        ));
+        let advice = format!("rates are too low, times too long: stop {whom} and run again");
+        found.push(Finding::new(Warn, text, advice));
     }
     if is_stolen(seen) {
-        let text = format!(
-            "steal: the hypervisor took {} of the CPU time",
-            quantity::percent(seen.stolen_ratio)
-        );
-        found.push(Finding::new(
-            Warn,
-            text,
-            "a dedicated host, or a size without CPU credits, avoids it",
-        ));
+        let share = quantity::percent(seen.stolen_ratio);
+        let text = format!("steal: the hypervisor took {share} of the CPU time");
+        let advice = "a dedicated host, or a size without CPU credits, avoids it";
+        found.push(Finding::new(Warn, text, advice));
     }
     found
 }
@@ -70,8 +62,8 @@ pub(super) fn is_stolen(seen: &Load) -> bool {
 /// Settings and limits of the machine.
 pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
     let environment = &record.start.environment;
-    let text = |key: &str| environment.get(key).and_then(Value::as_str);
-    let number = |key: &str| environment.get(key).and_then(Value::as_f64);
+    let text = |key: &str| environment[key].as_str();
+    let number = |key: &str| environment[key].as_f64();
     let areas = label::areas(record);
     let has = |area: &str| areas.contains(&area);
     let mut found = Vec::new();
@@ -87,43 +79,27 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
     if let (Some(quota), Some(online)) = (number("cpu_quota_cpus"), number("cpus_online"))
         && quota < online
     {
-        let quota = quantity::number(quota);
-        find(
-            Warn,
-            format!("CPU quota of {quota} of {online} CPUs"),
-            "raise cpu.max of the control group",
-        );
+        let text = format!("CPU quota of {} of {online} CPUs", quantity::number(quota));
+        find(Warn, text, "raise cpu.max of the control group");
     }
     if let (Some(limit), Some(memory)) = (number("memory_limit_bytes"), number("memory_bytes"))
         && limit < memory
     {
         let [limit, memory] = [limit, memory].map(|bytes| quantity::value("bytes", bytes));
-        find(
-            Note,
-            format!("memory is limited to {limit} of {memory}"),
-            "raise memory.max of the control group",
-        );
+        let text = format!("memory is limited to {limit} of {memory}");
+        find(Note, text, "raise memory.max of the control group");
     }
     if let Some(governor) = text("governor").filter(|name| SLOW_GOVERNORS.contains(name)) {
-        find(
-            Note,
-            format!("the clock's governor is {governor}"),
-            "cpupower frequency-set -g performance keeps the clock high",
-        );
+        let advice = "cpupower frequency-set -g performance keeps the clock high";
+        find(Note, format!("the clock's governor is {governor}"), advice);
     }
     if let Some(clock) = text("clocksource").filter(|name| SLOW_CLOCKS.contains(name)) {
-        find(
-            Warn,
-            format!("the clock source is {clock}, read by a system call"),
-            "boot with clocksource=tsc if the CPU's is stable",
-        );
+        let text = format!("the clock source is {clock}, read by a system call");
+        find(Warn, text, "boot with clocksource=tsc if the CPU's is stable");
     }
     if text("transparent_hugepages") == Some("never") && (has("memory") || has("cpu")) {
-        find(
-            Note,
-            "transparent huge pages are off".to_owned(),
-            "programs with much memory gain from madvise",
-        );
+        let text = "transparent huge pages are off".to_owned();
+        find(Note, text, "programs with much memory gain from madvise");
     }
     if let Some(disabled) = number("io_uring_disabled").filter(|disabled| *disabled > 0.0) {
         // sysctl(8): 1 leaves it to root.
@@ -139,9 +115,8 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
 
 /// The devices below, as far as they were measured.
 fn storage(environment: &Value) -> Vec<Finding> {
-    let places = environment.get("storage").and_then(Value::as_array).into_iter().flatten();
     // Several places may lie on one disk.
-    order::distinct(places.flat_map(of_place))
+    order::distinct(environment["storage"].as_array().into_iter().flatten().flat_map(of_place))
 }
 
 fn of_place(place: &Value) -> Vec<Finding> {
@@ -158,16 +133,15 @@ fn of_place(place: &Value) -> Vec<Finding> {
         let text = format!("the filesystem is {full} full");
         found.push(Finding::new(Warn, text, "free a tenth of it: many get slow when nearly full"));
     }
-    let layers = place.get("layers").and_then(Value::as_array).into_iter().flatten();
-    for layer in layers {
-        let text = |key: &str| layer.get(key).and_then(Value::as_str);
+    for layer in place["layers"].as_array().into_iter().flatten() {
+        let text = |key: &str| layer[key].as_str();
         let name = text("name").unwrap_or("the disk");
         if text("write_cache") == Some("write through") {
             let told = format!("{name} has its write cache off");
             let advice = "writes wait for the medium; a cache with power-loss protection is faster";
             found.push(Finding::new(Note, told, advice));
         }
-        if layer.get("rotational") == Some(&Value::Bool(true)) && text("kind") == Some("disk") {
+        if layer["rotational"] == true && text("kind") == Some("disk") {
             let told = format!("{name} rotates: each random request waits for the head");
             found.push(Finding::new(Note, told, "an SSD answers a hundred times as many"));
         }
@@ -184,13 +158,12 @@ fn mitigations(environment: &Value) -> Option<Finding> {
 
 /// The names of mitigations.
 pub(in crate::page) fn names(mitigations: &[Mitigation]) -> String {
-    mitigations.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
+    mitigations.iter().map(|(name, ..)| *name).joined(", ")
 }
 
 /// The mitigations that cost time.
 pub(in crate::page) fn dear_mitigations(environment: &Value) -> Vec<Mitigation> {
-    let known = environment.get("mitigations").and_then(Value::as_object).into_iter();
-    let states = known.flat_map(|known| known.values());
+    let states = environment["mitigations"].as_object().into_iter().flat_map(Map::values);
     let on = states.filter_map(|state| state.as_str()?.strip_prefix("Mitigation: "));
     let parts: Vec<&str> = on.flat_map(|state| state.split(';').map(str::trim)).collect();
     let is_on = |sign: &str| parts.iter().any(|part| part.starts_with(sign));

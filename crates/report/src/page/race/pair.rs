@@ -3,7 +3,7 @@
 use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
-use crate::{label, order, quantity};
+use crate::{label, order, quantity, text::Joined};
 
 /// The contestant whose losses come first of all.
 const OURS: &str = "flatout";
@@ -163,7 +163,7 @@ impl<'a> Pairs<'a> {
             let is_told = number > 0 || is_always_told;
             is_told.then(|| format!("{} {word}", quantity::count(number as u64)))
         });
-        words.collect::<Vec<_>>().join(", ") + &self.means()
+        words.joined(", ") + &self.means()
     }
 }
 

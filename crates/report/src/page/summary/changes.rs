@@ -6,7 +6,7 @@ use super::{Heads, MOST_LINES, Summary, SummaryLine};
 use crate::page::comparison::Strip;
 use crate::page::{Block, Part, Section, units, words};
 use crate::style::Tone;
-use crate::{label, quantity};
+use crate::{label, quantity, text::Joined};
 
 const HEADS: Heads = Heads(["", "NEW", "NEW ÷ OLD (95 %)", "", "", "verdict"]);
 
@@ -44,19 +44,14 @@ pub(in crate::page) fn of_comparison(
             ..line(row, tone)
         };
         let lines = rows.into_iter().take(MOST_LINES).map(line).collect();
-        section.push(Block::Summary(Summary {
-            heads: HEADS,
-            lines,
-            unlisted,
-            ..Summary::default()
-        }));
+        let summary = Summary { heads: HEADS, lines, unlisted, ..Summary::default() };
+        section.push(Block::Summary(summary));
     }
     let sides = [(&comparison.only_old, "OLD"), (&comparison.only_new, "NEW")];
     let sides = sides.iter().filter(|(names, _)| !names.is_empty());
-    let sides: Vec<String> =
-        sides.map(|(names, side)| format!("{} only in {side}", names.len())).collect();
+    let sides = sides.map(|(names, side)| format!("{} only in {side}", names.len())).joined(", ");
     if !sides.is_empty() {
-        section.push(Block::Text(format!("not compared: {}", sides.join(", ")), Tone::Plain));
+        section.push(Block::Text(format!("not compared: {sides}"), Tone::Plain));
     }
     let advice = words::threshold(comparison).pop().unwrap_or_default();
     section.with(Block::Text(advice, Tone::Dim))

@@ -4,8 +4,8 @@ use flatout_measure::record::{Better, Outcome, Record};
 use flatout_measure::warning;
 
 use super::MOST_LINES;
-use crate::label;
 use crate::page::race::AREA as RACE;
+use crate::{label, text::Joined};
 
 /// More areas than these have one line for each thing that people compare, and no other.
 const FEW_AREAS: usize = 2;
@@ -253,9 +253,8 @@ impl Line {
         let threads =
             is_of_threads.then(|| label::parameter("threads", &row.parameters["threads"]));
         let name = std::iter::once(self.name.to_owned()).chain(words).chain(threads);
-        let name = name.collect::<Vec<_>>();
         let is_loopback = warning::has(&row.warnings, warning::LOOPBACK);
-        format!("{}{}", if is_loopback { "loopback " } else { "" }, name.join(", "))
+        format!("{}{}", if is_loopback { "loopback " } else { "" }, name.joined(", "))
     }
 }
 

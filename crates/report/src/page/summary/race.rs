@@ -3,10 +3,10 @@
 use flatout_measure::record::Status;
 
 use super::{Heads, MOST_LINES, Summary, SummaryLine};
-use crate::label;
 use crate::page::Ratio;
 use crate::page::race::{AREA, Pair, Race, Verdict};
 use crate::style::Tone;
+use crate::{label, text::Joined};
 
 const HEADS: Heads = Heads(["", "times as fast", "95 % interval", "", "", "result"]);
 
@@ -21,7 +21,7 @@ pub(super) fn summary(race: &Race<'_>) -> Summary {
     Summary {
         heads: HEADS,
         lines: pairs.iter().take(MOST_LINES).map(|pair| line(pair, span)).collect(),
-        rest: counts.chain(more).collect::<Vec<_>>().join("; "),
+        rest: counts.chain(more).joined("; "),
         ..Summary::default()
     }
 }

@@ -4,7 +4,7 @@ use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
 use super::{Heads, MOST_LINES, Summary, SummaryLine};
-use crate::{label, order, quantity};
+use crate::{label, order, quantity, text::Joined};
 
 const HEADS: Heads = Heads(["", "picked", "±", "", "", "settings"]);
 /// Whether the settings of a row were picked, in its audit.
@@ -22,13 +22,13 @@ pub(super) fn summary(record: &Record) -> Summary {
 pub(crate) fn work(row: &Outcome) -> String {
     let told = label::ordered(&row.parameters).into_iter().filter(|(key, _)| WORK.contains(key));
     let words = told.map(|(key, value)| label::parameter(key, value));
-    std::iter::once(label::test(&row.id).to_owned()).chain(words).collect::<Vec<_>>().join(", ")
+    std::iter::once(label::test(&row.id).to_owned()).chain(words).joined(", ")
 }
 
 /// How it was done, in words: `mmap, buffered, 1 MiB, 2 threads`.
 pub(crate) fn settings(row: &Outcome) -> String {
     let how = label::ordered(&row.parameters).into_iter().filter(|(key, _)| !WORK.contains(key));
-    how.map(|(key, value)| label::parameter(key, value)).collect::<Vec<_>>().join(", ")
+    how.map(|(key, value)| label::parameter(key, value)).joined(", ")
 }
 
 /// Whether the settings of a row were picked.

@@ -10,6 +10,7 @@ mod disk;
 
 use flatout_measure::comparison::are_one_machine;
 use flatout_measure::record::{Outcome, Record};
+use flatout_measure::statistics;
 
 pub(super) use self::derived::derived;
 use super::lines::rows;
@@ -24,18 +25,8 @@ const LEAST_RECORDS: usize = 2;
 const OF_A_PLACE: [&str; 3] = ["disk", "cache", "copy"];
 
 /// What a line of the same name may have asked for otherwise: those are other figures.
-const ALIKE: [&str; 10] = [
-    "block_bytes",
-    "message_bytes",
-    "depth",
-    "threads",
-    "streams",
-    "engine",
-    "caching",
-    "until",
-    "extents",
-    "rate_operations_per_s",
-];
+const ALIKE: &str = "block_bytes message_bytes depth threads streams engine caching until extents \
+    rate_operations_per_s";
 
 /// A range in the unit of the figure, and where it is from.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +61,7 @@ pub(super) fn here(
 ) -> Option<Usual> {
     let (_, unit) = figure(row)?;
     let is_like = |other: &&Outcome| {
-        ALIKE.iter().all(|key| row.parameters.get(*key) == other.parameters.get(*key))
+        ALIKE.split(' ').all(|key| row.parameters.get(key) == other.parameters.get(key))
     };
     let is_of_a_place = OF_A_PLACE.contains(&label::area(&row.id));
     let is_here = |other: &Record| {
@@ -98,11 +89,9 @@ pub(super) fn here(
             reservation(row).is_none().then_some(figure)
         })
         .collect();
-    let low = figures.iter().copied().fold(f64::MAX, f64::min);
-    let high = figures.iter().copied().fold(f64::MIN, f64::max);
-    let count = figures.len();
-    let origin = format!("this machine in {count} earlier records");
-    (count >= LEAST_RECORDS).then_some(Usual { low, high, origin })
+    let (low, high) = statistics::extremes(&figures).filter(|_| figures.len() >= LEAST_RECORDS)?;
+    let origin = format!("this machine in {} earlier records", figures.len());
+    Some(Usual { low, high, origin })
 }
 
 #[cfg(test)]

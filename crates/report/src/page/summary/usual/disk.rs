@@ -101,20 +101,17 @@ enum Class {
 
 /// The class of the one disk below, and the rate of its link; none of several, or behind a network.
 fn class(record: &Record) -> Option<(Class, Option<f64>)> {
-    let place = record.start.environment.get("storage")?.get(0)?;
-    let layers = place.get("layers")?.as_array()?;
-    let kind = |layer: &&Value| layer.get("kind").and_then(Value::as_str).map(str::to_owned);
+    let layers = record.start.environment["storage"][0]["layers"].as_array()?;
     let is_plain =
-        |layer: &Value| matches!(kind(&layer).as_deref(), Some("mount" | "partition" | "disk"));
-    let disks: Vec<&Value> =
-        layers.iter().filter(|layer| kind(layer).as_deref() == Some("disk")).collect();
+        |layer: &Value| matches!(layer["kind"].as_str(), Some("mount" | "partition" | "disk"));
+    let disks: Vec<&Value> = layers.iter().filter(|layer| layer["kind"] == "disk").collect();
     let [disk] = disks[..] else { return None };
     if !layers.iter().all(is_plain) {
         return None;
     }
-    let link = || disk.get("link")?.get("bytes_per_s")?.as_f64();
-    let rotates = disk.get("rotational").and_then(Value::as_bool);
-    let transport = disk.get("transport").and_then(Value::as_str)?;
+    let link = || disk["link"]["bytes_per_s"].as_f64();
+    let rotates = disk["rotational"].as_bool();
+    let transport = disk["transport"].as_str()?;
     Some(match (rotates, transport) {
         (_, "virtio" | "nvme" | "scsi") if is_virtual(record) => (Class::Virtual, None),
         _ if is_virtual(record) => return None,
