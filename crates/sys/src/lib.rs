@@ -60,6 +60,7 @@ pub mod ring;
 pub mod run_queue;
 pub mod screen;
 pub mod socket;
+pub mod standard_input;
 pub mod standard_output;
 pub mod steal;
 pub mod storage;

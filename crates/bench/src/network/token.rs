@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use flatout_io::cause_text;
+use flatout_sys::standard_input;
 
 /// Shortest token that is taken: shorter ones can be tried out.
 pub const LEAST_TOKEN_BYTES: usize = 16;
@@ -47,10 +48,11 @@ impl Key {
     pub fn from_file(path: &Path) -> Result<Self, String> {
         let complain = |why: String| format!("cannot read the token file {path:?}: {why}");
         let mut text = String::new();
-        let file: Box<dyn Read> = match path == Path::new("-") {
-            true => Box::new(std::io::stdin()),
-            false => Box::new(File::open(path).map_err(|error| complain(cause_text(&error)))?),
+        let opened = match path == Path::new("-") {
+            true => standard_input::open(),
+            false => File::open(path),
         };
+        let file = opened.map_err(|error| complain(cause_text(&error)))?;
         file.take(MAX_TOKEN_BYTES).read_to_string(&mut text).map_err(|error| {
             match error.kind() {
                 std::io::ErrorKind::InvalidData => complain("it is no text".to_owned()),

@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 use flatout_io::cause_text;
 use flatout_measure::record::Record;
 use flatout_report::document;
+use flatout_sys::standard_input;
 
 /// The record of a document; `-` is standard input.
 pub fn document(path: &Path) -> Result<Record, String> {
-    let record = match path == Path::new("-") {
-        true => document::parse_from(io::stdin().lock(), path),
-        false => document::read(path),
-    };
-    record.map_err(|error| error.to_string())
+    if path != Path::new("-") {
+        return document::read(path).map_err(|error| error.to_string());
+    }
+    let input = standard_input::open();
+    let input =
+        input.map_err(|error| format!("cannot open standard input: {}", cause_text(&error)))?;
+    document::parse_from(input, path).map_err(|error| error.to_string())
 }
 
 /// The files in a folder whose names end so, in the order of their names.

@@ -1,5 +1,5 @@
 //! Standard output that is closed, or that takes nothing: a command whose results go nowhere has
-//! failed, as in coreutils, and says so once.
+//! failed, as in coreutils, and says so once. So has one that is to read what nobody gave it.
 
 use std::fs::{self, File};
 
@@ -67,6 +67,30 @@ fn results_that_find_standard_output_closed_are_a_failure() {
     for words in PRINTING.into_iter().chain(MEASURING) {
         println!("{words}");
         assert_lost(&closed(&folder, words), words, "Bad file descriptor");
+    }
+}
+
+#[test]
+fn what_is_to_be_read_from_a_closed_standard_input_is_not_nothing() {
+    let folder = folder();
+    for words in [
+        "sum",
+        "sum --check",
+        "read -",
+        "copy --files-from - . elsewhere",
+        "copy --exclude-from - data elsewhere",
+        "report -",
+        "serve --port 0 --token-file -",
+    ] {
+        let under = ["sh", "-c", "exec \"$@\" <&-", "sh"];
+        let ran = folder.under(&under, &words.split(' ').collect::<Vec<_>>()).run();
+        println!("{words}: {ran}");
+        assert!(
+            ran.stderr.contains("Bad file descriptor") && !ran.stderr.contains("usage"),
+            "{ran}"
+        );
+        assert_ne!(ran.code, Some(0), "{words}: {ran}");
+        assert!(!folder.join("elsewhere").exists(), "{words}: {ran}");
     }
 }
 

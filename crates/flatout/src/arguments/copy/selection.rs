@@ -9,6 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, ValueHint};
 use flatout_bench::option::size;
 use flatout_io::{cause_text, escape, quote};
+use flatout_sys::standard_input;
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Git, Moment, Selection as Selected};
@@ -128,11 +129,11 @@ impl Selection {
 /// All of a file; `-` is standard input.
 fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
-    let read = match path.as_os_str().as_bytes() {
-        b"-" => std::io::stdin().lock().read_to_end(&mut text),
-        _ => std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut text)),
+    let opened = match path.as_os_str().as_bytes() {
+        b"-" => standard_input::open(),
+        _ => std::fs::File::open(path),
     };
-    match read {
+    match opened.and_then(|mut file| file.read_to_end(&mut text)) {
         Ok(_) => Ok(text),
         Err(error) => Err(format!("cannot read {}: {}", quote(path), cause_text(&error))),
     }
