@@ -222,16 +222,20 @@ pub fn in_time<'r, 'a: 'r>(
 /// The time that the races take for a number of rounds, with what they read being made, as far as
 /// can be said beforehand.
 pub fn expected_ns<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>, rounds: u32) -> u64 {
-    let (mut runs_s, mut sources) = (0.0, BTreeSet::new());
-    for race in races {
+    let mut runs_s = 0.0;
+    let races: Vec<&Race<'_>> = races.collect();
+    for race in &races {
         // Making what is read takes its files' time, which is a run's, and that of its bytes.
         let runs = 1.0 + f64::from(rounds) * race.contestants.len() as f64;
         runs_s += race.expected_s * runs;
-        // What has as many bytes is one source.
-        sources.insert(race.bytes);
     }
-    let made_bytes = sources.into_iter().fold(0, u64::saturating_add);
-    ((runs_s * 1e9) as u64).saturating_add(scratch::making_ns(made_bytes))
+    ((runs_s * 1e9) as u64).saturating_add(scratch::making_ns(made_bytes(races.into_iter())))
+}
+
+/// Bytes that making what the races read writes.
+pub fn made_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> u64 {
+    let made: BTreeSet<&(PathBuf, u64)> = races.filter_map(|race| race.made.as_ref()).collect();
+    made.into_iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -35,6 +35,13 @@ pub fn is_made(corpus: &Corpus, corpora: &Path) -> bool {
     matches!(corpus.shape, Shape::Given(_)) || written(corpus, corpora).is_some()
 }
 
+/// Bytes that making it in `corpora` writes: none where it is there.
+///
+/// Cost: that of [`is_made`].
+pub fn new_bytes(corpus: &Corpus, corpora: &Path) -> u64 {
+    if is_made(corpus, corpora) { 0 } else { corpus.make_bytes() }
+}
+
 /// The directory of the corpus, which is made unless it is there: one that is not complete, or
 /// was made otherwise, is removed. A tree of the user's is as it is.
 ///

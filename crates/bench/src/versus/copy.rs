@@ -75,6 +75,10 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         parameters: parameters(&corpus, state),
         printed: None,
         bytes: corpus.bytes,
+        made: Some((
+            ground.corpora().join(&corpus.name),
+            make::new_bytes(&corpus, &ground.corpora()),
+        )),
         written_bytes: each_writes(&corpus),
         contestants: fit(&copiers, &corpus).map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),
@@ -184,8 +188,7 @@ fn wanted(ground: &Ground) -> Result<Vec<Corpus>, Error> {
 
 /// Bytes that making the corpus takes, where there is room for it and one copy; else why not.
 fn room_for(corpus: &Corpus, ground: &Ground, room: u64, taken_bytes: u64) -> Result<u64, String> {
-    let is_there = make::is_made(corpus, &ground.corpora());
-    let new_bytes = if is_there { 0 } else { corpus.make_bytes() };
+    let new_bytes = make::new_bytes(corpus, &ground.corpora());
     let needed = taken_bytes.saturating_add(new_bytes).saturating_add(corpus.copy_bytes());
     if needed <= room {
         return Ok(new_bytes);

@@ -108,8 +108,10 @@ fn copy(
     block_bytes: u64,
 ) -> Race<'static> {
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
+    let source = ground.source(1, bytes);
+    let made = Some(source.made());
     let workload = CopyWorkload {
-        source: ground.source(1, bytes),
+        source,
         targets: ground.targets(),
         block_bytes,
         flatout: ground.flatout.clone(),
@@ -121,20 +123,18 @@ fn copy(
     // Copied, then compared, which reads both.
     let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
     let race = Race::against(dd, (test, parameters(bytes, block_bytes)), expected_s, workload);
-    Race { bytes, written_bytes: bytes, ..race }
+    Race { bytes, made, written_bytes: bytes, ..race }
 }
 
 fn read(ground: &Ground, dd: &Found, bytes: u64, block_bytes: u64) -> Race<'static> {
-    let workload = ReadWorkload {
-        block_bytes,
-        source: ground.source(1, bytes),
-        flatout: ground.flatout.clone(),
-        dd: dd.path.clone(),
-    };
+    let source = ground.source(1, bytes);
+    let made = Some(source.made());
+    let workload =
+        ReadWorkload { block_bytes, source, flatout: ground.flatout.clone(), dd: dd.path.clone() };
     let expected_s = START_S + bytes as f64 / PLANNED_RATE;
     let name = ("dd-read", parameters(bytes, block_bytes));
     let race = Race::against(dd, name, expected_s, workload);
-    Race { bytes, ..race }
+    Race { bytes, made, ..race }
 }
 
 /// The first contestant is flatout.

@@ -120,6 +120,7 @@ fn race(
     parameters.set("cache_state", state.name());
     let expected_s = bytes as f64 / PLANNED_RATE + files.unwrap_or(0) as f64 / PLANNED_FILES_PER_S;
     let test = if files.is_some() { "sum-files" } else { "sum-file" };
+    let made = Some(source.made());
     let workload = SumWorkload {
         source,
         state,
@@ -128,7 +129,7 @@ fn race(
         program: found.path.clone(),
         expected: None,
     };
-    Race { bytes, ..Race::against(found, (test, parameters), expected_s, workload) }
+    Race { bytes, made, ..Race::against(found, (test, parameters), expected_s, workload) }
 }
 
 struct SumWorkload {

@@ -198,11 +198,12 @@ fn race(
     let trial_s = trial.runtime_ns as f64 / 1e9;
     let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
     let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
+    let made = Some(file.made());
     let invocations = [flatout, theirs];
     let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
     let expected_s = AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s };
     let race = Race::against(found, (work.pattern.name(), parameters), expected_s, workload);
-    Some(Race { printed: Some(unit), written_bytes, ..race })
+    Some(Race { printed: Some(unit), made, written_bytes, ..race })
 }
 
 /// One row of `bench disk`, and its like.

@@ -8,6 +8,7 @@ mod row;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use flatout_measure::clock::Clock;
 use flatout_measure::guard::{FakeWitness, Witness};
@@ -121,6 +122,9 @@ pub struct Race<'a> {
     /// Bytes that each run moves; 0 where there is no such number. Else the row of a speed
     /// (`versus/TEST-speed`, bytes/s) stands beside that of the time.
     pub bytes: u64,
+    /// What it reads, where that must be made: its path, and the bytes that this writes. Races of one path
+    /// make it once.
+    pub made: Option<(PathBuf, u64)>,
     /// Bytes that each run likely writes.
     pub written_bytes: u64,
     /// Who takes part. The first is held against all others where it is flatout; else all others
@@ -152,6 +156,7 @@ impl Race<'static> {
             parameters,
             printed: None,
             bytes: 0,
+            made: None,
             written_bytes: 0,
             contestants: vec![Contestant::flatout(), found.into()],
             expected_s,

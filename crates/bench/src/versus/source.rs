@@ -52,6 +52,11 @@ impl Source {
         self.corpora.join(&self.corpus.name)
     }
 
+    /// Its path, and the bytes that making it writes.
+    pub(super) fn made(&self) -> (PathBuf, u64) {
+        (self.path(), make::new_bytes(&self.corpus, &self.corpora))
+    }
+
     /// How many files, where it is not one.
     pub(super) fn files(&self) -> Option<u64> {
         Some(self.corpus.files).filter(|&files| files > 1)

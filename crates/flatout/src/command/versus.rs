@@ -196,7 +196,7 @@ fn announcement(
     let noun = if races.len() == 1 { "race" } else { "races" };
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
-    let written = written_bytes(arguments, races, (needed_bytes, limit));
+    let written = written_bytes(arguments, races, limit);
     let written = quantity::rounded_size(written.min(arguments.max_write.unwrap_or(u64::MAX)));
     let files = format!("files of {size} in {:?}, writes about {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {

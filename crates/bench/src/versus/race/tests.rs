@@ -119,6 +119,7 @@ fn among(names: &[&str], track: Fake) -> Race<'static> {
         parameters: Parameters::default(),
         printed: None,
         bytes: 0,
+        made: None,
         written_bytes: 0,
         contestants: names.iter().map(contestant).collect(),
         expected_s: 1.0,

@@ -23,34 +23,20 @@ const STRETCH_PART: u64 = 4;
 
 /// Bytes that making what is read likely writes, and that the rounds do: where time is limited, of the races
 /// that there is time for.
-pub(super) fn written_bytes(
-    arguments: &Arguments,
-    races: &[Race<'_>],
-    (needed_bytes, limit): (u64, &WriteLimit),
-) -> u64 {
+pub(super) fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u64 {
     let planned = planned_rounds(arguments, races, limit);
     let Some(asked_ns) = arguments.max_time else {
         let rounds = round_bytes(races.iter()).saturating_mul(planned.into());
-        return needed_bytes.saturating_add(rounds);
+        return versus::made_bytes(races.iter()).saturating_add(rounds);
     };
     let time_ns = racing_ns(asked_ns, races);
     let is_taken = versus::in_time(races.iter(), plan(arguments, 0, 0).min_trials, time_ns);
-    let pick = |wanted: bool| {
-        races
-            .iter()
-            .zip(&is_taken)
-            .filter(move |(_, taken)| **taken == wanted)
-            .map(|(race, _)| race)
-    };
-    // What others do not copy is not made for them.
-    let trees = pick(false).filter(|race| race.test == versus::copy::TEST);
-    let unmade: u64 = trees.map(|race| race.bytes).sum();
-    let states = arguments.states().len().max(1) as u64;
-    let made = needed_bytes.saturating_sub(unmade / states);
-    let rounds = planned.min(limit.rounds(round_bytes(pick(true))));
-    let [made_s, all_s] = [0, rounds].map(|rounds| versus::expected_ns(pick(true), rounds) as f64);
+    let taken = || races.iter().zip(&is_taken).filter(|(_, taken)| **taken).map(|(race, _)| race);
+    let rounds = planned.min(limit.rounds(round_bytes(taken())));
+    let [made_s, all_s] = [0, rounds].map(|rounds| versus::expected_ns(taken(), rounds) as f64);
     let share = (time_ns as f64 - made_s).max(0.0) / (all_s - made_s).max(1.0);
-    made + (round_bytes(pick(true)) as f64 * f64::from(rounds) * share.min(1.0)) as u64
+    let rounds_bytes = round_bytes(taken()) as f64 * f64::from(rounds) * share.min(1.0);
+    versus::made_bytes(taken()) + rounds_bytes as u64
 }
 
 /// What of the time asked for is left to race in.
@@ -127,6 +113,7 @@ mod tests {
             parameters: Parameters::default(),
             printed: None,
             bytes,
+            made: Some((bytes.to_string().into(), bytes)),
             written_bytes: bytes,
             contestants: vec![Contestant::flatout(), Contestant::flatout()],
             expected_s,
@@ -142,7 +129,7 @@ mod tests {
                 panic!("another command");
             };
             let races = [race(1 << 20, 0.05), race(1 << 30, 60.0)];
-            written_bytes(&arguments, &races, ((1 << 30) + (1 << 20), &WriteLimit::new(None, 0)))
+            written_bytes(&arguments, &races, &WriteLimit::new(None, 0))
         };
         assert_eq!(written(&["-n", "2"]), 5 * ((1 << 30) + (1 << 20)));
         let short = written(&["--max-time", "4s"]);
