@@ -160,7 +160,7 @@ impl Walk {
     fn directory(&mut self) -> Vec<CString> {
         let mut names = Vec::new();
         let mut below = Vec::new();
-        let listed = self.source.entries(|name, _| {
+        let listed = self.source.entries(|name, _, _| {
             names.extend(name.to_bytes_with_nul());
             Ok(())
         });
@@ -195,7 +195,7 @@ impl Walk {
     /// says that there are some.
     fn extras(&mut self, present: u64) {
         let mut count = 0;
-        let listed = self.target.entries(|_, _| {
+        let listed = self.target.entries(|_, _, _| {
             count += 1;
             Ok(())
         });
@@ -207,7 +207,7 @@ impl Walk {
         }
         let mut extra = Vec::new();
         let mut total = 0_u64;
-        let listed = self.target.entries(|name, _| {
+        let listed = self.target.entries(|name, _, _| {
             if stat(&self.source, name)?.is_none() {
                 total += 1;
                 if extra.len() < self.asked.most_named {

@@ -54,6 +54,7 @@ mod tests;
 mod visit;
 mod written;
 
+pub(crate) use directory::{Identity, identity};
 pub use job::{Copy, Ended, Hire, Hiring, Operand};
 pub use shared::{Membership, Post, Reporter, Silence, Wanted};
 pub use tally::Snapshot;

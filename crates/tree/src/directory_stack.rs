@@ -9,13 +9,17 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
+use rustix::path::Arg;
+
+use crate::copy::{Identity, identity};
 
 /// Directories held open at most. Far below the usual limit of 1024 descriptors, for there may be
 /// two stacks and others beside them.
-const HELD: usize = 64;
+pub(crate) const HELD: usize = 64;
 /// Bytes that getdents64 may fill at a time; the C library's size.
 const LISTING_BYTES: usize = 32 << 10;
 
@@ -33,15 +37,14 @@ pub(crate) struct DirectoryStack {
 #[derive(Debug)]
 struct Level {
     /// `None` while it is let go.
-    descriptor: Option<OwnedFd>,
-    device: u64,
-    inode: u64,
+    descriptor: Option<Arc<OwnedFd>>,
+    identity: Identity,
 }
 
 impl Level {
     fn of(descriptor: OwnedFd) -> io::Result<Self> {
         let facts = rustix::fs::fstat(&descriptor)?;
-        Ok(Self { descriptor: Some(descriptor), device: facts.st_dev, inode: facts.st_ino })
+        Ok(Self { identity: identity(&facts), descriptor: Some(Arc::new(descriptor)) })
     }
 }
 
@@ -78,8 +81,24 @@ impl DirectoryStack {
 
     /// The directory that is looked at.
     pub(crate) fn here(&self) -> BorrowedFd<'_> {
+        self.lowest().as_fd()
+    }
+
+    /// The same, to be held longer than it is looked at.
+    pub(crate) fn lowest(&self) -> &Arc<OwnedFd> {
         let lowest = self.levels.last().and_then(|level| level.descriptor.as_ref());
-        lowest.expect("the lowest level is always held").as_fd()
+        lowest.expect("the lowest level is held, unless the way back to it was lost")
+    }
+
+    /// The device on which it lies.
+    pub(crate) fn device(&self) -> u64 {
+        self.levels.last().map_or(0, |level| level.identity.0)
+    }
+
+    /// Lets all go but the root and the lowest: others need descriptors, too.
+    pub(crate) fn let_go(&mut self) {
+        let between = 1..self.levels.len().saturating_sub(1).max(1);
+        self.levels[between].iter_mut().for_each(|level| level.descriptor = None);
     }
 
     /// Directories above the one that is looked at.
@@ -88,10 +107,16 @@ impl DirectoryStack {
         self.levels.len() - 1
     }
 
+    /// Directories that are held open.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.levels.iter().filter(|level| level.descriptor.is_some()).count()
+    }
+
     /// Goes down into `name`.
     ///
     /// Errors: it is no directory (a symlink is none), or cannot be opened; then nothing changes.
-    pub(crate) fn descend(&mut self, name: &CStr) -> io::Result<()> {
+    pub(crate) fn descend(&mut self, name: impl Arg) -> io::Result<()> {
         let flags = self.flags | OFlags::NOFOLLOW;
         self.enter(rustix::fs::openat(self.here(), name, flags, Mode::empty())?)
     }
@@ -102,7 +127,7 @@ impl DirectoryStack {
     pub(crate) fn enter(&mut self, below: OwnedFd) -> io::Result<()> {
         self.levels.push(Level::of(below)?);
         // The root is never let go: nobody asks it for its `..`.
-        let let_go = self.levels.len().saturating_sub(HELD + 1);
+        let let_go = self.levels.len().saturating_sub(HELD);
         if let_go > 0 {
             self.levels[let_go].descriptor = None;
         }
@@ -111,33 +136,34 @@ impl DirectoryStack {
 
     /// Goes up again; at the root nothing happens.
     ///
-    /// Errors: the directory above is not the one that was come through.
+    /// Errors: the directory above is not the one that was come through; then what is looked at is not held,
+    /// and nothing but to go up further is possible.
     pub(crate) fn ascend(&mut self) -> io::Result<()> {
         if self.levels.len() < 2 {
             return Ok(());
         }
         let below = self.levels.pop();
         let Some(above) = self.levels.last_mut() else { return Ok(()) };
-        if let (None, Some(descriptor)) =
-            (&above.descriptor, below.and_then(|level| level.descriptor))
-        {
-            let opened = rustix::fs::openat(&descriptor, "..", self.flags, Mode::empty())?;
-            let found = Level::of(opened)?;
-            if (found.device, found.inode) != (above.device, above.inode) {
-                return Err(io::Error::other("the directory was moved meanwhile"));
-            }
-            *above = found;
+        if above.descriptor.is_some() {
+            return Ok(());
         }
+        let lost = || io::Error::other("the directory was moved meanwhile");
+        let below = below.and_then(|level| level.descriptor).ok_or_else(lost)?;
+        let found = Level::of(rustix::fs::openat(&below, "..", self.flags, Mode::empty())?)?;
+        if found.identity != above.identity {
+            return Err(lost());
+        }
+        *above = found;
         Ok(())
     }
 
-    /// Calls `each` with the name and type of all entries of the directory that is looked at, in
+    /// Calls `each` with the name, type and inode number of all entries of the directory that is looked at, in
     /// the order of the filesystem, without `.` and `..`.
     ///
     /// Errors: those of the kernel, and that of `each`, which ends it.
     pub(crate) fn entries(
         &self,
-        mut each: impl FnMut(&CStr, FileType) -> io::Result<()>,
+        mut each: impl FnMut(&CStr, FileType, u64) -> io::Result<()>,
     ) -> io::Result<()> {
         rustix::fs::seek(self.here(), SeekFrom::Start(0))?;
         let mut space = vec![MaybeUninit::uninit(); LISTING_BYTES];
@@ -145,7 +171,7 @@ impl DirectoryStack {
         while let Some(entry) = listing.next() {
             match entry {
                 Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
-                Ok(entry) => each(entry.file_name(), entry.file_type())?,
+                Ok(entry) => each(entry.file_name(), entry.file_type(), entry.ino())?,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -172,14 +198,14 @@ mod tests {
             assert_eq!(stack.depth(), depth);
         }
         let held = stack.levels.iter().filter(|level| level.descriptor.is_some()).count();
-        assert!(held <= HELD + 1, "{held}");
+        assert!(held <= HELD, "{held}");
         while stack.depth() > 0 {
             stack.ascend().unwrap();
         }
         assert_eq!(rustix::fs::fstat(stack.here()).unwrap().st_ino, root);
         let mut names = Vec::new();
         stack
-            .entries(|found, _| {
+            .entries(|found, _, _| {
                 names.push(found.to_owned());
                 Ok(())
             })

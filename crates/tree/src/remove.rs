@@ -57,7 +57,7 @@ pub fn remove_tree_at(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Resu
 /// Unlinks all but the directories here, and gives the names of those.
 fn empty(stack: &DirectoryStack, first: &mut Option<io::Error>) -> Vec<CString> {
     let mut below = Vec::new();
-    let listed = stack.entries(|name, kind| {
+    let listed = stack.entries(|name, kind, _| {
         if kind == FileType::Directory {
             below.push(name.to_owned());
             return Ok(());

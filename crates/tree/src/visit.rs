@@ -121,7 +121,7 @@ fn level(
     };
     let length = path.len();
     let has_names = selection.has_names();
-    stack.entries(|name, _| {
+    stack.entries(|name, _, _| {
         let facts = rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
         if has_names {

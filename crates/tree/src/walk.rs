@@ -3,34 +3,35 @@
 //!
 //! No symlink inside the tree is followed, and nothing but directories is opened. A directory is
 //! held by descriptor and its entries are looked up in it, so a name that is exchanged meanwhile
-//! leads nowhere else. Trees may be deeper than any path or the limit of descriptors: `walk/level`
-//! says how.
+//! leads nowhere else. Trees may be deeper than any path or the limit of descriptors (`directory_stack`).
 
-mod level;
 mod listing;
 #[cfg(test)]
 mod tests;
 
 use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, CWD, FileType, Mode};
 use rustix::io::Errno;
 
+use crate::copy::Identity;
+use crate::directory_stack::{DIRECTORY, DirectoryStack};
 use crate::item::{Item, Place, Wanted};
 use crate::sum::Failure;
-use level::{Inode, Level};
-use listing::Lister;
+use listing::Listing;
 
-/// Directories held open at a time. More are let go of, the outermost first, and found again
-/// through `..`.
-const HELD_DIRECTORIES: usize = 64;
+/// Bytes of a path that the kernel takes in one piece, with the zero byte at its end
+/// (path_resolution(7)).
+const PATH_MAX_BYTES: usize = 4096;
 
 /// The regular files below a directory, or a single file.
 ///
-/// Cost: one openat(2), one fstat(2) and a few getdents64(2) per directory, nothing per file
+/// Cost: openat(2), fstat(2), lseek(2) and a few getdents64(2) per directory, nothing per file
 /// where the filesystem tells the kind of an entry. Memory: the names of the directories on the
 /// way from the top to where the walk is. Descriptors: at most 64, and those of directories whose
 /// items are still in use.
@@ -38,14 +39,20 @@ pub struct Walk {
     /// What is given, until the walk begins.
     start: Option<PathBuf>,
     wanted: Wanted,
-    left_out: Vec<Inode>,
-    lister: Lister,
+    left_out: Vec<Identity>,
     /// From the top to where the walk is.
+    stack: Option<DirectoryStack>,
     levels: Vec<Level>,
-    /// Levels before this one, except the top, have been let go of.
-    first_held: usize,
     /// The path of the innermost level as it is shown.
     shown: Vec<u8>,
+}
+
+/// What is known of a directory on the way.
+struct Level {
+    /// What has not been walked yet.
+    listing: Listing,
+    /// How long the shown path of the parent is.
+    parent_bytes: usize,
 }
 
 impl Walk {
@@ -56,9 +63,8 @@ impl Walk {
             start: Some(path),
             wanted,
             left_out: Vec::new(),
-            lister: Lister::default(),
+            stack: None,
             levels: Vec::new(),
-            first_held: 1,
             shown: Vec::new(),
         }
     }
@@ -66,19 +72,19 @@ impl Walk {
     /// Leaves out the file with this device and inode number: the one into which the results go.
     #[must_use]
     pub fn without(mut self, device: u64, inode: u64) -> Self {
-        self.left_out.push(Inode { device, inode });
+        self.left_out.push((device, inode));
         self
     }
 
     /// Opens what was given.
     fn begin(&mut self, path: PathBuf) -> Option<Yielded> {
-        match level::open_top(&path) {
-            Ok(directory) => {
+        match DirectoryStack::open(&path) {
+            Ok(stack) => {
                 self.shown = path.into_os_string().into_encoded_bytes();
-                let shown_bytes = self.shown.len();
-                self.enter(directory, shown_bytes)
+                self.stack = Some(stack);
+                self.enter(self.shown.len())
             }
-            Err(Errno::NOTDIR) => {
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 let shown = path.clone().into_os_string();
                 let wanted = self.wanted.clone();
                 Some(Ok(Item { place: Place::Path(path), shown, wanted }))
@@ -87,58 +93,38 @@ impl Walk {
         }
     }
 
-    /// Makes a directory that is open the innermost level. `parent_bytes` is how long the shown
-    /// path was before its name.
-    fn enter(&mut self, directory: rustix::fd::OwnedFd, parent_bytes: usize) -> Option<Yielded> {
-        let inode = match level::inode_of(&directory) {
-            Ok(inode) => inode,
-            Err(error) => return Some(Err(self.leave_unread(parent_bytes, "stat", error))),
-        };
-        let (listing, result) = self.lister.list(&directory);
-        let directory = Some(Arc::new(directory));
-        self.levels.push(Level { directory, inode, listing, parent_bytes });
-        if self.levels.len() - self.first_held > HELD_DIRECTORIES - 1 {
-            self.let_go(self.first_held + 1);
-        }
-        let shown = || OsStr::from_bytes(&self.shown).to_owned();
-        result.err().map(|error| Err(failure(shown(), "read", error)))
+    /// Lists the directory that the stack has come to. `parent_bytes` is how long the shown path was
+    /// before its name.
+    fn enter(&mut self, parent_bytes: usize) -> Option<Yielded> {
+        let (listing, result) = Listing::of(self.stack.as_ref()?);
+        self.levels.push(Level { listing, parent_bytes });
+        result.err().map(|error| Err(failure(self.shown(), "read", error)))
     }
 
-    /// Closes the levels before `first_held`, except the top.
-    fn let_go(&mut self, first_held: usize) {
-        for level in &mut self.levels[self.first_held..first_held] {
-            level.directory = None;
-        }
-        self.first_held = first_held;
-    }
-
-    fn leave_unread(
-        &mut self,
-        parent_bytes: usize,
-        operation: &'static str,
-        error: Errno,
-    ) -> (OsString, Failure) {
-        let shown = OsStr::from_bytes(&self.shown).to_owned();
-        self.shown.truncate(parent_bytes);
-        failure(shown, operation, error)
+    fn shown(&self) -> OsString {
+        OsStr::from_bytes(&self.shown).to_owned()
     }
 
     /// Goes into a directory of the innermost level.
     fn descend(&mut self, name: &OsStr) -> Option<Yielded> {
         let parent_bytes = self.shown.len();
         push_name(&mut self.shown, name);
-        let parent = self.levels.last()?.directory.clone()?;
-        let opened = level::open_in(&parent, name).or_else(|error| match error {
+        let stack = self.stack.as_mut()?;
+        let opened = stack.descend(name).or_else(|error| match Errno::from_io_error(&error) {
             // Others need descriptors too: one parent is enough to go on.
-            Errno::MFILE | Errno::NFILE => {
-                self.let_go(self.first_held.max(self.levels.len() - 1));
-                level::open_in(&parent, name)
+            Some(Errno::MFILE | Errno::NFILE) => {
+                stack.let_go();
+                stack.descend(name)
             }
-            error => Err(error),
+            _ => Err(error),
         });
         match opened {
-            Ok(directory) => self.enter(directory, parent_bytes),
-            Err(error) => Some(Err(self.leave_unread(parent_bytes, "open", error))),
+            Ok(()) => self.enter(parent_bytes),
+            Err(error) => {
+                let shown = self.shown();
+                self.shown.truncate(parent_bytes);
+                Some(Err(failure(shown, "open", error)))
+            }
         }
     }
 
@@ -146,27 +132,15 @@ impl Walk {
     fn ascend(&mut self) -> Option<Yielded> {
         let child = self.levels.pop()?;
         self.shown.truncate(child.parent_bytes);
-        let count = self.levels.len();
+        let shown = self.shown();
         let parent = self.levels.last_mut()?;
-        if parent.directory.is_some() {
-            return None;
-        }
-        self.first_held = self.first_held.min(count - 1).max(1);
-        let result = match &child.directory {
-            Some(directory) => level::open_parent(directory, parent.inode),
-            // The way back was lost further down.
-            None => Err(Errno::STALE),
-        };
-        match result {
-            Ok(directory) => {
-                parent.directory = Some(Arc::new(directory));
-                None
-            }
-            Err(_) if parent.listing.is_used_up() => None,
-            Err(error) => {
+        match self.stack.as_mut()?.ascend() {
+            Err(error) if !parent.listing.is_used_up() => {
                 parent.listing.clear();
-                Some(Err(failure(OsStr::from_bytes(&self.shown).to_owned(), "return to", error)))
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::STALE);
+                Some(Err(failure(shown, "return to", errno.into())))
             }
+            _ => None,
         }
     }
 
@@ -176,14 +150,15 @@ impl Walk {
             return self.ascend();
         };
         let name = OsStr::from_bytes(name).to_owned();
-        let directory = level.directory.as_ref()?;
+        let stack = self.stack.as_ref()?;
+        let look = || rustix::fs::statat(stack.here(), &name, AtFlags::SYMLINK_NOFOLLOW);
         let kind = match kind {
-            FileType::Unknown => match level::kind_of(directory, &name) {
-                Ok(kind) => kind,
+            FileType::Unknown => match look() {
+                Ok(facts) => FileType::from_raw_mode(facts.st_mode),
                 // Removed since the directory was read.
                 Err(Errno::NOENT) => return None,
-                Err(error) => {
-                    return Some(Err(failure(joined(&self.shown, &name), "stat", error)));
+                Err(errno) => {
+                    return Some(Err(failure(joined(&self.shown, &name), "stat", errno.into())));
                 }
             },
             kind => kind,
@@ -191,12 +166,11 @@ impl Walk {
         match kind {
             FileType::Directory => self.descend(&name),
             FileType::RegularFile => {
-                let found = Inode { device: level.inode.device, inode };
-                if self.left_out.contains(&found) {
+                if self.left_out.contains(&(stack.device(), inode)) {
                     return None;
                 }
                 let shown = joined(&self.shown, &name);
-                let place = Place::In { directory: Arc::clone(directory), name };
+                let place = Place::In { directory: Arc::clone(stack.lowest()), name };
                 Some(Ok(Item { place, shown, wanted: self.wanted.clone() }))
             }
             _ => None,
@@ -240,23 +214,45 @@ fn push_name(path: &mut Vec<u8>, name: &OsStr) {
     path.extend_from_slice(name.as_bytes());
 }
 
-fn failure(shown: OsString, operation: &'static str, error: Errno) -> (OsString, Failure) {
+fn failure(shown: OsString, operation: &'static str, source: io::Error) -> (OsString, Failure) {
     // What is gone could not be opened, whatever was tried with it.
-    let operation = if error == Errno::NOENT { "open" } else { operation };
-    let failure = Failure::System { operation, shown: shown.clone(), source: error.into() };
-    (shown, failure)
+    let is_gone = source.kind() == io::ErrorKind::NotFound;
+    let operation = if is_gone { "open" } else { operation };
+    (shown.clone(), Failure::System { operation, shown, source })
 }
 
 /// Where a path as the user gave it leads: the path itself, or, where it is longer than the
 /// kernel takes in one piece, its last name in a directory that was reached by steps. Symlinks on
 /// the way are followed.
 pub fn place_of(path: &Path) -> Place {
-    if path.as_os_str().len() < level::PATH_MAX_BYTES {
+    if path.as_os_str().len() < PATH_MAX_BYTES {
         return Place::Path(path.to_owned());
     }
-    match level::open_by_steps(path) {
+    match open_by_steps(path) {
         Ok((directory, name)) => Place::In { directory: Arc::new(directory), name },
         // Whoever opens it is told why it cannot be.
         Err(_) => Place::Path(path.to_owned()),
     }
+}
+
+/// Opens the directory of a path of any length, and names what lies in it.
+fn open_by_steps(path: &Path) -> Result<(OwnedFd, OsString), Errno> {
+    let bytes = path.as_os_str().as_bytes();
+    let cut = bytes.iter().rposition(|&byte| byte == b'/').ok_or(Errno::NAMETOOLONG)?;
+    let name = OsStr::from_bytes(&bytes[cut + 1..]).to_owned();
+    let start: &[u8] = if bytes[0] == b'/' { b"/" } else { b"." };
+    let mut directory = rustix::fs::openat(CWD, start, DIRECTORY, Mode::empty())?;
+    let mut rest = &bytes[..cut];
+    while let Some(first) = rest.iter().position(|&byte| byte != b'/') {
+        rest = &rest[first..];
+        let piece = if rest.len() < PATH_MAX_BYTES {
+            rest
+        } else {
+            let slash = rest[..PATH_MAX_BYTES - 1].iter().rposition(|&byte| byte == b'/');
+            &rest[..slash.ok_or(Errno::NAMETOOLONG)?]
+        };
+        directory = rustix::fs::openat(&directory, piece, DIRECTORY, Mode::empty())?;
+        rest = &rest[piece.len()..];
+    }
+    Ok((directory, name))
 }

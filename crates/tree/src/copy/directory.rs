@@ -72,10 +72,10 @@ pub(super) enum Access {
 }
 
 /// Device and inode number.
-pub(super) type Identity = (u64, u64);
+pub(crate) type Identity = (u64, u64);
 
 /// The identity in what the kernel says of a file.
-pub(super) fn identity(facts: &Stat) -> Identity {
+pub(crate) fn identity(facts: &Stat) -> Identity {
     (facts.st_dev, facts.st_ino)
 }
 

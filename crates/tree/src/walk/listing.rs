@@ -1,13 +1,10 @@
 //! What is in a directory: its names in one piece of memory, sorted by their bytes.
 
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::io;
 
-use rustix::fs::{FileType, RawDir};
-use rustix::io::Errno;
+use rustix::fs::FileType;
 
-/// Bytes asked of getdents64(2) at a time: some hundred entries, like glibc's readdir(3).
-const BUFFER_BYTES: usize = 32 << 10;
+use crate::directory_stack::DirectoryStack;
 
 /// An entry whose name lies in [`Listing::names`].
 #[derive(Clone, Copy)]
@@ -29,6 +26,17 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Reads a directory to its end. With an error come the entries that were read before it.
+    pub fn of(directory: &DirectoryStack) -> (Self, io::Result<()>) {
+        let mut listing = Self::default();
+        let result = directory.entries(|name, kind, inode| {
+            listing.add(name.to_bytes(), kind, inode);
+            Ok(())
+        });
+        listing.sort();
+        (listing, result)
+    }
+
     /// Takes the next entry: its name, its kind, its inode number.
     pub fn next(&mut self) -> Option<(&[u8], FileType, u64)> {
         let entry = self.entries.pop()?;
@@ -48,7 +56,7 @@ impl Listing {
     fn add(&mut self, name: &[u8], kind: FileType, inode: u64) {
         let is_wanted =
             matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Unknown);
-        if name == b"." || name == b".." || !is_wanted {
+        if !is_wanted {
             return;
         }
         let length = u16::try_from(name.len()).expect("a name has at most 255 bytes");
@@ -78,32 +86,6 @@ fn name_of<'a>(names: &'a [u8], entry: &Entry) -> &'a [u8] {
     &names[entry.start..entry.start + usize::from(entry.length)]
 }
 
-/// Reads directories, one after the other, into the same buffer.
-#[derive(Default)]
-pub struct Lister {
-    buffer: Vec<MaybeUninit<u8>>,
-}
-
-impl Lister {
-    /// Reads a directory to its end. With an error come the entries that were read before it.
-    pub fn list(&mut self, directory: &OwnedFd) -> (Listing, Result<(), Errno>) {
-        self.buffer.resize(BUFFER_BYTES, MaybeUninit::uninit());
-        let mut listing = Listing::default();
-        let mut entries = RawDir::new(directory, &mut self.buffer);
-        let result = loop {
-            match entries.next() {
-                None => break Ok(()),
-                Some(Err(error)) => break Err(error),
-                Some(Ok(entry)) => {
-                    listing.add(entry.file_name().to_bytes(), entry.file_type(), entry.ino());
-                }
-            }
-        };
-        listing.sort();
-        (listing, result)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,20 +93,9 @@ mod tests {
     #[test]
     fn names_come_by_their_bytes() {
         let mut listing = Listing::default();
-        for name in [
-            "b",
-            "a.b",
-            ".",
-            "a",
-            "..",
-            "a/",
-            "B",
-            "\u{e9}",
-            "pipe",
-            "12345678b",
-            "12345678",
-            "12345678a",
-        ] {
+        for name in
+            ["b", "a.b", "a", "a/", "B", "\u{e9}", "pipe", "12345678b", "12345678", "12345678a"]
+        {
             let kind = if name == "pipe" { FileType::Fifo } else { FileType::RegularFile };
             listing.add(name.as_bytes(), kind, 1);
         }

@@ -10,6 +10,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat};
 use tempfile::TempDir;
 
 use super::*;
+use crate::directory_stack::HELD;
 
 fn walk(path: impl Into<PathBuf>) -> Walk {
     Walk::new(path.into(), Wanted::Digest(Algorithm::Blake3))
@@ -106,11 +107,11 @@ fn a_tree_deeper_than_any_path_is_walked_with_few_descriptors() {
         seen += 1;
         longest = longest.max(item.shown.len());
         // Not those of the process: other tests open files beside this one.
-        most = most.max(walk.levels.iter().filter(|level| level.directory.is_some()).count());
+        most = most.max(walk.stack.as_ref().map_or(0, DirectoryStack::held));
     }
     assert_eq!(seen, files);
-    assert!(longest > 2 * level::PATH_MAX_BYTES, "{longest}");
-    assert!(most <= HELD_DIRECTORIES, "{most} directories held open");
+    assert!(longest > 2 * PATH_MAX_BYTES, "{longest}");
+    assert!(most <= HELD, "{most} directories held open");
 }
 
 #[test]
@@ -118,14 +119,14 @@ fn the_way_back_is_only_taken_to_the_directory_that_one_came_from() {
     let folder = TempDir::new().unwrap();
     let top = folder.path().join("top");
     fs::create_dir(&top).unwrap();
-    deep(&top, HELD_DIRECTORIES + 20, "m");
+    deep(&top, HELD + 20, "m");
     let elsewhere = folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("zz"), "not of this tree").unwrap();
     let mut walk = walk(&top);
     let mut yielded = Vec::new();
     // The files before the way down: the walk is at the bottom then.
-    yielded.extend(walk.by_ref().take(HELD_DIRECTORIES + 20));
+    yielded.extend(walk.by_ref().take(HELD + 20));
     fs::rename(top.join("m/m/m/m"), elsewhere.join("m")).unwrap();
     yielded.extend(walk);
     let (files, errors): (Vec<_>, Vec<_>) = yielded.into_iter().partition(Result::is_ok);
@@ -152,7 +153,7 @@ fn a_path_longer_than_the_kernel_takes_is_reached_by_steps() {
     let name = "n".repeat(200);
     deep(folder.path(), 50, &name);
     let last = walk(folder.path()).flatten().max_by_key(|item| item.shown.len()).unwrap();
-    assert!(last.shown.len() > 2 * level::PATH_MAX_BYTES);
+    assert!(last.shown.len() > 2 * PATH_MAX_BYTES);
     let Place::In { directory, name } = place_of(Path::new(&last.shown)) else {
         panic!("{last:?}")
     };

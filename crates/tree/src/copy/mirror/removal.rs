@@ -242,7 +242,7 @@ impl<'c, 'a> Removal<'c, 'a> {
     /// Removes what is in a directory and is none itself.
     fn list(&mut self, stack: &DirectoryStack, name: CString, mode: Option<Mode>) -> Level {
         let (mut below, mut fate) = (Vec::new(), Fate::Gone);
-        let listed = stack.entries(|name, kind| {
+        let listed = stack.entries(|name, kind, _| {
             let kind = match kind {
                 FileType::Unknown => look(stack.here(), name)
                     .map_or(kind, |found| FileType::from_raw_mode(u32::from(found.stx_mode))),
