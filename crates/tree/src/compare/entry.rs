@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Stat};
-use rustix::io::Errno;
 
 use super::content::Pair;
 use super::{Kind, Walk, stat};
@@ -223,10 +222,7 @@ fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
 /// Names and values, in the order of names.
 fn attributes(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Vec<(CString, Vec<u8>)>> {
     let node = Node::Named(Place { directory, name });
-    let names = match node.names() {
-        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
-        names => names?,
-    };
+    let names = node.names()?;
     let mut found = Vec::new();
     for name in names.iter().filter(|name| !FOREIGN_ATTRIBUTES.contains(&name.to_bytes())) {
         if let Some(value) = node.value(name)? {

@@ -2,7 +2,6 @@
 //! others become links to the copy.
 
 use std::cell::Cell;
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Mutex;
 
@@ -24,8 +23,10 @@ use crate::compare::content::{Comparer, Pair};
 use crate::file_data;
 use crate::lock::lock;
 
-/// What there is to be remembered when an entry is copied.
+/// What is done about an entry, and what there is to be remembered when it is copied.
 pub(super) enum Bond<'c> {
+    /// It is done: it became, or was, another name of a copy, or stays as it is.
+    Done(Outcome),
     /// Nothing: its source has one name, or links are not kept.
     None,
     /// The names to come are links to it.
@@ -44,13 +45,9 @@ pub(super) enum Alike {
 }
 
 impl<'c> Bond<'c> {
-    /// Where another name of the source was copied, makes this one a link to the copy, and breaks.
-    /// Otherwise the entry is to be copied.
-    pub(super) fn of(
-        copy: &'c Copy<'_>,
-        entry: Entry<'_>,
-        facts: &Stat,
-    ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
+    /// Where another name of the source was copied, makes this one a link to the copy. Otherwise the
+    /// entry is to be copied.
+    pub(super) fn of(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Self, Trouble> {
         Self::if_alike(copy, entry, facts, |_, _| Ok(Alike::Yes))
     }
 
@@ -60,13 +57,13 @@ impl<'c> Bond<'c> {
         entry: Entry<'_>,
         facts: &Stat,
         alike: impl FnOnce(BorrowedFd<'_>, &links::Copy) -> Result<Alike, Trouble>,
-    ) -> Result<ControlFlow<Outcome, Self>, Trouble> {
+    ) -> Result<Self, Trouble> {
         if !copy.is_bound(entry, facts) {
-            return Ok(ControlFlow::Continue(Self::None));
+            return Ok(Self::None);
         }
         copy.entrust(entry, facts)?;
         let Some(root) = copy.targets.links_root(entry.directory) else {
-            return Ok(ControlFlow::Continue(Self::None));
+            return Ok(Self::None);
         };
         let source = Source::of(facts);
         let has_changed = Cell::new(false);
@@ -75,18 +72,18 @@ impl<'c> Bond<'c> {
             entry.was_met(copy, facts, met)
         };
         match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
-            Claim::First(ticket) => Ok(ControlFlow::Continue(Self::First(ticket))),
+            Claim::First(ticket) => Ok(Self::First(ticket)),
             Claim::Known(known) if has_changed.get() && is_other(copy, entry, (root, &known))? => {
                 copy.lose_links("a server has several files of one number");
-                Ok(ControlFlow::Continue(Self::Again(source)))
+                Ok(Self::Again(source))
             }
             Claim::Known(known) => match alike(root, &known)? {
                 Alike::Yes => Ok(match link_once(copy, entry, (root, &known), facts)? {
-                    Linking::Made => ControlFlow::Break(Outcome {
+                    Linking::Made => Self::Done(Outcome {
                         link_of: Some(known.path),
                         ..Outcome::of(Action::Linked)
                     }),
-                    Linking::WasThere => ControlFlow::Break(Outcome::of(Action::Unchanged)),
+                    Linking::WasThere => Self::Done(Outcome::of(Action::Unchanged)),
                     cannot @ (Linking::Cannot(_) | Linking::Lost) => {
                         copy.lose_links(cannot.cause());
                         // The copy that somebody has taken away is none of the target's shortcomings.
@@ -94,23 +91,33 @@ impl<'c> Bond<'c> {
                             let both = [Side::Source, Side::Target].map(|side| entry.path(side));
                             copy.attributes.is_incomplete(both, LINKS_NOT_KEPT, None);
                         }
-                        ControlFlow::Continue(Self::Again(source))
+                        Self::Again(source)
                     }
                 }),
-                Alike::NoAndStays => Ok(ControlFlow::Break(Outcome::of(Action::Unchanged))),
-                Alike::No => Ok(ControlFlow::Continue(Self::Again(source))),
+                Alike::NoAndStays => Ok(Self::Done(Outcome::of(Action::Unchanged))),
+                Alike::No => Ok(Self::Again(source)),
             },
         }
     }
 
-    /// The entry was copied. One that is not as it should be, maybe somebody else's, gets no other
-    /// names.
-    pub(super) fn copied(
+    /// Has the entry copied, unless it is done.
+    pub(super) fn or_copied(
         self,
         copy: &Copy<'_>,
         entry: Entry<'_>,
-        outcome: &Outcome,
-    ) -> Result<(), Trouble> {
+        make: impl FnOnce() -> Result<Outcome, Trouble>,
+    ) -> Result<Outcome, Trouble> {
+        if let Self::Done(outcome) = self {
+            return Ok(outcome);
+        }
+        let outcome = make()?;
+        self.copied(copy, entry, &outcome)?;
+        Ok(outcome)
+    }
+
+    /// The entry was copied. One that is not as it should be, maybe somebody else's, gets no other
+    /// names.
+    fn copied(self, copy: &Copy<'_>, entry: Entry<'_>, outcome: &Outcome) -> Result<(), Trouble> {
         if matches!(self, Self::None) || outcome.blemish.is_some() {
             return Ok(());
         }

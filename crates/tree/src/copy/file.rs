@@ -15,7 +15,6 @@ mod room;
 mod source;
 mod together;
 
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{FileType, OFlags, Stat};
@@ -72,22 +71,16 @@ pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome,
         return Ok(outcome);
     }
     let mut opened = Opened::open(entry, copy, Reading::FILE)?;
-    let bond = match Bond::of(copy, entry, &opened.facts)? {
-        ControlFlow::Break(linked) => return Ok(linked),
-        ControlFlow::Continue(bond) => bond,
-    };
-    let linked = match &copy.references {
-        Some(references) => references.link(lane, entry, &opened)?,
-        None => None,
-    };
-    let outcome = match linked {
-        Some(linked) => linked,
-        None => until_complete(lane, entry, &mut opened, |lane, opened, in_place| {
+    Bond::of(copy, entry, &opened.facts)?.or_copied(copy, entry, || {
+        if let Some(references) = &copy.references
+            && let Some(linked) = references.link(lane, entry, &opened)?
+        {
+            return Ok(linked);
+        }
+        until_complete(lane, entry, &mut opened, |lane, opened, in_place| {
             Place::open(lane, entry, opened, in_place)
-        })?,
-    };
-    bond.copied(copy, entry, &outcome)?;
-    Ok(outcome)
+        })
+    })
 }
 
 /// A file with one name whose copy counts as done by its size and time: neither is opened. `None`: a

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use self::removal::{Fate, Purpose, Removal};
 use super::directory::{Directory, Identity, Origin, Pair, identity};
 use super::dispatch::Work;
-use super::entry::Entry;
+use super::entry::{Entry, Trouble};
 use super::failure::Refusal;
 use super::job::Copy;
 use super::listing::{Lister, behind};
@@ -116,11 +116,8 @@ pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
     }
     let surplus = match surplus(copy, directory, &pair) {
         Ok(surplus) => surplus,
-        Err(side) => {
-            match side {
-                Side::Source(refusal) => copy.fail_source(directory, None, refusal),
-                Side::Target(refusal) => copy.fail_target((directory, device), None, refusal),
-            }
+        Err(trouble) => {
+            copy.fail_directory((directory, device), trouble);
             return false;
         }
     };
@@ -132,18 +129,12 @@ pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
     pieces > 0
 }
 
-/// On whose side something went wrong.
-enum Side {
-    Source(Refusal),
-    Target(Refusal),
-}
-
 /// The names of a target directory that its source does not have.
-fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names, Side> {
-    let mut sieve = Sieve::of(copy, directory, None).map_err(Side::Source)?;
+fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names, Trouble> {
+    let mut sieve = Sieve::of(copy, directory, None).map_err(Trouble::Source)?;
     let mut lister = Lister::default();
     let source = Source { pair, follows: copy.follows(directory) };
-    let known = Known::of(&mut lister, &mut sieve, source).map_err(Side::Source)?;
+    let known = Known::of(&mut lister, &mut sieve, source).map_err(Trouble::Source)?;
     let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
     let mut surplus = Names::new(MOST_SURPLUS_BYTES);
     let mut folding = None;
@@ -151,8 +142,8 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let target = pair.target();
     // One that may be searched but not read is held by `O_PATH`.
     rewind(target).map_err(|refusal| match refusal.errno() {
-        Some(Errno::BADF) => Side::Target(Refusal::of(LIST)(Errno::ACCESS)),
-        _ => Side::Target(refusal),
+        Some(Errno::BADF) => Trouble::Target(Refusal::of(LIST)(Errno::ACCESS)),
+        _ => Trouble::Target(refusal),
     })?;
     let listed = lister.each(target, |name, kind| {
         if copy.stop.is_due() {
@@ -172,7 +163,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
             Ok(true) => Ok(()),
             Ok(false) => surplus.push(name, kind),
             Err(refusal) => {
-                trouble = Some(Side::Source(refusal.clone()));
+                trouble = Some(Trouble::Source(refusal.clone()));
                 Err(refusal)
             }
         }
@@ -182,7 +173,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         (None, Err(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
             Ok(Names::new(MOST_SURPLUS_BYTES))
         }
-        (None, listed) => listed.map_err(Side::Target).map(|()| surplus),
+        (None, listed) => listed.map_err(Trouble::Target).map(|()| surplus),
     }
 }
 

@@ -111,6 +111,17 @@ impl Copy<'_> {
         self.fail_on(device, Failure::of(refusal, directory.path(Side::Target, name)));
     }
 
+    /// A directory was not completed, or not mirrored, on this device.
+    pub(super) fn fail_directory(&self, (directory, device): (&Directory, u64), trouble: Trouble) {
+        match trouble {
+            Trouble::Source(refusal) => self.fail_source(directory, None, refusal),
+            Trouble::Target(refusal) | Trouble::Obstacle(refusal) => {
+                self.fail_target((directory, device), None, refusal);
+            }
+            Trouble::Became | Trouble::Entrusted => {}
+        }
+    }
+
     /// An entry was not copied to this device.
     pub(super) fn fail_on(&self, device: u64, failure: Failure) {
         if failure.refusal.is_final() {

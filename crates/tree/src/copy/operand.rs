@@ -11,7 +11,7 @@ mod repeated;
 mod tests;
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use flatout_io::quote;
@@ -249,23 +249,35 @@ impl Planner<'_> {
     fn add(&mut self, source: &Path) -> Result<(), Objection> {
         let facts = rustix::fs::lstat(source).map_err(failed("stat", source))?;
         let name = place::last_name(source);
-        let target = match self.place {
-            Naming::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
-            Naming::Exactly(path) => exact_target(path, &facts)?,
-        };
+        let target = self.target(name.as_deref(), &facts)?;
         let mut operand = Operand { source: source.to_owned(), target };
         self.examine(&mut operand, &facts)?;
+        self.accept(operand, name, &facts)
+    }
+
+    /// What a source of this name is called in the target.
+    fn target(&self, name: Option<&OsStr>, facts: &Stat) -> Result<PathBuf, Failure> {
+        match self.place {
+            Naming::Into(directory) => Ok(directory.join(name.unwrap_or(".".as_ref()))),
+            Naming::Exactly(path) => exact_target(path, facts),
+        }
+    }
+
+    /// Takes in an operand that may be copied.
+    fn accept(
+        &mut self,
+        operand: Operand,
+        name: Option<OsString>,
+        facts: &Stat,
+    ) -> Result<(), Objection> {
         let round = match self.place {
-            Naming::Into(_) => match self.round(&operand, name, &facts)? {
-                Some(round) => round,
-                None => {
-                    self.plan.repeated.push(operand.source);
-                    return Ok(());
-                }
-            },
-            Naming::Exactly(_) => 0,
+            Naming::Into(_) => self.round(&operand, name, facts)?,
+            Naming::Exactly(_) => Some(0),
         };
-        self.put(operand, round);
+        match round {
+            Some(round) => self.put(operand, round),
+            None => self.plan.repeated.push(operand.source),
+        }
         Ok(())
     }
 

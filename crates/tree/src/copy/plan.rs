@@ -94,9 +94,9 @@ pub(super) fn copy(
     let is_free = room == Room::Made || entry.pair.found().made.is_new();
     let found = if is_free { None } else { entry.in_the_way()? };
     let ticket = match claim(copy, entry, &facts)? {
-        Claimed::Known(known) => return link(copy, entry, &facts, (&known, found), room),
-        Claimed::First(ticket) => Some(ticket),
-        Claimed::None => None,
+        Some(Claim::Known(known)) => return link(copy, entry, &facts, (&known, found), room),
+        Some(Claim::First(ticket)) => Some(ticket),
+        None => None,
     };
     let stands = match (found, &opened) {
         (None, _) => None,
@@ -138,15 +138,6 @@ pub(super) enum Room {
     Made,
 }
 
-/// What is known of other names of a source.
-enum Claimed<'c> {
-    /// There are none, or they do not matter.
-    None,
-    First(Ticket<'c>),
-    /// One was dealt with.
-    Known(links::Copy),
-}
-
 /// Remembers what the first name of a source would come to: what stands for it, or something that is
 /// not there yet.
 fn note(
@@ -167,16 +158,18 @@ fn is_that(found: Option<&Stat>, known: &links::Copy) -> bool {
     found.is_some_and(|found| mark(found) == known.mark)
 }
 
-fn claim<'c>(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Claimed<'c>, Trouble> {
+/// What is known of other names of a source; `None`: there are none, or they do not matter.
+fn claim<'c>(
+    copy: &'c Copy<'_>,
+    entry: Entry<'_>,
+    facts: &Stat,
+) -> Result<Option<Claim<'c>>, Trouble> {
     let keeps = facts.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS);
     if !keeps || copy.targets.links_root(entry.directory).is_none() {
-        return Ok(Claimed::None);
+        return Ok(None);
     }
     let is_still = |met| entry.was_met(copy, facts, met);
-    Ok(match copy.links.claim(Source::of(facts), is_still).map_err(Trouble::Source)? {
-        Claim::First(ticket) => Claimed::First(ticket),
-        Claim::Known(known) => Claimed::Known(known),
-    })
+    copy.links.claim(Source::of(facts), is_still).map(Some).map_err(Trouble::Source)
 }
 
 /// A further name of something.

@@ -1,7 +1,6 @@
 //! Symlinks, FIFOs, sockets and devices.
 
 use std::ffi::{CStr, CString};
-use std::ops::ControlFlow;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -22,13 +21,8 @@ pub(super) fn copy(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble
     if matches!(kind, FileType::RegularFile | FileType::Directory) {
         return Err(Trouble::Became);
     }
-    let bond = match Bond::of(copy, entry, &facts)? {
-        ControlFlow::Break(linked) => return Ok(linked),
-        ControlFlow::Continue(bond) => bond,
-    };
-    let outcome = Outcome::of(make(copy, entry, &facts)?);
-    bond.copied(copy, entry, &outcome)?;
-    Ok(outcome)
+    let bond = Bond::of(copy, entry, &facts)?;
+    bond.or_copied(copy, entry, || make(copy, entry, &facts).map(Outcome::of))
 }
 
 fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {

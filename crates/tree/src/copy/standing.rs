@@ -176,16 +176,6 @@ impl Standing {
         }
     }
 
-    /// Whether something is there that has to go.
-    pub(super) fn is_removed(&self) -> bool {
-        matches!(self, Self::Removed)
-    }
-
-    /// Whether something is there that is opened as it is.
-    pub(super) fn is_in_place(&self) -> bool {
-        matches!(self, Self::InPlace(_))
-    }
-
     /// Waits until nobody else writes to what is there, under whichever of its names: two that do
     /// would leave a mixture.
     pub(super) fn take_turn<'t>(&self, turns: &'t Turns) -> Option<Turn<'t>> {

@@ -345,12 +345,8 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
         true => Ok(()),
         false => copy.attributes.directory(pair.source(), pair.target(), facts, *made).map(drop),
     };
-    match result.map_err(Trouble::of) {
-        Err(Trouble::Source(refusal)) => return copy.fail_source(directory, None, refusal),
-        Err(Trouble::Target(refusal) | Trouble::Obstacle(refusal)) => {
-            return copy.fail_target((directory, *device), None, refusal);
-        }
-        Err(Trouble::Became | Trouble::Entrusted) | Ok(()) => {}
+    if let Err(refusal) = result {
+        return copy.fail_directory((directory, *device), Trouble::of(refusal));
     }
     // cp does not look.
     if copy.rules().is_none() && has_changed(&pair) {

@@ -4,7 +4,6 @@
 //! Read next: `standing.rs`, what is done about a name; `file/as_found.rs`, where bytes go.
 
 use std::ffi::{CStr, CString};
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 
@@ -68,14 +67,8 @@ fn up_to_date(lane: &mut Lane<'_, '_>, entry: Entry<'_>, facts: &Stat) -> Result
         let is_unlike = is_unlike(lane, entry, root, known)?;
         Ok(if is_unlike { Alike::NoAndStays } else { Alike::Yes })
     };
-    match Bond::if_alike(copy, entry, facts, alike)? {
-        ControlFlow::Break(linked) => Ok(linked),
-        ControlFlow::Continue(bond) => {
-            let outcome = Outcome::of(Action::Unchanged);
-            bond.copied(copy, entry, &outcome)?;
-            Ok(outcome)
-        }
-    }
+    let bond = Bond::if_alike(copy, entry, facts, alike)?;
+    bond.or_copied(copy, entry, || Ok(Outcome::of(Action::Unchanged)))
 }
 
 /// Whether what bears the name holds other bytes than a copy below that root.
@@ -137,26 +130,26 @@ fn bytes(
     let mut opened = file::Opened::open(entry, copy, reading)?;
     copy.entrust(entry, &opened.facts)?;
     in_the_room(copy, entry, &standing, || {
-        if standing.is_removed() {
+        if matches!(standing, Standing::Removed) {
             remove(entry)?;
         }
         let alike = |root: BorrowedFd<'_>, known: &links::Copy| match rules.skip {
             Skip::NotOlder => may_be_that(lane, &opened, root, known),
             _ => Ok(Alike::Yes),
         };
-        let bond = match Bond::if_alike(copy, entry, &opened.facts, alike)? {
-            ControlFlow::Break(linked) => return Ok(linked),
-            ControlFlow::Continue(bond) => bond,
+        let bond = Bond::if_alike(copy, entry, &opened.facts, alike)?;
+        let _turn = match &bond {
+            Bond::Done(_) => None,
+            _ => standing.take_turn(&copy.turns),
         };
-        let mut is_there = standing.is_in_place();
-        let _turn = standing.take_turn(&copy.turns);
-        let outcome = file::until_complete(lane, entry, &mut opened, |lane, opened, _| {
-            let place = file::open_as_found(lane.copy, entry, opened, (rules, is_there));
-            is_there = true;
-            place
-        })?;
-        bond.copied(copy, entry, &outcome)?;
-        Ok(outcome)
+        bond.or_copied(copy, entry, || {
+            let mut is_there = matches!(standing, Standing::InPlace(_));
+            file::until_complete(lane, entry, &mut opened, |lane, opened, _| {
+                let place = file::open_as_found(lane.copy, entry, opened, (rules, is_there));
+                is_there = true;
+                place
+            })
+        })
     })
 }
 
@@ -171,36 +164,38 @@ fn node(
     let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
     in_the_room(copy, entry, standing, || {
-        let bond = match Bond::of(copy, entry, facts)? {
-            ControlFlow::Break(linked) => return Ok(linked),
-            ControlFlow::Continue(bond) => bond,
-        };
+        let bond = Bond::of(copy, entry, facts)?;
         let (from, to) = (entry.source_place(), entry.target_place());
         let whole = |name: &CStr| {
             let place = Place { name, ..to };
             copy.attributes.make(place, facts, text.as_deref())?;
             copy.attributes.entry(from, place, facts)
         };
-        let made = match whole(to.name) {
-            // What has to go stays until something can take its place.
-            Err(refusal) if refusal.errno() == Some(Errno::EXIST) && standing.is_removed() => {
-                copy.temporaries.replace(to.directory, to.name, whole)
-            }
-            Err(refusal) if refusal.errno() == Some(Errno::EXIST) && is_symlink => {
-                match rules.clearing {
-                    Clearing::Refused => copy.temporaries.replace(to.directory, to.name, whole),
-                    _ if rules.skip == Skip::NotOlder && leads_there(entry, text.as_deref()) => {
-                        Ok(())
-                    }
-                    _ => Err(refusal),
+        bond.or_copied(copy, entry, || {
+            let made = match whole(to.name) {
+                // What has to go stays until something can take its place.
+                Err(refusal)
+                    if refusal.errno() == Some(Errno::EXIST)
+                        && matches!(standing, Standing::Removed) =>
+                {
+                    copy.temporaries.replace(to.directory, to.name, whole)
                 }
-            }
-            made => made,
-        };
-        made.map_err(Trouble::of)?;
-        let outcome = Outcome::of(Action::Made);
-        bond.copied(copy, entry, &outcome)?;
-        Ok(outcome)
+                Err(refusal) if refusal.errno() == Some(Errno::EXIST) && is_symlink => {
+                    match rules.clearing {
+                        Clearing::Refused => copy.temporaries.replace(to.directory, to.name, whole),
+                        _ if rules.skip == Skip::NotOlder
+                            && leads_there(entry, text.as_deref()) =>
+                        {
+                            Ok(())
+                        }
+                        _ => Err(refusal),
+                    }
+                }
+                made => made,
+            };
+            made.map_err(Trouble::of)?;
+            Ok(Outcome::of(Action::Made))
+        })
     })
 }
 
@@ -213,7 +208,7 @@ fn leads_there(entry: Entry<'_>, text: Option<&CStr>) -> bool {
 /// Whether a link takes the place of what bears its name.
 pub(super) fn replaces(rules: &Rules, standing: &Standing) -> bool {
     let asks = rules.form == Form::HardLink && rules.asks;
-    rules.clearing == Clearing::Refused || asks || standing.is_removed()
+    rules.clearing == Clearing::Refused || asks || matches!(standing, Standing::Removed)
 }
 
 /// A hard link of the source, or a symlink that leads to it.

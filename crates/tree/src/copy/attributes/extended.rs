@@ -95,7 +95,6 @@ impl Attributes<'_> {
             return Ok(Names::none());
         }
         match job.source.names() {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
             // Without /proc nobody can ask a file that is not open.
             Err(errno @ (Errno::NOENT | Errno::ACCESS | Errno::PERM)) => {
                 self.lose(job, Loss::OtherAttribute, Some(errno));
@@ -254,10 +253,7 @@ impl Attributes<'_> {
 ///
 /// Errors: they cannot be read.
 pub(crate) fn digests_of(node: Node<'_>) -> std::io::Result<[Option<Digest>; 2]> {
-    let names = match node.names() {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok([None; 2]),
-        names => names?,
-    };
+    let names = node.names()?;
     let told = [Loss::Acl, Loss::OtherAcl, Loss::Capability, Loss::UserAttribute];
     let visible = digest_of(node, &names, |name| told.contains(&loss(name)))?;
     let is_hidden =

@@ -4,11 +4,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Gid, Stat, Uid};
-use rustix::io::Errno;
 
 use super::extended::without_acl;
 use super::inheritance::Origin;
-use super::node::{Names, Node, pin};
+use super::node::{Node, pin};
 use super::{Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, SET_ID_BITS, acl, replaced};
 use crate::copy::failure::Refusal;
 use crate::copy::options::Preserve;
@@ -86,10 +85,7 @@ impl Attributes<'_> {
     ) -> Result<(), Refusal> {
         let Some(file) = &predecessor.file else { return Ok(()) };
         let (old, new) = (Node::Pinned(file.as_fd()), Node::Open(new));
-        let names = match old.names() {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Names::none(),
-            names => names.map_err(Refusal::of(KEEP))?,
-        };
+        let names = old.names().map_err(Refusal::of(KEEP))?;
         for name in names.iter().filter(|name| !self.carries(name)) {
             // Lists come last: as soon as one is there, others may get in.
             if name == acl::ACCESS || name.to_bytes() == CAPABILITY {
@@ -103,18 +99,17 @@ impl Attributes<'_> {
         if self.preserve.has(Preserve::MODE) {
             return Ok(());
         }
-        match old.value(acl::ACCESS) {
+        match old.list(acl::ACCESS) {
             Ok(Some(list)) => new.set_value(acl::ACCESS, &list).map_err(Refusal::of(KEEP)),
             Ok(None) if made.inheritance.has_default_acl() => without_acl(new, acl::ACCESS),
-            Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Ok(None) => Ok(()),
             Err(errno) => Err(Refusal::of(KEEP)(errno)),
         }
     }
 
     /// Whether a list says who may use a file, besides its mode. A call.
     pub fn has_list(&self, file: BorrowedFd<'_>) -> bool {
-        let list = Node::Open(file).value(acl::ACCESS);
-        !matches!(list, Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
+        Node::Open(file).list(acl::ACCESS) != Ok(None)
     }
 
     /// The mode that stays with a file: without the bits that lend rights, where its owner changed.

@@ -5,7 +5,6 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::Stat;
-use rustix::io::Errno;
 
 use super::node::Node;
 use super::{MODE_BITS, SET_GROUP_ID, acl};
@@ -41,8 +40,8 @@ impl Inheritance {
     /// It cannot fail: what is not known is taken for the worst.
     pub fn of(directory: BorrowedFd<'_>) -> Self {
         let process = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let acl = match Node::of_directory(directory).value(acl::DEFAULT) {
-            Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => DefaultAcl::Absent,
+        let acl = match Node::of_directory(directory).list(acl::DEFAULT) {
+            Ok(None) => DefaultAcl::Absent,
             Ok(Some(value)) => {
                 acl::permissions(&value).map_or(DefaultAcl::Unknown, DefaultAcl::Present)
             }

@@ -3,10 +3,9 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::Stat;
-use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::node::{Names, Node};
+use super::node::Node;
 use super::{Attributes, Job, MODE_BITS, Made, SET_ID_BITS};
 use crate::copy::options::Preserve;
 
@@ -44,11 +43,8 @@ impl Attributes<'_> {
         if !self.wants_extended() {
             return true;
         }
-        let found = match job.target.names() {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
-            found => found,
-        };
-        let (Ok(names), Ok(found)) = (self.source_names(job), found) else { return false };
+        let both = (self.source_names(job), job.target.names());
+        let (Ok(names), Ok(found)) = both else { return false };
         let is_alike = |name| {
             let (source, found) = (job.source.value(name), job.target.value(name));
             source.is_ok() && source == found

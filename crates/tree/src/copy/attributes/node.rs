@@ -193,16 +193,20 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The names of its attributes. One call.
+    /// The names of its attributes; none where the filesystem, or the kernel, has no attributes. One call.
     ///
-    /// Errors: `OPNOTSUPP` where there are none; `NOENT` when /proc is needed and missing, too.
+    /// Errors: `NOENT` when /proc is needed and missing, too.
     pub(crate) fn names(self) -> Result<Names> {
-        Names::fill(|list| match self.way() {
+        let names = Names::fill(|list| match self.way() {
             Way::Open(file) => rustix::fs::flistxattr(file, list),
             Way::At(at) => attribute_at::names(at.directory, at.name, list),
             Way::Itself(path) => rustix::fs::listxattr(&path, list),
             Way::Below(path) => rustix::fs::llistxattr(&path, list),
-        })
+        });
+        match names {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
+            names => names,
+        }
     }
 
     /// The value of an attribute; `None` if it is not there.
@@ -227,6 +231,14 @@ impl<'a> Node<'a> {
             }
             Err(Errno::NODATA) => Ok(None),
             Err(errno) => Err(errno),
+        }
+    }
+
+    /// An access control list; `None` where it has none, or can have none.
+    pub(super) fn list(self, list: &CStr) -> Result<Option<Vec<u8>>> {
+        match self.value(list) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
+            value => value,
         }
     }
 

@@ -133,7 +133,7 @@ impl Attributes<'_> {
         let node = Node::of_directory(target);
         let mut given = facts.st_mode;
         // The same bits are for others, where the group is another or a list names somebody.
-        let has_list = || !matches!(node.value(acl::ACCESS), Ok(None) | Err(Errno::OPNOTSUPP));
+        let has_list = || node.list(acl::ACCESS) != Ok(None);
         if facts.st_gid != found.st_gid || has_list() {
             given &= !GROUP_BITS;
         }

@@ -10,7 +10,7 @@ use super::super::directory::identity;
 use super::super::job::Operand;
 use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::super::rules::Follow;
-use super::{Naming, Objection, Planner, exact_target, failed, kind, place, refused};
+use super::{Naming, Objection, Planner, failed, kind, place, refused};
 
 /// How cp takes its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +42,7 @@ impl Planner<'_> {
             (true, Naming::Into(_)) => Some(relative(source).into_os_string()),
             _ => place::last_name(source),
         };
-        let target = match self.place {
-            Naming::Into(directory) => directory.join(name.as_deref().unwrap_or(".".as_ref())),
-            Naming::Exactly(path) => exact_target(path, &facts)?,
-        };
+        let target = self.target(name.as_deref(), &facts)?;
         if let Naming::Exactly(_) = self.place {
             let operation = if is_directory { "make the directory" } else { "create" };
             let parent = rustix::fs::stat(place::parent(&target));
@@ -55,14 +52,7 @@ impl Planner<'_> {
         if is_directory {
             self.examine_directory(&operand, &facts)?;
         }
-        match self.place {
-            Naming::Into(_) => match self.round(&operand, name, &facts)? {
-                Some(round) => self.put(operand, round),
-                None => self.plan.repeated.push(operand.source),
-            },
-            Naming::Exactly(_) => self.put(operand, 0),
-        }
-        Ok(())
+        self.accept(operand, name, &facts)
     }
 
     /// Refuses what cp would find out half way.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::{Claimed, NOT_THERE, Room, bytes_in, claim, is_that, note};
+use super::{NOT_THERE, Room, bytes_in, claim, is_that, note};
 use crate::copy::bond::Alike;
 use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
 use crate::copy::event::Action;
@@ -14,7 +14,7 @@ use crate::copy::existing::has_same_bytes;
 use crate::copy::file::{Opened, Reading};
 use crate::copy::job::Copy;
 use crate::copy::lane::Lane;
-use crate::copy::links::{self, Source};
+use crate::copy::links::{self, Claim, Source};
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::rules::{Form, Rules, Skip};
 use crate::copy::standing::{Standing, WRITE_THROUGH, is_read};
@@ -64,28 +64,28 @@ pub(in crate::copy) fn copy(
     if rules.form == Form::Copy {
         let found = if is_there { entry.in_the_way()? } else { None };
         match claim(copy, entry, &facts)? {
-            Claimed::Known(known) if is_that(found.as_ref(), &known) => {
+            Some(Claim::Known(known)) if is_that(found.as_ref(), &known) => {
                 return Ok(Outcome::of(Action::Unchanged));
             }
-            Claimed::Known(known)
+            Some(Claim::Known(known))
                 if matches!(standing, Standing::UpToDate) && stays(lane, entry, rules, &known)? =>
             {
                 return Ok(Outcome::of(Action::Unchanged));
             }
-            Claimed::Known(known) if is_other(lane, entry, rules, &known)? => {
+            Some(Claim::Known(known)) if is_other(lane, entry, rules, &known)? => {
                 let path =
                     entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
                 let mark = (NOT_THERE, facts.st_ino);
                 let _or_told_once_more = copy.links.copied_again(Source::of(&facts), &path, mark);
             }
-            Claimed::Known(known) => {
+            Some(Claim::Known(known)) => {
                 outcome = Outcome { link_of: Some(known.path), ..Outcome::of(Action::Linked) };
             }
-            Claimed::First(ticket) => {
+            Some(Claim::First(ticket)) => {
                 let stands = found.filter(|_| outcome.action == Action::Unchanged);
                 note(ticket, entry, &facts, stands.as_ref())?;
             }
-            Claimed::None => {}
+            None => {}
         }
     }
     if outcome.action == Action::Copied && !rules.attributes_only && kind.is_file() {
