@@ -23,6 +23,7 @@ use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use crate::directory_stack::DirectoryStack;
+use crate::path;
 use content::Comparer;
 use link::Links;
 
@@ -232,10 +233,7 @@ impl Walk {
     }
 
     fn push(&mut self, name: &CStr) {
-        if !self.path.is_empty() {
-            self.path.push(b'/');
-        }
-        self.path.extend(name.to_bytes());
+        path::push(&mut self.path, name.to_bytes());
     }
 
     /// Writes down a difference, if it is of a kind that is looked for.

@@ -15,6 +15,7 @@
 //! - [`manifest`]: digests and names as lines of text;
 //! - [`selection`]: what of a tree is taken;
 //! - [`wire`]: what one process says to another, as bytes;
+//! - `path`: paths as bytes;
 //! - `spool`: bytes and names that may be more than memory takes;
 //! - [`sum`]: digests of many files, and of large ones in parts, by the threads of the caller.
 
@@ -28,6 +29,7 @@ pub mod inventory;
 pub mod item;
 mod lock;
 pub mod manifest;
+mod path;
 pub mod remove;
 pub mod selection;
 mod spool;

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, FileType, Stat};
 
 use crate::directory_stack::DirectoryStack;
 use crate::file_data;
+use crate::path;
 use crate::selection::{Git, Ignored, Selection};
 
 /// An entry, as it is handed out.
@@ -89,7 +90,7 @@ fn climb(
         if let Some(name) = above.below.pop() {
             stack.descend(&name)?;
             let ignored = above.ignored.clone();
-            join(&mut path, &name);
+            path::push(&mut path, name.to_bytes());
             levels.push(level(&stack, selection, (&mut path, ignored), &mut each)?);
         } else {
             levels.pop();
@@ -97,13 +98,6 @@ fn climb(
         }
     }
     Ok(())
-}
-
-fn join(path: &mut Vec<u8>, name: &CStr) {
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name.to_bytes());
 }
 
 /// Visits what is in the directory where the stack stands, whose path is given with what is said above
@@ -125,7 +119,7 @@ fn level(
         let facts = rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
         if has_names {
-            join(path, name);
+            path::push(path, name.to_bytes());
             let is_taken = selection.takes(ignored.as_ref(), path, is_directory);
             path.truncate(length);
             if !is_taken {

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use crate::copy::Identity;
 use crate::directory_stack::{DIRECTORY, DirectoryStack};
 use crate::item::{Item, Place, Wanted};
+use crate::path;
 use crate::sum::Failure;
 use listing::Listing;
 
@@ -108,7 +109,7 @@ impl Walk {
     /// Goes into a directory of the innermost level.
     fn descend(&mut self, name: &OsStr) -> Option<Yielded> {
         let parent_bytes = self.shown.len();
-        push_name(&mut self.shown, name);
+        path::push(&mut self.shown, name.as_bytes());
         let stack = self.stack.as_mut()?;
         let opened = stack.descend(name).or_else(|error| match Errno::from_io_error(&error) {
             // Others need descriptors too: one parent is enough to go on.
@@ -203,15 +204,8 @@ impl Iterator for Walk {
 fn joined(parent: &[u8], name: &OsStr) -> OsString {
     let mut path = Vec::with_capacity(parent.len() + 1 + name.len());
     path.extend_from_slice(parent);
-    push_name(&mut path, name);
+    path::push(&mut path, name.as_bytes());
     OsString::from_vec(path)
-}
-
-fn push_name(path: &mut Vec<u8>, name: &OsStr) {
-    if path.last() != Some(&b'/') {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name.as_bytes());
 }
 
 fn failure(shown: OsString, operation: &'static str, source: io::Error) -> (OsString, Failure) {

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Mutex;
 
 use flatout_sys::filesystem::{self, Nature};
-use rustix::fs::{FileType, OFlags, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::lock_again;
-use super::directory::{Identity, Side};
+use super::directory::Identity;
 use super::entry::{Entry, Outcome, Trouble, target};
 use super::event::Action;
 use super::existing::{refuse_loss, refuse_obstacle};
@@ -88,8 +88,7 @@ impl<'c> Bond<'c> {
                         copy.lose_links(cannot.cause());
                         // The copy that somebody has taken away is none of the target's shortcomings.
                         if cannot != Linking::Lost {
-                            let both = [Side::Source, Side::Target].map(|side| entry.path(side));
-                            copy.attributes.is_incomplete(both, LINKS_NOT_KEPT, None);
+                            copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
                         }
                         Self::Again(source)
                     }
@@ -173,25 +172,23 @@ fn is_other(
     if !matches!(home, Ok(Nature::Network | Nature::Userspace)) {
         return Ok(false);
     }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let files =
-        (file_data::open(entry.pair.source(), entry.source), links::open_copy(root, known, flags));
-    let (Ok(source), Ok(Some(target))) = files else { return Ok(true) };
+    let source = file_data::open(entry.pair.source(), entry.source);
+    let (Ok(source), Some(target)) = (source, links::open_copy(root, known)) else {
+        return Ok(true);
+    };
     let facts = [&source, &target].map(rustix::fs::fstat);
     let [Ok(facts), Ok(found)] = facts else { return Ok(true) };
-    let is_alike = FileType::from_raw_mode(facts.st_mode).is_file()
-        && FileType::from_raw_mode(found.st_mode).is_file()
-        && facts.st_size == found.st_size;
+    if !FileType::from_raw_mode(facts.st_mode).is_file()
+        || !FileType::from_raw_mode(found.st_mode).is_file()
+        || facts.st_size != found.st_size
+    {
+        return Ok(true);
+    }
     let (source, target) = (source.as_fd(), target.as_fd());
     let length_bytes = facts.st_size as u64;
     let pair = Pair { source, target, length_bytes, sparse: [false; 2] };
-    let go_on = || !copy.stop.is_due();
-    let is_same = is_alike
-        && Comparer::default().first_difference(pair, go_on).is_ok_and(|found| found.is_none());
-    match go_on() {
-        true => Ok(!is_same),
-        false => Err(Trouble::Source(Refusal::interrupted("compare"))),
-    }
+    let difference = copy.first_difference(&mut Comparer::default(), pair)?;
+    Ok(!matches!(difference, Ok(None)))
 }
 
 /// The same where the name was claimed: it is again once what is in its way is gone.
@@ -242,8 +239,7 @@ fn try_unlocked(
     if !is_refused {
         return made;
     }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let Ok(Some(file)) = links::open_copy(root, known, flags) else { return made };
+    let Some(file) = links::open_copy(root, known) else { return made };
     let attributes = &copy.attributes;
     let flags = attributes.flags_of(file.as_fd());
     let overwrite = copy.options.overwrite;

@@ -14,6 +14,7 @@ use super::event::{Action, Event, Lead};
 use super::job::Copy;
 use super::options::{Preserve, Unchanged};
 use super::special::text_of;
+use crate::path;
 
 /// What is done, what it is done to, and nine letters for what changes.
 pub type Letters = [u8; 11];
@@ -74,7 +75,7 @@ impl Before {
             let text = if is_symlink { text_of(entry).ok() } else { None };
             text.map(|text| Lead::Symlink(OsString::from_vec(text.into_bytes())))
         });
-        let (source, target) = (entry.path(Side::Source), entry.path(Side::Target));
+        let [source, target] = entry.paths();
         copy.watch.event(&Event::Changed { letters, source, target, lead });
     }
 }
@@ -105,7 +106,7 @@ impl Copy<'_> {
         if update == b'.' && letters[2..] == NOTHING {
             return;
         }
-        let (source, target) = (entry.path(Side::Source), entry.path(Side::Target));
+        let [source, target] = entry.paths();
         self.watch.event(&Event::Changed { letters, source, target, lead: None });
     }
 }
@@ -134,10 +135,7 @@ fn link_of(copy: &Copy<'_>, entry: Entry<'_>, outcome: &Outcome) -> Option<Lead>
     }
     let known = outcome.link_of.as_ref()?;
     let mut path = entry.directory.base_above().path(Side::Target, None).into_vec();
-    if !path.is_empty() && !path.ends_with(b"/") {
-        path.push(b'/');
-    }
-    path.extend_from_slice(known);
+    path::push(&mut path, known);
     Some(Lead::Link(OsString::from_vec(path)))
 }
 

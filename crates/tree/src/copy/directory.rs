@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::attributes::{Inheritance, Made};
 use super::failure::Refusal;
@@ -41,15 +42,20 @@ const GO_BACK: &str = "go back to";
 /// Opens a directory, not following a symlink. One that may be searched but not read is pinned by
 /// `O_PATH`: names in it can be looked up, made and replaced, but not listed (open(2)).
 pub(super) fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
-    open_so(at, name, DIRECTORY)
+    open_path(at, name, DIRECTORY)
 }
 
 /// The same, following a symlink.
 pub(super) fn open_followed(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
-    open_so(at, name, DIRECTORY.difference(OFlags::NOFOLLOW))
+    open_path(at, name, DIRECTORY - OFlags::NOFOLLOW)
 }
 
-fn open_so(at: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<(OwnedFd, Access), Errno> {
+/// The same with any path, and these flags.
+pub(super) fn open_path(
+    at: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+    flags: OFlags,
+) -> Result<(OwnedFd, Access), Errno> {
     let open = |flags| rustix::fs::openat(at, name, flags, Mode::empty());
     match open(flags) {
         Err(Errno::ACCESS) => Ok((open(flags | OFlags::PATH)?, Access::SearchOnly)),

@@ -33,6 +33,11 @@ impl<'e> Entry<'e> {
         self.directory.path(side, Some(name))
     }
 
+    /// Those of both sides.
+    pub(super) fn paths(&self) -> [OsString; 2] {
+        [Side::Source, Side::Target].map(|side| self.path(side))
+    }
+
     /// The same in a sentence.
     pub(super) fn shown(&self, side: Side) -> String {
         quote(self.path(side))

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::compare::content::Pair;
+use crate::compare::content::{Comparer, Pair};
 use crate::file_data;
 
 use super::attributes::Flags;
@@ -165,7 +165,6 @@ pub(super) fn is_same(
     source: OpenFile<'_>,
     target: OpenFile<'_>,
 ) -> Result<bool, Trouble> {
-    let stop = &lane.copy.stop;
     let both = [source.1, target.1];
     let [length_bytes, other_bytes] = both.map(|facts| facts.st_size as u64);
     if length_bytes != other_bytes {
@@ -173,13 +172,27 @@ pub(super) fn is_same(
     }
     let sparse = both.map(is_sparse);
     let pair = Pair { source: source.0, target: target.0, length_bytes, sparse };
-    let difference = lane.comparer.first_difference(pair, || !stop.is_due());
+    let difference = lane.copy.first_difference(&mut lane.comparer, pair)?;
     let difference =
         difference.map_err(|error| source_trouble("compare")(file_data::errno_of(&error)))?;
-    if stop.is_due() {
-        return Err(Trouble::Source(Refusal::interrupted("compare")));
-    }
     Ok(difference.is_none())
+}
+
+impl Copy<'_> {
+    /// Where two files differ first, or why they cannot be read.
+    ///
+    /// Errors: the user wants to stop.
+    pub(super) fn first_difference(
+        &self,
+        comparer: &mut Comparer,
+        pair: Pair<'_>,
+    ) -> Result<std::io::Result<Option<u64>>, Trouble> {
+        let difference = comparer.first_difference(pair, || !self.stop.is_due());
+        match self.stop.is_due() {
+            true => Err(Trouble::Source(Refusal::interrupted("compare"))),
+            false => Ok(difference),
+        }
+    }
 }
 
 /// Refuses what another name of `known`, which stands for this source, may not take the place of.

@@ -35,7 +35,6 @@ use super::dispatch::Work;
 use super::entry::{Entry, Outcome, Trouble, refused, target};
 use super::event::Action;
 use super::existing::has_same_time;
-use super::failure::Refusal;
 use super::job::Copy;
 use super::lane::Lane;
 use super::links::mark;
@@ -262,12 +261,8 @@ fn is_prefix(
     let target = again.as_ref().map_or(target, AsFd::as_fd);
     // Holes are read as the zeros that they are.
     let pair = Pair { source: opened.file.as_fd(), target, length_bytes, sparse: [false; 2] };
-    let stop = &lane.copy.stop;
-    match lane.comparer.first_difference(pair, || !stop.is_due()) {
-        _ if stop.is_due() => Err(Trouble::Source(Refusal::interrupted("compare"))),
-        Ok(difference) => Ok(Some(difference.is_none())),
-        Err(_) => Ok(None),
-    }
+    let difference = lane.copy.first_difference(&mut lane.comparer, pair)?;
+    Ok(difference.ok().map(|difference| difference.is_none()))
 }
 
 /// A file that is there already may still have another owner, mode or attribute; not if it is known

@@ -24,7 +24,7 @@ use super::dispatch::Work;
 use super::entry::{Entry, Trouble};
 use super::failure::Refusal;
 use super::job::Copy;
-use super::listing::{Lister, behind};
+use super::listing::Lister;
 use super::options::Excluded;
 use super::peculiar::key;
 use super::sieve::Sieve;
@@ -133,8 +133,7 @@ pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
 fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names, Trouble> {
     let mut sieve = Sieve::of(copy, directory, None).map_err(Trouble::Source)?;
     let mut lister = Lister::default();
-    let source = Source { pair, follows: copy.follows(directory) };
-    let known = Known::of(&mut lister, &mut sieve, source).map_err(Trouble::Source)?;
+    let known = Known::of(&mut lister, &mut sieve, pair).map_err(Trouble::Source)?;
     let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
     let mut surplus = Names::new(MOST_SURPLUS_BYTES);
     let mut folding = None;
@@ -157,7 +156,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         {
             return Ok(());
         }
-        let is_alike = is_in_source(&mut sieve, source, name)
+        let is_alike = is_in_source(&mut sieve, pair, name)
             .and_then(|is_there| Ok(is_there || is_another_spelling(&mut folding, pair, name)?));
         match is_alike {
             Ok(true) => Ok(()),
@@ -177,26 +176,12 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     }
 }
 
-/// A directory of the source, and whether its symlinks stand for what they lead to.
-#[derive(Clone, Copy)]
-struct Source<'p> {
-    pair: &'p Pair,
-    follows: bool,
-}
-
-impl Source<'_> {
-    /// What a name is to the copier.
-    fn kind(self, name: &CStr, kind: FileType) -> FileType {
-        if self.follows { behind(self.pair.source(), name, kind) } else { kind }
-    }
-}
-
 /// Whether the source has a name by now, that is taken.
-fn is_in_source(sieve: &mut Sieve<'_>, source: Source<'_>, name: &CStr) -> Result<bool, Refusal> {
-    match rustix::fs::statat(source.pair.source(), name, AtFlags::SYMLINK_NOFOLLOW) {
+fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool, Refusal> {
+    match rustix::fs::statat(pair.source(), name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(facts) => {
-            let kind = source.kind(name, FileType::from_raw_mode(facts.st_mode));
-            Ok(sieve.takes(name, kind))
+            let kind = FileType::from_raw_mode(facts.st_mode);
+            Ok(sieve.taken(pair.source(), name, kind).is_some())
         }
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(Refusal::of(COMPARE)(errno)),
@@ -258,11 +243,11 @@ struct Known {
 }
 
 impl Known {
-    fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, source: Source<'_>) -> Result<Self, Refusal> {
+    fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, pair: &Pair) -> Result<Self, Refusal> {
         let mut known = Self { state: RandomState::new(), names: HashSet::new() };
-        rewind(source.pair.source())?;
-        lister.each(source.pair.source(), |name, kind| {
-            if known.names.len() < MOST_KNOWN && sieve.takes(name, source.kind(name, kind)) {
+        rewind(pair.source())?;
+        lister.each(pair.source(), |name, kind| {
+            if known.names.len() < MOST_KNOWN && sieve.taken(pair.source(), name, kind).is_some() {
                 known.names.insert(known.state.hash_one(name));
             }
             Ok(())

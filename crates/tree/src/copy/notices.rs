@@ -185,8 +185,7 @@ impl Copy<'_> {
         let source = entry.shown(Side::Source);
         let text = format!("{source} changed again while it was copied; its copy is what was read");
         self.notice(UNSTABLE, text);
-        let both = [Side::Source, Side::Target].map(|side| entry.path(side));
-        self.attributes.is_incomplete(both, UNSTABLE, None);
+        self.attributes.is_incomplete(entry.paths(), UNSTABLE, None);
     }
 
     /// A file cannot be replaced for this reason, and is written in place. Said once for each reason.

@@ -6,10 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{Inheritance, Made};
+use super::directory::{DIRECTORY, open_path};
 use super::event::Event;
 use super::failure::{Failure, Refusal};
 use super::job::{Copy, Operand};
@@ -17,7 +18,6 @@ use super::options::Preserve;
 use crate::lock::lock;
 
 const MAKE: &str = "make the directory";
-const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Directories above operands.
 #[derive(Debug, Default)]
@@ -78,15 +78,12 @@ impl Copy<'_> {
     }
 
     fn make_parent(&self, source: &Path, target: &Path) -> Result<Parent, Failure> {
+        // It is enough if it may be searched.
         let open = |path: &Path| {
-            match rustix::fs::open(path, FLAGS, Mode::empty()) {
-                // It may be searched, which is enough.
-                Err(Errno::ACCESS) => rustix::fs::open(path, FLAGS | OFlags::PATH, Mode::empty()),
-                opened => opened,
-            }
-            .map_err(failed("open the directory", path))
+            open_path(CWD, path, DIRECTORY - OFlags::NOFOLLOW)
+                .map_err(failed("open the directory", path))
         };
-        let from = open(source)?;
+        let (from, _) = open(source)?;
         let mut facts = rustix::fs::fstat(&from).map_err(failed("examine", source))?;
         // As cp, which asks for it when it makes them, unless modes are to be those of new ones.
         if self.options.preserve.has(Preserve::PLAIN_MODE) {
@@ -97,7 +94,7 @@ impl Copy<'_> {
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(failed(MAKE, target)(errno)),
         };
-        let to = open(target)?;
+        let (to, _) = open(target)?;
         let found = rustix::fs::fstat(&to).map_err(failed("examine", target))?;
         if is_new && self.watch.wants_each() {
             let (source, target) = (source.as_os_str().to_owned(), target.as_os_str().to_owned());

@@ -18,7 +18,7 @@ use super::entry::Entry;
 use super::failure::Refusal;
 use super::job::{Copy, Operand};
 use super::lane::Lane;
-use super::listing::{Lister, behind};
+use super::listing::Lister;
 use super::options::Preserve;
 use super::rules::Form;
 use super::sieve::Sieve;
@@ -75,7 +75,6 @@ fn names(
 ) -> Result<Option<Vec<(CString, FileType)>>, Refusal> {
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut seen = peculiar::Names::default();
-    let follows = copy.follows(directory);
     let mut sieve = Sieve::of(copy, directory, Some(pair))?;
     let mut more = true;
     while more {
@@ -83,10 +82,7 @@ fn names(
             return Err(Refusal::interrupted("list"));
         }
         more = lister.once(pair.source(), |name, kind, inode| {
-            let kind = if follows { behind(pair.source(), name, kind) } else { kind };
-            if !sieve.takes(name, kind) {
-                return Ok(());
-            }
+            let Some(kind) = sieve.taken(pair.source(), name, kind) else { return Ok(()) };
             seen.add(name, kind);
             bytes += name.to_bytes().len() + NAME_BYTES;
             found.push((inode, name.to_owned(), kind));

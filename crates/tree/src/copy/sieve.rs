@@ -1,6 +1,7 @@
 //! Which names of one directory are selected, in the source, and which are excluded, in the target.
 
 use std::ffi::CStr;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rustix::fs::FileType;
@@ -8,6 +9,7 @@ use rustix::fs::FileType;
 use super::directory::{Directory, Pair};
 use super::failure::Refusal;
 use super::job::Copy;
+use super::listing::behind;
 use crate::selection::{Git, Ignored, Selection};
 
 const READ_RULES: &str = "read the .gitignore in";
@@ -15,7 +17,9 @@ const READ_RULES: &str = "read the .gitignore in";
 /// What is asked about the names of a directory. Costs nothing where all of them are taken.
 pub(super) struct Sieve<'c> {
     selection: Option<&'c Selection>,
-    pub(super) ignored: Option<Arc<Ignored>>,
+    /// Symlinks of the source stand for what they lead to.
+    follows: bool,
+    ignored: Option<Arc<Ignored>>,
     /// The path below the operand, with what is asked for behind it.
     path: Vec<u8>,
     /// Bytes before the name.
@@ -32,12 +36,13 @@ impl<'c> Sieve<'c> {
         directory: &Directory,
         begun: Option<&Pair>,
     ) -> Result<Self, Refusal> {
+        let follows = copy.follows(directory);
         let selection = Some(&copy.selection).filter(|selection| selection.has_names());
-        let Some(selection) = selection else {
-            return Ok(Self { selection: None, ignored: None, path: Vec::new(), prefix: 0 });
+        let Some(rules) = selection else {
+            return Ok(Self { selection, follows, ignored: None, path: Vec::new(), prefix: 0 });
         };
         let mut path = directory.path_below_operand()?;
-        if let Some(pair) = begun.filter(|_| selection.git == Git::Obeyed) {
+        if let Some(pair) = begun.filter(|_| rules.git == Git::Obeyed) {
             let above = directory.parent().and_then(|parent| parent.ignored());
             let ignored = Ignored::of(pair.source(), &path, above);
             directory.ignore(ignored.map_err(Refusal::of(READ_RULES))?);
@@ -46,11 +51,21 @@ impl<'c> Sieve<'c> {
             path.push(b'/');
         }
         let (ignored, prefix) = (directory.ignored(), path.len());
-        Ok(Self { selection: Some(selection), ignored, path, prefix })
+        Ok(Self { selection, follows, ignored, path, prefix })
     }
 
-    /// Whether a name of the source is taken.
-    pub(super) fn takes(&mut self, name: &CStr, kind: FileType) -> bool {
+    /// What a name of this directory of the source is to the copier; `None`: it is not taken.
+    pub(super) fn taken(
+        &mut self,
+        source: BorrowedFd<'_>,
+        name: &CStr,
+        kind: FileType,
+    ) -> Option<FileType> {
+        let kind = if self.follows { behind(source, name, kind) } else { kind };
+        self.takes(name, kind).then_some(kind)
+    }
+
+    fn takes(&mut self, name: &CStr, kind: FileType) -> bool {
         self.selection.is_none_or(|selection| {
             put(&mut self.path, self.prefix, name);
             selection.takes(self.ignored.as_ref(), &self.path, kind.is_dir())

@@ -320,17 +320,10 @@ fn is_append_only(directory: BorrowedFd<'_>) -> bool {
 /// Whether a name has the very form of ours: three numbers after the prefix.
 pub(super) fn is_temporary(name: &CStr) -> bool {
     let Some(numbers) = name.to_bytes().strip_prefix(PREFIX.as_bytes()) else { return false };
-    let mut parts = numbers.split(|&byte| byte == b'-');
-    let is_number = |part: Option<&[u8]>| {
-        part.is_some_and(|part| {
-            let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-            (1..=16).contains(&part.len()) && part.iter().all(is_digit)
-        })
-    };
-    is_number(parts.next())
-        && is_number(parts.next())
-        && is_number(parts.next())
-        && parts.next().is_none()
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_number = |part: &[u8]| (1..=16).contains(&part.len()) && part.iter().all(is_digit);
+    let parts = || numbers.split(|&byte| byte == b'-');
+    parts().count() == 3 && parts().all(is_number)
 }
 
 /// What became of something that bears a temporary name.

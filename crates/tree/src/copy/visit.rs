@@ -22,7 +22,7 @@ use super::entry::{Entry, Trouble};
 use super::event::{Action, Event};
 use super::failure::Refusal;
 use super::job::Copy;
-use super::listing::{Lister, behind};
+use super::listing::Lister;
 use super::mirror;
 use super::options::Reach;
 use super::peculiar::{self, ONE_NAME};
@@ -208,13 +208,9 @@ fn read_names(
     };
     let mut bytes = 0;
     let device = pair.found().target.0;
-    let follows = copy.follows(directory);
     let mut sieve = Sieve::of(copy, directory, Some(pair))?;
     let result = lister.each(pair.source(), |name, kind| {
-        let kind = if follows { behind(pair.source(), name, kind) } else { kind };
-        if !sieve.takes(name, kind) {
-            return Ok(());
-        }
+        let Some(kind) = sieve.taken(pair.source(), name, kind) else { return Ok(()) };
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
         }
@@ -232,7 +228,7 @@ fn read_names(
             }
             return Ok(());
         }
-        if follows && leads_above(copy, directory, pair, name) {
+        if leads_above(copy, directory, pair, name) {
             return listed.existing.push(name, kind);
         }
         let refusal = match make(copy, pair, name) {
@@ -259,12 +255,12 @@ pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Ar
     let mut files = Vec::new();
     let mut is_over = true;
     if let Some(pair) = pair(copy, directory) {
-        let follows = copy.follows(directory);
         let result = Sieve::of(copy, directory, None).and_then(|mut sieve| {
             lister.once(pair.source(), |name, kind, _| {
-                let kind = if follows { behind(pair.source(), name, kind) } else { kind };
-                let is_file = !kind.is_dir() && sieve.takes(name, kind);
-                if is_file { add(&mut files, name, kind) } else { Ok(()) }
+                match sieve.taken(pair.source(), name, kind) {
+                    Some(kind) if !kind.is_dir() => add(&mut files, name, kind),
+                    _ => Ok(()),
+                }
             })
         });
         match result {

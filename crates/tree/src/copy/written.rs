@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 
-use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{self, Place};
@@ -78,8 +78,7 @@ pub(super) fn is_unlike(
     root: BorrowedFd<'_>,
     known: &links::Copy,
 ) -> Result<bool, Trouble> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let Ok(Some(other)) = links::open_copy(root, known, flags) else { return Ok(true) };
+    let Some(other) = links::open_copy(root, known) else { return Ok(true) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     has_same_bytes(lane, entry, (other.as_fd(), &facts)).map(|is_same| !is_same)
 }
@@ -95,9 +94,8 @@ pub(super) fn may_be_that(
     if !known.was_there || !FileType::from_raw_mode(opened.facts.st_mode).is_file() {
         return Ok(Alike::Yes);
     }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     // What cannot be read is as it was made, or is not to be linked to.
-    let Ok(Some(other)) = links::open_copy(root, known, flags) else { return Ok(Alike::Yes) };
+    let Some(other) = links::open_copy(root, known) else { return Ok(Alike::Yes) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     Ok(if is_same(lane, source, (other.as_fd(), &facts))? { Alike::Yes } else { Alike::No })
 }
@@ -277,7 +275,7 @@ impl Copy<'_> {
             return;
         }
         let backup = backup.map(|name| entry.directory.path(Side::Target, Some(name)));
-        let (source, target) = (entry.path(Side::Source), entry.path(Side::Target));
+        let [source, target] = entry.paths();
         self.watch.event(&Event::Making { source, target, backup });
     }
 }

@@ -139,10 +139,7 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
 pub fn plain(path: &[u8]) -> Vec<u8> {
     let mut out = if path.starts_with(b"/") { vec![b'/'] } else { Vec::new() };
     for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".") {
-        if !out.is_empty() && out != b"/" {
-            out.push(b'/');
-        }
-        out.extend_from_slice(part);
+        crate::path::push(&mut out, part);
     }
     if out.is_empty() { vec![b'.'] } else { out }
 }

@@ -117,8 +117,7 @@ impl<'a> Node<'a> {
         let known = rustix::fs::readlink(itself(file), Vec::new());
         let mut path = known.map_or_else(|_| b"?".to_vec(), CString::into_bytes);
         if !name.is_empty() {
-            path.push(b'/');
-            path.extend_from_slice(name.to_bytes());
+            crate::path::push(&mut path, name.to_bytes());
         }
         OsString::from_vec(path)
     }

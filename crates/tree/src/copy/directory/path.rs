@@ -22,10 +22,7 @@ impl Directory {
             if part.is_empty() || part == b"." && !path.is_empty() {
                 continue;
             }
-            if !path.is_empty() && !path.ends_with(b"/") {
-                path.push(b'/');
-            }
-            path.extend_from_slice(part);
+            crate::path::push(&mut path, part);
         }
         OsString::from_vec(path)
     }

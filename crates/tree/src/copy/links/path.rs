@@ -64,7 +64,7 @@ pub(in crate::copy) fn link(
     to: BorrowedFd<'_>,
     name: &CStr,
 ) -> Result<Linking, Refusal> {
-    let Some(source) = open_copy(root, copy, OFlags::PATH)? else { return Ok(Linking::Lost) };
+    let Some(source) = open_so(root, copy, OFlags::PATH)? else { return Ok(Linking::Lost) };
     match link_inode(source.as_fd(), to, name) {
         Ok(()) => Ok(Linking::Made),
         Err(errno) if means_cannot(errno) => Ok(Linking::Cannot(errno)),
@@ -74,12 +74,12 @@ pub(in crate::copy) fn link(
     }
 }
 
-/// Opens a copy so; `None`: it is not where it was made.
-pub(in crate::copy) fn open_copy(
-    root: BorrowedFd<'_>,
-    copy: &Copy,
-    flags: OFlags,
-) -> Result<Option<OwnedFd>, Refusal> {
+/// Opens a copy for reading; `None`: it is not where it was made, or may not be read.
+pub(in crate::copy) fn open_copy(root: BorrowedFd<'_>, copy: &Copy) -> Option<OwnedFd> {
+    open_so(root, copy, OFlags::RDONLY | OFlags::NONBLOCK).ok().flatten()
+}
+
+fn open_so(root: BorrowedFd<'_>, copy: &Copy, flags: OFlags) -> Result<Option<OwnedFd>, Refusal> {
     let Some((directory, leaf)) = open_below(root, &copy.path)? else { return Ok(None) };
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(&directory, &leaf, flags, Mode::empty());

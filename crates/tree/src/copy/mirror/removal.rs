@@ -20,6 +20,7 @@ use crate::copy::options::{Deletion, Excluded};
 use crate::copy::tally::count;
 use crate::copy::temporary::is_in_use;
 use crate::directory_stack::DirectoryStack;
+use crate::path;
 use crate::remove::open_to_empty;
 use crate::selection::Ignored;
 
@@ -99,10 +100,7 @@ impl<'c, 'a> Removal<'c, 'a> {
     /// Does something about a name in what is looked at.
     fn within<T>(&mut self, name: &CStr, act: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
-        if length > 0 {
-            self.path.push(b'/');
-        }
-        self.path.extend_from_slice(name.to_bytes());
+        path::push(&mut self.path, name.to_bytes());
         let done = act(self);
         self.path.truncate(length);
         done
@@ -139,7 +137,7 @@ impl<'c, 'a> Removal<'c, 'a> {
                 self.leave();
                 continue;
             };
-            self.go_into(&name);
+            path::push(&mut self.path, name.to_bytes());
             match self.descend(&mut stack, &name) {
                 Ok(mode) => {
                     let level = self.list(&stack, name, mode);
@@ -181,11 +179,6 @@ impl<'c, 'a> Removal<'c, 'a> {
             let _as_far_as_it_goes = rustix::fs::fchmod(directory, mode);
         }
         Ok(fate)
-    }
-
-    fn go_into(&mut self, name: &CStr) {
-        self.path.push(b'/');
-        self.path.extend_from_slice(name.to_bytes());
     }
 
     fn leave(&mut self) {
@@ -330,10 +323,7 @@ impl<'c, 'a> Removal<'c, 'a> {
     fn whole_path(&self) -> OsString {
         let mut path = self.shown.as_bytes().to_vec();
         let rest = self.path.get(self.prefix..).unwrap_or_default();
-        if !rest.starts_with(b"/") && !path.ends_with(b"/") {
-            path.push(b'/');
-        }
-        path.extend_from_slice(rest);
+        path::push(&mut path, rest.strip_prefix(b"/").unwrap_or(rest));
         OsString::from_vec(path)
     }
 
