@@ -54,7 +54,24 @@ mod tests;
 mod visit;
 mod written;
 
+// The words that most files of this room use.
+use attributes::{Inheritance, Made, Node};
+use directory::{Directory, Pair, Side};
 pub(crate) use directory::{Identity, identity};
+use dispatch::Work;
+use entry::{Entry, Outcome, Trouble, obstacle, refused, source, target};
+use event::{Action, Event};
+use failure::{Failure, Refusal};
 pub use job::{Copy, Ended, Hire, Hiring, Operand};
+use lane::Lane;
+use links::mark;
+use options::{
+    Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve,
+    Unchanged, When,
+};
+use rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 pub use shared::{Membership, Post, Reporter, Silence, Wanted};
 pub use tally::Snapshot;
+use tally::count;
+
+use crate::file_data::kind_of;

@@ -1,11 +1,12 @@
 //! What an open file holds: its bytes at a place, and where they are.
 
+use std::borrow::Borrow;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flatout_sys::filesystem;
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
 use rustix::io::{Errno, retry_on_intr};
 
 /// What lseek(2) says where a filesystem does not know of holes.
@@ -14,6 +15,11 @@ const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
 /// What the kernel said; an error of ours is one of input and output.
 pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// What something is, by what the kernel says of it.
+pub(crate) fn kind_of(facts: impl Borrow<Stat>) -> FileType {
+    FileType::from_raw_mode(facts.borrow().st_mode)
 }
 
 /// Opens what bears a name for reading, be it a FIFO, which does not block; a symlink is not followed.

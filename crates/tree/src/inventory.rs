@@ -28,7 +28,7 @@ use flatout_sys::cancel::CancelToken;
 use rustix::fs::{FileType, Stat};
 
 use crate::copy::attributes::{Node, Place, all_flags_of, digests_of, flag_letters};
-use crate::file_data;
+use crate::file_data::{self, kind_of};
 
 pub use line::{FIRST, Line, TRUSTED, append_root, parse, plain};
 pub use replaced::LastLines;
@@ -71,7 +71,7 @@ impl Record {
     /// Errors: those of the kernel.
     pub fn of(node: Node<'_>, path: &[u8]) -> io::Result<(Self, Stat)> {
         let facts = node.stat()?;
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         let text = match (kind, node) {
             (FileType::Symlink, Node::Named(Place { directory, name })) => {
                 Some(rustix::fs::readlinkat(directory, name, Vec::new())?)

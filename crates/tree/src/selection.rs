@@ -11,9 +11,10 @@ mod ignored;
 pub mod listed;
 pub mod rule;
 
+use crate::file_data::kind_of;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::Stat;
 
 pub(crate) use ignored::Ignored;
 use listed::Listed;
@@ -90,7 +91,7 @@ impl Selection {
 
     /// Whether something is within the limits.
     pub fn is_within(&self, facts: &Stat) -> bool {
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         if kind.is_dir() {
             return true;
         }

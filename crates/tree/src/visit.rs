@@ -6,10 +6,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, Stat};
 
 use crate::directory_stack::DirectoryStack;
-use crate::file_data;
+use crate::file_data::{self, kind_of};
 use crate::path;
 use crate::selection::{Git, Ignored, Selection};
 
@@ -29,7 +29,7 @@ pub struct Entry<'a> {
 impl Entry<'_> {
     /// Whether it is a regular file.
     pub fn is_file(&self) -> bool {
-        FileType::from_raw_mode(self.facts.st_mode).is_file()
+        kind_of(self.facts).is_file()
     }
 
     /// Opens it for reading. A FIFO does not block, a symlink is not followed.
@@ -117,7 +117,7 @@ fn level(
     let has_names = selection.has_names();
     stack.entries(|name, _, _| {
         let facts = rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+        let is_directory = kind_of(facts).is_dir();
         if has_names {
             path::push(path, name.to_bytes());
             let is_taken = selection.takes(ignored.as_ref(), path, is_directory);

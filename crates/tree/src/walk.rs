@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 use crate::copy::Identity;
 use crate::directory_stack::{DIRECTORY, DirectoryStack};
+use crate::file_data::kind_of;
 use crate::item::{Item, Place, Wanted};
 use crate::path;
 use crate::sum::Failure;
@@ -155,7 +156,7 @@ impl Walk {
         let look = || rustix::fs::statat(stack.here(), &name, AtFlags::SYMLINK_NOFOLLOW);
         let kind = match kind {
             FileType::Unknown => match look() {
-                Ok(facts) => FileType::from_raw_mode(facts.st_mode),
+                Ok(facts) => kind_of(facts),
                 // Removed since the directory was read.
                 Err(Errno::NOENT) => return None,
                 Err(errno) => {

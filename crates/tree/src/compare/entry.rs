@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Stat};
 use super::content::Pair;
 use super::{Kind, Walk, stat};
 use crate::copy::attributes::{Node, Place};
-use crate::file_data;
+use crate::file_data::{self, kind_of};
 
 /// Space that a copy may take beyond its source before holes count as filled: filesystems allocate
 /// ahead, and in clusters.
@@ -51,7 +51,7 @@ impl Walk {
                 return Seen::Present;
             }
         };
-        let kind = FileType::from_raw_mode(source.st_mode);
+        let kind = kind_of(source);
         let absence = match kind {
             FileType::RegularFile | FileType::Directory => Kind::Missing,
             FileType::Symlink => Kind::MissingSymlink,
@@ -68,7 +68,7 @@ impl Walk {
                 return Seen::Present;
             }
         };
-        let copied = FileType::from_raw_mode(target.st_mode);
+        let copied = kind_of(target);
         if copied != kind {
             let broken = if absence == Kind::Missing { Kind::Type } else { absence };
             self.differ(broken, || format!("{kind:?} became {copied:?}"));
@@ -153,7 +153,7 @@ impl Walk {
 
     /// Mode, owner, times.
     fn attributes_of_all(&mut self, source: &Stat, target: &Stat) {
-        let kind = FileType::from_raw_mode(source.st_mode);
+        let kind = kind_of(source);
         let (mode_kind, time_kind) = match kind {
             FileType::Directory => (Kind::DirectoryMode, Kind::DirectoryTime),
             FileType::Symlink => (Kind::Mode, Kind::SymlinkTime),
@@ -212,7 +212,7 @@ impl Walk {
 fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     let opened = file_data::open(directory, name)?;
     let facts = rustix::fs::fstat(&opened)?;
-    if FileType::from_raw_mode(facts.st_mode).is_file() {
+    if kind_of(facts).is_file() {
         Ok(opened)
     } else {
         Err(io::Error::other("it is no file any more"))

@@ -53,9 +53,8 @@ pub use self::permissions::{open_up, umask};
 use self::remarks::{Loss, Lost, Remarks};
 use self::times::times;
 pub(super) use self::times::{are_kept_everywhere, timestamps};
-use super::event::{Event, Watch};
-use super::failure::Refusal;
-use super::options::Preserve;
+use super::event::Watch;
+use super::{Event, Preserve, Refusal, kind_of};
 
 /// The permission bits, with set-id and sticky bits.
 const MODE_BITS: u32 = 0o7777;
@@ -92,7 +91,7 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         Self { source, target, facts, kind, made, lost: Cell::new(None) }
     }
 
@@ -220,7 +219,7 @@ impl<'a> Attributes<'a> {
         facts: &Stat,
         link_text: Option<&CStr>,
     ) -> Result<(), Refusal> {
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         let Place { directory, name } = target;
         let operation = match kind {
             FileType::Symlink => "make the symlink",
@@ -248,10 +247,10 @@ impl<'a> Attributes<'a> {
         let pinned = pin(target).map_err(Refusal::of(LOOK))?;
         let node = Node::Pinned(pinned.as_fd());
         let found = node.stat().map_err(Refusal::of(LOOK))?;
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         let is_device = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
         // What has other names already is not what was just made, but maybe somebody else's.
-        if FileType::from_raw_mode(found.st_mode) != kind
+        if kind_of(found) != kind
             || is_device && found.st_rdev != facts.st_rdev
             || found.st_nlink > 1
         {

@@ -7,11 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::directory::identity;
-use super::entry::{Entry, Trouble, refused, target};
-use super::job::Copy;
 use super::listing::Lister;
 use super::reason::IS_BACKUP;
+use super::{Copy, Entry, Trouble, identity, refused, target};
 
 const BACK_UP: &str = "back up";
 /// Others may make backups of the same file at the same time.

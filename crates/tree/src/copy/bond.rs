@@ -10,15 +10,12 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::lock_again;
-use super::directory::Identity;
-use super::entry::{Entry, Outcome, Trouble, target};
-use super::event::Action;
 use super::existing::{refuse_loss, refuse_obstacle};
-use super::failure::Refusal;
-use super::job::Copy;
-use super::links::{self, Claim, Linking, Source, Ticket, mark};
+use super::links::{self, Claim, Linking, Source, Ticket};
 use super::notices::LINKS_NOT_KEPT;
-use super::options::Preserve;
+use super::{
+    Action, Copy, Entry, Identity, Outcome, Preserve, Refusal, Trouble, kind_of, mark, target,
+};
 use crate::compare::content::{Comparer, Pair};
 use crate::file_data;
 use crate::lock::lock;
@@ -178,10 +175,7 @@ fn is_other(
     };
     let facts = [&source, &target].map(rustix::fs::fstat);
     let [Ok(facts), Ok(found)] = facts else { return Ok(true) };
-    if !FileType::from_raw_mode(facts.st_mode).is_file()
-        || !FileType::from_raw_mode(found.st_mode).is_file()
-        || facts.st_size != found.st_size
-    {
+    if !kind_of(facts).is_file() || !kind_of(found).is_file() || facts.st_size != found.st_size {
         return Ok(true);
     }
     let (source, target) = (source.as_fd(), target.as_fd());
@@ -214,7 +208,7 @@ pub(super) fn link(
 ) -> Result<Linking, Trouble> {
     let own = copy.targets.links_root(entry.directory);
     let is_own = own.is_some_and(|own| own.as_raw_fd() == root.as_raw_fd());
-    let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
+    let is_file = kind_of(facts).is_file();
     match is_own && is_file && copy.attributes.keeps_flags() {
         true => try_unlocked(copy, entry, (root, known), facts),
         false => try_link(copy, entry, (root, known), facts),
@@ -303,7 +297,7 @@ fn is_linked(
     if copy.rules().is_some() {
         return Ok(false);
     }
-    match FileType::from_raw_mode(facts.st_mode) {
+    match kind_of(facts) {
         FileType::RegularFile => refuse_obstacle(entry, facts, &found)?,
         _ => refuse_loss(entry, facts, &found)?,
     }

@@ -7,13 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{FileType, Stat};
 
-use super::attributes::{Difference, Node};
-use super::directory::Side;
-use super::entry::{Entry, Outcome};
-use super::event::{Action, Event, Lead};
-use super::job::Copy;
-use super::options::{Preserve, Unchanged};
+use super::attributes::Difference;
+use super::event::Lead;
 use super::special::text_of;
+use super::{Action, Copy, Entry, Event, Node, Outcome, Preserve, Side, Unchanged, kind_of};
 use crate::path;
 
 /// What is done, what it is done to, and nine letters for what changes.
@@ -71,7 +68,7 @@ impl Before {
             letters[2..].fill(b' ');
         }
         let lead = lead.or_else(|| {
-            let is_symlink = FileType::from_raw_mode(self.source.st_mode).is_symlink();
+            let is_symlink = kind_of(self.source).is_symlink();
             let text = if is_symlink { text_of(entry).ok() } else { None };
             text.map(|text| Lead::Symlink(OsString::from_vec(text.into_bytes())))
         });
@@ -83,7 +80,7 @@ impl Before {
 impl Copy<'_> {
     /// Whether attributes of what is up to date are put right.
     fn puts_right(&self, source: &Stat) -> bool {
-        let is_file = FileType::from_raw_mode(source.st_mode).is_file();
+        let is_file = kind_of(source).is_file();
         self.rules().is_none() && !(is_file && self.unchanged() == Unchanged::Recorded)
     }
 
@@ -118,7 +115,7 @@ fn is_alike(source: &Stat, found: &Stat) -> bool {
 }
 
 fn kind_letter(facts: &Stat) -> u8 {
-    match FileType::from_raw_mode(facts.st_mode) {
+    match kind_of(facts) {
         FileType::Directory => b'd',
         FileType::Symlink => b'L',
         FileType::CharacterDevice | FileType::BlockDevice => b'D',

@@ -30,9 +30,6 @@ use flatout_sys::filesystem::{Filesystem, Nature};
 use flatout_sys::page_cache::begin_writeback;
 use rustix::fs::Stat;
 
-use super::failure::Refusal;
-use super::options::{CopyOptions, When};
-
 use choice::Choice;
 use difference::Blocks;
 use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
@@ -46,6 +43,8 @@ pub(super) use tally::Tally;
 
 pub use large::Large;
 use large::Task;
+
+use super::{CopyOptions, Refusal, When};
 pub use methods::Methods;
 
 /// The operation of a [`Refusal`] that the source is to blame for.

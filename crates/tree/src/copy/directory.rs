@@ -21,8 +21,7 @@ use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::attributes::{Inheritance, Made};
-use super::failure::Refusal;
+use super::{Inheritance, Made, Refusal};
 use crate::lock::lock;
 use crate::selection::Ignored;
 

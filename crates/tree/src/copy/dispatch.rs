@@ -12,12 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::content::{Large, Ranges};
-use super::directory::{Directory, Origin};
-use super::failure::Refusal;
-use super::job::Operand;
+use super::directory::Origin;
 use super::mirror::Surplus;
 use super::shared::{self, Parcel, Part};
 use super::stop::Stop;
+use super::{Directory, Operand, Refusal};
 use crate::lock::lock;
 use crate::spool::names::Batch;
 use ready::Ready;

@@ -10,12 +10,8 @@ use rustix::fs::{AtFlags, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::attributes::{self, Place};
-use super::content;
-use super::directory::{Directory, Identity, Pair, Side, identity};
-use super::event::Action;
-use super::failure::Refusal;
-use super::job::Copy;
 use super::links::{self, Met, nanoseconds};
+use super::{Action, Copy, Directory, Identity, Pair, Refusal, Side, content, identity};
 
 /// An entry of the source and the name of its copy.
 #[derive(Clone, Copy)]

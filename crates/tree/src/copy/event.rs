@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use super::Failure;
 pub use super::change::Letters;
-use super::failure::Failure;
 use crate::inventory::Record;
 use flatout_io::transfer::Method;
 

@@ -24,7 +24,7 @@ use flatout_io::transfer::Method;
 use rustix::fs::{AtFlags, Stat, StatxFlags, statx};
 
 use self::ledger::Ledger;
-use super::options::{CopyOptions, When};
+use super::{CopyOptions, When};
 use crate::file_data::Moment;
 use crate::lock::lock;
 use crate::wire::{message, take};

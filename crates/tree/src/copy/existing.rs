@@ -5,20 +5,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::{
+    Copy, Entry, Lane, Overwrite, Preserve, Refusal, Trouble, Unchanged, identity, kind_of,
+    obstacle, referent, refused, target,
+};
 use crate::compare::content::{Comparer, Pair};
 use crate::file_data;
 
 use super::attributes::Flags;
 use super::content::is_sparse;
-use super::directory::identity;
-use super::entry::{Entry, Trouble, obstacle, refused, source as source_trouble, target};
-use super::failure::Refusal;
+use super::entry::source as source_trouble;
 use super::file::Opened;
-use super::job::Copy;
-use super::lane::Lane;
-use super::options::{Overwrite, Preserve, Unchanged};
 use super::reason::{DIRECTORY_OVER, SAME_FILE};
-use super::referent;
 use super::special::text_of;
 use super::temporary::{is_held, is_temporary};
 
@@ -51,7 +49,7 @@ impl Existing {
         if is_temporary(entry.target) && is_held(entry.pair.target(), entry.target) {
             return Err(refused(OVERWRITE, "another copy is at work on it"));
         }
-        if FileType::from_raw_mode(found.st_mode).is_symlink() {
+        if kind_of(found).is_symlink() {
             return Ok(Self::ReplaceSymlink);
         }
         // Its attributes are not ours to put right.
@@ -152,7 +150,7 @@ pub(super) fn has_same_bytes(
 ) -> Result<bool, Trouble> {
     let Ok(other) = file_data::open(entry.pair.target(), entry.target) else { return Ok(false) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
-    let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
+    let is_file = kind_of(facts).is_file();
     Ok(is_file && is_same(lane, one, (other.as_fd(), &facts))?)
 }
 
@@ -208,7 +206,7 @@ pub(super) fn refuse_to_replace(
         Some(found) if identity(&found) != identity(known) => {
             refuse_obstacle(entry, source, &found)?;
             let may = copy.options.overwrite == Overwrite::Protected || is_bound(copy, &found);
-            if may || FileType::from_raw_mode(found.st_mode).is_symlink() {
+            if may || kind_of(found).is_symlink() {
                 return Ok(());
             }
             refuse_protected(entry, Flags::default())
@@ -234,13 +232,13 @@ pub(super) fn refuse_obstacle(
     found: &Stat,
 ) -> Result<(), Trouble> {
     refuse_itself(found, source)?;
-    match FileType::from_raw_mode(found.st_mode) {
+    match kind_of(found) {
         FileType::RegularFile => Ok(()),
         FileType::Symlink => {
             match rustix::fs::statat(entry.pair.target(), entry.target, AtFlags::empty()) {
                 Err(Errno::NOENT) => Err(obstacle("write through", "it is a dangling symlink")),
                 Err(errno) => Err(Trouble::Obstacle(Refusal::of("follow")(errno))),
-                Ok(behind) if FileType::from_raw_mode(behind.st_mode).is_dir() => {
+                Ok(behind) if kind_of(behind).is_dir() => {
                     let reason = "it is a symlink to a directory, the source is none";
                     Err(obstacle(OVERWRITE, reason))
                 }
@@ -256,7 +254,7 @@ pub(super) fn refuse_obstacle(
 /// itself, what a symlink refers to. In that place the symlink would lead to itself, and what it
 /// referred to be gone.
 pub(super) fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Result<(), Trouble> {
-    let is_symlink = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let is_symlink = |facts: &Stat| kind_of(facts).is_symlink();
     if is_symlink(facts) {
         let text = text_of(entry)?;
         match referent::is_on_the_way(entry.pair.source(), &text, found) {
@@ -267,7 +265,7 @@ pub(super) fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Resul
             Err(errno) => return Err(source_trouble("follow")(errno)),
         }
     }
-    if FileType::from_raw_mode(found.st_mode).is_dir() {
+    if kind_of(found).is_dir() {
         return Err(obstacle(OVERWRITE, DIRECTORY_OVER));
     }
     if is_symlink(facts) {

@@ -17,7 +17,7 @@ mod together;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 pub(super) use self::as_found::open_as_found;
@@ -27,20 +27,14 @@ use self::place::{Bytes, Where};
 use self::source::State;
 pub(super) use self::source::{Opened, Reading, open_unseen, reading_flags};
 pub(super) use self::together::{Apart, copy_next};
-use super::attributes::Node;
 use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};
-use super::directory::identity;
-use super::dispatch::Work;
-use super::entry::{Entry, Outcome, Trouble, refused, target};
-use super::event::Action;
 use super::existing::has_same_time;
-use super::job::Copy;
-use super::lane::Lane;
-use super::links::mark;
-use super::options::Unchanged;
-use super::tally::count;
 use super::temporary::is_temporary;
+use super::{
+    Action, Copy, Entry, Lane, Node, Outcome, Trouble, Unchanged, Work, count, identity, kind_of,
+    mark, refused, target,
+};
 use crate::compare::content::Pair;
 use crate::file_data;
 
@@ -91,8 +85,7 @@ fn as_it_is(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Option<Outcome>, Troubl
         return Ok(None);
     }
     let (Ok(facts), Some(found)) = (entry.look(), entry.in_the_way()?) else { return Ok(None) };
-    let is_single =
-        |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_file() && facts.st_nlink == 1;
+    let is_single = |facts: &Stat| kind_of(facts).is_file() && facts.st_nlink == 1;
     let is_pair = is_single(&facts) && is_single(&found) && identity(&facts) != identity(&found);
     if !is_pair
         || is_temporary(entry.target)

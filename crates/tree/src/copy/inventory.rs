@@ -9,14 +9,9 @@ use std::sync::Mutex;
 use flatout_io::digest::Digest;
 use rustix::io::Errno;
 
-use super::attributes::Node;
-use super::directory::{Directory, Identity, Side};
-use super::entry::Entry;
-use super::event::Event;
-use super::failure::{Failure, Refusal};
-use super::job::Copy;
-use super::links::mark;
-use super::options::Inventory;
+use super::{
+    Copy, Directory, Entry, Event, Failure, Identity, Inventory, Node, Refusal, Side, mark,
+};
 use crate::inventory::Record;
 use crate::lock::lock;
 

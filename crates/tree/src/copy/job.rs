@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use flatout_io::Engine;
 use flatout_io::transfer::Method;
 use flatout_sys::{affinity, occupation};
-use rustix::fs::{FileType, Stat};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
@@ -20,16 +20,14 @@ use super::backup::Backups;
 use super::content::Methods;
 use super::descriptors::Descriptors;
 use super::directory::Held;
-use super::dispatch::{Dispatch, Work};
+use super::dispatch::Dispatch;
 use super::event::Watch;
 use super::evidence::{Evidence, Reached};
-use super::failure::{Failure, Refusal};
 use super::granularity::Granularity;
 use super::inventory::Digests;
-use super::lane::{Lane, split};
+use super::lane::split;
 use super::links::{Links, Taken};
 use super::mirror::Mirror;
-use super::options::{CopyOptions, Durability, Effect, Unchanged};
 use super::parents::Parents;
 use super::peculiar::Peculiarities;
 use super::reference::References;
@@ -41,6 +39,7 @@ use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
 use super::targets::Targets;
 use super::temporary::Temporaries;
+use super::{CopyOptions, Durability, Effect, Failure, Lane, Refusal, Unchanged, Work, kind_of};
 use crate::lock::lock;
 use crate::selection::Selection;
 pub use hiring::{Hire, Hiring};
@@ -351,7 +350,7 @@ impl<'a> Copy<'a> {
 
     /// If this is a symlink: until it is dropped, no other one takes the place of anything.
     pub(super) fn one_symlink(&self, facts: &Stat) -> Option<MutexGuard<'_, ()>> {
-        let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
+        let is_symlink = kind_of(facts).is_symlink();
         is_symlink.then(|| lock(&self.symlinks))
     }
 

@@ -15,17 +15,16 @@ use flatout_sys::usage::{self, Usage};
 use rustix::fs::{Advice, FileType, Mode, OFlags};
 
 use self::looked::Looked;
-use super::attributes::{Inheritance, Made};
 use super::change::Before;
 use super::content::Content;
-use super::directory::{Directory, Found, Guest, Named, Pair, identity};
-use super::dispatch::Work;
-use super::entry::{Entry, Trouble};
-use super::failure::{Failure, Refusal};
-use super::job::{Copy, Hire, Operand};
+use super::directory::{Found, Guest, Named};
+use super::job::Hire;
 use super::listing::Lister;
 use super::plan::Room;
-use super::{file, mirror, plan, sequence, special, visit, written};
+use super::{
+    Copy, Directory, Entry, Failure, Inheritance, Made, Operand, Pair, Refusal, Trouble, Work,
+    file, identity, kind_of, mirror, plan, sequence, special, visit, written,
+};
 use crate::compare::content::Comparer;
 use crate::spool::names::{Batch, BatchIter};
 
@@ -225,7 +224,7 @@ impl<'c, 'a> Lane<'c, 'a> {
                 _ => break,
             }
             match entry.facts(copy) {
-                Ok(facts) => kind = FileType::from_raw_mode(facts.st_mode),
+                Ok(facts) => kind = kind_of(facts),
                 Err(trouble) => {
                     copied = Err(trouble);
                     break;
@@ -301,7 +300,7 @@ impl<'c, 'a> Lane<'c, 'a> {
         };
         let entry = Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
         let kind = match entry.facts(self.copy) {
-            Ok(facts) => FileType::from_raw_mode(facts.st_mode),
+            Ok(facts) => kind_of(facts),
             Err(trouble) => {
                 self.copy.report(entry, trouble);
                 return false;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use flatout_sys::pressure::{Resource, pressure};
 
-use super::job::Copy;
+use super::Copy;
 use crate::lock::lock;
 
 const SECOND_NS: u64 = 1_000_000_000;

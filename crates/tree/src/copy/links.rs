@@ -13,8 +13,7 @@ use std::time::Duration;
 use flatout_sys::cancel::CancelToken;
 use rustix::fs::Stat;
 
-use super::directory::{Identity, identity};
-use super::failure::Refusal;
+use super::{Identity, Refusal, identity};
 use crate::lock::lock;
 
 mod path;

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
-use super::failure::Refusal;
+use super::Refusal;
 use crate::file_data::is_removed;
 
 /// Bytes that getdents64(2) may fill at a time: some 1,500 names.

@@ -15,22 +15,19 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use self::removal::{Fate, Purpose, Removal};
-use super::directory::{Directory, Identity, Origin, Pair, identity};
-use super::dispatch::Work;
-use super::entry::{Entry, Trouble};
-use super::failure::Refusal;
-use super::job::Copy;
+use super::directory::Origin;
 use super::listing::Lister;
 use super::options::Excluded;
 use super::peculiar::key;
 use super::sieve::Sieve;
-use super::tally::count;
 use super::temporary::is_in_use;
-use super::visit;
+use super::{
+    Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, Work, count, identity, kind_of, visit,
+};
 use crate::lock::lock;
 use crate::spool::names::Names;
 
@@ -180,7 +177,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
 fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool, Refusal> {
     match rustix::fs::statat(pair.source(), name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(facts) => {
-            let kind = FileType::from_raw_mode(facts.st_mode);
+            let kind = kind_of(facts);
             Ok(sieve.taken(pair.source(), name, kind).is_some())
         }
         Err(Errno::NOENT) => Ok(false),
@@ -219,13 +216,9 @@ fn is_another_spelling(
         *folding = Some(copies);
     }
     // Another name of a file that has several need be no spelling.
-    let is_lone = facts.st_nlink == 1 || is_directory(&facts);
+    let is_lone = facts.st_nlink == 1 || kind_of(&facts).is_dir();
     let wanted = (found, if is_lone { 0 } else { key(name) });
     Ok(folding.as_ref().is_some_and(|copies| copies.contains(&wanted)))
-}
-
-fn is_directory(facts: &Stat) -> bool {
-    FileType::from_raw_mode(facts.st_mode).is_dir()
 }
 
 /// A name in capitals, or in small letters where it was in capitals.
@@ -309,7 +302,7 @@ pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: 
         return origin;
     }
     let found = entry.in_the_way().ok().flatten();
-    let is_obstacle = found.is_some_and(|found| !is_directory(&found));
+    let is_obstacle = found.is_some_and(|found| !kind_of(&found).is_dir());
     if !is_obstacle || !can_be_read(entry) || !make_way(copy, entry) {
         return origin;
     }

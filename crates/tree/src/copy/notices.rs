@@ -8,12 +8,10 @@ use flatout_io::{escape, quote};
 use flatout_sys::clock::monotonic_ns;
 use rustix::io::Errno;
 
-use super::directory::{Directory, Side};
-use super::entry::{Entry, Outcome, Trouble};
-use super::event::{Action, Event, Notice, UNSTABLE};
-use super::failure::{Failure, Refusal};
-use super::job::Copy;
-use super::tally::count;
+use super::event::{Notice, UNSTABLE};
+use super::{
+    Action, Copy, Directory, Entry, Event, Failure, Outcome, Refusal, Side, Trouble, count,
+};
 use crate::lock::lock;
 
 pub(super) const LINKS_NOT_KEPT: &str = "links_not_kept";

@@ -18,11 +18,9 @@ use flatout_io::quote;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::directory::{Identity, identity};
-use super::failure::{Failure, Refusal};
-use super::job::Operand;
 use super::options::Reach;
 use super::reason::{INSIDE, OVER_OTHER, SAME};
+use super::{Failure, Identity, Operand, Refusal, identity, kind_of};
 pub use as_cp::Wording;
 pub use place::{parent, way_up_from, without_slashes};
 
@@ -145,7 +143,7 @@ enum Naming<'a> {
 
 fn into(path: &Path) -> Result<Naming<'_>, Failure> {
     match rustix::fs::stat(path) {
-        Ok(facts) if kind(&facts).is_dir() => Ok(Naming::Into(path)),
+        Ok(facts) if kind_of(&facts).is_dir() => Ok(Naming::Into(path)),
         found => Err(failed("copy into", path)(found.err().unwrap_or(Errno::NOTDIR))),
     }
 }
@@ -167,7 +165,7 @@ fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
         Ok(_) if is_dot => Ok(path.to_owned()),
         // What the slash follows is to be followed by everybody.
         Ok(_) => Ok(path.join(".")),
-        Err(Errno::NOENT) if !is_dot && kind(source).is_dir() => Ok(stripped.to_owned()),
+        Err(Errno::NOENT) if !is_dot && kind_of(source).is_dir() => Ok(stripped.to_owned()),
         Err(Errno::NOENT) if !is_dot => Err(failed("create", path)(Errno::NOTDIR)),
         Err(errno) => Err(failed("create", path)(errno)),
     }
@@ -183,10 +181,6 @@ fn is_there(path: &Path) -> Result<bool, Failure> {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
         Err(errno) => Err(failed("stat", path)(errno)),
     }
-}
-
-fn kind(facts: &Stat) -> FileType {
-    FileType::from_raw_mode(facts.st_mode)
 }
 
 /// A source that goes somewhere.
@@ -230,7 +224,7 @@ impl Overlaps {
         let found = as_cp::written(&operand.target, self.wording);
         let writes = found.as_ref().map(identity);
         // A directory may be mounted under several names, a file that is written in place have them.
-        let is_written = |found: Stat| self.wording.is_some() || kind(&found).is_dir();
+        let is_written = |found: Stat| self.wording.is_some() || kind_of(&found).is_dir();
         let merged = writes.filter(|_| found.is_some_and(is_written));
         let readers = writes.iter().filter_map(|inode| self.read.get(inode));
         let writers = reads.iter().chain(&merged).filter_map(|inode| self.written.get(inode));
@@ -299,17 +293,17 @@ impl Planner<'_> {
             }
             Err(errno) => return Err(failed("create", &operand.target)(errno).into()),
         };
-        let is_directory = kind(facts).is_dir();
+        let is_directory = kind_of(facts).is_dir();
         if let Some(found) = &found {
             if place::is_same(operand, facts, found) {
                 return refused(operand, SAME);
             }
-            match (is_directory, kind(found).is_dir()) {
+            match (is_directory, kind_of(found).is_dir()) {
                 (true, false) => return refused(operand, OVER_OTHER),
                 (false, true) => return refused(operand, OVER_DIRECTORY),
                 _ => {}
             }
-            if kind(facts).is_file() {
+            if kind_of(facts).is_file() {
                 self.examine_for_bytes(operand, found)?;
             }
         }
@@ -329,9 +323,9 @@ impl Planner<'_> {
     /// does; one that is found in a directory is not.
     fn examine_for_bytes(&self, operand: &mut Operand, found: &Stat) -> Result<(), Objection> {
         let is_named = matches!(self.place, Naming::Exactly(_));
-        let found = if kind(found).is_symlink() && is_named {
+        let found = if kind_of(found).is_symlink() && is_named {
             match rustix::fs::stat(&operand.target) {
-                Ok(behind) if kind(&behind).is_dir() => return refused(operand, OVER_DIRECTORY),
+                Ok(behind) if kind_of(&behind).is_dir() => return refused(operand, OVER_DIRECTORY),
                 // A file with other names would lose what they hold, or its bond to them: cp replaces
                 // the symlink then.
                 Ok(behind) if behind.st_nlink > 1 => FileType::Symlink,
@@ -339,13 +333,13 @@ impl Planner<'_> {
                     if let Ok(path) = operand.target.canonicalize() {
                         operand.target = path;
                     }
-                    kind(&behind)
+                    kind_of(&behind)
                 }
                 Err(Errno::NOENT) => return refused(operand, DANGLING),
                 Err(errno) => return Err(failed("stat", &operand.target)(errno).into()),
             }
         } else {
-            kind(found)
+            kind_of(found)
         };
         if found.is_file() || found.is_symlink() { Ok(()) } else { refused(operand, SPECIAL) }
     }
@@ -360,7 +354,7 @@ impl Planner<'_> {
         facts: &Stat,
     ) -> Result<Option<usize>, Objection> {
         let inode = identity(facts);
-        let is_directory = kind(facts).is_dir();
+        let is_directory = kind_of(facts).is_dir();
         let repeats = !is_directory && self.wording.is_some_and(|wording| wording.repeats);
         // cp takes them in the order given.
         let last = self.wording.map(|_| self.plan.rounds.len().saturating_sub(1));

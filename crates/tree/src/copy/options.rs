@@ -4,7 +4,7 @@ use flatout_io::transfer::{BUFFER_BYTES, Method};
 use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_sys::cancel::CancelToken;
 
-use super::rules::Rules;
+use super::Rules;
 
 /// Attributes that a copy keeps of its source, as a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

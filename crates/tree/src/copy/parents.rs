@@ -9,12 +9,8 @@ use std::sync::Mutex;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::attributes::{Inheritance, Made};
 use super::directory::{DIRECTORY, open_path};
-use super::event::Event;
-use super::failure::{Failure, Refusal};
-use super::job::{Copy, Operand};
-use super::options::Preserve;
+use super::{Copy, Event, Failure, Inheritance, Made, Operand, Preserve, Refusal};
 use crate::lock::lock;
 
 const MAKE: &str = "make the directory";

@@ -11,11 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{AtFlags, FileType};
 
-use super::directory::{Directory, Identity, Pair, identity};
-use super::entry::{Entry, Trouble, refused};
 use super::existing::OVERWRITE;
-use super::job::Copy;
 use super::temporary::{fnv1a, is_temporary};
+use super::{Copy, Directory, Entry, Identity, Pair, Trouble, identity, refused};
 use crate::lock::lock;
 
 /// Names of one directory that are compared with each other at most.

@@ -11,19 +11,16 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::attributes::Made;
 use super::content::is_sparse;
-use super::directory::{Access, Found, Named, Pair};
-use super::entry::{Entry, Outcome, Trouble, source, target};
-use super::event::Action;
+use super::directory::{Access, Found, Named};
 use super::existing::{Existing, refuse_loss, refuse_obstacle};
 use super::file::{Opened, Reading};
-use super::job::Copy;
-use super::lane::Lane;
-use super::links::{self, Claim, Source, Ticket, mark};
-use super::options::{Effect, Preserve};
+use super::links::{self, Claim, Source, Ticket};
 use super::special::{self, text_of};
-use super::tally::count;
+use super::{
+    Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Preserve, Trouble, count, kind_of,
+    mark, source, target,
+};
 use crate::file_data;
 
 /// The device of what is not there yet: no other one has this number.
@@ -87,7 +84,7 @@ pub(super) fn copy(
         Some(opened) => opened.facts,
         None => entry.look()?,
     };
-    if FileType::from_raw_mode(facts.st_mode) != kind {
+    if kind_of(facts) != kind {
         return Err(Trouble::Became);
     }
     let copy = lane.copy;
@@ -184,7 +181,7 @@ fn link(
         if is_that(Some(&found), known) {
             return Ok(Outcome::of(Action::Unchanged));
         }
-        match FileType::from_raw_mode(facts.st_mode) {
+        match kind_of(facts) {
             FileType::RegularFile => refuse_obstacle(entry, facts, &found)?,
             _ => refuse_loss(entry, facts, &found)?,
         }

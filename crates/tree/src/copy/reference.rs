@@ -9,19 +9,15 @@ mod renamed;
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::Stat;
 
-use super::bond;
 use super::content::{Copied, FileJob};
-use super::directory::identity;
-use super::entry::{Entry, Outcome, Trouble};
-use super::event::Action;
 use super::existing::{is_same, refuse_to_replace};
 use super::file::Opened;
-use super::job::Copy;
-use super::lane::Lane;
-use super::links::{self, Linking, mark, open_below};
-use super::options::Unchanged;
+use super::links::{self, Linking, open_below};
+use super::{
+    Action, Copy, Entry, Lane, Outcome, Trouble, Unchanged, bond, identity, kind_of, mark,
+};
 use crate::file_data;
 use renamed::Renamed;
 
@@ -199,7 +195,7 @@ impl Found {
         let (directory, leaf) = open_below(root.as_fd(), path).ok()??;
         let file = file_data::open(directory.as_fd(), &leaf).ok()?;
         let facts = rustix::fs::fstat(&file).ok()?;
-        let is_file = FileType::from_raw_mode(facts.st_mode).is_file();
+        let is_file = kind_of(facts).is_file();
         is_file.then(|| Self { file, facts, path: path.to_vec() })
     }
 }

@@ -3,11 +3,11 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::directory::identity;
+use super::{identity, kind_of};
 
 /// Symlinks that the kernel follows at most (path_resolution(7)).
 const MOST_SYMLINKS: u32 = 40;
@@ -28,9 +28,7 @@ pub(super) fn is_on_the_way(
     wanted: &Stat,
 ) -> Result<bool, Errno> {
     let result = match is_the_end(directory, text, wanted) {
-        Ok(false) if FileType::from_raw_mode(wanted.st_mode).is_symlink() => {
-            is_passed(directory, text, wanted)
-        }
+        Ok(false) if kind_of(wanted).is_symlink() => is_passed(directory, text, wanted),
         known => known,
     };
     match result {
@@ -61,7 +59,7 @@ fn is_passed(directory: BorrowedFd<'_>, text: &CStr, wanted: &Stat) -> Result<bo
         if identity(&facts) == identity(wanted) {
             return Ok(true);
         }
-        if !FileType::from_raw_mode(facts.st_mode).is_symlink() {
+        if !kind_of(facts).is_symlink() {
             here = reached;
             continue;
         }

@@ -1,8 +1,7 @@
 //! The rules of cp(1) where they are other than ours: what is followed, made, written to, skipped.
 
-use super::directory::{self, Directory, Open, open_followed};
-use super::job::Copy;
-use super::options::{Appearance, CopyOptions};
+use super::directory::{self, Open, open_followed};
+use super::{Appearance, Copy, CopyOptions, Directory};
 
 /// What cp does with entries. Ours hold where a copy has none of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

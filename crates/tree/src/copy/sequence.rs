@@ -12,18 +12,14 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, SeekFrom, Stat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Identity, Listing, Pair, identity};
-use super::dispatch::Work;
-use super::entry::Entry;
-use super::failure::Refusal;
-use super::job::{Copy, Operand};
-use super::lane::Lane;
+use super::directory::Listing;
 use super::listing::Lister;
-use super::options::Preserve;
-use super::rules::Form;
 use super::sieve::Sieve;
 use super::visit::BATCH_ENTRIES;
-use super::{peculiar, visit};
+use super::{
+    Copy, Directory, Entry, Form, Identity, Lane, Operand, Pair, Preserve, Refusal, Work, identity,
+    kind_of, peculiar, visit,
+};
 use crate::lock::lock;
 use crate::spool::names::Batch;
 
@@ -173,7 +169,7 @@ fn alone(
     (to, target): (BorrowedFd<'_>, &CStr),
 ) -> Option<(Identity, Option<Identity>)> {
     let look = |at, name| rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-    let is_file = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_file();
+    let is_file = |facts: &Stat| kind_of(facts).is_file();
     let facts = look(from, source).ok().filter(is_file)?;
     if facts.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS) {
         return None;

@@ -39,14 +39,11 @@ pub use silence::Silence;
 pub(super) use thief::share;
 
 use super::content::{Done, Large, Ranges};
-use super::directory::{self, Closed, Directory, Guest, Open, Pair, Side};
-use super::dispatch::Work;
-use super::failure::{Failure, Refusal};
-use super::job::Copy;
+use super::directory::{self, Closed, Guest, Open};
 use super::rules::opening;
 use super::sieve::Sieve;
 use super::tally::Snapshot;
-use super::{lane, visit};
+use super::{Copy, Directory, Failure, Pair, Refusal, Side, Work, lane, visit};
 use crate::lock::lock;
 use crate::spool::names::BatchIter;
 

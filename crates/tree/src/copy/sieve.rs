@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
-use super::directory::{Directory, Pair};
-use super::failure::Refusal;
-use super::job::Copy;
 use super::listing::behind;
+use super::{Copy, Directory, Pair, Refusal};
 use crate::selection::{Git, Ignored, Selection};
 
 const READ_RULES: &str = "read the .gitignore in";

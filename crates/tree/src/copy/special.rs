@@ -5,19 +5,15 @@ use std::ffi::{CStr, CString};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::attributes::{Node, Place};
+use super::attributes::Place;
 use super::bond::Bond;
-use super::directory::identity;
-use super::entry::{Entry, Outcome, Trouble, source};
-use super::event::Action;
 use super::existing::{is_free, refuse_loss};
-use super::job::Copy;
-use super::options::Appearance;
+use super::{Action, Appearance, Copy, Entry, Node, Outcome, Trouble, identity, kind_of, source};
 
 /// Copies what is neither a file nor a directory.
 pub(super) fn copy(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
     let facts = entry.look()?;
-    let kind = FileType::from_raw_mode(facts.st_mode);
+    let kind = kind_of(facts);
     if matches!(kind, FileType::RegularFile | FileType::Directory) {
         return Err(Trouble::Became);
     }
@@ -26,7 +22,7 @@ pub(super) fn copy(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble
 }
 
 fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
-    let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let is_symlink = kind_of(facts).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
     let (from, to) = (entry.source_place(), entry.target_place());
     let attributes = &copy.attributes;
@@ -95,8 +91,8 @@ fn is_ours(found: &Stat) -> bool {
 
 /// Whether what is there is what would be made.
 fn is_alike(entry: Entry<'_>, facts: &Stat, found: &Stat, text: Option<&CStr>) -> bool {
-    let kind = FileType::from_raw_mode(facts.st_mode);
-    if FileType::from_raw_mode(found.st_mode) != kind {
+    let kind = kind_of(facts);
+    if kind_of(found) != kind {
         return false;
     }
     match (kind, text) {

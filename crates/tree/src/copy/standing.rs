@@ -5,17 +5,16 @@ use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::backup::{self, Naming};
-use super::directory::{Identity, identity};
-use super::entry::{Entry, Trouble, obstacle, refused, target};
 use super::existing::{OVERWRITE, is_bound};
-use super::job::Copy;
-use super::options::Preserve;
 use super::reason::{DIRECTORY_OVER, IS_THERE, JUST_MADE, SAME_FILE};
-use super::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
+use super::{
+    Clearing, Copy, Entry, Follow, Form, Identity, Preserve, Rules, Skip, Specials, Trouble,
+    identity, kind_of, obstacle, refused, target,
+};
 use crate::lock::lock;
 
 /// To write, where that goes through a symlink.
@@ -93,7 +92,7 @@ fn key(entry: Entry<'_>, found: &Stat) -> (Identity, CString, Identity) {
 
 /// Whether an entry of the source is read, so that a file comes of it.
 pub(super) fn is_read(rules: &Rules, source: &Stat) -> bool {
-    let kind = FileType::from_raw_mode(source.st_mode);
+    let kind = kind_of(source);
     kind.is_file() || rules.specials == Specials::Read && !kind.is_symlink()
 }
 
@@ -144,7 +143,7 @@ impl Standing {
         if same == Sameness::Done {
             return Ok(Self::Skipped);
         }
-        if FileType::from_raw_mode(found.st_mode).is_dir() {
+        if kind_of(found).is_dir() {
             return Err(obstacle(OVERWRITE, DIRECTORY_OVER));
         }
         refuse_just_made(copy, entry, &found)?;
@@ -152,7 +151,7 @@ impl Standing {
             backups.refuse_source(entry, source)?;
             return Ok(Self::BackedUp);
         }
-        let is_special = !FileType::from_raw_mode(source.st_mode).is_file();
+        let is_special = !kind_of(source).is_file();
         // Two sources may go to two names of one file, which only cp writes one over the other.
         let is_cp = copy.options.preserve.has(Preserve::WHAT_IS_THERE);
         let is_bound = found.st_nlink > 1 && (!is_cp || is_bound(copy, &found));
@@ -219,7 +218,7 @@ fn refuse_just_made_symlink(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Tro
     if copy.backups.is_none()
         && entry.directory.parent().is_none()
         && let Some(name) = entry.in_the_way()?
-        && FileType::from_raw_mode(name.st_mode).is_symlink()
+        && kind_of(name).is_symlink()
         && copy.brought.has(entry, &name)
     {
         return Err(refused(WRITE_THROUGH, JUST_MADE));
@@ -251,7 +250,7 @@ fn sameness(
     (source, found): (&Stat, &Stat),
 ) -> Sameness {
     use Sameness::{Done, None, Refused};
-    let is_symlink = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let is_symlink = |facts: &Stat| kind_of(facts).is_symlink();
     let is_same = |one: &Stat, other: &Stat| identity(one) == identity(other);
     let (is_link, is_backed_up) = (rules.form == Form::HardLink, copy.backups.is_some());
     let one_unless = |fine: bool| if fine { None } else { Refused };

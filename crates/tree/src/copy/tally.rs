@@ -8,10 +8,8 @@ use flatout_io::transfer::Method;
 use flatout_sys::occupation::Occupation;
 use rustix::fs::Stat;
 
-use super::directory::Side;
-use super::entry::Entry;
-use super::job::Copy;
 use super::lane::MUCH_BYTES;
+use super::{Copy, Entry, Side};
 use crate::lock::lock;
 
 /// What a copy has done so far.

@@ -11,9 +11,8 @@ use std::sync::{Mutex, OnceLock};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::directory::{DIRECTORY, Directory, Identity, Side, identity};
-use super::failure::Refusal;
-use super::options::Durability;
+use super::directory::DIRECTORY;
+use super::{Directory, Durability, Identity, Refusal, Side, identity};
 use crate::lock::lock;
 
 /// Filesystems that are held open at most until they are synced: each subvolume of btrfs looks like one.

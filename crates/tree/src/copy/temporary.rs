@@ -11,14 +11,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{
-    AtFlags, FileType, FlockOperation, OFlags, RenameFlags, StatxAttributes, StatxFlags,
-};
+use rustix::fs::{AtFlags, FlockOperation, OFlags, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::attributes::PRIVATE;
-use super::directory::{Identity, identity};
-use super::failure::Refusal;
+use super::{Identity, Refusal, identity, kind_of};
 use crate::file_data;
 use crate::lock::lock;
 
@@ -169,7 +166,7 @@ impl Temporaries {
         if lock(&self.kept).contains(&identity(&facts)) {
             return Leftover::Stays;
         }
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         let user = rustix::process::geteuid();
         if kind.is_dir() || !user.is_root() && facts.st_uid != user.as_raw() {
             return Leftover::Stays;

@@ -16,21 +16,16 @@ use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FileType, SeekFrom, Stat};
 use rustix::io::Errno;
 
-use super::directory::{Access, Directory, Found, Listing, Origin, Pair, Side, identity};
-use super::dispatch::Work;
-use super::entry::{Entry, Trouble};
-use super::event::{Action, Event};
-use super::failure::Refusal;
-use super::job::Copy;
+use super::directory::{Access, Found, Listing, Origin};
 use super::listing::Lister;
-use super::mirror;
 use super::options::Reach;
 use super::peculiar::{self, ONE_NAME};
-use super::plan;
-use super::sequence;
 use super::sieve::Sieve;
-use super::tally::count;
 use super::temporary::is_temporary;
+use super::{
+    Action, Copy, Directory, Entry, Event, Pair, Refusal, Side, Trouble, Work, count, identity,
+    mirror, plan, sequence,
+};
 use crate::spool::names::{Batch, Names};
 use empty::Empty;
 pub(super) use empty::look_up;

@@ -12,18 +12,14 @@ use rustix::io::Errno;
 
 use super::attributes::{self, Place};
 use super::bond::{Alike, Bond};
-use super::directory::{Side, identity};
-use super::entry::{Entry, Outcome, Trouble, refused, target};
-use super::event::{Action, Event};
 use super::existing::{has_same_bytes, is_same};
-use super::file;
-use super::job::Copy;
-use super::lane::Lane;
-use super::links;
 use super::reason::ELSEWHERE;
-use super::rules::{Clearing, Form, Rules, Skip};
 use super::special::text_of;
 use super::standing::{Standing, is_read, remove, undo};
+use super::{
+    Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble, file,
+    identity, kind_of, links, refused, target,
+};
 
 const LINK: &str = "link";
 const MAKE_SYMLINK: &str = "make a symlink to the source at";
@@ -40,7 +36,7 @@ pub(super) fn copy(
         return bytes(lane, entry, rules, Standing::Free);
     }
     let facts = entry.facts(copy)?;
-    if FileType::from_raw_mode(facts.st_mode).is_dir() {
+    if kind_of(facts).is_dir() {
         return Err(Trouble::Became);
     }
     let standing = Standing::of(copy, entry, rules, &facts)?;
@@ -91,7 +87,7 @@ pub(super) fn may_be_that(
     known: &links::Copy,
 ) -> Result<Alike, Trouble> {
     let source = (opened.file.as_fd(), &opened.facts);
-    if !known.was_there || !FileType::from_raw_mode(opened.facts.st_mode).is_file() {
+    if !known.was_there || !kind_of(opened.facts).is_file() {
         return Ok(Alike::Yes);
     }
     // What cannot be read is as it was made, or is not to be linked to.
@@ -159,7 +155,7 @@ fn node(
     (standing, facts): (&Standing, &Stat),
 ) -> Result<Outcome, Trouble> {
     copy.entrust(entry, facts)?;
-    let is_symlink = FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let is_symlink = kind_of(facts).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
     in_the_room(copy, entry, standing, || {
         let bond = Bond::of(copy, entry, facts)?;

@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Failure;
-use crate::file_data::{Moment, wait_for_a_write};
+use crate::file_data::{Moment, kind_of, wait_for_a_write};
 
 /// A file that is open.
 pub(super) struct Opened {
@@ -23,7 +23,7 @@ pub(super) fn open(directory: impl AsFd, name: &OsStr, extra: OFlags) -> Result<
     let moment = Moment::now();
     let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
     let facts = rustix::fs::fstat(&file)?;
-    match FileType::from_raw_mode(facts.st_mode) {
+    match kind_of(facts) {
         FileType::Directory => Err(Errno::ISDIR),
         // A tree was walked: a name that became something else since is not what was meant.
         kind if extra.contains(OFlags::NOFOLLOW) && kind != FileType::RegularFile => {

@@ -21,7 +21,7 @@ use flatout_sys::{page_cache, usage};
 use rustix::fs::{CWD, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::file_data::{Moment, look_again, may_change_unseen};
+use crate::file_data::{Moment, kind_of, look_again, may_change_unseen};
 use crate::item::{Item, Place, Wanted};
 
 use super::lanes::{self, Permit};
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
             Place::In { directory, name } => open(directory.as_fd(), name, OFlags::NOFOLLOW),
         };
         let opened = opened.map_err(|errno| cannot("open", &item.shown, errno))?;
-        let regular = FileType::from_raw_mode(opened.facts.st_mode) == FileType::RegularFile;
+        let regular = kind_of(opened.facts) == FileType::RegularFile;
         if !regular {
             // Only now it is known that waiting for its writer is what is wanted.
             let blocking = rustix::fs::fcntl_setfl(&opened.file, OFlags::empty());
@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
         if pass.stopped {
             return Err(Failure::Interrupted);
         }
-        if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile {
+        if kind_of(before) == FileType::RegularFile {
             self.unchanged(&watched, before, item)?;
         }
         Ok(pass.bytes)

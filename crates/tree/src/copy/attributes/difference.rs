@@ -5,7 +5,7 @@ use rustix::fs::{FileType, Stat};
 use super::extended::is_list;
 use super::node::Node;
 use super::{Attributes, Job, MODE_BITS, Made, times};
-use crate::copy::options::Preserve;
+use crate::copy::Preserve;
 
 /// What of it will be another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

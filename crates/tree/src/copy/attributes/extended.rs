@@ -17,8 +17,7 @@ use super::inheritance::DefaultAcl;
 use super::node::{Names, Node};
 use super::remarks::Loss;
 use super::{Attributes, Job};
-use crate::copy::failure::Refusal;
-use crate::copy::options::Preserve;
+use crate::copy::{Preserve, Refusal};
 
 /// What a filesystem answers, or a kernel to a user without privilege, that cannot have an
 /// attribute: not supported; not for this user (`trusted.*`, `security.*`, foreign files); a value

@@ -9,8 +9,7 @@ use super::extended::without_acl;
 use super::inheritance::Origin;
 use super::node::{Node, pin};
 use super::{Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, SET_ID_BITS, acl, replaced};
-use crate::copy::failure::Refusal;
-use crate::copy::options::Preserve;
+use crate::copy::{Preserve, Refusal};
 
 const KEEP: &str = "keep the attributes of";
 const CAPABILITY: &[u8] = b"security.capability";

@@ -8,13 +8,12 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use flatout_sys::attribute_at::{ExtentHints, Owned};
-use rustix::fs::{FileType, IFlags, Stat, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{IFlags, Stat, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 
 use super::remarks::Loss;
 use super::{Attributes, Completeness, Job, Made, Node, Origin, Place};
-use crate::copy::failure::Refusal;
-use crate::copy::options::{Overwrite, Preserve};
+use crate::copy::{Overwrite, Preserve, Refusal, kind_of};
 use crate::file_data;
 
 /// Immutable, append-only.
@@ -197,7 +196,7 @@ impl Attributes<'_> {
         if !self.keeps_any() {
             return Ok(Completeness::Whole);
         }
-        let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+        let is_directory = kind_of(facts).is_dir();
         let node = |file| if is_directory { Node::of_directory(file) } else { Node::Open(file) };
         let job = Job::new(node(source), node(target), facts, made);
         self.carry_project(&job)?;

@@ -7,7 +7,7 @@ use rustix::process::geteuid;
 
 use super::node::Node;
 use super::{Attributes, Job, MODE_BITS, Made, SET_ID_BITS};
-use crate::copy::options::Preserve;
+use crate::copy::Preserve;
 
 impl Attributes<'_> {
     /// Whether a file has all that a copy of this source would get: owner, mode and extended

@@ -10,8 +10,7 @@ use rustix::io::Errno;
 use super::inheritance::{Inheritance, Origin};
 use super::remarks::Loss;
 use super::{Attributes, Job, SET_GROUP_ID, SET_ID_BITS};
-use crate::copy::failure::Refusal;
-use crate::copy::options::Preserve;
+use crate::copy::{Preserve, Refusal};
 
 /// What is answered where an owner cannot be set: without privilege; an id that the user namespace
 /// does not know; filesystems without owners.

@@ -11,8 +11,7 @@ use super::node::Node;
 use super::owner::Owner;
 use super::remarks::Loss;
 use super::{Attributes, Job, MODE_BITS, PRIVATE, SET_GROUP_ID, SET_ID_BITS, acl};
-use crate::copy::failure::Refusal;
-use crate::copy::options::Preserve;
+use crate::copy::{Preserve, Refusal};
 
 const STICKY: u32 = 0o1000;
 const SPECIAL_BITS: u32 = 0o7000;

@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use flatout_io::cause_text;
 use rustix::io::Errno;
 
-use crate::copy::event::{Event, Notice, Watch};
+use crate::copy::Event;
+use crate::copy::event::{Notice, Watch};
 use crate::lock::lock;
 
 /// Remarks that are made. Kinds are few; who copies to so many filesystems has heard enough.

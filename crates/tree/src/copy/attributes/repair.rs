@@ -9,8 +9,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::node::{Node, pin};
 use super::{Attributes, Flags, Job, LOOK, MODE_BITS, Made, Place, replaced, times};
-use crate::copy::failure::Refusal;
-use crate::copy::options::{Overwrite, Preserve};
+use crate::copy::{Overwrite, Preserve, Refusal, kind_of};
 
 impl Attributes<'_> {
     /// Puts right what differs on something that was there and is up to date, and says whether
@@ -26,8 +25,8 @@ impl Attributes<'_> {
         facts: &Stat,
         found: &Stat,
     ) -> Result<bool, Refusal> {
-        let kind = FileType::from_raw_mode(facts.st_mode);
-        if FileType::from_raw_mode(found.st_mode) != kind {
+        let kind = kind_of(facts);
+        if kind_of(found) != kind {
             return Err(replaced());
         }
         let looked_at = Job::new(source, Node::Named(target), facts, Made::found(found));
@@ -56,7 +55,7 @@ impl Attributes<'_> {
     /// Whether owner, mode and times, as far as they are kept, are the same already. Extended
     /// attributes are not looked at.
     fn same_attributes(&self, facts: &Stat, found: &Stat) -> bool {
-        let is_symlink = FileType::from_raw_mode(facts.st_mode) == FileType::Symlink;
+        let is_symlink = kind_of(facts) == FileType::Symlink;
         let [same_owner, same_mode, same_times] = [
             (facts.st_uid, facts.st_gid) == (found.st_uid, found.st_gid),
             is_symlink || facts.st_mode & MODE_BITS == found.st_mode & MODE_BITS,
@@ -85,6 +84,6 @@ impl Attributes<'_> {
 /// of a file that is gone to the next one, so the number alone says little.
 fn identity(facts: &Stat) -> impl PartialEq {
     let [_, modified] = times(facts);
-    let kind = FileType::from_raw_mode(facts.st_mode);
+    let kind = kind_of(facts);
     (facts.st_dev, facts.st_ino, kind, facts.st_size, modified)
 }

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use super::remarks::Loss;
 use super::{Attributes, Job};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 
 const LAST_NANOSECOND: u64 = 999_999_999;
 /// Seconds that all filesystems can keep, with a day for time zones: FAT begins with 1980, inodes of

@@ -13,7 +13,7 @@ use super::choice::SHARE_FROM_BYTES;
 use super::holes::segment;
 use super::large::{self, Task};
 use super::{Content, Copied, FileJob, READ, Tally, WRITE, is_sparse, set_length, whole_route};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 use crate::file_data;
 
 /// What filesystems share and move: blocks of this length, aligned in the file.

@@ -8,7 +8,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::{Content, Copied, FileJob, data_bytes, refusal, whole_route};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 
 impl Content<'_> {
     /// Gives the target of a job the extents of a file that holds the same bytes as its source; or says

@@ -13,8 +13,7 @@ use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::READ_BACK;
-use crate::copy::failure::Refusal;
-use crate::copy::options::{Assurance, Inventory};
+use crate::copy::{Assurance, Inventory, Refusal};
 use crate::file_data::{self, errno_of};
 
 /// Pieces that are looked at, aligned in the file. No filesystem here has larger blocks.

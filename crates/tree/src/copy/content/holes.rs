@@ -8,8 +8,7 @@ use rustix::fs::{SeekFrom, seek};
 
 use super::methods::Pair;
 use super::{Content, FileJob, READ, Tally, is_sparse, refusal, set_length, unless_stopped};
-use crate::copy::failure::Refusal;
-use crate::copy::options::When;
+use crate::copy::{Refusal, When};
 use crate::file_data;
 
 impl Content<'_> {

@@ -21,9 +21,8 @@ pub(in crate::copy) use self::span::{Ranges, halves};
 pub(in crate::copy) use self::task::Task;
 use super::methods::Pair;
 use super::{Content, FileJob, READ, Tally, WRITE, choice, whole_route};
-use crate::copy::failure::Refusal;
-use crate::copy::options::Durability;
 use crate::copy::shared::Abroad;
+use crate::copy::{Durability, Refusal};
 use crate::file_data::errno_of;
 use crate::lock::lock;
 

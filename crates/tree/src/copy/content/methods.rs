@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::around::Blocks;
 use super::choice::PairFacts;
 use super::{READ, WRITE};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 use crate::copy::limits::Limits;
 use crate::file_data::errno_of;
 use crate::lock::lock;

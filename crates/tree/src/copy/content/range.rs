@@ -7,7 +7,7 @@ use flatout_sys::clock::monotonic_ns;
 
 use super::methods::Pair;
 use super::{Content, Tally, around, unless_stopped};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 
 /// How often one who waits asks whether the copy was stopped.
 const ASK_AGAIN_NS: u64 = 100_000_000;

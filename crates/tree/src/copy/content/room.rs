@@ -6,7 +6,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 use super::WRITE;
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 use crate::file_data;
 
 /// What says that a filesystem does not preallocate, or a policy.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::fingerprint::Seen;
 use super::methods::Pair;
 use super::{Content, Copied, FileJob, READ, Tally, WRITE, whole_route};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 
 /// How often somebody who waits asks whether the copy was stopped.
 const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

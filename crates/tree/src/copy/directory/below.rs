@@ -5,7 +5,7 @@ use std::ffi::CString;
 use rustix::fs::FileType;
 
 use super::{Directory, Origin, State};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 use crate::lock::lock;
 use crate::spool::names::Names;
 

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::Stat;
 
 use super::{Found, Identity, Named, identity};
-use crate::copy::attributes::{Inheritance, Made};
-use crate::copy::failure::Refusal;
+use crate::copy::{Inheritance, Made, Refusal};
 use crate::lock::lock;
 use crate::spool::Spool;
 use crate::wire::{goes_by_fields, message, take};

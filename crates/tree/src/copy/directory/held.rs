@@ -11,10 +11,7 @@ use rustix::io::Errno;
 
 use super::closed::{Closed, Record, Records};
 use super::{Access, Directory, GO_BACK, Guest, Identity, Kept, Known, Pair, identity, open};
-use crate::copy::attributes::Made;
-use crate::copy::failure::Refusal;
-use crate::copy::options::Effect;
-use crate::copy::plan;
+use crate::copy::{Effect, Made, Refusal, plan};
 use crate::lock::lock;
 
 /// The directories whose pairs are open, and how many may be.

@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
 use super::{Directory, Identity, Side};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 
 impl Directory {
     /// The path below what the user named, for messages; from the operand on.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Work;
 use super::ready::{Above, Divisible, Kind, Piece, Sorted};
+use crate::copy::Directory;
 use crate::copy::content::Large;
-use crate::copy::directory::Directory;
 
 impl Piece for Work {
     type Directory = Arc<Directory>;

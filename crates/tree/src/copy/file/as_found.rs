@@ -9,14 +9,12 @@ use rustix::io::Errno;
 use super::cut::emptied;
 use super::place::{Bytes, CREATE, Name, Over, Place, Where, examined, temporary};
 use super::source::{Opened, when_given_back};
-use crate::copy::attributes::{Made, PRIVATE};
-use crate::copy::entry::{Entry, Trouble, refused, target};
-use crate::copy::failure::Refusal;
-use crate::copy::job::Copy;
-use crate::copy::options::Assurance;
+use crate::copy::attributes::PRIVATE;
 use crate::copy::reason::LEADS_NOWHERE;
-use crate::copy::rules::{Clearing, Rules, Skip};
 use crate::copy::standing::{WRITE_THROUGH, remove};
+use crate::copy::{
+    Assurance, Clearing, Copy, Entry, Made, Refusal, Rules, Skip, Trouble, kind_of, refused, target,
+};
 
 /// How often it is looked whether somebody reads from a FIFO.
 const WAIT: Duration = Duration::from_millis(10);
@@ -83,7 +81,7 @@ fn make(
 
 fn leads_nowhere(entry: Entry<'_>) -> Result<bool, Trouble> {
     let found = entry.in_the_way()?;
-    Ok(found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink()))
+    Ok(found.is_some_and(|found| kind_of(found).is_symlink()))
 }
 
 /// Opens what bears the name; a file is cut off, unless it is the source.
@@ -113,7 +111,7 @@ fn open(
         }
     };
     let facts = examined(copy, entry, opened, &file)?;
-    let kind = FileType::from_raw_mode(facts.st_mode);
+    let kind = kind_of(facts);
     let bytes = Bytes::of(rules, &opened.facts, kind);
     let (file, bytes) = match bytes {
         bytes if kind.is_file() && bytes != Bytes::None => {
@@ -128,5 +126,5 @@ fn open(
 /// Whether what bears the name, or a symlink of that name leads to, is of such a kind.
 fn is(entry: Entry<'_>, kind: impl Fn(FileType) -> bool) -> bool {
     let found = rustix::fs::statat(entry.pair.target(), entry.target, rustix::fs::AtFlags::empty());
-    found.is_ok_and(|found| kind(FileType::from_raw_mode(found.st_mode)))
+    found.is_ok_and(|found| kind(kind_of(found)))
 }

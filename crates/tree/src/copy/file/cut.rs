@@ -7,12 +7,8 @@ use rustix::fs::{Mode, OFlags, Stat};
 
 use super::place::Bytes;
 use super::source::Opened;
-use crate::copy::directory::identity;
-use crate::copy::entry::{Entry, Trouble, refused, source, target};
 use crate::copy::existing::OVERWRITE;
-use crate::copy::failure::Refusal;
-use crate::copy::job::Copy;
-use crate::copy::options::Preserve;
+use crate::copy::{Copy, Entry, Preserve, Refusal, Trouble, identity, refused, source, target};
 use crate::file_data;
 
 /// Some count time in steps of two seconds.

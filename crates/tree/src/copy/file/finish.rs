@@ -13,15 +13,10 @@ use super::room::has_room_in_place;
 use super::source::{Opened, State};
 use crate::copy::attributes::{Completeness, PRIVATE};
 use crate::copy::content::Copied;
-use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
-use crate::copy::event::Action;
 use crate::copy::existing::OVERWRITE;
-use crate::copy::failure::Refusal;
-use crate::copy::job::Copy;
 use crate::copy::lane::MUCH_BYTES;
-use crate::copy::links::mark;
-use crate::copy::mirror;
 use crate::copy::temporary::{Discarded, move_to_free};
+use crate::copy::{Action, Copy, Entry, Outcome, Refusal, Trouble, mark, mirror, refused, target};
 use crate::file_data;
 
 impl Place {

@@ -11,15 +11,13 @@ use super::cut::{close_to_others, emptied};
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
-use crate::copy::attributes::{Flags, Made, PRIVATE, Predecessor};
-use crate::copy::entry::{Entry, Trouble, refused, target};
+use crate::copy::attributes::{Flags, PRIVATE, Predecessor};
 use crate::copy::existing::{Existing, refuse_itself};
-use crate::copy::failure::Refusal;
-use crate::copy::job::Copy;
-use crate::copy::lane::Lane;
-use crate::copy::options::{Appearance, Assurance, Preserve};
-use crate::copy::rules::Rules;
 use crate::copy::temporary::is_temporary;
+use crate::copy::{
+    Appearance, Assurance, Copy, Entry, Lane, Made, Preserve, Refusal, Rules, Trouble, kind_of,
+    refused, target,
+};
 
 pub(super) const CREATE: &str = "create";
 
@@ -51,7 +49,7 @@ pub(super) enum Bytes {
 impl Bytes {
     /// Those of this source into something of that kind.
     pub(super) fn of(rules: &Rules, source: &Stat, target: FileType) -> Self {
-        match FileType::from_raw_mode(source.st_mode).is_file() && target.is_file() {
+        match kind_of(source).is_file() && target.is_file() {
             _ if rules.attributes_only => Self::None,
             true => Self::All,
             false => Self::Stream,
@@ -289,7 +287,7 @@ impl Place {
                 .map_err(target("open"))
         })?;
         let facts = examined(copy, entry, opened, &file)?;
-        match FileType::from_raw_mode(facts.st_mode).is_file() {
+        match kind_of(facts).is_file() {
             true => Ok((file, facts)),
             false => Err(refused("overwrite", "it is no file any more")),
         }

@@ -2,13 +2,12 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{FallocateFlags, FileType, Mode, Stat};
+use rustix::fs::{FallocateFlags, Mode, Stat};
 use rustix::io::Errno;
 
 use super::source::Opened;
-use crate::copy::attributes;
 use crate::copy::content::room_bytes;
-use crate::copy::entry::Entry;
+use crate::copy::{Entry, attributes, kind_of};
 use crate::file_data;
 
 /// Reserves the blocks that a file without holes needs to become the source; where that cannot be, it
@@ -57,7 +56,7 @@ pub(super) fn has_room_in_place(
     // What is cut off comes free at once where no other file can have it, too.
     let filesystem = flatout_sys::filesystem::of(entry.pair.target());
     let is_own = filesystem.is_ok_and(|found| matches!(found.name, "ext4" | "tmpfs" | "f2fs"));
-    let is_regular = FileType::from_raw_mode(found.st_mode).is_file();
+    let is_regular = kind_of(found).is_file();
     let needed = source.st_size as u64;
     // Where there was room enough, and yet there was none, nobody knows.
     let is_clear = is_own && (errno == Errno::DQUOT || free_bytes < needed);

@@ -4,14 +4,11 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::copy::attributes::Flags;
-use crate::copy::directory::Pair;
-use crate::copy::entry::{Entry, Trouble, source};
-use crate::copy::job::Copy;
-use crate::copy::rules::{Rules, Specials};
+use crate::copy::{Copy, Entry, Pair, Rules, Specials, Trouble, kind_of, source};
 use crate::file_data::{Moment, look_again, may_change_unseen, wait_for_a_write};
 
 /// A lease that is not given back is taken away by the kernel, by default after 45 s
@@ -139,7 +136,7 @@ impl Opened {
             Err(errno) => return Err(source("open")(errno)),
         };
         let facts = rustix::fs::fstat(&file).map_err(source("examine"))?;
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         if kind.is_dir() || !kind.is_file() && !reading.takes_all {
             return Err(Trouble::Became);
         }

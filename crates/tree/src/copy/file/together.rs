@@ -22,13 +22,11 @@ use super::finish::{closed, discard, unfinish};
 use super::source::{is_as_it_was, open_unseen, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
-use crate::copy::entry::Entry;
-use crate::copy::job::Copy;
-use crate::copy::lane::Lane;
-use crate::copy::options::{Appearance, Assurance, Effect, Inventory, Preserve, When};
-use crate::copy::rules::{Follow, Form, Skip};
-use crate::copy::tally::count;
 use crate::copy::temporary::is_temporary;
+use crate::copy::{
+    Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Preserve, Skip,
+    When, count, kind_of,
+};
 use crate::file_data::{Moment, may_change_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
 
@@ -155,7 +153,7 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         let facts = rustix::fs::fstat(&source).ok()?;
         let is_lone = facts.st_dev == devices.0 && facts.st_nlink == 1;
         let is_usual = is_lone
-            && FileType::from_raw_mode(facts.st_mode).is_file()
+            && kind_of(facts).is_file()
             && !is_sparse(&facts)
             && !may_change_unseen(&source, &facts, moment)
             && (!keeps_times(copy) || are_kept_everywhere(&facts));

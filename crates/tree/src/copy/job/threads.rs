@@ -5,7 +5,7 @@ use flatout_io::transfer::Method;
 use flatout_sys::memory;
 
 use super::Copy;
-use crate::copy::options::CopyOptions;
+use crate::copy::CopyOptions;
 use crate::lock::lock;
 
 /// Threads at most that are worth having where none is asked for: readers of cold small files,

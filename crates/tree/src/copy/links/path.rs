@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::{Copy, mark};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 
 /// Bytes of a path that are given to the kernel at once; it takes 4095.
 const PIECE_BYTES: usize = 4095;

@@ -1,6 +1,6 @@
 //! Slots of the table of links: an array in memory, or the same array in a file without a name.
 
-use super::super::failure::Refusal;
+use crate::copy::Refusal;
 use crate::spool::unnamed::Unnamed;
 
 /// Bytes of a slot, in memory as in the file.

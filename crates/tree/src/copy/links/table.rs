@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::slots::{EMPTY, FIRST_PATH, GONE, SLOT_BYTES, Slot, Slots, WINDOW_SLOTS, Window};
 use super::{Copy, Identity};
-use crate::copy::failure::Refusal;
+use crate::copy::Refusal;
 use crate::spool::Spool;
 
 /// Slots of the smallest table.

@@ -6,8 +6,7 @@
 use std::sync::Mutex;
 
 use super::table::Table;
-use crate::copy::directory::Identity;
-use crate::copy::failure::Refusal;
+use crate::copy::{Identity, Refusal};
 use crate::lock::lock;
 
 /// Shared by all threads.

@@ -12,13 +12,10 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat, Statx, StatxAttributes, StatxFla
 use rustix::io::Errno;
 
 use crate::copy::backup::may_be_in;
-use crate::copy::directory::{self, Directory, Pair, Side, identity};
-use crate::copy::event::Event;
-use crate::copy::failure::{Failure, Refusal};
-use crate::copy::job::Copy;
+use crate::copy::directory::{self};
 use crate::copy::options::{Deletion, Excluded};
-use crate::copy::tally::count;
 use crate::copy::temporary::is_in_use;
+use crate::copy::{Copy, Directory, Event, Failure, Pair, Refusal, Side, count, identity};
 use crate::directory_stack::DirectoryStack;
 use crate::path;
 use crate::remove::open_to_empty;

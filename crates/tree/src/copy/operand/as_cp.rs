@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
 
-use super::super::directory::identity;
-use super::super::job::Operand;
 use super::super::reason::{INSIDE, OVER_OTHER, SAME};
-use super::super::rules::Follow;
-use super::{Naming, Objection, Planner, failed, kind, place, refused};
+use super::{Naming, Objection, Planner, failed, place, refused};
+use crate::copy::{Follow, Operand, identity, kind_of};
 
 /// How cp takes its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +32,7 @@ impl Planner<'_> {
             Follow::Named | Follow::Always => rustix::fs::stat(source),
         };
         let facts = facts.map_err(failed("examine", source))?;
-        let is_directory = kind(&facts).is_dir();
+        let is_directory = kind_of(&facts).is_dir();
         if is_directory && !wording.recursive {
             return Err(Objection::Omitted { directory: source.to_owned() });
         }
@@ -62,7 +60,7 @@ impl Planner<'_> {
             false => rustix::fs::lstat(&operand.target),
         };
         let start = match found {
-            Ok(found) if !kind(&found).is_dir() => return refused(operand, OVER_OTHER),
+            Ok(found) if !kind_of(&found).is_dir() => return refused(operand, OVER_OTHER),
             Ok(found) if identity(&found) == identity(facts) => {
                 return refused(operand, SAME);
             }

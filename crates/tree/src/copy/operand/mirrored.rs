@@ -4,12 +4,9 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
-
 use super::Plan;
 use super::place::{last_name, parent, way_up};
-use crate::copy::directory::{Identity, identity};
-use crate::copy::job::Operand;
+use crate::copy::{Identity, Operand, identity, kind_of};
 
 const HOLDS_SOURCE: &str = "a source lies in it";
 const HOLDS_SNAPSHOT: &str = "a snapshot lies in it";
@@ -28,7 +25,7 @@ pub fn obstacle<'p>(
     let operands: Vec<&Operand> = plan.rounds.iter().flatten().collect();
     let is_directory = |path: &Path| {
         let facts = if follows { rustix::fs::stat(path) } else { rustix::fs::lstat(path) };
-        facts.is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
+        facts.is_ok_and(|facts| kind_of(facts).is_dir())
     };
     let mut mirrored: HashMap<Mirrored, usize> = HashMap::new();
     for (index, operand) in operands.iter().enumerate() {

@@ -5,12 +5,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::super::directory::{Identity, identity};
-use super::super::job::Operand;
 use super::super::options::Reach;
+use crate::copy::{Identity, Operand, identity, kind_of};
 
 const ABOVE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -41,7 +40,7 @@ pub fn parent(path: &Path) -> PathBuf {
 /// Whether copying would write a file over itself, however it is named: a hard link, a symlink, a
 /// bind mount. A symlink is not what it leads to, but would be lost in place of it.
 pub fn is_same(operand: &Operand, source: &Stat, target: &Stat) -> bool {
-    let is_link = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let is_link = |facts: &Stat| kind_of(facts).is_symlink();
     let is_one = identity(source) == identity(target);
     match (is_link(source), is_link(target)) {
         (true, true) => is_one && is_same_name(&operand.source, &operand.target),
@@ -54,9 +53,7 @@ pub fn is_same(operand: &Operand, source: &Stat, target: &Stat) -> bool {
 /// Whether two sources that lead to the same file are one: a directory has one name, however it is
 /// written; a file may have several.
 pub fn is_same_source(one: &Path, other: &Path) -> bool {
-    let is_directory = |path| {
-        rustix::fs::lstat(path).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
-    };
+    let is_directory = |path| rustix::fs::lstat(path).is_ok_and(|facts| kind_of(facts).is_dir());
     is_directory(one) && is_directory(other) || is_same_name(one, other)
 }
 
@@ -110,7 +107,7 @@ pub fn way_to(
     facts: &Stat,
     parents: &mut (PathBuf, Vec<Identity>),
 ) -> Vec<Identity> {
-    let is_directory = FileType::from_raw_mode(facts.st_mode).is_dir();
+    let is_directory = kind_of(facts).is_dir();
     let is_plain =
         without_slashes(source).as_os_str() == source.as_os_str() && last_name(source).is_some();
     if is_directory && !is_plain {

@@ -3,23 +3,19 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::{NOT_THERE, Room, bytes_in, claim, is_that, note};
 use crate::copy::bond::Alike;
-use crate::copy::entry::{Entry, Outcome, Trouble, refused, target};
-use crate::copy::event::Action;
 use crate::copy::existing::has_same_bytes;
 use crate::copy::file::{Opened, Reading};
-use crate::copy::job::Copy;
-use crate::copy::lane::Lane;
 use crate::copy::links::{self, Claim, Source};
 use crate::copy::reason::LEADS_NOWHERE;
-use crate::copy::rules::{Form, Rules, Skip};
 use crate::copy::standing::{Standing, WRITE_THROUGH, is_read};
-use crate::copy::tally::count;
 use crate::copy::written::{is_unlike, may_be_that, replaces, text_to};
+use crate::copy::{
+    Action, Copy, Entry, Form, Lane, Outcome, Rules, Skip, Trouble, count, kind_of, refused, target,
+};
 
 /// As [`super::copy`].
 pub(in crate::copy) fn copy(
@@ -30,7 +26,7 @@ pub(in crate::copy) fn copy(
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
     let facts = entry.facts(copy)?;
-    let kind = FileType::from_raw_mode(facts.st_mode);
+    let kind = kind_of(facts);
     if kind.is_dir() {
         return Err(Trouble::Became);
     }

@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use flatout_io::transfer::Method;
 
 use super::super::content::{Done, Tally};
-use super::super::event::{Action, Event, Lead, Notice, Watch};
-use super::super::failure::{Cause, Failure, Refusal};
+use super::super::event::{Lead, Notice, Watch};
+use super::super::failure::Cause;
 use super::super::tally::Snapshot;
+use crate::copy::{Action, Event, Failure, Refusal};
 use crate::inventory::{Line, Record, parse};
 use crate::lock::lock;
 use crate::wire::{Wire, goes_as, goes_by_fields, goes_by_variants, take};

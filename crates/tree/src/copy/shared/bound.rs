@@ -8,11 +8,8 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{FileType, Stat};
 
 use super::{Letter, Out, Parcel, Piece, Shared};
-use crate::copy::directory::Directory;
-use crate::copy::entry::{Entry, Trouble};
-use crate::copy::job::Copy;
-use crate::copy::lane::Lane;
 use crate::copy::visit::BATCH_ENTRIES;
+use crate::copy::{Copy, Directory, Entry, Lane, Trouble, kind_of};
 use crate::lock::lock;
 use crate::spool::names::Batch;
 
@@ -69,7 +66,7 @@ impl Copy<'_> {
         if owner == shared.rank || entry.directory.is_bound() || is_named {
             return Ok(());
         }
-        let kind = FileType::from_raw_mode(facts.st_mode);
+        let kind = kind_of(facts);
         if shared.adds_to_a_letter(entry, kind, owner) {
             return Err(Trouble::Entrusted);
         }

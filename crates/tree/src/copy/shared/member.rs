@@ -17,8 +17,8 @@ use super::question::{ANSWER, QUESTION};
 use super::silence::{Silence, during};
 use super::thief::Thief;
 use super::{Letter, Shared};
-use crate::copy::dispatch::Work;
-use crate::copy::job::{Copy, Ended, Hire, Operand};
+use crate::copy::job::{Ended, Hire};
+use crate::copy::{Copy, Operand, Work};
 use crate::lock::lock;
 use crate::wire::{message, put, take};
 

@@ -15,12 +15,9 @@ use rustix::io::Errno;
 use super::parcel::Sides;
 use super::{Letter, Out, Parcel, Part, Piece, Shared};
 use crate::copy::content::{Content, FileJob, Large};
-use crate::copy::directory::{Directory, Guest, Pair};
-use crate::copy::dispatch::Work;
-use crate::copy::entry::Entry;
+use crate::copy::directory::Guest;
 use crate::copy::file::{Opened, Place, open_unseen, reading_flags};
-use crate::copy::job::Copy;
-use crate::copy::visit;
+use crate::copy::{Copy, Directory, Entry, Pair, Work, visit};
 use crate::lock::lock;
 
 /// What other processes must know of a large file to help with it.

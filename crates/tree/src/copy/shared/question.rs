@@ -8,11 +8,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{Letter, Shared};
-use crate::copy::directory::Identity;
-use crate::copy::entry::Trouble;
-use crate::copy::failure::Refusal;
-use crate::copy::job::Copy;
 use crate::copy::stop::Stop;
+use crate::copy::{Copy, Identity, Refusal, Trouble};
 use crate::lock::lock;
 use crate::wire::{goes_by_variants, message, take};
 

@@ -17,9 +17,7 @@ use std::sync::Arc;
 use rustix::fs::AtFlags;
 
 use super::{offered, piece_done};
-use crate::copy::directory::Directory;
-use crate::copy::dispatch::Work;
-use crate::copy::job::Copy;
+use crate::copy::{Copy, Directory, Work};
 use crate::spool::names::Batch;
 
 /// As long as fewer names are in a directory, looking twice costs less. For more, other threads would

@@ -5,15 +5,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::unfinished::is_unfinished;
-use crate::copy::attributes::{self, Inheritance, Made};
-use crate::copy::directory::{self, Access, Found, Named, Origin, Pair, identity};
-use crate::copy::entry::{Entry, Trouble, refused, source, target};
-use crate::copy::failure::Refusal;
-use crate::copy::job::Copy;
-use crate::copy::options::Preserve;
-use crate::copy::plan;
+use crate::copy::attributes::{self};
+use crate::copy::directory::{self, Access, Found, Named, Origin};
 use crate::copy::reason::{LOOPS, OTHER_OVER};
 use crate::copy::rules::opening;
+use crate::copy::{
+    Copy, Entry, Inheritance, Made, Pair, Preserve, Refusal, Trouble, identity, plan, refused,
+    source, target,
+};
 
 /// Opens both sides. Also tells what may be done with the source.
 pub(super) fn open(

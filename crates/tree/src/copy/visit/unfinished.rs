@@ -2,8 +2,7 @@
 
 use rustix::fs::{AtFlags, Mode, Stat};
 
-use crate::copy::entry::Entry;
-use crate::copy::job::Copy;
+use crate::copy::{Copy, Entry};
 
 /// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
 /// else may write: it tells what a copy was killed over from what somebody keeps for himself.

@@ -2,10 +2,10 @@
 
 use flatout_io::transfer::{Method, Moved, Route};
 
+use crate::copy::Refusal;
 use crate::copy::content::difference::Amending;
 use crate::copy::content::methods::Pair;
 use crate::copy::content::{Content, Tally};
-use crate::copy::failure::Refusal;
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
