@@ -66,7 +66,7 @@ pub use job::{Copy, Ended, Hire, Hiring, Operand};
 use lane::Lane;
 use links::mark;
 use options::{
-    Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve,
+    Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve, Reach,
     Unchanged, When,
 };
 use rules::{Clearing, Follow, Form, Rules, Skip, Specials};

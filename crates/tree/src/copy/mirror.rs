@@ -216,7 +216,7 @@ fn is_another_spelling(
         *folding = Some(copies);
     }
     // Another name of a file that has several need be no spelling.
-    let is_lone = facts.st_nlink == 1 || kind_of(&facts).is_dir();
+    let is_lone = facts.st_nlink == 1 || kind_of(facts).is_dir();
     let wanted = (found, if is_lone { 0 } else { key(name) });
     Ok(folding.as_ref().is_some_and(|copies| copies.contains(&wanted)))
 }
@@ -302,7 +302,7 @@ pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: 
         return origin;
     }
     let found = entry.in_the_way().ok().flatten();
-    let is_obstacle = found.is_some_and(|found| !kind_of(&found).is_dir());
+    let is_obstacle = found.is_some_and(|found| !kind_of(found).is_dir());
     if !is_obstacle || !can_be_read(entry) || !make_way(copy, entry) {
         return origin;
     }

@@ -18,9 +18,8 @@ use flatout_io::quote;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::options::Reach;
 use super::reason::{INSIDE, OVER_OTHER, SAME};
-use super::{Failure, Identity, Operand, Refusal, identity, kind_of};
+use super::{Failure, Identity, Operand, Reach, Refusal, identity, kind_of};
 pub use as_cp::Wording;
 pub use place::{parent, way_up_from, without_slashes};
 
@@ -143,7 +142,7 @@ enum Naming<'a> {
 
 fn into(path: &Path) -> Result<Naming<'_>, Failure> {
     match rustix::fs::stat(path) {
-        Ok(facts) if kind_of(&facts).is_dir() => Ok(Naming::Into(path)),
+        Ok(facts) if kind_of(facts).is_dir() => Ok(Naming::Into(path)),
         found => Err(failed("copy into", path)(found.err().unwrap_or(Errno::NOTDIR))),
     }
 }
@@ -173,14 +172,6 @@ fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
 
 fn refused(operand: &Operand, reason: &'static str) -> Result<(), Objection> {
     Err(Objection::Refused { operand: operand.clone(), reason })
-}
-
-fn is_there(path: &Path) -> Result<bool, Failure> {
-    match rustix::fs::lstat(path) {
-        Ok(_) => Ok(true),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-        Err(errno) => Err(failed("stat", path)(errno)),
-    }
 }
 
 /// A source that goes somewhere.
@@ -224,7 +215,7 @@ impl Overlaps {
         let found = as_cp::written(&operand.target, self.wording);
         let writes = found.as_ref().map(identity);
         // A directory may be mounted under several names, a file that is written in place have them.
-        let is_written = |found: Stat| self.wording.is_some() || kind_of(&found).is_dir();
+        let is_written = |found: Stat| self.wording.is_some() || kind_of(found).is_dir();
         let merged = writes.filter(|_| found.is_some_and(is_written));
         let readers = writes.iter().filter_map(|inode| self.read.get(inode));
         let writers = reads.iter().chain(&merged).filter_map(|inode| self.written.get(inode));
@@ -325,7 +316,7 @@ impl Planner<'_> {
         let is_named = matches!(self.place, Naming::Exactly(_));
         let found = if kind_of(found).is_symlink() && is_named {
             match rustix::fs::stat(&operand.target) {
-                Ok(behind) if kind_of(&behind).is_dir() => return refused(operand, OVER_DIRECTORY),
+                Ok(behind) if kind_of(behind).is_dir() => return refused(operand, OVER_DIRECTORY),
                 // A file with other names would lose what they hold, or its bond to them: cp replaces
                 // the symlink then.
                 Ok(behind) if behind.st_nlink > 1 => FileType::Symlink,
@@ -333,7 +324,7 @@ impl Planner<'_> {
                     if let Ok(path) = operand.target.canonicalize() {
                         operand.target = path;
                     }
-                    kind_of(&behind)
+                    kind_of(behind)
                 }
                 Err(Errno::NOENT) => return refused(operand, DANGLING),
                 Err(errno) => return Err(failed("stat", &operand.target)(errno).into()),
@@ -367,8 +358,8 @@ impl Planner<'_> {
             let merges = match (earlier_name, name.as_ref()) {
                 (None, None) => true,
                 // One of them fills the directory in which the other is but a name.
-                (None, Some(name)) => is_there(&earlier.source.join(name))?,
-                (Some(name), None) => is_there(&operand.source.join(name))?,
+                (None, Some(name)) => place::is_there(&earlier.source.join(name))?,
+                (Some(name), None) => place::is_there(&operand.source.join(name))?,
                 (Some(_), Some(_)) if earlier.is_directory && is_directory => true,
                 (Some(_), Some(_)) if self.wording.is_some() => true,
                 (Some(_), Some(_)) => {

@@ -18,13 +18,12 @@ use rustix::io::Errno;
 
 use super::directory::{Access, Found, Listing, Origin};
 use super::listing::Lister;
-use super::options::Reach;
 use super::peculiar::{self, ONE_NAME};
 use super::sieve::Sieve;
 use super::temporary::is_temporary;
 use super::{
-    Action, Copy, Directory, Entry, Event, Pair, Refusal, Side, Trouble, Work, count, identity,
-    mirror, plan, sequence,
+    Action, Copy, Directory, Entry, Event, Pair, Reach, Refusal, Side, Trouble, Work, count,
+    identity, mirror, plan, sequence,
 };
 use crate::spool::names::{Batch, Names};
 use empty::Empty;

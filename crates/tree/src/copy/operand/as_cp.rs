@@ -32,7 +32,7 @@ impl Planner<'_> {
             Follow::Named | Follow::Always => rustix::fs::stat(source),
         };
         let facts = facts.map_err(failed("examine", source))?;
-        let is_directory = kind_of(&facts).is_dir();
+        let is_directory = kind_of(facts).is_dir();
         if is_directory && !wording.recursive {
             return Err(Objection::Omitted { directory: source.to_owned() });
         }
@@ -60,7 +60,7 @@ impl Planner<'_> {
             false => rustix::fs::lstat(&operand.target),
         };
         let start = match found {
-            Ok(found) if !kind_of(&found).is_dir() => return refused(operand, OVER_OTHER),
+            Ok(found) if !kind_of(found).is_dir() => return refused(operand, OVER_OTHER),
             Ok(found) if identity(&found) == identity(facts) => {
                 return refused(operand, SAME);
             }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::super::options::Reach;
-use crate::copy::{Identity, Operand, identity, kind_of};
+use super::failed;
+use crate::copy::{Failure, Identity, Operand, Reach, identity, kind_of};
 
 const ABOVE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -118,4 +118,13 @@ pub fn way_to(
         *parents = (above.clone(), way_up(&above));
     }
     std::iter::once(identity(facts)).chain(parents.1.iter().copied()).collect()
+}
+
+/// Whether something is there, be it a symlink that leads nowhere.
+pub fn is_there(path: &Path) -> Result<bool, Failure> {
+    match rustix::fs::lstat(path) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        Err(errno) => Err(failed("stat", path)(errno)),
+    }
 }
