@@ -15,7 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::clock::monotonic_ns;
 
-use crate::workers::{self, ThreadError, Watch};
+use crate::workers::{self, ThreadError, Watch, lock};
 use accounting::{Account, Accounts, Scope};
 
 /// What the workers of a trial did.
@@ -45,24 +45,22 @@ pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
 ) -> Result<Ran<T>, E> {
     let begun_ns = OnceLock::new();
     let readings = Mutex::new((Account::default(), Account::default()));
-    let lock = || readings.lock().unwrap_or_else(PoisonError::into_inner);
     let watch = Watch {
         begins: &|| {
-            lock().0 = Account::read(scope);
+            lock(&readings).0 = Account::read(scope);
             (also.begins)();
         },
         ended: &|| {
             (also.ended)();
-            lock().1 = Account::read(scope);
+            lock(&readings).1 = Account::read(scope);
         },
     };
     let finished = workers::run_watched(threads, watch, prepare, |index, prepared| {
         work(index, prepared, *begun_ns.get_or_init(monotonic_ns))
-    });
-    let results = finished.results.into_iter().collect::<Result<_, _>>()?;
+    })?;
     let (before, worked) = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Ran {
-        results,
+        results: finished.results,
         begun_ns: begun_ns.into_inner().unwrap_or_else(monotonic_ns),
         elapsed_ns: finished.elapsed_ns,
         accounts: Accounts { before, synced: worked.clone(), worked },

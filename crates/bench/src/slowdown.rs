@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use flatout_sys::affinity;
 use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 use flatout_sys::pressure::{self, Resource};
+
+use crate::workers::lock;
 
 /// A probe below this is that of a quiet machine.
 const QUIET: f64 = 1.2;
@@ -27,7 +29,7 @@ static LAST: Mutex<Option<(u64, f64)>> = Mutex::new(None);
 ///
 /// Cost: 10 ms of a CPU, 0.1 s on a busy machine, unless it was asked within the last second.
 pub(crate) fn now() -> f64 {
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = lock(&LAST);
     match *last {
         Some((at_ns, answer)) if monotonic_ns() < at_ns + HOLDS_NS => answer,
         _ => {

@@ -54,8 +54,7 @@ pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<War
 /// What the workers did, and when.
 #[derive(Debug)]
 pub struct Finished<T> {
-    /// One result per worker, in order; a single error where they could not be brought
-    /// together.
+    /// One result per worker, in order.
     pub results: Vec<T>,
     /// From the first start to the last end.
     pub elapsed_ns: u64,
@@ -65,7 +64,7 @@ pub struct Finished<T> {
 /// workers start it together. A worker whose preparation fails hands its error on without
 /// holding up the others. A single worker runs in the calling thread.
 ///
-/// Errors: where a thread cannot be started nobody works, and the only result is a
+/// Errors: the first of a worker; where a thread cannot be started nobody works, and it is a
 /// [`ThreadError`].
 ///
 /// Panics: if a worker panics. One that does so while preparing sends the others home.
@@ -73,7 +72,7 @@ pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     count: u32,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-) -> Finished<Result<T, E>> {
+) -> Result<Finished<T>, E> {
     run_in(&|_| Builder::new(), count, Watch::NOBODY, prepare, work)
 }
 
@@ -119,9 +118,8 @@ pub(crate) fn each<T: Send>(
     count: u32,
     work: impl Fn(u32) -> T + Sync,
 ) -> Result<(Vec<T>, u64), ThreadError> {
-    let finished = run(count, |_| Ok(()), |index, ()| Ok(work(index)));
-    let results: Result<Vec<T>, ThreadError> = finished.results.into_iter().collect();
-    Ok((results?, finished.elapsed_ns))
+    let finished = run(count, |_| Ok(()), |index, ()| Ok::<_, ThreadError>(work(index)))?;
+    Ok((finished.results, finished.elapsed_ns))
 }
 
 /// Starts so many threads, which do nothing.
@@ -154,7 +152,7 @@ pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
     watch: Watch<'_>,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-) -> Finished<Result<T, E>> {
+) -> Result<Finished<T>, E> {
     run_in(&|_| Builder::new(), count, watch, prepare, work)
 }
 
@@ -175,7 +173,7 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
     watch: Watch<'_>,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-) -> Finished<Result<T, E>> {
+) -> Result<Finished<T>, E> {
     let line = StartLine::default();
     let working = AtomicU32::new(count.max(1));
     let results: Vec<Mutex<Option<Result<T, E>>>> =
@@ -201,18 +199,14 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
         if working.fetch_sub(1, Ordering::AcqRel) == 1 {
             (watch.ended)();
         }
-        *results[index as usize].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *lock(&results[index as usize]) = Some(result);
         Some(Worked { start_ns, end_ns })
     };
-    match together(builder, count, &line, watch.begins, &worker) {
-        Ok(elapsed_ns) => {
-            let results = results.into_iter();
-            let results = results
-                .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-            Finished { results: results.collect(), elapsed_ns }
-        }
-        Err(error) => Finished { results: vec![Err(error.into())], elapsed_ns: 0 },
-    }
+    let elapsed_ns = together(builder, count, &line, watch.begins, &worker)?;
+    let results = results.into_iter();
+    let results =
+        results.filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(Finished { results: results.collect::<Result<_, _>>()?, elapsed_ns })
 }
 
 /// Runs `worker` in `count` threads, a single one in the calling thread, and returns the time from
@@ -257,6 +251,11 @@ fn together(
     Ok(end_ns.saturating_sub(start_ns))
 }
 
+/// What `mutex` guards, even after a panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -284,7 +283,7 @@ struct StartState {
 impl StartLine {
     /// Says that this thread is ready, and waits for the word.
     fn wait(&self) -> Go {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.ready += 1;
         self.changed.notify_all();
         loop {
@@ -298,7 +297,7 @@ impl StartLine {
     /// Lets everybody go once `count` of them are ready, after `begins`, unless somebody sent them
     /// home before.
     fn release(&self, count: u32, begins: &dyn Fn()) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.ready < count && state.go.is_none() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -312,12 +311,8 @@ impl StartLine {
 
     /// Gives the word to who is there and who will come; the first word stands.
     fn let_go(&self, go: Go) {
-        self.lock().go.get_or_insert(go);
+        lock(&self.state).go.get_or_insert(go);
         self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StartState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -365,8 +360,8 @@ mod tests {
             |index| Ok::<_, Text>((ready.fetch_add(1, Ordering::SeqCst), index).1),
             |_, index| Ok((*index, ready.load(Ordering::SeqCst))),
         );
-        let expected: Vec<_> = (0..4).map(|index| Ok((index, 4))).collect();
-        assert_eq!(finished.results, expected);
+        let expected: Vec<_> = (0..4).map(|index| (index, 4)).collect();
+        assert_eq!(finished.unwrap().results, expected);
     }
 
     #[test]
@@ -379,7 +374,7 @@ mod tests {
             };
             let watch = Watch { begins: &|| _ = note("begins"), ended: &|| _ = note("ended") };
             let prepare = |_| Ok::<_, Text>(note("ready"));
-            run_watched(count, watch, prepare, |_, _| Ok(note("works")));
+            run_watched(count, watch, prepare, |_, _| Ok(note("works"))).unwrap();
             let all = ["ready", "begins", "works", "ended"];
             let times = [count as usize, 1, count as usize, 1];
             let expected: Vec<_> =
@@ -391,8 +386,10 @@ mod tests {
     #[test]
     fn a_failed_preparation_holds_nobody_up() {
         let no = || Text("no".to_owned());
-        let finished = run(3, |index| if index == 1 { Err(no()) } else { Ok(()) }, |_, ()| Ok(1));
-        assert_eq!(finished.results, [Ok(1), Err(no()), Ok(1)]);
+        let worked = AtomicU32::new(0);
+        let prepare = |index| if index == 1 { Err(no()) } else { Ok(()) };
+        let finished = run(3, prepare, |_, ()| Ok(worked.fetch_add(1, Ordering::SeqCst)));
+        assert_eq!((finished.err(), worked.into_inner()), (Some(no()), 2));
     }
 
     #[test]
@@ -405,9 +402,9 @@ mod tests {
         let worked = AtomicU32::new(0);
         let work = |_, (): &mut ()| Ok::<_, Text>(worked.fetch_add(1, Ordering::SeqCst));
         let finished = run_in(&builder, 4, Watch::NOBODY, |_| Ok(()), work);
-        let [Err(Text(text))] = &finished.results[..] else { panic!("{finished:?}") };
+        let Err(Text(text)) = finished else { panic!("{finished:?}") };
         assert!(text.starts_with("cannot start thread 3 of 4: "), "{text}");
-        assert_eq!((worked.into_inner(), finished.elapsed_ns), (0, 0));
+        assert_eq!(worked.into_inner(), 0);
     }
 
     #[test]
@@ -423,7 +420,7 @@ mod tests {
     fn a_single_worker_runs_in_the_calling_thread() {
         let own = thread::current().id();
         let finished = run(1, |_| Ok::<_, Text>(()), |_, ()| Ok(thread::current().id()));
-        assert_eq!(finished.results, [Ok(own)]);
+        assert_eq!(finished.unwrap().results, [own]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::evidence::{EVIDENCE, Evidence};
 use crate::fact::{Facts, Key};
 use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
-use crate::record::{Outcome, Series, Warning};
+use crate::record::{Latency, Outcome, Series, Warning};
 use crate::row::{Label, Parameters, Row};
 use crate::warning;
 
@@ -53,6 +53,13 @@ pub struct Latencies {
     pub histogram: Histogram,
     /// How they were paced.
     pub loop_kind: LoopKind,
+}
+
+impl Latencies {
+    /// What goes into the record.
+    pub fn latency(&self) -> Option<Latency> {
+        self.histogram.latency(self.loop_kind)
+    }
 }
 
 /// A further figure of a trial, for example the time until the bytes were durable, where the

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::record::{Better, Ceiling, Outcome, Provenance, Status};
 use crate::sampler::fact::REJECTED_SAMPLES;
-use crate::warning::{self};
+use crate::warning;
 
 /// How far above its ceiling a figure may be: clocks and counters are no better than this.
 pub const TOLERANCE: f64 = 1.02;

@@ -164,7 +164,7 @@ pub enum NoiseSource {
 
 flatout_sys::words! {
     /// What is said of a row, or of all.
-    #[derive(Serialize)]
+    #[derive(Default, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Verdict: word {
         /// The new side is better: significant with all rows counted in, and not the same.
@@ -176,6 +176,7 @@ flatout_sys::words! {
         /// None of these is shown.
         Unclear = "unclear",
         /// There is nothing that could be compared; the reason says why.
+        #[default]
         Incomparable = "incomparable",
     }
 }
@@ -207,7 +208,7 @@ pub enum Reason {
 }
 
 /// A row that both sides have.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// `area/test`.
     pub id: String,
@@ -250,7 +251,7 @@ pub struct Row {
 pub const MOST_RUNS_NEEDED: u64 = 100;
 
 /// The figure of a side.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figure {
     /// Median of the samples, of several runs the geometric mean of their medians, in the unit of
     /// the row; null when there is no figure.

@@ -123,28 +123,22 @@ pub fn busy_words(load: &Load) -> Option<String> {
         return None;
     }
     let taken = format!("{:.1} of {} CPUs taken by others", load.others_cpus?, load.cpus);
-    let programs: Vec<String> = load
-        .programs
-        .iter()
-        .map(|program| match program.processes {
-            1 => format!("{} {:.1}", program.name, program.cpus),
-            many => format!("{many} {} {:.1}", program.name, program.cpus),
-        })
-        .collect();
-    let named = match programs.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", programs.join(", ")),
-    };
-    let waited = load.run_queue_wait_ratio.filter(|ratio| *ratio > BUSY_WAIT).map_or_else(
-        String::new,
-        |ratio| {
-            format!(
-                "; its threads waited for a CPU in {:.0} % of the time that they wanted one",
-                ratio * 100.0
-            )
-        },
-    );
-    Some(format!("busy machine: {taken}{named}{waited}"))
+    let mut words = format!("busy machine: {taken}");
+    let programs =
+        load.programs.iter().map(|ProgramLoad { name, processes, cpus }| match processes {
+            1 => format!("{name} {cpus:.1}"),
+            many => format!("{many} {name} {cpus:.1}"),
+        });
+    if !load.programs.is_empty() {
+        words += &format!(" ({})", programs.collect::<Vec<_>>().join(", "));
+    }
+    if let Some(ratio) = load.run_queue_wait_ratio.filter(|ratio| *ratio > BUSY_WAIT) {
+        let percent = ratio * 100.0;
+        words += &format!(
+            "; its threads waited for a CPU in {percent:.0} % of the time that they wanted one"
+        );
+    }
+    Some(words)
 }
 
 fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load {

@@ -97,18 +97,12 @@ pub fn time_text(ns: u64) -> String {
 }
 
 fn size_factor(suffix: &str) -> Option<u64> {
-    let mut letters = suffix.chars();
-    let power = match letters.next() {
-        None => return Some(1),
-        Some('B') if suffix == "B" => return Some(1),
-        Some('K' | 'k') => 1,
-        Some('M' | 'm') => 2,
-        Some('G' | 'g') => 3,
-        Some('T' | 't') => 4,
-        Some('P' | 'p') => 5,
-        Some(_) => return None,
-    };
-    match letters.as_str() {
+    if ["", "B"].contains(&suffix) {
+        return Some(1);
+    }
+    let (letter, rest) = suffix.split_at_checked(1)?;
+    let power = "KMGTP".find(&letter.to_ascii_uppercase())? as u32 + 1;
+    match rest {
         "" | "iB" | "ib" => Some(1024_u64.pow(power)),
         "B" => Some(1000_u64.pow(power)),
         _ => None,

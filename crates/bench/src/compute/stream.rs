@@ -4,7 +4,7 @@
 //! Source: J. D. McCalpin, "Memory Bandwidth and Machine Balance in Current High Performance
 //! Computers", 1995: the figure is the best repetition, the bytes are those of the arrays.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use flatout_measure::statistics;
 use flatout_sys::stream::arena::Arena;
@@ -12,7 +12,7 @@ use flatout_sys::stream::{Arrays, GRANULE_ELEMENTS, Kernel, Level, Stream};
 
 use super::{Figure, Job};
 use crate::stream_form::{self, Ground};
-use crate::workers;
+use crate::workers::{self, lock};
 
 /// What the second operand is multiplied by; what the arrays hold beforehand.
 const FACTOR: f64 = 3.0;
@@ -33,7 +33,7 @@ pub(super) fn run(kernel: Kernel, job: &Job) -> Result<Figure, String> {
     let part = |_| -> std::io::Result<Part> { Ok(Mutex::new([arena()?, arena()?, arena()?])) };
     let parts: Result<Vec<Part>, std::io::Error> = (0..job.threads).map(part).collect();
     let parts = parts.map_err(|error| format!("no memory for the arrays: {error}"))?;
-    let held = |part: usize| parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+    let held = |part: usize| lock(&parts[part]);
     let each = |work: &(dyn Fn(&mut Arrays<'_>) -> Vec<u64> + Sync)| {
         let work = |index| work(&mut arrays(&mut held(index as usize), own));
         workers::each(job.threads, work).map_err(|error| error.to_string())

@@ -24,7 +24,7 @@ use super::trial::durable;
 use crate::error::Error;
 use crate::file_trial::evidence;
 use crate::read::{CacheStart, Clearing, Job};
-use crate::workers;
+use crate::workers::{self, Finished};
 
 /// Files made or bytes written, none of which failed.
 pub(super) const COMPLETED: Key = Key::sum("completed");
@@ -84,7 +84,7 @@ fn create(site: &Site) -> Result<Sample, TrialError> {
             Ok(())
         },
     );
-    end(site, BARE_FILES as f64, (finished.elapsed_ns, finished.results))
+    end(site, BARE_FILES as f64, finished)
 }
 
 /// Writes fresh files, one per thread, out of a buffer.
@@ -112,7 +112,7 @@ fn write(site: &Site, bare_bytes: u64) -> Result<Sample, TrialError> {
         },
     );
     let written = share * u64::from(site.cpus);
-    let sample = end(site, written as f64, (finished.elapsed_ns, finished.results))?;
+    let sample = end(site, written as f64, finished)?;
     // So few files that their inodes are not missed.
     fs::remove_dir_all(&folder).map_err(IoError::system("remove", &folder)).map_err(Error::from)?;
     Ok(sample)
@@ -136,10 +136,10 @@ fn own_folder(folder: &Path, index: u32) -> Result<PathBuf, Error> {
 fn end(
     site: &Site,
     amount: f64,
-    (elapsed_ns, results): (u64, Vec<Result<(), Error>>),
+    finished: Result<Finished<()>, Error>,
 ) -> Result<Sample, TrialError> {
     let ended_ns = monotonic_ns();
-    results.into_iter().collect::<Result<(), Error>>()?;
+    let elapsed_ns = finished?.elapsed_ns;
     let facts = Facts::default().with(COMPLETED, amount);
     let mut sample = Sample { amount, elapsed_ns, facts, ..Sample::default() };
     if site.options.until == Until::Durable {

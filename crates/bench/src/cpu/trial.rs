@@ -148,8 +148,7 @@ pub(super) fn run(
         Ok(SampleWindow { before: *before, after: load.clock(), ..window })
     };
     // A single worker works in the thread that calls, which must not stay pinned.
-    let finished = workers::in_own_thread(|| workers::run(setting.threads, prepare, work))?;
-    finished.results.into_iter().collect()
+    Ok(workers::in_own_thread(|| workers::run(setting.threads, prepare, work))??.results)
 }
 
 fn pin_to(cpu: usize) -> Result<(), TrialError> {

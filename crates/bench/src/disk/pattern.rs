@@ -131,40 +131,34 @@ pub(super) enum IoType {
     Mixed,
 }
 
-/// In which order a test visits blocks.
-enum Visits {
-    InOrder,
-    Backward,
-    Strided,
-    Random,
-}
-
 /// Distance of two blocks of a strided read, in blocks; the stride of IOzone.
 const STRIDE_BLOCKS: u64 = 17;
 
 impl Test {
     /// Its id, where it moves bytes, and the order of its blocks.
-    const fn described(self) -> (&'static str, IoType, Visits) {
+    const fn described(self) -> (&'static str, IoType, Order) {
         use IoType::{Copy, Mixed, Read, Write};
-        use Visits::{Backward, InOrder, Random, Strided};
+        use Order::{Backward, Forward};
+        const STRIDED: Order = Order::Strided { step: STRIDE_BLOCKS };
+        const RANDOM: Order = Order::Random { seed: 0 };
         match self {
-            Self::SequentialRead => ("disk/sequential-read", Read, InOrder),
-            Self::SequentialWrite => ("disk/sequential-write", Write, InOrder),
-            Self::SequentialCopy => ("disk/sequential-copy", Copy, InOrder),
-            Self::RandomRead => ("disk/random-read", Read, Random),
-            Self::RandomWrite => ("disk/random-write", Write, Random),
-            Self::Mixed => ("disk/mixed", Mixed, Random),
-            Self::SequentialMixed => ("disk/sequential-mixed", Mixed, InOrder),
-            Self::Rewrite => ("disk/rewrite", Write, InOrder),
-            Self::Reread => ("disk/reread", Read, InOrder),
+            Self::SequentialRead => ("disk/sequential-read", Read, Forward),
+            Self::SequentialWrite => ("disk/sequential-write", Write, Forward),
+            Self::SequentialCopy => ("disk/sequential-copy", Copy, Forward),
+            Self::RandomRead => ("disk/random-read", Read, RANDOM),
+            Self::RandomWrite => ("disk/random-write", Write, RANDOM),
+            Self::Mixed => ("disk/mixed", Mixed, RANDOM),
+            Self::SequentialMixed => ("disk/sequential-mixed", Mixed, Forward),
+            Self::Rewrite => ("disk/rewrite", Write, Forward),
+            Self::Reread => ("disk/reread", Read, Forward),
             Self::BackwardRead => ("disk/backward-read", Read, Backward),
-            Self::StridedRead => ("disk/strided-read", Read, Strided),
-            Self::ColdBlocks => ("disk/cold-blocks", Read, InOrder),
-            Self::Latency(Tiny::Read) => ("disk/latency-sequential-read", Read, InOrder),
-            Self::Latency(Tiny::Write) => ("disk/latency-sequential-write", Write, InOrder),
-            Self::Latency(Tiny::Copy) => ("disk/latency-sequential-copy", Copy, InOrder),
-            Self::Latency(Tiny::RandomRead) => ("disk/latency-random-read", Read, Random),
-            Self::Latency(Tiny::RandomWrite) => ("disk/latency-random-write", Write, Random),
+            Self::StridedRead => ("disk/strided-read", Read, STRIDED),
+            Self::ColdBlocks => ("disk/cold-blocks", Read, Forward),
+            Self::Latency(Tiny::Read) => ("disk/latency-sequential-read", Read, Forward),
+            Self::Latency(Tiny::Write) => ("disk/latency-sequential-write", Write, Forward),
+            Self::Latency(Tiny::Copy) => ("disk/latency-sequential-copy", Copy, Forward),
+            Self::Latency(Tiny::RandomRead) => ("disk/latency-random-read", Read, RANDOM),
+            Self::Latency(Tiny::RandomWrite) => ("disk/latency-random-write", Write, RANDOM),
         }
     }
 
@@ -178,7 +172,7 @@ impl Test {
 
     /// Whether its figure counts operations rather than bytes.
     pub(super) const fn is_random(self) -> bool {
-        matches!(self.described().2, Visits::Random)
+        matches!(self.described().2, Order::Random { .. })
     }
 
     /// Whether requests are timed: two clock readings would be a good part of a tiny one.
@@ -191,10 +185,8 @@ impl Test {
 
     pub(super) const fn order(self, seed: u64) -> Order {
         match self.described().2 {
-            Visits::InOrder => Order::Forward,
-            Visits::Backward => Order::Backward,
-            Visits::Strided => Order::Strided { step: STRIDE_BLOCKS },
-            Visits::Random => Order::Random { seed },
+            Order::Random { .. } => Order::Random { seed },
+            order => order,
         }
     }
 }

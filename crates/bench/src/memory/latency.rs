@@ -92,14 +92,6 @@ impl Chases {
         fitting.unwrap_or_else(|| Self::new(extent, 0, hardware.caches))
     }
 
-    /// Chases whose walks are as short as can be, and for which 1 MiB is memory.
-    #[cfg(test)]
-    fn hasty() -> Self {
-        let caches = crate::tests::caches::caches(&[256 << 10]);
-        let chases = Self::new(Extent::Quick, 8 << 20, &caches);
-        Self { walk_ns: 1, loads: Loads::new(4 << 20), ..chases }
-    }
-
     /// Most memory that the rows hold at one time.
     fn memory_bytes(&self, hardware: &Hardware<'_>) -> u64 {
         let has_load = self.extent != Extent::Few && self.reaches_memory();

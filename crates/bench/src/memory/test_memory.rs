@@ -15,7 +15,7 @@ use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
 
 use crate::cores;
-use crate::workers;
+use crate::workers::{self, lock};
 
 /// Elements of a page of 4 KiB, at which each thread's part begins.
 const PAGE_ELEMENTS: usize = 512;
@@ -124,7 +124,7 @@ impl TestMemory {
 
     /// The memory, for one trial at a time.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.memory)
     }
 
     /// Has the memory filled; gives the sums of the source's pages.
@@ -196,8 +196,8 @@ impl TestMemory {
             prepare(index)
         };
         let work = |_, prepared: &mut P| Ok::<_, TrialError>(work(prepared));
-        let finished = workers::in_own_thread(|| workers::run(threads, pinned, work))?;
-        Ok((finished.results.into_iter().collect::<Result<_, _>>()?, finished.elapsed_ns))
+        let finished = workers::in_own_thread(|| workers::run(threads, pinned, work))??;
+        Ok((finished.results, finished.elapsed_ns))
     }
 
     /// Runs `work` over the parts, a thread each, timed from the first start to the last end;
@@ -305,7 +305,7 @@ impl Memory {
 
 /// Takes what a thread was given; each gets its own once.
 fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    lock(slot).take()
 }
 
 /// The pieces that begin at `starts`; the last one ends with the whole.

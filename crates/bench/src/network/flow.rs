@@ -16,7 +16,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self};
 
 use flatout_measure::Histogram;
 use flatout_sys::affinity;
@@ -26,7 +26,7 @@ use flatout_sys::run_queue;
 use super::channel::{Channel, ChannelError};
 use super::frame::{EndReport, FlowReport, TcpPoint};
 use super::spec::{Flow, Placement, Spec, Traffic};
-use crate::cores;
+use crate::{cores, workers};
 use coordinator::Coordinator;
 
 /// How long what is missing is waited for, once its sender has ended. On a busy machine the kernel's
@@ -233,25 +233,21 @@ pub fn run(
             let thread = thread::Builder::new().name("flow".to_owned());
             run_queue::spawn(scope, thread, move || work(test, connection))
         };
-        let workers: io::Result<Vec<_>> = connections.iter().map(start).collect();
-        let workers = workers.map_err(|error| {
+        let threads: io::Result<Vec<_>> = connections.iter().map(start).collect();
+        let threads = threads.map_err(|error| {
             test.abort();
             FlowError::Failed(format!("cannot start a thread: {error}"))
         })?;
-        let result = Coordinator::new(test, connections, &workers, channel).run(begin);
+        let result = Coordinator::new(test, connections, &threads, channel).run(begin);
         if result.is_err() {
             test.abort();
             for connection in connections {
                 flatout_sys::socket::stop(connection.socket.as_fd());
             }
         }
-        let ends = workers.into_iter().map(join).collect();
+        let ends = threads.into_iter().map(workers::join).collect();
         finish(result?, ends)
     })
-}
-
-fn join(worker: ScopedJoinHandle<'_, WorkerEnd>) -> WorkerEnd {
-    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Puts the reports of the threads together.

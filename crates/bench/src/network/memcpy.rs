@@ -5,8 +5,8 @@
 //! it by another; sending from a file in memory is one, by the receiver. The hand-over of a slot
 //! is two atomic stores.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use flatout_sys::run_queue;
 use super::flow::bulk::random_block;
 use crate::cores;
 use crate::fact::BYTES;
+use crate::workers::{self, lock};
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = 64 << 10;
@@ -88,8 +89,7 @@ pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, Tri
         }
         blocks.stop.store(true, Ordering::Relaxed);
         for thread in [writer, reader] {
-            let end = thread.map_err(failed)?.join();
-            end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(failed)?;
+            workers::join(thread.map_err(failed)?).map_err(failed)?;
         }
         let bytes = (after - before) * BLOCK_BYTES as u64;
         let elapsed_ns = end_ns.saturating_sub(start_ns);
@@ -130,8 +130,7 @@ impl Blocks {
     }
 
     fn slot(&self, number: u64) -> std::sync::MutexGuard<'_, Vec<u8>> {
-        let slot = &self.slots[(number % SLOTS as u64) as usize];
-        slot.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.slots[(number % SLOTS as u64) as usize])
     }
 }
 

@@ -18,6 +18,7 @@ use super::channel::{self, Channel, ChannelError, Inbox};
 use super::frame::{Frame, VERSION};
 use super::session::{Arrival, Session};
 use super::token::{Key, PROOF_BYTES, PROOF_MARK, Proof, random};
+use crate::workers;
 
 /// How long a connection may take to prove itself.
 pub(super) const HANDSHAKE_NS: u64 = 10_000_000_000;
@@ -279,8 +280,7 @@ impl<'s> Acceptor<'_, 's> {
     /// How the session ended, if it has.
     fn ended(&mut self) -> Option<(SocketAddr, Result<u32, ChannelError>)> {
         let active = self.active.take_if(|active| active.thread.is_finished())?;
-        let end = active.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Some((active.peer, end))
+        Some((active.peer, workers::join(active.thread)))
     }
 
     /// Starts the session of the client that has waited longest, if none runs.

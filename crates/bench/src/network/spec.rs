@@ -220,12 +220,6 @@ pub enum Traffic {
 }
 
 impl Spec {
-    /// One TCP stream to the server, for tests.
-    #[cfg(test)]
-    pub fn one_stream() -> Self {
-        Self { streams: 1, block_bytes: 64 << 10, ..Self::default() }
-    }
-
     /// The connections that the test has.
     pub fn flows(&self) -> Vec<Flow> {
         let streams = usize::from(self.streams);
@@ -282,6 +276,13 @@ const BUFFERS_PER_FLOW: u64 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Spec {
+        /// One TCP stream to the server, for tests.
+        pub fn one_stream() -> Self {
+            Self { streams: 1, block_bytes: 64 << 10, ..Self::default() }
+        }
+    }
 
     #[test]
     fn what_is_too_much_is_named() {

@@ -61,8 +61,8 @@ pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialErr
             let end = Instant::now();
             Ok(Stretch { start, end, empty_loop: call::empty_loop_time(count) })
         },
-    );
-    Ok(merge(&finished.results.into_iter().collect::<Result<Vec<_>, _>>()?))
+    )?;
+    Ok(merge(&finished.results))
 }
 
 /// A file that a thread opens for itself.

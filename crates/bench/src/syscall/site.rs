@@ -88,16 +88,6 @@ impl Site {
         let file = WorkFile::new(&self.directory, length_bytes, self.block_bytes)?;
         Ok(slot.get_or_init(|| file))
     }
-
-    /// Lengths of the files that are there.
-    #[cfg(test)]
-    pub(super) fn laid_down_bytes(&self) -> u64 {
-        let slots = std::iter::once(&self.common).chain(&self.own);
-        let lengths = slots
-            .filter_map(OnceLock::get)
-            .map(|file| rustix::fs::fstat(file.scratch.file()).unwrap().st_size as u64);
-        lengths.sum()
-    }
 }
 
 /// An unnamed file with content.
@@ -143,6 +133,17 @@ impl WorkFile {
 mod tests {
     use super::*;
     use std::io::{Read, Seek};
+
+    impl Site {
+        /// Lengths of the files that are there.
+        pub(in crate::syscall) fn laid_down_bytes(&self) -> u64 {
+            let slots = std::iter::once(&self.common).chain(&self.own);
+            let lengths = slots
+                .filter_map(OnceLock::get)
+                .map(|file| rustix::fs::fstat(file.scratch.file()).unwrap().st_size as u64);
+            lengths.sum()
+        }
+    }
 
     #[test]
     fn a_work_file_has_no_name_and_no_zero_pages() {

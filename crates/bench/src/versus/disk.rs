@@ -90,9 +90,8 @@ pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
     for found in ground.of(Discipline::Disk) {
         let size = Size::of(ground)?;
         let Some(rival) = Rival::named(found.rival.name) else { continue };
-        races.extend(
-            rival.works().iter().filter_map(|&work| race(ground, found, rival, work, size)),
-        );
+        let works = rival.known().0.iter();
+        races.extend(works.filter_map(|&work| race(ground, found, rival, work, size)));
     }
     Ok(races)
 }
@@ -102,18 +101,15 @@ pub fn incomparable(ground: &Ground) -> Vec<Outcome> {
     let mut rows = Vec::new();
     for found in ground.of(Discipline::Disk) {
         let Some(rival) = Rival::named(found.rival.name) else { continue };
-        let reasons = rival.incomparable().iter();
-        rows.extend(reasons.map(|(row, reason)| lacking(found, row, reason)));
+        let (works, reasons) = rival.known();
+        rows.extend(reasons.iter().map(|(row, reason)| lacking(found, row, reason)));
         // Only the name of the file can be in the way of one that is raced elsewhere.
         let is_named = Size::of(ground).is_ok_and(|size| {
-            rival.works().iter().all(|&work| race(ground, found, rival, work, size).is_some())
+            works.iter().all(|&work| race(ground, found, rival, work, size).is_some())
         });
         if !is_named {
-            rows.push(lacking(
-                found,
-                "all others",
-                "it would read the name of this directory wrongly",
-            ));
+            let reason = "it would read the name of this directory wrongly";
+            rows.push(lacking(found, "all others", reason));
         }
     }
     rows
@@ -135,17 +131,11 @@ impl Rival {
         }
     }
 
-    fn works(self) -> &'static [Work] {
+    /// What it does alike, and for which rows it has nothing that is.
+    fn known(self) -> (&'static [Work], &'static [(&'static str, &'static str)]) {
         match self {
-            Self::Fio => &fio::WORKS,
-            Self::Iozone => &iozone::WORKS,
-        }
-    }
-
-    fn incomparable(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Fio => &fio::INCOMPARABLE,
-            Self::Iozone => &iozone::INCOMPARABLE,
+            Self::Fio => (&fio::WORKS, &fio::INCOMPARABLE),
+            Self::Iozone => (&iozone::WORKS, &iozone::INCOMPARABLE),
         }
     }
 }

@@ -53,53 +53,43 @@ struct Work {
     theirs: &'static [&'static str],
 }
 
+/// Without Nagle's algorithm, as flatout.
+const STREAM: Work = Work {
+    rival: "iperf3",
+    id: "network/tcp-throughput",
+    unit: Unit::BytesPerSecond,
+    protocol: "tcp",
+    block_bytes: 64 << 10,
+    ours: &[],
+    theirs: &["-N"],
+};
+const QUESTIONS: Work = Work {
+    rival: "sockperf",
+    id: "network/tcp-latency",
+    unit: Unit::Nanoseconds,
+    block_bytes: 64,
+    ours: &["--placement", "free"],
+    theirs: &["--tcp"],
+    ..STREAM
+};
 const WORKS: [Work; 5] = [
+    STREAM,
     Work {
-        rival: "iperf3",
-        id: "network/tcp-throughput",
-        unit: Unit::BytesPerSecond,
-        protocol: "tcp",
-        block_bytes: 64 << 10,
-        ours: &[],
-        // Without Nagle's algorithm, as flatout.
-        theirs: &["-N"],
-    },
-    Work {
-        rival: "iperf3",
-        id: "network/tcp-throughput",
-        unit: Unit::BytesPerSecond,
-        protocol: "tcp",
         block_bytes: 128 << 10,
         ours: &["--sender", "sendfile", "--placement", "free"],
         theirs: &["-Z", "-N"],
+        ..STREAM
     },
     Work {
-        rival: "iperf3",
         id: "network/udp-throughput",
-        unit: Unit::BytesPerSecond,
         protocol: "udp",
         block_bytes: 1460,
         ours: &["--offload", "none", "--datagram-size", "1460"],
         theirs: &["-u", "-b", "0"],
+        ..STREAM
     },
-    Work {
-        rival: "sockperf",
-        id: "network/tcp-latency",
-        unit: Unit::Nanoseconds,
-        protocol: "tcp",
-        block_bytes: 64,
-        ours: &["--placement", "free"],
-        theirs: &["--tcp"],
-    },
-    Work {
-        rival: "sockperf",
-        id: "network/udp-latency",
-        unit: Unit::Nanoseconds,
-        protocol: "udp",
-        block_bytes: 64,
-        ours: &["--placement", "free"],
-        theirs: &[],
-    },
+    QUESTIONS,
+    Work { id: "network/udp-latency", protocol: "udp", theirs: &[], ..QUESTIONS },
 ];
 
 /// The races against each rival that is there.

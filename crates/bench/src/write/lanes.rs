@@ -121,10 +121,10 @@ impl Writer {
             Some(watch) => watch.during(run),
             None => (run(Watch::NOBODY), Looks::default()),
         };
+        let finished = finished?;
         let mut measured = Measured { elapsed_ns: finished.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);
-        for result in finished.results {
-            let (blocks, engine, fallback) = result?;
+        for (blocks, engine, fallback) in finished.results {
             measured.bytes += blocks.bytes;
             measured.blocks += blocks.blocks;
             measured.engine = Some(engine);

@@ -27,16 +27,7 @@ pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, same_run: bool) -> Row 
         better: first.better,
         old: figure(old),
         new: figure(new),
-        ratio: None,
-        ci95: None,
-        p: None,
-        p_corrected: None,
-        noise_ratio: None,
-        noise_source: None,
-        detectable_ratio: None,
-        verdict: Verdict::Incomparable,
-        reason: None,
-        runs_needed: None,
+        ..Row::default()
     };
     if first.unit != second.unit || first.better != second.better {
         row.reason = Some(Reason::UnitsDiffer);

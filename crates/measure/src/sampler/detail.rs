@@ -2,7 +2,7 @@
 //! several trials become one.
 
 use crate::case::{Further, Latencies};
-use crate::record::{Latency, Series};
+use crate::record::Series;
 
 /// What one trial brought besides its figure.
 #[derive(Debug, Default)]
@@ -12,29 +12,12 @@ pub(super) struct Details {
     pub(super) further: Vec<Further>,
 }
 
-/// The latencies of all trials that count so far.
-#[derive(Debug, Default)]
-pub(super) struct LatencyPool(Option<Latencies>);
-
-impl LatencyPool {
-    /// Moves the latencies of a trial in here.
-    pub(super) fn take(&mut self, details: &mut Details) {
-        match (&mut self.0, details.latencies.take()) {
-            (Some(pool), Some(more)) => pool.histogram.merge(&more.histogram),
-            (pool @ None, more) => *pool = more,
-            (Some(_), None) => {}
-        }
-    }
-
-    /// Whether nothing was moved in here.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// What goes into the record.
-    pub(super) fn latency(&self) -> Option<Latency> {
-        let Latencies { histogram, loop_kind } = self.0.as_ref()?;
-        histogram.latency(*loop_kind)
+/// Moves the latencies of a trial to those of all trials that count so far.
+pub(super) fn pool(into: &mut Option<Latencies>, details: &mut Details) {
+    match (into, details.latencies.take()) {
+        (Some(pool), Some(more)) => pool.histogram.merge(&more.histogram),
+        (pool @ None, more) => *pool = more,
+        (Some(_), None) => {}
     }
 }
 
@@ -62,12 +45,12 @@ mod tests {
 
     #[test]
     fn latencies_of_trials_are_pooled_and_moved_once() {
-        let mut pool = LatencyPool::default();
+        let mut pooled = None;
         let mut first = timed(&[10, 30]);
-        pool.take(&mut first);
-        pool.take(&mut first);
-        pool.take(&mut timed(&[20]));
-        let latency = pool.latency().unwrap();
+        pool(&mut pooled, &mut first);
+        pool(&mut pooled, &mut first);
+        pool(&mut pooled, &mut timed(&[20]));
+        let latency = pooled.unwrap().latency().unwrap();
         assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (3, 10.0, 30.0));
         assert_eq!(latency.loop_kind, "open");
     }

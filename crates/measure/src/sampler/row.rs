@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Map;
 
-use super::detail::{Details, LatencyPool};
+use super::detail::{Details, pool};
 use super::{Attempt, warmup};
-use crate::case::{Case, Plan, Sample, TrialError, WhenPrecise};
+use crate::case::{Case, Latencies, Plan, Sample, TrialError, WhenPrecise};
 use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
 use crate::progress::Standing;
 use crate::record::Better;
 use crate::row::{Label, Row};
+use crate::statistics;
 use crate::statistics::interval::{self, Knowledge};
 use crate::statistics::pool::{Pool, Prior};
-use crate::statistics::{self};
 use crate::warning::{self, Warning};
 
 /// The same where a trial is a round of whole programs, and dear.
@@ -70,7 +70,7 @@ pub(super) struct Sampled<'a> {
     pub(super) spent_ns: u64,
     pub(super) closed: Option<Closed>,
     taken: Vec<Taken>,
-    latencies: LatencyPool,
+    latencies: Option<Latencies>,
     /// Spoiled trials, while there is nothing better: should time run out before a quiet one, they
     /// are what there is.
     discarded: Vec<Taken>,
@@ -96,7 +96,7 @@ impl<'a> Sampled<'a> {
             spent_ns: 0,
             closed: None,
             taken: Vec::new(),
-            latencies: LatencyPool::default(),
+            latencies: None,
             discarded: Vec::new(),
             spoiled: 0,
             disturbed: 0,
@@ -233,7 +233,7 @@ impl<'a> Sampled<'a> {
     /// warm-up, because a histogram is large.
     fn count(&mut self, mut taken: Taken) {
         if self.taken.len() >= warmup::MOST {
-            self.latencies.take(&mut taken.details);
+            pool(&mut self.latencies, &mut taken.details);
         }
         self.taken.push(taken);
     }
@@ -347,7 +347,7 @@ impl<'a> Sampled<'a> {
     /// latencies of all have been joined already.
     fn prefer_quiet(&mut self) {
         let quiet = self.taken.iter().filter(|taken| !taken.is_disturbed).count();
-        let is_kept = self.is_in_rounds || !self.latencies.is_empty();
+        let is_kept = self.is_in_rounds || self.latencies.is_some();
         if self.disturbed == 0 || quiet < QUIET_LEAST || is_kept {
             return;
         }

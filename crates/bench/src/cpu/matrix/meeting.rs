@@ -2,12 +2,12 @@
 //! that sleeps is woken late.
 
 use std::hint::spin_loop;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flatout_sys::clock::monotonic_ns;
 
-use crate::workers::{self, ThreadError};
+use crate::workers::{self, ThreadError, lock};
 
 /// Looks before a thread gives its CPU away between two of them, where threads are more than CPUs.
 const LOOKS: u32 = 1 << 13;
@@ -55,11 +55,6 @@ pub(super) fn timed<R: Send>(
     })?;
     let first_ns = times.iter().map(|time| time.0).min().unwrap_or(0);
     Ok(times.iter().map(|time| time.1).max().unwrap_or(0).saturating_sub(first_ns))
-}
-
-/// A lock whose holder panicked guards numbers all the same; the panic itself goes on.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Looks until it is so, and does `instead` when that takes long; ends when one of them says so.

@@ -4,9 +4,8 @@ use std::sync::Mutex;
 
 use flatout_measure::random::SplitMix64;
 
-use super::meeting::lock;
 use super::order::Shape;
-use crate::workers::{self, ThreadError};
+use crate::workers::{self, ThreadError, lock};
 
 /// Columns of one seed: more than any matrix has.
 const COLUMNS: u64 = 1 << 32;

@@ -209,15 +209,24 @@ fn on_other_pages(shape: Shape, wanted: Shape) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::super::grid::RUN_BYTES;
+    use super::super::load::Loads;
     use super::super::node::Pair;
     use super::*;
+    use crate::area::Extent;
     use crate::tests::waiting;
+
+    /// Chases whose walks are as short as can be, and for which 1 MiB is memory.
+    fn hasty() -> Chases {
+        let caches = crate::tests::caches::caches(&[256 << 10]);
+        let chases = Chases::new(Extent::Quick, 8 << 20, &caches);
+        Chases { walk_ns: 1, loads: Loads::new(4 << 20), ..chases }
+    }
 
     const MIB: u64 = 1 << 20;
 
     /// A trial of every kind of row, as short as can be; a ring of 1 MiB passes for memory.
     fn trial(row: LatencyRow) -> Result<Sample, TrialError> {
-        sample(&row, &Chases::hasty(), 5)
+        sample(&row, &hasty(), 5)
     }
 
     #[test]
@@ -230,7 +239,7 @@ mod tests {
             let pair = Some((first, second));
             trials.push(Box::new(move || _ = super::super::hand_over::sample(pair).unwrap()));
         }
-        let loads = super::super::load::Loads::new(1 << 20);
+        let loads = Loads::new(1 << 20);
         let load = Load { percent: 100, seed: 1 };
         trials.push(Box::new(move || {
             let until_read = |count: &(dyn Fn() -> u64 + Sync)| {

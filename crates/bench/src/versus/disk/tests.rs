@@ -38,8 +38,8 @@ fn words(invocation: &Argv) -> Vec<&str> {
 fn each_pattern_is_raced_or_said_to_be_incomparable() {
     for rival in [Rival::Fio, Rival::Iozone] {
         for pattern in Pattern::all() {
-            let is_raced = rival.works().iter().any(|work| work.pattern == pattern);
-            let is_told = rival.incomparable().iter().any(|(row, _)| row.contains(pattern.name()));
+            let is_raced = rival.known().0.iter().any(|work| work.pattern == pattern);
+            let is_told = rival.known().1.iter().any(|(row, _)| row.contains(pattern.name()));
             assert!(is_raced != is_told, "{rival:?}: {pattern:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! What a row says when its trials are over: its figures, its status, and what became of trials.
 
-use super::super::detail::join_series;
+use super::super::detail::{join_series, pool};
 use super::super::fact::{
     BETWEEN_RUNS, INTERVALS_DISTURBED, INTERVALS_SPOILED, REJECTED_SAMPLES, SPOIL_REASONS,
     TRIALS_RUN, USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
@@ -14,9 +14,9 @@ use crate::overhead::Overhead;
 use crate::record::{Outcome, Status};
 use crate::row::Row;
 use crate::sampler::NOISY;
+use crate::statistics;
 use crate::statistics::interval::{self, Knowledge};
-use crate::statistics::{self};
-use crate::warning::{self};
+use crate::warning;
 
 impl Sampled<'_> {
     /// The row, settled, with its figure and those of its further figures.
@@ -28,11 +28,11 @@ impl Sampled<'_> {
     ) -> Measured<()> {
         let mut outcome = blank(self.case.row);
         let warmup = self.warmup(plan);
-        let mut latencies = std::mem::take(&mut self.latencies);
+        let mut latencies = self.latencies.take();
         for taken in &mut self.taken[warmup..] {
-            latencies.take(&mut taken.details);
+            pool(&mut latencies, &mut taken.details);
         }
-        outcome.latency = latencies.latency();
+        outcome.latency = latencies.and_then(|latencies| latencies.latency());
         let (dropped, counted) = self.taken.split_at(warmup);
         for taken in counted {
             join_series(&mut outcome.series, &taken.details.series);

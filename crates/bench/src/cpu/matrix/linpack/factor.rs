@@ -13,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
 
-use super::super::meeting::{self, Meeting, lock, spin_until};
+use super::super::meeting::{self, Meeting, spin_until};
 use super::super::order::Shape;
 use super::panel;
-use crate::workers::ThreadError;
+use crate::workers::{ThreadError, lock};
 
 /// Panels that may be in use at a time: the memory of as many packed copies.
 const STEPS_MOST: usize = 3;
