@@ -32,10 +32,7 @@ pub fn sorted(samples: &[f64]) -> Vec<f64> {
 
 /// The median; the mean of the two middle samples when their number is even. `None` of nothing.
 pub fn median(samples: &[f64]) -> Option<f64> {
-    median_of_sorted(&sorted(samples))
-}
-
-fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
+    let sorted = sorted(samples);
     let high = *sorted.get(sorted.len() / 2)?;
     if !sorted.len().is_multiple_of(2) {
         return Some(high);
@@ -69,15 +66,11 @@ pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     if samples.is_empty() || !(0.0..=1.0).contains(&q) {
         return None;
     }
-    Some(quantile_of_sorted(&sorted(samples), q))
-}
-
-/// The same of what is sorted and not empty, for `q` from 0 to 1.
-fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
+    let sorted = sorted(samples);
     let position = q * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
+    Some(sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64))
 }
 
 /// The 95 % confidence interval of the median: the pair of samples, equally far from both ends,

@@ -101,14 +101,13 @@ fn why_not_double(results: &[Outcome]) -> Answer {
     } else if unexplained.is_empty() {
         let near = figures(results).filter(|row| ratio(row).is_some_and(|r| r > HALF)).count();
         let mut text = format!("{near} of {bounded} rows with a known limit are above half of it");
-        let lowest = figures(results)
-            .filter(|row| low(row))
-            .min_by(|a, b| f64::total_cmp(&ratio(a).unwrap_or(1.0), &ratio(b).unwrap_or(1.0)));
+        let lowest = figures(results).filter_map(|row| Some((row, ratio(row)?)));
+        let lowest = lowest.filter(|(row, _)| low(row)).min_by(|a, b| a.1.total_cmp(&b.1));
         match lowest {
-            Some(row) => text.push_str(&format!(
+            Some((row, ratio)) => text.push_str(&format!(
                 "; the others name what holds them back: {} is at {}, limited by {}.",
                 name(row),
-                percent(ratio(row).unwrap_or(0.0)),
+                percent(ratio),
                 limiter(row)
             )),
             None => text.push('.'),
@@ -145,23 +144,19 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
             None => name(row),
         })
         .collect();
-    let highest = results
-        .iter()
-        .filter(|row| ratio(row).is_some())
-        .max_by(|a, b| f64::total_cmp(&ratio(a).unwrap_or(0.0), &ratio(b).unwrap_or(0.0)));
+    let known = results.iter().filter_map(|row| Some((row, ratio(row)?)));
+    let highest = known.max_by(|a, b| a.1.total_cmp(&b.1));
     let mut text = match highest {
-        _ if !broken.is_empty() => {
-            format!(
-                "{} beyond a limit: {}.",
-                count(broken.len(), "row lies", "rows lie"),
-                list(&broken)
-            )
-        }
-        Some(row) => format!(
+        _ if !broken.is_empty() => format!(
+            "{} beyond a limit: {}.",
+            count(broken.len(), "row lies", "rows lie"),
+            list(&broken)
+        ),
+        Some((row, ratio)) => format!(
             "No: {} checked, and the closest, {}, is at {} of its limit.",
             count(checked, "row was", "rows were"),
             name(row),
-            percent(ratio(row).unwrap_or(0.0))
+            percent(ratio)
         ),
         None => "Not known: no row has a limit to check it against.".to_owned(),
     };

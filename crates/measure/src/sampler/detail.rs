@@ -1,20 +1,12 @@
 //! What trials bring besides their figure: latencies, curves, further figures; and how those of
 //! several trials become one.
 
-use crate::case::{Further, Latencies};
+use crate::case::Latencies;
 use crate::record::Series;
 
-/// What one trial brought besides its figure.
-#[derive(Debug, Default)]
-pub(super) struct Details {
-    pub(super) latencies: Option<Latencies>,
-    pub(super) series: Vec<Series>,
-    pub(super) further: Vec<Further>,
-}
-
 /// Moves the latencies of a trial to those of all trials that count so far.
-pub(super) fn pool(into: &mut Option<Latencies>, details: &mut Details) {
-    match (into, details.latencies.take()) {
+pub(super) fn pool(into: &mut Option<Latencies>, more: Option<Latencies>) {
+    match (into, more) {
         (Some(pool), Some(more)) => pool.histogram.merge(&more.histogram),
         (pool @ None, more) => *pool = more,
         (Some(_), None) => {}
@@ -36,20 +28,19 @@ mod tests {
     use super::*;
     use crate::histogram::{Histogram, LoopKind};
 
-    fn timed(durations: &[u64]) -> Details {
+    fn timed(durations: &[u64]) -> Option<Latencies> {
         let mut histogram = Histogram::new();
         durations.iter().for_each(|&duration| histogram.record(duration));
-        let latencies = Some(Latencies { histogram, loop_kind: LoopKind::Open });
-        Details { latencies, ..Details::default() }
+        Some(Latencies { histogram, loop_kind: LoopKind::Open })
     }
 
     #[test]
     fn latencies_of_trials_are_pooled_and_moved_once() {
         let mut pooled = None;
         let mut first = timed(&[10, 30]);
-        pool(&mut pooled, &mut first);
-        pool(&mut pooled, &mut first);
-        pool(&mut pooled, &mut timed(&[20]));
+        pool(&mut pooled, first.take());
+        pool(&mut pooled, first.take());
+        pool(&mut pooled, timed(&[20]));
         let latency = pooled.unwrap().latency().unwrap();
         assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (3, 10.0, 30.0));
         assert_eq!(latency.loop_kind, "open");

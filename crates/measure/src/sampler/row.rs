@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Map;
 
-use super::detail::{Details, pool};
+use super::detail::pool;
 use super::{Attempt, warmup};
 use crate::case::{Case, Latencies, Plan, Sample, TrialError, WhenPrecise};
-use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
 use crate::progress::Standing;
 use crate::record::Better;
@@ -53,10 +52,7 @@ pub(super) struct Surroundings {
 /// A trial with a figure.
 struct Taken {
     figure: f64,
-    elapsed_ns: u64,
-    facts: Facts,
-    warnings: Vec<Warning>,
-    details: Details,
+    sample: Sample,
     is_disturbed: bool,
     use_of_cpus: UseOfCpus,
 }
@@ -180,11 +176,7 @@ impl<'a> Sampled<'a> {
             !is_own && !sample.is_sustained
         });
         let spoil = spoil.or(sample.spoil);
-        let Sample { elapsed_ns, facts, warnings, latencies, series, further, .. } = sample;
-        let details = Details { latencies, series, further };
-        let is_disturbed = spoil.is_some();
-        let taken =
-            Taken { figure, elapsed_ns, facts, warnings, details, is_disturbed, use_of_cpus };
+        let taken = Taken { figure, sample, is_disturbed: spoil.is_some(), use_of_cpus };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() || self.is_in_rounds {
@@ -233,7 +225,7 @@ impl<'a> Sampled<'a> {
     /// warm-up, because a histogram is large.
     fn count(&mut self, mut taken: Taken) {
         if self.taken.len() >= warmup::MOST {
-            pool(&mut self.latencies, &mut taken.details);
+            pool(&mut self.latencies, taken.sample.latencies.take());
         }
         self.taken.push(taken);
     }

@@ -1,6 +1,8 @@
 //! One operation of each row, as bare system calls below the descriptor of a directory.
 
 use std::ffi::CStr;
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -46,14 +48,9 @@ pub(super) fn create_synced(
     name: &CStr,
     content: &[u8],
 ) -> Result<(), Errno> {
-    let file = rustix::fs::openat(directory, name, NEW_FILE, OWNER_ONLY)?;
-    let mut left = content;
-    while !left.is_empty() {
-        match rustix::io::write(&file, left)? {
-            0 => return Err(Errno::IO),
-            wrote => left = &left[wrote..],
-        }
-    }
+    let mut file = File::from(rustix::fs::openat(directory, name, NEW_FILE, OWNER_ONLY)?);
+    let wrote = file.write_all(content);
+    wrote.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     rustix::fs::fsync(&file)
 }
 

@@ -30,18 +30,18 @@ impl Sampled<'_> {
         let warmup = self.warmup(plan);
         let mut latencies = self.latencies.take();
         for taken in &mut self.taken[warmup..] {
-            pool(&mut latencies, &mut taken.details);
+            pool(&mut latencies, taken.sample.latencies.take());
         }
         outcome.latency = latencies.and_then(|latencies| latencies.latency());
         let (dropped, counted) = self.taken.split_at(warmup);
         for taken in counted {
-            join_series(&mut outcome.series, &taken.details.series);
+            join_series(&mut outcome.series, &taken.sample.series);
         }
         let figures: Vec<f64> = counted.iter().map(|taken| taken.figure).collect();
-        let mut facts = Facts::merged(counted.iter().map(|taken| &taken.facts));
-        let warnings = counted.iter().flat_map(|taken| &taken.warnings).chain(&self.end);
+        let mut facts = Facts::merged(counted.iter().map(|taken| &taken.sample.facts));
+        let warnings = counted.iter().flat_map(|taken| &taken.sample.warnings).chain(&self.end);
         warning::add_all(&mut outcome.warnings, warnings.cloned());
-        let times: Vec<f64> = counted.iter().map(|taken| taken.elapsed_ns as f64).collect();
+        let times: Vec<f64> = counted.iter().map(|taken| taken.sample.elapsed_ns as f64).collect();
         warnings::overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
         let use_of_cpus = counted.iter().map(|taken| taken.use_of_cpus).reduce(UseOfCpus::and);
@@ -64,10 +64,10 @@ impl Sampled<'_> {
             outcome.warn(code, text);
             return Measured { row: (), outcome, facts, further: Vec::new() };
         }
-        let more = counted.iter().map(|taken| taken.details.further.len()).min().unwrap_or(0);
+        let more = counted.iter().map(|taken| taken.sample.further.len()).min().unwrap_or(0);
         let further = (0..more).map(|index| {
             let all: Vec<&Further> =
-                counted.iter().map(|taken| &taken.details.further[index]).collect();
+                counted.iter().map(|taken| &taken.sample.further[index]).collect();
             self.further(&outcome, &facts, &all, interval)
         });
         let further = further.collect();
