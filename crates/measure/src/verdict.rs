@@ -4,13 +4,12 @@
 //! when there is evidence: where nothing was checked, the answer is not known. What is true of some
 //! rows only is answered by `partly`, with their number. Amounts are given as
 //! shares and counts, because prefixes belong to the report. Which warning makes which answer bad:
-//! `verdict/codes.rs`. What shows that a row was measured at all: `verdict/happened.rs`. Does it
+//! `warning.rs`. What shows that a row was measured at all: `verdict/happened.rs`. Does it
 //! reproduce: `verdict/reproduce.rs`. What pairs show: `verdict/pairs.rs`. How rows are named:
 //! `verdict/rows.rs`.
 //!
 //! Source: Brendan Gregg's benchmarking checklist.
 
-mod codes;
 mod happened;
 mod pairs;
 mod reproduce;
@@ -19,9 +18,8 @@ mod rows;
 use crate::load::busy_words;
 use crate::record::{Answer, Mark, Outcome, Record, Status};
 use crate::sampler::fact::OVERHEAD_RATIO;
-use crate::warning::{self, has};
+use crate::warning::{self, Says, has, saying};
 
-use codes::{BESIDE_THE_POINT, CIRCUMSTANCES, LABELS, SET_LIMITS};
 use happened::did_it_happen;
 use pairs::{Pairs, is_aside, is_pair};
 use rows::{count, list, name, percent};
@@ -75,13 +73,10 @@ fn any_of(row: &Outcome, codes: &[&str]) -> bool {
     codes.iter().any(|code| has(&row.warnings, code))
 }
 
-/// Rows with one of these codes, each with the first of them that it has.
-fn with_code<'r>(rows: impl Iterator<Item = &'r Outcome>, codes: &[&str]) -> Vec<String> {
-    rows.filter_map(|row| {
-        let found = row.warnings.iter().find(|w| codes.contains(&w.code.as_str()))?;
-        Some(format!("{} ({})", name(row), found.code))
-    })
-    .collect()
+/// Rows whose warnings say this, each with the first code that does.
+fn with_code<'r>(rows: impl Iterator<Item = &'r Outcome>, says: Says) -> Vec<String> {
+    rows.filter_map(|row| Some(format!("{} ({})", name(row), saying(&row.warnings, says)?)))
+        .collect()
 }
 
 fn figures(results: &[Outcome]) -> impl Iterator<Item = &Outcome> {
@@ -160,7 +155,7 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
         ),
         None => "Not known: no row has a limit to check it against.".to_owned(),
     };
-    let held = with_code(figures(results), &SET_LIMITS);
+    let held = with_code(figures(results), Says::SetLimit);
     if !held.is_empty() {
         text.push_str(&format!(" Somebody may have set a limit for {}.", list(&held)));
     }
@@ -217,7 +212,7 @@ fn did_it_error(record: &Record) -> Answer {
     if !unsupported.is_empty() {
         text.push_str(&format!("Not available on this machine: {}. ", list(&unsupported)));
     }
-    let late = with_code(results.iter(), &[warning::TIME_SHORT]);
+    let late = with_code(results.iter(), Says::LeftOut);
     if !late.is_empty() {
         text.push_str(&format!("Left out for want of time: {}.", list(&late)));
     }
@@ -230,10 +225,11 @@ fn does_it_matter(record: &Record) -> Answer {
     let rows = figures(results).count();
     let overhead = |row: &Outcome| row.fact_number(OVERHEAD_RATIO.name());
     let is_beside = |row: &Outcome| {
-        any_of(row, &BESIDE_THE_POINT) || overhead(row).is_some_and(|share| share > SOME)
+        saying(&row.warnings, Says::BesideThePoint).is_some()
+            || overhead(row).is_some_and(|share| share > SOME)
     };
     let beside = named(results, |row| row.median.is_some() && is_beside(row));
-    let labelled = figures(results).filter(|row| any_of(row, &LABELS)).count();
+    let labelled = with_code(figures(results), Says::Label).len();
     let harness = figures(results).filter_map(overhead).max_by(f64::total_cmp);
     let pairs = Pairs::of(results);
     let (shows_something, told) = pairs.sentence();
@@ -270,7 +266,7 @@ fn does_it_matter(record: &Record) -> Answer {
     if let Some(busy) = busy {
         text.push_str(&format!(" It was a {busy}."));
     }
-    let circumstances = with_code(figures(results), &CIRCUMSTANCES);
+    let circumstances = with_code(figures(results), Says::Circumstance);
     if !circumstances.is_empty() {
         text.push_str(&format!(" Mind the circumstances of {}.", list(&circumstances)));
     }

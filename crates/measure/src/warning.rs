@@ -4,12 +4,51 @@
 
 pub use crate::record::Warning;
 
+/// What a code says to the six questions, and so which answer it makes bad. One without says how the
+/// row was measured and leaves the answers as they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Says {
+    /// Did it even happen? The work in question may not have been done. What a row has as evidence
+    /// says more, and comes first (`verdict/happened.rs`).
+    ///
+    /// A loop device on a cached file reads memory, whatever direct I/O says about the file on it;
+    /// and what a disk was not seen to move, it did not move. Where twice the work does not take
+    /// twice the time, some of it was not done.
+    NotDone,
+    /// Did it even happen? Nothing could be counted that would show it: no sign of idleness, but no
+    /// evidence either, and without evidence the answer is bad.
+    Unproven,
+    /// Does it matter? The figure is about something else than its name.
+    ///
+    /// A network or userspace filesystem: the figure is that of a server, a line or a program, and
+    /// may be what was wanted, but it is none of a disk here. An overlay is not among them: what is
+    /// written to it, and read back, lies on the filesystem below, at the same speed. A file that a
+    /// cache can hold measures the cache. Late starts: the load that was asked for was never offered.
+    BesideThePoint,
+    /// Does it matter? It only labels a figure: the row is meant to be like this.
+    Label,
+    /// Does it matter? The figure stands for its name, in circumstances that the reader must know.
+    Circumstance,
+    /// Does it reproduce? However narrow the interval is, the figure will be another one when others
+    /// leave device or CPU alone, when the run takes longer, or when the same blocks are read again.
+    NotLasting,
+    /// Did it break limits? It did not, but a limit that somebody set is likely what was measured.
+    /// This is no bad answer by itself: a limit of the group may lie far above the figure, and a
+    /// plateau may be one by chance.
+    SetLimit,
+    /// Did it error? It did not, but there was no time for the row.
+    LeftOut,
+}
+
 macro_rules! codes {
-    ($($(#[doc = $text:literal])+ $name:ident = $code:literal;)+) => {
+    ($($(#[doc = $text:literal])+ $name:ident = $code:literal $(=> $says:ident)?;)+) => {
         $($(#[doc = $text])+ pub const $name: &str = $code;)+
 
         /// Every code with its one-line meaning, sorted as in the source.
         pub const ALL: &[(&str, &str)] = &[$(($code, concat!($($text),+).trim_ascii_start())),+];
+
+        /// The codes that say something to the six questions.
+        pub(crate) const SAYING: &[(&str, Says)] = &[$($(($code, Says::$says),)?)+];
     };
 }
 
@@ -33,57 +72,57 @@ codes! {
     /// The time or the amount of a trial is zero or no number; no figure can come of it.
     INVALID_TIME = "invalid_time";
     /// The time allowed was over before the row's first trial, or leaves none for it.
-    TIME_SHORT = "time_short";
+    TIME_SHORT = "time_short" => LeftOut;
     /// Some samples lie far from the others; they are kept.
     OUTLIERS = "outliers";
     /// The harness itself takes more than 1 % of the time measured.
-    OVERHEAD = "overhead";
+    OVERHEAD = "overhead" => Circumstance;
     /// This machine cannot run the workload.
     UNSUPPORTED = "unsupported";
     /// The figure is noisy: its 95 % interval is wider than ±25 %.
     UNSTABLE = "unstable";
     /// The file has holes, which are read without touching storage.
-    SPARSE_FILE = "sparse_file";
+    SPARSE_FILE = "sparse_file" => NotDone;
     /// The file holds blocks of zeros, which thin storage serves without reading.
-    ZERO_BLOCKS = "zero_blocks";
+    ZERO_BLOCKS = "zero_blocks" => NotDone;
     /// The file has extents that were allocated but never written; reading them is free.
-    UNWRITTEN_EXTENTS = "unwritten_extents";
+    UNWRITTEN_EXTENTS = "unwritten_extents" => NotDone;
     /// The filesystem refuses direct I/O; another way was taken.
     DIRECT_REFUSED = "direct_refused";
     /// Direct I/O was accepted, but the page cache grew: it fell back in silence.
-    DIRECT_CACHED = "direct_cached";
+    DIRECT_CACHED = "direct_cached" => NotDone;
     /// The kernel or filesystem refuses uncached buffered I/O; another way was taken.
     DONTCACHE_REFUSED = "dontcache_refused";
     /// Uncached buffered I/O was served from pages that were in the cache already.
-    DONTCACHE_HIT = "dontcache_hit";
+    DONTCACHE_HIT = "dontcache_hit" => NotDone;
     /// io_uring is not available here; another engine was taken.
     URING_REFUSED = "uring_refused";
     /// The file cannot be mapped; another engine was taken.
     MMAP_REFUSED = "mmap_refused";
     /// Part of the file was still in the cache when a cold trial began.
-    NOT_COLD = "not_cold";
+    NOT_COLD = "not_cold" => NotDone;
     /// Bytes of the file had not reached storage when the trial began.
-    DIRTY_PAGES = "dirty_pages";
+    DIRTY_PAGES = "dirty_pages" => NotDone;
     /// No end of this cache is seen twice in the latency curve; its size is what the CPU declares.
-    CACHE_UNCLEAR = "cache_unclear";
+    CACHE_UNCLEAR = "cache_unclear" => Circumstance;
     /// The file lives in memory (tmpfs or the like); no storage is involved.
-    MEMORY_FILESYSTEM = "memory_filesystem";
+    MEMORY_FILESYSTEM = "memory_filesystem" => BesideThePoint;
     /// Blocks are so small that system calls, not storage, set the figure.
-    SYSCALL_BOUND = "syscall_bound";
+    SYSCALL_BOUND = "syscall_bound" => Label;
     /// Blocks are smaller than a page: read-ahead, not the block size, sets the figure.
-    READAHEAD_BOUND = "readahead_bound";
+    READAHEAD_BOUND = "readahead_bound" => Label;
     /// The file is shorter than what was to be read.
-    SHORT_FILE = "short_file";
+    SHORT_FILE = "short_file" => NotDone;
     /// Two passes over the same bytes gave different digests.
-    DIGEST_DIFFERS = "digest_differs";
+    DIGEST_DIFFERS = "digest_differs" => NotDone;
     /// The file shrank while it was read.
-    TRUNCATED = "truncated";
+    TRUNCATED = "truncated" => NotDone;
     /// Fewer threads ran than were asked for.
-    THREADS_REDUCED = "threads_reduced";
+    THREADS_REDUCED = "threads_reduced" => BesideThePoint;
     /// More threads than CPUs: they wait for each other.
-    OVERSUBSCRIBED = "oversubscribed";
+    OVERSUBSCRIBED = "oversubscribed" => Label;
     /// A trial was too short for the clock or the guard to judge it.
-    SHORT_RUN = "short_run";
+    SHORT_RUN = "short_run" => BesideThePoint;
     /// There was nothing to read, so there is no rate.
     EMPTY_FILE = "empty_file";
     /// The file did not stay in the page cache.
@@ -95,37 +134,37 @@ codes! {
     /// The clock is read by a system call here.
     VDSO_MISSING = "vdso_missing";
     /// Writing ended before the bytes were safe on storage: this is a rate to cache.
-    NOT_DURABLE = "not_durable";
+    NOT_DURABLE = "not_durable" => Label;
     /// The file lies on a loop device whose backing file the page cache holds.
-    LOOP_CACHED = "loop_cached";
+    LOOP_CACHED = "loop_cached" => NotDone;
     /// The disk moved clearly fewer bytes than were asked of it.
-    NOT_FROM_DEVICE = "not_from_device";
+    NOT_FROM_DEVICE = "not_from_device" => NotDone;
     /// No block device is known behind the file, so what it moved could not be counted.
-    DEVICE_UNKNOWN = "device_unknown";
+    DEVICE_UNKNOWN = "device_unknown" => Unproven;
     /// The file lies on an overlay; the figure is that of the filesystem below it.
-    OVERLAY_FILESYSTEM = "overlay_filesystem";
+    OVERLAY_FILESYSTEM = "overlay_filesystem" => Circumstance;
     /// The file lies on another machine; the network and the server are part of the figure.
-    NETWORK_FILESYSTEM = "network_filesystem";
+    NETWORK_FILESYSTEM = "network_filesystem" => BesideThePoint;
     /// A program serves the filesystem (FUSE); its time is part of the figure.
-    USERSPACE_FILESYSTEM = "userspace_filesystem";
+    USERSPACE_FILESYSTEM = "userspace_filesystem" => BesideThePoint;
     /// The control group of this process has a limit on the device (io.max).
-    IO_LIMIT = "io_limit";
+    IO_LIMIT = "io_limit" => SetLimit;
     /// The rate is flat at a round figure, which is likely a limit that somebody set.
-    PLATEAU = "plateau";
+    PLATEAU = "plateau" => SetLimit;
     /// The rate changed level within the run; a run of another length gives another figure.
-    BURST = "burst";
+    BURST = "burst" => NotLasting;
     /// The first pass over the blocks was clearly slower than the second.
-    COLD_BLOCKS = "cold_blocks";
+    COLD_BLOCKS = "cold_blocks" => NotLasting;
     /// The file is small enough to be held by a cache as a whole.
-    FITS_IN_CACHE = "fits_in_cache";
+    FITS_IN_CACHE = "fits_in_cache" => BesideThePoint;
     /// The filesystem is nearly full, which makes many of them slower.
-    NEARLY_FULL = "nearly_full";
+    NEARLY_FULL = "nearly_full" => Circumstance;
     /// Fewer bytes were used than were asked for, because space is short.
-    SIZE_REDUCED = "size_reduced";
+    SIZE_REDUCED = "size_reduced" => Circumstance;
     /// The kernel split requests: the device saw smaller ones than were asked for.
-    REQUESTS_SPLIT = "requests_split";
+    REQUESTS_SPLIT = "requests_split" => Circumstance;
     /// Others used the device in the same time.
-    SHARED_DEVICE = "shared_device";
+    SHARED_DEVICE = "shared_device" => NotLasting;
     /// Creating files is far slower than removing them, as after many were deleted.
     RECENT_DELETES = "recent_deletes";
     /// A device, or a file of the user's, would have been written to; nothing was done.
@@ -133,7 +172,7 @@ codes! {
     /// Nothing can be written at this place; nothing was done.
     READ_ONLY = "read_only";
     /// The limit of bytes to write ended the row early.
-    WRITE_LIMIT = "write_limit";
+    WRITE_LIMIT = "write_limit" => Circumstance;
     /// The file was written while it was read, so it has no digest.
     CHANGED = "changed";
     /// The file has another digest than the one listed.
@@ -143,11 +182,11 @@ codes! {
     /// A rival is not installed, so it was not raced.
     MISSING_RIVAL = "missing_rival";
     /// Open loop: requests began later than intended, so the rate asked for was not kept.
-    LATE_STARTS = "late_starts";
+    LATE_STARTS = "late_starts" => BesideThePoint;
     /// The other program of a pair does the same work a little differently.
-    DONE_OTHERWISE = "done_otherwise";
+    DONE_OTHERWISE = "done_otherwise" => Circumstance;
     /// A copier keeps less of what it copies than the one it is held against.
-    KEEPS_LESS = "keeps_less";
+    KEEPS_LESS = "keeps_less" => Circumstance;
     /// The state of the page cache before a run could not be proved.
     STATE_UNPROVED = "state_unproved";
     /// Two programs do not do the same here, so they are not raced.
@@ -155,39 +194,45 @@ codes! {
     /// Memory could not be had, or not be shown to lie, on large pages.
     NO_HUGE_PAGES = "no_huge_pages";
     /// The size of a cache that the latency curve shows is not the one that the CPU declares.
-    CACHE_DIFFERS = "cache_differs";
+    CACHE_DIFFERS = "cache_differs" => Circumstance;
     /// Two kinds of dependency chain read clocks that differ by more than 1 %.
-    CLOCK_DISAGREES = "clock_disagrees";
+    CLOCK_DISAGREES = "clock_disagrees" => Circumstance;
     /// The clock fell while the row was measured: power, temperature, or contention by an SMT sibling.
-    CLOCK_DRIFT = "clock_drift";
+    CLOCK_DRIFT = "clock_drift" => NotLasting;
     /// The control group has a CPU quota below what the threads could use.
-    CPU_QUOTA = "cpu_quota";
+    CPU_QUOTA = "cpu_quota" => SetLimit;
     /// The set of CPUs that the process may use changed while it was measured.
-    CPUS_CHANGED = "cpus_changed";
+    CPUS_CHANGED = "cpus_changed" => NotLasting;
     /// CPUs that the row used share a core, whatever the machine says of itself.
-    CORES_SHARED = "cores_shared";
+    CORES_SHARED = "cores_shared" => Circumstance;
     /// An SMT sibling used the core for more than a tenth of the time, or in more than a tenth of the probes.
-    SMT_CONTENTION = "smt_contention";
+    SMT_CONTENTION = "smt_contention" => Circumstance;
     /// Twice the work did not take twice the time.
-    NOT_LINEAR = "not_linear";
+    NOT_LINEAR = "not_linear" => NotDone;
     /// The hypervisor took a part of the CPU time in trials that count.
-    STOLEN_TIME = "stolen_time";
+    STOLEN_TIME = "stolen_time" => NotLasting;
     /// Both ends are on this machine: what is measured is its kernel and memory, no network.
-    LOOPBACK = "loopback";
+    LOOPBACK = "loopback" => Label;
     /// Part of the datagrams that were sent did not arrive.
-    DATAGRAMS_LOST = "datagrams_lost";
+    DATAGRAMS_LOST = "datagrams_lost" => Circumstance;
     /// Datagrams came so late that they cannot be told from duplicates.
-    ACCOUNT_INCOMPLETE = "account_incomplete";
+    ACCOUNT_INCOMPLETE = "account_incomplete" => Circumstance;
     /// Some processes, or a host's, are clearly slower than the others.
-    STRAGGLERS = "stragglers";
+    STRAGGLERS = "stragglers" => Circumstance;
     /// Some pairs of processes are clearly slower than the others.
-    SLOW_PAIRS = "slow_pairs";
+    SLOW_PAIRS = "slow_pairs" => Circumstance;
     /// Between two processes one way is clearly slower than the other.
-    ASYMMETRIC_PAIRS = "asymmetric_pairs";
+    ASYMMETRIC_PAIRS = "asymmetric_pairs" => Circumstance;
     /// Some processes did less than the fastest had done at the stonewall: the time for it was over.
-    WEAR_OUT_BOUNDED = "wear_out_bounded";
+    WEAR_OUT_BOUNDED = "wear_out_bounded" => Circumstance;
     /// Bytes were thrown away in the kernel instead of being read.
-    DISCARDED = "discarded";
+    DISCARDED = "discarded" => Label;
+}
+
+/// The first code of a row that says this.
+pub(crate) fn saying(warnings: &[Warning], says: Says) -> Option<&str> {
+    let mut codes = warnings.iter().map(|warning| warning.code.as_str());
+    codes.find(|code| SAYING.contains(&(*code, says)))
 }
 
 /// Why a row was not measured for which there was no time.

@@ -5,9 +5,8 @@
 
 use crate::evidence::{Evidence, Happened};
 use crate::record::{Answer, Mark, Outcome};
-use crate::warning::has;
+use crate::warning::{Says, saying};
 
-use super::codes::{NOT_DONE, UNPROVEN};
 use super::pairs::{is_pair, is_unchecked, repeats_another, took_part};
 use super::rows::{count, list, name};
 use super::{figures, reply};
@@ -19,9 +18,8 @@ fn shown(row: &Outcome) -> (Happened, String) {
     if let Some(evidence) = evidence.as_ref().filter(no) {
         return (Happened::No, evidence.text.to_string());
     }
-    let code = |codes: &[&str]| row.warnings.iter().find(|w| codes.contains(&w.code.as_str()));
-    if let Some(warning) = code(&NOT_DONE) {
-        return (Happened::No, warning.code.clone());
+    if let Some(code) = saying(&row.warnings, Says::NotDone) {
+        return (Happened::No, code.to_owned());
     }
     if took_part(row) {
         return match is_unchecked(row) {
@@ -29,8 +27,8 @@ fn shown(row: &Outcome) -> (Happened, String) {
             false => (Happened::Yes, "runs".to_owned()),
         };
     }
-    if let Some(warning) = code(&UNPROVEN) {
-        return (Happened::Unknown, warning.code.clone());
+    if let Some(code) = saying(&row.warnings, Says::Unproven) {
+        return (Happened::Unknown, code.to_owned());
     }
     match evidence {
         None => (Happened::Unknown, "nothing was counted".to_owned()),
@@ -45,7 +43,7 @@ pub(super) fn did_it_happen(results: &[Outcome]) -> Answer {
     // A row without a figure may still say that its work was not done.
     let without: Vec<&Outcome> = results
         .iter()
-        .filter(|row| row.median.is_none() && NOT_DONE.iter().any(|code| has(&row.warnings, code)))
+        .filter(|row| row.median.is_none() && saying(&row.warnings, Says::NotDone).is_some())
         .collect();
     let rows: Vec<&Outcome> =
         figures(results).filter(|row| !is_derived(row)).chain(without).collect();

@@ -1,15 +1,14 @@
 //! Does it reproduce? As far as trials can show it: what runs are assumed to differ by beyond that,
 //! where nothing was learned of the machine, is told and is no evidence against a row.
 
-use super::codes::NOT_LASTING;
 use super::pairs::{Pairs, took_part};
 use super::rows::{count, list, name, percent};
-use super::{any_of, figures, mark_of, reply};
+use super::{figures, mark_of, reply};
 use crate::record::{Answer, Mark, Outcome};
 use crate::sampler::NOISY;
 use crate::sampler::fact::{BETWEEN_RUNS, INTERVALS_SPOILED};
 use crate::statistics::interval::half_of_trials;
-use crate::warning::{self, has};
+use crate::warning::{self, Says, has, saying};
 
 /// Half of a row's interval as its trials alone have it.
 fn width_of_trials(row: &Outcome) -> Option<f64> {
@@ -28,7 +27,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
     let loose = |row: &Outcome| {
         width_of_trials(row).is_none_or(|width| width > NOISY)
             || has(&row.warnings, warning::DISTURBED)
-            || any_of(row, &NOT_LASTING)
+            || saying(&row.warnings, Says::NotLasting).is_some()
     };
     let unsure: Vec<String> = judged
         .iter()
@@ -38,8 +37,8 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
                 Some(width) => format!("±{}", percent(width)),
                 None => format!("no interval from {} trials", row.n),
             };
-            let reason = row.warnings.iter().find(|w| NOT_LASTING.contains(&w.code.as_str()));
-            let reason = reason.map_or(String::new(), |w| format!(", {}", w.code));
+            let reason = saying(&row.warnings, Says::NotLasting);
+            let reason = reason.map_or(String::new(), |code| format!(", {code}"));
             format!("{} ({width}{reason})", name(row))
         })
         .collect();
