@@ -131,73 +131,68 @@ impl TestFile {
         (self.place.rights() == Rights::MakeFiles).then_some(self.place.path.as_path())
     }
 
+    fn warn(&mut self, code: &str, text: impl Into<String>) {
+        warning::add(&mut self.warnings, Warning::new(code, text));
+    }
+
     fn examine_file(&mut self) {
         let Some(extents) = self.extents else { return };
-        let share = |bytes: u64| 100.0 * bytes as f64 / self.length_bytes.max(1) as f64;
-        let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes.unwrap_or(0));
         for (code, bytes, what) in [
-            (warning::SPARSE_FILE, holes, "are holes"),
-            (warning::UNWRITTEN_EXTENTS, unwritten, "were allocated but never written"),
+            (warning::SPARSE_FILE, Some(extents.hole_bytes), "are holes"),
+            (
+                warning::UNWRITTEN_EXTENTS,
+                extents.unwritten_bytes,
+                "were allocated but never written",
+            ),
         ] {
-            let text = format!(
-                "{:.1} % of the file {what}: reading them touches no storage",
-                share(bytes)
-            );
-            if bytes > 0 {
-                warning::add(&mut self.warnings, Warning::new(code, text));
+            if let Some(bytes) = bytes.filter(|&bytes| bytes > 0) {
+                let share = 100.0 * bytes as f64 / self.length_bytes.max(1) as f64;
+                let text =
+                    format!("{share:.1} % of the file {what}: reading them touches no storage");
+                self.warn(code, text);
             }
         }
     }
 
     fn examine_place(&mut self, reduced_from: Option<u64>) {
-        let name = &self.chain.filesystem;
-        let nature = scratch::nature_warning(name, self.chain.nature);
+        let name = self.chain.filesystem.clone();
+        self.warnings.extend(scratch::nature_warning(&name, self.chain.nature));
         let is_above_disks = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
         let ground = self.chain.ground();
-        let is_unknown = is_above_disks && (ground.is_none() || self.chain.disks().is_empty());
-        let is_above_memory = is_above_disks && ground == Some(Nature::Memory);
+        if is_above_disks && ground == Some(Nature::Memory) {
+            let text = format!("{name} lies in memory at the bottom: no storage is involved");
+            self.warn(warning::MEMORY_FILESYSTEM, text);
+        } else if is_above_disks && (ground.is_none() || self.chain.disks().is_empty()) {
+            let text = "no block device is known behind this place: what a device moved cannot be \
+                        shown";
+            self.warn(warning::DEVICE_UNKNOWN, text);
+        }
         let cached_loop = self.chain.layers.iter().find_map(|layer| match layer {
             Layer::Loop { name, direct_io, .. } if *direct_io != Some(true) => Some(name),
             _ => None,
         });
+        if let Some(name) = cached_loop {
+            let text = format!(
+                "{name} is a loop device that goes through the page cache: around the cache for us \
+                 is not around the cache for its file"
+            );
+            self.warn(warning::LOOP_CACHED, text);
+        }
         let free_share = self.filesystem.free_share().unwrap_or(1.0);
-        let is_full = free_share < warning::NEARLY_FULL_SHARE && is_above_disks;
-        self.warnings.extend(nature);
-        let found = [
-            is_above_memory.then(|| (
-                warning::MEMORY_FILESYSTEM,
-                format!("{name} lies in memory at the bottom: no storage is involved"),
-            )),
-            (is_unknown && !is_above_memory).then(|| (
-                warning::DEVICE_UNKNOWN,
-                "no block device is known behind this place: what a device moved cannot be shown"
-                    .to_owned(),
-            )),
-            cached_loop.map(|name| (
-                warning::LOOP_CACHED,
-                format!(
-                    "{name} is a loop device that goes through the page cache: around the cache for \
-                     us is not around the cache for its file"
-                ),
-            )),
-            is_full.then(|| (
-                warning::NEARLY_FULL,
-                format!(
-                    "{:.1} % of the filesystem are free: places for new blocks are hard to find",
-                    100.0 * free_share
-                ),
-            )),
-            reduced_from.map(|wanted| (
-                warning::SIZE_REDUCED,
-                format!(
-                    "the test file has {} bytes instead of {wanted}: a tenth of the free space, \
-                     --max-write or --max-time allows no more",
-                    self.length_bytes
-                ),
-            )),
-        ];
-        for (code, text) in found.into_iter().flatten() {
-            warning::add(&mut self.warnings, Warning::new(code, text));
+        if free_share < warning::NEARLY_FULL_SHARE && is_above_disks {
+            let free = 100.0 * free_share;
+            let text = format!(
+                "{free:.1} % of the filesystem are free: places for new blocks are hard to find"
+            );
+            self.warn(warning::NEARLY_FULL, text);
+        }
+        if let Some(wanted) = reduced_from {
+            let text = format!(
+                "the test file has {} bytes instead of {wanted}: a tenth of the free space, \
+                 --max-write or --max-time allows no more",
+                self.length_bytes
+            );
+            self.warn(warning::SIZE_REDUCED, text);
         }
     }
 
