@@ -4,7 +4,7 @@
 //! figures that chose them, stand here and nowhere else; `--help` states them.
 
 use flatout_io::{Caching, Engine, Kind, ProfileEntry, Split, Tuning};
-use flatout_measure::warning;
+use flatout_measure::{Warning, warning};
 
 /// What the user asked for; `None` is for us to choose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,8 +70,8 @@ pub struct Choice {
     pub tuning: Tuning,
     /// Why the engine is this one.
     pub engine_reason: String,
-    /// What was asked for and cannot be, with its code.
-    pub notes: Vec<(&'static str, String)>,
+    /// What was asked for and cannot be.
+    pub notes: Vec<Warning>,
 }
 
 /// From this share in the cache on, a file counts as hot.
@@ -126,7 +126,8 @@ fn by_default(facts: &Facts, wishes: &Wishes) -> Choice {
     if streamed && wishes.engine.is_some_and(|engine| engine != Engine::Sync) {
         let text = "what has no known length is read from front to end; read with sync";
         let engine = wishes.engine.map_or(String::new(), |engine| engine.to_string());
-        notes.push((refusal_code(wishes.engine), format!("{engine} was not possible: {text}")));
+        let text = format!("{engine} was not possible: {text}");
+        notes.push(Warning::new(refusal_code(wishes.engine), text));
     }
     let wished_caching = match wishes.caching {
         Some(caching) if engine == Engine::Mmap && caching != Caching::Buffered => {
@@ -134,7 +135,10 @@ fn by_default(facts: &Facts, wishes: &Wishes) -> Choice {
                 Caching::Direct => warning::DIRECT_REFUSED,
                 Caching::Dontcache | Caching::Buffered => warning::DONTCACHE_REFUSED,
             };
-            notes.push((code, format!("{caching} I/O was not possible: mapped pages are the page cache's; read buffered")));
+            let text = format!(
+                "{caching} I/O was not possible: mapped pages are the page cache's; read buffered"
+            );
+            notes.push(Warning::new(code, text));
             Some(Caching::Buffered)
         }
         caching => caching,
@@ -153,8 +157,8 @@ fn by_default(facts: &Facts, wishes: &Wishes) -> Choice {
     });
     let threads = if streamed {
         if wishes.threads.is_some_and(|threads| threads > 1) {
-            let text = "what has no known length has one place to read from: one thread".to_owned();
-            notes.push((warning::THREADS_REDUCED, text));
+            let text = "what has no known length has one place to read from: one thread";
+            notes.push(Warning::new(warning::THREADS_REDUCED, text));
         }
         1
     } else {
@@ -210,14 +214,14 @@ fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
 }
 
 /// Requests in flight per thread: only a ring has more than one.
-fn depth(engine: Engine, wishes: &Wishes, notes: &mut Vec<(&'static str, String)>) -> u32 {
+fn depth(engine: Engine, wishes: &Wishes, notes: &mut Vec<Warning>) -> u32 {
     if engine == Engine::Uring {
         return wishes.depth.unwrap_or(URING_DEPTH);
     }
     if wishes.depth.is_some_and(|depth| depth > 1) {
         let text =
             format!("{engine} has one request in flight per thread; --iodepth has no effect");
-        notes.push((warning::DEPTH_UNUSED, text));
+        notes.push(Warning::new(warning::DEPTH_UNUSED, text));
     }
     1
 }
@@ -315,7 +319,7 @@ mod tests {
         let wishes = Wishes { threads: Some(4), engine: Some(Engine::Mmap), ..Wishes::default() };
         let choice = for_reading(&stream, &wishes, None);
         assert_eq!((choice.tuning.engine, choice.tuning.threads), (Engine::Sync, 1));
-        let codes: Vec<_> = choice.notes.iter().map(|note| note.0).collect();
+        let codes: Vec<_> = choice.notes.iter().map(|note| &*note.code).collect();
         assert_eq!(codes, ["mmap_refused", "threads_reduced"]);
     }
 
@@ -325,7 +329,7 @@ mod tests {
         let wishes = Wishes { engine, caching: Some(Caching::Direct), ..Wishes::default() };
         let choice = for_reading(&HOT, &wishes, None);
         assert_eq!(choice.tuning.caching, Caching::Buffered);
-        assert_eq!(choice.notes[0].0, warning::DIRECT_REFUSED);
+        assert_eq!(choice.notes[0].code, warning::DIRECT_REFUSED);
     }
 
     #[test]

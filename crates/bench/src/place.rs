@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_tree::remove::{remove_tree, remove_tree_at};
-use rustix::fs::{AtFlags, Dir, IFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, IFlags, Mode};
 use rustix::io::Errno;
 
+use crate::disk::metadata::test_directory::DIRECTORY;
 use crate::error::Error;
 
 /// Who has a folder.
@@ -38,9 +39,6 @@ pub const COPYING: Tenant = Tenant { folder: ".flatout-copy", noun: "copying run
 /// Where targets lie in the folder, and where corpora do.
 pub(crate) const TARGETS: &str = "targets";
 pub(crate) const CORPORA: &str = "corpora";
-
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The folder of a tenant, which no other one may use meanwhile.
 #[derive(Debug)]

@@ -158,7 +158,7 @@ impl Reader {
             choice.tuning.threads = (error.number - 1).max(1);
             warnings.push(Warning::new(warning::THREADS_REDUCED, error.to_string()));
         }
-        warnings.extend(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())));
+        warnings.append(&mut choice.notes);
         limits::check_memory(&choice.tuning)?;
         let is_apart =
             matches!(job.state, CacheStart::Cold(_)) || source.caching() == Caching::Direct;

@@ -98,11 +98,9 @@ impl Writer {
         };
         let (target, fallback) = Target::open(&job.path, options)?;
         choice.tuning.caching = target.caching();
-        let mut warnings: Vec<_> = fallback
-            .map(|fallback| Warning::new(fallback.code, fallback.text))
-            .into_iter()
-            .chain(choice.notes.iter().map(|(code, text)| Warning::new(code, text.clone())))
-            .collect();
+        let refused = fallback.map(|fallback| Warning::new(fallback.code, fallback.text));
+        let mut warnings = Vec::from_iter(refused);
+        warnings.append(&mut choice.notes);
         let (threads, cpus) = (choice.tuning.threads, affinity::allowed_cpu_count());
         warnings.extend(workers::oversubscribed(threads, cpus));
         let writer = Self { job, target, choice, length_bytes, warnings };

@@ -3,7 +3,7 @@
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
-use flatout_measure::{Warning, warning};
+use flatout_measure::warning;
 use flatout_sys::clock::monotonic_ns;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
@@ -91,9 +91,7 @@ impl Reader {
         let (before, after) = (measured.cached_before_bytes, measured.cached_after_bytes);
         let grown =
             page_cache::growth_warning(caching, before, after, measured.bytes / CACHED_PART);
-        if let Some(Warning { code, text }) = grown {
-            measured.warn(&code, text);
-        }
+        warning::add_all(&mut measured.warnings, grown);
         if let Some(before) = before.filter(|&bytes| caching == Caching::Dontcache && bytes > 0) {
             let text =
                 format!("{before} bytes were in the page cache already and were served from there");
@@ -216,9 +214,8 @@ impl Reader {
             CacheStart::AsItIs | CacheStart::HotAlready => found,
             CacheStart::Hot | CacheStart::Cold(_) => pages.bring(state, self.job.cancel)?,
         };
-        if let Some(Warning { code, text }) = page_cache::start_warning(state, held, end_bytes) {
-            total.warn(&code, text);
-        }
+        let otherwise = page_cache::start_warning(state, held, end_bytes);
+        warning::add_all(&mut total.warnings, otherwise);
         Ok(held.map(|held| held.cached_bytes))
     }
 

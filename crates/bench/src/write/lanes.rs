@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Caching, Engine, Error as IoError, Fallback, Lane, Stop, Target};
-use flatout_measure::{Evidence, Facts, Happened, Warning, warning};
+use flatout_measure::{Evidence, Facts, Happened, warning};
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::Nature;
 use flatout_sys::generator::{fill_pattern, fill_random};
@@ -147,9 +147,7 @@ impl Writer {
         let after = measured.cached_after_bytes;
         let before = cached_before.map(|held| held.cached_bytes);
         let grown = page_cache::growth_warning(caching, before, after, most_bytes);
-        if let Some(Warning { code, text }) = grown {
-            measured.warn(&code, text);
-        }
+        warning::add_all(&mut measured.warnings, grown);
         if !measured.stopped {
             measured.harness_ns = self.harness_ns();
         }
