@@ -47,7 +47,7 @@ fn block_rows(table: &Table, depth: usize) -> usize {
 
 /// Memory for the packed factors of one thread.
 pub struct Room {
-    pub(super) left: Doubles,
+    left: PackedLeft,
     pub(super) right: Doubles,
     pub(super) triangle: Vec<f64>,
     pub(super) last: Vec<f64>,
@@ -65,7 +65,7 @@ impl Room {
     pub fn new(columns: usize) -> io::Result<Self> {
         let columns = columns.clamp(1, COLUMNS).next_multiple_of(16);
         Ok(Self {
-            left: Doubles::new(left_numbers())?,
+            left: PackedLeft::new(left_numbers(), 1)?,
             right: Doubles::new(MOST_DEPTH * columns)?,
             triangle: vec![0.0; Step::MOST_COLUMNS.pow(2)],
             last: Vec::new(),
@@ -120,41 +120,26 @@ impl Kernels {
         let (rows, depth, columns) = (left.rows(), left.columns(), right.columns());
         assert!(right.rows() == depth, "the factors fit each other");
         assert!(target.rows() == rows && target.columns() == columns, "the target fits them");
-        let table = self.0;
         if depth == 0 && update == Update::Replace {
             (0..columns).for_each(|column| target.column(column).fill(0.0));
         }
-        let most_columns = room.columns();
+        let (most_columns, most_deep) = (room.columns(), self.depth_of(depth));
         for column in (0..columns).step_by(most_columns) {
             let width = most_columns.min(columns - column);
-            let width_padded = width.next_multiple_of(table.columns);
-            let most_deep = self.depth_of(depth);
             for step in (0..depth).step_by(most_deep) {
                 let deep = most_deep.min(depth - step);
-                let packed = &mut room.right.as_mut_slice()[..width_padded * deep];
-                pack_right(packed, right.part(step, column, deep, width), table.columns, deep);
+                room.take_right(self, right.part(step, column, deep, width));
                 let update = match update {
                     Update::Replace if step > 0 => Update::Add,
                     _ => update,
                 };
-                let most_rows = block_rows(table, deep);
+                let most_rows = block_rows(self.0, deep);
                 for row in (0..rows).step_by(most_rows) {
                     let high = most_rows.min(rows - row);
-                    let length = high.next_multiple_of(table.rows) * deep;
-                    let packed_left = &mut room.left.as_mut_slice()[..length];
-                    pack_left(packed_left, left.part(row, step, high, deep), table.rows);
-                    let factors = Factors {
-                        left: Slivers::packed(packed_left, table, deep),
-                        right: packed.as_ptr(),
-                        right_gap: table.columns * deep,
-                    };
+                    room.left.take(self, left.part(row, step, high, deep));
                     let (_, below) = target.again().split_rows(row);
-                    let (strip, _) = below.split_rows(high);
-                    let (_, part) = strip.split_columns(column);
-                    let (part, _) = part.split_columns(width);
-                    // SAFETY: both factors were packed just now with the shape of `part`, padded
-                    // to whole tiles, by the table whose instructions the CPU has.
-                    unsafe { product(table, part, &factors, update) };
+                    let (_, part) = below.split_rows(high).0.split_columns(column);
+                    self.multiply_packed(part.split_columns(width).0, &room.left, update, room);
                 }
             }
         }
@@ -164,8 +149,8 @@ impl Kernels {
 /// Some rows and columns of a left factor, packed for products in several threads.
 pub struct PackedLeft {
     numbers: Doubles,
-    rows: usize,
-    depth: usize,
+    pub(super) rows: usize,
+    pub(super) depth: usize,
     level: Option<Level>,
 }
 
@@ -190,6 +175,16 @@ impl PackedLeft {
         let length = rows.next_multiple_of(table.rows) * depth;
         pack_left(&mut self.numbers.as_mut_slice()[..length], left, table.rows);
         (self.rows, self.depth, self.level) = (rows, depth, Some(table.level));
+    }
+
+    /// Where it lies.
+    ///
+    /// # Panics
+    /// Where it was packed for other kernels.
+    pub(super) fn slivers(&self, table: &Table) -> Slivers<'_> {
+        assert!(self.level == Some(table.level), "it was packed for these kernels");
+        let (start, gap) = (self.numbers.as_slice().as_ptr(), table.rows * self.depth);
+        Slivers { start, step: table.rows, gap, depth: self.depth, last: None }
     }
 }
 
@@ -228,24 +223,15 @@ impl Kernels {
     ) {
         let (table, ([columns, deep], level)) = (self.0, room.packed);
         assert!(left.depth == deep, "the factors fit each other");
-        let packed = [left.level, level];
-        assert!(packed == [Some(table.level); 2], "they were packed for these kernels");
+        assert!(level == Some(table.level), "they were packed for these kernels");
         assert!(target.rows() == left.rows && target.columns() == columns, "so does the target");
         let factors = Factors {
-            left: Slivers::packed(left.numbers.as_slice(), table, deep),
+            left: left.slivers(table),
             right: room.right.as_slice().as_ptr(),
             right_gap: table.columns * deep,
         };
         // SAFETY: both factors were packed with these shapes, padded to whole tiles of this table.
         unsafe { product(table, target, &factors, update) };
-    }
-}
-
-impl<'l> Slivers<'l> {
-    /// Slivers that [`pack_left`] made, `depth` columns deep.
-    pub(super) fn packed(packed: &'l [f64], table: &Table, depth: usize) -> Self {
-        let (step, gap) = (table.rows, table.rows * depth);
-        Self { start: packed.as_ptr(), step, gap, depth, last: None }
     }
 }
 

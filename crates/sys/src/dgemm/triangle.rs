@@ -11,7 +11,7 @@ use super::doubles::Doubles;
 use super::kernel::{Kernels, Table};
 use super::lanes::Lanes;
 use super::pack::{pack_left, pack_right, unpack_right};
-use super::product::{Factors, Room, Slivers, product};
+use super::product::{Factors, PackedLeft, Room, Slivers, product};
 use super::tile::Update;
 
 /// A packed unit triangle and packed columns that it is solved for.
@@ -78,9 +78,7 @@ pub(super) unsafe fn solve<V: Lanes, const R: usize, const W: usize>(job: &Solve
 /// A factored panel, packed for the elimination of many columns in several threads.
 pub struct Step {
     triangle: Doubles,
-    below: Doubles,
-    depth: usize,
-    rows: usize,
+    below: PackedLeft,
 }
 
 impl Step {
@@ -92,10 +90,9 @@ impl Step {
     /// # Errors
     /// `ENOMEM`.
     pub fn new(rows: usize, columns: usize) -> io::Result<Self> {
-        // The tallest tile has 24 rows, the tallest block of a triangle 8.
-        let below = Doubles::new((rows + 24) * columns)?;
+        // The tallest block of a triangle has 8 rows.
         let triangle = Doubles::new(columns.next_multiple_of(8).pow(2))?;
-        Ok(Self { triangle, below, depth: 0, rows: 0 })
+        Ok(Self { triangle, below: PackedLeft::new(rows, columns)? })
     }
 
     /// Takes a copy of a factored panel.
@@ -103,14 +100,10 @@ impl Step {
     /// # Panics
     /// Where it is larger than the room for it, or wider than high.
     pub fn take(&mut self, kernels: Kernels, panel: Block<'_>) {
-        let (depth, table) = (panel.columns(), kernels.0);
+        let depth = panel.columns();
         assert!(depth <= panel.rows(), "a panel is at least as high as wide");
-        self.depth = depth;
-        self.rows = panel.rows() - depth;
-        pack_triangle(self.triangle.as_mut_slice(), panel.part(0, 0, depth, depth), table);
-        let length = self.rows.next_multiple_of(table.rows) * depth;
-        let below = panel.part(depth, 0, self.rows, depth);
-        pack_left(&mut self.below.as_mut_slice()[..length], below, table.rows);
+        pack_triangle(self.triangle.as_mut_slice(), panel.part(0, 0, depth, depth), kernels.0);
+        self.below.take(kernels, panel.part(depth, 0, panel.rows() - depth, depth));
     }
 }
 
@@ -140,9 +133,10 @@ impl Kernels {
     /// # Panics
     /// Where the rows are not as many as the panel had.
     pub fn eliminate(self, columns: BlockMut<'_>, step: &Step, room: &mut Room) {
-        assert!(columns.rows() == step.depth + step.rows, "the panel and the columns fit");
-        let left = Slivers::packed(step.below.as_slice(), self.0, step.depth);
-        // SAFETY: `take` packed both parts of the panel for `step.depth` and `step.rows`.
+        let below = &step.below;
+        assert!(columns.rows() == below.depth + below.rows, "the panel and the columns fit");
+        let left = below.slivers(self.0);
+        // SAFETY: `take` packed both parts of the panel, for as many rows as are asked for above.
         unsafe { self.eliminate_with(columns, step.triangle.as_slice(), &left, room) };
     }
 
