@@ -1,4 +1,4 @@
-//! One small file of sysfs: a text or a number, or nothing.
+//! One small file of the kernel's: a text or a number, or nothing; and the lines of one.
 
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -42,4 +42,25 @@ pub fn names(folder: &Path) -> Vec<String> {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+/// What follows a name at the beginning of a line, without the blanks around it.
+pub fn after<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// The number that follows a name at the beginning of a line.
+pub fn number_after(text: &str, name: &str) -> Option<u64> {
+    after(text, name)?.parse().ok()
+}
+
+/// Whether a name is the prefix and a number.
+pub fn is_numbered(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Bytes, of `12 kB`.
+pub fn of_kib(text: &str) -> Option<u64> {
+    text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }

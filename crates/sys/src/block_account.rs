@@ -3,9 +3,9 @@
 //! Totals since the device appeared, of everything that all processes did; a trial is the
 //! difference of two readings. See the kernel's `Documentation/block/stat.rst`.
 
-use std::fs;
 use std::path::Path;
 
+use crate::attribute;
 use crate::storage::DeviceNumber;
 
 /// A sector of the account, whatever the disk's own sectors are.
@@ -38,11 +38,11 @@ impl BlockAccount {
         let folder = root.join(format!("sys/dev/block/{device}"));
         // A partition's queue is that of the disk, one folder up.
         let queues = ["queue/iostats", "../queue/iostats"];
-        let kept = queues.iter().find_map(|name| fs::read_to_string(folder.join(name)).ok());
-        if kept.is_some_and(|kept| kept.trim() == "0") {
+        let kept = queues.iter().find_map(|name| attribute::text(&folder, name));
+        if kept.is_some_and(|kept| kept == "0") {
             return None;
         }
-        Self::parse(&fs::read_to_string(folder.join("stat")).ok()?)
+        Self::parse(&attribute::text(&folder, "stat")?)
     }
 
     /// Reads the text of a `stat` file; `None` with fewer than the eleven fields of old kernels.

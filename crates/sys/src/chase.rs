@@ -80,7 +80,7 @@ impl Chase {
     pub fn new(slot: Slot, working_set_bytes: u64, order: Order) -> io::Result<Self> {
         let run_nodes = u64::from(order.run_nodes.max(1));
         let nodes = (working_set_bytes / LINE_BYTES / run_nodes).max(1) * run_nodes;
-        if nodes * LINE_BYTES > slot.arena().len() as u64 || nodes > u64::from(u32::MAX) {
+        if nodes * LINE_BYTES > slot.arena().length_bytes() as u64 || nodes > u64::from(u32::MAX) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut chase = Self { slot, nodes: nodes as usize, marks: Vec::new(), spacing: 1 };
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_working_set_larger_than_its_arena_is_refused() {
         let arena = Arena::new(4096, Pages::Base, None).unwrap();
-        let bytes = arena.len() as u64 + LINE_BYTES;
+        let bytes = arena.length_bytes() as u64 + LINE_BYTES;
         let error = Chase::alone(arena, bytes, order(1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }

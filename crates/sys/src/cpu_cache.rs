@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::attribute::{number, text};
+
 /// One cache that holds data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataCache {
@@ -73,26 +75,19 @@ fn from_registers([eax, ebx, ecx]: [u32; 3]) -> Option<DataCache> {
 }
 
 fn read_cache(folder: &Path) -> Option<DataCache> {
-    let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
-    let kind = text("type")?;
-    if !["Data", "Unified"].contains(&kind.trim()) {
+    if !["Data", "Unified"].contains(&text(folder, "type")?.as_str()) {
         return None;
     }
-    let level = text("level")?.trim().parse().ok().filter(|&level| level > 0)?;
-    let bytes = parse_size(&text("size")?)?;
-    let line_bytes = text("coherency_line_size").and_then(|line| line.trim().parse().ok());
-    let shared_cpus = text("shared_cpu_list").map(|list| list.trim().to_owned());
     Some(DataCache {
-        level,
-        bytes,
-        line_bytes: line_bytes.unwrap_or(0),
-        shared_cpus: shared_cpus.unwrap_or_default(),
+        level: text(folder, "level")?.parse().ok().filter(|&level| level > 0)?,
+        bytes: parse_size(&text(folder, "size")?)?,
+        line_bytes: number(folder, "coherency_line_size").unwrap_or(0),
+        shared_cpus: text(folder, "shared_cpu_list").unwrap_or_default(),
     })
 }
 
 /// Reads `48K`, `2048K`, `32M`; none of nothing and of 0.
 fn parse_size(text: &str) -> Option<u64> {
-    let text = text.trim();
     let (digits, scale) = match text.as_bytes().last()? {
         b'K' => (&text[..text.len() - 1], 1 << 10),
         b'M' => (&text[..text.len() - 1], 1 << 20),

@@ -14,6 +14,8 @@ use std::path::Path;
 pub use smbios::parse_smbios;
 pub use udev::parse_udev;
 
+use crate::attribute::{is_numbered, text};
+
 /// One memory module that is there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dimm {
@@ -52,8 +54,7 @@ pub fn dimms(root: &Path) -> Option<(Source, Vec<Dimm>)> {
     if !from_table.is_empty() {
         return Some((Source::Smbios, from_table));
     }
-    let text = fs::read(root.join("run/udev/data/+dmi:id")).ok()?;
-    let from_udev = parse_udev(&String::from_utf8_lossy(&text));
+    let from_udev = parse_udev(&text(root, "run/udev/data/+dmi:id")?);
     (!from_udev.is_empty()).then_some((Source::Udev, from_udev))
 }
 
@@ -99,10 +100,7 @@ fn after_channel_word(text: &str) -> Option<(&str, usize)> {
 /// Socket or node in the texts, so that equal channels of two sockets are two.
 fn socket(bank: &str, locator: &str) -> String {
     let is_socket = |word: &&str| {
-        ["P", "CPU", "NODE", "PROC", "SOCKET"].iter().any(|head| {
-            word.strip_prefix(head)
-                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-        })
+        ["P", "CPU", "NODE", "PROC", "SOCKET"].iter().any(|head| is_numbered(word, head))
     };
     let all = bank.split([' ', '_', '-']).chain(locator.split([' ', '_', '-']));
     all.filter(is_socket).collect::<Vec<_>>().join(" ")

@@ -13,6 +13,7 @@
 compile_error!("flatout is for x86-64 and aarch64");
 
 pub mod affinity;
+mod attribute;
 pub mod attribute_at;
 pub mod blake3;
 pub mod blas;
@@ -55,7 +56,7 @@ pub mod priority;
 pub mod process;
 pub mod process_table;
 pub mod quota;
-mod region;
+pub mod region;
 pub mod ring;
 pub mod run_queue;
 pub mod screen;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::attribute;
 use crate::quota::Groups;
 
 /// Bytes that this process can have without swapping and without meeting the limit of a control
@@ -63,9 +64,7 @@ fn unwritten(meminfo: &str) -> Option<u64> {
 }
 
 fn field(meminfo: &str, name: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    attribute::of_kib(attribute::after(meminfo, name)?)
 }
 
 #[cfg(test)]

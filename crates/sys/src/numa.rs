@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::{fs, io};
 
+use crate::attribute;
 use crate::cause::answered;
 
 /// One node.
@@ -29,9 +30,9 @@ pub fn nodes(root: &Path) -> Vec<Node> {
     let Ok(entries) = fs::read_dir(&folder) else { return Vec::new() };
     let read = |entry: fs::DirEntry| {
         let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
-        let text = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let text = |name: &str| attribute::text(&entry.path(), name).unwrap_or_default();
         let distances = text("distance").split_whitespace().map_while(|d| d.parse().ok()).collect();
-        let cpus = parse_cpu_list(text("cpulist").trim())?;
+        let cpus = parse_cpu_list(&text("cpulist"))?;
         Some(Node { number, cpus, memory_bytes: parse_memory(&text("meminfo")), distances })
     };
     let mut nodes: Vec<Node> = entries.flatten().filter_map(read).collect();
@@ -56,9 +57,8 @@ pub fn parse_cpu_list(text: &str) -> Option<Vec<usize>> {
 }
 
 fn parse_memory(meminfo: &str) -> u64 {
-    let line = meminfo.lines().find(|line| line.contains("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().rev().nth(1)?.parse::<u64>().ok());
-    kib.unwrap_or(0).saturating_mul(1024)
+    let mut total = meminfo.lines().filter_map(|line| line.split_once("MemTotal:"));
+    total.next().and_then(|(_, total)| attribute::of_kib(total)).unwrap_or(0)
 }
 
 /// How many pages of the mapping that begins at `start` lie on which node, out of the text of

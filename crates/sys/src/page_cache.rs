@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
+use crate::attribute;
 use crate::cause::answered;
 
 /// The number of cachestat(2): one for all architectures, as every call since Linux 5.1.
@@ -233,9 +234,8 @@ pub fn begin_writeback(
 ///
 /// Cost: a file of some 200 lines.
 pub fn dirtied_bytes(root: &Path) -> Option<u64> {
-    let text = std::fs::read_to_string(root.join("proc/vmstat")).ok()?;
-    let pages = text.lines().find_map(|line| line.strip_prefix("nr_dirtied "))?;
-    pages.trim().parse::<u64>().ok()?.checked_mul(page_size() as u64)
+    let pages = attribute::number_after(&attribute::text(root, "proc/vmstat")?, "nr_dirtied ")?;
+    pages.checked_mul(page_size() as u64)
 }
 
 /// Drops clean caches of the whole system (`/proc/sys/vm/drop_caches`): 1 page cache, 2 dentries

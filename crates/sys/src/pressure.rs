@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::attribute::after;
+
 crate::words! {
     /// What work can wait for.
     pub enum Resource: name, ALL {
@@ -28,8 +30,8 @@ pub fn pressure(root: &Path, resource: Resource) -> Option<u64> {
 
 /// Reads the text of one file of `/proc/pressure`; `None` without a `some` line.
 fn waited_ns(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let total = line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?;
+    let mut fields = after(text, "some ")?.split_ascii_whitespace();
+    let total = fields.find_map(|field| field.strip_prefix("total="))?;
     total.parse::<u64>().ok()?.checked_mul(1_000)
 }
 

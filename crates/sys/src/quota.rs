@@ -5,9 +5,9 @@
 //! the mount is looked at and the tightest one counts. See cgroups(7) and the kernel's
 //! `admin-guide/cgroup-v2`.
 
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use crate::attribute::{self, number_after};
 use crate::storage::{Mount, MountTable};
 
 /// Which tree a controller lives in.
@@ -56,19 +56,13 @@ fn cpus(quota: &str, period: &str) -> Option<f64> {
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// The number behind a name, in a file with one of each to a line.
-fn field(text: &str, name: &str) -> Option<u64> {
-    let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(key, _)| *key == name);
-    found?.1.trim().parse().ok()
-}
-
 /// Reads `cpu.stat`: the time that the group was held back by its quota.
 pub fn parse_throttled_ns(text: &str, version: Version) -> Option<u64> {
     let (key, factor) = match version {
-        Version::V1 => ("throttled_time", 1),
-        Version::V2 => ("throttled_usec", 1_000),
+        Version::V1 => ("throttled_time ", 1),
+        Version::V2 => ("throttled_usec ", 1_000),
     };
-    field(text, key)?.checked_mul(factor)
+    number_after(text, key)?.checked_mul(factor)
 }
 
 /// Version 1 has no word for "unlimited": it shows the largest multiple of the page size that
@@ -116,8 +110,7 @@ impl Groups {
             Version::V1 => "memory.limit_in_bytes",
             Version::V2 => "memory.max",
         };
-        let read = |folder: &PathBuf| fs::read_to_string(folder.join(name)).ok();
-        levels.folders.iter().filter_map(read).filter_map(|text| parse_memory_limit(&text)).min()
+        levels.read(name).filter_map(|text| parse_memory_limit(&text)).min()
     }
 
     /// Bytes that may still be taken before a memory limit is reached, on the level where least is
@@ -135,8 +128,7 @@ impl Groups {
     /// without a quota are read, too: one may be set later.
     pub fn throttled_ns(&self) -> Option<u64> {
         let levels = self.cpu.as_ref()?;
-        let read = |folder: &PathBuf| fs::read_to_string(folder.join("cpu.stat")).ok();
-        let times = levels.folders.iter().filter_map(read);
+        let times = levels.read("cpu.stat");
         times.filter_map(|text| parse_throttled_ns(&text, levels.version)).reduce(|a, b| a + b)
     }
 }
@@ -147,8 +139,8 @@ impl Levels {
         root: &Path,
         controllers: [&str; N],
     ) -> [Option<Self>; N] {
-        let text = fs::read(root.join("proc/self/cgroup")).unwrap_or_default();
-        let memberships = parse_memberships(&String::from_utf8_lossy(&text));
+        let text = attribute::text(root, "proc/self/cgroup").unwrap_or_default();
+        let memberships = parse_memberships(&text);
         let mounts = MountTable::read(root);
         controllers.map(|controller| Self::find(root, controller, &memberships, &mounts))
     }
@@ -174,10 +166,8 @@ impl Levels {
             let mount = trees.min_by_key(|mount| !group.starts_with(&mount.root))?;
             let mut folders = folders(root, group, mount);
             // Before Linux 5.11 a group of version 1 may leave alone what is below it.
-            let spares = |folder: &PathBuf| {
-                let text = fs::read_to_string(folder.join("memory.use_hierarchy"));
-                text.is_ok_and(|text| text.trim() == "0")
-            };
+            let spares =
+                |folder: &PathBuf| attribute::flag(folder, "memory.use_hierarchy") == Some(false);
             if let Some(above) = folders.iter().skip(1).position(spares) {
                 folders.truncate(1 + above);
             }
@@ -185,24 +175,30 @@ impl Levels {
         })
     }
 
+    /// What each level says in the file of this name.
+    fn read(&self, name: &str) -> impl Iterator<Item = String> {
+        self.folders.iter().filter_map(move |folder| attribute::text(folder, name))
+    }
+
     fn memory_left_bytes(&self, folder: &Path) -> Option<u64> {
-        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let read = |name: &str| attribute::text(folder, name);
         let (limits, taken, prefix): (&[&str], _, _) = match self.version {
             Version::V1 => (&["memory.limit_in_bytes"], "memory.usage_in_bytes", "total_"),
             Version::V2 => (&["memory.max", "memory.high"], "memory.current", ""),
         };
         let limits = limits.iter().filter_map(|name| parse_memory_limit(&read(name)?));
         let limit_bytes = limits.min()?;
-        let taken_bytes: u64 = read(taken)?.trim().parse().ok()?;
+        let taken_bytes = attribute::number(folder, taken)?;
         let stat = read("memory.stat").unwrap_or_default();
-        let cached = |name: &str| field(&stat, &format!("{prefix}{name}_file")).unwrap_or(0);
+        let cached =
+            |name: &str| number_after(&stat, &format!("{prefix}{name}_file ")).unwrap_or(0);
         let given_up_bytes = cached("inactive") + cached("active") / 2;
         let taken_bytes = taken_bytes.saturating_sub(given_up_bytes);
         Some(limit_bytes.saturating_sub(taken_bytes))
     }
 
     fn quota(&self, folder: &Path) -> Option<f64> {
-        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let read = |name: &str| attribute::text(folder, name);
         match self.version {
             Version::V1 => parse_cfs_quota(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
             Version::V2 => parse_cpu_max(&read("cpu.max")?),

@@ -1,8 +1,8 @@
 //! A mapping of one kind of page, on one node if asked for: what chases and streams lie in.
 //!
 //! Which pages were granted is not believed but read from /proc/self/smaps. Nothing is handed out
-//! but the address of the first byte: who may touch what is decided by `chase/arena.rs` and
-//! `stream/arena.rs`.
+//! but the address of the first byte, and that inside this room: who may touch what is decided by
+//! `chase/arena.rs` and `stream/arena.rs`, whose memory is seen as a [`Region`] elsewhere.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,6 +13,7 @@ use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
 };
 
+use crate::attribute;
 use crate::cause::answered;
 use crate::numa;
 
@@ -54,7 +55,7 @@ fn below_large(reserved_bytes: usize) -> *mut libc::c_void {
 /// The mapping has a page without access on both sides, so that the kernel cannot join it with a
 /// mapping beside it, and what it says of it holds for this memory alone.
 #[derive(Debug)]
-pub(crate) struct Region {
+pub struct Region {
     reserved: *mut libc::c_void,
     reserved_bytes: usize,
     start: *mut u8,
@@ -138,12 +139,12 @@ impl Region {
     }
 
     /// Length in bytes: what was asked for, rounded up to whole pages.
-    pub(crate) fn len(&self) -> usize {
+    pub fn length_bytes(&self) -> usize {
         self.length_bytes
     }
 
     /// Which pages were asked for.
-    pub(crate) fn pages(&self) -> Pages {
+    pub fn pages(&self) -> Pages {
         self.pages
     }
 
@@ -152,7 +153,7 @@ impl Region {
     ///
     /// Cost: the kernel walks the page tables of the mappings below this one, some 10 ms per GiB
     /// of base pages. New mappings lie low as a rule, and what lies above is not asked for.
-    pub(crate) fn huge_bytes(&self) -> Option<u64> {
+    pub fn huge_bytes(&self) -> Option<u64> {
         let Ok(smaps) = File::open("/proc/self/smaps") else {
             let is_huge = self.pages == Pages::Huge && self.collapse().is_ok();
             return is_huge.then_some(self.length_bytes as u64);
@@ -166,7 +167,7 @@ impl Region {
     ///
     /// Errors: `EINVAL` before Linux 6.1; `EAGAIN` or `ENOMEM` where there are still none.
     /// Cost: the pages that were not huge are copied.
-    pub(crate) fn collapse(&self) -> io::Result<()> {
+    pub fn collapse(&self) -> io::Result<()> {
         /// `MADV_COLLAPSE`, see madvise(2).
         const COLLAPSE: libc::c_int = 25;
         // SAFETY: the range is the region's own; the kernel moves its content to other pages.
@@ -175,7 +176,7 @@ impl Region {
 
     /// On which nodes the pages lie, see [`numa::pages_by_node`]; none where the kernel does not
     /// say.
-    pub(crate) fn pages_by_node(&self) -> Option<Vec<(u32, u64)>> {
+    pub fn pages_by_node(&self) -> Option<Vec<(u32, u64)>> {
         let text = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
         numa::pages_by_node(&text, self.start as u64)
     }
@@ -200,9 +201,7 @@ fn huge_bytes(smaps: impl BufRead, start: u64) -> Option<u64> {
     let head = format!("{start:x}-");
     let mut lines = smaps.lines().map_while(Result::ok).skip_while(|line| !line.starts_with(&head));
     let line = lines.find(|line| line.starts_with("AnonHugePages:"))?;
-    let kib: u64 =
-        line.strip_prefix("AnonHugePages:")?.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    attribute::of_kib(line.strip_prefix("AnonHugePages:")?)
 }
 
 #[cfg(test)]
@@ -230,8 +229,8 @@ VmFlags: rd wr mr mw me ac sd hg \n";
     fn base_pages_are_never_huge() {
         let mut region = Region::map((4 << 20) + 1, Pages::Base).unwrap();
         region.touch();
-        assert_eq!(region.len() % base_page_bytes(), 0);
-        assert!(region.len() > 4 << 20);
+        assert_eq!(region.length_bytes() % base_page_bytes(), 0);
+        assert!(region.length_bytes() > 4 << 20);
         assert_eq!(region.huge_bytes(), Some(0));
     }
 
@@ -246,9 +245,13 @@ VmFlags: rd wr mr mw me ac sd hg \n";
         }
         for region in &regions {
             let huge_bytes = region.huge_bytes().unwrap();
-            assert!(huge_bytes <= region.len() as u64, "{huge_bytes} of {}", region.len());
+            assert!(
+                huge_bytes <= region.length_bytes() as u64,
+                "{huge_bytes} of {}",
+                region.length_bytes()
+            );
             if region.collapse().is_ok() {
-                assert_eq!(region.huge_bytes(), Some(region.len() as u64));
+                assert_eq!(region.huge_bytes(), Some(region.length_bytes() as u64));
             }
         }
     }

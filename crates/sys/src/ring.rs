@@ -320,7 +320,7 @@ const NO_FILES: [RawFd; MAX_FILES] = [-1; MAX_FILES];
 
 /// What io_uring_enter(2) said: a signal, the end of the time and completions that must be reaped
 /// before the kernel takes more (`EBUSY`) are no errors.
-fn entered(answer: io::Result<usize>) -> io::Result<()> {
+pub(crate) fn entered(answer: io::Result<usize>) -> io::Result<()> {
     match answer.as_ref().err().and_then(io::Error::raw_os_error) {
         Some(libc::EINTR | libc::ETIME | libc::EBUSY) => Ok(()),
         _ => answer.map(drop),

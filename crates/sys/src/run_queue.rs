@@ -9,6 +9,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
+use crate::occupation::this_thread as thread_number;
+
 /// What the threads of [`spawn`] have waited.
 static WORKERS: Mutex<Workers> = Mutex::new(Workers { ended_ns: 0, running: Vec::new() });
 
@@ -100,10 +102,6 @@ impl Drop for Worker {
 
 fn workers() -> MutexGuard<'static, Workers> {
     WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn thread_number() -> i32 {
-    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// What a thread has waited so far, by its folder in `/proc`.

@@ -7,6 +7,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::attribute::after;
+
 /// Times summed over all CPUs since boot, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
@@ -66,8 +68,8 @@ pub fn cpu_times(root: &Path) -> Option<CpuTimes> {
 /// Reads the text of `/proc/stat`; `None` without a line of totals. Fields that an old kernel
 /// does not have count as 0.
 pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
-    let totals = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let fields: Vec<u64> = totals.split_ascii_whitespace().map_while(|f| f.parse().ok()).collect();
+    let totals = after(text, "cpu ")?.split_ascii_whitespace();
+    let fields: Vec<u64> = totals.map_while(|field| field.parse().ok()).collect();
     if fields.len() < 4 {
         return None;
     }
@@ -77,7 +79,6 @@ pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
         .filter_map(|line| line.strip_prefix("cpu"))
         .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         .count();
-    let running = text.lines().find_map(|line| line.strip_prefix("procs_running "));
     Some(CpuTimes {
         user: field(0),
         nice: field(1),
@@ -87,7 +88,7 @@ pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
         softirq: field(6),
         steal: field(7),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
-        running: running.and_then(|count| count.trim().parse().ok()).unwrap_or(0),
+        running: after(text, "procs_running ").and_then(|all| all.parse().ok()).unwrap_or(0),
     })
 }
 

@@ -6,7 +6,6 @@
 //!
 //! Read next: `stack`, which walks downwards.
 
-mod attribute;
 mod device;
 mod disk;
 mod limit;

@@ -5,6 +5,8 @@
 
 use std::fs;
 
+use crate::attribute::number_after;
+
 /// Totals of this process, all its threads included, finished ones too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -108,15 +110,9 @@ pub fn process_io() -> Option<ProcessIo> {
 
 /// Reads the text of `/proc/self/io`; `None` when a line is missing.
 pub fn parse_process_io(text: &str) -> Option<ProcessIo> {
-    let field = |name: &str| {
-        text.lines()
-            .filter_map(|line| line.split_once(':'))
-            .find(|(key, _)| *key == name)
-            .and_then(|(_, value)| value.trim().parse().ok())
-    };
     Some(ProcessIo {
-        device_read_bytes: field("read_bytes")?,
-        device_write_bytes: field("write_bytes")?,
+        device_read_bytes: number_after(text, "read_bytes:")?,
+        device_write_bytes: number_after(text, "write_bytes:")?,
     })
 }
 

@@ -56,7 +56,7 @@ impl FaultRegion {
     #[inline(never)]
     pub fn touch(&mut self, pages: usize) {
         let page_bytes = base_page_bytes();
-        assert!(pages <= self.0.len() / page_bytes, "the region is smaller");
+        assert!(pages <= self.0.length_bytes() / page_bytes, "the region is smaller");
         for page in 0..pages {
             // SAFETY: the byte lies in the mapping, which `self` owns alone; volatile, because
             // the store is the point.
@@ -70,7 +70,7 @@ impl FaultRegion {
     /// The kernel's error.
     pub fn release(&mut self) -> io::Result<()> {
         // SAFETY: the range is the mapping, which `self` owns alone; its content is no use.
-        unsafe { madvise(self.0.start().cast(), self.0.len(), Advice::LinuxDontNeed)? };
+        unsafe { madvise(self.0.start().cast(), self.0.length_bytes(), Advice::LinuxDontNeed)? };
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Memory that rings share: resident before anything is timed, a quarter of each line for a ring.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -46,7 +47,7 @@ impl Arena {
     /// At least `length_bytes` on `pages`, on memory of node `node` if one is named, every page
     /// written to. Memory without a node is that of the CPU that this thread runs on.
     ///
-    /// Huge pages are asked for, not promised: see [`Arena::huge_bytes`].
+    /// Huge pages are asked for, not promised: see [`Region::huge_bytes`].
     ///
     /// Errors: `ENOMEM` without room; those of mbind(2) (`EPERM` in many containers, `EINVAL` for
     /// a node without memory).
@@ -65,49 +66,13 @@ impl Arena {
         let index = (0..SLOTS).find(free)?;
         Some(Slot { arena: Arc::clone(self), index })
     }
+}
 
-    /// Length in bytes: what was asked for, rounded up to whole pages.
-    pub fn len(&self) -> usize {
-        self.region.len()
-    }
+impl Deref for Arena {
+    type Target = Region;
 
-    /// Always false: an arena has at least one page.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
-    /// Which pages were asked for.
-    pub fn pages(&self) -> Pages {
-        self.region.pages()
-    }
-
-    /// How many of the bytes lie on huge pages, according to `/proc/self/smaps`; none where that
-    /// cannot be read.
-    ///
-    /// Cost: the kernel walks the page tables of the mappings below this one, some 10 ms per GiB
-    /// of base pages. New mappings lie below old ones as a rule; what lies above is not asked for.
-    pub fn huge_bytes(&self) -> Option<u64> {
-        self.region.huge_bytes()
-    }
-
-    /// Asks the kernel to put together huge pages from base pages now, where the memory was too
-    /// much in pieces for them when it was touched.
-    ///
-    /// Errors: `EINVAL` before Linux 6.1; `EAGAIN` or `ENOMEM` where there are still none.
-    /// Cost: the pages that were not huge are copied.
-    pub fn collapse(&self) -> io::Result<()> {
-        self.region.collapse()
-    }
-
-    /// On which nodes the pages lie, see [`crate::numa::pages_by_node`]; none where the kernel does
-    /// not say.
-    pub fn pages_by_node(&self) -> Option<Vec<(u32, u64)>> {
-        self.region.pages_by_node()
-    }
-
-    /// First byte.
-    pub(crate) fn start(&self) -> *mut u8 {
-        self.region.start()
+    fn deref(&self) -> &Region {
+        &self.region
     }
 }
 
@@ -118,7 +83,7 @@ mod tests {
     #[test]
     fn an_arena_is_resident_and_has_four_slots() {
         let arena = Arc::new(Arena::new((4 << 20) + 1, Pages::Base, None).unwrap());
-        assert!(arena.len() > 4 << 20 && !arena.is_empty());
+        assert!(arena.length_bytes() > 4 << 20);
         assert_eq!((arena.pages(), arena.huge_bytes()), (Pages::Base, Some(0)));
         let slots: Vec<Slot> = std::iter::from_fn(|| arena.slot()).collect();
         let indices: Vec<usize> = slots.iter().map(Slot::index).collect();

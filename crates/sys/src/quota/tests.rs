@@ -1,6 +1,7 @@
 //! Recorded control groups of other machines. Trees are built under the test's own folder.
 
 use super::*;
+use crate::fixture::Tree;
 
 const V1_MOUNTS: &str = "\
 31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -17,27 +18,6 @@ const V1_MEMBERSHIPS: &str = "\
 const V2_MOUNTS: &str = "\
 26 20 0:23 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate
 ";
-
-/// A folder tree that is removed when the test ends.
-struct Tree(PathBuf);
-
-impl Tree {
-    fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let root = std::env::temp_dir().join(format!("flatout-{name}-{}", std::process::id()));
-        for (path, text) in files {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        Self(root)
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 #[test]
 fn memberships_of_a_mixed_layout() {
@@ -56,33 +36,27 @@ fn a_group_name_may_hold_a_colon() {
 #[test]
 fn names_of_groups_and_places_may_hold_what_the_table_writes_as_numbers() {
     // systemd escapes a dash as `\x2d`, and mountinfo the backslash as `\134`.
-    let tree = Tree::new(
-        "escaped",
-        &[
-            ("proc/self/cgroup", "0::/app\\x2da.scope/job\n"),
-            (
-                "proc/self/mountinfo",
-                "26 20 0:23 /app\\134x2da.scope /sys/fs/a\\040group rw - cgroup2 cgroup2 rw\n",
-            ),
-            ("sys/fs/a group/job/memory.max", "4096\n"),
-        ],
-    );
-    assert_eq!(Groups::discover(&tree.0).memory_limit_bytes(), Some(4096));
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "0::/app\\x2da.scope/job\n"),
+        (
+            "proc/self/mountinfo",
+            "26 20 0:23 /app\\134x2da.scope /sys/fs/a\\040group rw - cgroup2 cgroup2 rw\n",
+        ),
+        ("sys/fs/a group/job/memory.max", "4096\n"),
+    ]);
+    assert_eq!(Groups::discover(tree.root()).memory_limit_bytes(), Some(4096));
 }
 
 #[test]
 fn of_several_mounts_the_one_counts_that_shows_the_group() {
     let other = "25 20 0:23 /other /mnt rw - cgroup2 cgroup2 rw\n";
-    let tree = Tree::new(
-        "several",
-        &[
-            ("proc/self/cgroup", "0::/own\n"),
-            ("proc/self/mountinfo", &[other, V2_MOUNTS].concat()),
-            ("mnt/memory.max", "1\n"),
-            ("sys/fs/cgroup/own/memory.max", "4096\n"),
-        ],
-    );
-    assert_eq!(Groups::discover(&tree.0).memory_limit_bytes(), Some(4096));
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "0::/own\n"),
+        ("proc/self/mountinfo", &[other, V2_MOUNTS].concat()),
+        ("mnt/memory.max", "1\n"),
+        ("sys/fs/cgroup/own/memory.max", "4096\n"),
+    ]);
+    assert_eq!(Groups::discover(tree.root()).memory_limit_bytes(), Some(4096));
 }
 
 #[test]
@@ -112,20 +86,17 @@ fn memory_limits_and_their_two_ways_to_say_none() {
 
 #[test]
 fn version_2_takes_the_tightest_ancestor() {
-    let tree = Tree::new(
-        "v2",
-        &[
-            ("proc/self/cgroup", "0::/outer/inner\n"),
-            ("proc/self/mountinfo", V2_MOUNTS),
-            ("sys/fs/cgroup/outer/cpu.max", "50000 100000\n"),
-            ("sys/fs/cgroup/outer/cpu.stat", "throttled_usec 3\n"),
-            ("sys/fs/cgroup/outer/memory.max", "max\n"),
-            ("sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n"),
-            ("sys/fs/cgroup/outer/inner/cpu.stat", "throttled_usec 4\n"),
-            ("sys/fs/cgroup/outer/inner/memory.max", "1073741824\n"),
-        ],
-    );
-    let groups = Groups::discover(&tree.0);
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "0::/outer/inner\n"),
+        ("proc/self/mountinfo", V2_MOUNTS),
+        ("sys/fs/cgroup/outer/cpu.max", "50000 100000\n"),
+        ("sys/fs/cgroup/outer/cpu.stat", "throttled_usec 3\n"),
+        ("sys/fs/cgroup/outer/memory.max", "max\n"),
+        ("sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n"),
+        ("sys/fs/cgroup/outer/inner/cpu.stat", "throttled_usec 4\n"),
+        ("sys/fs/cgroup/outer/inner/memory.max", "1073741824\n"),
+    ]);
+    let groups = Groups::discover(tree.root());
     assert_eq!(groups.cpu_quota_cpus(), Some(0.5));
     assert_eq!(groups.memory_limit_bytes(), Some(1 << 30));
     assert_eq!(groups.throttled_ns(), Some(7_000), "a quota may be set later on any level");
@@ -133,19 +104,16 @@ fn version_2_takes_the_tightest_ancestor() {
 
 #[test]
 fn version_1_in_a_container_that_sees_a_part_of_the_tree() {
-    let tree = Tree::new(
-        "v1",
-        &[
-            ("proc/self/cgroup", V1_MEMBERSHIPS),
-            ("proc/self/mountinfo", V1_MOUNTS),
-            ("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "400000\n"),
-            ("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n"),
-            ("sys/fs/cgroup/cpu,cpuacct/job/cpu.stat", "throttled_time 11\n"),
-            ("sys/fs/cgroup/memory/api/memory.limit_in_bytes", "9223372036854771712\n"),
-            ("sys/fs/cgroup/memory/api/ec83/memory.limit_in_bytes", "4096000\n"),
-        ],
-    );
-    let groups = Groups::discover(&tree.0);
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", V1_MEMBERSHIPS),
+        ("proc/self/mountinfo", V1_MOUNTS),
+        ("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "400000\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n"),
+        ("sys/fs/cgroup/cpu,cpuacct/job/cpu.stat", "throttled_time 11\n"),
+        ("sys/fs/cgroup/memory/api/memory.limit_in_bytes", "9223372036854771712\n"),
+        ("sys/fs/cgroup/memory/api/ec83/memory.limit_in_bytes", "4096000\n"),
+    ]);
+    let groups = Groups::discover(tree.root());
     assert_eq!(groups.cpu_quota_cpus(), Some(4.0));
     assert_eq!(groups.throttled_ns(), Some(11));
     assert_eq!(groups.memory_limit_bytes(), Some(4_096_000));
@@ -155,17 +123,14 @@ fn version_1_in_a_container_that_sees_a_part_of_the_tree() {
 fn a_limit_above_counts_where_the_kernel_counts_for_it() {
     let limits = |middle: &str| {
         let limit = |at: &'static str, bytes| (at, bytes);
-        let tree = Tree::new(
-            "hierarchy",
-            &[
-                ("proc/self/cgroup", "4:memory:/a/b\n"),
-                ("proc/self/mountinfo", "9 1 0:9 / /m rw - cgroup cgroup rw,memory\n"),
-                limit("m/a/memory.limit_in_bytes", "1000000\n"),
-                limit("m/a/b/memory.limit_in_bytes", "2000000\n"),
-                ("m/a/memory.use_hierarchy", middle),
-            ],
-        );
-        Groups::discover(&tree.0).memory_limit_bytes()
+        let tree = Tree::new(&[
+            ("proc/self/cgroup", "4:memory:/a/b\n"),
+            ("proc/self/mountinfo", "9 1 0:9 / /m rw - cgroup cgroup rw,memory\n"),
+            limit("m/a/memory.limit_in_bytes", "1000000\n"),
+            limit("m/a/b/memory.limit_in_bytes", "2000000\n"),
+            ("m/a/memory.use_hierarchy", middle),
+        ]);
+        Groups::discover(tree.root()).memory_limit_bytes()
     };
     assert_eq!(limits("1\n"), Some(1_000_000));
     assert_eq!(limits("0\n"), Some(2_000_000), "a group that counts itself alone");
@@ -182,37 +147,28 @@ fn no_groups_no_limits() {
 
 #[test]
 fn what_is_left_of_a_memory_limit_is_that_of_the_tightest_level() {
-    let tree = Tree::new(
-        "left-v2",
-        &[
-            ("proc/self/mountinfo", V2_MOUNTS),
-            ("proc/self/cgroup", "0::/box/job\n"),
-            ("sys/fs/cgroup/box/memory.max", "1000000\n"),
-            ("sys/fs/cgroup/box/memory.current", "900000\n"),
-            ("sys/fs/cgroup/box/memory.stat", "inactive_file 200000\nactive_file 200000\n"),
-            ("sys/fs/cgroup/box/job/memory.max", "500000\n"),
-            ("sys/fs/cgroup/box/job/memory.current", "50000\n"),
-        ],
-    );
-    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), Some(400_000));
-    fs::write(tree.0.join("sys/fs/cgroup/box/job/memory.high"), "200000\n").unwrap();
-    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), Some(150_000));
-    let tree = Tree::new(
-        "left-v1",
-        &[
-            ("proc/self/mountinfo", V1_MOUNTS),
-            ("proc/self/cgroup", V1_MEMBERSHIPS),
-            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
-            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"),
-            ("sys/fs/cgroup/memory/api/ec83/memory.limit_in_bytes", "4096\n"),
-            ("sys/fs/cgroup/memory/api/ec83/memory.usage_in_bytes", "8192\n"),
-            ("sys/fs/cgroup/memory/api/ec83/memory.stat", "total_inactive_file 6000\n"),
-        ],
-    );
-    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), Some(4096 - 2192));
-    let tree = Tree::new(
-        "left-none",
-        &[("proc/self/mountinfo", V2_MOUNTS), ("proc/self/cgroup", "0::/\n")],
-    );
-    assert_eq!(Groups::discover(&tree.0).memory_left_bytes(), None);
+    let tree = Tree::new(&[
+        ("proc/self/mountinfo", V2_MOUNTS),
+        ("proc/self/cgroup", "0::/box/job\n"),
+        ("sys/fs/cgroup/box/memory.max", "1000000\n"),
+        ("sys/fs/cgroup/box/memory.current", "900000\n"),
+        ("sys/fs/cgroup/box/memory.stat", "inactive_file 200000\nactive_file 200000\n"),
+        ("sys/fs/cgroup/box/job/memory.max", "500000\n"),
+        ("sys/fs/cgroup/box/job/memory.current", "50000\n"),
+    ]);
+    assert_eq!(Groups::discover(tree.root()).memory_left_bytes(), Some(400_000));
+    tree.file("sys/fs/cgroup/box/job/memory.high", b"200000\n");
+    assert_eq!(Groups::discover(tree.root()).memory_left_bytes(), Some(150_000));
+    let tree = Tree::new(&[
+        ("proc/self/mountinfo", V1_MOUNTS),
+        ("proc/self/cgroup", V1_MEMBERSHIPS),
+        ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"),
+        ("sys/fs/cgroup/memory/api/ec83/memory.limit_in_bytes", "4096\n"),
+        ("sys/fs/cgroup/memory/api/ec83/memory.usage_in_bytes", "8192\n"),
+        ("sys/fs/cgroup/memory/api/ec83/memory.stat", "total_inactive_file 6000\n"),
+    ]);
+    assert_eq!(Groups::discover(tree.root()).memory_left_bytes(), Some(4096 - 2192));
+    let tree = Tree::new(&[("proc/self/mountinfo", V2_MOUNTS), ("proc/self/cgroup", "0::/\n")]);
+    assert_eq!(Groups::discover(tree.root()).memory_left_bytes(), None);
 }

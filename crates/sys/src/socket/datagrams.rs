@@ -168,17 +168,28 @@ impl Incoming {
 
 /// The size that `UDP_GRO` tells in the control data.
 fn segment_of(message: &libc::msghdr) -> Option<usize> {
-    if message.msg_controllen == 0 {
-        return None;
-    }
-    // SAFETY: the kernel filled `message`; the macros stay within its control data, which the
-    // batch owns. The data of this kind is an integer, read unaligned.
+    // SAFETY: the kernel filled `message`, whose control data the batch owns. The data of this kind
+    // is an integer.
+    let size: libc::c_int = unsafe { control_data(message, &[(libc::SOL_UDP, libc::UDP_GRO)]) }?;
+    usize::try_from(size).ok().filter(|&size| size > 0)
+}
+
+/// The first control data of one of these levels and types.
+///
+/// # Safety
+///
+/// The kernel must have filled `message`, whose control data must be alive, and have put a `T` there
+/// for these levels and types.
+pub(super) unsafe fn control_data<T>(
+    message: &libc::msghdr,
+    kinds: &[(libc::c_int, libc::c_int)],
+) -> Option<T> {
+    // SAFETY: the macros stay within the control data; what is there is a `T`, read unaligned.
     unsafe {
         let mut head = libc::CMSG_FIRSTHDR(message);
         while !head.is_null() {
-            if (*head).cmsg_level == libc::SOL_UDP && (*head).cmsg_type == libc::UDP_GRO {
-                let size = libc::CMSG_DATA(head).cast::<libc::c_int>().read_unaligned();
-                return usize::try_from(size).ok().filter(|&size| size > 0);
+            if kinds.contains(&((*head).cmsg_level, (*head).cmsg_type)) {
+                return Some(libc::CMSG_DATA(head).cast::<T>().read_unaligned());
             }
             head = libc::CMSG_NXTHDR(message, head);
         }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::ptr;
 
+use crate::attribute;
 use crate::cause::answered;
 
 /// What the kernel says of an interface.
@@ -73,9 +74,7 @@ fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 /// Reads what sysfs below `root` (`/` for the real one) says of an interface.
 pub fn read(root: &Path, name: &str) -> Interface {
     let folder = root.join("sys/class/net").join(name);
-    let number = |file: &str| -> Option<u64> {
-        std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
-    };
+    let number = |file: &str| attribute::number(&folder, file);
     // ARPHRD_LOOPBACK, linux/if_arp.h.
     let is_loopback = number("type") == Some(772);
     let has_hardware = folder.join("device").exists();

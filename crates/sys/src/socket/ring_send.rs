@@ -10,7 +10,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
 use crate::buffer::AlignedBuffer;
-use crate::ring::set_up;
+use crate::ring::{entered, set_up};
 
 /// Sends that are on their way at once. On loopback more made no difference (1, 4, 16: within 3 %;
 /// 2 vCPUs of Sapphire Rapids, 2026-11-22).
@@ -95,13 +95,7 @@ impl<'s> RingSend<'s> {
     /// Waits for an answer, but asks now and then whether it should.
     fn wait(&mut self) -> io::Result<u64> {
         let time = Timespec::new().nsec(ASK_NS);
-        match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time)) {
-            Ok(_) => {}
-            Err(error) => match error.raw_os_error() {
-                Some(libc::ETIME | libc::EINTR | libc::EBUSY) => {}
-                _ => return Err(error),
-            },
-        }
+        entered(self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time)))?;
         // A peer that takes nothing leaves the notices of what was sent outstanding.
         if self.stopped.load(Ordering::Relaxed) {
             return Err(io::Error::from_raw_os_error(libc::EPIPE));

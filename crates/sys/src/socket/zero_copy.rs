@@ -7,7 +7,10 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 
+use super::datagrams::control_data;
 use super::option::set_zero_copy;
 
 /// `SO_EE_ORIGIN_ZEROCOPY`, linux/errqueue.h.
@@ -51,22 +54,18 @@ impl<'s> ZeroCopy<'s> {
                 self.wait()?;
                 continue;
             }
-            let flags = libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL;
-            // SAFETY: send(2) reads `bytes.len()` bytes from a valid slice. It keeps references to
-            // the pages, not to the addresses, so the memory may be given back at any time.
-            let sent = unsafe {
-                libc::send(self.socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
-            };
-            if let Ok(sent) = usize::try_from(sent) {
-                self.calls = self.calls.wrapping_add(1);
-                return Ok(sent);
+            // The kernel keeps references to the pages, not to the addresses, so the memory may be
+            // given back at any time.
+            let flags = SendFlags::from_bits_retain((libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL) as _);
+            match rustix::net::send(self.socket, bytes, flags) {
+                Ok(sent) => {
+                    self.calls = self.calls.wrapping_add(1);
+                    return Ok(sent);
+                }
+                // Too many notices are outstanding for the socket's memory.
+                Err(Errno::NOBUFS) if self.calls != self.done => self.wait()?,
+                Err(error) => return Err(error.into()),
             }
-            let error = io::Error::last_os_error();
-            // Too many notices are outstanding for the socket's memory.
-            if error.raw_os_error() != Some(libc::ENOBUFS) || self.calls == self.done {
-                return Err(error);
-            }
-            self.wait()?;
         }
     }
 
@@ -79,7 +78,7 @@ impl<'s> ZeroCopy<'s> {
         let mut waits = [PollFd::from_borrowed_fd(self.socket, PollFlags::empty())];
         let time = Timespec { tv_sec: 0, tv_nsec: WAIT_NS };
         match poll(&mut waits, Some(&time)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let before = self.done;
@@ -105,21 +104,11 @@ impl<'s> ZeroCopy<'s> {
             let error = io::Error::last_os_error();
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) };
         }
-        // SAFETY: `message` was filled by the kernel; the macros stay within its control data. The
-        // data of a message of an IP error queue is a sock_extended_err, read unaligned.
-        unsafe {
-            let mut head = libc::CMSG_FIRSTHDR(&message);
-            while !head.is_null() {
-                let is_error = matches!(
-                    ((*head).cmsg_level, (*head).cmsg_type),
-                    (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
-                );
-                if is_error {
-                    let data = libc::CMSG_DATA(head).cast::<libc::sock_extended_err>();
-                    self.note(data.read_unaligned());
-                }
-                head = libc::CMSG_NXTHDR(&message, head);
-            }
+        let kinds = [(libc::SOL_IP, libc::IP_RECVERR), (libc::SOL_IPV6, libc::IPV6_RECVERR)];
+        // SAFETY: `message` was filled by the kernel. The data of a message of an IP error queue is
+        // a sock_extended_err; there is one.
+        if let Some(notice) = unsafe { control_data(&message, &kinds) } {
+            self.note(notice);
         }
         Ok(true)
     }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{DeviceNumber, Link, attribute, link};
+use super::{DeviceNumber, Link, link};
+use crate::attribute::{self, is_numbered};
 
 /// A sector of `/sys/block/*/size`, whatever the disk's own sectors are.
 const SECTOR_BYTES: u64 = 512;
@@ -136,12 +137,6 @@ fn scsi_transport(folder: &Path) -> &'static str {
     } else {
         "scsi"
     }
-}
-
-/// Whether a name is the prefix and a number.
-pub(super) fn is_numbered(name: &str, prefix: &str) -> bool {
-    name.strip_prefix(prefix)
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]

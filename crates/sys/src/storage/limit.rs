@@ -8,7 +8,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{DeviceNumber, attribute};
+use super::DeviceNumber;
+use crate::attribute;
 use crate::quota::{Levels, Version};
 
 /// The limits that one group sets on one disk; `None` where it sets none.

@@ -5,8 +5,7 @@
 
 use std::path::Path;
 
-use super::attribute;
-use super::disk::is_numbered;
+use crate::attribute::{self, is_numbered};
 
 /// A link as its two ends agreed on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::mount::{self, Mount, MountTable};
-use super::{DeviceNumber, Disk, Layer, Origin, attribute};
+use super::{DeviceNumber, Disk, Layer, Origin};
+use crate::attribute;
 use crate::filesystem::Nature;
 
 /// More layers than any sane machine stacks, disks of a large array included.
@@ -60,14 +61,18 @@ impl<'a> Walk<'a> {
 
     /// Walks down from the filesystem that a file lies in; its name, if it is in the table.
     pub fn filesystem(&mut self, origin: &Origin, path: &Path) -> Option<String> {
+        self.place(origin, path);
+        self.mounts.of(origin, path).map(|mount| mount.filesystem.clone())
+    }
+
+    /// Goes on in the filesystem that a place lies in.
+    fn place(&mut self, origin: &Origin, path: &Path) -> bool {
         let mounts = self.mounts;
-        let mount = mounts.of(origin, path);
-        match mount {
+        match mounts.of(origin, path) {
             Some(mount) => self.mount(mount, path),
             // A mount of another namespace: its device number may still lead on.
             None => self.rest_on(&[origin.filesystem_device], None),
-        };
-        mount.map(|mount| mount.filesystem.clone())
+        }
     }
 
     /// Adds a mount and what lies below it, of which `path` is a place. Like all that follow, it
@@ -166,11 +171,7 @@ impl<'a> Walk<'a> {
             return self.ends_in(None);
         };
         self.nested += 1;
-        let mounts = self.mounts;
-        match mounts.of(&origin, path) {
-            Some(mount) => self.mount(mount, path),
-            None => self.rest_on(&[origin.filesystem_device], None),
-        }
+        self.place(&origin, path)
     }
 
     /// Goes on in these devices; where none is known, the branch ends in `ground`.
@@ -219,13 +220,13 @@ impl<'a> Walk<'a> {
             let folders = all.iter().map(|name| classes.join(name));
             let mut fits = folders
                 .filter(|folder| attribute::text(folder, "dm/name").as_deref() == Some(wanted));
-            return attribute::text(&fits.next()?, "dev")?.parse().ok();
+            return number(&fits.next()?);
         }
         // A slash in a device's name is an exclamation mark in `/sys`.
         let name: Vec<u8> = name.as_os_str().as_bytes().to_vec();
         let name: Vec<u8> =
             name.into_iter().map(|byte| if byte == b'/' { b'!' } else { byte }).collect();
-        attribute::text(&classes.join(OsStr::from_bytes(&name)), "dev")?.parse().ok()
+        number(&classes.join(OsStr::from_bytes(&name)))
     }
 
     /// All devices of the btrfs that the given one belongs to, that one first.
@@ -235,7 +236,7 @@ impl<'a> Walk<'a> {
             let folder = all.join(filesystem).join("devices");
             let devices: Vec<DeviceNumber> = attribute::names(&folder)
                 .iter()
-                .filter_map(|name| attribute::text(&folder.join(name), "dev")?.parse().ok())
+                .filter_map(|name| number(&folder.join(name)))
                 .collect();
             if devices.contains(&first) {
                 let others = devices.into_iter().filter(|device| *device != first);
@@ -352,10 +353,7 @@ fn mapper_kind(uuid: Option<&str>) -> String {
     // A partition table on a mapped device: `part1-mpath-…`.
     let maker = uuid.and_then(|uuid| uuid.split_once('-')).map(|(maker, _)| maker);
     let maker = maker.filter(|maker| !maker.is_empty()).unwrap_or("unknown").to_ascii_lowercase();
-    let is_partition = maker
-        .strip_prefix("part")
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
-    if is_partition { "partition".to_owned() } else { maker }
+    if attribute::is_numbered(&maker, "part") { "partition".to_owned() } else { maker }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Nothing is touched when it is made: the thread that will use a part touches it first, so that
 //! the part lies on that thread's memory node. What pages there are: `region.rs`.
 
+use std::ops::Deref;
 use std::{io, slice};
 
 use crate::region::{Pages, Region};
@@ -37,27 +38,15 @@ impl Arena {
     }
 
     fn elements(&self) -> usize {
-        self.0.len() / size_of::<f64>()
+        self.0.length_bytes() / size_of::<f64>()
     }
+}
 
-    /// Length in bytes: what was asked for, rounded up.
-    pub fn length_bytes(&self) -> usize {
-        self.0.len()
-    }
+impl Deref for Arena {
+    type Target = Region;
 
-    /// Bytes that lie on large pages now; `None` where the kernel does not say.
-    ///
-    /// Cost: the kernel goes through the page tables of the mappings below this one.
-    pub fn huge_bytes(&self) -> Option<u64> {
-        self.0.huge_bytes()
-    }
-
-    /// Asks the kernel to put large pages together where it had none when memory was touched.
-    ///
-    /// Errors: `EINVAL` before Linux 6.1; `EAGAIN` or `ENOMEM` where there are still none.
-    /// Cost: the pages that were not large are copied.
-    pub fn collapse(&self) -> io::Result<()> {
-        self.0.collapse()
+    fn deref(&self) -> &Region {
+        &self.0
     }
 }
 

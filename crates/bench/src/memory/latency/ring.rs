@@ -187,11 +187,11 @@ impl Rings {
     fn slot(&self, shape: Shape, cpu: usize) -> Result<Slot, TrialError> {
         let mut arenas = self.arenas.borrow_mut();
         let arenas = arenas.get_or_insert_default();
-        arenas.sort_by_key(|(_, arena)| arena.len());
+        arenas.sort_by_key(|(_, arena)| arena.length_bytes());
         let fits = |(node, arena): &&Placed| {
             *node == shape.node
                 && arena.pages() == shape.pages
-                && arena.len() as u64 >= shape.working_set_bytes
+                && arena.length_bytes() as u64 >= shape.working_set_bytes
         };
         let free = arenas.iter().filter(fits).find_map(|(_, arena)| arena.slot());
         if let Some(slot) = free {
@@ -246,7 +246,7 @@ fn check_node(pages: Option<&[(u32, u64)]>, node: u32) -> Result<(), String> {
 
 /// Sees to it that the arena lies on pages of 2 MiB, as far as the kernel can help.
 fn put_on_huge_pages(arena: &Arena) -> Result<(), Warning> {
-    let length_bytes = arena.len() as u64;
+    let length_bytes = arena.length_bytes() as u64;
     for _ in 0..COLLAPSES {
         if check_huge(arena.huge_bytes(), length_bytes).is_ok() {
             return Ok(());
