@@ -10,6 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::sources::cannot_be;
+
 /// Where clippy's driver is, by which this program knows that cargo calls it.
 const DRIVER: &str = "FLATOUT_XTASK_DRIVER";
 
@@ -25,7 +27,7 @@ pub fn environment(cargo: &OsStr, target: &Path) -> Result<Vec<(&'static str, Os
         })?;
         fs::copy(std::env::current_exe()?, &copy).map(drop)
     };
-    made().map_err(|error| format!("{} cannot be made: {error}", copy.display()))?;
+    made().map_err(cannot_be("made", &copy))?;
     Ok(vec![
         ("RUSTC_WORKSPACE_WRAPPER", copy.into()),
         (DRIVER, Path::new(cargo).with_file_name("clippy-driver").into()),

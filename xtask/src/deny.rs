@@ -13,15 +13,8 @@ use crate::steps::{Steps, answer, cargo};
 const VERSION: &str = "0.20.2";
 
 /// Without the parts that fetch advisories, and without optimisation: it runs for a second.
-const INSTALL: [&str; 7] = [
-    "install",
-    "cargo-deny",
-    "--locked",
-    "--debug",
-    "--no-default-features",
-    "--jobs=1",
-    "--quiet",
-];
+const INSTALL: &str =
+    "install cargo-deny --locked --debug --no-default-features --jobs=1 --quiet --version";
 
 /// The program, or its installation under way.
 pub enum Deny {
@@ -68,8 +61,8 @@ fn install() -> Result<(), String> {
     let mut command = Command::new("nice");
     command
         .arg(cargo())
-        .args(INSTALL)
-        .args(["--version", VERSION])
+        .args(INSTALL.split(' '))
+        .arg(VERSION)
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         // A folder that the tests build into would be locked by them.
         .env_remove("CARGO_TARGET_DIR");

@@ -175,8 +175,7 @@ fn built_with_mpi(
     let (usual, program) = (target.join("debug/flatout"), target.join("debug/flatout-mpi"));
     let tests = [&["test", "--no-run"], everything, &WITH_MPI, &["--test", "mpi"]].concat();
     let tests = steps.built("mpi-build", &tests, ("FLATOUT_TEST_PROGRAM", &program), "mpi")?;
-    std::fs::rename(&usual, &program)
-        .map_err(|error| format!("{} cannot be renamed: {error}", usual.display()))?;
+    std::fs::rename(&usual, &program).map_err(sources::cannot_be("renamed", &usual))?;
     Ok(tests)
 }
 

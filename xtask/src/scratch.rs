@@ -11,6 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::sources::cannot_be;
+
 /// The folders' names, before the number of the process.
 const PREFIX: &str = "flatout-tests-";
 
@@ -48,7 +50,7 @@ impl Scratch {
             file.lock()?;
             Ok(file)
         };
-        let file = made().map_err(|error| format!("{} cannot be made: {error}", path.display()))?;
+        let file = made().map_err(cannot_be("made", &path))?;
         let mut chattr = Command::new("chattr");
         chattr.arg("+T").arg(&path).stdout(Stdio::null()).stderr(Stdio::null());
         let _without_it_tests_are_slower = chattr.status();
@@ -62,8 +64,7 @@ impl Scratch {
 
     /// Removes it, with what tests may have left.
     pub fn remove(self) -> Result<(), String> {
-        fs::remove_dir_all(&self.path)
-            .map_err(|error| format!("{} cannot be removed: {error}", self.path.display()))
+        fs::remove_dir_all(&self.path).map_err(cannot_be("removed", &self.path))
     }
 }
 

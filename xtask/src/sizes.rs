@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::sources::Source;
+use crate::sources::{Source, listed};
 
 /// Longer files must be listed. Lines without the tests inside the file.
 const LISTED_ABOVE_LINES: usize = 400;
@@ -20,10 +20,7 @@ pub type Allowance = BTreeMap<String, usize>;
 /// Reads the list: one `path lines` per line, `#` begins a comment.
 pub fn parse(list: &str) -> Result<Allowance, String> {
     let mut allowance = Allowance::new();
-    for line in list.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
-        if line.is_empty() {
-            continue;
-        }
+    for line in listed(list) {
         let (path, lines) = line
             .rsplit_once(' ')
             .and_then(|(path, lines)| Some((path.trim(), lines.parse().ok()?)))

@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::debian::Place;
+use crate::sources::{cannot_be, listed};
 
 /// The names that are expected as root on Debian, one a line, `#` begins a comment.
 const LIST: &str = "xtask/skips.txt";
@@ -22,7 +23,7 @@ pub fn fresh_log(target_directory: &Path) -> Result<PathBuf, String> {
     let path = target_directory.join("xtask-skips.log");
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(format!("{} cannot be removed: {error}", path.display()))
+            Err(cannot_be("removed", &path)(error))
         }
         _ => Ok(path),
     }
@@ -33,15 +34,14 @@ pub fn check(root: &Path, log: &Path, place: Place) -> Result<String, String> {
     let log = match fs::read_to_string(log) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(format!("{} cannot be read: {error}", log.display())),
+        Err(error) => return Err(cannot_be("read", log)(error)),
     };
     let skips = parse_log(&log);
     for (name, reasons) in &skips {
-        println!("skipped {name}: {}", reasons.iter().cloned().collect::<Vec<_>>().join("; "));
+        println!("skipped {name}: {}", said(reasons));
     }
     if place == Place::RootOnDebian {
-        let list = fs::read_to_string(root.join(LIST))
-            .map_err(|error| format!("{LIST} cannot be read: {error}"))?;
+        let list = fs::read_to_string(root.join(LIST)).map_err(cannot_be("read", LIST.as_ref()))?;
         if let Some(difference) = difference(&skips, &parse_list(&list)) {
             return Err(difference);
         }
@@ -59,22 +59,19 @@ fn parse_log(log: &str) -> Skips {
 }
 
 fn parse_list(list: &str) -> BTreeSet<String> {
-    list.lines()
-        .map(|line| line.split('#').next().unwrap_or("").trim())
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect()
+    listed(list).map(str::to_owned).collect()
+}
+
+fn said(reasons: &BTreeSet<String>) -> String {
+    reasons.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 /// What the run and the list disagree about.
 fn difference(skips: &Skips, expected: &BTreeSet<String>) -> Option<String> {
-    let unexpected =
-        skips.iter().filter(|(name, _)| !expected.contains(*name)).map(|(name, why)| {
-            format!(
-                "\n  + {name} was skipped: {}",
-                why.iter().cloned().collect::<Vec<_>>().join("; ")
-            )
-        });
+    let unexpected = skips
+        .iter()
+        .filter(|(name, _)| !expected.contains(*name))
+        .map(|(name, reasons)| format!("\n  + {name} was skipped: {}", said(reasons)));
     let missing = expected
         .iter()
         .filter(|name| !skips.contains_key(*name))

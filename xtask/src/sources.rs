@@ -1,7 +1,7 @@
 //! Sources: the Rust files of the repository, each with how much of it is the product.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// One Rust file.
 #[derive(Debug)]
@@ -26,12 +26,22 @@ impl Source {
     }
 }
 
+/// Says of a file what cannot be done with it, and why.
+pub fn cannot_be(done: &str, path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| format!("{} cannot be {done}: {error}", path.display())
+}
+
+/// The lines of one of our lists; `#` begins a comment.
+pub fn listed(list: &str) -> impl Iterator<Item = &str> {
+    let lines = list.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+    lines.filter(|line| !line.is_empty())
+}
+
 /// Reads all Rust files under the root, except those that a build has made.
 pub fn read(root: &Path) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for path in rust_files(root)? {
-        let text = fs::read_to_string(&path)
-            .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let text = fs::read_to_string(&path).map_err(cannot_be("read", &path))?;
         let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         sources.push(Source { path, text });
     }
@@ -39,13 +49,12 @@ pub fn read(root: &Path) -> Result<Vec<Source>, String> {
 }
 
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let unreadable =
-        |error: std::io::Error| format!("{} cannot be listed: {error}", folder.display());
+    let unreadable = cannot_be("listed", folder);
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
+    for entry in fs::read_dir(folder).map_err(&unreadable)? {
+        let entry = entry.map_err(&unreadable)?;
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        let kind = entry.file_type().map_err(unreadable)?;
+        let kind = entry.file_type().map_err(&unreadable)?;
         if kind.is_dir() {
             // Cargo marks every folder that it builds into with this file.
             let is_built = name == "target" || path.join("CACHEDIR.TAG").exists();

@@ -10,10 +10,8 @@ use crate::{arrows, promises, rules, sizes, sources, workspace};
 ///
 /// Errors: the complaints, one a line, or why the repository cannot be read.
 pub fn check(root: &Path) -> Result<String, String> {
-    let read = |path: &Path| {
-        fs::read_to_string(root.join(path))
-            .map_err(|error| format!("{} cannot be read: {error}", path.display()))
-    };
+    let read =
+        |path: &Path| fs::read_to_string(root.join(path)).map_err(sources::cannot_be("read", path));
     let workspace = workspace::read(root)?;
     let sources = sources::read(root)?;
 
