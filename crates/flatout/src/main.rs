@@ -22,7 +22,6 @@ mod watchdog;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use flatout_io::cause_text;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::instruction_set;
 
@@ -124,7 +123,7 @@ fn run() -> ExitCode {
             return launched.refuse(&launched.refusal(), conclusion::WRONG_USE);
         }
         if let Err(error) = flatout_sys::cancel::listen_for_signals() {
-            output::complain(&format!("cannot listen for signals: {}", cause_text(&error)));
+            output::complain(&output::cannot("listen for signals")(error));
             return ExitCode::FAILURE;
         }
     }

@@ -6,6 +6,7 @@ mod speech;
 pub mod stream;
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use std::sync::OnceLock;
 use clap::error::ErrorKind;
 use flatout_io::cause_text;
 use flatout_measure::record::{Record, Status};
+use flatout_report::text::{self, Joined};
 use flatout_report::{Format, Identity, Style};
 use flatout_sys::standard_output;
 
@@ -253,8 +255,8 @@ pub fn settle(talk: &Talk) {
 
 fn pairs(record: &Record, style: &Style) -> String {
     let done = record.results.iter().filter(|outcome| outcome.status != Status::Failed);
-    let shown = done.map(flatout_report::summary).collect::<Vec<_>>().join("\n");
-    shown.lines().map(|line| flatout_report::text::shown(line, style) + "\n").collect()
+    let shown = done.map(flatout_report::summary).joined("\n");
+    shown.lines().map(|line| text::shown(line, style) + "\n").collect()
 }
 
 /// Writes to standard output.
@@ -268,7 +270,12 @@ pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
 
 /// Why nothing goes to standard output.
 pub fn unwritten(error: io::Error) -> String {
-    format!("cannot write to standard output: {}", cause_text(&error))
+    cannot("write to standard output")(error)
+}
+
+/// Says what cannot be done, and why.
+pub fn cannot(what: impl Display) -> impl FnOnce(io::Error) -> String {
+    move |error| format!("cannot {what}: {}", cause_text(&error))
 }
 
 /// Writes a whole file, so that nobody sees half of it: see [`Place::write`].

@@ -108,9 +108,8 @@ impl OwnFile {
             )
         })?;
         if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(directory).map_err(|error| {
-                format!("cannot make the directory {directory:?}: {}", cause_text(&error))
-            })?;
+            let made = fs::create_dir_all(directory);
+            made.map_err(output::cannot(format_args!("make the directory {directory:?}")))?;
         }
         Place::find(&path)?.check()?;
         Ok(path)

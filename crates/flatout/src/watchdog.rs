@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use flatout_report::text::Joined;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::output;
@@ -113,10 +114,7 @@ fn waits() -> String {
         threads.filter_map(|thread| wait(thread.path().join("wchan"))).collect();
     match waits.is_empty() {
         true => String::new(),
-        false => {
-            let waits: Vec<String> = waits.into_iter().collect();
-            format!("; threads wait in {}", waits.join(", "))
-        }
+        false => format!("; threads wait in {}", waits.joined(", ")),
     }
 }
 

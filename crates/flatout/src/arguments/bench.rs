@@ -12,6 +12,7 @@ use clap::{Arg, ArgAction, Args, Command, ValueEnum, ValueHint};
 use flatout_bench::cache::Clearing;
 use flatout_bench::option::{flag, size, time};
 use flatout_io::escape;
+use flatout_report::text::Joined;
 
 use super::shared::Output;
 use area::Areas;
@@ -82,11 +83,9 @@ pub fn shown(areas: &[Name]) -> Command {
     };
     let abouts =
         areas.iter().filter_map(|area| Some(area.to_possible_value()?.get_help()?.to_string()));
-    let about = abouts.collect::<Vec<_>>().join("\n");
-    let notes: Vec<&str> = areas.iter().map(|area| area.notes()).collect();
-    let command = Command::new(first.word()).about(about);
+    let command = Command::new(first.word()).about(abouts.joined("\n"));
     let command = command.args(area::arguments(areas)).args(common.map(under));
-    let command = command.after_help(notes.join("\n\n"));
+    let command = command.after_help(areas.iter().map(|area| area.notes()).joined("\n\n"));
     if !areas.iter().any(|area| area.has_place()) {
         return command;
     }
@@ -195,35 +194,23 @@ impl Bench {
     pub fn check(&self) -> Result<(), String> {
         let areas = self.names();
         let has_place = areas.iter().any(|area| area.has_place());
-        let names = Name::value_variants().iter().map(|area| area.word());
         for place in self.places() {
-            let meant = place.to_str().and_then(Name::meant);
             let path = escape(place);
-            match meant {
-                Some(meant) if !has_place || !place.exists() => {
-                    return Err(format!(
-                        "there is no area '{path}'; did you mean '{}'?",
-                        meant.word()
-                    ));
+            let hint = match (place.to_str().and_then(Name::meant), path.as_str()) {
+                (Some(meant), _) if !has_place || !place.exists() => {
+                    format!("; did you mean '{}'?", meant.word())
                 }
-                _ if !has_place && path == "help" => {
-                    return Err(
-                        "there is no area 'help'; did you mean 'flatout help bench'?".into()
-                    );
+                _ if has_place => continue,
+                (_, "help") => "; did you mean 'flatout help bench'?".to_owned(),
+                (_, "all") => {
+                    ": without one all are measured; did you mean 'flatout bench'?".to_owned()
                 }
-                _ if !has_place && path == "all" => {
-                    let text = "there is no area 'all': without one all are measured";
-                    return Err(format!("{text}; did you mean 'flatout bench'?"));
-                }
-                _ if !has_place => {
-                    let names: Vec<_> = names.collect();
-                    return Err(format!(
-                        "there is no area '{path}' ({}); a place is for disk and copy: flatout bench disk {path}",
-                        names.join(", "),
-                    ));
-                }
-                _ => {}
-            }
+                _ => format!(
+                    " ({}); a place is for disk and copy: flatout bench disk {path}",
+                    Name::value_variants().iter().map(|area| area.word()).joined(", ")
+                ),
+            };
+            return Err(format!("there is no area '{path}'{hint}"));
         }
         if let Some(second) = self.places().nth(1) {
             return Err(format!(
@@ -233,11 +220,10 @@ impl Bench {
         }
         for (option, owners) in self.given() {
             if !owners.iter().any(|owner| areas.contains(owner)) {
-                let names: Vec<_> = owners.iter().map(|area| area.word()).collect();
                 return Err(format!(
                     "{option} is for {}: flatout bench {} {option} …",
-                    names.join(", "),
-                    names[0]
+                    owners.iter().map(|area| area.word()).joined(", "),
+                    owners[0].word()
                 ));
             }
         }

@@ -2,28 +2,26 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-
+use clap::Args;
 use flatout_bench::compute::{Job, Work};
-use flatout_bench::option::time;
+use flatout_bench::option::{Words, time, words};
 use flatout_sys::stream::Kernel;
 
 /// What is timed.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum What {
-    Product,
-    Factor,
-    Copy,
-    Scale,
-    Add,
-    Triad,
-}
+const WORK: &Words<Work> = &[
+    ("product", Work::Product, "Product of two matrices"),
+    ("factor", Work::Factor, "LU factorisation"),
+    ("copy", Work::Stream(Kernel::Copy), "c = a"),
+    ("scale", Work::Stream(Kernel::Scale), "b = q c"),
+    ("add", Work::Stream(Kernel::Add), "c = a + b"),
+    ("triad", Work::Stream(Kernel::Triad), "a = b + q c"),
+];
 
 #[derive(Debug, Clone, Args)]
 pub struct Compute {
     /// What is timed
-    #[arg(value_enum)]
-    pub what: What,
+    #[arg(value_parser = words(WORK))]
+    pub what: Work,
     /// Order of the matrices, or elements of each array of a stream
     #[arg(long, value_name = "N")]
     pub order: u64,
@@ -46,15 +44,7 @@ pub struct Compute {
 
 impl Compute {
     pub fn job(&self) -> Job {
-        let work = match self.what {
-            What::Product => Work::Product,
-            What::Factor => Work::Factor,
-            What::Copy => Work::Stream(Kernel::Copy),
-            What::Scale => Work::Stream(Kernel::Scale),
-            What::Add => Work::Stream(Kernel::Add),
-            What::Triad => Work::Stream(Kernel::Triad),
-        };
-        let Self { order, threads, seed, duration: time_ns, plain, .. } = *self;
+        let Self { what: work, order, threads, seed, duration: time_ns, plain, .. } = *self;
         Job { work, order, threads, seed, time_ns, library: self.library.clone(), plain }
     }
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, Command};
+use flatout_report::text::Joined;
 
 use super::bench::{self, Name};
 use super::similar::similar;
@@ -68,7 +69,7 @@ pub fn render(command: Command, is_long: bool) -> String {
     }
     let is_copy = name == "flatout copy";
     let examples = notes.split("\n\n").filter(|part| part.starts_with("Examples:"));
-    let after = text::wrapped(&examples.collect::<Vec<_>>().join("\n\n"), columns);
+    let after = text::wrapped(&examples.joined("\n\n"), columns);
     let mut shown = command
         .mut_args(|argument| {
             let is = |names: &str| names.split(' ').any(|name| argument.get_long() == Some(name));
@@ -140,12 +141,8 @@ pub fn words(argv: &[OsString]) -> Vec<String> {
 
 /// The command line that shows the help for this one.
 pub fn pointer(argv: &[OsString]) -> String {
-    ["flatout".to_owned()]
-        .into_iter()
-        .chain(words(argv))
-        .chain(["--help".to_owned()])
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words = words(argv);
+    ["flatout"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]).joined(" ")
 }
 
 /// The same of cp, by the name by which it was called.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
+use flatout_report::text::Joined;
 
 use super::bench::Name;
 use super::cp::misuse;
@@ -165,10 +166,9 @@ pub fn one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.strip_prefix("error: ").unwrap_or(&text);
     let paragraph = first.split("\n\n").next().unwrap_or(first);
-    let words: Vec<_> = paragraph.split_whitespace().collect();
     // What the standard library says of a number that is none, and clap of one out of range.
     let none = ["invalid digit found in string", "cannot parse integer from empty string"];
-    let said = words.join(" ");
+    let said = paragraph.split_whitespace().joined(" ");
     let value = said.split('\'').nth(1).and_then(|value| value.strip_prefix('-'));
     let is_negative = value.is_some_and(|value| value.parse::<u64>().is_ok());
     let why = if is_negative { NEGATIVE } else { NO_NUMBER };

@@ -5,11 +5,11 @@ mod job;
 pub mod together;
 
 use flatout_bench::{Error, Estimate, Found, roofline};
-use flatout_io::cause_text;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::units::size_text;
 use flatout_measure::warning;
+use flatout_report::text::Joined;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
@@ -80,9 +80,8 @@ fn measure(
     let mut estimates: Vec<u64> = jobs.iter().map(|job| job.estimate.usual_ns).collect();
     let all_ns = estimates.iter().fold(0, |sum, job_ns| u64::saturating_add(sum, *job_ns));
     let mut progress = match arguments.live {
-        true => Progress::live(all_ns).map_err(|error| {
-            Error::NoRoom(format!("cannot take the screen: {}", cause_text(&error)))
-        })?,
+        true => Progress::live(all_ns)
+            .map_err(|error| Error::NoRoom(output::cannot("take the screen")(error)))?,
         false => Progress::begin(all_ns),
     };
     let mut roofline = Vec::new();
@@ -178,7 +177,7 @@ fn announce(jobs: Vec<Planned>, arguments: &Arguments) -> Result<Vec<Planned>, E
         )));
     }
     let seconds = sum(|job| job.usual_ns).div_ceil(SECOND_NS);
-    let areas: Vec<_> = jobs.iter().map(|job| job.name.word()).collect();
+    let areas = jobs.iter().map(|job| job.name.word()).joined(", ");
     let over = jobs.iter().any(|job| job.estimate.writes_over);
     let target = if over { "over what is there" } else { "into files of its own" };
     let writes = match bytes {
@@ -189,15 +188,14 @@ fn announce(jobs: Vec<Planned>, arguments: &Arguments) -> Result<Vec<Planned>, E
             at_most(bytes, most_bytes)
         ),
     };
-    let places: Vec<String> = {
-        let on_disk = jobs.iter().filter_map(|job| job.estimate.place.as_ref());
-        let mut places: Vec<String> = on_disk.map(|place| format!("{place:?}")).collect();
-        places.dedup();
-        places
-    };
+    let mut places: Vec<_> = jobs.iter().filter_map(|job| job.estimate.place.as_ref()).collect();
+    places.dedup();
     let what = match places.is_empty() {
-        true => areas.join(", "),
-        false => format!("{} in {}: {writes}", areas.join(", "), places.join(", ")),
+        true => areas,
+        false => {
+            let places = places.iter().map(|place| format!("{place:?}")).joined(", ");
+            format!("{areas} in {places}: {writes}")
+        }
     };
     output::notice(&format!("measuring {what}, takes about {seconds} s"));
     Ok(jobs)

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::{Arg, Command, ValueEnum, ValueHint};
 use clap_complete::{generate, shells};
 use flatout_bench::versus::rival;
+use flatout_report::text::Joined;
 
 use crate::arguments::bench::Name;
 use crate::arguments::completions::{Completions, Shell};
@@ -43,9 +44,8 @@ fn script(shell: Shell) -> Vec<u8> {
             generate(shells::Bash, &mut command, name, &mut script);
             let own =
                 String::from_utf8_lossy(&script).replace(" -F _flatout ", " -F _flatout_words ");
-            let lists: Vec<_> = lists.iter().map(|list| format!("--{}", list.option)).collect();
-            let of_areas = BASH.replace("AREAS", &areas().join("|"));
-            let of_areas = of_areas.replace("LISTS", &lists.join("|"));
+            let lists = lists.iter().map(|list| format!("--{}", list.option)).joined("|");
+            let of_areas = BASH.replace("AREAS", &areas().join("|")).replace("LISTS", &lists);
             script = format!("{of_areas}{own}").into_bytes();
         }
         Shell::Zsh => {
@@ -183,10 +183,10 @@ fn lists(of: &Command, command: &str) -> Vec<List> {
         let is_called_so = argument.get_value_names().is_some_and(|names| names[0] == "LIST");
         let is_list = is_called_so || argument.get_value_delimiter().is_some();
         let words = argument.get_possible_values();
-        let words: Vec<_> = words.iter().map(|word| word.get_name()).collect();
+        let words = words.iter().map(|word| word.get_name()).joined(" ");
         let option = argument.get_long().filter(|_| is_list && !words.is_empty())?;
         let [command, option] = [command, option].map(str::to_owned);
-        Some(List { command, option, words: words.join(" ") })
+        Some(List { command, option, words })
     });
     own.chain(of.get_subcommands().flat_map(|area| lists(area, command))).collect()
 }

@@ -4,10 +4,11 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flatout_io::cause_text;
 use flatout_measure::record::Record;
 use flatout_report::document;
 use flatout_sys::standard_input;
+
+use crate::output::cannot;
 
 /// The record of a document; `-` is standard input.
 pub fn document(path: &Path) -> Result<Record, String> {
@@ -25,8 +26,7 @@ pub fn document(path: &Path) -> Result<Record, String> {
 /// Errors: it cannot be read.
 pub fn files(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, String> {
     let listed = std::fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let listed =
-        listed.map_err(|error| format!("cannot read {folder:?}: {}", cause_text(&error)))?;
+    let listed = listed.map_err(cannot(format_args!("read {folder:?}")))?;
     let mut files: Vec<PathBuf> = listed.iter().map(DirEntry::path).collect();
     let is_meant = |ending: &std::ffi::OsStr| endings.iter().any(|meant| ending == *meant);
     files.retain(|file| file.extension().is_some_and(is_meant));

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use clap::Command;
 use clap_mangen::{Man as Page, roff};
-use flatout_io::cause_text;
 
 use crate::arguments::help;
 use crate::arguments::help::text::{self, Part};
@@ -23,10 +22,7 @@ pub fn run(arguments: &Man) -> ExitCode {
     };
     match page(command) {
         Ok(page) => output::print(&page, conclusion::DONE),
-        Err(error) => {
-            let why = format!("cannot make the page: {}", cause_text(&error));
-            output::give_up(conclusion::FAILED, &why)
-        }
+        Err(error) => output::give_up(conclusion::FAILED, &output::cannot("make the page")(error)),
     }
 }
 

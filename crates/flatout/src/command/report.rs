@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flatout_io::cause_text;
 use flatout_measure::record::Record;
 use flatout_report::{Format, Style, csv, fio_json, text};
 
@@ -94,7 +93,7 @@ fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
         let path = folder.join(name);
         if let Some(parent) = path.parent() {
             let made = std::fs::create_dir_all(parent);
-            made.map_err(|error| format!("cannot make {parent:?}: {}", cause_text(&error)))?;
+            made.map_err(output::cannot(format_args!("make {parent:?}")))?;
         }
         output::replace(&path, text.as_bytes())?;
     }
@@ -110,23 +109,18 @@ fn shown(records: &[(String, Record)], earlier: &[Record], arguments: &Report) -
     let mut all = String::new();
     for (index, (name, record)) in records.iter().enumerate() {
         let name = text::visible(name);
-        match (format, records.len()) {
-            (Format::Table, 2..) => {
-                let gap = if index > 0 { "\n" } else { "" };
-                all.push_str(&format!("{gap}==> {name} <==\n"));
-            }
-            (Format::Markdown, 2..) => {
-                let gap = if index > 0 { "\n" } else { "" };
-                all.push_str(&format!("{gap}Record `{}`:\n\n", name.replace('`', "'")));
-            }
-            _ => {}
-        }
+        let gap = if index > 0 { "\n" } else { "" };
+        all += &match (format, records.len()) {
+            (Format::Table, 2..) => format!("{gap}==> {name} <==\n"),
+            (Format::Markdown, 2..) => format!("{gap}Record `{}`:\n\n", name.replace('`', "'")),
+            _ => String::new(),
+        };
         let shown = output::shown(record, earlier, &arguments.output);
-        match shown.is_empty() {
+        all += &match shown.is_empty() {
             // Where no row was measured the page says why.
-            true => all.push_str(&flatout_report::render(record, format, &Style::default())),
-            false => all.push_str(&shown),
-        }
+            true => flatout_report::render(record, format, &Style::default()),
+            false => shown,
+        };
         if format == Format::Table && records.len() == 1 && !arguments.output.verbose {
             all.push_str(&more(&arguments.files[0], record));
         }

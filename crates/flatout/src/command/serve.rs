@@ -12,7 +12,7 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::serve::Serve;
 use crate::conclusion::{FAILED, INTERRUPTED};
-use crate::output;
+use crate::output::{self, cannot};
 
 /// Serves until the lifetime is over.
 pub fn run(serve: &Serve, cancel: CancelToken) -> ExitCode {
@@ -30,14 +30,13 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
         (Some(path), _) => (Key::from_file(path)?, None),
         (None, true) => (Key::open(), None),
         (None, false) => {
-            let token = new_token()
-                .map_err(|error| format!("cannot make a token: {}", cause_text(&error)))?;
+            let token = new_token().map_err(cannot("make a token"))?;
             (Key::of(&token), Some(token))
         }
     };
     let Serve { bind, port, .. } = serve;
     let server = Server::bind(&addresses, key)
-        .map_err(|error| format!("cannot listen at {bind}, port {port}: {}", cause_text(&error)))?;
+        .map_err(cannot(format_args!("listen at {bind}, port {port}")))?;
     let address =
         server.address().map_err(|error| format!("getsockname: {}", cause_text(&error)))?;
     // Whoever is not told the address has no use of it.
@@ -62,6 +61,6 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
             }
         }
     });
-    served.map_err(|error| format!("cannot serve: {}", cause_text(&error)))?;
+    served.map_err(cannot("serve"))?;
     last
 }

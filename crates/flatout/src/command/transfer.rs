@@ -36,29 +36,29 @@ fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), (i32, Strin
         let text = format!("--block-size {block_size}: it must be from 1 to {MAX_BLOCK_BYTES}");
         return Err((conclusion::WRONG_USE, text));
     }
-    let failed = |text: String| (conclusion::FAILED, text);
+    let failed = |error: Error| (conclusion::FAILED, error.to_string());
     let mut mover = Mover::new(*block_size, 0);
     mover
         .buffer(*block_size)
-        .map_err(|error| failed(format!("a block of {block_size} bytes: {error}")))?;
-    let opened = Source::open(source).map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| (conclusion::FAILED, format!("a block of {block_size} bytes: {error}")))?;
+    let opened = Source::open(source).map_err(failed)?;
     let options = TargetOptions {
         existing: Existing::Overwrite,
         caching: Caching::Buffered,
         block_bytes: *block_size,
     };
-    let (made, _) = Target::open(target, options).map_err(|error| failed(error.to_string()))?;
+    let (made, _) = Target::open(target, options).map_err(failed)?;
     // What was opened is compared, not the names: the source may be `-`, and a name may change its
     // meaning between a look and the opening.
-    if is_same(&opened, &made).map_err(|error| failed(error.to_string()))? {
+    if is_same(&opened, &made).map_err(failed)? {
         let text = format!("cannot write to {target:?}: it is the source");
         return Err((conclusion::WRONG_USE, text));
     }
     let moved = fill(&mut mover, &opened, &made, cancel);
     if moved.is_err() || cancel.is_cancelled() {
-        made.remove_if_created().map_err(|error| failed(error.to_string()))?;
+        made.remove_if_created().map_err(failed)?;
     }
-    moved.map_err(|error| failed(error.to_string()))
+    moved.map_err(failed)
 }
 
 fn fill(

@@ -7,6 +7,7 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::Status;
 use flatout_measure::warning;
 use flatout_report::quantity;
+use flatout_report::text::Joined;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::tune::Tune as Arguments;
@@ -61,9 +62,9 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
     }
     let budget_ns = arguments.max_time.unwrap_or_else(|| tune::budget_ns(options));
     let places = options.directories.iter().zip(tune::room_bytes(options)?);
-    let places: Vec<String> = places
+    let places = places
         .map(|(directory, bytes)| format!("{} in {directory:?}", quantity::rounded_size(bytes)))
-        .collect();
+        .joined(" and ");
     let begun_ns = if arguments.max_time.is_some() { begun_ns } else { SystemClock.now_ns() };
     let trials = match arguments.rounds {
         Some(rounds) => (rounds, rounds),
@@ -79,8 +80,7 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
     let seconds =
         (budget_ns as f64 * bytes as f64 / wanted.max(1) as f64 / SECOND_NS as f64).ceil();
     output::notice(&format!(
-        "measuring settings with files of {}, writes about {}, takes about {seconds} s",
-        places.join(" and "),
+        "measuring settings with files of {places}, writes about {}, takes about {seconds} s",
         quantity::rounded_size(bytes)
     ));
     Ok(Plan {

@@ -20,6 +20,7 @@ use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::units::size_text;
 use flatout_measure::warning;
+use flatout_report::text::Joined;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
@@ -191,9 +192,7 @@ fn announcement(
     races: &[Race<'_>],
     (needed_bytes, limit): (u64, &WriteLimit),
 ) -> String {
-    let names: Vec<_> = field.found.iter().map(|found| found.rival.name).collect();
     let seconds = time_ns(arguments, races, limit).div_ceil(SECOND_NS);
-    let noun = if races.len() == 1 { "race" } else { "races" };
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
     let written = written_bytes(arguments, races, limit);
@@ -208,12 +207,11 @@ fn announcement(
         (has(&[Discipline::Stream]), "arrays in memory"),
         (has(&[Discipline::Network]), "connections over loopback"),
     ];
-    let work: Vec<&str> = work.iter().filter(|(is, _)| *is).map(|(_, what)| *what).collect();
     format!(
-        "racing {}: {} {noun}, {}, takes about {seconds} s{few}",
-        names.join(", "),
-        races.len(),
-        work.join(", "),
+        "racing {}: {}, {}, takes about {seconds} s{few}",
+        field.found.iter().map(|found| found.rival.name).joined(", "),
+        quantity::counted(races.len(), "race"),
+        work.iter().filter(|(is, _)| *is).map(|(_, what)| what).joined(", "),
     )
 }
 

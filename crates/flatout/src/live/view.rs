@@ -101,13 +101,10 @@ impl View<'_> {
     }
 
     fn title(&self, board: &Board) -> Words<'static> {
-        let done = match board.done() {
-            1 => "1 row done".to_owned(),
-            rows => format!("{} rows done", quantity::count(rows as u64)),
-        };
+        let done = quantity::counted(board.done(), "row");
         let left = format!("{} s left", board.eta.left_ns.div_ceil(1_000_000_000));
         let gap = self.width.saturating_sub(left.len());
-        let name = self.clip(&format!("flatout bench: {done}"), gap);
+        let name = self.clip(&format!("flatout bench: {done} done"), gap);
         let bold = Style::new().add_modifier(Modifier::BOLD);
         Words::styled(format!("{}{left}", text::pad_right(&name, gap)), bold)
     }
@@ -216,8 +213,7 @@ impl View<'_> {
         };
         said += &match board.discarded() {
             0 => String::new(),
-            1 => ", 1 trial discarded".to_owned(),
-            trials => format!(", {} trials discarded", quantity::count(trials)),
+            trials => format!(", {} discarded", quantity::counted(trials as usize, "trial")),
         };
         Words::raw(self.clip(&said, self.width))
     }

@@ -17,6 +17,8 @@ use flatout_sys::standard_output;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
+use super::cannot;
+
 /// Symlinks that are followed one after the other at most, as the kernel does.
 const MOST_LINKS: usize = 40;
 /// `f_type` of procfs, whose links in `fd` lead to open files and not to names.
@@ -55,7 +57,7 @@ impl Place {
     ///
     /// Errors: no file can be there; the text says why.
     pub fn find(path: &Path) -> Result<Self, String> {
-        let fail = |error: io::Error| format!("cannot write {path:?}: {}", cause_text(&error));
+        let fail = |error| cannot(format_args!("write {path:?}"))(error);
         let (way, found) = look(path).map_err(fail)?;
         let kind = found.as_ref().map(|facts| FileType::from_raw_mode(facts.st_mode));
         match kind {
@@ -84,16 +86,18 @@ impl Place {
     /// The regular file that was there, opened without any right to it.
     pub fn existing(&self) -> Option<(Identity, OwnedFd)> {
         let facts = self.found.filter(|facts| FileType::from_raw_mode(facts.st_mode).is_file())?;
-        let opened = match &self.way {
-            Way::Through(path) => {
-                rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-            }
+        Some((identity(&facts), self.itself().ok()?))
+    }
+
+    /// What is there, opened without any right to it.
+    fn itself(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        match &self.way {
+            Way::Through(path) => rustix::fs::open(path, flags, Mode::empty()),
             Way::Named { directory, name } => {
-                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                rustix::fs::openat(directory, name, flags, Mode::empty())
+                rustix::fs::openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty())
             }
-        };
-        Some((identity(&facts), opened.ok()?))
+        }
     }
 
     /// Whether both are one file, or would be.
@@ -135,23 +139,17 @@ impl Place {
     /// Puts a file there that holds `bytes`; nobody sees half of it.
     pub fn write(&self, bytes: &[u8]) -> Result<(), String> {
         let written = || {
-            let Way::Named { directory, .. } = &self.way else {
-                return self.opened()?.write_all(bytes);
-            };
-            match self.part(directory) {
-                Ok((mut file, part)) => {
-                    let written = file.write_all(bytes).and_then(|()| Ok(self.rename(&part)?));
-                    if written.is_err() {
-                        self.abandon(&part);
-                    }
-                    match written.as_ref().map_err(Errno::from_io_error) {
-                        Err(Some(errno)) if self.is_written_in_place(errno) => {
-                            self.opened()?.write_all(bytes)
-                        }
-                        _ => written,
-                    }
+            let part = self.named().and_then(|(directory, _)| self.part(directory).ok());
+            let Some((mut file, part)) = part else { return self.opened()?.write_all(bytes) };
+            let written = file.write_all(bytes).and_then(|()| Ok(self.rename(&part)?));
+            if written.is_err() {
+                self.abandon(&part);
+            }
+            match written.as_ref().map_err(Errno::from_io_error) {
+                Err(Some(errno)) if self.is_written_in_place(errno) => {
+                    self.opened()?.write_all(bytes)
                 }
-                Err(_) => self.opened()?.write_all(bytes),
+                _ => written,
             }
         };
         written().map_err(|error| self.failure(&error))
@@ -160,10 +158,9 @@ impl Place {
     /// A file for what comes piece by piece; with a name, it is nobody's until [`Place::complete`].
     pub fn begin(&self) -> Result<(File, Option<OsString>), String> {
         let begun = match &self.way {
-            Way::Named { directory, .. } => match self.part(directory) {
-                Ok((file, part)) => Ok((file, Some(part))),
-                Err(errno) => Err(errno.into()),
-            },
+            Way::Named { directory, .. } => {
+                self.part(directory).map(|(file, part)| (file, Some(part))).map_err(Into::into)
+            }
             Way::Through(path) => self.through(path).map(|file| (file, None)),
         };
         begun.map_err(|error| self.failure(&error))
@@ -227,7 +224,7 @@ impl Place {
             // What others could read of the old file, they read of a file of theirs.
             let kept = rustix::fs::fchown(&file, Some(user), Some(group));
             // The group bits of a file with a list are its mask: without the list they are its owner's.
-            let is_plain = kept.is_ok() && !self.has_list(directory);
+            let is_plain = kept.is_ok() && !self.has_list();
             let mode = facts.st_mode & if is_plain { 0o777 } else { 0o600 };
             // A filesystem without modes has none to keep.
             let _private = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
@@ -236,12 +233,8 @@ impl Place {
     }
 
     /// Whether an access control list says who may use what is there; not known is yes.
-    fn has_list(&self, directory: &OwnedFd) -> bool {
-        let Way::Named { name, .. } = &self.way else { return true };
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(found) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
-            return true;
-        };
+    fn has_list(&self) -> bool {
+        let Ok(found) = self.itself() else { return true };
         let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
         let list = rustix::fs::getxattr(itself, "system.posix_acl_access", &mut [0_u8; 0][..]);
         !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP))

@@ -5,7 +5,8 @@ use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use flatout_report::{Style, text};
+use flatout_report::Style;
+use flatout_report::text::{self, Joined};
 
 use super::{exit, held, is_unicode, to_standard_output};
 use crate::conclusion;
@@ -28,8 +29,7 @@ pub fn complain(line: &str) {
         return;
     }
     // Whoever closed standard error does not want to hear it.
-    let _ =
-        writeln!(io::stderr().lock(), "{}: {}", SPEAKER.get().unwrap_or(&"flatout"), spoken(line));
+    let _ = writeln!(io::stderr().lock(), "{}", spoken(line));
 }
 
 /// One line on standard error about a fault of this program, past all views: whoever has their locks
@@ -48,13 +48,13 @@ pub fn show_help(help: &str) -> ExitCode {
 /// Lines of our own text, made safe, as they can be shown here.
 pub(super) fn readable(text: &str, place: &impl IsTerminal) -> String {
     let style = Style { unicode: !place.is_terminal() || is_unicode(), ..Style::default() };
-    let lines: Vec<String> = text.split('\n').map(|line| text::shown(line, &style)).collect();
-    lines.join("\n")
+    text.split('\n').map(|line| text::shown(line, &style)).joined("\n")
 }
 
-/// A line as standard error can show it; a line feed in it is none.
+/// A line as standard error can show it, and who says it; a line feed in it is none.
 fn spoken(line: &str) -> String {
-    readable(&text::visible(line), &io::stderr())
+    let line = readable(&text::visible(line), &io::stderr());
+    format!("{}: {line}", SPEAKER.get().unwrap_or(&"flatout"))
 }
 
 /// One line on standard output, at once. That it could not be written, [`finish`] says.
@@ -72,20 +72,11 @@ pub fn finish(code: ExitCode) -> ExitCode {
     if code == ExitCode::SUCCESS { exit(conclusion::FAILED) } else { code }
 }
 
-/// Asks whether something may be overwritten. No answer is none, and one that is no text is no consent.
+/// Asks whether something may be overwritten; the answer is typed behind the question. No answer is
+/// none, and one that is no text is no consent.
 pub fn consents(question: &str) -> bool {
-    ask(question);
+    let _ = write!(io::stderr().lock(), "{}", spoken(question));
     let mut answer = String::new();
     let _end = io::stdin().read_line(&mut answer);
     answer.starts_with(['y', 'Y'])
-}
-
-/// A question on standard error; the answer is typed behind it.
-fn ask(question: &str) {
-    let _ = write!(
-        io::stderr().lock(),
-        "{}: {}",
-        SPEAKER.get().unwrap_or(&"flatout"),
-        spoken(question)
-    );
 }

@@ -1,6 +1,8 @@
 //! The text below the options, taken apart: paragraphs, which are filled, and terms with what they
 //! mean. Help wraps it to the terminal; manual pages make sections of it.
 
+use flatout_report::text::Joined;
+
 /// Spaces before a term.
 const INDENT: usize = 2;
 /// Columns that what a term means has at least, else it stands below.
@@ -106,7 +108,7 @@ pub fn shortened(text: &str, columns: usize) -> String {
             None => fill(&line[meaning..], &line[..meaning], length(&line[..meaning]), columns),
         }
     });
-    lines.collect::<Vec<_>>().join("\n")
+    lines.joined("\n")
 }
 
 /// Words in lines, the first one behind what stands there, the others behind so many spaces.

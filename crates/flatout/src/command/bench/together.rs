@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use flatout_measure::record::{Better, Outcome, Record, Status};
 use flatout_mpi::World;
+use flatout_report::text::Joined;
 use flatout_report::{Format, document, json, parameters_text, quantity};
 use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
@@ -217,10 +218,8 @@ fn table(rows: &[Row<'_>]) -> String {
         }
         for (name, outcome) in &row.figures {
             let said = outcome.median.map_or_else(|| "none".to_owned(), figure);
-            let codes: Vec<_> =
-                outcome.warnings.iter().map(|warning| warning.code.as_ref()).collect();
-            let codes: &[&str] = &codes;
-            let _to_memory = writeln!(text, "    {name}: {said}  {}", codes.join(", "));
+            let codes = outcome.warnings.iter().map(|warning| &warning.code).joined(", ");
+            let _to_memory = writeln!(text, "    {name}: {said}  {codes}");
         }
     }
     text

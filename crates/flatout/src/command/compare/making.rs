@@ -19,7 +19,7 @@ use flatout_sys::cancel::CancelToken;
 
 use super::noise_file;
 use crate::arguments::compare::Compare as Arguments;
-use crate::output;
+use crate::output::{self, cannot};
 
 /// How a run is made.
 pub(super) struct Recipe<'a> {
@@ -54,9 +54,7 @@ impl<'a> Recipe<'a> {
             let mut shell = Command::new("sh");
             shell.arg("-c").arg(command).stdin(Stdio::null());
             // Standard output is for the results.
-            let ended = shell
-                .output()
-                .map_err(|error| format!("cannot start sh: {}", cause_text(&error)))?;
+            let ended = shell.output().map_err(cannot("start sh"))?;
             if cancel.is_cancelled() {
                 return Ok(None);
             }
@@ -69,9 +67,7 @@ impl<'a> Recipe<'a> {
         let mut run = Command::new(program);
         run.args(&self.words).args(["--format", "json"]);
         run.stdin(Stdio::null()).stderr(Stdio::inherit());
-        let ended = run
-            .output()
-            .map_err(|error| format!("cannot start {program:?}: {}", cause_text(&error)))?;
+        let ended = run.output().map_err(cannot(format_args!("start {program:?}")))?;
         if cancel.is_cancelled() || ended.status.signal().is_some() {
             return Ok(None);
         }
@@ -115,8 +111,7 @@ pub(super) fn compared(
     let recipes = [recipe(0)?, recipe(1)?];
     let folders = ["old", "new"].map(|side| arguments.keep.as_ref().map(|keep| keep.join(side)));
     for folder in folders.iter().flatten() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("cannot make {folder:?}: {}", cause_text(&error)))?;
+        std::fs::create_dir_all(folder).map_err(cannot(format_args!("make {folder:?}")))?;
     }
     let mut sides = [Vec::new(), Vec::new()];
     for run in 1..=runs {

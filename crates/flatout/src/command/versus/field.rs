@@ -7,6 +7,7 @@ use flatout_bench::versus::rival::{self, Discipline, Found, Rival};
 use flatout_bench::versus::run::SystemRunner;
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
+use flatout_report::text::Joined;
 use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
 
@@ -30,11 +31,9 @@ pub(super) struct Field {
 pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Error> {
     let is_named = !names.is_empty();
     let mut rivals: Vec<&'static Rival> = Vec::new();
-    for name in names {
-        for rival in named(name)? {
-            if !rivals.contains(&rival) {
-                rivals.push(rival);
-            }
+    for rival in named(names)? {
+        if !rivals.contains(&rival) {
+            rivals.push(rival);
         }
     }
     if !is_named {
@@ -57,21 +56,24 @@ pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Err
 ///
 /// Errors: nobody is called so.
 pub(super) fn has_copier(names: &[String]) -> Result<bool, Error> {
-    let mut rivals: Vec<&Rival> = Vec::new();
-    for name in names {
-        rivals.extend(named(name)?);
-    }
+    let rivals = named(names)?;
     Ok(names.is_empty() || rivals.iter().any(|rival| rival.discipline == Discipline::Copy))
 }
 
-/// The rivals that a name means.
+/// The rivals that names mean.
 ///
 /// Errors: nobody is called so.
-fn named(name: &str) -> Result<Vec<&'static Rival>, Error> {
-    rival::named(name).map_err(|error| match similar(name, rival::ALL.iter().map(|one| one.name)) {
-        Some(meant) => Error::Usage(format!("there is no rival '{name}'; did you mean '{meant}'?")),
-        None => error,
-    })
+fn named(names: &[String]) -> Result<Vec<&'static Rival>, Error> {
+    let one = |name: &String| {
+        let similar = || similar(name, rival::ALL.iter().map(|one| one.name));
+        rival::named(name).map_err(|error| match similar() {
+            Some(meant) => {
+                Error::Usage(format!("there is no rival '{name}'; did you mean '{meant}'?"))
+            }
+            None => error,
+        })
+    };
+    Ok(names.iter().map(one).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 fn path() -> OsString {
@@ -83,40 +85,31 @@ impl Field {
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.missing.is_empty() {
-            let missing: Vec<_> = self.missing.iter().map(|rival| absence(rival)).collect();
-            lines.push(format!("not installed: {}", missing.join("; ")));
+            let missing = self.missing.iter().map(|rival| absence(rival)).joined("; ");
+            lines.push(format!("not installed: {missing}"));
         }
-        for rival in &self.to_come {
-            lines.push(format!("{} is not raced: {}", rival.name, why(rival)));
-        }
+        lines.extend(self.to_come.iter().map(|rival| refusal(rival)));
         if !self.is_named {
             let is_to_come = |rival: &&Rival| rival.discipline == Discipline::ToCome;
-            let to_come = rival::ALL.iter().filter(is_to_come);
-            let to_come: Vec<_> = to_come.map(|rival| rival.name).collect();
-            lines.push(format!("not raced yet: {}", to_come.join(", ")));
+            let to_come = rival::ALL.iter().filter(is_to_come).map(|rival| rival.name);
+            lines.push(format!("not raced yet: {}", to_come.joined(", ")));
         }
         lines
     }
 
     /// The rows of those that are not raced.
     pub(super) fn rows(&self) -> Vec<Outcome> {
-        let missing = self.missing.iter().map(|rival| {
-            let warning = Warning::new(warning::MISSING_RIVAL, absence(rival));
-            row(rival, warning)
-        });
-        let to_come = self.to_come.iter().map(|rival| {
-            let text = format!("{} is not raced: {}", rival.name, why(rival));
-            row(rival, Warning::new(warning::UNSUPPORTED, text))
-        });
-        missing.chain(to_come).collect()
+        let missing = |rival: &&Rival| row(rival, warning::MISSING_RIVAL, absence(rival));
+        let to_come = |rival: &&Rival| row(rival, warning::UNSUPPORTED, refusal(rival));
+        self.missing.iter().map(missing).chain(self.to_come.iter().map(to_come)).collect()
     }
 }
 
-fn row(rival: &Rival, warning: Warning) -> Outcome {
+fn row(rival: &Rival, code: &'static str, text: String) -> Outcome {
     let mut row = Outcome {
         id: "versus/missing".to_owned(),
         status: Status::Unsupported,
-        warnings: vec![warning],
+        warnings: vec![Warning::new(code, text)],
         ..Outcome::default()
     };
     row.parameters.insert("rival".to_owned(), rival.name.into());
@@ -133,8 +126,9 @@ fn absence(rival: &Rival) -> String {
 }
 
 /// Why a rival is not raced.
-fn why(rival: &Rival) -> &str {
-    rival.counterpart.trim_start_matches("cannot be raced: ")
+fn refusal(rival: &Rival) -> String {
+    let why = rival.counterpart.trim_start_matches("cannot be raced: ");
+    format!("{} is not raced: {why}", rival.name)
 }
 
 /// These rivals, or all, as rows.
@@ -153,7 +147,7 @@ pub(super) fn listed(names: &[String], cancel: CancelToken) -> Result<Vec<Outcom
         row.audit.extend(version.map(|version| ("version".to_owned(), version.into())));
         row
     };
-    let rivals = names.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?.concat();
+    let rivals = named(names)?;
     let is_listed = |rival: &&Rival| rivals.is_empty() || rivals.contains(rival);
     Ok(rival::ALL.iter().filter(is_listed).map(row).collect())
 }

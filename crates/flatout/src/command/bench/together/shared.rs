@@ -65,15 +65,10 @@ fn lead(
     let make = |name: Name| -> Result<Box<dyn Area>, Error> {
         let (wire, hosts): (Shared, _) = (world.clone(), hosts.to_vec());
         let wrong = |error| Error::Usage(refusal::one_line(&error));
+        let areas = &arguments.areas;
         Ok(match name {
-            Name::Disk => {
-                let options = arguments.areas.options().map_err(wrong)?;
-                Box::new(disk::Disk::new(wire, hosts, options))
-            }
-            _ => {
-                let options = arguments.areas.options().map_err(wrong)?;
-                Box::new(network::Network::new(wire, hosts, options))
-            }
+            Name::Disk => Box::new(disk::Disk::new(wire, hosts, areas.options().map_err(wrong)?)),
+            _ => Box::new(network::Network::new(wire, hosts, areas.options().map_err(wrong)?)),
         })
     };
     let over = Dismissal(world.clone());
