@@ -91,16 +91,16 @@ impl Document {
             Block::Text(text, Tone::Strong) => self.told(&format!("**{}**", escaped(text))),
             Block::Text(text, Tone::Warn) => self.told(&format!("- ⚠ {}", escaped(text))),
             Block::Text(text, _) => self.told(&escaped(text)),
-            Block::List(items) => self.part("list", &list(items)),
+            Block::List(items) => self.part("list", &list(items.iter())),
             Block::Pairs(pairs) => {
                 let line = |(key, value): &(String, String)| {
                     let colon = if key.is_empty() { "" } else { ": " };
                     format!("{key}{colon}{value}")
                 };
-                let lines: Vec<String> = pairs.pairs.iter().map(line).collect();
+                let list = list(pairs.pairs.iter().map(line));
                 match pairs.kind {
-                    PairsKind::Legend => self.part("what the columns mean", &list(&lines)),
-                    _ => self.told(&list(&lines)),
+                    PairsKind::Legend => self.part("what the columns mean", &list),
+                    _ => self.told(&list),
                 }
             }
             Block::Table(table) => self.part(table.name, &rows(table)),
@@ -120,11 +120,8 @@ impl Document {
             }
             Block::Chart(chart) => {
                 let Some(table) = &chart.table else { return };
-                let caption = match chart.caption.as_str() {
-                    "" => String::new(),
-                    caption => format!(" ({caption})"),
-                };
-                self.heading = format!("{}, {}{caption}", chart.title, table.unit);
+                let heading = format!("{}, {}", chart.title, table.unit);
+                self.heading = text::with_aside(&heading, &chart.caption);
                 self.part("", &rows(table));
             }
             Block::Curve(curve) => self.curve(curve),
@@ -141,7 +138,7 @@ impl Document {
                 let line = |note: &crate::page::Footnote| {
                     format!("[{}] {}: {}", note.number, note.code, note.sentence)
                 };
-                self.part("notes", &list(&notes.iter().map(line).collect::<Vec<_>>()));
+                self.part("notes", &list(notes.iter().map(line)));
             }
             Block::Folded(folded) => self.folded(folded),
             // Drawn in a browser only.
@@ -164,9 +161,9 @@ impl Document {
     fn curve(&mut self, curve: &Curve) {
         let series = curve.series.iter();
         let curves = series.map(|series| format!("{} {}", series.name, words::extent(series)));
-        let told: Vec<String> = curves.chain(curve.sentence.clone()).collect();
+        let told = curves.chain(curve.sentence.clone()).joined("; ");
         if !told.is_empty() {
-            self.told(&list(&[format!("{}: {}", curve.name, told.join("; "))]));
+            self.told(&list([format!("{}: {told}", curve.name)]));
         }
     }
 
@@ -182,8 +179,8 @@ impl Document {
     }
 }
 
-fn list(items: &[String]) -> String {
-    items.iter().map(|item| format!("- {}", escaped(item))).joined("\n")
+fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    items.into_iter().map(|item| format!("- {}", escaped(item.as_ref()))).joined("\n")
 }
 
 /// A table line by line; of a row that has fewer cells the rest is empty.
@@ -240,10 +237,7 @@ fn content(table: &Table, cell: &Cell) -> String {
         let colon = if text.is_empty() { "" } else { ": " };
         text = format!("{}{colon}{text}", cell.badge);
     }
-    if !cell.detail.is_empty() {
-        text = format!("{text} ({})", escaped(&cell.detail));
-    }
-    text
+    text::with_aside(&text, &escaped(&cell.detail))
 }
 
 fn notes(table: &Table, row: &Row) -> String {

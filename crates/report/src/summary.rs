@@ -186,11 +186,8 @@ impl Lines {
         let parameters = &outcome.parameters;
         for key in PARAMETERS.split(' ') {
             let Some(value) = parameters.get(key) else { continue };
-            let text = fact_text(key, value);
-            match outcome.fact_text(&format!("{key}_reason")) {
-                Some(reason) => self.push(&heading(key), &format!("{text} ({reason})")),
-                None => self.push(&heading(key), &text),
-            }
+            let reason = outcome.fact_text(&format!("{key}_reason")).unwrap_or_default();
+            self.push(&heading(key), &text::with_aside(&fact_text(key, value), reason));
         }
         let others = label::ordered(parameters).into_iter();
         for (key, value) in others.filter(|(key, _)| !text::is_among(key, PARAMETERS)) {
@@ -204,11 +201,8 @@ impl Lines {
             let text = quantity::value(unit, median);
             let heading = label::figure_noun(unit);
             let middle = (outcome.n > 1).then_some("median");
-            let words: Vec<&str> = reach(outcome).into_iter().chain(middle).collect();
-            match words.is_empty() {
-                true => self.push(heading, &text),
-                false => self.push(heading, &format!("{text} ({})", words.join(", "))),
-            }
+            let words = reach(outcome).into_iter().chain(middle).joined(", ");
+            self.push(heading, &text::with_aside(&text, &words));
             if outcome.n > 1 {
                 self.spread(outcome, median);
             }
@@ -223,14 +217,11 @@ impl Lines {
             }
         }
         if let Some(latency) = label::latency(outcome) {
-            let words: Vec<String> = latency
-                .percentiles_ns
-                .iter()
-                .filter_map(|(name, ns)| {
-                    Some(format!("{name} {}", quantity::value("ns", ns.as_f64()?)))
-                })
-                .collect();
-            self.push("latency", &format!("{} ({} loop)", words.join(", "), latency.loop_kind));
+            let word = |(name, ns): (&String, &Value)| {
+                Some(format!("{name} {}", quantity::value("ns", ns.as_f64()?)))
+            };
+            let words = latency.percentiles_ns.iter().filter_map(word).joined(", ");
+            self.push("latency", &format!("{words} ({} loop)", latency.loop_kind));
         }
     }
 

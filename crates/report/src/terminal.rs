@@ -10,7 +10,7 @@ pub use self::sparkline::sparkline;
 use crate::chart::words;
 use crate::page::{Block, Chart, Commands, Curve, Page, Pairs, PairsKind, Part, Section};
 use crate::style::{Extent, Style, Tone};
-use crate::{sign, text};
+use crate::{quantity, sign, text};
 
 /// Spaces before what stands inside of a section.
 const INDENT: usize = 2;
@@ -120,8 +120,7 @@ impl Terminal<'_> {
     fn whole(&mut self, page: &Page) {
         self.head(page);
         for part in ORDER {
-            let own = page.sections.iter().filter(|section| section.part == part);
-            own.for_each(|section| self.section(section));
+            self.sections(page, part);
             if part == Part::Notes {
                 self.columns_left_out();
             }
@@ -266,10 +265,8 @@ impl Terminal<'_> {
         }
         let left = commands.len().saturating_sub(most);
         if left > 0 {
-            let word = if left == 1 { "line" } else { "lines" };
-            self.remark(&format!(
-                "{left} more {word} of charts: --format html, csv and json have them"
-            ));
+            let left = quantity::counted(left, "more line");
+            self.remark(&format!("{left} of charts: --format html, csv and json have them"));
         }
     }
 

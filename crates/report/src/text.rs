@@ -26,6 +26,16 @@ impl<T: AsRef<str>, I: IntoIterator<Item = T>> Joined for I {
     }
 }
 
+/// What is made of a text; nothing of nothing.
+pub(crate) fn unless_empty(text: &str, made: impl FnOnce(&str) -> String) -> String {
+    if text.is_empty() { String::new() } else { made(text) }
+}
+
+/// A text and what is said of it in brackets, if anything is.
+pub(crate) fn with_aside(text: &str, aside: &str) -> String {
+    text.to_owned() + &unless_empty(aside, |aside| format!(" ({aside})"))
+}
+
 /// Whether a word is one of those in a list with spaces between them.
 pub(crate) fn is_among(word: &str, list: &str) -> bool {
     list.split(' ').any(|known| known == word)

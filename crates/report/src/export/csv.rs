@@ -99,7 +99,6 @@ fn figures(outcome: &Outcome) -> [String; 15] {
     let ceiling = outcome.ceiling.as_ref();
     let origin =
         |provenance| serde_json::to_value(provenance).map_or_else(|_| String::new(), |v| raw(&v));
-    let codes: Vec<&str> = outcome.warnings.iter().map(|warning| warning.code.as_str()).collect();
     [
         outcome.unit.clone(),
         better(outcome.better).to_owned(),
@@ -115,7 +114,7 @@ fn figures(outcome: &Outcome) -> [String; 15] {
         ceiling.map_or_else(String::new, |c| origin(c.provenance)),
         float(ceiling.and_then(|c| c.ratio).filter(|_| figure.is_some())),
         ceiling.map_or_else(String::new, |c| c.limiter.clone()),
-        codes.join(" "),
+        outcome.warnings.iter().map(|warning| &warning.code).joined(" "),
     ]
 }
 

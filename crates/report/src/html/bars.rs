@@ -8,7 +8,7 @@ use super::writer::Writer;
 use crate::chart::axis::Axis;
 use crate::chart::bars::{Bar, Bars};
 use crate::chart::plot;
-use crate::label;
+use crate::{label, text::unless_empty};
 
 /// More bars of one group take the whole width.
 const MOST_BARS_BESIDE: usize = 16;
@@ -54,10 +54,8 @@ fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
         format!("<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>")
     });
     let told = format!("{}: {}", bar.name, bar.point.told(scale));
-    let word = match label::word(bar.point.status, bar.point.interval) {
-        "" => String::new(),
-        word => format!(" <small>{word}</small>"),
-    };
+    let word = label::word(bar.point.status, bar.point.interval);
+    let word = unless_empty(word, |word| format!(" <small>{word}</small>"));
     format!(
         "<div class=\"bar-row hue-{}\" tabindex=\"-1\" data-v=\"{}\"><span class=\"bar-name\">{}{word}</span>\
          <span class=\"bar-track\"><span class=\"bar-fill\" style=\"width:{:.1}%\"></span>{interval}</span>\

@@ -14,6 +14,7 @@ use flatout_measure::record::Status;
 use super::markup::escaped;
 use crate::chart::axis::Axis;
 use crate::chart::plot::{self, Plot, PlotLine, Point};
+use crate::text::unless_empty;
 
 pub(super) use hits::hits;
 
@@ -249,10 +250,8 @@ fn stroke(line: &PlotLine) -> String {
 
 /// Where there are more lines than colours, the second round has another pattern.
 fn dash(line: &PlotLine) -> String {
-    match DASHES[(line.dash + line.hue / HUES) % DASHES.len()] {
-        "" => String::new(),
-        pattern => format!(" stroke-dasharray=\"{pattern}\""),
-    }
+    let pattern = DASHES[(line.dash + line.hue / HUES) % DASHES.len()];
+    unless_empty(pattern, |pattern| format!(" stroke-dasharray=\"{pattern}\""))
 }
 
 /// One of five shapes around a place, as a piece of a path.

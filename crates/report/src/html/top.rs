@@ -9,6 +9,7 @@ use crate::page::{Finding, Summary, SummaryLine, UsualPlace};
 use crate::quantity;
 use crate::sign::{self, Sign};
 use crate::style::Tone;
+use crate::text::{Joined, unless_empty};
 
 /// A gist is not cut before so many characters: `No: ` says too little.
 const SHORTEST_GIST: usize = 12;
@@ -77,19 +78,14 @@ fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
         Some(place) => format!("<a href=\"#area-{place}\">{name}</a>"),
         None => name,
     };
-    let interval = match line.interval.as_str() {
-        "" => String::new(),
-        half if half.ends_with('%') => format!(" <small>± {}</small>", escaped(half)),
-        other => format!(" <small>{}</small>", escaped(other)),
+    let small = |head: &str, text: &str| {
+        unless_empty(text, |text| format!(" <small>{head}{}</small>", escaped(text)))
     };
+    let interval = small(if line.interval.ends_with('%') { "± " } else { "" }, &line.interval);
     let figure = escaped(&line.figure);
     let remark = escaped(&line.remark(UsualPlace::InColumn));
-    let usual = match line.usual.as_str() {
-        "" => String::new(),
-        usual => {
-            format!(" <small>usual {}: {}</small>", escaped(usual), escaped(&line.usual_origin))
-        }
-    };
+    let usual = unless_empty(&line.usual, |usual| format!("{usual}: {}", line.usual_origin));
+    let usual = small("usual ", &usual);
     let tone = class(if line.change.is_some() { line.tone } else { Tone::Plain });
     let shown = |track: &str, bound: &str| {
         format!(
@@ -104,34 +100,26 @@ fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
     let width = (share * 100.0).clamp(0.0, 100.0);
     let over = if share > 1.02 { " over" } else { "" };
     let percent = quantity::percent(share);
-    let of = match line.bound.as_str() {
-        "" => String::new(),
-        bound if bound.starts_with("at best") => format!(", {}", escaped(bound)),
-        bound => format!(" of {}", escaped(bound)),
-    };
-    let origin = match line.origin.as_str() {
-        "" => String::new(),
-        origin => format!(" <small>limit: {}</small>", escaped(origin)),
-    };
+    let joint = if line.bound.starts_with("at best") { ", " } else { " of " };
+    let of = unless_empty(&line.bound, |bound| format!("{joint}{}", escaped(bound)));
     let track = format!(
         "<span class=\"share\"><span class=\"track{over}\"><span style=\"width:{width:.1}%\"></span></span>\
          {percent}{of}</span>"
     );
-    shown(&track, &origin)
+    shown(&track, &small("limit: ", &line.origin))
 }
 
 /// The answer in short; where it has more to say, the whole of it unfolds.
 fn answer_item(answer: &Answer) -> String {
     let Sign { class, drawn, word, .. } = sign::of(answer.mark());
-    let fields: Vec<String> =
-        answer.rests_on.iter().map(|field| format!("<code>{}</code>", escaped(field))).collect();
+    let fields = answer.rests_on.iter().map(|field| format!("<code>{}</code>", escaped(field)));
     let (question, gist) = (escaped(&answer.question), escaped(gist(&answer.text)));
     format!(
         "<li class=\"{class}\"><span class=\"mark\" role=\"img\" aria-label=\"{word}\">{drawn}</span>\
          <details><summary><b>{question}</b> <span class=\"gist\">{gist}</span></summary>\
          <p>{}</p><p class=\"rests\">{}</p></details></li>",
         escaped(&answer.text),
-        fields.join(" ")
+        fields.joined(" ")
     )
 }
 

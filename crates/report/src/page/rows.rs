@@ -5,7 +5,7 @@ use flatout_measure::record::Outcome;
 use super::column::{self, Column};
 use super::notes::Notes;
 use super::{Cell, Picture, Row, Samples, Table};
-use crate::{label, quantity, quantity::Scale, style::Tone};
+use crate::{label, quantity, quantity::Scale, style::Tone, text::unless_empty};
 
 /// The rows with everything that belongs to their figures.
 pub(super) fn table(rows: &[&Outcome], notes: &mut Notes) -> Table {
@@ -77,10 +77,7 @@ pub(super) fn samples(outcome: &Outcome) -> Cell {
 /// The share of the bound; name, value, origin and bottleneck as its detail.
 fn ceiling(outcome: &Outcome) -> Cell {
     let Some(ceiling) = &outcome.ceiling else { return Cell::default() };
-    let limiter = match ceiling.limiter.as_str() {
-        "" => String::new(),
-        limiter => format!("; limited by {limiter}"),
-    };
+    let limiter = unless_empty(&ceiling.limiter, |limiter| format!("; limited by {limiter}"));
     let detail = format!("{}{limiter}", label::bound(ceiling, &outcome.unit));
     let picture = ceiling.ratio.filter(|ratio| ratio.is_finite()).map(Picture::Share);
     let share = ceiling.ratio.map_or("?".to_owned(), quantity::percent);

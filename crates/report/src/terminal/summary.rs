@@ -57,7 +57,7 @@ impl Terminal<'_> {
         }
     }
 
-    fn sections(&mut self, page: &Page, part: Part) {
+    pub(super) fn sections(&mut self, page: &Page, part: Part) {
         let own = page.sections.iter().filter(|section| section.part == part);
         own.for_each(|section| self.section(section));
     }

@@ -119,8 +119,8 @@ impl Terminal<'_> {
             let count = name_columns(table).min(named);
             if names == Names::Above {
                 let words = line[..count].iter().map(|cell| cell.text.as_str());
-                let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-                grid.rows.push(vec![Cell::plain(words.join(", "))]);
+                let words = words.filter(|word| !word.is_empty()).joined(", ");
+                grid.rows.push(vec![Cell::plain(words)]);
                 line[..count].iter_mut().for_each(|cell| cell.text.clear());
             } else if count > 1
                 && std::mem::replace(&mut previous, &row.cells[0].text) == row.cells[0].text
