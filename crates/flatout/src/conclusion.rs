@@ -8,7 +8,7 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::environment;
 use flatout_measure::load::LoadWatch;
 use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};
-use flatout_measure::verdict;
+use flatout_measure::{verdict, warning};
 use serde_json::{Map, Value};
 
 /// Everything is done.
@@ -110,6 +110,21 @@ impl Draft {
             .iter()
             .find_map(|row| Some(format!(": {}: {}", row.id, row.warnings.first()?.text)));
         self.fail(FAILED, format!("nothing was measured{}", why.unwrap_or_default()));
+    }
+
+    /// Notes what of these rows failed, or beside them; each text once.
+    pub fn note_failures<'r>(&mut self, rows: impl IntoIterator<Item = &'r Outcome>) {
+        for warning in rows.into_iter().flat_map(|row| &row.warnings) {
+            if warning.code == warning::FAILED && !self.errors.contains(&warning.text) {
+                self.fail(FAILED, warning.text.clone());
+            }
+        }
+    }
+
+    /// The record of what was not done at all, and why.
+    pub fn refused(mut self, error: &Error) -> Conclusion {
+        self.refuse(error);
+        self.conclude()
     }
 
     /// Notes why something was not done.

@@ -134,12 +134,7 @@ fn add(draft: &mut Draft, found: Found) {
         draft.fail(FAILED, format!("nothing could be measured: {}: {why}", first.id));
     }
     // What went wrong beside a figure that stands, such as files that could not be removed.
-    let beside = found.outcomes.iter().filter(|row| row.status != Status::Failed);
-    for warning in beside.flat_map(|row| &row.warnings) {
-        if warning.code == warning::FAILED {
-            draft.fail(FAILED, warning.text.clone());
-        }
-    }
+    draft.note_failures(found.outcomes.iter().filter(|row| row.status != Status::Failed));
     draft.charts.extend(found.charts);
     found.outcomes.into_iter().for_each(|outcome| draft.add(outcome));
     found.storage.into_iter().for_each(|storage| draft.add_storage(storage));

@@ -5,7 +5,6 @@ use flatout_bench::{Error, Extent};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::Status;
-use flatout_measure::warning;
 use flatout_report::quantity;
 use flatout_report::text::Joined;
 use flatout_sys::cancel::CancelToken;
@@ -100,12 +99,7 @@ fn conclude(
     mut draft: Draft,
     cancel: CancelToken,
 ) -> Conclusion {
-    for row in tuned.outcomes.iter().filter(|row| row.status == Status::Failed) {
-        let why = row.warnings.iter().find(|warning| warning.code == warning::FAILED);
-        if let Some(why) = why.filter(|why| !draft.errors.contains(&why.text)) {
-            draft.fail(FAILED, why.text.clone());
-        }
-    }
+    draft.note_failures(tuned.outcomes.iter().filter(|row| row.status == Status::Failed));
     tuned.left_behind.iter().for_each(|line| draft.fail(FAILED, line.clone()));
     if cancel.is_cancelled() {
         let text = "interrupted: nothing is saved, the files are removed".to_owned();

@@ -19,7 +19,6 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::units::size_text;
-use flatout_measure::warning;
 use flatout_report::text::Joined;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
@@ -57,10 +56,7 @@ fn list(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let mut draft = Draft::begin(0);
     let rows = match field::listed(&arguments.rivals, cancel) {
         Ok(rows) => rows,
-        Err(error) => {
-            draft.refuse(&error);
-            return output::conclude(draft.conclude(), &arguments.output);
-        }
+        Err(error) => return output::conclude(draft.refused(&error), &arguments.output),
     };
     if arguments.output.format() == Format::Table {
         let place = arguments.output.output.as_deref();
@@ -78,10 +74,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let prepared = prepare(arguments, seed, cancel);
     let Prepared { field, ground, races, place, limit } = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => {
-            draft.refuse(&error);
-            return draft.conclude();
-        }
+        Err(error) => return draft.refused(&error),
     };
     for line in field.remarks() {
         if field.is_named {
@@ -297,12 +290,7 @@ fn plan(arguments: &Arguments, budget_ns: u64, seed: u64) -> Plan {
 /// A line for each contestant that failed, and for what could not be removed. The rows of speeds
 /// and pairs repeat what that of the time says.
 fn note_failures(draft: &mut Draft, rows: &[Outcome]) {
-    let own = rows.iter().filter(|row| row.id != finish::RATIO);
-    for warning in own.flat_map(|row| &row.warnings) {
-        if warning.code == warning::FAILED && !draft.errors.contains(&warning.text) {
-            draft.fail(FAILED, warning.text.clone());
-        }
-    }
+    draft.note_failures(rows.iter().filter(|row| row.id != finish::RATIO));
     if !rows.is_empty() && rows.iter().all(|row| row.status == Status::Failed) {
         draft.fail(FAILED, "nobody could be raced".to_owned());
     }
