@@ -218,7 +218,7 @@ fn earlier_records_of_a_folder_say_what_is_usual() {
     fs::write(folder.join("earlier/note.json"), "no record").unwrap();
     let ran = folder.flatout(["report", "result", "--history", "earlier"]).run();
     let shown = &ran.exits(0).stdout;
-    assert!(shown.contains("usual: this machine in 2 earlier records"), "{ran}");
+    assert!(shown.contains("usual: this machine in 2 other records"), "{ran}");
     assert!(shown.contains("All 64 rows: flatout report --verbose result\n"), "{ran}");
     let ran = folder.flatout(["report", "result", "--history", "nowhere"]).run();
     ran.complains(1, &["nowhere"]);

@@ -26,6 +26,8 @@ use crate::{label, order, quantity, quantity::Scale};
 pub(crate) const MOST_LINES: usize = 14;
 /// A name is cut behind so many characters: all of ours are shorter, and are wrapped.
 const LONGEST_NAME: usize = 120;
+/// How the origin of a range begins that other records gave.
+const IN_RECORDS: &str = "this machine in ";
 
 /// Figures worth a line each.
 #[derive(Debug, Default)]
@@ -54,7 +56,13 @@ impl Summary {
             0 => Vec::new(),
             1 => vec![format!("usual: {}", origins[0])],
             count if count > most_origins => {
-                vec!["usual: worked out from the machine's parts; --verbose says how".to_owned()]
+                let of_records = origins.iter().filter(|origin| origin.starts_with(IN_RECORDS));
+                let from = match of_records.count() {
+                    0 => "worked out from the machine's parts",
+                    of_records if of_records == count => "from other records of this machine",
+                    _ => "from other records of this machine, or worked out from its parts",
+                };
+                vec![format!("usual: {from}; --verbose says how")]
             }
             _ => origins.iter().map(told).collect(),
         };

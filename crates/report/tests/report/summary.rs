@@ -99,6 +99,6 @@ fn what_is_usual_stands_in_a_column_and_cuts_nothing() {
     let style = Style { extent: Extent::Summary, ..FULL };
     let shown =
         flatout_report::render_beside(&record, &earlier, Format::Table, &style, Identity::Hidden);
-    assert!(shown.contains("usual: this machine in 3 earlier records"), "{shown}");
+    assert!(shown.contains("usual: this machine in 3 other records"), "{shown}");
     assert!(shown.lines().count() <= MOST_LINES && !shown.contains('…'), "{shown}");
 }

@@ -152,3 +152,25 @@ fn the_latency_of_a_cache_is_not_that_of_memory() {
     let unknown = named(&[(1 << 14, "unknown"), (1 << 22, "unknown")]);
     assert_eq!(unknown, "memory/latency, working set 16 KiB");
 }
+
+#[test]
+fn ranges_of_other_records_are_not_said_to_be_worked_out() {
+    let below = |origins: [&str; 2]| {
+        let line = |origin: &str| SummaryLine {
+            name: origin.to_owned(),
+            usual: "1–2".to_owned(),
+            usual_origin: origin.to_owned(),
+            ..SummaryLine::default()
+        };
+        let summary = Summary { lines: origins.map(line).into(), ..Summary::default() };
+        summary.below(1).join("; ")
+    };
+    let parts = "usual: worked out from the machine's parts; --verbose says how";
+    assert_eq!(below(["80 % of a peak", "DRAM answers"]), parts);
+    let records = ["this machine in 2 other records", "this machine in 3 other records"];
+    assert_eq!(below(records), "usual: from other records of this machine; --verbose says how");
+    assert_eq!(
+        below([records[0], "DRAM answers"]),
+        "usual: from other records of this machine, or worked out from its parts; --verbose says how"
+    );
+}

@@ -14,7 +14,7 @@ use flatout_measure::statistics;
 
 pub(super) use self::derived::derived;
 use super::lines::rows;
-use super::{figure, reservation};
+use super::{IN_RECORDS, figure, reservation};
 use crate::label;
 use crate::page::machine;
 use crate::quantity::{self, Scale};
@@ -90,13 +90,13 @@ pub(super) fn here(
         })
         .collect();
     let (low, high) = statistics::extremes(&figures).filter(|_| figures.len() >= LEAST_RECORDS)?;
-    let origin = format!("this machine in {} earlier records", figures.len());
+    let origin = format!("{IN_RECORDS}{} other records", figures.len());
     Some(Usual { low, high, origin })
 }
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::{Ceiling, Outcome, Provenance};
+    use flatout_measure::record::{Better, Ceiling, Outcome, Provenance};
     use flatout_measure::warning::{self, Warning};
     use serde_json::{Value, json};
 
@@ -170,6 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_usually_longer_than_the_least() {
+        let copy = |limiter: &str| {
+            let ceiling = Ceiling::measured("files made", Some(1000.0)).limited_by(limiter);
+            let (unit, better) = ("ns".to_owned(), Better::Lower);
+            let row = row("copy/by-count", json!({"files": 1}), Some(1500.0));
+            Outcome { unit, better, ceiling: Some(ceiling), ..row }
+        };
+        let record = record(Vec::new());
+        let usual = derived(&copy("moving bytes"), &record).unwrap();
+        assert_eq!((usual.low, usual.high), (1000.0 / 0.9, 1000.0 / 0.4));
+        assert_eq!(derived(&copy("starting the program"), &record), None);
+    }
+
+    #[test]
     fn a_core_fetches_what_it_may_wait_for() {
         let latency = told("memory/latency", json!({}), json!({"level": "DRAM"}), 100.0);
         let stream = |threads: u32| {
@@ -239,7 +253,7 @@ mod tests {
             |name, now: &Record, earlier: &[Record]| here(name, &now.results[0], now, earlier);
         let usual = here("disk read", &now, &earlier).unwrap();
         assert_eq!((usual.low, usual.high), (3.0, 5.0));
-        assert_eq!(usual.origin, "this machine in 2 earlier records");
+        assert_eq!(usual.origin, "this machine in 2 other records");
         assert_eq!(usual.text(&Scale::of("ns", 4.0)), "3.0–5.0");
         assert_eq!(usual.text(&Scale::of("ns", 1e6)), "0.00000300–0.00000500");
         assert_eq!(here("disk read", &now, &earlier[..3]), None);

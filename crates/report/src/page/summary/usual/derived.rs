@@ -4,7 +4,7 @@
 //! Where a part is not known there is no range: of many cores without known modules, of several
 //! disks, of a filesystem behind a network.
 
-use flatout_measure::record::{Outcome, Provenance, Record};
+use flatout_measure::record::{Better, Outcome, Provenance, Record};
 use flatout_measure::warning;
 use serde_json::Value;
 
@@ -24,6 +24,8 @@ const FEW_THREADS: f64 = 4.0;
 const CLOCK_HZ: (f64, f64) = (2.5e9, 5e9);
 /// What entering and leaving the kernel and a trivial call take, in cycles.
 const ENTRY_CYCLES: (f64, f64) = (150.0, 400.0);
+/// What limits copies of which the start of the program is most.
+const THE_START: &str = "starting the program";
 /// Shares of a measured or derived bound that well-made programs reach.
 const SHARES: [(&str, f64, f64, &str); 6] = [
     ("cpu/throughput", 0.95, 1.0, "95–100 % of the units' peak"),
@@ -61,7 +63,12 @@ pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual>
     let test = label::test(&row.id);
     if let Some((_, low, high, origin)) = SHARES.iter().find(|(id, ..)| *id == row.id) {
         let is_known = matches!(from, Some(Provenance::Inferred | Provenance::Measured));
-        return of(bound.filter(|_| is_known)?, (*low, *high, origin));
+        // The start of a program is no part of the bound.
+        let is_start = row.ceiling.as_ref().is_some_and(|ceiling| ceiling.limiter == THE_START);
+        // A share of a bound on speed is so many times the least time.
+        let is_time = figure(row)?.1 == row.unit && row.better == Better::Lower;
+        let (low, high) = if is_time { (1.0 / high, 1.0 / low) } else { (*low, *high) };
+        return of(bound.filter(|_| is_known && !is_start)?, (low, high, origin));
     }
     match (label::area(&row.id), from) {
         ("memory", Some(Provenance::Smbios)) if test != "latency" => of(bound?, OF_MODULES),
