@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::{ArgAction, Args};
+use flatout_io::Error as IoError;
 use flatout_measure::case::{Measured, Plan, record_counted};
 use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::sampler::Sampler;
@@ -44,7 +45,7 @@ use site::Site;
 
 /// Trials that a row gets at most: more would tell little, and every copy takes inodes.
 const MOST_TRIALS: u32 = 10;
-/// Trials that are spoiled and repeated, of each row, for which there is room in what is announced at most.
+/// Trials of each row that are spoiled and repeated, for which what is announced at most has room.
 const SPOILED_ROUNDS: u32 = 2;
 /// Trials of the row that shows how far copies of one tree differ.
 const SPREAD_TRIALS: u32 = 10;
@@ -198,16 +199,15 @@ impl Area for Copying {
 
 /// Decides what is copied; nothing is made.
 ///
-/// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop the system's
-/// caches; nothing fits.
+/// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop caches; nothing fits.
 /// Cost: a few looks at the filesystem.
 fn plan(options: &Options) -> Result<Planned, Error> {
+    let directory = &options.directory;
     let wanted = options.selection.wanted(options.extent)?;
     options.clearing.check()?;
-    let room_bytes = versus::allowed_bytes(&options.directory, options.max_write_bytes)?;
+    let room_bytes = versus::allowed_bytes(directory, options.max_write_bytes)?;
     let rounds = options.rounds.unwrap_or(options.least_rounds);
-    let facts = rustix::fs::statvfs(&options.directory)
-        .map_err(flatout_io::Error::system("examine", &options.directory))?;
+    let facts = rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
     let asked_ns = options.time_ns.unwrap_or(match options.extent {
         Extent::Full => FULL_NS,
         Extent::Quick => QUICK_NS,
@@ -216,7 +216,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let limits = Limits {
         room_bytes,
         write_bytes: options.max_write_bytes.unwrap_or(u64::MAX),
-        shared_from_bytes: scratch::shared_from_bytes(&options.directory),
+        shared_from_bytes: scratch::shared_from_bytes(directory),
         // Filesystems without a fixed number of inodes show none.
         inodes: if facts.f_files == 0 { u64::MAX } else { facts.f_favail / INODES_PART },
         source_bytes: match options.state {
@@ -233,12 +233,12 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     if let ([], Some(left), true) =
         (&chosen.phases[..], chosen.left_out.first(), options.extent != Extent::Few)
     {
-        let (directory, reason) = (&options.directory, left.reason());
+        let reason = left.reason();
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
     // A quarter more rounds than there is likely time for: what is written is what was announced.
-    let slower = choose::slower(scratch::on(&options.directory)?.name);
-    let slowdown = if options.rounds.is_none() { slowdown::now().max(slower) } else { 1.0 };
+    let slower = choose::slower(scratch::on(directory)?.name);
+    let slowdown = options.rounds.map_or_else(|| slowdown::now().max(slower), |_| 1.0);
     let busy = Limits { time_s: limits.time_s / slowdown, ..limits.clone() };
     let likely = options.rounds.unwrap_or_else(|| busy.rounds(&chosen.phases, rounds, MOST_TRIALS));
     let most_rounds = options.rounds.unwrap_or(likely + likely / 4);
@@ -251,15 +251,17 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     // Those that show how copies vary have more than there is time for, and spoiled ones are repeated.
     let spread = chosen.phases.iter().flatten().find(|row| row.experiment.is_spread());
     let most = most_rounds.max(spread.map_or(0, |_| SPREAD_TRIALS)) + SPOILED_ROUNDS;
-    let write_bytes = (written(likely) as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
+    let most_write_bytes = written(options.rounds.unwrap_or(most));
+    let sooner = choose::sooner(options.rounds.is_none() && likely < MOST_TRIALS);
+    let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0) * sooner;
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {
-        most_write_bytes: written(options.rounds.unwrap_or(most)),
+        most_write_bytes,
         phases: chosen.phases.into_iter().map(phase).collect(),
         left_out: chosen.left_out,
         rounds,
         most_rounds,
-        write_bytes,
+        write_bytes: (write_bytes as u64).min(most_write_bytes),
         time_ns: likely_ns as u64,
     })
 }
@@ -275,15 +277,13 @@ fn measure(
     // Trees of a grid that are too large for this place are no rows; time and memory are the run's.
     let is_row =
         |left: &&LeftOut| !left.wanted.is_optional || matches!(left.why, Why::Time | Why::Memory);
-    let asked = planned.left_out.iter().filter(is_row);
-    let asked: Vec<Outcome> = asked.map(|left| left_out_row(left, options.state)).collect();
+    let left_out = planned.left_out.iter().filter(is_row);
+    let left_out: Vec<Outcome> = left_out.map(|left| left_out_row(left, options.state)).collect();
     if planned.phases.is_empty() {
-        return Ok(Found { outcomes: asked, ..Found::default() });
+        return Ok(Found { outcomes: left_out, ..Found::default() });
     }
-    let directory = options
-        .directory
-        .canonicalize()
-        .map_err(flatout_io::Error::system("open the directory", &options.directory))?;
+    let asked = &options.directory;
+    let directory = asked.canonicalize().map_err(IoError::system("open the directory", asked))?;
     let place = Place::take(&directory, COPYING)?;
     let leftovers = place.remove_leftovers()?;
     let measured = measure_in(options, planned, &place, sampler);
@@ -295,7 +295,7 @@ fn measure(
         let text = format!("what an earlier run left is still there: {}", leftovers.join("; "));
         row.warnings.push(Warning::new(warning::FAILED, text));
     }
-    measured.outcomes.extend(asked);
+    measured.outcomes.extend(left_out);
     Ok(measured)
 }
 
