@@ -168,12 +168,7 @@ impl<'a> Frame<'a> {
         for run in &line.runs {
             self.push_intervals(out, line, run);
             if line.is_joined() {
-                let mut path = String::new();
-                for (at, point) in run.iter().enumerate() {
-                    let verb = if at == 0 { 'M' } else { 'L' };
-                    let (x, y) = (self.x_at(point.x), self.y_at(point.y));
-                    let _ = write!(path, "{verb}{x:.1} {y:.1}");
-                }
+                let path = path(run.iter().map(|point| (self.x_at(point.x), self.y_at(point.y))));
                 line!(out, "<path class=\"run\"{} d=\"{path}\"/>", dash(line));
             }
         }
@@ -203,10 +198,7 @@ impl<'a> Frame<'a> {
             };
             if line.is_joined() && piece.len() > 1 {
                 let back: Vec<(f64, f64)> = edge(0).collect();
-                let corners = edge(1).chain(back.into_iter().rev()).enumerate();
-                let path: String = corners
-                    .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' }))
-                    .collect();
+                let path = path(edge(1).chain(back.into_iter().rev()));
                 line!(out, "<path class=\"interval-band\" d=\"{path}Z\"/>");
             }
             for ((x, low), (_, high)) in edge(0).zip(edge(1)) {
@@ -234,6 +226,12 @@ pub(crate) fn value_classes(plot: &Plot, line: &PlotLine) -> String {
         first += switch.values.len();
     }
     classes
+}
+
+/// Straight from place to place.
+fn path(places: impl Iterator<Item = (f64, f64)>) -> String {
+    let verbs = std::iter::once('M').chain(std::iter::repeat('L'));
+    verbs.zip(places).map(|(verb, (x, y))| format!("{verb}{x:.1} {y:.1}")).collect()
 }
 
 fn hue_class(line: &PlotLine) -> String {

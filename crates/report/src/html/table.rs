@@ -142,13 +142,7 @@ fn content(table: &Table, column: &Column, cell: &Cell) -> String {
     };
     match &cell.picture {
         None | Some(Picture::Shade(_)) => {}
-        Some(Picture::Share(share)) => {
-            let width = (share * 100.0).clamp(0.0, 100.0);
-            let over = if *share > 1.02 { " over" } else { "" };
-            out.push_str(&format!(
-                "<span class=\"bar{over}\"><span style=\"width:{width:.1}%\"></span></span>"
-            ));
-        }
+        Some(Picture::Share(share)) => out.push_str(&strip::share("bar", *share)),
         Some(Picture::Samples(samples)) => out.push_str(&strip::samples(samples)),
         Some(Picture::Ratio(ratio)) => out.push_str(&strip::ratio(ratio)),
     }

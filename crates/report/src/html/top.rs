@@ -97,15 +97,10 @@ fn summary_item(line: &SummaryLine, place: Option<usize>) -> String {
         return shown(&format!("<span class=\"share\">{}</span>", strip::ratio(change)), "");
     }
     let Some(share) = line.share else { return shown("", "") };
-    let width = (share * 100.0).clamp(0.0, 100.0);
-    let over = if share > 1.02 { " over" } else { "" };
-    let percent = quantity::percent(share);
+    let (bar, percent) = (strip::share("track", share), quantity::percent(share));
     let joint = if line.bound.starts_with("at best") { ", " } else { " of " };
     let of = unless_empty(&line.bound, |bound| format!("{joint}{}", escaped(bound)));
-    let track = format!(
-        "<span class=\"share\"><span class=\"track{over}\"><span style=\"width:{width:.1}%\"></span></span>\
-         {percent}{of}</span>"
-    );
+    let track = format!("<span class=\"share\">{bar}{percent}{of}</span>");
     shown(&track, &small("limit: ", &line.origin))
 }
 
