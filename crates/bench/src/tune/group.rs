@@ -141,10 +141,14 @@ impl<'a> Group<'a> {
         let Self { work, size, cached, .. } = self;
         let files = if *size == SizeClass::Tiny { "small files" } else { "a large file" };
         let state = if *cached { "cached" } else { "not cached" };
+        let [from, to] = [("from", self.source), ("to", self.target)].map(|(word, place)| {
+            let told = format!(" {word} {}", place.number);
+            if self.has_several_places { told } else { String::new() }
+        });
         match work {
-            Work::Read => format!("reading {files}, {state}"),
-            Work::Write => format!("writing {files} until it is durable"),
-            Work::Copy => format!("copying {files}, {state}"),
+            Work::Read => format!("reading {files}{from}, {state}"),
+            Work::Write => format!("writing {files}{to} until it is durable"),
+            Work::Copy => format!("copying {files}{from}{to}, {state}"),
         }
     }
 

@@ -120,7 +120,7 @@ fn save(tuned: &Tuned, is_wanted: bool, draft: &mut Draft) {
         unsure => {
             let text = format!(
                 "no settings for {}: fewer than three trials each do not tell which are the best; \
-                 that takes more --max-time, or --rounds",
+                 that takes more --max-time, or --runs",
                 unsure.join("; ")
             );
             match is_empty && is_wanted {

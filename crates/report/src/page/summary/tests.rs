@@ -174,3 +174,24 @@ fn ranges_of_other_records_are_not_said_to_be_worked_out() {
         "usual: from other records of this machine, or worked out from its parts; --verbose says how"
     );
 }
+
+#[test]
+fn lines_of_tune_say_which_of_several_directories_they_are_of() {
+    let names = |places: &[Value]| {
+        let rows = places.iter().map(|place| {
+            let mut row = row("tune/copy", place.clone(), Some(1.0));
+            row.parameters.insert("file_bytes".to_owned(), json!(4096));
+            row.audit.insert("chosen".to_owned(), json!(true));
+            row
+        });
+        let summary = tuned::summary(&record(rows.collect()));
+        let names: Vec<String> = summary.lines.into_iter().map(|line| line.name).collect();
+        (names, summary.rest)
+    };
+    let both = json!({"source_place": 1, "target_place": 2});
+    let (told, rest) = names(&[both, json!({"target_place": 2})]);
+    assert_eq!(told, ["copy 1 to 2, file 4 KiB", "copy 2, file 4 KiB"]);
+    assert!(rest.contains("the directories, in the order given"), "{rest}");
+    let one = (vec!["copy, file 4 KiB".to_owned()], String::new());
+    assert_eq!(names(&[json!({})]), one);
+}

@@ -9,25 +9,37 @@ use crate::{label, order, quantity, text::Joined};
 const HEADS: Heads = Heads(["", "picked", "±", "", "", "settings"]);
 /// Whether the settings of a row were picked, in its audit.
 const CHOSEN: &str = "chosen";
+/// Where it was done, of several directories.
+const PLACES: [&str; 2] = ["source_place", "target_place"];
 /// Parameters that say what was done, not how.
-const WORK: [&str; 5] = ["source_place", "target_place", "files", "file_bytes", "cache_state"];
+const WORK: [&str; 3] = ["files", "file_bytes", "cache_state"];
 
 pub(super) fn summary(record: &Record) -> Summary {
     let groups = order::grouped(record.results.iter().map(|row| (work(row), row)));
     let lines = groups.iter().filter_map(|(name, rows)| line(name, rows)).take(MOST_LINES);
-    Summary { heads: HEADS, lines: lines.collect(), ..Summary::default() }
+    let has_places = record.results.iter().any(|row| !places(row).is_empty());
+    let rest = if has_places { "1, 2, …: the directories, in the order given" } else { "" };
+    Summary { heads: HEADS, lines: lines.collect(), rest: rest.to_owned(), ..Summary::default() }
 }
 
-/// What was done, in words: `copy, 4 KiB files, cold`.
+/// Where it was done, where that was one of several directories: `1 to 2`.
+fn places(row: &Outcome) -> String {
+    let known = PLACES.iter().filter_map(|key| row.parameters.get(*key));
+    known.map(Value::to_string).collect::<Vec<_>>().join(" to ")
+}
+
+/// What was done, in words: `copy, 4 KiB files, cold`. Where it was done stands first: ends are cut.
 pub(crate) fn work(row: &Outcome) -> String {
     let told = label::ordered(&row.parameters).into_iter().filter(|(key, _)| WORK.contains(key));
     let words = told.map(|(key, value)| label::parameter(key, value));
-    std::iter::once(label::test(&row.id).to_owned()).chain(words).joined(", ")
+    let test = format!("{} {}", label::test(&row.id), places(row)).trim_end().to_owned();
+    std::iter::once(test).chain(words).joined(", ")
 }
 
 /// How it was done, in words: `mmap, buffered, 1 MiB, 2 threads`.
 pub(crate) fn settings(row: &Outcome) -> String {
-    let how = label::ordered(&row.parameters).into_iter().filter(|(key, _)| !WORK.contains(key));
+    let is_how = |key: &str| !WORK.contains(&key) && !PLACES.contains(&key);
+    let how = label::ordered(&row.parameters).into_iter().filter(|(key, _)| is_how(key));
     how.map(|(key, value)| label::parameter(key, value)).joined(", ")
 }
 
