@@ -2,18 +2,22 @@
 //! the logarithm of a figure: for the 95 % intervals, where nothing was learned of the machine.
 //!
 //! Fitted to whole runs on a virtual machine with 2 CPUs (AMD EPYC, family 25, model 17, ext4 on
-//! virtio) of two days, 2026-11-25 and 26; docs/measuring.md has the tables.
+//! virtio) of three days, 2026-11-25 to 27; docs/measuring.md has the tables.
 
 /// Arithmetic for all of the time, whoever else is there; that of quiet moments does not differ.
 pub(crate) const SUSTAINED: f64 = 0.02;
-/// System calls.
-pub(crate) const SYSCALL: f64 = 0.08;
+/// System calls that touch little memory.
+pub(crate) const SYSCALL: f64 = 0.05;
+/// Those that move bytes, look names up, or wake somebody.
+pub(crate) const SYSCALL_MEMORY: f64 = 0.10;
 /// A process that is made and ends: its pages lie elsewhere in each run.
 pub(crate) const FORK: f64 = 0.25;
 /// The page cache.
 pub(crate) const CACHE: f64 = 0.02;
 /// Requests to a disk, names and attributes: what the device, its host and the journal do for a while.
 pub(crate) const DISK: f64 = 0.12;
+/// Names and attributes that are only looked up, in memory.
+pub(crate) const LOOKUP: f64 = 0.06;
 /// Latency of memory in quiet moments: which pages a run was given.
 pub(crate) const LATENCY: f64 = 0.04;
 /// What memory and caches move: the pages, and who else uses caches and controllers.
@@ -23,4 +27,4 @@ pub(crate) const HAND_OVER: f64 = 0.3;
 /// Loopback.
 pub(crate) const NETWORK: f64 = 0.03;
 /// Trees that are copied.
-pub(crate) const COPY: f64 = 0.2;
+pub(crate) const COPY: f64 = 0.15;

@@ -56,6 +56,22 @@ pub(super) enum Floor {
 type Known = (Call, &'static str, Floor, &'static str);
 
 impl Call {
+    /// What runs differ by, beyond what trials show.
+    fn deviation_between_runs(self) -> f64 {
+        match self {
+            Self::ForkExit => between_runs::FORK,
+            Self::Read
+            | Self::Pread
+            | Self::Stat
+            | Self::Statx
+            | Self::OpenClose
+            | Self::FutexPingPong
+            | Self::PipePingPong
+            | Self::ThreadCreateJoin => between_runs::SYSCALL_MEMORY,
+            _ => between_runs::SYSCALL,
+        }
+    }
+
     /// All, by rising cost of one call.
     const TABLE: [Known; 20] = {
         use {Call::*, Floor::*};
@@ -212,7 +228,6 @@ impl Measurable for Row {
         let moves_bytes = self.call.moves_bytes();
         let device = Path::new(self.device_path()).file_name().and_then(OsStr::to_str);
         let device = device.filter(|_| self.variant == Variant::Device);
-        let is_fork = self.call == Call::ForkExit;
         Label::new(self.call.id(), Unit::Nanoseconds)
             .with_known("threads", self.call.has_thread_rows().then(|| self.threads()))
             .with_known("block_bytes", moves_bytes.then_some(self.block_bytes))
@@ -220,7 +235,7 @@ impl Measurable for Row {
             .with_known("descriptor", self.descriptor().map(Descriptor::name))
             .with_known("batch_requests", self.batch_requests())
             .with_known("cpus", self.cpus())
-            .deviating_by(if is_fork { between_runs::FORK } else { between_runs::SYSCALL })
+            .deviating_by(self.call.deviation_between_runs())
     }
 }
 

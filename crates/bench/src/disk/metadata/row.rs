@@ -118,7 +118,10 @@ impl Measurable for MetadataRow {
         Label::new(self.test.id(), Unit::OperationsPerSecond)
             .with("directories", self.directories.word())
             .with("threads", self.threads)
-            .deviating_by(between_runs::DISK)
+            .deviating_by(match self.test {
+                Test::Stat | Test::OpenClose | Test::Readdir => between_runs::LOOKUP,
+                _ => between_runs::DISK,
+            })
     }
 }
 
