@@ -171,7 +171,9 @@ impl Record {
             text.unwrap_or_default()
         };
         tell("link", text(found), text(self));
-        let device = |record: &Self| format!("{:?}", record.device);
+        let device = |record: &Self| {
+            record.device.map_or_else(String::new, |(major, minor)| format!("{major}:{minor}"))
+        };
         tell("device", device(found), device(self));
         if self.attributes != found.attributes {
             all.push("other extended attributes or lists".to_owned());

@@ -63,6 +63,10 @@ fn each_difference_is_named() {
     found.owner.1 += 1;
     found.time.1 ^= 1;
     found.length_bytes += 1;
+    found.device = Some((1, 5));
+    let mut listed = wanted.clone();
+    listed.device = Some((8, 3));
+    assert!(listed.differences(&found).contains(&"device 1:5 instead of 8:3".to_owned()));
     found.attributes = Some(Hasher::new(Algorithm::Blake3).finish());
     let words = wanted.differences(&found).join("; ");
     for word in ["mode", "owner", "time", "size 5 instead of 4", "extended attributes"] {
