@@ -90,8 +90,14 @@ pub(super) fn copy(
     let copy = lane.copy;
     let is_free = room == Room::Made || entry.pair.found().made.is_new();
     let found = if is_free { None } else { entry.in_the_way()? };
+    // Before it is the first of its names: one that makes room first is tried again.
+    match &found {
+        Some(found) if kind.is_file() => refuse_obstacle(entry, &facts, found)?,
+        Some(found) => refuse_loss(entry, &facts, found)?,
+        None => {}
+    }
     let ticket = match claim(copy, entry, &facts)? {
-        Some(Claim::Known(known)) => return link(copy, entry, &facts, (&known, found), room),
+        Some(Claim::Known(known)) => return Ok(link(copy, (&known, found), room)),
         Some(Claim::First(ticket)) => Some(ticket),
         None => None,
     };
@@ -170,26 +176,14 @@ fn claim<'c>(
 }
 
 /// A further name of something.
-fn link(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    facts: &Stat,
-    (known, found): (&links::Copy, Option<Stat>),
-    room: Room,
-) -> Result<Outcome, Trouble> {
-    if let Some(found) = found {
-        if is_that(Some(&found), known) {
-            return Ok(Outcome::of(Action::Unchanged));
-        }
-        match kind_of(facts) {
-            FileType::RegularFile => refuse_obstacle(entry, facts, &found)?,
-            _ => refuse_loss(entry, facts, &found)?,
-        }
+fn link(copy: &Copy<'_>, (known, found): (&links::Copy, Option<Stat>), room: Room) -> Outcome {
+    if is_that(found.as_ref(), known) {
+        return Outcome::of(Action::Unchanged);
     }
     if found.is_some() || room == Room::Made {
         count(&copy.tally.overwritten);
     }
-    Ok(Outcome { link_of: Some(known.path.clone()), ..Outcome::of(Action::Linked) })
+    Outcome { link_of: Some(known.path.clone()), ..Outcome::of(Action::Linked) }
 }
 
 /// Bytes of a file without its holes.

@@ -124,6 +124,18 @@ fn a_plan_is_one_line_with_what_would_be_overwritten_and_deleted() {
 }
 
 #[test]
+fn names_of_one_file_that_make_room_first_are_planned_as_links() {
+    let folder = Folder::new();
+    plant(&folder, &["source/one", "target/one/in", "target/two/in"]);
+    fs::hard_link(folder.join("source/one"), folder.join("source/two")).unwrap();
+    let words = ["copy", "-T", "source", "target", "--delete", "--dry-run"];
+    let ran = folder.flatout(words).run();
+    let expected = "dry run: 1 file, 10.0 B to be copied; 1 directories; 2 to be overwritten; \
+                    1 to be linked; 2 to be deleted\n";
+    assert_eq!(ran.exits(0).stdout, expected, "{ran}");
+}
+
+#[test]
 fn a_dangling_symlink_is_not_written_through_in_a_plan_either() {
     let folder = Folder::new();
     plant(&folder, &["source/a", "target/"]);
