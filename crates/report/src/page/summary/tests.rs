@@ -192,6 +192,12 @@ fn lines_of_tune_say_which_of_several_directories_they_are_of() {
     let (told, rest) = names(&[both, json!({"target_place": 2})]);
     assert_eq!(told, ["copy 1 to 2, file 4 KiB", "copy 2, file 4 KiB"]);
     assert!(rest.contains("the directories, in the order given"), "{rest}");
+    let many: Vec<Value> = (0..MOST_LINES + 2)
+        .map(|place| json!({"source_place": 1, "target_place": place}))
+        .collect();
+    let (told, rest) = names(&many);
+    assert_eq!(told.len(), MOST_LINES);
+    assert!(rest.ends_with("; 2 more are not shown here"), "{rest}");
     let one = (vec!["copy, file 4 KiB".to_owned()], String::new());
     assert_eq!(names(&[json!({})]), one);
 }

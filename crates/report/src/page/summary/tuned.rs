@@ -16,10 +16,15 @@ const WORK: [&str; 3] = ["files", "file_bytes", "cache_state"];
 
 pub(super) fn summary(record: &Record) -> Summary {
     let groups = order::grouped(record.results.iter().map(|row| (work(row), row)));
-    let lines = groups.iter().filter_map(|(name, rows)| line(name, rows)).take(MOST_LINES);
+    let mut lines: Vec<_> = groups.iter().filter_map(|(name, rows)| line(name, rows)).collect();
+    let more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
     let has_places = record.results.iter().any(|row| !places(row).is_empty());
-    let rest = if has_places { "1, 2, …: the directories, in the order given" } else { "" };
-    Summary { heads: HEADS, lines: lines.collect(), rest: rest.to_owned(), ..Summary::default() }
+    let mut rest = Vec::new();
+    rest.extend(has_places.then(|| "1, 2, …: the directories, in the order given".to_owned()));
+    rest.extend((more > 0).then(|| format!("{more} more are not shown here")));
+    let rest = rest.join("; ");
+    Summary { heads: HEADS, lines, rest, ..Summary::default() }
 }
 
 /// Where it was done, where that was one of several directories: `1 to 2`.
