@@ -15,9 +15,7 @@ pub fn document(path: &Path) -> Result<Record, String> {
     if path != Path::new("-") {
         return document::read(path).map_err(|error| error.to_string());
     }
-    let input = standard_input::open();
-    let input =
-        input.map_err(|error| format!("cannot open standard input: {}", cause_text(&error)))?;
+    let input = standard_input::open().map_err(cannot("open standard input"))?;
     document::parse_from(input, path).map_err(|error| error.to_string())
 }
 
