@@ -4,6 +4,7 @@
 //! A directory that was let go is opened again through `..` of its child, and must be the one it
 //! was: a tree that somebody moves meanwhile is an error, not another tree.
 
+use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -32,6 +33,8 @@ pub(crate) struct DirectoryStack {
     levels: Vec<Level>,
     /// How all directories below the root, and those on the way back, are opened.
     flags: OFlags,
+    /// What listings are read into, one after the other.
+    space: RefCell<Vec<MaybeUninit<u8>>>,
 }
 
 #[derive(Debug)]
@@ -39,12 +42,15 @@ struct Level {
     /// `None` while it is let go.
     descriptor: Option<Arc<OwnedFd>>,
     identity: Identity,
+    /// Whether somebody else may have read from the descriptor, or an earlier listing did.
+    is_read: Cell<bool>,
 }
 
 impl Level {
     fn of(descriptor: OwnedFd) -> io::Result<Self> {
         let facts = rustix::fs::fstat(&descriptor)?;
-        Ok(Self { identity: identity(&facts), descriptor: Some(Arc::new(descriptor)) })
+        let identity = identity(&facts);
+        Ok(Self { descriptor: Some(Arc::new(descriptor)), identity, is_read: Cell::new(true) })
     }
 }
 
@@ -62,7 +68,7 @@ impl DirectoryStack {
     pub(crate) fn open_unseen(root: &Path) -> io::Result<Self> {
         let flags = DIRECTORY | OFlags::NOATIME;
         let root = rustix::fs::open(root, flags, Mode::empty())?;
-        Ok(Self { levels: vec![Level::of(root)?], flags })
+        Ok(Self { flags, ..Self::at(root)? })
     }
 
     /// As [`DirectoryStack::open`], but a symlink is no directory.
@@ -76,7 +82,7 @@ impl DirectoryStack {
     ///
     /// Errors: nothing is known of it.
     pub(crate) fn at(root: OwnedFd) -> io::Result<Self> {
-        Ok(Self { levels: vec![Level::of(root)?], flags: DIRECTORY })
+        Ok(Self { levels: vec![Level::of(root)?], flags: DIRECTORY, space: RefCell::default() })
     }
 
     /// The directory that is looked at.
@@ -118,7 +124,10 @@ impl DirectoryStack {
     /// Errors: it is no directory (a symlink is none), or cannot be opened; then nothing changes.
     pub(crate) fn descend(&mut self, name: impl Arg) -> io::Result<()> {
         let flags = self.flags | OFlags::NOFOLLOW;
-        self.enter(rustix::fs::openat(self.here(), name, flags, Mode::empty())?)
+        let below = rustix::fs::openat(self.here(), name, flags, Mode::empty())?;
+        self.enter(below)?;
+        self.levels.last().inspect(|level| level.is_read.set(false));
+        Ok(())
     }
 
     /// Goes down into a directory of the one that is looked at, which is open already.
@@ -165,8 +174,11 @@ impl DirectoryStack {
         &self,
         mut each: impl FnMut(&CStr, FileType, u64) -> io::Result<()>,
     ) -> io::Result<()> {
-        rustix::fs::seek(self.here(), SeekFrom::Start(0))?;
-        let mut space = vec![MaybeUninit::uninit(); LISTING_BYTES];
+        if self.levels.last().is_some_and(|level| level.is_read.replace(true)) {
+            rustix::fs::seek(self.here(), SeekFrom::Start(0))?;
+        }
+        let mut space = self.space.take();
+        space.resize(LISTING_BYTES, MaybeUninit::uninit());
         let mut listing = RawDir::new(self.here(), &mut space);
         while let Some(entry) = listing.next() {
             match entry {
@@ -176,6 +188,7 @@ impl DirectoryStack {
                 Err(errno) => return Err(errno.into()),
             }
         }
+        self.space.replace(space);
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ const PATH_MAX_BYTES: usize = 4096;
 
 /// The regular files below a directory, or a single file.
 ///
-/// Cost: openat(2), fstat(2), lseek(2) and a few getdents64(2) per directory, nothing per file
+/// Cost: one openat(2), one fstat(2) and a few getdents64(2) per directory, nothing per file
 /// where the filesystem tells the kind of an entry. Memory: the names of the directories on the
 /// way from the top to where the walk is. Descriptors: at most 64, and those of directories whose
 /// items are still in use.
@@ -134,13 +134,12 @@ impl Walk {
     fn ascend(&mut self) -> Option<Yielded> {
         let child = self.levels.pop()?;
         self.shown.truncate(child.parent_bytes);
-        let shown = self.shown();
         let parent = self.levels.last_mut()?;
         match self.stack.as_mut()?.ascend() {
             Err(error) if !parent.listing.is_used_up() => {
                 parent.listing.clear();
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::STALE);
-                Some(Err(failure(shown, "return to", errno.into())))
+                Some(Err(failure(self.shown(), "return to", errno.into())))
             }
             _ => None,
         }
