@@ -16,10 +16,14 @@ use flatout_measure::record::Record;
 use flatout_report::comparison::Form;
 use flatout_report::document;
 use flatout_sys::cancel::CancelToken;
+use rustix::process::Signal;
 
 use super::noise_file;
 use crate::arguments::compare::Compare as Arguments;
 use crate::output::{self, cannot};
+
+/// A run that is ended by one of these was stopped; by any other it failed.
+const STOPS: [Signal; 3] = [Signal::HUP, Signal::INT, Signal::TERM];
 
 /// How a run is made.
 pub(super) struct Recipe<'a> {
@@ -68,7 +72,9 @@ impl<'a> Recipe<'a> {
         run.args(&self.words).args(["--format", "json"]);
         run.stdin(Stdio::null()).stderr(Stdio::inherit());
         let ended = run.output().map_err(cannot(format_args!("start {program:?}")))?;
-        if cancel.is_cancelled() || ended.status.signal().is_some() {
+        let signal = ended.status.signal();
+        let is_stopped = STOPS.iter().any(|stop| Some(stop.as_raw()) == signal);
+        if cancel.is_cancelled() || is_stopped {
             return Ok(None);
         }
         if ended.stdout.is_empty() {
