@@ -314,7 +314,6 @@ fn wrong_use_is_refused() {
     let ran = compare(&folder, &["--runs", "2", "false", "true"]).run();
     let told = "\"false\" printed no record: exit status: 1";
     assert!(ran.exits(2).stderr.contains(told), "{ran}");
-    // A run that crashes was not interrupted.
     let ran = compare(&folder, &["--runs", "2", "sh", "true", "--", "-c", "kill -SEGV $$"]).run();
     assert!(ran.exits(2).stderr.contains("printed no record: signal: 11"), "{ran}");
 }
