@@ -183,9 +183,7 @@ fn measure(
         rest -= group.round_bytes();
         let max_trials = group.most_trials(plan).min(most);
         let min_trials = plan.min_trials.min(most);
-        // What is spoiled is written, too.
-        let most_spoiled = plan.most_spoiled.min(max_trials);
-        let share = Plan { budget_ns, min_trials, max_trials, most_spoiled, ..plan.clone() };
+        let share = Plan { budget_ns, min_trials, max_trials, ..plan.clone() };
         let case = |index: usize| trial::case(&group, group.tunings[index], options, limit);
         let all = (0..group.tunings.len()).map(case).collect();
         let mut rows;

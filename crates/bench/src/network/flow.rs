@@ -16,7 +16,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self};
+use std::thread;
 
 use flatout_measure::Histogram;
 use flatout_sys::affinity;

@@ -60,9 +60,8 @@ impl Call {
     fn deviation_between_runs(self) -> f64 {
         match self {
             Self::ForkExit => between_runs::FORK,
-            Self::Read
-            | Self::Pread
-            | Self::Stat
+            _ if self.moves_bytes() => between_runs::SYSCALL_MEMORY,
+            Self::Stat
             | Self::Statx
             | Self::OpenClose
             | Self::FutexPingPong

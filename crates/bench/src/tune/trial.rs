@@ -2,10 +2,13 @@
 //! the code that does it for `flatout read`, `write` and `copy`.
 
 use std::fs;
+use std::path::Path;
 
 use flatout_io::{Existing, Tuning, Work};
 use flatout_measure::case::{Case, Sample, TrialError};
 use flatout_measure::warning;
+use flatout_sys::affinity;
+use flatout_sys::quota::Groups;
 
 use super::Options;
 use super::copying;
@@ -14,16 +17,20 @@ use crate::choice::Wishes;
 use crate::error::Error;
 use crate::file_trial;
 use crate::read::{CacheStart, Clearing, Job};
-use crate::write;
 use crate::write_limit::WriteLimit;
+use crate::{workers, write};
 
 /// The setting as a case for the sampler.
+///
+/// Cost: a look at the control groups.
 pub(super) fn case<'a>(
     group: &'a Group<'a>,
     tuning: Tuning,
     options: &'a Options,
     limit: &'a WriteLimit,
 ) -> Case<'a, Setting<'a>> {
+    let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
+    let contained = workers::contained(tuning.threads, affinity::allowed_cpu_count(), quota_cpus);
     Case {
         row: group.setting(tuning),
         trial: Box::new(move |seed| {
@@ -37,9 +44,11 @@ pub(super) fn case<'a>(
             if options.cancel.is_cancelled() {
                 return Err(TrialError::Interrupted);
             }
+            let mut sample = sample?;
+            sample.warnings.extend(contained.clone());
             // Threads on all CPUs are preempted by the kernel's own writing back, one thread is not: if
             // such trials were thrown away, the settings with more threads would be left with few.
-            Ok(Sample { is_sustained: true, ..sample? })
+            Ok(Sample { is_sustained: true, ..sample })
         }),
     }
 }

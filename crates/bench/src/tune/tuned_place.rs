@@ -73,7 +73,7 @@ impl Sizes {
         // What may be written here, and how often the large file is.
         let most = options.max_write_bytes.unwrap_or(u64::MAX) / places;
         let cpus = affinity::allowed_cpu_count();
-        // As many again may be spoiled.
+        // As many again in the second half of the time.
         let trials = 2 * u64::from(of_extent(TRIALS, options.extent));
         let writes = 1 + group::large_writes(places, cpus) * trials;
         let most_large = most / 4 * LARGE_WRITE_QUARTERS / writes;

@@ -5,9 +5,10 @@
 //! seen in it. So a share of the variance of trials is taken to be the run's, once and for all
 //! (the intraclass correlation); the rest falls with their number.
 //!
-//! Of ln figure, with trials of variance v, known with f degrees of freedom:
+//! Of ln figure, with trials of variance v, known with f degrees of freedom, and what runs are assumed to
+//! differ by beyond them, τ:
 //!
-//! half-width² = t²₀.₉₇₅(f) · v · (ρ + (1 − ρ) · min(1, π ÷ 2n)) + 0.005²
+//! half-width² = t²₀.₉₇₅(f) · v · (ρ + (1 − ρ) · min(1, π ÷ 2n)) + (1.96 · τ)² + 0.005²
 //!
 //! Sources: the design effect of Kish, "Survey sampling", 1965, 5.4; π ÷ 2n as the variance of a
 //! median of n normal samples; v from Gini's mean difference (David, "Gini's mean difference

@@ -90,14 +90,15 @@ pub(super) fn copy(
     let copy = lane.copy;
     let is_free = room == Room::Made || entry.pair.found().made.is_new();
     let found = if is_free { None } else { entry.in_the_way()? };
-    // Before it is the first of its names: one that makes room first is tried again.
+    // What has to make room first is tried again; only then is it the first of its names. A symlink may be
+    // the very one that is wanted, and stay.
     match &found {
         Some(found) if kind.is_file() => refuse_obstacle(entry, &facts, found)?,
-        Some(found) => refuse_loss(entry, &facts, found)?,
-        None => {}
+        Some(found) if !kind_of(found).is_symlink() => refuse_loss(entry, &facts, found)?,
+        _ => {}
     }
     let ticket = match claim(copy, entry, &facts)? {
-        Some(Claim::Known(known)) => return Ok(link(copy, (&known, found), room)),
+        Some(Claim::Known(known)) => return link(copy, entry, &facts, (&known, found), room),
         Some(Claim::First(ticket)) => Some(ticket),
         None => None,
     };
@@ -176,14 +177,23 @@ fn claim<'c>(
 }
 
 /// A further name of something.
-fn link(copy: &Copy<'_>, (known, found): (&links::Copy, Option<Stat>), room: Room) -> Outcome {
+fn link(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    facts: &Stat,
+    (known, found): (&links::Copy, Option<Stat>),
+    room: Room,
+) -> Result<Outcome, Trouble> {
     if is_that(found.as_ref(), known) {
-        return Outcome::of(Action::Unchanged);
+        return Ok(Outcome::of(Action::Unchanged));
+    }
+    if let Some(found) = found.filter(|found| kind_of(found).is_symlink()) {
+        refuse_loss(entry, facts, &found)?;
     }
     if found.is_some() || room == Room::Made {
         count(&copy.tally.overwritten);
     }
-    Outcome { link_of: Some(known.path.clone()), ..Outcome::of(Action::Linked) }
+    Ok(Outcome { link_of: Some(known.path.clone()), ..Outcome::of(Action::Linked) })
 }
 
 /// Bytes of a file without its holes.

@@ -141,8 +141,9 @@ impl Members {
         let mut paths: Vec<Vec<u8>> = operands.iter().flat_map(paths).collect();
         paths.extend(files.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
         self.group.world.tell_all(&mut message(&[&Some(paths.clone())]));
-        let (_, found) = seen(&paths, None);
-        let all = self.group.world.gather(&message(&[&seen(&paths, None)]), Duration::ZERO);
+        let own = seen(&paths, None);
+        let all = self.group.world.gather(&message(&[&own]), Duration::ZERO);
+        let (_, found) = own;
         let refuses = |(rank, seen): (usize, &Vec<u8>)| {
             let (host, theirs): Seen = take(&mut seen.as_slice())?;
             let process = format!("process {rank} on {host}");
@@ -188,9 +189,13 @@ impl Members {
         let Some(Some(begin)) = take::<Option<Begin>>(&mut message.as_slice()) else {
             return output::exit(conclusion::DONE);
         };
+        drop(message);
         rustix::process::umask(Mode::from_raw_mode(begin.umask));
         let options = arguments.options(cancel);
-        let evidence = Evidence::unpacked(&begin.evidence, &options);
+        // As large as half of the memory: it goes when it is read.
+        let packed = begin.evidence;
+        let evidence = Evidence::unpacked(&packed, &options);
+        drop(packed);
         let [each, changes] = begin.wanted;
         let reporter = Arc::new(Reporter::new(Wanted { each, changes }));
         let mut copy = Copy::new(options, &*reporter).with_evidence(evidence);
