@@ -136,6 +136,19 @@ fn names_of_one_file_that_make_room_first_are_planned_as_links() {
 }
 
 #[test]
+fn a_symlink_that_is_the_source_itself_stays_in_a_plan_too() {
+    let folder = Folder::new();
+    plant(&folder, &["source/", "target/"]);
+    std::os::unix::fs::symlink("loop", folder.join("source/loop")).unwrap();
+    fs::hard_link(folder.join("source/loop"), folder.join("target/loop")).unwrap();
+    for more in [&["--dry-run"][..], &[]] {
+        let ran = folder.flatout([&["copy", "-T", "source", "target"], more].concat());
+        let ran = ran.leaves("target").run();
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    }
+}
+
+#[test]
 fn a_dangling_symlink_is_not_written_through_in_a_plan_either() {
     let folder = Folder::new();
     plant(&folder, &["source/a", "target/"]);
