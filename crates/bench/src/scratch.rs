@@ -36,8 +36,8 @@ const MOST_PIECE_BYTES: u64 = 64 << 20;
 const ASSUMED_BYTES_PER_S: u64 = 400_000_000;
 /// Shorter files are copied without sharing extents on xfs.
 const XFS_SHARED_BYTES: u64 = 8 << 10;
-/// A file is made durable so often, with so many chunks each, to see what that takes; with few, and once, where
-/// those take long.
+/// A file is made durable so often, with so many chunks each, to see what that takes; with few, and twice at
+/// most, where those take long.
 const PROBES: u32 = 3;
 const PROBE_CHUNKS: usize = 32;
 const FEW_CHUNKS: usize = 4;

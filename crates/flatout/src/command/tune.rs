@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::{output, profile};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Trials of a setting at most where time was asked for: they write, and more would tell little.
+/// Trials of a setting at most where no number was asked for: they write, and more would tell little.
 const MOST_TRIALS: u32 = 100;
 /// What is kept of the time to remove the files and to write down what was found: one part in so
 /// many.
