@@ -1,5 +1,5 @@
 #!/bin/bash
-# GNU cp's own test scripts with `flatout` as cp: docs/copying.md, "As cp".
+# GNU cp's own test scripts with `flatout` as cp: docs/cp.md, "How it is tested".
 # gnu_cp_scripts.sh COREUTILS FLATOUT [SCRIPT...]: COREUTILS is the unpacked source of coreutils 9.1 (not built), FLATOUT the program. Run it as
 # root, and as an ordinary user who is in two groups: setpriv --reuid=1000 --regid=1000 --groups=1000,100 gnu_cp_scripts.sh ...
 set -eu

@@ -35,9 +35,9 @@ const ONE_INODE: &str = "One inode that two operands bring to one name is copied
 
 const DANGLING: &str = "A symlink that dangles also stays where a further name of a file comes across it; cp puts a link in its place.";
 
-const ORDER: &str = "Which name of a file is copied, and which become links to it, is left open. A link also takes the place of a file that may not be written, or is somebody else's, as with cp.";
+const ORDER: &str = "Which name of a file is copied, and which become links to it, is left open. A link also takes the place of a file that may not be written, or is another user's, as with cp.";
 
-const PARTED: &str = "Of several names of a file that is somebody else's, or may not be written, the last one is written in place or refused, the others are replaced, as with cp. Their order is left open.";
+const PARTED: &str = "Of several names of a file that is another user's, or may not be written, the last one is written in place or refused, the others are replaced, as with cp. Their order is left open.";
 
 const AT_ONCE: &str = "What a source directory does not give to group and others goes from the one that was there at once, not in the end.";
 
