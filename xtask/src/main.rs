@@ -10,6 +10,7 @@ mod compiler;
 mod coverage;
 mod debian;
 mod deny;
+mod links;
 mod part;
 mod promises;
 mod rules;

@@ -11,7 +11,7 @@ use crate::{sources, steps, tidy, workspace};
 pub fn test(root: &Path, name: &str) -> Result<(), String> {
     let rooms = workspace::read(root)?.rooms;
     let room = rooms.iter().find(|room| [name, &format!("flatout-{name}")].contains(&&*room.name));
-    let sources = sources::read(root)?;
+    let sources = sources::read(root, ".rs")?;
     if room.is_none() && !sources.iter().any(|source| has_module(&source.path, name)) {
         return Err(format!("no crate and no module is called `{name}`"));
     }

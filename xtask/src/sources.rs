@@ -1,9 +1,9 @@
-//! Sources: the Rust files of the repository, each with how much of it is the product.
+//! Sources: the Rust files and the documents of the repository; of a file, how much of it is the product.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// One Rust file.
+/// One file.
 #[derive(Debug)]
 pub struct Source {
     /// From the root of the repository, with `/`.
@@ -37,10 +37,10 @@ pub fn listed(list: &str) -> impl Iterator<Item = &str> {
     lines.filter(|line| !line.is_empty())
 }
 
-/// Reads all Rust files under the root, except those that a build has made.
-pub fn read(root: &Path) -> Result<Vec<Source>, String> {
+/// Reads all files under the root whose names end like this, except those that a build has made.
+pub fn read(root: &Path, suffix: &str) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
-    for path in rust_files(root)? {
+    for path in files(root, suffix)? {
         let text = fs::read_to_string(&path).map_err(cannot_be("read", &path))?;
         let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         sources.push(Source { path, text });
@@ -48,7 +48,7 @@ pub fn read(root: &Path) -> Result<Vec<Source>, String> {
     Ok(sources)
 }
 
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+fn files(folder: &Path, suffix: &str) -> Result<Vec<PathBuf>, String> {
     let unreadable = cannot_be("listed", folder);
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(&unreadable)? {
@@ -59,9 +59,9 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
             // Cargo marks every folder that it builds into with this file.
             let is_built = name == "target" || path.join("CACHEDIR.TAG").exists();
             if !name.starts_with('.') && !is_built {
-                found.extend(rust_files(&path)?);
+                found.extend(files(&path, suffix)?);
             }
-        } else if name.ends_with(".rs") {
+        } else if name.ends_with(suffix) {
             found.push(path);
         }
     }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_files_of_this_package_are_found() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let sources = read(root).unwrap();
+        let sources = read(root, ".rs").unwrap();
         assert!(sources.iter().any(|source| source.path == "src/sources.rs"));
     }
 }

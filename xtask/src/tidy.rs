@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{arrows, promises, rules, sizes, sources, workspace};
+use crate::{arrows, links, promises, rules, sizes, sources, workspace};
 
 /// Applies all rules to the repository in this folder; returns what was looked at.
 ///
@@ -13,7 +13,7 @@ pub fn check(root: &Path) -> Result<String, String> {
     let read =
         |path: &Path| fs::read_to_string(root.join(path)).map_err(sources::cannot_be("read", path));
     let workspace = workspace::read(root)?;
-    let sources = sources::read(root)?;
+    let sources = sources::read(root, ".rs")?;
 
     let mut complaints = arrows::complaints(&workspace.rooms);
     for room in &workspace.rooms {
@@ -24,6 +24,8 @@ pub fn check(root: &Path) -> Result<String, String> {
         let text = read(Path::new(document))?;
         complaints.extend(promises::complaints(document, &text, &sources));
     }
+    let documents = sources::read(root, ".md")?;
+    complaints.extend(links::complaints(&documents, |path| root.join(path).exists()));
     complaints.extend(sizes::complaints(&sources, &sizes::parse(&read(Path::new(sizes::LIST))?)?));
     complaints.extend(sources.iter().flat_map(rules::complaints));
     let packages = workspace::default_packages(root).unwrap_or_else(|why| {
