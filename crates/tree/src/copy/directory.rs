@@ -11,6 +11,7 @@ mod below;
 mod closed;
 mod held;
 mod path;
+mod turn;
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,6 +32,7 @@ use closed::Record;
 #[cfg(test)]
 pub(super) use closed::tests::closed as closed_of_tests;
 pub(super) use held::{Held, Open};
+use turn::Turn;
 
 /// How directories are opened.
 pub(super) const DIRECTORY: OFlags =
@@ -164,7 +166,7 @@ pub(super) struct Directory {
     /// See [`Listing`].
     listing: AtomicU8,
     state: Mutex<State>,
-    making: Mutex<()>,
+    turn: Turn,
 }
 
 struct State {
@@ -221,8 +223,8 @@ impl Directory {
         let state =
             Mutex::new(State { kept: Kept::Open(pair), users: 1, below: None, ignored: None });
         let listing = AtomicU8::new(Listing::Partial as u8);
-        let (pending, making) = (AtomicUsize::new(1), Mutex::new(()));
-        Self { parent, number, guest, begun_ns, pending, listing, state, making }
+        let (pending, turn) = (AtomicUsize::new(1), Turn::default());
+        Self { parent, number, guest, begun_ns, pending, listing, state, turn }
     }
 
     /// The parcel of which pieces are done here.
@@ -305,7 +307,7 @@ impl Directory {
     /// Whoever makes several names waits for this: threads that make one name each in turn wait longer, for
     /// the kernel's lock of the directory and for what the other CPU has changed of it.
     pub(super) fn making(&self) -> MutexGuard<'_, ()> {
-        lock(&self.making)
+        self.turn.take()
     }
 
     /// More is to be done before it is finished.
