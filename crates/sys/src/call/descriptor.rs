@@ -84,10 +84,12 @@ pub fn write(file: BorrowedFd<'_>, bytes: &[u8], calls: u64) -> io::Result<()> {
 /// # Errors
 /// The kernel's error at the first call that fails.
 #[inline(never)]
-pub fn fstat(file: BorrowedFd<'_>, calls: u64) -> io::Result<()> {
-    let descriptor = file.as_raw_fd() as usize;
-    let mut attributes = Attributes::default();
-    let start = attributes.address();
+pub(super) fn fstat(
+    file: BorrowedFd<'_>,
+    attributes: &mut Attributes,
+    calls: u64,
+) -> io::Result<()> {
+    let (descriptor, start) = (file.as_raw_fd() as usize, attributes.next_address());
     // SAFETY: the kernel writes one `struct stat` into `attributes`, which is larger.
     let call = || unsafe { raw::call2(libc::SYS_fstat, descriptor, start) };
     repeat("fstat", calls, call, |result| result == 0)
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn fstat_works_on_any_descriptor() {
-        fstat(file_of(1).as_fd(), 10).unwrap();
+        fstat(file_of(1).as_fd(), &mut Attributes::new(), 10).unwrap();
     }
 
     #[test]

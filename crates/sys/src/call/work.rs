@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{SeekFrom, seek};
 
 use super::mapping::FaultRegion;
+use super::path::Attributes;
 use super::{baseline, descriptor, hand_over, mapping, path, process, ring};
 
 /// The file that a loop works on.
@@ -124,16 +125,25 @@ impl<'a> Work<'a> {
                 let mut ring = ring::NopRing::new(batch_requests)?;
                 simple(move |calls| ring.complete(calls, batch_requests).map(drop))
             }
-            Self::Stat(entry) => lookup(entry, path::stat),
-            Self::Statx(entry) => lookup(entry, path::statx),
-            Self::OpenClose(entry) => lookup(entry, path::open_close),
+            Self::Stat(Entry { directory, name }) => {
+                let mut room = Attributes::new();
+                simple(move |calls| path::stat(directory, name, &mut room, calls))
+            }
+            Self::Statx(Entry { directory, name }) => {
+                let mut room = Attributes::new();
+                simple(move |calls| path::statx(directory, name, &mut room, calls))
+            }
+            Self::OpenClose(Entry { directory, name }) => {
+                simple(move |calls| path::open_close(directory, name, calls))
+            }
             Self::Lseek(subject) => {
                 let file = Held::open(subject)?;
                 simple(move |calls| descriptor::lseek(file.as_fd(), calls))
             }
             Self::Fstat(subject) => {
                 let file = Held::open(subject)?;
-                simple(move |calls| descriptor::fstat(file.as_fd(), calls))
+                let mut room = Attributes::new();
+                simple(move |calls| descriptor::fstat(file.as_fd(), &mut room, calls))
             }
             Self::Read(blocks) => {
                 let mut buffer = vec![0; blocks.block_bytes];
@@ -178,13 +188,6 @@ impl AsFd for Held<'_> {
 
 fn simple<'a>(mut work: impl FnMut(u64) -> io::Result<()> + 'a) -> Loop<'a> {
     Box::new(move |calls| work(calls).map(|()| Duration::ZERO))
-}
-
-fn lookup<'a>(
-    entry: Entry<'a>,
-    call: impl Fn(BorrowedFd<'_>, &CStr, u64) -> io::Result<()> + 'a,
-) -> Loop<'a> {
-    simple(move |calls| call(entry.directory, entry.name, calls))
 }
 
 /// Goes through the blocks of a pass again and again.
