@@ -195,9 +195,9 @@ fn an_interval_says_whether_what_runs_differ_by_was_learned_or_is_assumed() {
     assert_eq!(learned.audit["between_runs"]["source"], "learned");
     assert_eq!(learned.audit["between_runs"]["runs"], 5);
     assert!(plain.half_width().unwrap() < 0.01);
-    // Student's t of four degrees of freedom.
+    // Student's t of eight degrees of freedom, half of them those of nothing that is assumed.
     let half_width = learned.half_width().unwrap();
-    assert!((half_width - (2.776 * 0.1 * 1.2_f64.sqrt()).sinh()).abs() < 0.001, "{half_width}");
+    assert!((half_width - (2.306 * 0.1 * 0.6_f64.sqrt()).sinh()).abs() < 0.001, "{half_width}");
     let of_another = run(noise(RowNoise::of_runs("a/c", 5, 1.0)));
     assert_eq!(of_another.ci95, plain.ci95);
 }
