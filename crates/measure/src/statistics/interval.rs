@@ -110,12 +110,7 @@ pub struct Knowledge {
 impl Knowledge {
     /// Standard deviation of the logarithm of a run's figure, beyond what trials show.
     pub fn deviation_between_runs(&self) -> f64 {
-        self.taught().map_or(self.beyond_trials(), |learned| learned.variance.sqrt())
-    }
-
-    /// What was learned, if it says something of a row such as this: quiet runs taught it.
-    pub fn taught(&self) -> Option<BetweenRuns> {
-        self.learned.filter(|_| !self.is_beside_others)
+        self.learned.map_or(self.beyond_trials(), |learned| learned.variance.sqrt())
     }
 
     /// What is assumed; a row that others do not move has none beside them either.
@@ -138,16 +133,19 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     let run_share = if known.is_loaded { LOADED_RUN_SHARE } else { RUN_SHARE };
     let shared = run_share + (1.0 - run_share) * of_median;
     let upper = |freedom: f64| student_quantile(UPPER, freedom).powi(2);
-    let spread = match known.taught() {
+    let assumed = upper(freedom) * variance * shared + (WITHIN_95 * known.beyond_trials()).powi(2);
+    let spread = match known.learned {
         Some(runs) => {
-            let variance_of_run = variance * shared + known.beyond_trials().powi(2);
-            let assumed = Prior { variance: variance_of_run, freedom: ASSUMED_FREEDOM };
-            let (of_runs, runs_freedom) = assumed.with(runs.pool());
-            let of_next = of_runs * (1.0 + (runs.runs as f64).recip());
+            let of_run = variance * shared + known.beyond_trials().powi(2);
+            let prior = Prior { variance: of_run, freedom: ASSUMED_FREEDOM };
+            let (of_runs, runs_freedom) = prior.with(runs.pool());
+            let of_next = upper(runs_freedom) * of_runs * (1.0 + (runs.runs as f64).recip());
+            // Quiet runs taught it: beside others it is no less than is assumed.
+            let least = if known.is_beside_others { assumed } else { 0.0 };
             let of_trials = if known.is_loaded { shared } else { of_median };
-            (upper(runs_freedom) * of_next).max(upper(freedom) * variance * of_trials)
+            of_next.max(upper(freedom) * variance * of_trials).max(least)
         }
-        None => upper(freedom) * variance * shared + (WITHIN_95 * known.beyond_trials()).powi(2),
+        None => assumed,
     };
     let half = (spread + RESOLUTION.powi(2)).sqrt();
     let middle = median(figures)?;

@@ -183,7 +183,7 @@ impl Sampled<'_> {
 
 /// What the interval takes runs to differ by, and where that is from.
 fn between_runs(known: &Knowledge) -> Value {
-    let (source, runs) = match known.taught() {
+    let (source, runs) = match known.learned {
         Some(learned) => ("learned", Some(learned.runs)),
         None => ("assumed", None),
     };
