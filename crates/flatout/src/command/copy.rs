@@ -201,7 +201,8 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
         return Err(error);
     }
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
-    let kept = Kept { sources, operands: &operands, reach: arguments.reach() };
+    let read = [arguments.selection.files(), snapshots].concat();
+    let kept = Kept { sources, read: &read, operands: &operands, reach: arguments.reach() };
     for place in places.iter().flatten() {
         if let Some(error) = kept.obstacle(place) {
             return Err(error);

@@ -132,8 +132,10 @@ impl<'c> Bond<'c> {
                     Action::Unchanged => ticket.of_what_was_there(),
                     _ => ticket,
                 };
-                if path().and_then(|path| ticket.done(&path, made)).is_err() {
+                if let Err(refusal) = path().and_then(|path| ticket.done(&path, made)) {
                     copy.lose_links("they cannot be remembered");
+                    let cause = refusal.errno();
+                    copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, cause);
                 }
             }
             (Self::Again(source), Ok(made)) => {

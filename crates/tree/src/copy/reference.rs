@@ -16,7 +16,8 @@ use super::existing::{is_same, refuse_to_replace};
 use super::file::Opened;
 use super::links::{self, Linking, open_below};
 use super::{
-    Action, Copy, Entry, Lane, Outcome, Trouble, Unchanged, bond, identity, kind_of, mark,
+    Action, Assurance, Copy, Entry, Inventory, Lane, Outcome, Trouble, Unchanged, bond, identity,
+    kind_of, mark,
 };
 use crate::file_data;
 use renamed::Renamed;
@@ -127,9 +128,10 @@ impl References {
         opened: &Opened,
     ) -> Result<Option<Outcome>, Trouble> {
         let copy = lane.copy;
+        let compares = copy.options.unchanged == Unchanged::Content;
         let fits = |found: &Found| {
             let (from, to) = (opened.file.as_fd(), found.file.as_fd());
-            Ok(is_unchanged(lane, entry, opened, found)?
+            Ok(is_unchanged(lane, (entry, opened), found, compares)?
                 && copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
                 && is_for_this_source(copy, opened, found)?)
         };
@@ -164,7 +166,12 @@ impl References {
         opened: &Opened,
         job: FileJob<'_>,
     ) -> Result<Option<Copied>, Trouble> {
-        let fits = |found: &Found| is_unchanged(lane, entry, opened, found);
+        let options = &lane.copy.options;
+        // The digest of the source, which is read for it, must be that of its copy, too.
+        let compares = options.assurance == Assurance::Verified
+            || options.inventory != Inventory::None
+            || options.unchanged == Unchanged::Content;
+        let fits = |found: &Found| is_unchanged(lane, (entry, opened), found, compares);
         let found = match self.find(&self.clone, entry, fits)? {
             Some(found) => Some(found),
             None => self.find_renamed(lane, (entry, opened), Use::Clone, |_| Ok(true))?,
@@ -204,15 +211,12 @@ impl Found {
 /// is to be compared.
 fn is_unchanged(
     lane: &mut Lane<'_, '_>,
-    entry: Entry<'_>,
-    opened: &Opened,
+    (entry, opened): (Entry<'_>, &Opened),
     found: &Found,
+    compares: bool,
 ) -> Result<bool, Trouble> {
     let is_alike = is_alike(lane.copy, entry, opened, found);
-    if !is_alike || lane.copy.options.unchanged != Unchanged::Content {
-        return Ok(is_alike);
-    }
-    has_same_bytes(lane, opened, found)
+    Ok(is_alike && (!compares || has_same_bytes(lane, opened, found)?))
 }
 
 fn is_alike(copy: &Copy<'_>, entry: Entry<'_>, opened: &Opened, found: &Found) -> bool {

@@ -26,6 +26,9 @@ const KINDS: [(FileType, &str); 7] = [
     (FileType::BlockDevice, "block"),
 ];
 
+/// What each line of an entry says.
+const ALWAYS: [&[u8]; 4] = [b"uid=", b"gid=", b"mode=", b"time="];
+
 pub(super) fn kind_word(kind: FileType) -> &'static str {
     KINDS.iter().find(|(known, _)| *known == kind).map_or("unknown", |(_, word)| word)
 }
@@ -68,6 +71,10 @@ pub fn parse(line: &[u8]) -> Option<Line> {
     }
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let name = named(&unescape(words.next()?)?);
+    let has = |key: &[u8]| words.clone().any(|word| word.starts_with(key));
+    if !ALWAYS.into_iter().all(has) {
+        return None;
+    }
     let mut record = Record {
         name,
         kind: FileType::Unknown,
@@ -86,7 +93,18 @@ pub fn parse(line: &[u8]) -> Option<Line> {
     for word in words {
         set(&mut record, word)?;
     }
-    (record.kind != FileType::Unknown).then(|| Line::Entry(Box::new(record)))
+    is_whole(&record).then(|| Line::Entry(Box::new(record)))
+}
+
+/// Whether a line says what makes an entry what it is: without it everything would be right.
+fn is_whole(record: &Record) -> bool {
+    match record.kind {
+        FileType::RegularFile => record.digest.is_some(),
+        FileType::Symlink => record.text.is_some(),
+        FileType::CharacterDevice | FileType::BlockDevice => record.device.is_some(),
+        FileType::Unknown => false,
+        _ => true,
+    }
 }
 
 fn set(record: &mut Record, word: &[u8]) -> Option<()> {

@@ -121,7 +121,8 @@ mod tests {
             // Names 0 to 99, then a third of them, then a tenth.
             for (round, step) in [(0, 1), (1, 3), (2, 10)] {
                 for name in (0..100).step_by(step) {
-                    let line = format!("{name} type=file mode=0644 time=1.0 size={round}");
+                    let words = "type=file uid=0 gid=0 mode=0644 time=1.0";
+                    let line = format!("{name} {words} size={round} blake3={:064}", 0);
                     lines.add(&record(line.as_bytes())).unwrap();
                 }
             }

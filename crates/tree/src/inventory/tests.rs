@@ -82,21 +82,32 @@ fn each_difference_is_named() {
 
 #[test]
 fn what_is_no_line_is_none() {
-    for line in [
-        &b"./name"[..],
-        b"./name type=file size",
-        b"./name type=door",
-        b"./na\\9me type=file",
-        b"./na\\0 type=file",
-        b"./name\\000 type=file",
-        b"./name type=file blake3=12",
-        b"#end many",
-        b"0123456789abcdef  name",
-    ] {
+    for line in [&b"./name"[..], b"#end many", b"0123456789abcdef  name"] {
         assert_eq!(parse(line), None, "{:?}", String::from_utf8_lossy(line));
+    }
+    let attributes = "uid=0 gid=0 mode=0644 time=1.0";
+    for words in [
+        "./name type=dir size",
+        "./name type=door",
+        "./na\\9me type=dir",
+        "./na\\0 type=dir",
+        "./name\\000 type=dir",
+        "./name type=file blake3=12",
+        "./name type=file size=5",
+        "./name type=link size=5",
+        "./name type=char",
+    ] {
+        let line = format!("{words} {attributes}");
+        assert_eq!(parse(line.as_bytes()), None, "{line}");
+    }
+    // What a line does not say would not be compared, or with nothing.
+    for word in attributes.split(' ') {
+        let line = format!("./name type=dir {}", attributes.replace(word, "later=1"));
+        assert_eq!(parse(line.as_bytes()), None, "{line}");
     }
     assert_eq!(parse(b"# a comment"), Some(Line::Comment));
     assert_eq!(parse(b"#end 12"), Some(Line::End(12)));
     assert_eq!(parse(b"#root ./a\\040b"), Some(Line::Root("a b".into())));
-    assert!(matches!(parse(b"./name type=file later=1"), Some(Line::Entry(_))));
+    let later = format!("./name type=dir {attributes} later=1");
+    assert!(matches!(parse(later.as_bytes()), Some(Line::Entry(_))));
 }

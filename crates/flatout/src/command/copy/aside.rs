@@ -20,6 +20,8 @@ use crate::output::place::{Identity, Place, identity};
 pub struct Kept<'a> {
     /// All that is named as a source, whether or not it can be copied.
     pub sources: &'a [PathBuf],
+    /// What is read besides: lists of names and rules, snapshots.
+    pub read: &'a [PathBuf],
     /// What is copied where.
     pub operands: &'a [Operand],
     /// How far the copy goes.
@@ -46,10 +48,11 @@ impl Kept<'_> {
         let site = OwnPlace::of(place)?;
         let shown = place.path();
         let sources = self.sources.iter().chain(self.operands.iter().map(|one| &one.source));
-        for source in sources {
+        let read = self.read.iter().map(|path| (path, "read"));
+        for (source, what) in sources.map(|path| (path, "copied")).chain(read) {
             if self.is_in_source(&site, source) {
                 return Some(format!(
-                    "cannot write results to {}: {} is copied",
+                    "cannot write results to {}: {} is {what}",
                     quote(shown),
                     quote(source)
                 ));
@@ -65,7 +68,7 @@ impl Kept<'_> {
         let targets = self.operands.iter().map(|one| &one.target);
         let is_it =
             |path: &&PathBuf| rustix::fs::lstat(*path).is_ok_and(|facts| identity(&facts) == made);
-        let found = targets.chain(self.sources).find(is_it)?;
+        let found = targets.chain(self.sources).chain(self.read).find(is_it)?;
         Some(format!("cannot write results to {}: it is to be copied or replaced", quote(found)))
     }
 
@@ -148,17 +151,21 @@ mod tests {
         let at = |name: &str| place.path().join(name);
         std::fs::create_dir_all(at("source/sub")).unwrap();
         std::fs::create_dir(at("target")).unwrap();
+        std::fs::create_dir(at("snapshot")).unwrap();
+        std::fs::write(at("names"), "a").unwrap();
         std::os::unix::fs::symlink("source", at("link")).unwrap();
         let is_refused = |name: &str, target: &str| {
             let operand = Operand { source: at("source"), target: at(target) };
             let kept = Kept {
                 sources: std::slice::from_ref(&operand.source),
+                read: &[at("names"), at("snapshot")],
                 operands: std::slice::from_ref(&operand),
                 reach: Reach::Everything,
             };
             kept.obstacle(&Place::find(&at(name)).unwrap()).is_some()
         };
-        for bad in ["source/log", "source/sub/log", "link/log", "target/source"] {
+        let bad = ["source/log", "source/sub/log", "link/log", "target/source"];
+        for bad in bad.into_iter().chain(["names", "snapshot/log"]) {
             assert!(is_refused(bad, "target/source"), "{bad}");
         }
         for good in ["log", "target/log", "target/source.log", "source.log"] {

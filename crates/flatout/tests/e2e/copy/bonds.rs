@@ -218,3 +218,29 @@ fn files_of_one_number_keep_their_bytes() {
     }
     faulty.finish();
 }
+
+/// Neither memory nor a file takes what is to be remembered of them.
+#[test]
+fn links_that_cannot_be_remembered_are_no_success() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let names: Vec<String> =
+        (0..500).map(|number| format!("{number}{}", "n".repeat(100))).collect();
+    for side in ["src/one", "src/two"] {
+        fs::create_dir_all(folder.join(side)).unwrap();
+    }
+    for name in &names {
+        fs::write(folder.join("src/one").join(name), name).unwrap();
+        fs::hard_link(folder.join("src/one").join(name), folder.join("src/two").join(name))
+            .unwrap();
+    }
+    let words = ["copy", "--max-memory=64k", "-T", "src", "new"];
+    let under = ["sh", "-c", "ulimit -f 1 && exec \"$@\"", "sh"];
+    let ran = folder.under(&under, &words).leaves("new").run();
+    assert!(ran.exits(1).stderr.contains("cannot be remembered"), "{ran}");
+    for name in &names {
+        for side in ["new/one", "new/two"] {
+            assert_eq!(fs::read_to_string(folder.join(side).join(name)).unwrap(), *name);
+        }
+    }
+}

@@ -46,6 +46,9 @@ const WRONG: &[(&str, &str)] = &[
     ("--bwlimit 1", "1 KiB a second"),
     ("--bwlimit 1000", "in bytes"),
     ("--min-size 2K --max-size 1K", "would be copied"),
+    ("--files-from - --exclude-from -", "standard input"),
+    ("--exclude-from - --exclude-from -", "standard input"),
+    ("-i --files-from -", "standard input"),
     ("--bwlimit fast", "fast"),
     ("--no-such-option", "--no-such-option"),
 ];

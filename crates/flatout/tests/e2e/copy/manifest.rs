@@ -213,6 +213,43 @@ fn names_that_are_one_file_no_more_and_flags_are_found() {
     assert_found(&folder, &changes);
 }
 
+/// btrfs says of a file that it found out not to be worth compressing, when it was written out.
+#[test]
+fn what_the_filesystem_itself_sets_is_no_change() {
+    needs!(under_test());
+    let mounted = needs!(Mounted::new(Kind::Btrfs));
+    needs!(mounted.remount("compress=zstd"));
+    let folder = Folder::inside(&mounted.path());
+    plant(&folder);
+    run(&folder, &["copy", "--reflink=never", "--manifest", "list", "-T", "src", "new"]).exits(0);
+    let file = File::open(folder.join("new/same 1")).unwrap();
+    file.sync_all().unwrap();
+    let flags = rustix::fs::ioctl_getflags(&file).unwrap();
+    // FS_NOCOMP_FL
+    assert!(flags.bits() & 0x400 != 0, "{flags:?}");
+    drop(file);
+    check(&folder).exits(0);
+    drop(folder);
+    mounted.finish();
+}
+
+#[test]
+fn a_file_whose_digest_is_lost_is_not_taken_for_right() {
+    needs!(under_test());
+    let folder = Folder::new();
+    plant(&folder);
+    copy_again(&folder);
+    let text = fs::read_to_string(folder.join("list")).unwrap();
+    for (old, new) in [(" blake3=", " blake2="), (" uid=", " vid="), (" mode=", " node=")] {
+        fs::write(folder.join("list"), text.replacen(old, new, 1)).unwrap();
+        for words in [&["--strict"][..], &[]] {
+            let ran = run(&folder, &[&["sum", "--check", "--quiet"], words, &["list"]].concat());
+            assert!(ran.stderr.contains("is not one of a manifest"), "{old}{ran}");
+            assert_eq!(ran.code, Some(1), "{old}{ran}");
+        }
+    }
+}
+
 #[test]
 fn a_manifest_that_is_cut_or_of_a_copy_that_failed_is_none() {
     needs!(under_test());

@@ -108,6 +108,28 @@ fn a_name_that_a_copy_is_to_get_is_refused() {
     assert_eq!(folder.names(), folders);
 }
 
+/// Lists of names and rules, and snapshots.
+#[test]
+fn what_is_read_besides_is_not_replaced_by_a_file_of_ours() {
+    let folder = folder();
+    fs::write(folder.join("names"), "f\n").unwrap();
+    symlink("names", folder.join("link")).unwrap();
+    for option in ["--log", "--output", "--manifest"] {
+        for (reads, read, place) in [
+            ("--files-from", "names", "names"),
+            ("--files-from", "names", "link"),
+            ("--exclude-from", "names", "names"),
+            ("--link-dest", "aside", "aside/log"),
+            ("--reflink-dest", "aside", "aside/new"),
+        ] {
+            let ran = folder.flatout(["copy", reads, read, option, place, "src", "new"]).run();
+            ran.complains(1, &[place, "is read"]);
+            assert_eq!(fs::read_to_string(folder.join("names")).unwrap(), "f\n", "{ran}");
+            assert_eq!(fs::read_to_string(folder.join("aside/log")).unwrap(), "aside/log", "{ran}");
+        }
+    }
+}
+
 #[test]
 fn a_bind_mount_leads_no_file_of_ours_into_source_or_target() {
     let folder = folder();

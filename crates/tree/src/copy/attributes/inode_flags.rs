@@ -24,6 +24,8 @@ const EARLY: u32 = 0x0080_0000 | 0x0000_0004 | 0x0000_0400 | 0x0200_0000 | 0x400
 /// Secure and recoverable deletion, synchronous, no dump, no access times, journalled data, no tail,
 /// synchronous directory, top of a hierarchy (linux/fs.h).
 const LATE: u32 = 0x0000_0001 | 0x2 | 0x8 | 0x40 | 0x80 | 0x4000 | 0x8000 | 0x1_0000 | 0x2_0000;
+/// No compression: btrfs sets it by itself where writing a file out turns out not to compress it.
+const OF_THE_KERNEL: u32 = 0x400;
 /// New entries get the project of their directory.
 const INHERITS_PROJECT: u32 = 0x2000_0000;
 
@@ -98,8 +100,8 @@ fn set(file: BorrowedFd<'_>, flags: u32) -> Result<(), Errno> {
     ioctl_setflags(file, IFlags::from_bits_retain(flags))
 }
 
-/// The flags of a regular file or a directory, as far as they can be kept; `None`: it may not be
-/// opened. Cost: three calls.
+/// The flags of a regular file or a directory, as far as they can be kept and nobody but a user sets
+/// them; `None`: it may not be opened. Cost: three calls.
 pub(crate) fn all_flags_of(node: Node<'_>) -> Option<u32> {
     let found = match node {
         Node::Open(file) => flags(file),
@@ -111,7 +113,7 @@ pub(crate) fn all_flags_of(node: Node<'_>) -> Option<u32> {
         }
     };
     // What cannot be asked has none.
-    Some(found.unwrap_or(0) & (LOCKS | EARLY | LATE))
+    Some(found.unwrap_or(0) & (LOCKS | EARLY | LATE) & !OF_THE_KERNEL)
 }
 
 /// Flags as letters of lsattr(1).
@@ -120,11 +122,11 @@ pub(crate) fn flag_letters(flags: u32) -> String {
     LETTERS.iter().filter(is_set).map(|&(_, letter)| char::from(letter)).collect()
 }
 
-/// Reads them again; `None`: one is none.
+/// Reads them again, as [`all_flags_of`] has them; `None`: one is none.
 pub(crate) fn flags_of_letters(letters: &[u8]) -> Option<u32> {
     letters.iter().try_fold(0, |flags, letter| {
         let known = LETTERS.iter().find(|(_, known)| known == letter)?;
-        Some(flags | known.0)
+        Some(flags | known.0 & !OF_THE_KERNEL)
     })
 }
 

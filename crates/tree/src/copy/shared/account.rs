@@ -172,8 +172,9 @@ mod tests {
             let (source, target) = (path(), path());
             events.push(Event::Changed { letters: *b">f+++++++++", source, target, lead });
         }
-        let line = b"./a\\377 type=file uid=1 gid=2 mode=0644 time=-1.000000002 size=5";
-        let Some(Line::Entry(record)) = parse(line) else { panic!("it is an entry") };
+        let line = "./a\\377 type=file uid=1 gid=2 mode=0644 time=-1.000000002 size=5 blake3=";
+        let line = [line, &"0".repeat(64)].concat();
+        let Some(Line::Entry(record)) = parse(line.as_bytes()) else { panic!("it is an entry") };
         events.push(Event::Listed(record));
         for (action, method) in Action::ALL.into_iter().zip(Method::ALL) {
             let (bytes, elapsed_ns) = (u64::MAX, 7);
