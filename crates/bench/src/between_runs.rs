@@ -7,13 +7,13 @@
 /// Arithmetic for all of the time, whoever else is there; that of quiet moments does not differ.
 pub(crate) const SUSTAINED: f64 = 0.02;
 /// System calls that touch little memory.
-pub(crate) const SYSCALL: f64 = 0.05;
+pub(crate) const SYSCALL: f64 = 0.03;
 /// Those that move bytes, look names up, or wake somebody.
-pub(crate) const SYSCALL_MEMORY: f64 = 0.10;
+pub(crate) const SYSCALL_MEMORY: f64 = 0.06;
 /// A process that is made and ends: its pages lie elsewhere in each run.
 pub(crate) const FORK: f64 = 0.25;
 /// The page cache.
-pub(crate) const CACHE: f64 = 0.02;
+pub(crate) const CACHE: f64 = 0.04;
 /// Requests to a disk, names and attributes: what the device, its host and the journal do for a while.
 pub(crate) const DISK: f64 = 0.12;
 /// Names and attributes that are only looked up, in memory.
@@ -21,10 +21,10 @@ pub(crate) const LOOKUP: f64 = 0.06;
 /// Latency of memory in quiet moments: which pages a run was given.
 pub(crate) const LATENCY: f64 = 0.04;
 /// What memory and caches move: the pages, and who else uses caches and controllers.
-pub(crate) const MEMORY: f64 = 0.10;
+pub(crate) const MEMORY: f64 = 0.06;
 /// Between two cores: in a virtual machine the host moves them, which is a factor of four.
 pub(crate) const HAND_OVER: f64 = 0.3;
 /// Loopback.
-pub(crate) const NETWORK: f64 = 0.03;
+pub(crate) const NETWORK: f64 = 0.05;
 /// Trees that are copied.
 pub(crate) const COPY: f64 = 0.15;
