@@ -194,6 +194,16 @@ impl Copy<'_> {
         self.references = references;
         self
     }
+
+    /// Whether a directory is a snapshot, in which nothing is to change, by whatever mount it is reached.
+    pub(super) fn is_snapshot(&self, found: &Stat) -> bool {
+        self.references.as_ref().is_some_and(|references| {
+            let mut roots = references.link.iter().chain(&references.clone);
+            roots.any(|root| {
+                rustix::fs::fstat(root).is_ok_and(|at| identity(&at) == identity(found))
+            })
+        })
+    }
 }
 
 impl Found {

@@ -234,7 +234,7 @@ fn links_that_cannot_be_remembered_are_no_success() {
         fs::hard_link(folder.join("src/one").join(name), folder.join("src/two").join(name))
             .unwrap();
     }
-    let words = ["copy", "--max-memory=64k", "-T", "src", "new"];
+    let words = ["copy", "--threads=1", "--max-memory=64k", "-T", "src", "new"];
     let under = ["sh", "-c", "ulimit -f 1 && exec \"$@\"", "sh"];
     let ran = folder.under(&under, &words).leaves("new").run();
     assert!(ran.exits(1).stderr.contains("cannot be remembered"), "{ran}");

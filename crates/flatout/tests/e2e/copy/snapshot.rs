@@ -343,6 +343,29 @@ fn extents_of_a_renamed_file_are_shared() {
     mounted.finish();
 }
 
+/// Where it lies in the target, under a name of the source or by a mount that the way up does not show.
+#[test]
+fn a_snapshot_in_the_target_is_not_written_and_not_deleted() {
+    needs!(under_test());
+    let folder = Folder::new();
+    for (name, text) in [("src/a", "new"), ("src/mon/b", "new"), ("dst/mon/b", "snapshot")] {
+        write(&folder.join(name), text, 1000);
+    }
+    let before = state(&folder.join("dst/mon"));
+    let ran = copy(&folder, &["--link-dest", "dst/mon", "-T", "src", "dst"]);
+    ran.complains(1, &["dst/mon", "it is a snapshot"]);
+    assert_eq!(fs::read(folder.join("dst/a")).unwrap(), b"new");
+    assert_eq!(state(&folder.join("dst/mon")), before);
+    let shown = needs!(Mounted::shown_again(&folder.join("dst/mon")));
+    fs::remove_dir_all(folder.join("src/mon")).unwrap();
+    let snapshot = shown.path();
+    let words = ["--delete", "--link-dest", snapshot.to_str().unwrap(), "-T", "src", "dst"];
+    let ran = copy(&folder, &words);
+    assert!(ran.exits(1).stderr.contains("it is a snapshot"), "{ran}");
+    shown.finish();
+    assert_eq!(state(&folder.join("dst/mon")), before);
+}
+
 /// Size and time are no proof, and what is read tells.
 #[test]
 fn where_digests_are_made_no_other_bytes_come_from_a_snapshot() {

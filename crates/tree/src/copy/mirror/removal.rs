@@ -226,6 +226,9 @@ impl<'c, 'a> Removal<'c, 'a> {
         if self.copy.targets.is_source(&facts) {
             return Err(refuse("it is a source"));
         }
+        if self.copy.is_snapshot(&facts) {
+            return Err(refuse("it is a snapshot"));
+        }
         Ok((opened, mode))
     }
 

@@ -48,6 +48,9 @@ pub(super) fn open(
     if copy.targets.is_source(&found) {
         return Err(refused("copy to", "it is the source itself"));
     }
+    if copy.is_snapshot(&found) {
+        return Err(refused("copy to", "it is a snapshot"));
+    }
     let was_there = (origin == Origin::Existing).then_some((&found, [from.as_fd(), to.as_fd()]));
     copy.tell_of_directory(entry, &facts, was_there);
     let above = entry.pair.found().inheritance;
