@@ -233,6 +233,29 @@ fn what_the_filesystem_itself_sets_is_no_change() {
     mounted.finish();
 }
 
+/// Size and time are no proof, and what is read of the source tells.
+#[test]
+fn where_digests_are_made_no_other_bytes_come_from_a_snapshot() {
+    needs!(under_test());
+    let mounted = needs!(Mounted::new(Kind::Btrfs));
+    let folder = Folder::inside(&mounted.path());
+    for (name, byte) in [("mon/a", 1), ("mon/b", 2), ("src/a", 1), ("src/b", 3)] {
+        fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+        fs::write(folder.join(name), vec![byte; 300_000]).unwrap();
+        let file = File::options().write(true).open(folder.join(name)).unwrap();
+        file.set_modified(UNIX_EPOCH).unwrap();
+    }
+    for option in ["--verify", "--manifest=list"] {
+        run(&folder, &["copy", "--reflink-dest=mon", option, "-T", "src", "new"]).exits(0);
+        for (name, byte) in [("new/a", 1), ("new/b", 3)] {
+            assert!(fs::read(folder.join(name)).unwrap().iter().all(|&found| found == byte));
+        }
+    }
+    check(&folder).exits(0);
+    drop(folder);
+    mounted.finish();
+}
+
 #[test]
 fn a_file_whose_digest_is_lost_is_not_taken_for_right() {
     needs!(under_test());

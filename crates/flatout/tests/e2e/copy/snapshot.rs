@@ -366,29 +366,6 @@ fn a_snapshot_in_the_target_is_not_written_and_not_deleted() {
     assert_eq!(state(&folder.join("dst/mon")), before);
 }
 
-/// Size and time are no proof, and what is read tells.
-#[test]
-fn where_digests_are_made_no_other_bytes_come_from_a_snapshot() {
-    needs!(under_test());
-    let mounted = needs!(Mounted::new(Kind::Btrfs));
-    let folder = Folder::inside(&mounted.path());
-    for (name, byte) in
-        [("mon/other", b'a'), ("mon/same", b'c'), ("src/other", b'b'), ("src/same", b'c')]
-    {
-        write(&folder.join(name), "", 0);
-        fs::write(folder.join(name), vec![byte; 300_000]).unwrap();
-        set_time(&folder.join(name), 1000);
-    }
-    for words in [&["--verify"][..], &["--manifest=list"]] {
-        let words = [&["copy", "--reflink-dest", "mon"], words, &["-T", "src", "tue"]].concat();
-        folder.flatout(words).leaves("tue").leaves("list").run().exits(0);
-        is_copy(&folder.join("src"), &folder.join("tue"));
-    }
-    folder.flatout(["sum", "--check", "--strict", "--quiet", "list"]).run().exits(0);
-    drop(folder);
-    mounted.finish();
-}
-
 /// Also where links are not kept, and no new file can take the place of the old one.
 #[test]
 fn what_a_snapshot_has_is_never_written_in_place() {
