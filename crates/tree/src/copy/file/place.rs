@@ -8,6 +8,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::cut::{close_to_others, emptied};
+use super::empty::is_retimed;
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
@@ -85,6 +86,8 @@ pub(in crate::copy) enum Where {
     Open(Place),
     /// The file is there.
     Done(Stat),
+    /// It is complete by now.
+    Complete,
 }
 
 impl Place {
@@ -135,6 +138,9 @@ impl Place {
         let over = match Existing::of(lane, entry, opened) {
             Ok(Existing::Unchanged(found)) => return Ok(Where::Done(found)),
             Ok(Existing::Replace(found)) => {
+                if is_retimed(copy, entry, opened, &found) {
+                    return Ok(Where::Complete);
+                }
                 let found = (opened, &found);
                 return Self::successor(copy, entry, found, in_place).map(Where::Open);
             }
