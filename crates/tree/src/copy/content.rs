@@ -80,8 +80,8 @@ pub struct FileJob<'a> {
     pub moved: &'a AtomicU64,
 }
 
-/// A file whose bytes and holes are in the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A file whose bytes and holes are in the target; by default there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Copied {
     /// Bytes moved, without holes.
     pub bytes_moved: u64,
@@ -93,15 +93,14 @@ pub struct Copied {
     pub plain: Option<Digest>,
     /// Where the source ended: less than its size was when it was cut short meanwhile.
     pub length_bytes: u64,
+    /// They are taken for those of the source, with which nobody has compared them.
+    pub is_assumed: bool,
 }
 
 impl Copied {
-    /// No bytes at all.
-    pub const NOTHING: Self =
-        Self { bytes_moved: 0, method: None, digest: None, plain: None, length_bytes: 0 };
-
     fn new((bytes_moved, method): (u64, Option<Method>), length_bytes: u64, seen: Seen) -> Self {
-        Self { bytes_moved, method, digest: seen.pieces, plain: seen.plain, length_bytes }
+        let (digest, plain) = (seen.pieces, seen.plain);
+        Self { bytes_moved, method, digest, plain, length_bytes, ..Self::default() }
     }
 }
 

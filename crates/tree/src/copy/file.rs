@@ -181,7 +181,7 @@ fn fill(
             let copied = lane.content.stream(job).map_err(Trouble::of)?;
             return Ok((copied, State::Same));
         }
-        Bytes::None => return Ok((Copied::NOTHING, State::Same)),
+        Bytes::None => return Ok((Copied::default(), State::Same)),
     }
     let _shown_to_whoever_asks = copy.tally.at_work.note(entry, &opened.facts);
     let taken = match (place.bytes, &copy.references) {

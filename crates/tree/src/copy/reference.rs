@@ -172,14 +172,14 @@ impl References {
             || options.inventory != Inventory::None
             || options.unchanged == Unchanged::Content;
         let fits = |found: &Found| is_unchanged(lane, (entry, opened), found, compares);
-        let found = match self.find(&self.clone, entry, fits)? {
-            Some(found) => Some(found),
-            None => self.find_renamed(lane, (entry, opened), Use::Clone, |_| Ok(true))?,
+        let (found, is_assumed) = match self.find(&self.clone, entry, fits)? {
+            Some(found) => (Some(found), !compares),
+            None => (self.find_renamed(lane, (entry, opened), Use::Clone, |_| Ok(true))?, false),
         };
         let Some((_, found)) = found else { return Ok(None) };
         let copied = lane.content.take_extents(job, (found.file.as_fd(), &found.facts));
         match copied.map_err(Trouble::of)? {
-            Ok(copied) => Ok(Some(copied)),
+            Ok(copied) => Ok(Some(Copied { is_assumed, ..copied })),
             Err(errno) => {
                 lane.copy.tell_of_unshared_extents(errno);
                 Ok(None)

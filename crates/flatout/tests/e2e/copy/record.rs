@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::copier::is_control;
 use crate::bin::{Flatout, Folder, Ran};
-use crate::filesystem::{Mounted, needs_program, needs_root};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::input::as_nobody;
 use crate::skip::needs;
 
@@ -294,4 +294,24 @@ fn merged_operands_replace_each_other_and_keep_their_links() {
         let inode = |name: &str| folder.join(name).metadata().unwrap().ino();
         assert_eq!(inode("d/one"), inode("d/two"), "{options:?}");
     }
+}
+
+/// The next copy does not assume that size and time prove anything.
+#[test]
+fn what_was_taken_for_the_bytes_of_the_source_is_not_known_to_be_finished() {
+    needs!(under_test());
+    let mounted = needs!(Mounted::new(Kind::Btrfs));
+    let folder = Folder::inside(&mounted.path());
+    for (name, text) in [("mon", "old"), ("src", "new")] {
+        fs::create_dir(folder.join(name)).unwrap();
+        write(folder.join(name).join("f"), text);
+    }
+    settle(&folder);
+    for (words, text) in [(&["--reflink-dest=mon"][..], "old"), (&[], "new"), (&[], "new")] {
+        let words = [&["--resume=always"], words, &["-T", "src", "dst"]].concat();
+        noted(&folder, &words).0.exits(0);
+        assert_eq!(read(folder.join("dst/f")), text, "{words:?}");
+    }
+    drop(folder);
+    mounted.finish();
 }

@@ -42,7 +42,8 @@ impl Place {
             },
         };
         // What was read is what the source was all the time, and nothing of it is missing.
-        let mut is_certain = state == State::Same && finished == Ok(Completeness::Whole);
+        let is_whole = finished == Ok(Completeness::Whole);
+        let mut is_certain = state == State::Same && is_whole && !copied.is_assumed;
         let Self { file, name, made, .. } = self;
         let is_new = matches!(name, Name::New);
         // What is locked gets no name any more.
