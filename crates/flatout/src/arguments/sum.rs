@@ -131,6 +131,9 @@ impl Sum {
 
     /// Says which options make no sense together.
     pub fn contradiction(&self) -> Option<String> {
+        if self.files.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            return Some("- can be given once: standard input is read once".to_owned());
+        }
         let only_in_a_check = [
             (self.quiet, "--quiet"),
             (self.status, "--status"),

@@ -154,6 +154,8 @@ fn options_that_make_no_sense_together_are_wrong_use() {
         ("--threads 0", "--threads"),
         ("--threads 100000", "1024"),
         ("--format table", "table"),
+        ("- -", "read once"),
+        ("--check - file -", "read once"),
     ] {
         let ran = folder.flatout(["sum"].into_iter().chain(options.split(' '))).run();
         ran.complains(2, &[word]);
