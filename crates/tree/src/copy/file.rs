@@ -9,7 +9,6 @@
 
 mod as_found;
 mod cut;
-mod empty;
 mod finish;
 mod place;
 mod room;
@@ -114,7 +113,6 @@ pub(super) fn until_complete<'c, 'a>(
         let place = match find(lane, opened, in_place)? {
             Where::Open(place) => place,
             Where::Done(found) => return put_right(copy, entry, opened, &found),
-            Where::Complete => return Ok(Outcome::of(Action::Copied)),
         };
         let result = match fill(lane, entry, opened, &place, attempt) {
             Ok(filled) => {

@@ -295,48 +295,6 @@ fn an_existing_file_is_replaced_and_not_written_through() {
 }
 
 #[test]
-fn an_empty_file_over_an_empty_one_that_differs_in_its_times_gets_these() {
-    let place = tempfile::tempdir().unwrap();
-    let (source, target) = (place.path().join("source"), place.path().join("target"));
-    fs::create_dir(&source).unwrap();
-    fs::create_dir(&target).unwrap();
-    let names = ["same", "mode", "attribute", "linked", "longer", "filled"];
-    let time = |days: u64| UNIX_EPOCH + Duration::from_secs(days * 86_400);
-    for name in names {
-        let made = [(&source, 10_000), (&target, 11_000)].map(|(root, days)| {
-            let file = fs::File::create(root.join(name)).unwrap();
-            file.set_modified(time(days)).unwrap();
-            file
-        });
-        drop(made);
-    }
-    let others = target.join("another name");
-    let change = |name: &str| target.join(name);
-    fs::set_permissions(change("mode"), fs::Permissions::from_mode(0o600)).unwrap();
-    fs::hard_link(change("linked"), &others).unwrap();
-    fs::write(change("longer"), "old").unwrap();
-    fs::write(source.join("filled"), "new").unwrap();
-    let flags = rustix::fs::XattrFlags::empty();
-    let has_attribute = rustix::fs::setxattr(change("attribute"), "user.old", b"x", flags).is_ok();
-    let number = |name: &str| fs::metadata(target.join(name)).unwrap().ino();
-    let before = names.map(number);
-    let on_a_device = rustix::fs::major(fs::metadata(&target).unwrap().dev()) != 0;
-    let always = CopyOptions { unchanged: Unchanged::Never, ..options() };
-    let (ended, failures) = run(always, &source, &target);
-    assert_eq!((failures, ended.totals.files), (vec![], names.len() as u64));
-    for (name, before) in names.into_iter().zip(before) {
-        let [one, other] = [&source, &target].map(|root| fs::metadata(root.join(name)).unwrap());
-        assert_eq!(one.modified().unwrap(), other.modified().unwrap(), "{name}");
-        assert_eq!((one.len(), one.mode()), (other.len(), other.mode()), "{name}");
-        let stays = on_a_device && (name == "same" || name == "attribute" && !has_attribute);
-        assert_eq!(number(name) == before, stays, "{name}");
-    }
-    assert_eq!(fs::metadata(&others).unwrap().modified().unwrap(), time(11_000));
-    let listed = rustix::fs::listxattr(change("attribute"), &mut [0; 256][..]);
-    assert!(!has_attribute || listed == Ok(0));
-}
-
-#[test]
 fn a_copy_takes_more_operands_when_it_has_ended() {
     let place = tempfile::tempdir().unwrap();
     let (first, second) = (place.path().join("first"), place.path().join("second"));

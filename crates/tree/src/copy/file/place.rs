@@ -8,7 +8,6 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::cut::{close_to_others, emptied};
-use super::empty::is_retimed;
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
@@ -86,8 +85,6 @@ pub(in crate::copy) enum Where {
     Open(Place),
     /// The file is there.
     Done(Stat),
-    /// It is complete by now.
-    Complete,
 }
 
 impl Place {
@@ -138,9 +135,6 @@ impl Place {
         let over = match Existing::of(lane, entry, opened) {
             Ok(Existing::Unchanged(found)) => return Ok(Where::Done(found)),
             Ok(Existing::Replace(found)) => {
-                if is_retimed(copy, entry, opened, &found) {
-                    return Ok(Where::Complete);
-                }
                 let found = (opened, &found);
                 return Self::successor(copy, entry, found, in_place).map(Where::Open);
             }
