@@ -108,7 +108,8 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Standard deviation of the logarithm of a run's figure, beyond what trials show.
+    /// Standard deviation of the logarithm of a run's figure: what was learned, else what is assumed beyond
+    /// what trials show.
     pub fn deviation_between_runs(&self) -> f64 {
         self.learned.map_or(self.beyond_trials(), |learned| learned.variance.sqrt())
     }

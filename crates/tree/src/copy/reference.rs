@@ -16,8 +16,8 @@ use super::existing::{is_same, refuse_to_replace};
 use super::file::Opened;
 use super::links::{self, Linking, open_below};
 use super::{
-    Action, Assurance, Copy, Entry, Inventory, Lane, Outcome, Trouble, Unchanged, bond, identity,
-    kind_of, mark,
+    Action, Assurance, Copy, Entry, Identity, Inventory, Lane, Outcome, Trouble, Unchanged, bond,
+    identity, kind_of, mark,
 };
 use crate::file_data;
 use renamed::Renamed;
@@ -196,12 +196,10 @@ impl Copy<'_> {
     }
 
     /// Whether a directory is a snapshot, in which nothing is to change, by whatever mount it is reached.
-    pub(super) fn is_snapshot(&self, found: &Stat) -> bool {
+    pub(super) fn is_snapshot(&self, found: Identity) -> bool {
         self.references.as_ref().is_some_and(|references| {
             let mut roots = references.link.iter().chain(&references.clone);
-            roots.any(|root| {
-                rustix::fs::fstat(root).is_ok_and(|at| identity(&at) == identity(found))
-            })
+            roots.any(|root| rustix::fs::fstat(root).is_ok_and(|at| identity(&at) == found))
         })
     }
 }

@@ -133,8 +133,8 @@ impl Targets {
     }
 
     /// Whether a directory of the target is one of those that are being copied.
-    pub(super) fn is_source(&self, target: &Stat) -> bool {
-        lock(&self.sources).contains(&identity(target))
+    pub(super) fn is_source(&self, target: Identity) -> bool {
+        lock(&self.sources).contains(&target)
     }
 
     /// Notes that something is written to a filesystem, if that matters.

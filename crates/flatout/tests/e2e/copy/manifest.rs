@@ -226,7 +226,8 @@ fn what_the_filesystem_itself_sets_is_no_change() {
     file.sync_all().unwrap();
     let flags = rustix::fs::ioctl_getflags(&file).unwrap();
     // FS_NOCOMP_FL
-    assert!(flags.bits() & 0x400 != 0, "{flags:?}");
+    let is_set = flags.bits() & 0x400 != 0;
+    needs!(is_set.then_some(()).ok_or("this btrfs tries to compress the file again"));
     drop(file);
     check(&folder).exits(0);
     drop(folder);

@@ -128,6 +128,9 @@ fn what_is_read_besides_is_not_replaced_by_a_file_of_ours() {
             assert_eq!(fs::read_to_string(folder.join("aside/log")).unwrap(), "aside/log", "{ran}");
         }
     }
+    // A device loses nothing.
+    let words = ["copy", "--exclude-from", "/dev/null", "--log", "/dev/null", "src", "new"];
+    folder.flatout(words).leaves("new").run().exits(0);
 }
 
 #[test]

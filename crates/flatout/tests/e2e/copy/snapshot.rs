@@ -358,12 +358,15 @@ fn a_snapshot_in_the_target_is_not_written_and_not_deleted() {
     assert_eq!(state(&folder.join("dst/mon")), before);
     let shown = needs!(Mounted::shown_again(&folder.join("dst/mon")));
     fs::remove_dir_all(folder.join("src/mon")).unwrap();
+    fs::set_permissions(folder.join("dst/mon"), Permissions::from_mode(0o555)).unwrap();
     let snapshot = shown.path();
     let words = ["--delete", "--link-dest", snapshot.to_str().unwrap(), "-T", "src", "dst"];
     let ran = copy(&folder, &words);
     assert!(ran.exits(1).stderr.contains("it is a snapshot"), "{ran}");
     shown.finish();
     assert_eq!(state(&folder.join("dst/mon")), before);
+    assert_eq!(fs::metadata(folder.join("dst/mon")).unwrap().mode() & 0o7777, 0o555);
+    fs::set_permissions(folder.join("dst/mon"), Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Also where links are not kept, and no new file can take the place of the old one.

@@ -209,6 +209,13 @@ impl<'c, 'a> Removal<'c, 'a> {
         if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
             return Err(refuse("something is mounted there"));
         }
+        let number = (rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino);
+        if self.copy.targets.is_source(number) {
+            return Err(refuse("it is a source"));
+        }
+        if self.copy.is_snapshot(number) {
+            return Err(refuse("it is a snapshot"));
+        }
         let opened = match self.copy.is_plan() {
             true => directory::open_to_list(at, name).map(|opened| (opened, None)),
             false => open_to_empty(at, name),
@@ -219,15 +226,8 @@ impl<'c, 'a> Removal<'c, 'a> {
         })?;
         let facts: Stat = rustix::fs::fstat(opened.as_fd())
             .map_err(|errno| self.fail(Refusal::of("examine")(errno)))?;
-        let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
-        if identity(&facts) != (device, found.stx_ino) {
+        if identity(&facts) != number {
             return Err(refuse("something else took its place"));
-        }
-        if self.copy.targets.is_source(&facts) {
-            return Err(refuse("it is a source"));
-        }
-        if self.copy.is_snapshot(&facts) {
-            return Err(refuse("it is a snapshot"));
         }
         Ok((opened, mode))
     }

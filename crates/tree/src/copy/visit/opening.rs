@@ -42,13 +42,14 @@ pub(super) fn open(
     }
     let to = open_target(copy, entry)?;
     let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
-    if identity(&found) == identity(&facts) {
+    let number = identity(&found);
+    if number == identity(&facts) {
         return Err(refused("copy to", "it is the same directory as the source"));
     }
-    if copy.targets.is_source(&found) {
+    if copy.targets.is_source(number) {
         return Err(refused("copy to", "it is the source itself"));
     }
-    if copy.is_snapshot(&found) {
+    if copy.is_snapshot(number) {
         return Err(refused("copy to", "it is a snapshot"));
     }
     let was_there = (origin == Origin::Existing).then_some((&found, [from.as_fd(), to.as_fd()]));
