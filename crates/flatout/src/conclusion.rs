@@ -9,7 +9,11 @@ use flatout_measure::environment;
 use flatout_measure::load::LoadWatch;
 use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};
 use flatout_measure::{verdict, warning};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value};
+
+use crate::zone;
 
 /// Everything is done.
 pub const DONE: i32 = 0;
@@ -79,7 +83,7 @@ impl Draft {
             tool: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
             argv,
             seed,
-            time: jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            time: now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             environment: environment::capture(std::path::Path::new("/")).to_value(),
         };
         let started_ns = SystemClock.now_ns();
@@ -212,6 +216,11 @@ impl Errors {
         }
         self.first
     }
+}
+
+/// The time of day, in UTC where nobody knows the zone.
+fn now() -> Zoned {
+    Timestamp::now().to_zoned(zone::of_user().unwrap_or(TimeZone::UTC))
 }
 
 /// Members of an object.

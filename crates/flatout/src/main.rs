@@ -18,6 +18,7 @@ mod own_file;
 mod profile;
 mod progress;
 mod watchdog;
+mod zone;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,26 +1,31 @@
 //! A moment, as an age or as a date.
 
 use flatout_tree::selection::Moment;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+
+use crate::zone;
 
 /// Units of an age, and their seconds.
 const UNITS: [(char, i64); 5] = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 604_800)];
 
-/// The moment of an age, counted from now, or of a date in the zone of this machine.
+/// The moment of an age, counted from now, or of a date in the zone of the user.
 pub fn age(text: &str) -> Result<Moment, String> {
-    moment(text, &Zoned::now())
+    moment(text, Timestamp::now(), zone::of_user)
 }
 
-fn moment(text: &str, now: &Zoned) -> Result<Moment, String> {
+fn moment(
+    text: &str,
+    now: Timestamp,
+    zone: impl FnOnce() -> Result<TimeZone, String>,
+) -> Result<Moment, String> {
     if let Some(seconds) = seconds(text) {
-        let now = now.timestamp();
         return Ok((now.as_second().saturating_sub(seconds), now.subsec_nanosecond() as u32));
     }
     let at = match (text.parse::<Timestamp>(), text.parse::<DateTime>()) {
         (Ok(at), _) => Some(at),
-        (_, Ok(at)) => zoned(at, now.time_zone()),
+        (_, Ok(at)) => zoned(at, zone()?),
         _ => None,
     };
     match at {
@@ -33,8 +38,8 @@ fn moment(text: &str, now: &Zoned) -> Result<Moment, String> {
     }
 }
 
-fn zoned(at: DateTime, zone: &TimeZone) -> Option<Timestamp> {
-    at.to_zoned(zone.clone()).ok().map(|at| at.timestamp())
+fn zoned(at: DateTime, zone: TimeZone) -> Option<Timestamp> {
+    at.to_zoned(zone).ok().map(|at| at.timestamp())
 }
 
 fn seconds(text: &str) -> Option<i64> {
@@ -49,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_count_from_now_and_dates_in_the_zone_of_the_machine() {
-        let zone = TimeZone::fixed(jiff::tz::offset(2));
-        let now = Timestamp::new(1_000_000_000, 5).unwrap().to_zoned(zone);
+    fn ages_count_from_now_and_dates_in_the_zone_of_the_user() {
+        let now = Timestamp::new(1_000_000_000, 5).unwrap();
+        let moment = |text| moment(text, now, || Ok(TimeZone::fixed(jiff::tz::offset(2))));
         for (text, expected) in [
             ("90s", (999_999_910, 5)),
             ("2m", (999_999_880, 5)),
@@ -63,10 +68,13 @@ mod tests {
             ("1970-01-01T00:00:00Z", (0, 0)),
             ("1969-12-31T23:59:59.5Z", (-1, 500_000_000)),
         ] {
-            assert_eq!(moment(text, &now), Ok(expected), "{text}");
+            assert_eq!(moment(text), Ok(expected), "{text}");
         }
         for text in ["", "d", "7", "-7d", "7y", "yesterday", "2026-13-01", "7dd"] {
-            assert!(moment(text, &now).is_err(), "{text}");
+            assert!(moment(text).is_err(), "{text}");
         }
+        let unknown = |text| super::moment(text, now, || Err("no such zone".to_owned()));
+        assert_eq!(unknown("2026-11-24"), Err("no such zone".to_owned()));
+        assert_eq!(unknown("1970-01-01T00:00:00Z"), Ok((0, 0)), "it names its own");
     }
 }

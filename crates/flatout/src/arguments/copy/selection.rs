@@ -40,7 +40,7 @@ pub struct Selection {
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = HEADING)]
     max_size: Option<u64>,
     /// Copy what was modified within this time (90s, 5m, 12h, 7d, 4w) or since this date
-    /// (2026-11-24, '2026-11-24 18:30'); directories always
+    /// (2026-11-24, '2026-11-24 18:30', in the zone of TZ, else /etc/localtime); directories always
     #[arg(long, value_name = "AGE", value_parser = age, help_heading = HEADING)]
     newer: Option<Moment>,
     /// Copy what was modified before that

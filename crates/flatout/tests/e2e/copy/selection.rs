@@ -161,3 +161,19 @@ fn sizes_and_ages_select_files() {
     }
     copy(&folder, &[b"--newer=yesterday"]).complains(2, &["neither an age"]);
 }
+
+#[test]
+fn a_date_in_a_zone_that_nobody_knows_is_refused() {
+    let folder = Folder::new();
+    plant(&folder, &[b"name"]);
+    fs::create_dir(folder.join("bogus")).unwrap();
+    let copy = |newer: &str| {
+        let run = folder.flatout(["copy", newer, "source", "copy"]).leaves("copy");
+        run.with(|command| _ = command.env("TZ", "bogus")).run()
+    };
+    copy("--newer=2026-11-24").complains(2, &["--newer", "TZ=\"bogus\"", "no time zone"]);
+    assert!(!folder.join("copy").exists());
+    for newer in ["--newer=1d", "--newer=2026-11-24T00:00Z"] {
+        copy(newer).exits(0);
+    }
+}
