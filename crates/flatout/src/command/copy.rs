@@ -110,7 +110,9 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
         ..arguments.options(cancel)
     };
     let job = Job { options, selection, plan, references };
-    let Copied { ended, refused_ways, has_one_pair } = copy(arguments, job, &witness, members);
+    let is_alone = members.is_none();
+    let Copied { ended, refused_ways, has_one_pair, stays_in_memory } =
+        copy(arguments, job, &witness, members);
     if let Some(terminal) = &terminal {
         terminal.end();
     }
@@ -122,10 +124,11 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
         && !account.is_plan
         && account.elapsed_ns >= limit::LEAST_NS;
     let limits = limits.filter(|_| is_measured);
-    if (is_told || limits.is_some()) && !account.is_plan {
+    let has_storage = !stays_in_memory && !account.is_plan;
+    if (is_told || limits.is_some()) && has_storage && is_alone {
         account.look_what_is_unwritten();
     }
-    if (arguments.sync || arguments.verify) && !account.is_plan {
+    if (arguments.sync || arguments.verify) && has_storage {
         account.all_is_written();
     }
     if let Some(limits) = limits {
@@ -265,6 +268,8 @@ struct Copied {
     refused_ways: Vec<(Method, String)>,
     /// All files went from one filesystem to one.
     has_one_pair: bool,
+    /// All of it lies in memory.
+    stays_in_memory: bool,
 }
 
 /// Has the operands copied by threads of ours.
@@ -319,9 +324,10 @@ fn copy(
     }
     let (refused_ways, has_one_pair) =
         (copy.methods().refused_lines(), copy.methods().pairs() <= 1);
+    let stays_in_memory = copy.methods().fills_memory_only();
     copy.finish();
     ended.interrupted |= options.cancel.is_cancelled();
-    Copied { ended, refused_ways, has_one_pair }
+    Copied { ended, refused_ways, has_one_pair, stays_in_memory }
 }
 
 fn run_round(
@@ -366,13 +372,8 @@ fn conclude(
             output::complain(way);
         }
     }
-    if account.is_out_of_space {
-        output::complain(
-            "stopped: there is no room left on a filesystem of the target; make some and give the same command again",
-        );
-    }
-    if account.is_interrupted {
-        output::complain(&account::hint(arguments));
+    if let Some(hint) = account.hint(arguments) {
+        output::complain(&hint);
     }
     if let Some(text) = account.spared_text().filter(|_| document.is_none()) {
         output::complain(&text);

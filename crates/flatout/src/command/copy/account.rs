@@ -27,7 +27,8 @@ pub struct Account {
     pub is_plan: bool,
     /// From the first look at an operand to the last system call.
     pub elapsed_ns: u64,
-    /// Bytes that the kernel has and storage has not; at most what was copied. `None`: unknown.
+    /// Bytes of those moved that storage may not have yet, at most. `None`: unknown, or there is no
+    /// storage.
     pub unwritten_bytes: Option<u64>,
     /// The user wanted to stop.
     pub is_interrupted: bool,
@@ -37,29 +38,24 @@ pub struct Account {
     pub share: Option<Share>,
 }
 
-/// What to say to somebody who stopped a copy.
-pub fn hint(arguments: &Arguments) -> String {
-    if arguments.always {
-        return "interrupted; without --always the same command goes on with what is not complete"
-            .to_owned();
-    }
+/// How to go on with a copy that ended early: by the same command, or nearly.
+fn way_on(arguments: &Arguments) -> String {
     let same = if goes_into_itself(arguments) { "same command, with -T," } else { "same command" };
+    if arguments.always {
+        return format!("without --always the {same} goes on with what is not complete");
+    }
+    let again = format!("give the {same} again");
+    let skip = arguments.rules().map(|rules| rules.skip);
     if arguments.checksum || arguments.quick_check {
-        return format!("interrupted; give the {same} again to go on");
+        return format!("{again} to go on");
     }
-    if let Some(rules) = arguments.rules() {
-        return match rules.skip {
-            Skip::Nothing => {
-                format!("interrupted; give the {same} again: it copies everything anew")
-            }
-            _ => format!("interrupted; give the {same} again to go on: what is complete stays"),
-        };
-    }
-    match resume::place(arguments) {
-        Some(_) => format!(
-            "interrupted; give the {same} again to go on: what was noted as finished is not copied again"
-        ),
-        None => format!("interrupted; give the {same} again: it copies everything anew"),
+    match skip {
+        Some(Skip::Nothing) => format!("{again}: it copies everything anew"),
+        Some(_) => format!("{again} to go on: what is complete stays"),
+        None if resume::place(arguments).is_some() => {
+            format!("{again} to go on: what was noted as finished is not copied again")
+        }
+        None => format!("{again}: it copies everything anew"),
     }
 }
 
@@ -81,10 +77,16 @@ fn goes_into_itself(arguments: &Arguments) -> bool {
     }
 }
 
-/// Bytes that storage does not have yet, of those that a copy has handed over. The kernel counts
-/// them for all programs together, so that it may be fewer.
+/// Bytes that storage may not have yet, of those that a copy has handed over: at most so many, for the
+/// kernel counts those of all programs together.
 pub fn unwritten_bytes(accepted_bytes: u64) -> Option<u64> {
     memory::unwritten_bytes().map(|bytes| bytes.min(accepted_bytes))
+}
+
+/// Files whose bytes were moved, not shared, and their bytes.
+fn moved(totals: &Snapshot) -> (u64, u64) {
+    let moving = totals.by_method.iter().filter(|moved| moved.0 != Method::Reflink);
+    moving.fold((0, 0), |sum, moved| (sum.0 + moved.1, sum.1 + moved.2))
 }
 
 /// Those of these counts that are not zero, each with its words.
@@ -109,16 +111,15 @@ impl Account {
         }
     }
 
-    /// Finds out what storage does not have yet.
+    /// Finds out what storage may not have yet.
     pub fn look_what_is_unwritten(&mut self) {
-        self.unwritten_bytes = unwritten_bytes(self.totals.bytes_accepted);
+        self.unwritten_bytes = unwritten_bytes(moved(&self.totals).1);
     }
 
     /// Finds out how close it came to the limits, where so many bytes came from devices meanwhile
     /// and everything was read back so often.
     pub fn hold_against(&mut self, limits: &Limits, fetched_bytes: u64, times_read_back: u64) {
-        let moving = self.totals.by_method.iter().filter(|moved| moved.0 != Method::Reflink);
-        let (files, bytes) = moving.fold((0, 0), |sum, moved| (sum.0 + moved.1, sum.1 + moved.2));
+        let (files, bytes) = moved(&self.totals);
         let read_back_bytes = bytes * times_read_back;
         self.share = limits.share(&Moved {
             files,
@@ -136,6 +137,18 @@ impl Account {
         if self.failed() == 0 && !self.is_interrupted && !self.is_out_of_space {
             self.unwritten_bytes = Some(0);
         }
+    }
+
+    /// That it ended early, and how to go on.
+    pub fn hint(&self, arguments: &Arguments) -> Option<String> {
+        let why = match (self.is_out_of_space, self.is_interrupted) {
+            (true, _) => {
+                "stopped: there is no room left on a filesystem of the target; make some and"
+            }
+            (_, true) => "interrupted;",
+            _ => return None,
+        };
+        Some(format!("{why} {}", way_on(arguments)))
     }
 
     /// How the program ends.
@@ -233,7 +246,10 @@ impl Account {
         ];
         line.push_str(&listed(&counts));
         if let Some(unwritten) = self.unwritten_bytes.filter(|bytes| *bytes > 0) {
-            line.push_str(&format!("; {} not on disk yet", quantity::rounded_size(unwritten)));
+            line.push_str(&format!(
+                "; at most {} not on disk yet",
+                quantity::rounded_size(unwritten)
+            ));
         }
         if let Some(share) = &self.share {
             line.push_str(&format!("; {}", share.text()));
@@ -284,7 +300,7 @@ mod tests {
         account.totals.failed = 1;
         account.objections = 1;
         account.unwritten_bytes = Some(1 << 20);
-        let more = format!("{line}; 7 unchanged; 2 failed; 1 MiB not on disk yet");
+        let more = format!("{line}; 7 unchanged; 2 failed; at most 1 MiB not on disk yet");
         assert_eq!(account.closing_line(), more);
         account.share = Some(Share {
             ratio: 0.874,
@@ -296,7 +312,7 @@ mod tests {
         assert_eq!(account.closing_line(), more + end);
         assert_eq!(account.exit_code(), FAILED);
         (account.totals.failed, account.objections, account.totals.incomplete) = (0, 0, 3);
-        assert!(account.closing_line().contains("; 7 unchanged; 3 incomplete; 1 MiB not on"));
+        assert!(account.closing_line().contains("; 3 incomplete; at most 1 MiB not on"));
         assert_eq!(account.exit_code(), FAILED);
         account.is_interrupted = true;
         assert_eq!(account.exit_code(), INTERRUPTED);

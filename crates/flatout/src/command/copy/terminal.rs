@@ -71,7 +71,10 @@ impl Terminal {
                 elapsed_ns,
                 snapshot: &snapshot,
                 whole: survey.whole(),
-                unwritten_bytes: unwritten_bytes(snapshot.bytes_accepted),
+                // The memory of other machines is not looked at, and what stays in memory has no storage.
+                unwritten_bytes: (!copy.is_shared() && !copy.methods().fills_memory_only())
+                    .then(|| unwritten_bytes(snapshot.bytes_accepted))
+                    .flatten(),
             };
             let rate = pace.rate(elapsed_ns, snapshot.bytes_accepted);
             self.bar.set_message(text::visible(&moment.line(rate)));

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::bin::{Folder, executable};
-use crate::filesystem::needs_program;
+use crate::filesystem::{Kind, Mounted, needs_program};
 use crate::skip::needs;
 
 /// Names that are easily taken for one another.
@@ -105,6 +105,35 @@ fn operands_that_are_not_there_are_named_without_loss() {
     assert_eq!(lines.len(), NAMES.len(), "{ran}");
     for shown in [r#""a\xff":"#, r#""a\\xff":"#, r#""a\n":"#, r#""a\\n":"#, r#""a \"b\"":"#] {
         assert!(ran.stderr.contains(shown), "{shown}: {ran}");
+    }
+}
+
+/// Others have always some pages that are not written yet.
+#[test]
+fn what_is_not_on_disk_is_at_most_what_was_copied_and_never_said_of_memory() {
+    let folder = Folder::new();
+    fs::write(folder.join("source"), [7; 100_000]).unwrap();
+    fs::write(folder.join("others"), [7; 1 << 20]).unwrap();
+    for kind in [Kind::Ext4, Kind::Tmpfs(1 << 20), Kind::Ramfs] {
+        let mounted = needs!(Mounted::new(kind));
+        let target = mounted.path().join("copy");
+        let copy = |options: &[&str]| {
+            let words = [&["copy", "source"], options].concat();
+            let words = words.iter().map(OsStr::new).chain([target.as_os_str()]);
+            folder.flatout(words).run()
+        };
+        let document = copy(&["--format=json"]).exits(0).result();
+        let unwritten = &document["audit"]["unwritten_bytes"];
+        let ran = copy(&["-v", "--always"]);
+        let is_said = ran.exits(0).stderr.contains("not on disk yet");
+        match kind {
+            Kind::Ext4 => {
+                assert!(unwritten.as_u64().is_some_and(|bytes| bytes <= 100_000), "{document:#}");
+                assert!(!is_said || ran.stderr.contains("; at most "), "{ran}");
+            }
+            _ => assert!(unwritten.is_null() && !is_said, "{document:#}{ran}"),
+        }
+        mounted.finish();
     }
 }
 

@@ -116,6 +116,12 @@ impl Methods {
         pairs.iter().any(|pair| pair.facts.target.in_memory)
     }
 
+    /// Whether every target that was met lives in memory.
+    pub fn fills_memory_only(&self) -> bool {
+        let pairs = lock(&self.pairs);
+        !pairs.is_empty() && pairs.iter().all(|pair| pair.facts.target.in_memory)
+    }
+
     /// What is known of a pair. Cost: two fstatfs when it is met first.
     pub(super) fn pair(
         &self,

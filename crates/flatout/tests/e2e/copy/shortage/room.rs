@@ -91,6 +91,29 @@ fn a_full_ext4_ends_the_copy_and_a_rerun_completes_it() {
     needs!(overfill_image(Kind::Ext4, 64 << 20));
 }
 
+/// Without -T it would go into what the first run has made.
+#[test]
+fn who_stopped_for_want_of_room_is_told_the_command_that_goes_on() {
+    fn told() -> Result<(), String> {
+        let mounted = Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Cached)?;
+        let (folder, ballast) = (Folder::new(), fill(&mounted.path()));
+        let (tree, target) = (plant(&folder), mounted.path().join("copy"));
+        let copy = |first: &[&str]| {
+            let words = first.iter().map(AsRef::as_ref);
+            folder.flatout(words.chain([tree.as_os_str(), target.as_os_str()])).run()
+        };
+        let ran = copy(&["copy"]);
+        let hint = ran.exits(1).stderr.lines().last().unwrap();
+        assert!(hint.contains("no room left") && hint.contains("with -T,"), "{ran}");
+        fs::remove_file(&ballast).unwrap();
+        let again = copy(&["copy", "-T"]);
+        assert_alike(&likeness(&tree), &likeness(&target), again.exits(0));
+        mounted.finish();
+        Ok(())
+    }
+    needs!(told());
+}
+
 #[test]
 fn a_full_xfs_ends_the_copy_and_a_rerun_completes_it() {
     needs!(overfill_image(Kind::Xfs, 320 << 20));
