@@ -6,7 +6,7 @@
 use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::fact;
-use flatout_measure::statistics;
+use flatout_measure::{statistics, warning};
 use serde_json::{Map, Value};
 
 use crate::page::units;
@@ -95,7 +95,12 @@ fn is_told_elsewhere(key: &str, outcome: &Outcome) -> bool {
 /// Where the bytes of a write were when its clock stopped.
 fn reach(outcome: &Outcome) -> Option<&'static str> {
     let durable = outcome.audit.contains_key("time_to_durable_s");
-    (label::area(&outcome.id) == "write").then_some(if durable { "durable" } else { "to cache" })
+    let reach = match warning::has(&outcome.warnings, warning::MEMORY_FILESYSTEM) {
+        true => "in memory",
+        false if durable => "durable",
+        false => "to cache",
+    };
+    (label::area(&outcome.id) == "write").then_some(reach)
 }
 
 #[derive(Default)]

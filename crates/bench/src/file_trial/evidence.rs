@@ -5,8 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, warning};
-use flatout_sys::filesystem::Nature;
+use flatout_sys::filesystem::{self, Nature};
 use flatout_sys::storage::{self, DeviceNumber};
+use rustix::fs::FileType;
 
 use super::accounting::{DIRTIED_BYTES, DISK_READ_BYTES};
 use super::cache_watch::{CACHE_LOOKS, CACHE_LOOKS_FILLED};
@@ -101,11 +102,21 @@ impl Bottom {
     /// Cost: the mount table and some 15 small files per device.
     pub(crate) fn of(file: BorrowedFd<'_>, path: &Path) -> Self {
         let chain = storage::chain(Path::new("/"), file, path).ok();
-        chain.map_or_else(Self::default, |chain| Self {
+        let bottom = chain.map_or_else(Self::default, |chain| Self {
             ground: chain.ground(),
             disks: chain.disks(),
-        })
+        });
+        // Without /proc there is no mount table, but the filesystem still says what it is.
+        let ground = bottom.ground.or_else(|| is_kept_in_memory(file).then_some(Nature::Memory));
+        Self { ground, ..bottom }
     }
+}
+
+/// Whether a plain file's own filesystem is in memory; that of a device's name is no matter.
+fn is_kept_in_memory(file: BorrowedFd<'_>) -> bool {
+    let is_plain = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
+    rustix::fs::fstat(file).is_ok_and(is_plain)
+        && filesystem::of(file).is_ok_and(|filesystem| filesystem.in_memory)
 }
 
 /// The kind of place that the bytes of an open file lie in at the bottom.
@@ -157,6 +168,8 @@ pub(crate) fn prove_read<R>(measured: &mut Measured<R>, is_hot: bool, ground: Op
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use flatout_measure::record::Outcome;
 
     use super::*;
@@ -174,6 +187,15 @@ mod tests {
         assert_eq!(happened(&[], DISK), Happened::Unknown);
         let evidence = moved(100.0, &[Some(40.0)], DISK);
         assert_eq!((&*evidence.by, evidence.value), ("moved_ratio", Some(0.4)));
+    }
+
+    #[test]
+    fn a_file_in_memory_is_known_without_a_mount_table() {
+        let file = rustix::fs::memfd_create("", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        assert_eq!(ground(file.as_fd(), Path::new("nowhere")), Some(Nature::Memory));
+        // Its name lies in memory, its bytes need not.
+        let device = std::fs::File::open("/dev/null").unwrap();
+        assert!(!is_kept_in_memory(device.as_fd()));
     }
 
     #[test]

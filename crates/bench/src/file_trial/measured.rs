@@ -22,7 +22,7 @@ pub struct Measured {
     pub blocks: u64,
     /// The timed region, of all passes; of a write until the kernel had all bytes.
     pub elapsed_ns: u64,
-    /// Until all bytes were durable; `None` when nobody asked.
+    /// Until all bytes were durable; `None` when nobody asked, or they lie in memory.
     pub fsynced_ns: Option<u64>,
     /// Passes over the file; the last may be partial.
     pub passes: u64,

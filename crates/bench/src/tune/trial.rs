@@ -90,6 +90,9 @@ fn written(
     let measured = measured?;
     removed.map_err(Error::from)?;
     file_trial::refuse(&measured.warnings)?;
-    let elapsed_ns = measured.fsynced_ns.ok_or(TrialError::Interrupted)?;
+    if measured.stopped {
+        return Err(TrialError::Interrupted);
+    }
+    let elapsed_ns = measured.fsynced_ns.unwrap_or(measured.elapsed_ns);
     Ok(Sample { elapsed_ns, ..measured.sample() })
 }

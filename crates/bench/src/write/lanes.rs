@@ -136,6 +136,13 @@ impl Writer {
         if !measured.stopped {
             self.target.set_length(self.length_bytes)?;
             self.make_durable(begun_ns.into_inner(), &mut measured)?;
+            if bottom.ground == Some(Nature::Memory) {
+                // A sync returns at once and keeps nothing: there is no time to durable.
+                measured.fsynced_ns = None;
+                let text = "the file lives in memory: no device is behind this figure, and \
+                            nothing that is synced is durable";
+                measured.warn(warning::MEMORY_FILESYSTEM, text);
+            }
         }
         let mut facts = before.until_now(scope).facts();
         measured.device_write_bytes = facts.count(PROCESS_WRITE_BYTES);

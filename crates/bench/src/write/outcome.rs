@@ -1,6 +1,6 @@
 //! What is known about a write, as an outcome of the record.
 
-use flatout_io::Tuning;
+use flatout_io::{Caching, Tuning};
 use flatout_measure::{Facts, Key, Outcome, Parameters, Status, Unit, ceiling, size_text, warning};
 use flatout_sys::affinity;
 
@@ -26,7 +26,7 @@ const GENERATE_S: Key = Key::last("generate_s");
 
 impl Writer {
     /// The row of a write: the figure is the durable rate, or that to cache when nobody asked
-    /// for durability.
+    /// for durability or memory has none.
     pub fn outcome(&self, measured: &Measured) -> Outcome {
         let mut outcome = Outcome {
             id: ID.to_owned(),
@@ -78,7 +78,12 @@ impl Writer {
         };
         facts.set_known(fact::OVERHEAD_RATIO, times.overhead_ratio());
         warning::add_all(&mut outcome.warnings, times.warning(self.job.data));
-        ceiling::apply(outcome, times.ceiling(self.target.caching(), self.job.sync));
+        // In memory nothing waits for a device, however it is asked.
+        let way = match warning::has(&measured.warnings, warning::MEMORY_FILESYSTEM) {
+            true => (Caching::Buffered, Sync::None),
+            false => (self.target.caching(), self.job.sync),
+        };
+        ceiling::apply(outcome, times.ceiling(way.0, way.1));
     }
 
     fn parameters(&self, measured: &Measured) -> Parameters {

@@ -3,13 +3,14 @@
 mod content;
 mod failure;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use flatout_sys::launcher::{EIO, FSYNC, deny};
 
 use crate::bin::{Folder, assert_warned, executable, warnings};
-use crate::filesystem::{LoopDevice, needs_storage};
+use crate::filesystem::{Kind, LoopDevice, Mounted, needs_storage};
 use crate::fixture::{random_bytes, random_file, xor32_hex};
 use crate::skip::needs;
 
@@ -32,6 +33,29 @@ fn as_many_bytes_as_asked_are_written() {
         assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{read}");
         fs::remove_file(folder.join("new")).unwrap();
     }
+}
+
+#[test]
+fn what_is_written_to_memory_is_never_durable() {
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(64 << 20)));
+    let folder = Folder::inside(&mounted.path());
+    for how in ["--sync end", "--sync each", "--caching direct"] {
+        let arguments = format!("write new --block-size 64K --block-count 8 {how} --format json");
+        let ran = folder.flatout(arguments.split(' ')).leaves("new").run();
+        let result = ran.exits(0).result();
+        assert_warned(&result, "memory_filesystem");
+        assert!(result["audit"].get("rate_durable").is_none(), "{ran}");
+        assert_ne!(result["ceiling"]["limiter"], "device", "{ran}");
+        let record = folder.join("record.json");
+        fs::write(&record, &ran.stdout).unwrap();
+        let told = folder.flatout([OsStr::new("report"), record.as_os_str()]).run();
+        let told = &told.exits(0).stdout;
+        assert!(told.contains("in memory") && !told.contains("durable "), "{told}");
+        fs::remove_file(folder.join("new")).unwrap();
+        fs::remove_file(record).unwrap();
+    }
+    drop(folder);
+    mounted.finish();
 }
 
 #[test]
