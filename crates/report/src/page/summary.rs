@@ -137,7 +137,8 @@ pub(crate) struct SummaryLine {
 }
 
 impl SummaryLine {
-    /// What is said of the figure in words, what is usual first where that has no column.
+    /// What is said of the figure in words by how much it matters: what speaks against it, what is
+    /// usual where that has no column, and the rest.
     pub fn remark(&self, usual: UsualPlace) -> String {
         self.statements(usual).join("; ")
     }
@@ -146,10 +147,7 @@ impl SummaryLine {
     pub fn remark_within(&self, usual: UsualPlace, columns: usize) -> String {
         let mut statements = self.statements(usual);
         while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
-            // The width of the interval, or that there is none, tells as much.
-            let told = [label::state(Status::Unstable), label::FEW_TRIALS];
-            let told = statements.iter().position(|word| told.contains(&word.as_str()));
-            statements.remove(told.unwrap_or(statements.len() - 1));
+            statements.pop();
         }
         statements.join("; ")
     }
@@ -159,7 +157,7 @@ impl SummaryLine {
             true => String::new(),
             false => format!("usual {}", self.usual),
         };
-        let words = [usual, self.word.into(), self.further.clone(), self.bottleneck.clone()];
+        let words = [self.word.into(), usual, self.further.clone(), self.bottleneck.clone()];
         words.into_iter().filter(|word| !word.is_empty()).collect()
     }
 }
@@ -228,6 +226,10 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
     {
         // The bottleneck says what stood in the way.
         line.word = "";
+    }
+    if line.word.is_empty() && row.ci95.is_none() && (1..=2).contains(&row.samples.len()) {
+        // Without an interval it looks as sure as a figure that needs none.
+        line.word = label::FEW_TRIALS;
     }
     // What is no figure of its line is not limited by what limits that either.
     let Some(ceiling) = row.ceiling.as_ref().filter(|_| reservation.is_none()) else { return line };

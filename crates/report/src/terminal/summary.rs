@@ -125,8 +125,10 @@ impl Terminal<'_> {
             if usual == UsualPlace::InColumn {
                 name.text = text::unbroken(&name.text);
             }
-            // Beside what is usual two lines have room for what one has elsewhere.
-            let is_wrapped = too_long != TooLong::OneLine && !line.usual.is_empty();
+            // Beside what is usual two lines have room for what one has elsewhere; so have what
+            // speaks against a figure and what limits it.
+            let has_more = !line.usual.is_empty() || !line.word.is_empty();
+            let is_wrapped = too_long != TooLong::OneLine && has_more;
             let lines = if is_wrapped { 2 } else { 1 };
             let words = line.remark_within(usual, lines * most_remark);
             remark.text = words.split(", ").map(unbroken_setting).joined(", ");

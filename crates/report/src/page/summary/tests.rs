@@ -90,6 +90,32 @@ fn a_line_says_what_the_figure_is_worth() {
 }
 
 #[test]
+fn what_speaks_against_a_figure_is_the_last_that_a_narrow_line_drops() {
+    let told = SummaryLine {
+        word: "noisy",
+        usual: "1–2".to_owned(),
+        further: "p99 1 ms".to_owned(),
+        bottleneck: "device".to_owned(),
+        ..SummaryLine::default()
+    };
+    let within = |columns| told.remark_within(UsualPlace::InRemark, columns);
+    let shown = [99, 26, 20, 4].map(within);
+    let all = "noisy; usual 1–2; p99 1 ms; device";
+    assert_eq!(shown, [all, "noisy; usual 1–2; p99 1 ms", "noisy; usual 1–2", "noisy"]);
+}
+
+#[test]
+fn a_figure_of_one_or_two_trials_says_so() {
+    let of = |trials: usize, ci95| {
+        let samples = vec![2.0; trials];
+        line("x", &Outcome { samples, ci95, ..row("cpu/sustained", json!({}), Some(2.0)) }).word
+    };
+    let few = [of(1, None), of(2, None)];
+    assert_eq!(few, [label::FEW_TRIALS; 2]);
+    assert_eq!([of(3, None), of(2, Some([1.0, 3.0])), of(0, None)], [""; 3]);
+}
+
+#[test]
 fn a_copy_of_many_files_is_told_in_files() {
     let mut row = row("copy/by-count", json!({"files": 500, "file_bytes": 4096}), Some(1e7));
     row.unit = "ns".to_owned();
@@ -116,6 +142,7 @@ fn a_bottleneck_is_told_by_its_first_statement() {
 fn a_figure_that_is_not_of_what_its_line_says_has_a_word_for_it() {
     let doubted = |code: &str| Outcome {
         warnings: vec![Warning::new(code, "why")],
+        samples: vec![2.0; 5],
         ..row("memory/stream", json!({"kernel": "triad"}), Some(2.0))
     };
     assert_eq!(line("memory", &doubted(warning::FITS_IN_CACHE)).word, "in cache");
