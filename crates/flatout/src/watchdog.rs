@@ -19,6 +19,10 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// Time for ending in order.
 const ORDERLY: Duration = Duration::from_secs(10);
 
+/// The silence of one look: what is longer, this process was stopped (Ctrl-Z, a frozen control
+/// group, a suspended machine) and nothing could happen.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Watches until it is dropped.
 pub struct Watchdog(Arc<Watched>);
 
@@ -28,9 +32,9 @@ struct Watched {
 }
 
 struct State {
-    /// When something happened last.
-    last: Instant,
-    /// What began then.
+    /// For how long nothing happened while this process ran.
+    silent: Duration,
+    /// What began before that.
     what: String,
     is_over: bool,
 }
@@ -46,7 +50,7 @@ impl Watchdog {
 
     /// Calls `end` after `limit` without a [`Watchdog::beat`], and once more after `orderly`.
     fn begin(limit: Duration, orderly: Duration, end: impl Fn() + Send + 'static) -> Self {
-        let state = State { last: Instant::now(), what: "the preparation".into(), is_over: false };
+        let state = State::of("the preparation");
         let watched = Arc::new(Watched { state: Mutex::new(state), changed: Condvar::new() });
         let own = Arc::clone(&watched);
         // Without a thread to spare nobody watches, and the run is as good.
@@ -70,7 +74,7 @@ impl Watchdog {
     /// Something happened: `what` begins now.
     pub fn beat(&self, what: &str) {
         let mut state = self.0.lock();
-        state.last = Instant::now();
+        state.silent = Duration::ZERO;
         what.clone_into(&mut state.what);
     }
 }
@@ -82,22 +86,35 @@ impl Drop for Watchdog {
     }
 }
 
+impl State {
+    fn of(what: &str) -> Self {
+        Self { silent: Duration::ZERO, what: what.to_owned(), is_over: false }
+    }
+
+    /// A look was over after this time.
+    fn looked(&mut self, passed: Duration) {
+        self.silent += passed.min(LOOK);
+    }
+}
+
 impl Watched {
     /// Waits until nothing happened for `limit`, from the last beat or from now on, whichever is
     /// later; says what began last. `None`: the run is over.
     fn silence(&self, limit: Duration) -> Option<String> {
-        let begun = Instant::now();
         let mut state = self.lock();
+        state.silent = Duration::ZERO;
         loop {
             if state.is_over {
                 return None;
             }
-            let silent = state.last.max(begun).elapsed();
-            let Some(left) = limit.checked_sub(silent).filter(|left| !left.is_zero()) else {
+            let left = limit.saturating_sub(state.silent);
+            if left.is_zero() {
                 return Some(state.what.clone());
-            };
-            let woken = self.changed.wait_timeout(state, left);
+            }
+            let begun = Instant::now();
+            let woken = self.changed.wait_timeout(state, left.min(LOOK));
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.looked(begun.elapsed());
         }
     }
 
@@ -148,9 +165,17 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_stopped_process_is_no_silence() {
+        let mut state = State::of("a");
+        state.looked(Duration::from_millis(900));
+        state.looked(LONG);
+        assert_eq!(state.silent, Duration::from_millis(1900));
+    }
+
+    #[test]
     fn it_says_what_began_last() {
-        let state = State { last: Instant::now(), what: "a".to_owned(), is_over: false };
-        let watched = Arc::new(Watched { state: Mutex::new(state), changed: Condvar::new() });
+        let state = Mutex::new(State::of("a"));
+        let watched = Arc::new(Watched { state, changed: Condvar::new() });
         Watchdog(Arc::clone(&watched)).0.lock().what = "b".to_owned();
         watched.lock().is_over = false;
         assert_eq!(watched.silence(Duration::ZERO).as_deref(), Some("b"));
