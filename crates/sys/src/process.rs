@@ -14,11 +14,14 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::cancel::{self, CancelToken, Ready};
+use crate::cause::answered;
 use crate::clock::monotonic_ns;
 
 pub use memory::MemoryOf;
@@ -106,6 +109,17 @@ pub fn run(program: &Program<'_>, limits: &Limits) -> io::Result<Account> {
         leader.signal(libc::SIGKILL);
     }
     account
+}
+
+/// Has a program asked to end, by SIGTERM, when the thread that starts it does.
+pub fn end_with_us(command: &mut Command) {
+    let prepare = || {
+        // SAFETY: a plain system call on integers.
+        answered(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
+    };
+    // SAFETY: what runs between fork(2) and execve(2) is one system call, which takes no lock and
+    // no memory.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// Drains the pipes of a program until it ends or has to.

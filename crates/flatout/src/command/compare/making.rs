@@ -5,9 +5,11 @@
 //! to both.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use flatout_io::cause_text;
 use flatout_io::escape;
@@ -15,13 +17,16 @@ use flatout_measure::comparison::Comparison;
 use flatout_measure::record::Record;
 use flatout_report::comparison::Form;
 use flatout_report::document;
-use flatout_sys::cancel::CancelToken;
-use rustix::process::Signal;
+use flatout_sys::cancel::{self, CancelToken, Ready};
+use flatout_sys::process;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::noise_file;
 use crate::arguments::compare::Compare as Arguments;
 use crate::output::{self, cannot};
 
+/// Bytes taken out of a pipe at a time.
+const CHUNK_BYTES: usize = 64 << 10;
 /// A run that is ended by one of these was stopped; by any other it failed.
 const STOPS: [Signal; 3] = [Signal::HUP, Signal::INT, Signal::TERM];
 
@@ -56,40 +61,68 @@ impl<'a> Recipe<'a> {
         }
         if let Some(command) = self.before {
             let mut shell = Command::new("sh");
-            shell.arg("-c").arg(command).stdin(Stdio::null());
             // Standard output is for the results.
-            let ended = shell.output().map_err(cannot("start sh"))?;
-            if cancel.is_cancelled() {
-                return Ok(None);
-            }
-            if !ended.status.success() {
-                let said = String::from_utf8_lossy(&ended.stderr);
-                let last = said.lines().last().unwrap_or_default();
-                return Err(format!("{command:?}: {}: {}", ended.status, escape(last)));
+            shell.arg("-c").arg(command).stdout(Stdio::null()).stderr(Stdio::piped());
+            let ended = ended(&mut shell, cancel).map_err(cannot("start sh"))?;
+            let Some((status, said)) = ended else { return Ok(None) };
+            if !status.success() {
+                let said = String::from_utf8_lossy(&said);
+                let last = said.lines().last().map(|last| format!(": {}", escape(last)));
+                return Err(format!("{command:?}: {status}{}", last.unwrap_or_default()));
             }
         }
         let mut run = Command::new(program);
-        run.args(&self.words).args(["--format", "json"]);
-        run.stdin(Stdio::null()).stderr(Stdio::inherit());
-        let ended = run.output().map_err(cannot(format_args!("start {program:?}")))?;
-        let signal = ended.status.signal();
-        let is_stopped = STOPS.iter().any(|stop| Some(stop.as_raw()) == signal);
-        if cancel.is_cancelled() || is_stopped {
+        run.args(&self.words).args(["--format", "json"]).stdout(Stdio::piped());
+        let ended = ended(&mut run, cancel).map_err(cannot(format_args!("start {program:?}")))?;
+        let Some((status, document)) = ended else { return Ok(None) };
+        if STOPS.iter().any(|stop| Some(stop.as_raw()) == status.signal()) {
             return Ok(None);
         }
-        if ended.stdout.is_empty() {
-            return Err(format!("{program:?} printed no record: {}", ended.status));
+        if document.is_empty() {
+            return Err(format!("{program:?} printed no record: {status}"));
         }
-        let record = document::parse(&ended.stdout, program).map_err(|error| {
-            format!("{program:?} printed no record ({}): {error}", ended.status)
-        })?;
+        let record = document::parse(&document, program)
+            .map_err(|error| format!("{program:?} printed no record ({status}): {error}"))?;
         if record.results.iter().all(|row| row.median.is_none()) {
             let why = record.end.errors.first().map_or("it does not say why", String::as_str);
             return Err(format!("the run of {program:?} has no figure: {why}"));
         }
         super::complain_of(&record, program);
-        Ok(Some(Made { record, document: ended.stdout }))
+        Ok(Some(Made { record, document }))
     }
+}
+
+/// How a program ended, and what it said to the one pipe that it has; `None` when interrupted, which
+/// it is told.
+fn ended(command: &mut Command, cancel: CancelToken) -> io::Result<Option<(ExitStatus, Vec<u8>)>> {
+    // Whatever becomes of this process, the program does not go on without it.
+    process::end_with_us(command);
+    let mut child = command.stdin(Stdio::null()).spawn()?;
+    let mut said = Vec::new();
+    let heard = match (child.stdout.take(), child.stderr.take()) {
+        (Some(pipe), _) => hear(pipe, &mut said),
+        (None, Some(pipe)) => hear(pipe, &mut said),
+        (None, None) => Ok(true),
+    };
+    if !matches!(heard, Ok(true)) {
+        // The signal of a terminal reaches it anyway; one that has ended takes no notice.
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+    }
+    let status = child.wait()?;
+    heard?;
+    Ok((!cancel.is_cancelled()).then_some((status, said)))
+}
+
+/// Reads a pipe to its end; returns whether no signal came first.
+fn hear(mut pipe: impl Read + AsFd, said: &mut Vec<u8>) -> io::Result<bool> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while cancel::wait_readable(pipe.as_fd(), None)? == Ready::Readable {
+        match pipe.read(&mut chunk)? {
+            0 => return Ok(true),
+            length => said.extend_from_slice(&chunk[..length]),
+        }
+    }
+    Ok(false)
 }
 
 /// What flatout is told to do.
