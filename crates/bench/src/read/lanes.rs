@@ -4,6 +4,7 @@ use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
 use flatout_measure::warning;
+use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
@@ -69,6 +70,12 @@ impl Reader {
     ///
     /// Cost: some 20,000 rounds, less than a millisecond.
     pub fn harness_ns_per_block(&self) -> f64 {
+        let (blocks, elapsed_ns) = self.harness_rounds();
+        elapsed_ns as f64 / blocks.max(1) as f64
+    }
+
+    /// Blocks of the loop without the reads, and their time.
+    fn harness_rounds(&self) -> (u64, u64) {
         let plan = Plan {
             start_bytes: 0,
             end_bytes: CALIBRATION_BLOCKS,
@@ -76,13 +83,15 @@ impl Reader {
             split: self.choice.tuning.split,
             lane: Lane::ONLY,
         };
-        let mut stop = Stop::new(self.job.cancel, None);
+        // A read that was interrupted has an overhead, too: this is not cut short.
+        let mut stop = Stop::new(CancelToken::manual(), None);
         let mut seen = 0;
         let start_ns = monotonic_ns();
-        scan::null(&[0], &plan, &mut stop, |offset, _| seen ^= std::hint::black_box(offset));
+        let pass =
+            scan::null(&[0], &plan, &mut stop, |offset, _| seen ^= std::hint::black_box(offset));
         let elapsed_ns = monotonic_ns() - start_ns;
         std::hint::black_box(seen);
-        elapsed_ns as f64 / CALIBRATION_BLOCKS as f64
+        (pass.blocks, elapsed_ns)
     }
 
     /// Holds the page cache before and after against what the caching promises.
@@ -354,7 +363,19 @@ mod tests {
 
     use super::super::Job;
     use super::*;
+    use crate::choice::{self, Wishes};
     use crate::file_trial::accounting::{Account, Accounts};
+
+    #[test]
+    fn an_interrupted_read_knows_its_overhead() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let cancel = CancelToken::manual();
+        let tuning = choice::for_writing(1, &Wishes::default()).tuning;
+        let job = Job::exactly(file.path().to_owned(), &tuning, CacheStart::AsItIs, cancel);
+        let reader = Reader::open(job).unwrap();
+        cancel.cancel();
+        assert_eq!(reader.harness_rounds().0, CALIBRATION_BLOCKS);
+    }
 
     #[test]
     fn a_pass_that_one_lane_did_not_end_has_no_digest() {
