@@ -33,8 +33,8 @@ const FAIL: &[Known] = table! {
         "name a directory on a disk";
     DIRECT_CACHED: "direct I/O went through the page cache",
         "measure on a filesystem with direct I/O (ext4, xfs)";
-    DIRECT_REFUSED: "the filesystem refuses direct I/O, so the page cache takes part",
-        "measure on a filesystem with direct I/O (ext4, xfs)";
+    DIRECT_REFUSED: "there was no direct I/O, so the page cache takes part",
+        "take whole sectors, or a filesystem with direct I/O (ext4, xfs)";
     LOOP_CACHED: "a loop device reads from the page cache", "losetup --direct-io=on";
     NOT_FROM_DEVICE: "the disk moved fewer bytes than were asked for",
         "a cache answered: use larger files";
@@ -129,12 +129,25 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
         let rows: Vec<&Outcome> =
             record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
         let areas = order::distinct(rows.iter().map(|row| label::area(&row.id))).join(", ");
-        let text = format!("{text} ({areas}, {})", quantity::counted(rows.len(), "row"));
+        let why = cause(code, &rows).map(|why| format!(": {why}")).unwrap_or_default();
+        let text = format!("{text}{why} ({areas}, {})", quantity::counted(rows.len(), "row"));
         (!rows.is_empty()).then(|| Finding::new(*severity, text, *advice))
     }));
     found.extend(noise(&record.results));
     found.extend(too_few(&record.results));
     found
+}
+
+/// Why there was no direct I/O, where all rows say the same: the filesystem, or the size of blocks.
+fn cause(code: &str, rows: &[&Outcome]) -> Option<String> {
+    let warnings = rows.iter().flat_map(|row| &row.warnings);
+    let told = warnings.filter(|warning| code == warning::DIRECT_REFUSED && warning.code == code);
+    let causes = told.map(|warning| {
+        let (_, cause) = warning.text.split_once(": ").unwrap_or(("", &warning.text));
+        cause.split("; ").next().unwrap_or(cause).to_owned()
+    });
+    let mut causes = order::distinct(causes);
+    causes.pop().filter(|_| causes.is_empty())
 }
 
 /// How many of the rows say that others disturbed them.

@@ -45,6 +45,18 @@ fn a_quiet_machine_has_no_findings() {
 }
 
 #[test]
+fn why_there_was_no_direct_io_is_that_of_the_rows() {
+    let refused = |why: &str| Outcome {
+        warnings: vec![Warning::new(warning::DIRECT_REFUSED, format!("not possible: {why}; read"))],
+        ..row("disk/x", &[])
+    };
+    let small = || refused("a block of 3 bytes is no multiple of the 512 it asks for");
+    let of = |rows| found(json!({}), rows, End::default());
+    only(of(vec![small(), small()]), "FAIL", "takes part: a block of 3 bytes is no multiple");
+    only(of(vec![small(), refused("no")]), "FAIL", "takes part (disk, 2 rows)");
+}
+
+#[test]
 fn settings_and_limits_of_the_machine_are_found() {
     of_machine(json!({"cpus_online": 8, "cpus_allowed": 2}), "WARN", "only 2 of 8 CPUs");
     of_machine(json!({"cpus_online": 8, "cpu_quota_cpus": 1.5}), "WARN", "CPU quota of 1.50 of 8");
