@@ -324,19 +324,29 @@ fn file_bytes(
     let part = scratch::part_of(free);
     let is_fresh = |row: &&Row| row.writes() && row.extents == Extents::Fresh;
     let fresh = rows.iter().filter(is_fresh).map(|row| of_trial(row, cap_bytes)).max();
-    let part = part - fresh.unwrap_or(0).min(part / 2);
+    let beside = part - fresh.unwrap_or(0).min(part / 2);
     let making_ns = options.run.time_ns.map(|time_ns| time_ns / MAKING_PART);
     let in_time = making_ns.map_or(u64::MAX, |ns| scratch::in_time(ns, slowdown));
-    let size = wanted.min(in_time).min(part).min(memory_part).min(most);
+    let tenth = match beside < part {
+        true => "one tenth, less a second file for the rows that write",
+        false => "one tenth",
+    };
+    // What leaves least is what is said.
+    let limits = [
+        (wanted, "--size".to_owned()),
+        (in_time, "--max-time".to_owned()),
+        (beside, format!("{} free, of which {tenth}", size_text(free))),
+        (memory_part, "a part of the available memory".to_owned()),
+        (most, "--max-write, less what other files take".to_owned()),
+    ];
+    let (size, limit) = limits.into_iter().min_by_key(|(size, _)| *size).unwrap_or_default();
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
-            "cannot measure in {:?}: a test file of at least {} is needed, but {} may be taken ({} free, \
-             of which one tenth; --size; --max-write)",
+            "cannot measure in {:?}: a test file of at least {} is needed, but {} may be taken ({limit})",
             &place.path,
             size_text(LEAST_BYTES),
-            size_text(size),
-            size_text(free)
+            size_text(size)
         )));
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;
@@ -351,6 +361,23 @@ mod tests {
     use crate::area::{Extent, Run};
     use crate::disk::place::Overwriting;
     use crate::disk::{Clearing, Selection};
+
+    #[test]
+    fn where_there_is_no_room_what_takes_it_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = Run { place: directory.path().to_owned(), ..Run::default() };
+        let run = Run { extent: Extent::Quick, max_write_bytes: Some(1), ..run };
+        let options = Options {
+            run,
+            selection: Selection::default(),
+            bytes: None,
+            overwriting: Overwriting::Refused,
+            clearing: Clearing::File,
+        };
+        let said = plan(&options).map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("0 bytes may be taken (--max-write"), "{said}");
+        assert!(!said.contains("free"), "{said}");
+    }
 
     #[test]
     fn a_limit_leaves_room_for_the_file_beside_names_and_attributes() {
