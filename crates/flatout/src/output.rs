@@ -133,15 +133,20 @@ pub fn is_in_pairs(record: &Record) -> bool {
     record.end.verdict.is_empty() && record.results.iter().all(|outcome| moves_files(&outcome.id))
 }
 
+/// What there is to be seen, in words.
+pub fn all_rows(record: &Record) -> String {
+    match record.results.len() {
+        1 => "The one row".to_owned(),
+        rows => format!("All {rows} rows"),
+    }
+}
+
 /// Where record and page lie, or will lie, and how to see everything.
 fn more(record: &Record, left: Option<&str>, output: &Output) -> String {
     if output.format() != Format::Table || is_in_pairs(record) || record.results.is_empty() {
         return String::new();
     }
-    let rows = match record.results.len() {
-        1 => "The one row".to_owned(),
-        rows => format!("All {rows} rows"),
-    };
+    let rows = all_rows(record);
     match (left, output.verbose) {
         (Some(stem), true) => format!("\nRecord and page: {stem}.json, {stem}.html\n"),
         (Some(stem), false) => {

@@ -6,6 +6,7 @@ use flatout_io::{Engine, Tuning, escape};
 use flatout_measure::{EVIDENCE, Evidence, Facts, Key, Parameters, Sample, Warning, warning};
 
 use super::accounting::{DISK_READ_BYTES, DISK_WRITE_BYTES};
+use crate::choice::Choice;
 use crate::fact;
 
 /// Blocks that were moved.
@@ -62,6 +63,25 @@ impl Measured {
     /// The bytes over a time, where there is a rate.
     pub(crate) fn rate(&self, elapsed_ns: u64) -> Option<f64> {
         (elapsed_ns > 0 && self.bytes > 0).then(|| self.bytes as f64 * 1e9 / elapsed_ns as f64)
+    }
+
+    /// The settings that were really used: what falls back has one request in flight.
+    pub(crate) fn used(&self, chosen: Tuning) -> Tuning {
+        match self.engine {
+            Some(engine) if engine != chosen.engine => Tuning { engine, depth: 1, ..chosen },
+            _ => chosen,
+        }
+    }
+
+    /// Why the engine is the one that was used: the choice, or what made it impossible.
+    pub(crate) fn engine_reason(&self, choice: &Choice) -> String {
+        let refused = |one: &&Warning| {
+            [warning::URING_REFUSED, warning::MMAP_REFUSED].contains(&one.code.as_str())
+        };
+        match self.warnings.iter().find(refused) {
+            Some(refusal) if self.engine != Some(choice.tuning.engine) => refusal.text.clone(),
+            _ => choice.engine_reason.clone(),
+        }
     }
 
     /// What is known of it besides its times.

@@ -4,7 +4,7 @@ use flatout_io::{Caching, Kind};
 use flatout_measure::case::{blank, record};
 use flatout_measure::{
     EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Parameters, Row,
-    Sample, Status, Unit, Warning, warning,
+    Sample, Status, Unit, warning,
 };
 
 use flatout_sys::affinity;
@@ -62,11 +62,13 @@ impl Reader {
     /// Completes the row with what its last trial found; the figure itself comes from the samples, and
     /// what the row already has of several trials stays.
     pub fn describe(&self, measured: &Measured, row: &mut MeasuredRow<ReadRow>) {
-        if let Some(engine) = measured.engine {
-            row.row.0.set("engine", engine.to_string());
+        if measured.engine.is_some() {
+            let used = measured.used(self.choice.tuning);
+            row.row.0.set("engine", used.engine.to_string());
+            row.row.0.set("depth", used.depth);
             row.outcome.parameters = row.row.parameters().to_json();
         }
-        let mut facts = totals(measured).with(ENGINE_REASON, self.engine_reason(measured));
+        let mut facts = totals(measured).with(ENGINE_REASON, measured.engine_reason(&self.choice));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
         let digest = measured.xor32.filter(|_| self.job.digest == DigestKind::Xor32);
         facts.set_known(DIGEST_XOR32, digest.map(|digest| format!("{digest:08x}")));
@@ -98,19 +100,6 @@ impl Reader {
                 evidence::fetched(bytes, process, number(DISK_READ_BYTES), self.bottom.ground)
             }
             _ => Evidence::counted(&Facts::default().with(fact::BYTES, bytes as u64), fact::BYTES),
-        }
-    }
-
-    /// Why the engine is the one that was used: the choice, or what made it impossible.
-    fn engine_reason(&self, measured: &Measured) -> String {
-        let refused = |one: &&Warning| {
-            [warning::URING_REFUSED, warning::MMAP_REFUSED].contains(&one.code.as_str())
-        };
-        match measured.warnings.iter().find(refused) {
-            Some(refusal) if measured.engine != Some(self.choice.tuning.engine) => {
-                refusal.text.clone()
-            }
-            _ => self.choice.engine_reason.clone(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is known about a write, as an outcome of the record.
 
-use flatout_io::{Caching, Tuning};
+use flatout_io::Caching;
 use flatout_measure::{Facts, Key, Outcome, Parameters, Status, Unit, ceiling, size_text, warning};
 use flatout_sys::affinity;
 
@@ -87,7 +87,6 @@ impl Writer {
     }
 
     fn parameters(&self, measured: &Measured) -> Parameters {
-        let tuning = self.choice.tuning;
         let data = match self.job.data {
             Data::Random => "random",
             Data::Zero => "zero",
@@ -98,8 +97,7 @@ impl Writer {
             Sync::End => "end",
             Sync::Each => "each",
         };
-        let engine = measured.engine.unwrap_or(tuning.engine);
-        measured::parameters(&self.job.path, &Tuning { engine, ..tuning })
+        measured::parameters(&self.job.path, &measured.used(self.choice.tuning))
             .with("data", data)
             .with("sync", sync)
             .with("seed", self.job.seed)
@@ -110,7 +108,7 @@ impl Writer {
         let Measured { elapsed_ns, fsynced_ns, harness_ns, .. } = *measured;
         let mut facts = measured
             .facts()
-            .with(ENGINE_REASON, self.choice.engine_reason.clone())
+            .with(ENGINE_REASON, measured.engine_reason(&self.choice))
             .with(FILE_STATE, if self.target.is_new() { "new" } else { "overwritten" })
             .with(TIME_TO_CACHE_S, seconds(elapsed_ns));
         facts.set_known(RATE_TO_CACHE, measured.rate(elapsed_ns));

@@ -133,8 +133,8 @@ fn more(file: &Path, record: &Record) -> String {
     match output::is_in_pairs(record) || record.results.is_empty() {
         true => String::new(),
         false => format!(
-            "\nAll {} rows: flatout report --verbose {}\n",
-            record.results.len(),
+            "\n{}: flatout report --verbose {}\n",
+            output::all_rows(record),
             text::visible(&file.to_string_lossy())
         ),
     }

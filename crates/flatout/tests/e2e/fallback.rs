@@ -41,6 +41,7 @@ fn io_uring_where_it_is_denied_becomes_sync() {
         let result = read_without(&[(IO_URING_SETUP, errno)], "--engine uring");
         assert_warned(&result, "uring_refused");
         assert_eq!(result["parameters"]["engine"], "sync", "{result:#}");
+        assert_eq!(result["parameters"]["depth"], 1, "one request at a time: {result:#}");
     }
 }
 
