@@ -23,6 +23,8 @@ pub struct Entry {
     pub name: OsString,
     /// The digest. A line without a tag can mean several, one for each algorithm.
     pub digests: Vec<Digest>,
+    /// No word of the line says of which algorithm it is.
+    pub is_untagged: bool,
 }
 
 impl Entry {
@@ -117,7 +119,7 @@ impl<'a> Tagged<'a> {
             return Err(Fault::Unasked(digest.algorithm().tag()));
         }
         let name = name(self.name, escaped).ok_or(Fault::Malformed)?;
-        Ok(Entry { name, digests: vec![digest] })
+        Ok(Entry { name, digests: vec![digest], is_untagged: false })
     }
 
     fn digest(&self) -> Result<Option<Digest>, Fault> {
@@ -157,5 +159,5 @@ fn untagged(text: &[u8], escaped: Escaped, asked: Option<Algorithm>) -> Option<E
         [b' ' | b'*', name @ ..] if !name.is_empty() => name,
         rest => rest,
     };
-    Some(Entry { name: name(rest, escaped)?, digests })
+    Some(Entry { name: name(rest, escaped)?, digests, is_untagged: true })
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
-use flatout_io::digest::Algorithm;
+use flatout_io::digest::{Algorithm, Digest};
 use flatout_tree::inventory::FIRST;
 use flatout_tree::item::Wanted;
 use flatout_tree::manifest::{Entry, Fault, Line, Reader};
@@ -27,6 +27,8 @@ use crate::output;
 struct Counts {
     /// Lines that name a file and a digest.
     proper: u64,
+    /// Of these, those with 32 digits and no word that says of which algorithm they are.
+    taken_for_xxh3: u64,
     /// Lines that do not.
     malformed: u64,
     /// Lines with a digest that is not computed here.
@@ -110,7 +112,11 @@ impl Check<'_, '_> {
                 None
             }
             Ok(mut entry) => {
-                self.counts.borrow_mut().proper += 1;
+                {
+                    let mut counts = self.counts.borrow_mut();
+                    counts.proper += 1;
+                    counts.taken_for_xxh3 += u64::from(self.is_taken_for_xxh3(&entry));
+                }
                 if let Some(algorithm) = self.likely.get() {
                     entry.prefer(algorithm);
                 }
@@ -126,6 +132,13 @@ impl Check<'_, '_> {
 
     fn is_itself(&self, entry: &Entry) -> bool {
         entry.name == "-" && self.path.as_os_str() == "-"
+    }
+
+    /// Whether it may as well be a line of md5sum.
+    fn is_taken_for_xxh3(&self, entry: &Entry) -> bool {
+        let is_asked = self.session.borrow().arguments.digest.is_some();
+        let digest = entry.digests.first().map(Digest::algorithm);
+        !is_asked && entry.is_untagged && digest == Some(Algorithm::Xxh3)
     }
 
     fn fault(&self, number: u64, fault: &Fault) {
@@ -206,6 +219,11 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
         warn(counts.unreadable, files);
         let digests = ["computed digest did NOT match", "computed digests did NOT match"];
         warn(counts.mismatched, digests);
+        if counts.mismatched > 0 && counts.matched == 0 && counts.taken_for_xxh3 == counts.proper {
+            output::complain(&format!(
+                "{path:?}: its 32 digits were taken for xxh3; those of md5sum, as many, cannot be checked"
+            ));
+        }
     }
     if session.arguments.ignore_missing && counts.matched == 0 {
         if talk == Talk::Nothing {

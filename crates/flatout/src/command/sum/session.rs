@@ -152,7 +152,11 @@ impl<'a> Session<'a> {
         self.account.missing += u64::from(failure.is_missing());
         let is_directory = matches!(failure, Failure::System { source, .. }
             if source.kind() == std::io::ErrorKind::IsADirectory);
-        let hint = if is_directory { "; -r reads all that is below it" } else { "" };
+        // What a manifest lists is a file.
+        let hint = match is_directory && !self.arguments.check {
+            true => "; -r reads all that is below it",
+            false => "",
+        };
         self.fail(FAILED, format!("{failure}{hint}"));
         self.row(shown, Verdict::Failed(failure))
     }

@@ -143,3 +143,29 @@ fn a_file_that_may_not_be_read_does_not_stop_the_check() {
     assert_eq!(ran.exits(1).stdout, "empty: FAILED open or read\nabc: OK\n");
     assert!(ran.stderr.contains("cannot open \"empty\": Permission denied"), "{ran}");
 }
+
+/// They are as long as digests of xxh3.
+#[test]
+fn a_list_of_md5sum_is_not_taken_for_damage_without_a_word() {
+    const MD5: &str = "900150983cd24fb0d6963f7d28e17f72  abc";
+    const HINT: &str = "those of md5sum, as many, cannot be checked";
+    let md5 = folder(&[MD5]);
+    let ran = check(&md5, "");
+    let last = ran.exits(1).stderr.lines().last().unwrap();
+    assert!(last.contains(HINT), "{ran}");
+    let is_silent = |ran: Ran| !ran.exits(1).stderr.contains(HINT);
+    assert!(is_silent(check(&md5, "--status")) && is_silent(check(&md5, "--digest xxh3")));
+    let right = format!("{ABC_SHA256}  abc");
+    assert!(is_silent(check(&folder(&[&right, MD5]), "")), "another digest is known");
+    let tagged = "XXH128 (abc) = 900150983cd24fb0d6963f7d28e17f72";
+    assert!(is_silent(check(&folder(&[tagged]), "")), "it says what it is");
+}
+
+#[test]
+fn a_directory_that_is_listed_is_no_reason_to_read_all_below_it() {
+    let folder = folder(&[&format!("{ABC}  directory")]);
+    std::fs::create_dir(folder.join("directory")).unwrap();
+    let ran = check(&folder, "");
+    let first = ran.exits(1).stderr.lines().next().unwrap();
+    assert_eq!(first, "flatout: cannot open \"directory\": Is a directory", "{ran}");
+}
