@@ -18,7 +18,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use flatout_bench::option::{Wish, words};
 use flatout_io::transfer::Method;
@@ -42,7 +41,7 @@ use selection::Selection;
 use snapshot::Snapshot;
 use words::{ENGINES, WHEN, block_size, memory_size};
 
-use super::shared::meant;
+use super::shared::{meant, path};
 
 pub use words::{CopyFormat, first, method_name};
 
@@ -176,26 +175,16 @@ pub struct Copy {
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
     pub format: Option<CopyFormat>,
     /// Write the final figures into FILE (replaced if it exists); - is standard output
-    #[arg(short, long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE", value_parser = path(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// Write what there is in the end into FILE (replaced if it exists): digest, mode, owner, time,
     /// extended attributes and link text of each entry, for flatout sum --check --strict; - is
     /// standard output
-    #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Certainty")]
+    #[arg(long, value_name = "FILE", value_parser = path(), value_hint = ValueHint::FilePath, help_heading = "Certainty")]
     pub manifest: Option<PathBuf>,
     /// Write a line of JSON into FILE (replaced if it exists) for each thing done; - is standard output
-    #[arg(long, value_name = "FILE", value_parser = own_file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = path(), value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub log: Option<PathBuf>,
-}
-
-/// A path of any bytes. No bytes at all are a name that no file has, as for cp.
-fn path() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().map(PathBuf::from)
-}
-
-/// A file of our own; `-` is standard output.
-fn own_file() -> impl TypedValueParser<Value = PathBuf> {
-    path().map(|path| if path.as_os_str() == "-" { PathBuf::from("/proc/self/fd/1") } else { path })
 }
 
 impl Copy {

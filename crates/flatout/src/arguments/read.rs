@@ -10,7 +10,7 @@ use flatout_bench::read::{CacheStart, Clearing, DigestKind, Job, Limit};
 use flatout_io::{Engine, MachineProfile, Split};
 use flatout_sys::cancel::CancelToken;
 
-use super::shared::{ENGINES, Moving, Output};
+use super::shared::{ENGINES, Moving, Output, path};
 
 const AFTER: &str = include_str!("help/read.txt").trim_ascii_end();
 
@@ -18,7 +18,7 @@ const AFTER: &str = include_str!("help/read.txt").trim_ascii_end();
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Read {
     /// Files to read, one after the other; `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required = true, value_parser = path())]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub moving: Moving,

@@ -2,13 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    OsStringValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser,
+};
 use clap::{Args, ValueEnum, ValueHint};
 use flatout_bench::choice::Wishes;
 use flatout_bench::option::{CACHING, DIRECT, MAX_BLOCK_BYTES, Wish, Words, size_to, words};
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::units::size_text;
 use flatout_report::{Extent, Format, Identity};
+
+/// A path of any bytes. No bytes at all are a name that no file has, as for cp.
+pub fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
 
 // Where the results go, and in which form. (Of a type that options are taken from, clap would take
 // documentation for that of the command.)

@@ -8,7 +8,7 @@ use flatout_io::digest::Algorithm;
 use flatout_tree::manifest::{Form, LineEnd, Manifest};
 
 use super::copy::first;
-use super::shared::file;
+use super::shared::{file, path};
 
 const AFTER: &str = include_str!("help/sum.txt").trim_ascii_end();
 
@@ -19,7 +19,7 @@ const MAX_THREADS: i64 = 1024;
 #[command(after_help = AFTER)]
 pub struct Sum {
     /// Files to read, or manifests to check; none or `-` is standard input
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_parser = path())]
     pub files: Vec<PathBuf>,
     /// What is computed of the bytes: blake3, xxh3, crc32c, sha256, xor32 [default: blake3]
     #[arg(long, value_name = "DIGEST", value_parser = words(DIGESTS), hide_possible_values = true)]

@@ -9,7 +9,7 @@ use flatout_bench::write::{Data, Job, Sync};
 use flatout_io::{Engine, Existing};
 use flatout_sys::cancel::CancelToken;
 
-use super::shared::{Moving, Output};
+use super::shared::{Moving, Output, path};
 
 const AFTER: &str = include_str!("help/write.txt").trim_ascii_end();
 
@@ -17,7 +17,7 @@ const AFTER: &str = include_str!("help/write.txt").trim_ascii_end();
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Write {
     /// The file to write
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_parser = path())]
     pub file: PathBuf,
     #[command(flatten)]
     pub moving: Moving,

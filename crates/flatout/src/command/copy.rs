@@ -25,11 +25,11 @@ mod terminal;
 mod threads;
 mod witness;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use flatout_io::quote;
 use flatout_io::transfer::Method;
-use flatout_io::{cause_text, quote};
 use flatout_report::quantity;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
@@ -185,7 +185,11 @@ fn prepare(arguments: &Arguments) -> Result<(Own, Option<References>), String> {
 }
 
 fn own(arguments: &Arguments) -> Result<Own, String> {
-    let find = |path: &Option<PathBuf>| path.as_deref().map(Place::find).transpose();
+    let found = |path: &Path| match path.as_os_str() == "-" {
+        true => Ok(Place::standard_output()),
+        false => Place::find(path),
+    };
+    let find = |path: &Option<PathBuf>| path.as_deref().map(found).transpose();
     let places = [find(&arguments.output)?, find(&arguments.log)?, find(&arguments.manifest)?];
     let selection = arguments.selection.selected()?;
     let deletes = arguments.mirror.deletion().is_some();
@@ -222,22 +226,20 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
     }
     let [output, log, manifest] = places;
     let durability = if arguments.sync { Durability::Durable } else { Durability::Cached };
-    let begin = |place: Place| begin(&place, &kept, durability);
+    let begin = |place: Place| begin(place, &kept, durability);
     let [log, manifest] = [log.map(begin).transpose()?, manifest.map(begin).transpose()?];
     Ok(Own { selection, output, log, manifest })
 }
 
-fn begin(place: &Place, kept: &Kept<'_>, durability: Durability) -> Result<Log, String> {
+fn begin(place: Place, kept: &Kept<'_>, durability: Durability) -> Result<Log, String> {
     let file = place.open()?;
-    let facts = rustix::fs::fstat(&file).map_err(|errno| {
-        format!("cannot write {}: {}", quote(place.path()), cause_text(&errno.into()))
-    })?;
+    let facts = rustix::fs::fstat(&file).map_err(|errno| place.failure(&errno.into()))?;
     match kept.mistaken(identity(&facts)).filter(|_| !place.is_special()) {
         Some(error) => {
             place.withdraw();
             Err(error)
         }
-        None => Ok(Log::new(place.path(), file, durability)),
+        None => Ok(Log::new(place, file, durability)),
     }
 }
 

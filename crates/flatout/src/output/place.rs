@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_io::cause_text;
+use flatout_io::{cause_text, quote};
 use flatout_sys::standard_output;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
@@ -38,6 +38,8 @@ pub struct Place {
 
 #[derive(Debug)]
 enum Way {
+    /// Standard output.
+    Standard,
     /// A device, a pipe, or a file that is open already.
     Through(PathBuf),
     /// A name in a directory.
@@ -70,15 +72,24 @@ impl Place {
         }
     }
 
-    /// The path as the user wrote it.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Standard output, whatever that is.
+    pub fn standard_output() -> Self {
+        let found = standard_output::descriptor().and_then(|out| Ok(rustix::fs::fstat(out)?));
+        Self { path: "-".into(), way: Way::Standard, found: found.ok() }
+    }
+
+    /// What messages call it.
+    pub fn shown(&self) -> String {
+        match &self.way {
+            Way::Standard => "standard output".to_owned(),
+            _ => quote(&self.path),
+        }
     }
 
     /// The directory and the name in it, of a file that has them.
     pub fn named(&self) -> Option<(&OwnedFd, &OsStr)> {
         match &self.way {
-            Way::Through(_) => None,
+            Way::Standard | Way::Through(_) => None,
             Way::Named { directory, name } => Some((directory, name)),
         }
     }
@@ -93,6 +104,7 @@ impl Place {
     fn itself(&self) -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         match &self.way {
+            Way::Standard => rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3),
             Way::Through(path) => rustix::fs::open(path, flags, Mode::empty()),
             Way::Named { directory, name } => {
                 rustix::fs::openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty())
@@ -121,7 +133,14 @@ impl Place {
 
     /// Refuses a place that cannot be written.
     pub fn check(&self) -> Result<(), String> {
-        let Way::Named { directory, .. } = &self.way else { return Ok(()) };
+        let directory = match &self.way {
+            Way::Standard => {
+                let open = standard_output::descriptor();
+                return open.map(drop).map_err(|error| self.failure(&error));
+            }
+            Way::Through(_) => return Ok(()),
+            Way::Named { directory, .. } => directory,
+        };
         match self.part(directory) {
             Ok((_, part)) => rustix::fs::unlinkat(directory, &part, AtFlags::empty()),
             Err(errno) if self.is_written_in_place(errno) => Ok(()),
@@ -161,6 +180,7 @@ impl Place {
             Way::Named { directory, .. } => {
                 self.part(directory).map(|(file, part)| (file, Some(part))).map_err(Into::into)
             }
+            Way::Standard => standard().map(|file| (file, None)),
             Way::Through(path) => self.through(path).map(|file| (file, None)),
         };
         begun.map_err(|error| self.failure(&error))
@@ -189,11 +209,15 @@ impl Place {
 
     /// Why it cannot be written.
     pub fn failure(&self, error: &io::Error) -> String {
-        format!("cannot write {:?}: {}", self.path, cause_text(error))
+        match &self.way {
+            Way::Standard => format!("cannot write to {}: {}", self.shown(), cause_text(error)),
+            _ => format!("cannot write {:?}: {}", self.path, cause_text(error)),
+        }
     }
 
     fn opened(&self) -> io::Result<File> {
         let directory = match &self.way {
+            Way::Standard => return standard(),
             Way::Through(path) => return self.through(path),
             Way::Named { directory, .. } => directory,
         };
@@ -280,15 +304,15 @@ impl Place {
 
     fn through(&self, path: &Path) -> io::Result<File> {
         let standard = match path.to_str() {
-            Some("/proc/self/fd/1") => {
-                Some(standard_output::descriptor().and_then(|out| out.as_fd().try_clone_to_owned()))
+            Some("/proc/self/fd/1") => Some(standard()),
+            Some("/proc/self/fd/2") => {
+                Some(io::stderr().as_fd().try_clone_to_owned().map(File::from))
             }
-            Some("/proc/self/fd/2") => Some(io::stderr().as_fd().try_clone_to_owned()),
             _ => None,
         };
         let file = match standard {
             // With the same position, so that neither writes over the other.
-            Some(copy) => File::from(copy?),
+            Some(copy) => copy?,
             None => File::options().append(true).open(path)?,
         };
         let facts = rustix::fs::fstat(&file)?;
@@ -297,6 +321,11 @@ impl Place {
         }
         Ok(file)
     }
+}
+
+/// Standard output under another number, which can be closed.
+fn standard() -> io::Result<File> {
+    standard_output::descriptor()?.as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// Follows the symlinks at the end of a path to the place where a file would be made.

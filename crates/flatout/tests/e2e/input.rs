@@ -150,3 +150,13 @@ fn the_cache_share_of_somebody_elses_file_is_not_invented() {
     assert_warned(&result, "not_cold");
     assert!(result.to_string().contains("cannot be proved"), "{result:#}");
 }
+
+#[test]
+fn an_empty_path_names_no_file() {
+    let folder = Folder::new();
+    for command in ["read", "write", "sum"] {
+        let size = ["--size", "1M"].into_iter().filter(|_| command == "write");
+        let ran = folder.flatout([command, ""].into_iter().chain(size)).run();
+        ran.complains(1, &["\"\": No such file or directory"]);
+    }
+}

@@ -4,10 +4,12 @@
 use std::fs::{self, File};
 
 use crate::bin::{Folder, Ran};
+use crate::filesystem::{needs_program, needs_root};
 use crate::fixture::random_file;
+use crate::skip::needs;
 
 /// Commands that print something at once.
-const PRINTING: [&str; 17] = [
+const PRINTING: [&str; 20] = [
     "--help",
     "--version",
     "help copy",
@@ -20,6 +22,9 @@ const PRINTING: [&str; 17] = [
     "sum --check sums",
     "copy data copied --force --format json",
     "copy data copied --force --verbose",
+    "copy data copied --force --manifest -",
+    "copy data copied --force --log -",
+    "copy data copied --force --output -",
     "cp -v data copied",
     "report record.json",
     "compare record.json record.json",
@@ -106,6 +111,34 @@ fn results_that_standard_output_does_not_take_are_a_failure() {
     let read_only = File::open("/dev/null").unwrap();
     let ran = folder.flatout(["sum", "data"]).stdout(read_only).run();
     ran.complains(1, &["standard output", "Bad file descriptor"]);
+}
+
+/// In a chroot, say.
+#[test]
+fn standard_output_is_there_without_proc() {
+    needs!(needs_root("mounts a filesystem"));
+    needs!(needs_program("unshare"));
+    let folder = folder();
+    for option in ["--manifest", "--log", "--output"] {
+        let script = "mount -t tmpfs none /proc && exec \"$@\"";
+        let words = ["copy", "--always", option, "-", "-T", "data", "copied"];
+        let ran = folder.under(&["unshare", "--mount", "sh", "-c", script, "sh"], &words).run();
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+        assert!(!ran.stdout.is_empty(), "{ran}");
+    }
+}
+
+/// A list that was cut is not whole, and whoever keeps it must know.
+#[test]
+fn a_list_of_a_copy_into_a_pipe_that_nobody_reads_is_a_failure() {
+    let folder = folder();
+    for option in ["--manifest", "--log"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let words = ["copy", "--always", option, "-", "-T", "data", "copied"];
+        let ran = folder.flatout(words).stdout(writer).run();
+        ran.complains(1, &["cannot write to standard output: Broken pipe"]);
+    }
 }
 
 #[test]

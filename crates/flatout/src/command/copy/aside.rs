@@ -46,20 +46,19 @@ impl Kept<'_> {
     /// Cost: a few calls for each operand, and one for each directory above the place.
     pub fn obstacle(&self, place: &Place) -> Option<String> {
         let site = OwnPlace::of(place)?;
-        let shown = place.path();
+        let shown = place.shown();
         let sources = self.sources.iter().chain(self.operands.iter().map(|one| &one.source));
         let read = self.read.iter().map(|path| (path, "read"));
         for (source, what) in sources.map(|path| (path, "copied")).chain(read) {
             if self.is_in_source(&site, source) {
                 return Some(format!(
-                    "cannot write results to {}: {} is {what}",
-                    quote(shown),
+                    "cannot write results to {shown}: {} is {what}",
                     quote(source)
                 ));
             }
         }
         let target = self.operands.iter().map(|one| &one.target).find(|one| site.is_at(one))?;
-        Some(format!("cannot write results to {}: copies go to {}", quote(shown), quote(target)))
+        Some(format!("cannot write results to {shown}: copies go to {}", quote(target)))
     }
 
     /// Says which operand a file of ours is that was made just now: a filesystem may take `LOG` and

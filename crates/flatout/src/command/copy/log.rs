@@ -5,21 +5,21 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Write};
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use flatout_io::{cause_text, quote};
 use flatout_report::json;
 use flatout_sys::descriptor;
 use flatout_tree::copy::options::Durability;
 use serde_json::Value;
+
+use crate::output::place::Place;
 
 /// Bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// A log that is written by many threads.
 pub struct Log {
-    path: PathBuf,
+    place: Place,
     durability: Durability,
     state: Mutex<State>,
 }
@@ -32,10 +32,10 @@ struct State {
 
 impl Log {
     /// Begins a log in an empty file, which is on storage when it ends if that is wanted.
-    pub fn new(path: &Path, file: File, durability: Durability) -> Self {
+    pub fn new(place: Place, file: File, durability: Durability) -> Self {
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let state = Mutex::new(State { file, error: None });
-        Self { path: path.to_owned(), durability, state }
+        Self { place, durability, state }
     }
 
     /// Writes a line.
@@ -49,8 +49,7 @@ impl Log {
         if state.error.is_none()
             && let Err(error) = state.file.write_all(line)
         {
-            state.error =
-                Some(format!("cannot write {}: {}", quote(&self.path), cause_text(&error)));
+            state.error = Some(self.place.failure(&error));
         }
     }
 
@@ -60,8 +59,7 @@ impl Log {
         if let Some(error) = error {
             return Err(error);
         }
-        end(file, self.durability)
-            .map_err(|error| format!("cannot write {}: {}", quote(&self.path), cause_text(&error)))
+        end(file, self.durability).map_err(|error| self.place.failure(&error))
     }
 }
 
