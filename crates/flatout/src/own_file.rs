@@ -102,10 +102,12 @@ impl OwnFile {
     /// Refuses to go without a place, or with one that cannot be written to. Returns it.
     pub fn check(&self) -> Result<PathBuf, String> {
         let path = self.path().ok_or_else(|| {
-            format!(
-                "there is no place for the {}: none of {}, XDG_CONFIG_HOME and HOME names one{}",
-                self.noun, self.named, self.otherwise
-            )
+            let (noun, named, otherwise) = (self.noun, self.named, self.otherwise);
+            let why = match std::env::var_os(named) {
+                Some(_) => format!("{named} is empty, which means none"),
+                None => format!("none of {named}, XDG_CONFIG_HOME and HOME names one"),
+            };
+            format!("there is no place for the {noun}: {why}{otherwise}")
         })?;
         if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             let made = fs::create_dir_all(directory);

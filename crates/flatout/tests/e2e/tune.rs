@@ -247,7 +247,7 @@ fn what_cannot_be_tuned_is_refused_in_one_line() {
         assert!(matches!(lines[..], [line] if line.contains(cause)), "{words}: {ran}");
     }
     let nowhere = folder.flatout(SHORT.split(' ')).run();
-    assert!(nowhere.exits(1).stderr.contains("no place for the profile"), "{nowhere}");
+    assert!(nowhere.exits(1).stderr.contains("FLATOUT_PROFILE is empty"), "{nowhere}");
     let blocked =
         folder.flatout(SHORT.split(' ')).with_profile(&folder.join("file/x/p.json")).run();
     assert!(blocked.exits(1).stderr.contains("cannot"), "{blocked}");

@@ -202,8 +202,8 @@ impl Account {
     fn plan_line(&self, copied: &str) -> String {
         let totals = &self.totals;
         let counts = [
-            (totals.directories, "directories"),
-            (totals.others, "others"),
+            (totals.directories, if totals.directories == 1 { "directory" } else { "directories" }),
+            (totals.others, if totals.others == 1 { "other" } else { "others" }),
             (totals.overwritten, "to be overwritten"),
             (totals.linked, "to be linked"),
             (totals.unchanged, "unchanged"),
@@ -316,6 +316,15 @@ mod tests {
         assert_eq!(account.exit_code(), FAILED);
         account.is_interrupted = true;
         assert_eq!(account.exit_code(), INTERRUPTED);
+    }
+
+    #[test]
+    fn one_of_a_kind_is_planned_in_the_singular() {
+        let totals = Snapshot { directories: 1, others: 1, ..Snapshot::default() };
+        let mut account = Account { totals, is_plan: true, ..account() };
+        assert!(account.closing_line().ends_with("; 1 directory; 1 other"));
+        (account.totals.directories, account.totals.others) = (2, 2);
+        assert!(account.closing_line().ends_with("; 2 directories; 2 others"));
     }
 
     #[test]
