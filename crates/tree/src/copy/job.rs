@@ -348,11 +348,6 @@ impl<'a> Copy<'a> {
         &self.methods
     }
 
-    /// Whether other processes copy, too.
-    pub fn is_shared(&self) -> bool {
-        self.shared.is_some()
-    }
-
     /// If this is a symlink: until it is dropped, no other one takes the place of anything.
     pub(super) fn one_symlink(&self, facts: &Stat) -> Option<MutexGuard<'_, ()>> {
         let is_symlink = kind_of(facts).is_symlink();

@@ -163,6 +163,11 @@ impl Shared {
 pub type Contribution = (Snapshot, u64);
 
 impl Copy<'_> {
+    /// Whether other processes copy, too.
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// What each process did, as far as this one knows: the first one, at the end, everything.
     pub fn contributions(&self) -> Vec<Option<Contribution>> {
         let Some(shared) = &self.shared else { return Vec::new() };
