@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran, assert_warned};
-use crate::filesystem::{Kind, Mounted};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 use crate::skip::needs;
@@ -109,6 +109,18 @@ fn a_place_where_nothing_can_be_made_is_an_error_that_names_it() {
     let document = ran.exits(1).document();
     let errors = document["end"]["errors"].to_string();
     assert!(errors.contains("/proc"), "{ran}");
+}
+
+#[test]
+fn what_is_missing_for_a_program_to_start_is_named() {
+    needs!(needs_root("hide /dev"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    let script = "mount -t tmpfs none /dev && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", script, "sh"];
+    let arguments = ["bench", "copy", "--files", "1", "--file-size", "1K", "--rounds", "1"];
+    let ran = folder.under(&wrapper, &[&arguments[..], &["--format", "json"]].concat()).run();
+    assert!(ran.stdout.contains("/dev/null"), "{ran}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 
 use super::memory::Peaks;
 use super::{Account, End, Program};
-use crate::cause::answered;
+use crate::cause::{answered, cause_text};
 use crate::clock::monotonic_ns;
 use crate::memory::process_bytes;
 use crate::usage::timeval_ns;
@@ -57,6 +57,9 @@ struct Birth {
     stderr: File,
 }
 
+/// What a program reads.
+const NOTHING: &str = "/dev/null";
+
 /// Starts a program in a thread of its own, which reports its end.
 ///
 /// Errors: the program or the thread cannot be started.
@@ -81,10 +84,14 @@ fn command(program: &Program<'_>) -> io::Result<Command> {
     let Some((name, arguments)) = program.argv.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
     };
+    // Left to the library, a system without it would be one without the program.
+    let nothing = File::open(NOTHING).map_err(|error| {
+        io::Error::new(error.kind(), format!("it is to read {NOTHING}: {}", cause_text(&error)))
+    })?;
     let mut command = Command::new(name);
     command
         .args(arguments)
-        .stdin(Stdio::null())
+        .stdin(nothing)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
