@@ -81,7 +81,10 @@ impl Scale {
 
     /// The bare number in this scale.
     pub fn number(&self, value: f64) -> String {
-        number(value / self.divisor)
+        match self.unit.as_str() {
+            "B" if value.fract() == 0.0 => separated(&value.to_string()),
+            _ => number(value / self.divisor),
+        }
     }
 
     /// Number and unit.
@@ -238,6 +241,14 @@ mod tests {
         assert_eq!(value("bytes/s", 3.1e6), "2.96 MiB/s");
         assert_eq!(value("bytes/s", 12_800.0), "0.0122 MiB/s");
         assert_eq!(value("bytes/s", 0.0), "0 MiB/s");
+    }
+
+    #[test]
+    fn few_bytes_are_whole_numbers() {
+        assert_eq!(value("bytes", 6.0), "6 B");
+        assert_eq!(value("bytes", 10.0), "10 B");
+        assert_eq!(value("bytes", 2.5), "2.50 B");
+        assert_eq!(value("bytes", 1536.0), "1.50 KiB");
     }
 
     #[test]
