@@ -5,7 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flatout_io::{escape, quote};
 use flatout_tree::copy::event::{Event, Watch};
+use flatout_tree::copy::failure::Cause;
 use flatout_tree::copy::operand::Objection;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
 use super::changes::Changes;
@@ -15,6 +18,9 @@ use super::terminal::Terminal;
 use crate::arguments::copy::method_name;
 use crate::conclusion::{Errors, FAILED};
 use crate::output;
+
+/// Descriptors with which every copy gets by, as tests hold.
+const ENOUGH_FILES: u32 = 64;
 
 /// What was said so far.
 pub struct Witness<'a> {
@@ -41,6 +47,8 @@ struct Said {
     /// Those that are kept for the document; all of them are said, and logged.
     errors: Errors,
     objections: u64,
+    /// That too few files may be open was said.
+    told_limit: bool,
 }
 
 impl<'a> Witness<'a> {
@@ -111,6 +119,18 @@ impl<'a> Witness<'a> {
         self.note(text);
     }
 
+    /// Says once what limits the files that may be open.
+    fn tell_limit(&self) {
+        if std::mem::replace(&mut self.said().told_limit, true) {
+            return;
+        }
+        if let Some(most) = getrlimit(Resource::Nofile).current {
+            self.remark(&format!(
+                "at most {most} files may be open at a time here (RLIMIT_NOFILE); {ENOUGH_FILES} are enough for any tree: ulimit -n {ENOUGH_FILES}"
+            ));
+        }
+    }
+
     /// Says why nothing more is copied.
     pub fn give_up(&self, error: &str) {
         self.said().objections += 1;
@@ -176,6 +196,9 @@ impl Watch for Witness<'_> {
                     })
                 });
                 self.note(failure.to_string());
+                if failure.refusal.cause == Cause::System(Errno::MFILE) {
+                    self.tell_limit();
+                }
             }
             Event::Incomplete { source, code, .. } => {
                 let path = escape(source);

@@ -119,6 +119,22 @@ fn too_few_descriptors_are_an_error_and_no_panic() {
     }
 }
 
+#[test]
+fn that_too_few_files_may_be_open_is_said_once_with_what_is_enough() {
+    let folder = Folder::new();
+    bushy(&folder.join("tree"), 2, 5);
+    let said = (9..=16).map(|most| {
+        let run = folder.flatout(["copy", "-T", "tree", "copy"]).leaves("copy");
+        let ran = run.with(|command| _ = limit(command, Resource::Descriptors, most)).run();
+        let _ = fs::remove_dir_all(folder.join("copy"));
+        let hint = format!("at most {most} files may be open at a time here (RLIMIT_NOFILE); 64");
+        let said = ran.stderr.matches(&hint).count();
+        assert!(said <= 1 && (said == 1 || !ran.stderr.contains("\"copy/")), "{ran}");
+        said
+    });
+    assert!(said.sum::<usize>() > 0, "none of these limits is met within the tree");
+}
+
 /// Each filesystem of the target would be held open until it is synced, were there no bound: others are
 /// opened again. sync(2) would tell no errors.
 #[test]
