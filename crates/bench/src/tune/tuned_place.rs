@@ -81,13 +81,17 @@ impl Sizes {
         if large_bytes < LEAST_LARGE_BYTES {
             let needed =
                 (LEAST_LARGE_BYTES * writes / LARGE_WRITE_QUARTERS * 4 + (4 << 20)) * places;
-            return Err(Error::NoRoom(format!(
-                "cannot measure in {directory:?}: room for {} is needed, and {} may be taken (one tenth \
-                 of what is free); --max-write must be at least {}",
-                size_text(LEAST_LARGE_BYTES * LARGE_PART),
-                size_text(allowed),
-                size_text(needed)
-            )));
+            let room = [LEAST_LARGE_BYTES * LARGE_PART, allowed].map(size_text);
+            // More may be written helps only where that is what there is too little of.
+            let why = match most_large < LEAST_LARGE_BYTES {
+                true => format!("--max-write must be at least {}", size_text(needed)),
+                false if allowed / LARGE_PART < LEAST_LARGE_BYTES => format!(
+                    "room for {} is needed, and {} may be taken (one tenth of what is free)",
+                    room[0], room[1]
+                ),
+                false => "there is too little memory".to_owned(),
+            };
+            return Err(Error::NoRoom(format!("cannot measure in {directory:?}: {why}")));
         }
         let left = (allowed - large_bytes * 2).min(most / 4 * (4 - LARGE_WRITE_QUARTERS));
         let files = left / TINY_ROOM_BYTES / (1 + trees(options));

@@ -8,8 +8,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bin::{Flatout, Folder, Ran};
+use crate::filesystem::{Kind, Mounted};
 use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
+use crate::skip::needs;
 
 /// The shortest run that measures everything.
 const SHORT: &str = "tune place --quick --max-write 2G --max-time 60s --rounds 3";
@@ -252,6 +254,18 @@ fn what_cannot_be_tuned_is_refused_in_one_line() {
         folder.flatout(SHORT.split(' ')).with_profile(&folder.join("file/x/p.json")).run();
     assert!(blocked.exits(1).stderr.contains("cannot"), "{blocked}");
     assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
+}
+
+#[test]
+fn a_filesystem_that_is_too_small_is_not_helped_by_more_writes() {
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(8 << 20)));
+    let folder = Folder::new();
+    let place = mounted.path();
+    let words = ["tune", "--quick", "--no-save", place.to_str().unwrap()];
+    let ran = folder.flatout(words).run();
+    assert!(ran.exits(1).stderr.contains("one tenth of what is free"), "{ran}");
+    assert!(!ran.stderr.contains("--max-write"), "{ran}");
+    mounted.finish();
 }
 
 #[test]
