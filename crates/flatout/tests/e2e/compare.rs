@@ -2,15 +2,12 @@
 
 mod duplicates;
 mod load;
+mod making;
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bin::{Flatout, Folder, Ran, input};
@@ -241,49 +238,6 @@ fn runs_of_two_programs_take_turns_and_are_kept() {
     }
     let ran = compare(&folder, &["runs/old", "runs/new", "--format", "json"]).run();
     assert_eq!(document(&ran)["comparisons"][0]["new"]["runs"], 4);
-}
-
-#[test]
-fn a_run_is_ended_by_the_signal_that_ends_the_comparison() {
-    let folder = Folder::new();
-    let begun = folder.join("begun");
-    mknodat(CWD, &begun, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let endless = folder.join("endless");
-    let script = "trap 'kill $!; echo told >told; exit' TERM; sleep 600 & echo >begun; wait";
-    let executable = OpenOptions::new().write(true).create(true).mode(0o700).open(&endless);
-    executable.unwrap().write_all(format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
-    let before = format!("exec {}", endless.display());
-    for words in [["--runs=2", "./endless", "./endless"], ["--runs=2", "--before-old", &before]] {
-        let running = compare(&folder, &words).leaves("told").start();
-        // Blocks until the run has begun.
-        fs::read(&begun).unwrap();
-        running.signal(Signal::TERM);
-        running.wait().died_of(Signal::TERM);
-        assert_eq!(fs::read_to_string(folder.join("told")).unwrap(), "told\n", "{words:?}");
-        fs::remove_file(folder.join("told")).unwrap();
-    }
-}
-
-#[test]
-fn each_run_is_made_in_its_state() {
-    let folder = Folder::new();
-    fs::write(folder.join("data"), vec![7; 1 << 20]).unwrap();
-    let states = ["--runs=2", "--before-old", "echo old >>log", "--before-new", "echo new >>log"];
-    let ran = compare(&folder, &[&states[..], &SHORT].concat()).leaves("log").run();
-    assert!(matches!(ran.code, Some(0 | 1 | 4)), "{ran}");
-    assert!(ran.stdout.contains("after echo old >>log"), "{ran}");
-    assert_eq!(fs::read_to_string(folder.join("log")).unwrap(), "old\nnew\nold\nnew\n");
-    let fails = ["--runs=2", "--before-new", "echo no such knob >&2; exit 3"];
-    let ran = compare(&folder, &[&fails[..], &SHORT].concat()).run();
-    assert!(ran.exits(2).stderr.contains("exit status: 3: no such knob"), "{ran}");
-    let silent = ["--runs=2", "--before-old", "false"];
-    let ran = compare(&folder, &[&silent[..], &SHORT].concat()).run();
-    assert!(ran.exits(2).stderr.ends_with("exit status: 1\n"), "{ran}");
-    let nothing = ["--runs=2", "--before-new", "true", "--", "read", "missing"];
-    let ran = compare(&folder, &nothing).run();
-    assert!(ran.exits(2).stderr.contains("has no figure: "), "{ran}");
-    let ran = compare(&folder, &["--runs=2", "./nobody", "./nobody"]).run();
-    assert!(ran.exits(2).stderr.contains("cannot start \"./nobody\""), "{ran}");
 }
 
 #[test]

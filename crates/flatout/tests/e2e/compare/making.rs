@@ -1,0 +1,50 @@
+//! Runs that are made: each in its state, and ended with the comparison.
+
+use std::fs::{self, OpenOptions};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+
+use super::{SHORT, compare};
+use crate::bin::Folder;
+
+#[test]
+fn a_run_is_ended_by_the_signal_that_ends_the_comparison() {
+    let folder = Folder::new();
+    let fifo = folder.join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let program = env!("CARGO_BIN_EXE_flatout");
+    // Neither ends by itself. To open the other end waits until it has begun.
+    let running = compare(&folder, &["--runs=2", program, program, "--", "read", "fifo"]).start();
+    let writer = OpenOptions::new().write(true).open(&fifo).unwrap();
+    running.signal(Signal::TERM);
+    running.wait().died_of(Signal::TERM);
+    drop(writer);
+    let before = ["--runs=2", "--before-old", "echo >fifo; exec sleep 600"];
+    let running = compare(&folder, &[&before[..], &SHORT].concat()).start();
+    fs::read(&fifo).unwrap();
+    running.signal(Signal::TERM);
+    running.wait().died_of(Signal::TERM);
+}
+
+#[test]
+fn each_run_is_made_in_its_state() {
+    let folder = Folder::new();
+    fs::write(folder.join("data"), vec![7; 1 << 20]).unwrap();
+    let states = ["--runs=2", "--before-old", "echo old >>log", "--before-new", "echo new >>log"];
+    let ran = compare(&folder, &[&states[..], &SHORT].concat()).leaves("log").run();
+    assert!(matches!(ran.code, Some(0 | 1 | 4)), "{ran}");
+    assert!(ran.stdout.contains("after echo old >>log"), "{ran}");
+    assert_eq!(fs::read_to_string(folder.join("log")).unwrap(), "old\nnew\nold\nnew\n");
+    let fails = ["--runs=2", "--before-new", "echo no such knob >&2; exit 3"];
+    let ran = compare(&folder, &[&fails[..], &SHORT].concat()).run();
+    assert!(ran.exits(2).stderr.contains("exit status: 3: no such knob"), "{ran}");
+    let silent = ["--runs=2", "--before-old", "false"];
+    let ran = compare(&folder, &[&silent[..], &SHORT].concat()).run();
+    assert!(ran.exits(2).stderr.ends_with("exit status: 1\n"), "{ran}");
+    let nothing = ["--runs=2", "--before-new", "true", "--", "read", "missing"];
+    let ran = compare(&folder, &nothing).run();
+    assert!(ran.exits(2).stderr.contains("has no figure: "), "{ran}");
+    let ran = compare(&folder, &["--runs=2", "./nobody", "./nobody"]).run();
+    assert!(ran.exits(2).stderr.contains("cannot start \"./nobody\""), "{ran}");
+}
