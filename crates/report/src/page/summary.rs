@@ -147,7 +147,10 @@ impl SummaryLine {
     pub fn remark_within(&self, usual: UsualPlace, columns: usize) -> String {
         let mut statements = self.statements(usual);
         while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
-            statements.pop();
+            // The width of the interval says as much; that there is none does not say why.
+            let told = label::state(Status::Unstable);
+            let told = statements.iter().position(|word| word == told);
+            statements.remove(told.unwrap_or(statements.len() - 1));
         }
         statements.join("; ")
     }

@@ -91,17 +91,19 @@ fn a_line_says_what_the_figure_is_worth() {
 
 #[test]
 fn what_speaks_against_a_figure_is_the_last_that_a_narrow_line_drops() {
-    let told = SummaryLine {
-        word: "noisy",
+    let told = |word| SummaryLine {
+        word,
         usual: "1–2".to_owned(),
         further: "p99 1 ms".to_owned(),
         bottleneck: "device".to_owned(),
         ..SummaryLine::default()
     };
-    let within = |columns| told.remark_within(UsualPlace::InRemark, columns);
-    let shown = [99, 26, 20, 4].map(within);
-    let all = "noisy; usual 1–2; p99 1 ms; device";
-    assert_eq!(shown, [all, "noisy; usual 1–2; p99 1 ms", "noisy; usual 1–2", "noisy"]);
+    let within = |word, columns| told(word).remark_within(UsualPlace::InRemark, columns);
+    let shown = [99, 31, 23, 4].map(|columns| within("few trials", columns));
+    let all = "few trials; usual 1–2; p99 1 ms; device";
+    let fewer = ["few trials; usual 1–2; p99 1 ms", "few trials; usual 1–2", "few trials"];
+    assert_eq!((shown[0].as_str(), &shown[1..]), (all, &fewer.map(str::to_owned)[..]));
+    assert_eq!(within("noisy", 31), "usual 1–2; p99 1 ms; device", "± has it");
 }
 
 #[test]

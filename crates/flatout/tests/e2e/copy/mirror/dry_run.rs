@@ -113,7 +113,7 @@ fn a_plan_is_one_line_with_what_would_be_overwritten_and_deleted() {
     plant(&folder, &["source/new", "source/dir/old", "target/dir/old", "target/gone/1"]);
     let words = ["copy", "-T", "source", "target", "--delete", "--dry-run"];
     let ran = folder.flatout(words).run();
-    let expected = "dry run: 2 files, 24.0 B to be copied; 2 directories; 1 to be overwritten; 2 to be deleted\n";
+    let expected = "dry run: 2 files, 24 B to be copied; 2 directories; 1 to be overwritten; 2 to be deleted\n";
     assert_eq!(ran.exits(0).stdout, expected, "{ran}");
     let ran = folder.flatout([&words[..], &["-v"]].concat()).run();
     let lines: BTreeSet<&str> = ran.exits(0).stdout.lines().collect();
@@ -130,7 +130,7 @@ fn names_of_one_file_that_make_room_first_are_planned_as_links() {
     fs::hard_link(folder.join("source/one"), folder.join("source/two")).unwrap();
     let words = ["copy", "-T", "source", "target", "--delete", "--dry-run"];
     let ran = folder.flatout(words).run();
-    let expected = "dry run: 1 file, 10.0 B to be copied; 1 directories; 2 to be overwritten; \
+    let expected = "dry run: 1 file, 10 B to be copied; 1 directory; 2 to be overwritten; \
                     1 to be linked; 2 to be deleted\n";
     assert_eq!(ran.exits(0).stdout, expected, "{ran}");
 }
