@@ -12,6 +12,12 @@ use jiff::tz::TimeZone;
 
 /// Where the files of zones lie, unless `TZDIR` says otherwise.
 const ZONES: &str = "/usr/share/zoneinfo";
+/// Other names of UTC.
+const UTC: [&str; 7] = ["UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Universal", "Zulu"];
+/// When a rule without dates (EST5EDT) changes: tzset(3) takes those of the United States.
+const CHANGES: &str = "M3.2.0,M11.1.0";
+/// More is no file of a zone.
+const MAX_ZONE_BYTES: u64 = 1 << 20;
 /// The zone of the machine.
 const LOCAL: &str = "/etc/localtime";
 
@@ -39,10 +45,13 @@ fn found(named: Option<&OsStr>, zones: &Path, local: &Path) -> Result<TimeZone, 
         return Ok(zone);
     }
     // Where no zones are installed, these are known all the same.
-    if name == "UTC" || name == "GMT" {
+    if name.to_str().is_some_and(|name| UTC.contains(&name)) {
         return Ok(TimeZone::UTC);
     }
-    let rule = name.to_str().and_then(|rule| TimeZone::posix(rule).ok());
+    let rule = name.to_str().and_then(|rule| {
+        let changes = || TimeZone::posix(&format!("{rule},{CHANGES}"));
+        TimeZone::posix(rule).or_else(|_| changes()).ok()
+    });
     rule.ok_or_else(|| {
         format!(
             "TZ={} names no time zone in {}; 2026-11-24T00:00Z is in UTC",
@@ -55,8 +64,8 @@ fn found(named: Option<&OsStr>, zones: &Path, local: &Path) -> Result<TimeZone, 
 /// The zone in a file; `None` where there is no file.
 fn of_file(path: &Path) -> Result<Option<TimeZone>, String> {
     let unusable = |cause: &str| format!("cannot read the time zone {}: {cause}", quote(path));
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {
@@ -64,6 +73,10 @@ fn of_file(path: &Path) -> Result<Option<TimeZone>, String> {
         }
         Err(error) => return Err(unusable(&cause_text(&error))),
     };
+    if !metadata.is_file() || metadata.len() > MAX_ZONE_BYTES {
+        return Err(unusable("it is no file of a time zone"));
+    }
+    let bytes = fs::read(path).map_err(|error| unusable(&cause_text(&error)))?;
     TimeZone::tzif("", &bytes).map(Some).map_err(|_| unusable("it is no file of a time zone"))
 }
 
@@ -109,6 +122,8 @@ mod tests {
             (Some(""), 0),
             (Some(":"), 0),
             (Some("UTC"), 0),
+            (Some("Etc/UTC"), 0),
+            (Some("EST5EDT"), -5),
             (Some("Asia/Tokyo"), 9),
             (Some(":Asia/Tokyo"), 9),
             (absolute.to_str(), 9),

@@ -55,10 +55,7 @@ impl Target {
         let fresh = flags | OFlags::CREATE | OFlags::EXCL;
         let (file, created) = match rustix::fs::open(path, fresh, Mode::from_raw_mode(0o666)) {
             Ok(file) => (file, true),
-            Err(Errno::EXIST) => match leads_nowhere(path) {
-                Some(end) => return Self::open(&end, options),
-                None => (Self::open_existing(path, options.existing)?, false),
-            },
+            Err(Errno::EXIST) => (Self::open_existing(path, options.existing)?, false),
             Err(errno) => return Err(fail()(errno)),
         };
         let target = Self { file, path: path.to_owned(), caching: Caching::Buffered, created };
@@ -76,7 +73,10 @@ impl Target {
         };
         // Looking first keeps devices from being opened at all; the descriptor is looked at again.
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let facts = rustix::fs::stat(path).map_err(Error::system("examine", path))?;
+        let facts = rustix::fs::stat(path).map_err(|errno| match errno {
+            Errno::NOENT => refuse("it is a symlink that leads nowhere"),
+            errno => Error::system("examine", path)(errno),
+        })?;
         let kind_obstacle = |mode| match FileType::from_raw_mode(mode) {
             FileType::RegularFile => None,
             FileType::BlockDevice => Some("it is a block device, which flatout never writes to"),
@@ -207,13 +207,6 @@ impl Target {
     pub fn free_bytes(&self) -> Option<u64> {
         filesystem::of(self.file.as_fd()).ok().map(|filesystem| filesystem.free_bytes)
     }
-}
-
-/// Where a file would be made through a symlink at whose end there is none.
-fn leads_nowhere(path: &Path) -> Option<PathBuf> {
-    let is_missing = rustix::fs::stat(path).is_err_and(|errno| errno == Errno::NOENT);
-    let end = is_missing.then(|| std::fs::read_link(path).ok()).flatten()?;
-    Some(path.parent().unwrap_or(Path::new("")).join(end))
 }
 
 #[cfg(test)]

@@ -81,14 +81,20 @@ impl Sizes {
         if large_bytes < LEAST_LARGE_BYTES {
             let needed =
                 (LEAST_LARGE_BYTES * writes / LARGE_WRITE_QUARTERS * 4 + (4 << 20)) * places;
-            let room = [LEAST_LARGE_BYTES * LARGE_PART, allowed].map(size_text);
+            let least_room = LEAST_LARGE_BYTES * LARGE_PART;
+            let room = [least_room, allowed].map(size_text);
+            let free = allowed_bytes(directory, Some(u64::MAX))?;
+            let part = match options.max_write_bytes {
+                Some(_) => "all that is free",
+                None if free >= least_room => "one tenth of what is free; --max-write allows more",
+                None => "one tenth of what is free",
+            };
             // More may be written helps only where that is what there is too little of.
             let why = match most_large < LEAST_LARGE_BYTES {
                 true => format!("--max-write must be at least {}", size_text(needed)),
-                false if allowed / LARGE_PART < LEAST_LARGE_BYTES => format!(
-                    "room for {} is needed, and {} may be taken (one tenth of what is free)",
-                    room[0], room[1]
-                ),
+                false if allowed / LARGE_PART < LEAST_LARGE_BYTES => {
+                    format!("room for {} is needed, and {} may be taken ({part})", room[0], room[1])
+                }
                 false => "there is too little memory".to_owned(),
             };
             return Err(Error::NoRoom(format!("cannot measure in {directory:?}: {why}")));

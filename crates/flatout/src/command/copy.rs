@@ -109,16 +109,16 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
         tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
         ..arguments.options(cancel)
     };
+    let goes_into_itself = account::goes_into_itself(arguments, &plan);
     let job = Job { options, selection, plan, references };
     let is_alone = members.is_none();
     let Copied { ended, refused_ways, has_one_pair, stays_in_memory } =
         copy(arguments, job, &witness, members);
-    if let Some(terminal) = &terminal {
-        terminal.end();
-    }
+    terminal.iter().for_each(Terminal::end);
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
     account.deletes = options.deletion.is_some();
     account.is_plan = arguments.mirror.dry_run;
+    account.goes_into_itself = goes_into_itself;
     let is_measured = has_one_pair
         && !ended.interrupted
         && !account.is_plan

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -19,7 +19,7 @@ use flatout_report::comparison::Form;
 use flatout_report::document;
 use flatout_sys::cancel::{self, CancelToken, Ready};
 use flatout_sys::process;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use super::noise_file;
 use crate::arguments::compare::Compare as Arguments;
@@ -63,6 +63,8 @@ impl<'a> Recipe<'a> {
             let mut shell = Command::new("sh");
             // Standard output is for the results.
             shell.arg("-c").arg(command).stdout(Stdio::null()).stderr(Stdio::piped());
+            // What it starts is to end with it.
+            shell.process_group(0);
             let ended = ended(&mut shell, cancel).map_err(cannot("start sh"))?;
             let Some((status, said)) = ended else { return Ok(None) };
             if !status.success() {
@@ -93,7 +95,7 @@ impl<'a> Recipe<'a> {
 }
 
 /// How a program ended, and what it said to the one pipe that it has; `None` when interrupted, which
-/// it is told.
+/// it is told, with all of its group if it has one.
 fn ended(command: &mut Command, cancel: CancelToken) -> io::Result<Option<(ExitStatus, Vec<u8>)>> {
     // Whatever becomes of this process, the program does not go on without it.
     process::end_with_us(command);
@@ -104,13 +106,21 @@ fn ended(command: &mut Command, cancel: CancelToken) -> io::Result<Option<(ExitS
         (None, Some(pipe)) => hear(pipe, &mut said),
         (None, None) => Ok(true),
     };
-    if !matches!(heard, Ok(true)) {
-        // The signal of a terminal reaches it anyway; one that has ended takes no notice.
-        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+    let pid = Pid::from_child(&child);
+    if !matches!(heard, Ok(true)) || !is_over(pid) {
+        let _ = kill_process_group(pid, Signal::TERM).or_else(|_| kill_process(pid, Signal::TERM));
     }
     let status = child.wait()?;
     heard?;
     Ok((!cancel.is_cancelled()).then_some((status, said)))
+}
+
+/// Waits until a program that said all has ended; returns whether no signal came first. Before Linux 5.3
+/// it cannot be waited for so.
+fn is_over(pid: Pid) -> bool {
+    let handle = pidfd_open(pid, PidfdFlags::empty());
+    let waited = handle.map(|handle| cancel::wait_readable(handle.as_fd(), None));
+    !matches!(waited, Ok(Ok(Ready::Cancelled)))
 }
 
 /// Reads a pipe to its end; returns whether no signal came first.

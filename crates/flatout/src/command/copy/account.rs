@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use flatout_io::transfer::Method;
 use flatout_report::quantity;
 use flatout_sys::memory;
-use flatout_tree::copy::operand::Destination;
+use flatout_tree::copy::operand::{Destination, Plan};
 use flatout_tree::copy::rules::Skip;
 use flatout_tree::copy::{Ended, Snapshot};
 
@@ -30,6 +30,8 @@ pub struct Account {
     /// Bytes of those moved that storage may not have yet, at most. `None`: unknown, or there is no
     /// storage.
     pub unwritten_bytes: Option<u64>,
+    /// The same command would put another copy into the target that this one made.
+    pub goes_into_itself: bool,
     /// The user wanted to stop.
     pub is_interrupted: bool,
     /// It ended because there was no room.
@@ -39,8 +41,8 @@ pub struct Account {
 }
 
 /// How to go on with a copy that ended early: by the same command, or nearly.
-fn way_on(arguments: &Arguments) -> String {
-    let same = if goes_into_itself(arguments) { "same command, with -T," } else { "same command" };
+fn way_on(arguments: &Arguments, goes_into_itself: bool) -> String {
+    let same = if goes_into_itself { "same command, with -T," } else { "same command" };
     if arguments.always {
         return format!("without --always the {same} goes on with what is not complete");
     }
@@ -59,22 +61,17 @@ fn way_on(arguments: &Arguments) -> String {
     }
 }
 
-/// Whether the target became a directory by this very copy, so that the same command would put
-/// another one into it.
-fn goes_into_itself(arguments: &Arguments) -> bool {
+/// Whether the one target that is named becomes a directory by this very copy, so that the same command
+/// would put another one into it.
+pub fn goes_into_itself(arguments: &Arguments, plan: &Plan) -> bool {
     let (sources, destination) = arguments.operands();
-    match (sources, destination) {
-        ([source], Destination::Named(target)) => {
-            // What is in a directory goes into the target itself, then as now.
-            let text = source.as_os_str().as_bytes();
-            if matches!(text, b"." | b"..") || text.ends_with(b"/.") || text.ends_with(b"/..") {
-                return false;
-            }
-            let inside = source.file_name().map(|name| target.join(name));
-            target.is_dir() && inside.is_some_and(|inside| inside.symlink_metadata().is_err())
-        }
-        _ => false,
-    }
+    let ([source], Destination::Named(target)) = (sources, destination) else { return false };
+    // What is in a directory goes into the target itself, then as now.
+    let text = source.as_os_str().as_bytes();
+    let is_within = matches!(text, b"." | b"..") || text.ends_with(b"/.") || text.ends_with(b"/..");
+    let is_directory = source.symlink_metadata().is_ok_and(|facts| facts.is_dir());
+    let mut targets = plan.rounds.iter().flatten().map(|operand| &operand.target);
+    is_directory && !is_within && targets.any(|goes_to| *goes_to == target)
 }
 
 /// Bytes that storage may not have yet, of those that a copy has handed over: at most so many, for the
@@ -105,6 +102,7 @@ impl Account {
             is_plan: false,
             elapsed_ns,
             unwritten_bytes: None,
+            goes_into_itself: false,
             is_interrupted: ended.interrupted,
             is_out_of_space: ended.out_of_space,
             share: None,
@@ -148,7 +146,7 @@ impl Account {
             (_, true) => "interrupted;",
             _ => return None,
         };
-        Some(format!("{why} {}", way_on(arguments)))
+        Some(format!("{why} {}", way_on(arguments, self.goes_into_itself)))
     }
 
     /// How the program ends.
@@ -284,6 +282,7 @@ mod tests {
             is_plan: false,
             elapsed_ns: 2_000_000_000,
             unwritten_bytes: None,
+            goes_into_itself: false,
             is_interrupted: false,
             is_out_of_space: false,
             share: None,

@@ -72,7 +72,7 @@ impl Terminal {
                 snapshot: &snapshot,
                 whole: survey.whole(),
                 // The memory of other machines is not looked at, and what stays in memory has no storage.
-                unwritten_bytes: (!copy.is_shared() && !copy.methods().fills_memory_only())
+                unwritten_bytes: (!copy.is_shared() && !copy.methods().fills_memory())
                     .then(|| unwritten_bytes(snapshot.bytes_accepted))
                     .flatten(),
             };

@@ -20,11 +20,15 @@ fn a_run_is_ended_by_the_signal_that_ends_the_comparison() {
     running.signal(Signal::TERM);
     running.wait().died_of(Signal::TERM);
     drop(writer);
-    let before = ["--runs=2", "--before-old", "echo >fifo; exec sleep 600"];
-    let running = compare(&folder, &[&before[..], &SHORT].concat()).start();
-    fs::read(&fifo).unwrap();
-    running.signal(Signal::TERM);
-    running.wait().died_of(Signal::TERM);
+    // One says no more, the other one waits for what it started.
+    for script in ["echo >fifo; exec sleep 600 2>&-", "echo >fifo; sleep 600; true"] {
+        let before = ["--runs=2", "--before-old", script];
+        let running = compare(&folder, &[&before[..], &SHORT].concat()).start();
+        fs::read(&fifo).unwrap();
+        running.signal(Signal::TERM);
+        // It ends when all have closed its standard error.
+        running.wait().died_of(Signal::TERM);
+    }
 }
 
 #[test]

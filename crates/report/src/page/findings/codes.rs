@@ -143,11 +143,11 @@ fn cause(code: &str, rows: &[&Outcome]) -> Option<String> {
     let warnings = rows.iter().flat_map(|row| &row.warnings);
     let told = warnings.filter(|warning| code == warning::DIRECT_REFUSED && warning.code == code);
     let causes = told.map(|warning| {
-        let (_, cause) = warning.text.split_once(": ").unwrap_or(("", &warning.text));
+        let cause = warning.text.split_once(": ").map_or("", |(_, cause)| cause);
         cause.split("; ").next().unwrap_or(cause).to_owned()
     });
     let mut causes = order::distinct(causes);
-    causes.pop().filter(|_| causes.is_empty())
+    causes.pop().filter(|cause| causes.is_empty() && !cause.is_empty())
 }
 
 /// How many of the rows say that others disturbed them.

@@ -1,5 +1,6 @@
 //! Targets that get full, or whose files may not become longer.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +32,7 @@ fn plant(folder: &Folder) -> std::path::PathBuf {
 
 fn copy(folder: &Folder, options: &[&str], tree: &Path, target: &Path) -> Ran {
     let words = ["copy".as_ref(), "-T".as_ref(), tree.as_os_str(), target.as_os_str()];
-    folder.flatout(words.into_iter().chain(options.iter().map(std::ffi::OsStr::new))).run()
+    folder.flatout(words.into_iter().chain(options.iter().map(OsStr::new))).run()
 }
 
 /// Copies what does not fit, then makes room and copies on.
@@ -108,6 +109,11 @@ fn who_stopped_for_want_of_room_is_told_the_command_that_goes_on() {
         fs::remove_file(&ballast).unwrap();
         let again = copy(&["copy", "-T"]);
         assert_alike(&likeness(&tree), &likeness(&target), again.exits(0));
+        // A file goes into a directory the second time, too.
+        fs::write(folder.join("large"), vec![1; 80 << 20]).unwrap();
+        let ran = folder.flatout([OsStr::new("copy"), "large".as_ref(), target.as_os_str()]).run();
+        let hint = ran.exits(1).stderr.lines().last().unwrap();
+        assert!(hint.contains("no room left") && !hint.contains("-T"), "{ran}");
         mounted.finish();
         Ok(())
     }
