@@ -362,18 +362,22 @@ mod tests {
     use crate::disk::place::Overwriting;
     use crate::disk::{Clearing, Selection};
 
-    #[test]
-    fn where_there_is_no_room_what_takes_it_is_said() {
-        let directory = tempfile::tempdir().unwrap();
-        let run = Run { place: directory.path().to_owned(), ..Run::default() };
-        let run = Run { extent: Extent::Quick, max_write_bytes: Some(1), ..run };
-        let options = Options {
+    fn bare(run: Run) -> Options {
+        Options {
             run,
             selection: Selection::default(),
             bytes: None,
             overwriting: Overwriting::Refused,
             clearing: Clearing::File,
-        };
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_room_what_takes_it_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = Run { place: directory.path().to_owned(), ..Run::default() };
+        let run = Run { extent: Extent::Quick, max_write_bytes: Some(1), ..run };
+        let options = bare(run);
         let said = plan(&options).map(|_| ()).unwrap_err().to_string();
         assert!(said.contains("0 bytes may be taken (--max-write"), "{said}");
         assert!(!said.contains("free"), "{said}");
@@ -391,13 +395,7 @@ mod tests {
                 cancel: CancelToken::manual(),
                 ..Run::default()
             };
-            let options = Options {
-                run,
-                selection: Selection::default(),
-                bytes: None,
-                overwriting: Overwriting::Refused,
-                clearing: Clearing::File,
-            };
+            let options = bare(run);
             let planned = plan(&options).unwrap();
             assert!(planned.metadata_bytes <= most / METADATA_PART);
             assert!(planned.file_bytes >= most / 4, "{} of {most}", planned.file_bytes);

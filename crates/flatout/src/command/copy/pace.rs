@@ -89,7 +89,7 @@ impl Moment<'_> {
         }
         if let Some(unwritten) = self.unwritten_bytes {
             let on_disk = accepted.saturating_sub(unwritten);
-            line.push_str(&format!(", at least {} on disk", size(on_disk)));
+            line.push_str(&format!(", about {} on disk", size(on_disk)));
         }
         let done = snapshot.files + snapshot.linked + snapshot.unchanged;
         line.push_str(&format!("; {}", quantity::count(done)));
@@ -133,7 +133,7 @@ mod tests {
         };
         assert_eq!(
             moment.line(256.0 * MIB as f64),
-            "3 s left, 256 MiB/s, writing; 256 MiB of 1 GiB, at least 200 MiB on disk; 1 of 2 files"
+            "3 s left, 256 MiB/s, writing; 256 MiB of 1 GiB, about 200 MiB on disk; 1 of 2 files"
         );
         (moment.whole, moment.unwritten_bytes) = (None, None);
         assert_eq!(moment.line(0.0), "0 MiB/s, writing; 256 MiB; 1 files");
