@@ -75,6 +75,12 @@ impl Filesystem {
         let usable_bytes = self.used_bytes.saturating_add(self.free_bytes);
         (usable_bytes > 0).then(|| self.free_bytes as f64 / usable_bytes as f64)
     }
+
+    /// Whether somebody else than this kernel says what there is: a server, or a program. What is not
+    /// known is taken for that.
+    pub fn is_served(&self) -> bool {
+        matches!(self.nature, Nature::Network | Nature::Userspace) || self.name == "unknown"
+    }
 }
 
 /// Magic numbers of statfs(2) and `linux/magic.h`, names as in /proc/filesystems.

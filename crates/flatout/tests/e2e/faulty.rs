@@ -78,6 +78,8 @@ pub struct Faults {
     pub can_create: bool,
     /// Whether names that differ in nothing but case are one.
     pub folds: bool,
+    /// Whether each other spelling of a name has an inode number of its own, as libfuse gives it.
+    pub numbers_spellings: bool,
     /// Whether files have holes where there are zeros; it does not tell where.
     pub has_holes: bool,
     /// What it says about its room.
@@ -107,6 +109,7 @@ impl Default for Faults {
             is_uncached: false,
             can_create: true,
             folds: false,
+            numbers_spellings: false,
             has_holes: false,
             free_bytes: 8 << 30,
             remembered: Duration::ZERO,

@@ -11,11 +11,11 @@ use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::ffi::{CStr, CString};
 use std::hash::BuildHasher;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use self::removal::{Fate, Purpose, Removal};
@@ -28,6 +28,7 @@ use super::temporary::is_in_use;
 use super::{
     Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, Work, count, identity, kind_of, visit,
 };
+use crate::directory_stack::DIRECTORY;
 use crate::lock::lock;
 use crate::spool::names::Names;
 
@@ -133,7 +134,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let known = Known::of(&mut lister, &mut sieve, pair).map_err(Trouble::Source)?;
     let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
     let mut surplus = Names::new(MOST_SURPLUS_BYTES);
-    let mut folding = None;
+    let mut respelled = None;
     let mut trouble = None;
     let target = pair.target();
     // One that may be searched but not read is held by `O_PATH`.
@@ -154,7 +155,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
             return Ok(());
         }
         let is_alike = is_in_source(&mut sieve, pair, name)
-            .and_then(|is_there| Ok(is_there || is_another_spelling(&mut folding, pair, name)?));
+            .and_then(|is_there| Ok(is_there || is_another_spelling(&mut respelled, pair, name)?));
         match is_alike {
             Ok(true) => Ok(()),
             Ok(false) => surplus.push(name, kind),
@@ -185,48 +186,71 @@ fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool,
     }
 }
 
-/// What names of the source are in the target, each with 0 and with the key of its name.
-type Copies = HashSet<(Identity, u64)>;
+/// What the target has of the source under another spelling: it is there, and not listed so.
+#[derive(Default)]
+struct Respelled {
+    found: HashSet<Identity>,
+    keys: HashSet<u64>,
+}
 
-/// Whether the target takes a name of the source for this one. `folding` remembers what the names of the
-/// source are in a target that may have several spellings of a name.
+impl Respelled {
+    fn of(pair: &Pair) -> Result<Self, Refusal> {
+        let (mut lister, mut respelled) = (Lister::default(), Self::default());
+        let state = RandomState::new();
+        let mut listed = HashSet::new();
+        // That of the pair is being listed.
+        let target = rustix::fs::openat(pair.target(), c".", DIRECTORY, Mode::empty());
+        lister.each(target.map_err(Refusal::of(LIST))?.as_fd(), |name, _| {
+            listed.insert(state.hash_one(name));
+            Ok(())
+        })?;
+        rewind(pair.source())?;
+        lister.each(pair.source(), |name, _| {
+            if !listed.contains(&state.hash_one(name))
+                && let Some(facts) = look(pair, name)
+            {
+                respelled.found.insert(identity(&facts));
+                respelled.keys.insert(key(name));
+            }
+            Ok(())
+        })?;
+        Ok(respelled)
+    }
+}
+
+fn look(pair: &Pair, name: &CStr) -> Option<Stat> {
+    rustix::fs::statat(pair.target(), name, AtFlags::SYMLINK_NOFOLLOW).ok()
+}
+
+/// Whether the target takes a name of the source for this one. `respelled` remembers those of a target
+/// that may have several spellings of a name.
 fn is_another_spelling(
-    folding: &mut Option<Copies>,
+    respelled: &mut Option<Respelled>,
     pair: &Pair,
     name: &CStr,
 ) -> Result<bool, Refusal> {
-    let look =
-        |name: &CStr| rustix::fs::statat(pair.target(), name, AtFlags::SYMLINK_NOFOLLOW).ok();
-    let Some(facts) = look(name) else { return Ok(false) };
-    let found = identity(&facts);
-    let look = |name: &CStr| look(name).map(|facts| identity(&facts));
-    if folding.is_none() {
-        let is_that = |other: CString| *other != *name && look(&other) == Some(found);
+    let Some(facts) = look(pair, name) else { return Ok(false) };
+    if respelled.is_none() {
         // Of letters with marks only the target knows how else they are written.
-        if name.to_bytes().is_ascii() && !respelled(name).is_some_and(is_that) {
+        let is_there = |other: &CString| look(pair, other).is_some();
+        if name.to_bytes().is_ascii() && !spellings(name).iter().any(is_there) {
             return Ok(false);
         }
-        let mut copies = Copies::new();
-        rewind(pair.source())?;
-        Lister::default().each(pair.source(), |name, _| {
-            let found = look(name).into_iter();
-            copies.extend(found.flat_map(|found| [(found, 0), (found, key(name))]));
-            Ok(())
-        })?;
-        *folding = Some(copies);
+        *respelled = Some(Respelled::of(pair)?);
     }
-    // Another name of a file that has several need be no spelling.
+    // Another name of a file that has several need be no spelling; and a server may number each one.
     let is_lone = facts.st_nlink == 1 || kind_of(facts).is_dir();
-    let wanted = (found, if is_lone { 0 } else { key(name) });
-    Ok(folding.as_ref().is_some_and(|copies| copies.contains(&wanted)))
+    Ok(respelled.as_ref().is_some_and(|all| {
+        is_lone && all.found.contains(&identity(&facts)) || all.keys.contains(&key(name))
+    }))
 }
 
-/// A name in capitals, or in small letters where it was in capitals.
-fn respelled(name: &CStr) -> Option<CString> {
-    let text = name.to_str().ok()?;
-    let capitals = text.to_uppercase();
-    let other = if capitals == text { text.to_lowercase() } else { capitals };
-    CString::new(other).ok()
+/// A name in other letters, and with a dot behind it, as some filesystems take it for the same.
+fn spellings(name: &CStr) -> Vec<CString> {
+    let Ok(text) = name.to_str() else { return Vec::new() };
+    let others = [text.to_uppercase(), text.to_lowercase(), format!("{text}.")];
+    let others = others.into_iter().filter(|other| other != text);
+    others.filter_map(|other| CString::new(other).ok()).collect()
 }
 
 /// Names of a source directory that are taken, as numbers. One that is missing is looked up.

@@ -6,14 +6,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, FileType, Mode};
 
 use super::existing::OVERWRITE;
+use super::listing::Lister;
 use super::temporary::{fnv1a, is_temporary};
-use super::{Copy, Directory, Entry, Identity, Pair, Trouble, identity, refused};
+use super::{Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, identity, refused};
+use crate::directory_stack::DIRECTORY;
 use crate::lock::lock;
 
 /// Names of one directory that are compared with each other at most.
@@ -62,7 +65,10 @@ impl Names {
         };
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let found = [name, other].map(|name| rustix::fs::statat(pair.target(), name, flags));
-        matches!(found, [Ok(one), Ok(other)] if identity(&one) == identity(&other))
+        let [Ok(one), Ok(found)] = found else { return false };
+        identity(&one) == identity(&found)
+            || may_number_spellings(pair.target())
+                && !has_spellings(pair.target(), &[name, other.as_c_str()])
     }
 
     fn compare(&mut self) {
@@ -85,16 +91,70 @@ pub(super) struct Peculiarities {
     has_any: AtomicBool,
     /// By the number of the directory.
     directories: Mutex<HashMap<u64, Arc<Peculiar>>>,
-    /// What bears a name that several names of the source may mean, and its source. Locked as long as
-    /// one of them is copied.
-    taken: Mutex<HashMap<Identity, Identity>>,
+    /// Locked as long as one of the names that the target may take for one is copied.
+    taken: Mutex<Taken>,
+}
+
+/// What was brought under names that the target may take for one, each with its source.
+#[derive(Debug, Default)]
+struct Taken {
+    /// By what bears the name.
+    found: HashMap<Identity, Identity>,
+    /// Names by directory and key, where each spelling may have an inode number of its own.
+    names: HashMap<(u64, u64), HashMap<CString, Identity>>,
+}
+
+impl Taken {
+    /// Whether what bears the name of an entry was brought for another source.
+    fn is_taken(&self, entry: Entry<'_>, source: Identity, found: Identity) -> bool {
+        // Another name of the same file is no loss.
+        if let Some(from) = self.found.get(&found) {
+            return *from != source;
+        }
+        let Some(names) = self.names.get(&place(entry)) else { return false };
+        let others =
+            names.iter().filter(|(name, from)| ***name != *entry.target && **from != source);
+        let mut all: Vec<&CStr> = others.map(|(name, _)| name.as_c_str()).collect();
+        if all.is_empty() {
+            return false;
+        }
+        all.push(entry.target);
+        !has_spellings(entry.pair.target(), &all)
+    }
+}
+
+fn place(entry: Entry<'_>) -> (u64, u64) {
+    (entry.directory.number(), key(entry.target))
+}
+
+/// Whether a filesystem may number each spelling of a name, as programs behind FUSE do, and clients of
+/// servers that tell no numbers: two numbers do not prove two files there.
+fn may_number_spellings(directory: BorrowedFd<'_>) -> bool {
+    flatout_sys::filesystem::of(directory).is_ok_and(|found| found.is_served())
+}
+
+/// Whether a directory lists all of these names, spelled so; not known means no.
+///
+/// Cost: it is listed.
+fn has_spellings(directory: BorrowedFd<'_>, names: &[&CStr]) -> bool {
+    let mut missing: HashSet<&CStr> = names.iter().copied().collect();
+    let opened = rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty());
+    let _listed = opened.is_ok_and(|directory| {
+        let all = Lister::default().each(directory.as_fd(), |name, _| {
+            missing.remove(name);
+            let is_over = missing.is_empty();
+            if is_over { Err(Refusal::because("list", "all were found")) } else { Ok(()) }
+        });
+        all.is_ok()
+    });
+    missing.is_empty()
 }
 
 impl Peculiarities {
     /// Other operands begin, whose names in the target directory are these: they may replace what
     /// earlier ones brought.
     pub(super) fn begin<'n>(&self, names: impl Iterator<Item = &'n CStr>) {
-        lock(&self.taken).clear();
+        *lock(&self.taken) = Taken::default();
         let mut all = Names::default();
         // Directories are merged, whatever they are called.
         names.for_each(|name| all.add(name, FileType::RegularFile));
@@ -142,7 +202,7 @@ pub(super) struct Care<'c> {
     peculiar: Arc<Peculiar>,
     /// Of a name that several names of the source may mean: its source. One after the other: each
     /// must see what the one before it has made.
-    alike: Option<(MutexGuard<'c, HashMap<Identity, Identity>>, Identity)>,
+    alike: Option<(MutexGuard<'c, Taken>, Identity)>,
 }
 
 impl Peculiarities {
@@ -156,11 +216,10 @@ impl Peculiarities {
             false => None,
         };
         let care = Care { peculiar, alike };
-        if let (Some((taken, source)), Some(found)) = (&care.alike, care.in_the_way(entry)?) {
-            // Another name of the same file is no loss.
-            if taken.get(&found).is_some_and(|from| from != source) {
-                return Err(refused(OVERWRITE, ONE_NAME));
-            }
+        if let (Some((taken, source)), Some(found)) = (&care.alike, care.in_the_way(entry)?)
+            && taken.is_taken(entry, *source, found)
+        {
+            return Err(refused(OVERWRITE, ONE_NAME));
         }
         Ok(Some(care))
     }
@@ -171,7 +230,11 @@ impl Care<'_> {
     pub(super) fn copied(mut self, copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Trouble> {
         let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
         if let Some((taken, source)) = &mut self.alike {
-            taken.insert(made, *source);
+            taken.found.insert(made, *source);
+            if may_number_spellings(entry.pair.target()) {
+                let names = taken.names.entry(place(entry)).or_default();
+                names.insert(entry.target.to_owned(), *source);
+            }
         }
         if is_temporary(entry.target) {
             copy.temporaries.keep(made);

@@ -81,7 +81,19 @@ fn files_that_bear_the_names_of_temporaries_are_copied_and_stay() {
 #[test]
 fn names_that_the_target_takes_for_one_are_refused_and_nothing_is_lost() {
     needs!(under_test());
-    let faulty = needs!(Faulty::new(Faults { folds: true, ..Faults::default() }));
+    one_name(needs!(Faulty::new(Faults { folds: true, ..Faults::default() })));
+}
+
+/// As by exfat-fuse, and wherever a program leaves inode numbers to libfuse.
+#[test]
+fn names_that_the_target_takes_for_one_and_numbers_as_two_are_refused() {
+    needs!(under_test());
+    let faults = Faults { folds: true, numbers_spellings: true, ..Faults::default() };
+    one_name(needs!(Faulty::new(faults)));
+}
+
+/// Names of which the target has one.
+fn one_name(faulty: Faulty) {
     let folder = Folder::new();
     for directory in ["S/Sub", "S/sub"] {
         fs::create_dir_all(folder.join(directory)).unwrap();
@@ -137,6 +149,15 @@ fn names_that_the_target_takes_for_one_are_refused_and_nothing_is_lost() {
     fs::remove_file(folder.join("U").join(there)).unwrap();
     folder.flatout(words.iter().chain(&["--delete"])).run().exits(0);
     assert_eq!(contents(&target).len(), 1);
+    fs::create_dir(folder.join("V")).unwrap();
+    fs::write(folder.join("V/readme"), "new").unwrap();
+    let target = faulty.path().join("V");
+    fs::create_dir(&target).unwrap();
+    ["README", "surplus"].iter().for_each(|name| fs::write(target.join(name), "old").unwrap());
+    let words = ["copy", "--delete", "-T", "V", target.to_str().unwrap()];
+    folder.flatout(words).run().exits(0);
+    let left: Vec<String> = contents(&target).into_values().collect();
+    assert_eq!(left, ["new"]);
     // Names that a directory tells apart are copied as any.
     copy(&folder, &[], &["S", "T"]).exits(0);
     assert_eq!(contents(&folder.join("T")).len(), 3 * PAIRS);

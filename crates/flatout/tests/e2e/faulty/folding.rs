@@ -2,11 +2,22 @@
 //! that it was given.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use fuser::Errno;
 
 use super::server::State;
 
 /// A directory and a name in it.
 pub type Place = (u64, OsString);
+
+/// Where the number of a spelling begins.
+const SPELLING_SHIFT: u32 = 32;
+
+/// The number of a file, by whatever spelling it was found.
+pub fn plain(number: u64) -> u64 {
+    number & ((1 << SPELLING_SHIFT) - 1)
+}
 
 impl State {
     /// The place that is meant: where names fold, one that is there under another spelling.
@@ -17,5 +28,15 @@ impl State {
         let is_one = |known: &&Place| known.0 == place.0 && plain(&known.1) == plain(&place.1);
         let mut known = self.names.keys().filter(|_| self.faults.folds);
         known.find(is_one).cloned().unwrap_or(place)
+    }
+    /// The number under which something is found: where spellings are numbered, one for each.
+    pub fn number(&self, place: Place) -> Result<u64, Errno> {
+        let meant = self.meant(place.clone());
+        let number = *self.names.get(&meant).ok_or(Errno::ENOENT)?;
+        if !self.faults.numbers_spellings || meant == place {
+            return Ok(number);
+        }
+        let spelling: u64 = place.1.as_bytes().iter().map(|&byte| u64::from(byte)).sum();
+        Ok(number | spelling << SPELLING_SHIFT)
     }
 }

@@ -12,7 +12,7 @@ use fuser::{
 };
 
 use super::Faults;
-use super::folding::Place;
+use super::folding::{Place, plain};
 use super::passage::{Passage, Stretch};
 
 const BLOCK_BYTES: u32 = 4096;
@@ -84,7 +84,7 @@ impl State {
     }
 
     fn attributes(&self, number: u64) -> Result<FileAttr, Errno> {
-        let node = self.nodes.get(&number).ok_or(Errno::ENOENT)?;
+        let node = self.nodes.get(&plain(number)).ok_or(Errno::ENOENT)?;
         let length = node.bytes.len() as u64;
         let is_data = |block: &&[u8]| !self.faults.has_holes || block.iter().any(|&b| b != 0);
         Ok(FileAttr {
@@ -93,7 +93,7 @@ impl State {
             blocks: node.bytes.chunks(512).filter(is_data).count() as u64,
             atime: UNIX_EPOCH,
             mtime: UNIX_EPOCH + self.faults.changed,
-            ctime: UNIX_EPOCH + self.faults.changed + Duration::from_secs(number),
+            ctime: UNIX_EPOCH + self.faults.changed + Duration::from_secs(plain(number)),
             crtime: UNIX_EPOCH,
             kind: node.kind,
             perm: node.permissions,
@@ -107,7 +107,7 @@ impl State {
     }
 
     fn read(&mut self, number: u64, offset: u64, size: u32) -> Result<&[u8], Errno> {
-        let node = self.nodes.get(&number).ok_or(Errno::ENOENT)?;
+        let node = self.nodes.get(&plain(number)).ok_or(Errno::ENOENT)?;
         let start = node.bytes.len().min(offset as usize);
         let end = node.bytes.len().min(start + size as usize);
         let stretch = Stretch { node: number, offset, length: (end - start) as u64 };
@@ -116,7 +116,7 @@ impl State {
     }
 
     fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<u32, Errno> {
-        let node = self.nodes.get_mut(&number).ok_or(Errno::ENOENT)?;
+        let node = self.nodes.get_mut(&plain(number)).ok_or(Errno::ENOENT)?;
         let end = offset as usize + data.len();
         let stretch = Stretch { node: number, offset, length: data.len() as u64 };
         self.passage.write(&self.faults, stretch)?;
@@ -161,7 +161,7 @@ impl Server {
     }
 
     fn remove(&self, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        match self.state().remove((parent.0, name.into())) {
+        match self.state().remove((plain(parent.0), name.into())) {
             Ok(()) => reply.ok(),
             Err(errno) => reply.error(errno),
         }
@@ -171,8 +171,7 @@ impl Server {
 impl Filesystem for Server {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let state = self.state();
-        let found = state.names.get(&state.meant((parent.0, name.into()))).ok_or(Errno::ENOENT);
-        match found.and_then(|&number| state.attributes(number)) {
+        match state.number((plain(parent.0), name.into())).and_then(|it| state.attributes(it)) {
             Ok(attributes) => reply.entry(&state.faults.remembered, &attributes, Generation(0)),
             Err(errno) => reply.error(errno),
         }
@@ -180,8 +179,8 @@ impl Filesystem for Server {
 
     fn forget(&self, _: &Request, number: INodeNo, _lookups: u64) {
         let mut state = self.state();
-        if state.nodes.get(&number.0).is_some_and(|node| !node.is_named) {
-            state.nodes.remove(&number.0);
+        if state.nodes.get(&plain(number.0)).is_some_and(|node| !node.is_named) {
+            state.nodes.remove(&plain(number.0));
         }
     }
 
@@ -216,7 +215,7 @@ impl Filesystem for Server {
         reply: ReplyAttr,
     ) {
         let mut state = self.state();
-        if let Some(node) = state.nodes.get_mut(&number.0) {
+        if let Some(node) = state.nodes.get_mut(&plain(number.0)) {
             if let Some(size) = size {
                 node.bytes.resize(size as usize, 0);
             }
@@ -240,7 +239,7 @@ impl Filesystem for Server {
         reply: ReplyEntry,
     ) {
         let mut state = self.state();
-        let made = state.create((parent.0, name.into()), FileType::Directory, mode & !umask);
+        let made = state.create((plain(parent.0), name.into()), FileType::Directory, mode & !umask);
         match made.and_then(|number| state.attributes(number)) {
             Ok(attributes) => reply.entry(&state.faults.remembered, &attributes, Generation(0)),
             Err(errno) => reply.error(errno),
@@ -269,11 +268,11 @@ impl Filesystem for Server {
             return reply.error(Errno::EINVAL);
         }
         let mut state = self.state();
-        let place = state.meant((parent.0, name.into()));
+        let place = state.meant((plain(parent.0), name.into()));
         let Some(number) = state.names.remove(&place) else {
             return reply.error(Errno::ENOENT);
         };
-        let place = state.meant((new_parent.0, new_name.into()));
+        let place = state.meant((plain(new_parent.0), new_name.into()));
         if let Some(replaced) = state.names.insert(place, number) {
             state.nodes.get_mut(&replaced).unwrap().is_named = false;
         }
@@ -295,7 +294,8 @@ impl Filesystem for Server {
         reply: ReplyCreate,
     ) {
         let mut state = self.state();
-        let made = state.create((parent.0, name.into()), FileType::RegularFile, mode & !umask);
+        let made =
+            state.create((plain(parent.0), name.into()), FileType::RegularFile, mode & !umask);
         let flags = state.open_flags();
         match made.and_then(|number| state.attributes(number)) {
             Ok(attributes) => {
@@ -371,7 +371,7 @@ impl Filesystem for Server {
         mut reply: ReplyDirectory,
     ) {
         let state = self.state();
-        let children = state.names.iter().filter(|((parent, _), _)| *parent == number.0);
+        let children = state.names.iter().filter(|((parent, _), _)| *parent == plain(number.0));
         let mut children: Vec<_> = children.map(|((_, name), child)| (*child, name)).collect();
         children.sort_unstable();
         // Numbers stay what they are when others go, so a reader that removes misses nothing.

@@ -102,11 +102,9 @@ impl Methods {
         (source, target): (BorrowedFd<'_>, BorrowedFd<'_>),
     ) -> Result<bool, Refusal> {
         let PairFacts { source, target, .. } = self.pair(devices, source, target)?.facts;
-        let shows = |side: Filesystem| match side.nature {
-            Nature::Network | Nature::Userspace => true,
-            Nature::Overlay => devices.0 != devices.1,
-            _ => side.name == "unknown",
-        };
+        let is_overlay = |side: Filesystem| side.nature == Nature::Overlay;
+        let shows =
+            |side: Filesystem| side.is_served() || is_overlay(side) && devices.0 != devices.1;
         Ok(shows(source) || shows(target))
     }
 
