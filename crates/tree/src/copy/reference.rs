@@ -32,6 +32,8 @@ pub struct References {
     pub link: Vec<OwnedFd>,
     /// Those whose files of the same size and time give their extents.
     pub clone: Vec<OwnedFd>,
+    /// What all of them are.
+    roots: Vec<Identity>,
     /// The one operand becomes the target itself: the name that it has there is none of theirs.
     pub stands_for_operand: bool,
     /// Where else a file may be.
@@ -55,7 +57,9 @@ enum Use {
 impl References {
     /// Snapshots for links and for extents. `stands_for_operand`: as the field.
     pub fn new(link: Vec<OwnedFd>, clone: Vec<OwnedFd>, stands_for_operand: bool) -> Self {
-        Self { link, clone, stands_for_operand, renamed: Renamed::default() }
+        let facts = link.iter().chain(&clone).flat_map(rustix::fs::fstat);
+        let roots = facts.map(|facts| identity(&facts)).collect();
+        Self { link, clone, roots, stands_for_operand, renamed: Renamed::default() }
     }
 
     /// Where a file stands in a snapshot.
@@ -197,10 +201,7 @@ impl Copy<'_> {
 
     /// Whether a directory is a snapshot, in which nothing is to change, by whatever mount it is reached.
     pub(super) fn is_snapshot(&self, found: Identity) -> bool {
-        self.references.as_ref().is_some_and(|references| {
-            let mut roots = references.link.iter().chain(&references.clone);
-            roots.any(|root| rustix::fs::fstat(root).is_ok_and(|at| identity(&at) == found))
-        })
+        self.references.as_ref().is_some_and(|references| references.roots.contains(&found))
     }
 }
 
