@@ -1,7 +1,5 @@
 //! Operands and options of `flatout copy` that make no sense together.
 
-use std::path::PathBuf;
-
 use flatout_io::quote;
 use flatout_io::transfer::Method;
 use flatout_tree::copy::options::When;
@@ -40,12 +38,10 @@ impl Copy {
         let lists = self.selection.files_from.is_some();
         let asks = self.rules().is_some_and(|rules| rules.asks);
         let has_figures = self.figures().is_some() || self.log.is_some();
-        let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
-        let readers = self.selection.files().iter().filter(is_stdin).count();
         let wrong = first(&[
             (
-                readers + usize::from(asks) > 1,
-                "standard input is there once: of --files-from -, --exclude-from - and --interactive only one can read it",
+                self.selection.reads_twice(asks),
+                "standard input, or a pipe, is there once: of --files-from, --exclude-from and --interactive only one can read it",
             ),
             (
                 self.mirror.itemize && has_figures,

@@ -13,6 +13,8 @@ use flatout_sys::standard_input;
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Git, Moment, Selection as Selected};
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
 
 use super::age::age;
 use super::in_order::{InOrder, Said};
@@ -63,6 +65,21 @@ impl Selection {
             Filter::Rule(_) => None,
         });
         rules.chain(&self.files_from).cloned().collect()
+    }
+
+    /// Whether what can be read once is to be read twice: a pipe, by whatever names, or standard input,
+    /// which `--interactive` reads, too.
+    pub fn reads_twice(&self, asks: bool) -> bool {
+        let of_input = || rustix::fs::fstat(std::io::stdin());
+        let facts = |path: &PathBuf| match path.as_os_str().as_bytes() {
+            b"-" => of_input(),
+            _ => rustix::fs::stat(path)
+                .and_then(|facts| if is_pipe(&facts) { Ok(facts) } else { Err(Errno::SPIPE) }),
+        };
+        let asked = asks.then(of_input);
+        let mut all: Vec<_> = self.files().iter().map(facts).chain(asked).flatten().collect();
+        all.sort_unstable_by_key(identity);
+        all.windows(2).any(|two| identity(&two[0]) == identity(&two[1]))
     }
 
     /// What leaves nothing to be copied.
@@ -124,6 +141,14 @@ impl Selection {
             format!("{}: {name} is no path below the source: {why}", quote(path))
         })
     }
+}
+
+fn is_pipe(facts: &Stat) -> bool {
+    FileType::from_raw_mode(facts.st_mode) == FileType::Fifo
+}
+
+fn identity(facts: &Stat) -> (u64, u64) {
+    (facts.st_dev, facts.st_ino)
 }
 
 /// All of a file; `-` is standard input.

@@ -1,6 +1,7 @@
 //! What `flatout copy` takes and what it says: options, figures, the log, exit codes.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -103,6 +104,19 @@ fn contradictions_are_wrong_use_and_nothing_is_touched() {
         let ran = folder.flatout(words(options, &["src", "new"])).run();
         ran.complains(2, &[word]);
         assert_eq!(ran.stdout, "", "{ran}");
+    }
+    // A pipe is one by whatever name.
+    for options in [
+        "--files-from /dev/stdin --exclude-from -",
+        "--files-from - --exclude-from /proc/self/fd/0",
+        "--files-from /dev/fd/0 --exclude-from /dev/stdin",
+        "-i --exclude-from /dev/stdin",
+    ] {
+        let (list, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"f\n").unwrap();
+        drop(writer);
+        let ran = folder.flatout(words(options, &["src", "new"])).stdin(list).run();
+        ran.complains(2, &["a pipe, is there once"]);
     }
     assert!(!folder.join("new").exists());
 }
