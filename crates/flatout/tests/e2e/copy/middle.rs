@@ -154,6 +154,15 @@ fn a_file_that_is_longer_than_its_server_tells_is_copied_whole() {
             ran.exits(0);
             assert!(fs::read(folder.join("t/f")).unwrap() == bytes, "{length} {ran}");
         }
+        // Over an older one, by what differs.
+        for there in [0, 5000, 400_000] {
+            fs::write(folder.join("t/f"), random_bytes(there, 4)).unwrap();
+            let from = faulty.path().join("f");
+            let words = ["copy", "--in-place", "--delta", "-T", from.to_str().unwrap(), "t/f"];
+            let ran = folder.flatout(words).run();
+            ran.exits(0);
+            assert!(fs::read(folder.join("t/f")).unwrap() == bytes, "{length} {there} {ran}");
+        }
     }
     faulty.finish();
 }

@@ -64,10 +64,12 @@ impl Content<'_> {
             false => self.task(task, whole_route(&job, length), &pair, &mut tally)?.bytes,
         };
         // What lies behind the end, and room there, goes last: until then nothing is lost that might be wanted.
+        let (mut reached, mut seen) = (reached, None);
         if !own {
+            (reached, seen) = self.behind_the_end(&job, &pair, (reached, None), &mut tally)?;
             set_length(job.target, reached)?;
         }
-        let seen = self.digest_of_source(&job, reached)?;
+        let seen = seen.map_or_else(|| self.digest_of_source(&job, reached), Ok)?;
         Ok(Copied::new((tally.bytes(), tally.most()), reached, seen))
     }
 
