@@ -71,7 +71,7 @@ fn stalled_ns() -> Option<[u64; 2]> {
 #[derive(Debug)]
 struct Rate {
     bytes_per_second: u64,
-    /// When all that was admitted will have been moved.
+    /// When the time of all that was admitted is over; 0 before the first.
     free_ns: Mutex<u64>,
 }
 
@@ -85,12 +85,15 @@ impl Rate {
     }
 
     fn admit(&self, bytes: u64, now_ns: u64) -> u64 {
-        let takes_ns =
-            u128::from(bytes) * u128::from(SECOND_NS) / u128::from(self.bytes_per_second);
+        let takes_ns = u128::from(bytes) * u128::from(SECOND_NS);
+        let takes_ns = takes_ns.div_ceil(u128::from(self.bytes_per_second));
         let mut free_ns = lock(&self.free_ns);
-        let begin_ns = (*free_ns).max(now_ns.saturating_sub(CREDIT_NS));
+        // Before the first bytes nothing was lost.
+        let credit_ns = if *free_ns == 0 { 0 } else { CREDIT_NS };
+        let begin_ns = (*free_ns).max(now_ns.saturating_sub(credit_ns));
         *free_ns = begin_ns.saturating_add(u64::try_from(takes_ns).unwrap_or(u64::MAX));
-        begin_ns.max(now_ns)
+        // When their time is over, so that at no moment more was moved than the rate allows.
+        (*free_ns).max(now_ns)
     }
 }
 
@@ -171,6 +174,12 @@ mod tests {
         for rate in [1_024, 50_000, 1 << 20, 100 << 20, 4 << 30] {
             for threads in [1, 2, 32] {
                 let all = moved(rate, threads, 6);
+                let mut bytes = 0;
+                for (at, more) in &all {
+                    bytes += more;
+                    let most = rate as f64 * *at as f64 / SECOND_NS as f64;
+                    assert!(bytes as f64 <= most + 1.0, "{rate} {threads}: {bytes} {most}");
+                }
                 for begin in (SECOND_NS..4 * SECOND_NS).step_by(SECOND_NS as usize / 8) {
                     let within = |at: u64| (begin..begin + SECOND_NS).contains(&at);
                     let bytes: u64 =
@@ -185,7 +194,7 @@ mod tests {
     #[test]
     fn a_copy_that_had_nothing_to_do_does_not_make_up_for_it() {
         let limits = Limits::new(Some(1_000_000), false);
-        assert_eq!(limits.admit(10_000, 0), 0);
+        assert_eq!(limits.admit(10_000, 0), SECOND_NS / 100);
         let late = 100 * SECOND_NS;
         let last = (0..200).map(|_| limits.admit(10_000, late)).last().unwrap();
         assert!(last >= late + 19 * SECOND_NS / 10, "{last}");
