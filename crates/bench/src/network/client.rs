@@ -1,7 +1,7 @@
 //! The near end: a session with a server, and tests run in it one after the other.
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use flatout_io::cause_text;
@@ -77,17 +77,22 @@ pub struct Client {
     pub round_trip_ns: u64,
 }
 
-/// The addresses of a name or an address, `HOST[:PORT]`. One of IPv6 with a port stands in brackets.
+/// The addresses of a name or an address, `HOST[:PORT]`. One of IPv6 with a port stands in brackets;
+/// one of a link names its interface, `fe80::1%eth0`, which the resolver knows.
 ///
 /// Errors: one line that names it.
 pub fn resolve(target: &str, port: u16, family: Option<Family>) -> Result<Vec<SocketAddr>, String> {
-    let bare = target.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    let host = bare.unwrap_or(target);
-    let found = match host.parse::<IpAddr>() {
-        Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
-        Err(_) if target.contains(':') => target.to_socket_addrs().map(Iterator::collect),
-        Err(_) => (target, port).to_socket_addrs().map(Iterator::collect),
+    let bracketed = target.strip_prefix('[').and_then(|rest| rest.rsplit_once(']'));
+    let found = match bracketed {
+        Some((host, "")) => (host, port).to_socket_addrs(),
+        Some((host, own)) => match own.strip_prefix(':').and_then(|own| own.parse().ok()) {
+            Some(own) => (host, own).to_socket_addrs(),
+            None => target.to_socket_addrs(),
+        },
+        None if target.matches(':').count() == 1 => target.to_socket_addrs(),
+        None => (target, port).to_socket_addrs(),
     };
+    let found = found.map(Iterator::collect);
     let all: Vec<SocketAddr> =
         found.map_err(|error| format!("cannot resolve {target:?}: {}", resolver_text(&error)))?;
     let all: Vec<SocketAddr> = all
@@ -362,5 +367,17 @@ mod tests {
         assert_eq!(one("[::1]:99"), "[::1]:99");
         assert!(resolve("127.0.0.1", 7878, Some(Family::V6)).unwrap_err().contains("no ipv6"));
         assert!(resolve("127.0.0.1:many", 7878, None).is_err());
+        assert!(resolve("[::1]many", 7878, None).is_err());
+    }
+
+    #[test]
+    fn an_address_of_a_link_names_its_interface() {
+        for (target, shown) in [
+            ("fe80::1%lo", "[fe80::1%1]:7878"),
+            ("[fe80::1%lo]", "[fe80::1%1]:7878"),
+            ("[fe80::1%lo]:99", "[fe80::1%1]:99"),
+        ] {
+            assert_eq!(resolve(target, 7878, None).unwrap()[0].to_string(), shown);
+        }
     }
 }
