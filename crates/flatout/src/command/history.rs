@@ -19,7 +19,8 @@ pub fn document(path: &Path) -> Result<Record, String> {
     document::parse_from(input, path).map_err(|error| error.to_string())
 }
 
-/// The files in a folder whose names end so, in the order of their names.
+/// The files in a folder whose names end so, in the order of their names. Pipes, devices and folders
+/// are no results that a run left: opening a pipe waits for a writer.
 ///
 /// Errors: it cannot be read.
 pub fn files(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, String> {
@@ -28,6 +29,8 @@ pub fn files(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> = listed.iter().map(DirEntry::path).collect();
     let is_meant = |ending: &std::ffi::OsStr| endings.iter().any(|meant| ending == *meant);
     files.retain(|file| file.extension().is_some_and(is_meant));
+    // What cannot be looked at stays: whoever reads it says why.
+    files.retain(|file| file.metadata().map_or(true, |found| found.is_file()));
     files.sort();
     Ok(files)
 }

@@ -216,6 +216,9 @@ fn earlier_records_of_a_folder_say_what_is_usual() {
         fs::write(folder.join("earlier").join(name), record.to_string()).unwrap();
     }
     fs::write(folder.join("earlier/note.json"), "no record").unwrap();
+    // Who opens a pipe waits for a writer.
+    let made = std::process::Command::new("mkfifo").arg(folder.join("earlier/pipe.json")).status();
+    assert!(made.unwrap().success());
     let ran = folder.flatout(["report", "result", "--history", "earlier"]).run();
     let shown = &ran.exits(0).stdout;
     assert!(shown.contains("usual: this machine in 2 other records"), "{ran}");
