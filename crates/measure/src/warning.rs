@@ -213,6 +213,9 @@ codes! {
     STOLEN_TIME = "stolen_time" => NotLasting;
     /// Both ends are on this machine: what is measured is its kernel and memory, no network.
     LOOPBACK = "loopback" => Label;
+    /// Both ends are on this machine, with an interface between them (a veth, a bridge): what is
+    /// measured is its kernel and memory, no network.
+    ONE_MACHINE = "one_machine" => Label;
     /// Part of the datagrams that were sent did not arrive.
     DATAGRAMS_LOST = "datagrams_lost" => Circumstance;
     /// Datagrams came so late that they cannot be told from duplicates.

@@ -35,7 +35,12 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
         let text = format!("{threads} threads on {} CPUs", topology.cpus);
         warn(warning::OVERSUBSCRIBED, &text);
     }
-    if topology.is_one_machine {
+    if let (true, Some(name)) = (topology.is_one_machine, topology.between()) {
+        let text = format!(
+            "both ends are on this machine, {name} between them: its kernel and memory, no network"
+        );
+        warn(warning::ONE_MACHINE, &text);
+    } else if topology.is_one_machine {
         let text = "both ends are on this machine: its kernel and memory, no network";
         warn(warning::LOOPBACK, text);
     }
@@ -267,6 +272,8 @@ fn curves(sample: &mut Sample, start_ns: u64, stream: u16, points: &[TcpPoint]) 
 
 #[cfg(test)]
 mod tests {
+    use flatout_sys::socket::interface::Interface;
+
     use super::*;
     use crate::network::account::Account;
     use crate::network::spec::{Direction, Spec};
@@ -308,6 +315,28 @@ mod tests {
         let sample = super::sample(&report(Spec::one_stream(), near, far), &ONE).unwrap();
         assert_eq!(sample.facts.count(fact::CPU_BUSY_NS), Some(10), "one machine, counted once");
         assert!(warning::has(&sample.warnings, warning::LOOPBACK));
+    }
+
+    #[test]
+    fn an_interface_between_two_ends_of_one_machine_is_not_called_loopback() {
+        let over = |is_loopback| {
+            let interface = Interface {
+                name: "veth7".to_owned(),
+                bits_per_s: None,
+                mtu_bytes: Some(1500),
+                is_loopback,
+            };
+            let topology = Topology { interface: Some(interface), ..ONE };
+            let received = [(); 2].map(|()| seen(&[(0, 1000)], 1_000_000_000));
+            let [near, far] = received;
+            let sample = sample(&report(Spec::one_stream(), near, far), &topology).unwrap();
+            sample.warnings
+        };
+        let warnings = over(false);
+        assert!(!warning::has(&warnings, warning::LOOPBACK));
+        let told = warnings.iter().find(|told| told.code == warning::ONE_MACHINE).unwrap();
+        assert!(told.text.contains("veth7 between them"), "{}", told.text);
+        assert!(!warning::has(&over(true), warning::ONE_MACHINE));
     }
 
     #[test]

@@ -31,6 +31,12 @@ impl Topology {
         }
     }
 
+    /// The interface between the ends, where one is known that is not loopback.
+    pub fn between(&self) -> Option<&str> {
+        let interface = self.interface.as_ref().filter(|interface| !interface.is_loopback);
+        interface.map(|interface| interface.name.as_str())
+    }
+
     /// Whether the data stay on this machine's loopback.
     pub fn is_loopback(&self) -> bool {
         self.interface.as_ref().is_some_and(|interface| interface.is_loopback)

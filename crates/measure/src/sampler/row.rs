@@ -356,6 +356,6 @@ fn least(plan: &Plan) -> usize {
 /// Preemption says nothing about a trial that runs more threads than there are CPUs, or whose own
 /// traffic the kernel carries: it does so in interrupts and threads of its own, like a stranger.
 fn is_own_doing(warnings: &[Warning]) -> bool {
-    let own = [warning::OVERSUBSCRIBED, warning::LOOPBACK];
+    let own = [warning::OVERSUBSCRIBED, warning::LOOPBACK, warning::ONE_MACHINE];
     own.iter().any(|code| warning::has(warnings, code))
 }

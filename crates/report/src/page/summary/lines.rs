@@ -253,8 +253,13 @@ impl Line {
         let threads =
             is_of_threads.then(|| label::parameter("threads", &row.parameters["threads"]));
         let name = std::iter::once(self.name.to_owned()).chain(words).chain(threads);
-        let is_loopback = warning::has(&row.warnings, warning::LOOPBACK);
-        format!("{}{}", if is_loopback { "loopback " } else { "" }, name.joined(", "))
+        let has = |code| warning::has(&row.warnings, code);
+        let path = match (has(warning::LOOPBACK), has(warning::ONE_MACHINE)) {
+            (true, _) => "loopback ",
+            (false, true) => "one machine, ",
+            (false, false) => "",
+        };
+        format!("{path}{}", name.joined(", "))
     }
 }
 

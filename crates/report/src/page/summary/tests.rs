@@ -86,7 +86,9 @@ fn a_line_says_what_the_figure_is_worth() {
     row.ceiling = Some(best_seen);
     assert_eq!(line("TCP", &row).share, None);
     row.warnings = vec![Warning::new(warning::LOOPBACK, "")];
-    assert_eq!(names(vec![row])[0].0, "loopback TCP");
+    assert_eq!(names(vec![row.clone()])[0].0, "loopback TCP");
+    row.warnings = vec![Warning::new(warning::ONE_MACHINE, "")];
+    assert_eq!(names(vec![row])[0].0, "one machine, TCP");
 }
 
 #[test]
