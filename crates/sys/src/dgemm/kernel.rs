@@ -1,7 +1,7 @@
 //! The kernels of each instruction set, and the choice among them.
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{__m256d, __m512d};
+use std::arch::x86_64::{__m128d, __m256d, __m512d};
 
 use super::lanes::{Baseline, Lanes};
 use super::narrow::{Column, column};
@@ -11,9 +11,11 @@ use super::triangle::{Solve, solve};
 crate::words! {
     /// An instruction set.
     #[derive(PartialOrd, Ord)]
-    pub enum Level: name {
+    pub enum Level: name, ALL {
         /// What every CPU of the architecture has: SSE2, NEON.
         Baseline = "baseline",
+        /// SSE4.1: two doubles, and a load that puts one number into both places.
+        Sse41 = "sse4.1",
         /// AVX2 with FMA: four doubles.
         Avx2 = "avx2",
         /// AVX-512F: eight doubles.
@@ -50,7 +52,7 @@ pub struct Kernels(pub(super) &'static Table);
 impl Kernels {
     /// The widest that this CPU has.
     pub fn best() -> Self {
-        let levels = [Level::Avx512, Level::Avx2];
+        let levels = [Level::Avx512, Level::Avx2, Level::Sse41];
         levels.into_iter().find_map(Self::at).unwrap_or(Self(&BASELINE))
     }
 
@@ -58,6 +60,8 @@ impl Kernels {
     pub fn at(level: Level) -> Option<Self> {
         match level {
             Level::Baseline => Some(Self(&BASELINE)),
+            #[cfg(target_arch = "x86_64")]
+            Level::Sse41 => crate::instruction_set::cpu_has!("sse4.1").then_some(Self(&SSE41)),
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => {
                 let has = crate::instruction_set::cpu_has!("avx2")
@@ -67,7 +71,7 @@ impl Kernels {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => crate::instruction_set::cpu_has!("avx512f").then_some(Self(&AVX512)),
             #[cfg(not(target_arch = "x86_64"))]
-            Level::Avx2 | Level::Avx512 => None,
+            Level::Sse41 | Level::Avx2 | Level::Avx512 => None,
         }
     }
 
@@ -124,6 +128,8 @@ macro_rules! table {
 }
 
 table!(BASELINE = Baseline, Baseline, tile BASELINE_REGISTERS x 4, depth 512, solve 4 x 2);
+#[cfg(target_arch = "x86_64")]
+table!(SSE41 = Sse41, __m128d with "sse4.1", tile 2 x 4, depth 512, solve 4 x 2);
 #[cfg(target_arch = "x86_64")]
 table!(AVX2 = Avx2, __m256d with "avx2,fma", tile 3 x 4, depth 512, solve 4 x 2);
 #[cfg(target_arch = "x86_64")]

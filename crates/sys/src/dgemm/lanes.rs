@@ -13,19 +13,6 @@ pub(super) trait Lanes: Copy {
     unsafe fn store(self, to: *mut f64);
     /// The same number in all places.
     unsafe fn splat(value: f64) -> Self;
-    /// What column `index` of a tile is multiplied by: the number at `right + index`, in all places.
-    /// A register of two may hold the numbers of two columns instead, once as they are and once
-    /// exchanged: [`settle`](Self::settle) puts their sums in order.
-    #[inline(always)]
-    unsafe fn factor(right: *const f64, index: usize) -> Self {
-        // SAFETY: the caller promises that number.
-        unsafe { Self::splat(*right.add(index)) }
-    }
-    /// The sums of an even column and of the next, as [`factor`](Self::factor) left them.
-    #[inline(always)]
-    unsafe fn settle(even: Self, odd: Self) -> [Self; 2] {
-        [even, odd]
-    }
     /// self + a × b, rounded once where the instruction set can.
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
     /// The larger of self and the magnitude of `other`, place by place.
@@ -38,12 +25,9 @@ macro_rules! lanes {
     (
         $vector:ident, $count:literal, $load:ident, $store:ident, $splat:ident,
         |$sum:ident, $a:ident, $b:ident| $fused:expr, |$most:ident, $other:ident| $larger:expr
-        $(; $($own:tt)*)?
     ) => {
         impl Lanes for $vector {
             const COUNT: usize = $count;
-
-            $($($own)*)?
 
             #[inline(always)]
             unsafe fn load(from: *const f64) -> Self {
@@ -106,28 +90,15 @@ mod of_architecture {
         |sum, a, b| _mm256_fmadd_pd(a, b, sum),
         |most, other| _mm256_max_pd(most, _mm256_andnot_pd(_mm256_set1_pd(-0.0), other))
     );
-    lanes! {
+    lanes!(
         __m128d,
         2,
         _mm_loadu_pd,
         _mm_storeu_pd,
         _mm_set1_pd,
         |sum, a, b| _mm_add_pd(sum, _mm_mul_pd(a, b)),
-        |most, other| _mm_max_pd(most, _mm_andnot_pd(_mm_set1_pd(-0.0), other));
-        // One shuffle for two factors: instructions are short where a product is not fused.
-        #[inline(always)]
-        unsafe fn factor(right: *const f64, index: usize) -> Self {
-            // SAFETY: two columns, of which a tile has an even number, by the caller.
-            let pair = unsafe { _mm_loadu_pd(right.add(index & !1)) };
-            // SAFETY: SSE2 is part of x86-64.
-            if index & 1 == 0 { pair } else { unsafe { _mm_shuffle_pd::<1>(pair, pair) } }
-        }
-        #[inline(always)]
-        unsafe fn settle(even: Self, odd: Self) -> [Self; 2] {
-            // SAFETY: SSE2 is part of x86-64.
-            unsafe { [_mm_shuffle_pd::<2>(even, odd), _mm_shuffle_pd::<2>(odd, even)] }
-        }
-    }
+        |most, other| _mm_max_pd(most, _mm_andnot_pd(_mm_set1_pd(-0.0), other))
+    );
 }
 
 #[cfg(target_arch = "aarch64")]

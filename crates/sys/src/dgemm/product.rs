@@ -342,9 +342,7 @@ mod tests {
         assert_eq!(numbers(3, 32 << 20, "0-1"), 1 << 15);
         assert_eq!(numbers(2, 512 << 10, "0-63"), 1 << 14);
         assert_eq!(numbers(2, 1 << 30, "0"), 1 << 18);
-        for kernels in
-            [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter_map(Kernels::at)
-        {
+        for kernels in Level::ALL.into_iter().filter_map(Kernels::at) {
             let Table { rows, depth, .. } = *kernels.0;
             assert!(half_of_second_level(&[]).min(numbers(2, 1, "0")) >= rows * depth);
         }

@@ -4,7 +4,7 @@
 use super::*;
 
 fn levels() -> Vec<Kernels> {
-    [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter_map(Kernels::at).collect()
+    Level::ALL.into_iter().filter_map(Kernels::at).collect()
 }
 
 /// Numbers between −½ and ½ that look random.
