@@ -10,8 +10,8 @@ pub(super) const MOST: usize = 24 * 8;
 /// cache. 16 was 2 % faster than none on 2 vCPUs of Sapphire Rapids beside another guest, 2026-11-22.
 const AHEAD: usize = 16;
 
-/// Steps between two looks at whether the end is reached: where a multiply-add is two instructions,
-/// every other one counts.
+/// Steps between two looks at whether the end is reached, with registers of two: every instruction
+/// counts there. Wider ones wait for their units, and short loops of LU were 1 to 2 % slower by it.
 const UNROLLED: usize = 4;
 
 /// What becomes of a product.
@@ -93,6 +93,7 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
         // all at once they would hold up those of the left factor.
         let share = depth.div_ceil(N);
         let mut done = 0;
+        let unrolled = if V::COUNT == 2 { UNROLLED } else { 1 };
         let next_share = job.next_numbers.div_ceil(N).next_multiple_of(8);
         for column in 0..N {
             let start = target.wrapping_add(column * stride);
@@ -105,12 +106,12 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
             for number in (column * next_share..share_end).step_by(8) {
                 prefetch::second(job.next.wrapping_add(number));
             }
-            while done + UNROLLED <= end {
-                for _ in 0..UNROLLED {
+            while done + unrolled <= end {
+                for _ in 0..unrolled {
                     step(&mut sums, left, left_step, right);
                     (left, right) = (left.wrapping_add(left_step), right.add(N));
                 }
-                done += UNROLLED;
+                done += unrolled;
             }
             while done < end {
                 step(&mut sums, left, left_step, right);
