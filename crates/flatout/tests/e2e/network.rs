@@ -9,10 +9,11 @@ mod session;
 use std::io::{BufRead, BufReader, PipeReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::Value;
 
-use crate::bin::{Folder, Running};
+use crate::bin::{Folder, LIMIT, Running};
 
 /// One row, in little time.
 pub const LITTLE: [&str; 8] =
@@ -24,7 +25,7 @@ pub struct Serving<'f> {
     pub running: Running<'f>,
     /// Where it listens.
     pub address: SocketAddr,
-    said: BufReader<PipeReader>,
+    said: Receiver<String>,
 }
 
 impl<'f> Serving<'f> {
@@ -38,24 +39,32 @@ impl<'f> Serving<'f> {
 
     /// A server whose output is `reader`.
     pub fn of(running: Running<'f>, reader: PipeReader) -> Self {
-        let mut said = BufReader::new(reader);
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening at ").expect(&line).parse().unwrap();
+        let (sender, said) = channel();
+        std::thread::spawn(move || {
+            BufReader::new(reader)
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        let line = next(&said);
+        let address = line.strip_prefix("listening at ").expect(&line).parse().unwrap();
         Self { running, address, said }
     }
 
     /// The next line that it says.
     pub fn says(&mut self) -> String {
-        let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
-        line.trim().to_owned()
+        next(&self.said)
     }
 
     /// Its address as an argument.
     pub fn at(&self) -> String {
         self.address.to_string()
     }
+}
+
+/// A client that gave up makes a server say nothing more: that is no reason to wait for ever.
+fn next(said: &Receiver<String>) -> String {
+    said.recv_timeout(LIMIT).expect("the server says one line more").trim().to_owned()
 }
 
 /// A file with a token.
