@@ -19,7 +19,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
+use rustix::fs::{AtFlags, FileType, StatxFlags, major, minor, statat, statx};
+use rustix::io::Errno;
 
 pub use device::DeviceNumber;
 pub use disk::Disk;
@@ -175,7 +176,7 @@ struct Origin {
 /// `path` is the file's place, or its directory's for a file without a name; it only counts on
 /// kernels before 5.8, which do not tell the mount of an open file.
 ///
-/// Errors: those of statx and fstatfs on the descriptor. What cannot be found out is left out.
+/// Errors: those of statx, else fstatat, and fstatfs on the descriptor. What cannot be found out is left out.
 /// Cost: two system calls, the mount table, and some 15 small files per block device.
 pub fn chain(root: &Path, descriptor: BorrowedFd<'_>, path: &Path) -> io::Result<Chain> {
     let origin = origin(descriptor, Path::new(""), AtFlags::EMPTY_PATH)?;
@@ -211,13 +212,28 @@ const LOOK: stack::Look = stack::Look { locate: origin_of_path, size_bytes };
 
 fn origin(directory: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<Origin> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-    let facts = statx(directory, path, flags, wanted)?;
+    let facts = match statx(directory, path, flags, wanted) {
+        // No such call before Linux 4.11, nor where an old container's filter knows none.
+        Err(Errno::NOSYS | Errno::PERM) => return origin_by_stat(directory, path, flags),
+        looked => looked?,
+    };
     let is_block = FileType::from_raw_mode(facts.stx_mode.into()) == FileType::BlockDevice;
     let number = |major, minor| DeviceNumber { major, minor };
     Ok(Origin {
         mount_id: (facts.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(facts.stx_mnt_id),
         filesystem_device: number(facts.stx_dev_major, facts.stx_dev_minor),
         node: is_block.then(|| number(facts.stx_rdev_major, facts.stx_rdev_minor)),
+    })
+}
+
+fn origin_by_stat(directory: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<Origin> {
+    let facts = statat(directory, path, flags)?;
+    let is_block = FileType::from_raw_mode(facts.st_mode) == FileType::BlockDevice;
+    let number = |device| DeviceNumber { major: major(device), minor: minor(device) };
+    Ok(Origin {
+        mount_id: None,
+        filesystem_device: number(facts.st_dev),
+        node: is_block.then(|| number(facts.st_rdev)),
     })
 }
 

@@ -75,6 +75,24 @@ fn a_runtime_that_denies_statx_is_no_obstacle() {
     }
 }
 
+/// As an old container's filter has it.
+#[test]
+fn a_kernel_before_statx_has_all_rows_of_the_disk() {
+    for errno in [ENOSYS, EPERM] {
+        let folder = Folder::new();
+        let ran = folder.flatout("bench disk --quick --runs 1 --format json".split(' '));
+        let ran = ran.with(|command| {
+            deny(command, &[(STATX, errno)]);
+        });
+        let document = ran.run().exits(0).document();
+        let results = document["results"].as_array().unwrap();
+        let has_figure = |row: &&Value| row["id"] == "disk/random-read" && row["median"].is_f64();
+        assert!(results.iter().any(|row| has_figure(&row)), "{document:#}");
+        let storage = &document["start"]["environment"]["storage"][0];
+        assert!(storage["layers"].as_array().is_some_and(|all| !all.is_empty()), "{storage:#}");
+    }
+}
+
 #[test]
 fn everything_new_denied_at_once_still_reads() {
     let calls = [(IO_URING_SETUP, ENOSYS), (CACHESTAT, ENOSYS), (PREADV2, ENOSYS), (STATX, ENOSYS)];
