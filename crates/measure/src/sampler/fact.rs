@@ -26,5 +26,6 @@ pub const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
 /// mean, and the share of the time that its threads wanted a CPU in which they waited for one.
 pub const USE_OF_CPUS: Key = Key::last("use_of_cpus");
 /// What the 95 % interval takes runs to differ by beyond what trials show: `source` is `learned` (from
-/// so many `runs`, by `flatout compare --noise`) or `assumed`, `deviation` that of ln figure.
+/// so many `runs`, by `flatout compare --noise`) or `assumed`, `deviation` that of ln figure. Beside
+/// learned ones `half_width_ratio` is half of the interval without what is only assumed.
 pub const BETWEEN_RUNS: Key = Key::last("between_runs");

@@ -153,6 +153,14 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     Some([middle * (-half).exp(), middle * half.exp()])
 }
 
+/// Half of the interval as a share of its middle, as trials and earlier runs have it, without what was
+/// assumed before any run told. Beside others that stays: quiet runs taught.
+pub fn learned_half(figures: &[f64], known: &Knowledge) -> Option<f64> {
+    let assumed_deviation = if known.is_beside_others { known.assumed_deviation } else { 0.0 };
+    let [low, high] = of_runs(figures, &Knowledge { assumed_deviation, ..*known })?;
+    Some(((high / low).ln() / 2.0).exp_m1())
+}
+
 /// Half of an interval as a share of its middle, as the trials alone have it: without what runs were
 /// assumed to differ by, which no trial shows. That of rows beside others, as far as it was seen that
 /// there were some, stays.
@@ -272,6 +280,12 @@ mod tests {
             half(Knowledge { learned: None, ..beside }),
             "quiet runs taught it"
         );
+        let shown = |known: Knowledge| learned_half(&trials, &known).unwrap().ln_1p();
+        assert!(
+            (shown(both) - half(learned(0.05))).abs() < 1e-9,
+            "what was assumed is no evidence"
+        );
+        assert!((shown(beside) - half(beside)).abs() < 1e-9, "beside others it stays");
         assert!(half(learned(1e-6)) < half(QUIET), "runs that agree need no share of trials");
         assert!(half(learned(1e-6)) > 0.005, "what these trials differ by stays");
     }

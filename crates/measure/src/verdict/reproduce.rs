@@ -1,5 +1,5 @@
-//! Does it reproduce? As far as trials can show it: what runs are assumed to differ by beyond that,
-//! where nothing was learned of the machine, is told and is no evidence against a row.
+//! Does it reproduce? As far as trials and earlier runs can show it: what runs are assumed to differ by
+//! beyond that is told and is no evidence against a row.
 
 use super::pairs::{Pairs, took_part};
 use super::rows::{count, list, name, percent};
@@ -10,12 +10,18 @@ use crate::sampler::fact::{BETWEEN_RUNS, INTERVALS_SPOILED};
 use crate::statistics::interval::half_of_trials;
 use crate::warning::{self, Says, has, saying};
 
-/// Half of a row's interval as its trials alone have it.
-fn width_of_trials(row: &Outcome) -> Option<f64> {
+/// Half of a row's interval as its trials have it, and earlier runs where these taught what runs differ by.
+fn shown_width(row: &Outcome) -> Option<f64> {
     let known = row.audit.get(BETWEEN_RUNS.name());
-    let known = known.filter(|known| known["source"] == "assumed");
-    let assumed = known.and_then(|known| known["deviation"].as_f64()).unwrap_or(0.0);
-    row.ci95.map(|interval| half_of_trials(interval, assumed))
+    let of = |member: &str| known.and_then(|known| known[member].as_f64());
+    if is_learned(row) {
+        return of("half_width_ratio").or(row.half_width());
+    }
+    row.ci95.map(|interval| half_of_trials(interval, of("deviation").unwrap_or(0.0)))
+}
+
+fn is_learned(row: &Outcome) -> bool {
+    row.audit.get(BETWEEN_RUNS.name()).is_some_and(|known| known["source"] == "learned")
 }
 
 pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
@@ -25,7 +31,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         figures(results).filter(|row| !(has_pairs && took_part(row)) && row.n > 0).collect();
     let rows = judged.len();
     let loose = |row: &Outcome| {
-        width_of_trials(row).is_none_or(|width| width > NOISY)
+        shown_width(row).is_none_or(|width| width > NOISY)
             || has(&row.warnings, warning::DISTURBED)
             || saying(&row.warnings, Says::NotLasting).is_some()
     };
@@ -63,15 +69,21 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
             format!("{word} shown for {unsure_rows} of {rows} rows: {}.", list(&unsure))
         }
     };
-    let assumed = judged.iter().filter(|row| row.half_width() > Some(NOISY) && !loose(row));
-    let assumed: Vec<f64> = assumed.filter_map(|row| row.half_width()).collect();
-    if let Some(most) = assumed.iter().copied().reduce(f64::max) {
-        text.push_str(&format!(
-            " The trials of {} agree, but such runs are assumed to differ by up to ±{} (flatout \
-             compare --noise learns by how much here).",
-            count(assumed.len(), "further row", "further rows"),
-            percent(most)
-        ));
+    let wide = |row: &&&Outcome| row.half_width() > Some(NOISY) && !loose(row);
+    let (learned, assumed): (Vec<&Outcome>, Vec<&Outcome>) =
+        judged.iter().filter(wide).partition(|row| is_learned(row));
+    for (rows, agree, remedy) in [
+        (assumed, "The trials of", "flatout compare --noise learns by how much here"),
+        (learned, "Trials and earlier runs of", "flatout compare --noise from more runs tells"),
+    ] {
+        let widths = rows.iter().filter_map(|row| row.half_width());
+        if let Some(most) = widths.reduce(f64::max) {
+            text.push_str(&format!(
+                " {agree} {} agree, but such runs are assumed to differ by up to ±{} ({remedy}).",
+                count(rows.len(), "further row", "further rows"),
+                percent(most)
+            ));
+        }
     }
     if spoiled > 0 {
         let trials = count(spoiled as usize, "trial was", "trials were");

@@ -54,8 +54,11 @@ impl Sampled<'_> {
         let is_loaded = self.disturbed > 0 || is_beside_others;
         let known = self.knowledge(plan);
         let known = Knowledge { kin: beside.kin, is_loaded, is_beside_others, ..known };
-        facts.set(BETWEEN_RUNS, between_runs(&known));
-        let interval = |figures: &[f64]| interval::of_runs(figures, &known);
+        let interval = |figures: &[f64], facts: &mut Facts| {
+            facts.set(BETWEEN_RUNS, between_runs(figures, &known));
+            interval::of_runs(figures, &known)
+        };
+        let ci95 = interval(&figures, &mut facts);
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
                 facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());
@@ -71,7 +74,6 @@ impl Sampled<'_> {
             self.further(&outcome, &facts, &all, interval)
         });
         let further = further.collect();
-        let ci95 = interval(&figures);
         self.conclude(&mut outcome, &mut facts, figures, ci95);
         Measured { row: (), outcome, facts, further }
     }
@@ -93,7 +95,7 @@ impl Sampled<'_> {
         own: &Outcome,
         facts: &Facts,
         all: &[&Further],
-        interval: impl Fn(&[f64]) -> Option<[f64; 2]>,
+        interval: impl Fn(&[f64], &mut Facts) -> Option<[f64; 2]>,
     ) -> MeasuredFurther {
         let parameters = all[0].parameters.clone();
         let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
@@ -104,7 +106,7 @@ impl Sampled<'_> {
         let figures =
             all.iter().filter_map(|further| unit.figure(further.amount, further.elapsed_ns));
         let figures: Vec<f64> = figures.collect();
-        let ci95 = interval(&figures);
+        let ci95 = interval(&figures, &mut facts);
         self.conclude(&mut outcome, &mut facts, figures, ci95);
         MeasuredFurther { parameters, outcome, facts }
     }
@@ -181,16 +183,15 @@ impl Sampled<'_> {
     }
 }
 
-/// What the interval takes runs to differ by, and where that is from.
-fn between_runs(known: &Knowledge) -> Value {
-    let (source, runs) = match known.learned {
-        Some(learned) => ("learned", Some(learned.runs)),
-        None => ("assumed", None),
-    };
+/// What the interval of these figures takes runs to differ by, and where that is from.
+fn between_runs(figures: &[f64], known: &Knowledge) -> Value {
+    let source = known.learned.map_or("assumed", |_| "learned");
     let deviation = known.deviation_between_runs();
     let fields = [("source", Value::from(source)), ("deviation", Value::from(deviation))];
-    let runs = runs.map(|runs| ("runs", Value::from(runs)));
-    Value::fields(fields.into_iter().chain(runs))
+    let runs = known.learned.map(|learned| ("runs", Value::from(learned.runs)));
+    let half = known.learned.and_then(|_| interval::learned_half(figures, known));
+    let half = half.map(|half| ("half_width_ratio", Value::from(half)));
+    Value::fields(fields.into_iter().chain(runs).chain(half))
 }
 
 /// Share of the CPUs to which it must be known what others used, or nothing is said of it.
