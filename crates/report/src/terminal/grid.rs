@@ -147,19 +147,21 @@ impl Grid {
     }
 
     /// Natural widths; then the widest columns of words are narrowed until the sum fits: first down
-    /// to their longest word, then to the longest part of a word, and as the last resort any column.
+    /// to their longest word, then to the longest part of a word; then any column to its longest word,
+    /// so that units stand below their numbers, and as the last resort any column further.
     fn fitted_widths(&self, rows: &[Row], available: usize) -> Vec<usize> {
         let mut widths = self.widths_of(rows);
         let gaps = GAP * widths.len().saturating_sub(1);
-        let whole = |column| self.longest(rows, column, |word| vec![word]).max(NARROWEST);
+        let whole = |column| self.longest(rows, column, |word| vec![word]);
         let words: Vec<usize> = (0..widths.len()).map(whole).collect();
         let least = self.least_widths(rows);
         while widths.iter().sum::<usize>() + gaps > available {
             let widest_where = |may_shrink: &dyn Fn(usize) -> bool| {
                 (0..widths.len()).filter(|c| may_shrink(*c)).max_by_key(|c| widths[*c])
             };
-            let column = widest_where(&|c| self.is_words(c) && widths[c] > words[c])
+            let column = widest_where(&|c| self.is_words(c) && widths[c] > words[c].max(NARROWEST))
                 .or_else(|| widest_where(&|c| self.is_words(c) && widths[c] > least[c]))
+                .or_else(|| widest_where(&|c| !self.is_words(c) && widths[c] > words[c]))
                 .or_else(|| widest_where(&|c| widths[c] > text::NARROWEST_WRAP));
             let Some(column) = column else { break };
             widths[column] -= 1;
@@ -271,6 +273,20 @@ mod tests {
         let out = grid().render(2, &style);
         assert!(out.lines().all(|line| text::width(line) <= 40), "{out}");
         assert!(out.contains("12,345    MiB/s"));
+    }
+
+    #[test]
+    fn units_go_below_their_numbers_before_words_of_heads_and_names_are_cut() {
+        let heads = [("", Align::Words), ("median", Align::Decimal), ("bottleneck", Align::Words)];
+        let row = ["loopback TCP throughput", "44.5 Gbit/s", "all CPUs"].map(Cell::plain);
+        let heads = heads.map(|(head, align)| (head.to_owned(), align)).to_vec();
+        let grid = Grid { heads, rows: vec![row.to_vec()] };
+        let out = grid.render(9, &Style { width_columns: 40, ..Style::default() });
+        let words: Vec<&str> = out.split_whitespace().collect();
+        for word in ["median", "bottleneck", "loopback", "throughput", "44.5", "Gbit/s"] {
+            assert!(words.contains(&word), "{word}: {out}");
+        }
+        assert!(out.lines().all(|line| text::width(line) <= 40), "{out}");
     }
 
     #[test]
