@@ -1,11 +1,14 @@
 //! Options of the command line as typed values, for clap: sizes, times, rates, words that mean
 //! something, flags with two meanings. An area defines its options where it uses them.
 
+use std::path::PathBuf;
+
 use clap::builder::{
-    BoolValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+    BoolValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser, StringValueParser,
+    TypedValueParser,
 };
 use flatout_io::{Caching, Split};
-use flatout_measure::{size_text, units};
+use flatout_measure::{cause_text, size_text, units};
 
 pub use crate::limits::MAX_BLOCK_BYTES;
 
@@ -78,6 +81,15 @@ pub fn time(text: &str) -> Result<u64, String> {
         Ok(ns) => Ok(ns),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A directory that is there.
+pub fn directory() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path: PathBuf| match path.metadata() {
+        Ok(facts) if facts.is_dir() => Ok(path),
+        Ok(_) => Err("it is no directory".to_owned()),
+        Err(error) => Err(cause_text(&error)),
+    })
 }
 
 /// Words as an option takes them; help and completions list them.

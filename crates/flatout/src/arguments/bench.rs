@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, Command, ValueEnum, ValueHint};
 use flatout_bench::cache::Clearing;
-use flatout_bench::option::{flag, size, time};
+use flatout_bench::option::{directory, flag, size, time};
 use flatout_io::escape;
 use flatout_report::text::Joined;
 
@@ -42,7 +42,7 @@ pub struct Bench {
     pub max_write: Option<u64>,
     /// Where the temporary files are made [default: here]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true,
-        value_hint = clap::ValueHint::DirPath)]
+        value_hint = clap::ValueHint::DirPath, value_parser = directory())]
     pub directory: PathBuf,
     /// Drop the system's caches before cold rows; needs root
     #[arg(long, action = ArgAction::SetTrue, value_parser = flag([Clearing::File, Clearing::System]))]
@@ -92,6 +92,12 @@ pub fn shown(areas: &[Name]) -> Command {
     let place = Arg::new("place").value_name("PLACE").value_hint(ValueHint::AnyPath);
     command.arg(place.help("Where [default: the current directory]"))
 }
+
+/// Options of all areas that only some heed.
+const COMMON: [(&str, &[Name]); 2] = [
+    ("directory", &[Name::Cache, Name::Disk, Name::Syscall, Name::Copy]),
+    ("drop_caches", &[Name::Cache, Name::Disk]),
+];
 
 /// How processes that were started together share an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,13 +218,18 @@ impl Bench {
             };
             return Err(format!("there is no area '{path}'{hint}"));
         }
-        if let Some(second) = self.places().nth(1) {
+        let directory = self.areas.given().any(|id| id == "directory").then_some(&self.directory);
+        if let Some(second) = self.places().chain(directory).nth(1) {
             return Err(format!(
                 "one place is measured at a time, '{}' is one more",
                 escape(second)
             ));
         }
-        for (option, owners) in self.given() {
+        // All areas take these, so that they can be given for all of them together.
+        let idle = COMMON.iter().filter(|(id, _)| self.areas.given().any(|given| given == *id));
+        let idle = idle.filter(|_| !areas.is_empty());
+        let idle = idle.map(|(id, areas)| (format!("--{}", id.replace('_', "-")), areas.to_vec()));
+        for (option, owners) in idle.chain(self.given()) {
             if !owners.iter().any(|owner| areas.contains(owner)) {
                 return Err(format!(
                     "{option} is for {}: flatout bench {} {option} …",
@@ -276,10 +287,19 @@ mod tests {
             &["cpu", "--bytes", "1G"],
             &["memory", "--order", "100"],
             &["disk", "--cold"],
+            &["cpu", "--directory", "/"],
+            &["memory", "network", "--directory", "/"],
+            &["disk", "/a", "--directory", "/"],
+            &["copy", "--drop-caches"],
         ] {
             assert!(parsed(words).check().is_err(), "{words:?}");
         }
+        for words in [&["--directory", "/"][..], &["cpu", "syscall", "--directory", "/"]] {
+            assert_eq!(parsed(words).check(), Ok(()), "{words:?}");
+        }
         let refused = |words: &[&str]| parsed(words).check().unwrap_err();
+        let said = refused(&["cpu", "--directory", "/"]);
+        assert!(said.starts_with("--directory is for cache, disk, syscall, copy:"), "{said}");
         assert!(refused(&["cahce"]).contains("did you mean 'cache'?"));
         assert!(refused(&["/data"]).contains("cache, disk, syscall, cpu, memory, network, copy"));
         assert!(refused(&["ram"]).contains("did you mean 'memory'?"));

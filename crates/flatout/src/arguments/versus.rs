@@ -6,7 +6,7 @@ use clap::Args;
 use flatout_bench::versus::{State, Trees, copy};
 
 use super::shared::Output;
-use flatout_bench::option::{Words, each_once, size, time, words};
+use flatout_bench::option::{Words, directory, each_once, size, time, words};
 
 const AFTER: &str = include_str!("help/versus.txt").trim_ascii_end();
 
@@ -18,7 +18,7 @@ pub struct Versus {
     pub rivals: Vec<String>,
     /// Where the files of the race lie [default: the current directory]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true,
-        value_hint = clap::ValueHint::DirPath)]
+        value_hint = clap::ValueHint::DirPath, value_parser = directory())]
     pub directory: PathBuf,
     /// Race exactly so many rounds [default: at least 6, until the ratios are precise]
     #[arg(short = 'n', long = "runs", aliases = ["rounds", "trials"], value_name = "N",

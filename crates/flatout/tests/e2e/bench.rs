@@ -1,6 +1,6 @@
 //! `flatout bench`: rows, ceilings, verdict, what it leaves behind, and how it ends early.
 
-use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
+use flatout_sys::launcher::{EPERM, IO_URING_SETUP, Resource, deny, limit};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -130,7 +130,11 @@ fn cold_rows_begin_with_nothing_in_the_cache() {
 #[test]
 fn no_room_and_no_directory_are_one_line() {
     let folder = Folder::new();
-    bench(&folder, &["--directory", "nowhere"]).complains(1, &["nowhere"]);
+    for area in [&[][..], &["cpu"], &["disk"]] {
+        let ran = bench(&folder, &[area, &["--directory", "nowhere"]].concat());
+        ran.complains(2, &["--directory <DIR>", "nowhere", "No such file or directory"]);
+    }
+    bench(&folder, &["cpu", "--directory", "."]).complains(2, &["--directory is for cache, disk"]);
     let ran = folder.flatout(["bench", "--max-write", "1000"]).run();
     ran.complains(1, &["--max-write"]);
     let ran = bench(&folder, &["syscall", "--block-size", "0"]);
@@ -239,4 +243,19 @@ fn a_place_that_cannot_be_written_is_refused_before_measuring() {
     let folder = Folder::new();
     let ran = folder.flatout(["bench", "cache", "--output", "no/such/folder.json"]).run();
     ran.complains(1, &["no/such/folder.json"]);
+}
+
+/// clap's definition of all options is deep: on a small stack it gets a thread of its own.
+#[test]
+fn a_small_limit_of_the_stack_ends_nothing() {
+    let folder = Folder::new();
+    for (words, has_rows) in [("bench syscall --quick --runs 1", true), ("help bench", false)] {
+        let ran = folder.flatout(words.split(' ').chain(has_rows.then_some("--format=json")));
+        let ran = ran.with(|command| {
+            limit(command, Resource::Stack, 100 << 10);
+        });
+        let ran = ran.run();
+        ran.exits(0);
+        assert!(!has_rows || !rows(&ran.document(), "syscall/").is_empty());
+    }
 }

@@ -72,13 +72,14 @@ pub fn deny<'a>(command: &'a mut Command, calls: &[Denied]) -> &'a mut Command {
     unsafe { command.pre_exec(move || install(&program)) }
 }
 
-/// Limits the descriptors, or the size of files, that `command` may have (setrlimit(2)). It inherits
+/// Limits what `command` may have (setrlimit(2)), as its descriptors or the size of its files. It inherits
 /// none but the first three: what other tests have open at that moment would count.
 pub fn limit(command: &mut Command, resource: Resource, most: u64) -> &mut Command {
     let resource = match resource {
         Resource::FileSize => libc::RLIMIT_FSIZE,
         Resource::Descriptors => libc::RLIMIT_NOFILE,
         Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
+        Resource::Stack => libc::RLIMIT_STACK,
     };
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
     // SAFETY: between fork and exec the closure makes two system calls, one with plain numbers and
@@ -104,6 +105,8 @@ pub enum Resource {
     Descriptors,
     /// Locked memory in bytes.
     LockedMemory,
+    /// The stack of the first thread in bytes.
+    Stack,
 }
 
 /// An instruction that does not jump.
