@@ -100,7 +100,8 @@ impl<'c, 'a> Lane<'c, 'a> {
                     Ok(pair) => {
                         let (directory, name) = (&directory, name.as_c_str());
                         let entry = Entry { directory, pair: &pair, source: name, target: name };
-                        let visited = visit::visit(copy, &mut self.lister, entry, origin);
+                        let visited =
+                            visit::visit(copy, (&mut self.lister, self.hire), entry, origin);
                         visited.map(|(directory, first)| self.visited(directory, &first))
                     }
                     Err(refusal) => {
@@ -313,7 +314,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             return false;
         }
         base.expect(1);
-        let begun = visit::begin(self.copy, &mut self.lister, entry);
+        let begun = visit::begin(self.copy, (&mut self.lister, self.hire), entry);
         begun.map(|(directory, first)| self.visited(directory, &first)).is_some()
     }
 }

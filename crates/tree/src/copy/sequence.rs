@@ -142,7 +142,7 @@ fn go_through(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>, pair: &Arc<Pa
             continue;
         }
         directory.expect(1);
-        if let Some((below, first)) = visit::begin(copy, &mut lane.lister, entry) {
+        if let Some((below, first)) = visit::begin(copy, (&mut lane.lister, lane.hire), entry) {
             lane.visited(below, &first);
             return;
         }

@@ -4,6 +4,7 @@
 //! directory with more names than are kept in memory is listed a second time for its files, piece
 //! by piece.
 
+mod early;
 mod empty;
 mod opening;
 mod unfinished;
@@ -22,10 +23,11 @@ use super::peculiar::{self, ONE_NAME};
 use super::sieve::Sieve;
 use super::temporary::is_temporary;
 use super::{
-    Action, Copy, Directory, Entry, Event, Pair, Reach, Refusal, Side, Trouble, Work, count,
+    Action, Copy, Directory, Entry, Event, Hire, Pair, Reach, Refusal, Side, Trouble, Work, count,
     identity, mirror, plan, sequence,
 };
 use crate::spool::names::{Batch, Names};
+use early::hand_out;
 use empty::Empty;
 pub(super) use empty::look_up;
 use opening::open;
@@ -54,7 +56,7 @@ struct Listed {
 /// Begins with a directory that the user named. Its copy may be there.
 pub(super) fn begin(
     copy: &Copy<'_>,
-    lister: &mut Lister,
+    by: (&mut Lister, Hire<'_>),
     entry: Entry<'_>,
 ) -> Option<(Arc<Directory>, Batch)> {
     let made = match leads_above(copy, entry.directory, entry.pair, entry.source) {
@@ -72,14 +74,14 @@ pub(super) fn begin(
             return None;
         }
     };
-    visit(copy, lister, entry, origin)
+    visit(copy, by, entry, origin)
 }
 
 /// Opens a directory whose copy is there and lists it. Returns it, in use, with the first of what is
 /// in it, to be copied at once; `None`: it could not be opened.
 pub(super) fn visit(
     copy: &Copy<'_>,
-    lister: &mut Lister,
+    by: (&mut Lister, Hire<'_>),
     entry: Entry<'_>,
     origin: Origin,
 ) -> Option<(Arc<Directory>, Batch)> {
@@ -109,7 +111,7 @@ pub(super) fn visit(
     let directory = copy.held.enter(parent, Arc::new(below), begun_ns, None);
     let first = match access {
         _ if stays_out || is_full => Batch::default(),
-        Access::Full => list(copy, lister, &directory, origin),
+        Access::Full => list(copy, by, &directory, origin),
         // Its attributes are copied all the same, as cp does.
         Access::SearchOnly => {
             copy.fail_source(&directory, None, Refusal::of("open")(Errno::ACCESS));
@@ -120,14 +122,19 @@ pub(super) fn visit(
 }
 
 /// Lists a directory and makes pieces of its entries; returns the first one.
-fn list(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>, origin: Origin) -> Batch {
+fn list(
+    copy: &Copy<'_>,
+    (lister, hire): (&mut Lister, Hire<'_>),
+    directory: &Arc<Directory>,
+    origin: Origin,
+) -> Batch {
     let Some(pair) = pair(copy, directory) else { return Batch::default() };
     if origin == Origin::Existing && sequence::begin(copy, lister, directory, &pair) {
         return Batch::default();
     }
     let is_empty = origin == Origin::Fresh && !copy.is_plan();
     let mut empty = Empty::of(is_empty.then(|| pair.target()));
-    let mut listed = match read_names(copy, lister, directory, (&pair, &mut empty)) {
+    let mut listed = match read_names(copy, (lister, hire), directory, (&pair, &mut empty)) {
         Ok(listed) => listed,
         Err(refusal) => {
             copy.fail_listing(directory, refusal);
@@ -188,8 +195,8 @@ fn leads_above(copy: &Copy<'_>, directory: &Directory, pair: &Pair, name: &CStr)
 /// Reads all names, and makes the directories among them.
 fn read_names(
     copy: &Copy<'_>,
-    lister: &mut Lister,
-    directory: &Directory,
+    (lister, hire): (&mut Lister, Hire<'_>),
+    directory: &Arc<Directory>,
     (pair, empty): (&Pair, &mut Empty<'_>),
 ) -> Result<Listed, Refusal> {
     let names = || Names::new(MOST_BELOW_BYTES);
@@ -226,7 +233,10 @@ fn read_names(
             return listed.existing.push(name, kind);
         }
         let refusal = match make(copy, pair, name) {
-            Ok(()) => return listed.fresh.push(name, kind),
+            Ok(()) => {
+                listed.fresh.push(name, kind)?;
+                return hand_out(copy, hire, directory, &mut listed.fresh);
+            }
             Err(Errno::EXIST) if listed.names.is_taken(name, pair) => {
                 Refusal::because(MAKE, ONE_NAME)
             }
