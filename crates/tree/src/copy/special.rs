@@ -29,7 +29,9 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
     if copy.options.appearance != Appearance::Atomic {
         match attributes.make(to, facts, text.as_deref()) {
             Ok(()) => {
-                attributes.entry(from, to, facts).map_err(Trouble::of)?;
+                let above = entry.pair.found();
+                let alone = above.made.is_new().then_some(above.inheritance);
+                attributes.entry(from, to, facts, alone).map_err(Trouble::of)?;
                 return Ok(Action::Made);
             }
             Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {}
@@ -51,7 +53,7 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
     let whole = |name: &CStr| {
         let place = Place { name, ..to };
         attributes.make(place, facts, text.as_deref())?;
-        attributes.entry(from, place, facts)
+        attributes.entry(from, place, facts, None)
     };
     copy.temporaries.replace(to.directory, to.name, whole).map_err(Trouble::Target)?;
     Ok(Action::Made)

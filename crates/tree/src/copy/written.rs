@@ -163,7 +163,7 @@ fn node(
         let whole = |name: &CStr| {
             let place = Place { name, ..to };
             copy.attributes.make(place, facts, text.as_deref())?;
-            copy.attributes.entry(from, place, facts)
+            copy.attributes.entry(from, place, facts, None)
         };
         bond.or_copied(copy, entry, || {
             let made = match whole(to.name) {

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{FileType, Gid, Uid};
+use rustix::fs::{FileType, Gid, Stat, Uid};
 use rustix::io::Errno;
 
 use super::inheritance::{Inheritance, Origin};
@@ -35,6 +35,13 @@ impl Expectation {
     fn of(&self, inheritance: Inheritance) -> &AtomicU64 {
         if inheritance.group_is_certain { &self.certain } else { &self.uncertain }
     }
+
+    /// Something new was looked at.
+    pub(super) fn compare(&self, inheritance: Inheritance, found: &Stat) {
+        if (found.st_uid, found.st_gid) == inheritance.owner && found.st_dev == inheritance.device {
+            self.of(inheritance).store(inheritance.device, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Attributes<'_> {
@@ -56,11 +63,8 @@ impl Attributes<'_> {
             return Ok(expected);
         }
         let facts = job.target.stat().map_err(Refusal::of("read the attributes of"))?;
-        let found = (facts.st_uid, facts.st_gid);
-        if found == expected && facts.st_dev == inheritance.device {
-            self.expectation.of(inheritance).store(inheritance.device, Ordering::Relaxed);
-        }
-        Ok(found)
+        self.expectation.compare(inheritance, &facts);
+        Ok((facts.st_uid, facts.st_gid))
     }
 
     /// The owner that the target is to have.

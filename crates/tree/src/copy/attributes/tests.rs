@@ -151,7 +151,7 @@ impl Folders {
         let facts = Node::Named(source).stat().unwrap();
         let attributes = self.attributes();
         attributes.make(target, &facts, text)?;
-        attributes.entry(source, target, &facts)?;
+        attributes.entry(source, target, &facts, None)?;
         Ok(Node::Named(target).stat().unwrap())
     }
 

@@ -63,6 +63,34 @@ fn symlinks_keep_owner_and_attributes() {
 }
 
 #[test]
+fn symlinks_where_nobody_else_may_look_keep_what_they_have_too() {
+    let folders = Folders::new();
+    let [from, to] = [&folders.source, &folders.target].map(|path| File::open(path).unwrap());
+    let (attributes, inherited) = (folders.attributes(), Inheritance::of(to.as_fd()));
+    for (name, seconds) in [(c"first", 9e8 as i64), (c"second", 1e9 as i64), (c"third", 1_000)] {
+        let path = folders.source.join(name.to_str().unwrap());
+        std::os::unix::fs::symlink("nowhere", &path).unwrap();
+        set_times(&path, seconds, 5);
+        let is_rich = name == c"third" && is_root();
+        let has_attribute = is_rich && set(&path, c"trusted.link", b"l").is_ok();
+        if is_rich {
+            chown(&path, STRANGER, STRANGER + 1);
+        }
+        let [source, target] = [&from, &to].map(|folder| Place { directory: folder.as_fd(), name });
+        let facts = Node::Named(source).stat().unwrap();
+        attributes.make(target, &facts, Some(c"nowhere")).unwrap();
+        attributes.entry(source, target, &facts, Some(inherited)).unwrap();
+        let found = Node::Named(target).stat().unwrap();
+        assert_eq!((found.st_mtime, found.st_mtime_nsec), (seconds, 5), "{name:?}");
+        assert_eq!((found.st_uid, found.st_gid), (facts.st_uid, facts.st_gid));
+        let target = folders.target.join(name.to_str().unwrap());
+        assert_eq!(get(&target, c"trusted.link").is_some(), has_attribute);
+    }
+    assert!(attributes.is_predictable(inherited));
+    assert_eq!(folders.heard.codes(), [""; 0]);
+}
+
+#[test]
 fn a_name_that_is_taken_is_said_as_it_is() {
     let folders = Folders::new();
     let folder = File::open(&folders.target).unwrap();
@@ -95,7 +123,7 @@ fn swapped(swap: impl FnOnce(&Path, &Path)) {
     fs::remove_file(&path).unwrap();
     swap(&outside, &path);
     let before = fs::symlink_metadata(&path).unwrap();
-    let refusal = attributes.entry(source, target, &facts).unwrap_err();
+    let refusal = attributes.entry(source, target, &facts, None).unwrap_err();
     assert!(matches!(refusal.cause, Cause::Reason(_)), "{refusal:?}");
     let after = fs::symlink_metadata(&path).unwrap();
     assert_eq!((before.ctime_nsec(), before.mode()), (after.ctime_nsec(), after.mode()));
