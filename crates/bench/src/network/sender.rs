@@ -75,9 +75,9 @@ pub fn choose(
         for (way, rates) in &mut rates {
             match sessions.run(test.family, *way).and_then(|report| sample::throughput(&report)) {
                 Ok(sample) => rates.push(sample.amount * 1e9 / sample.elapsed_ns as f64),
-                // The rows will say that the user wants to stop, or that the server has gone.
-                Err(TrialError::Interrupted) => return unmeasured,
-                Err(_) => {}
+                Err(TrialError::Unsupported(_)) => {}
+                // The rows will say that the user wants to stop, that the server has gone, or what it lacks.
+                Err(_) => return unmeasured,
             }
         }
     }

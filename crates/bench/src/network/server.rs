@@ -9,8 +9,10 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use flatout_io::cause_text;
 use flatout_sys::cancel::{CancelToken, wait_any_readable};
 use flatout_sys::clock::monotonic_ns;
 
@@ -52,6 +54,24 @@ pub enum Notice {
 pub struct Server {
     listener: TcpListener,
     key: Key,
+    shortage: Shortage,
+}
+
+/// What a server lacked last, on one line, as descriptors for connections: those who wait for it cannot
+/// see that.
+#[derive(Debug, Clone, Default)]
+pub struct Shortage(Arc<Mutex<Option<String>>>);
+
+impl Shortage {
+    /// `None`: nothing was lacking.
+    pub fn text(&self) -> Option<String> {
+        workers::lock(&self.0).clone()
+    }
+
+    /// What was lacking so far does not matter any more.
+    pub fn forget(&self) {
+        *workers::lock(&self.0) = None;
+    }
 }
 
 impl Server {
@@ -62,7 +82,7 @@ impl Server {
     pub fn bind(addresses: &[SocketAddr], key: Key) -> io::Result<Self> {
         let listener = TcpListener::bind(addresses)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, key })
+        Ok(Self { listener, key, shortage: Shortage::default() })
     }
 
     /// Where it listens.
@@ -73,10 +93,15 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// What it lacks, also when it is gone.
+    pub fn shortage(&self) -> Shortage {
+        self.shortage.clone()
+    }
+
     /// Serves until its lifetime is over or the user stops it. No thread is left then.
     ///
     /// # Errors
-    /// A thread cannot be started, or the kernel has no random numbers.
+    /// A thread cannot be started, the kernel has no random numbers, or no descriptor for the one session.
     pub fn serve(
         &self,
         lifetime: Lifetime,
@@ -94,7 +119,7 @@ impl Server {
             };
             while !cancel.is_cancelled() {
                 acceptor.wait();
-                acceptor.accept();
+                acceptor.accept(lifetime)?;
                 acceptor.advance_handshakes();
                 acceptor.drop_gone();
                 if let Some((peer, end)) = acceptor.ended() {
@@ -183,7 +208,7 @@ impl<'s> Acceptor<'_, 's> {
         self.is_paused = false;
     }
 
-    fn accept(&mut self) {
+    fn accept(&mut self, lifetime: Lifetime) -> io::Result<()> {
         for _ in 0..MAX_HANDSHAKES {
             match self.server.listener.accept() {
                 // Small frames follow one another: none may wait for the answer to the one before.
@@ -197,15 +222,22 @@ impl<'s> Acceptor<'_, 's> {
                     self.handshakes.push_back(Handshake { since_ns: monotonic_ns(), state });
                 }
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => {
-                    // No descriptors, or a connection that is gone already.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    let text = format!("cannot accept connections: {}", cause_text(&error));
+                    *workers::lock(&self.server.shortage.0) = Some(text);
+                    let frees_nothing = self.active.is_none() && self.waiting.is_empty();
+                    if lifetime == Lifetime::Once && frees_nothing && self.handshakes.is_empty() {
+                        return Err(error);
+                    }
                     self.handshakes.pop_front();
                     self.is_paused = true;
-                    return;
+                    return Ok(());
                 }
             }
         }
+        Ok(())
     }
 
     /// One step of each handshake; whoever does anything wrong is gone without a word.
@@ -288,14 +320,25 @@ impl<'s> Acceptor<'_, 's> {
         if self.active.is_some() {
             return Ok(None);
         }
-        let Some(Waiting { peer, channel }) = self.waiting.pop_front() else { return Ok(None) };
+        let Some(Waiting { peer, mut channel }) = self.waiting.pop_front() else { return Ok(None) };
         let key = random::<32>()?;
         let (arrivals, incoming) = mpsc::channel();
-        let mut session = Session { channel, key, arrivals: incoming, cancel: self.cancel };
+        let (start, begun) = mpsc::channel::<Session>();
         // Not counted: it coordinates, and sleeps while flows run.
-        let thread = thread::Builder::new()
-            .name("session".to_owned())
-            .spawn_scoped(scope, move || session.serve())?;
+        let thread =
+            thread::Builder::new().name("session".to_owned()).spawn_scoped(scope, move || {
+                begun.recv().map_err(|_| ChannelError::Cancelled)?.serve()
+            });
+        let thread = match thread {
+            Ok(thread) => thread,
+            Err(error) => {
+                refuse(&mut channel, format!("cannot start a thread: {}", cause_text(&error)));
+                return Err(error);
+            }
+        };
+        let (cancel, shortage) = (self.cancel, self.server.shortage());
+        // Who takes it cannot be gone.
+        let _ = start.send(Session { channel, key, arrivals: incoming, cancel, shortage });
         self.active = Some(Active { peer, key, arrivals, thread });
         (0..self.waiting.len()).for_each(|index| self.tell_position(index));
         Ok(Some(peer))

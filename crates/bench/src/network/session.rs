@@ -16,6 +16,7 @@ use flatout_sys::socket::shared_udp;
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::Frame;
+use super::server::Shortage;
 use super::spec::{Flow, Protocol, Spec};
 use super::token::{PROOF_BYTES, Proof};
 
@@ -23,6 +24,8 @@ use super::token::{PROOF_BYTES, Proof};
 pub const IDLE_NS: u64 = 5_000_000_000;
 /// How long all data connections of a test may take to arrive.
 pub const GATHER_NS: u64 = 5_000_000_000;
+/// The same where the server lacks something, and time for others to leave it some.
+const SHORTAGE_NS: u64 = 500_000_000;
 /// The longest session, whatever happens in it.
 pub const SESSION_NS: u64 = 3_600_000_000_000;
 /// How often one who waits for connections looks whether the client is still there.
@@ -43,6 +46,8 @@ pub struct Session {
     pub arrivals: Receiver<Arrival>,
     /// The wish to stop.
     pub cancel: CancelToken,
+    /// What its connections lack.
+    pub shortage: Shortage,
 }
 
 /// What tells this machine from others, whatever its addresses: from the kernel's boot id.
@@ -116,11 +121,12 @@ impl Session {
 
     /// Waits for all data connections of a test.
     fn gather(&mut self, spec: &Spec) -> Result<Vec<Connection>, FlowError> {
-        let deadline_ns = monotonic_ns().saturating_add(GATHER_NS);
+        self.shortage.forget();
+        let begun_ns = monotonic_ns();
         let (udp, tcp): (Vec<Flow>, Vec<Flow>) =
             spec.flows().into_iter().partition(|flow| flow.protocol == Protocol::Udp);
-        let mut connections = self.gather_tcp(spec, tcp, deadline_ns)?;
-        connections.extend(self.gather_udp(spec, udp, deadline_ns)?);
+        let mut connections = self.gather_tcp(spec, tcp, begun_ns)?;
+        connections.extend(self.gather_udp(spec, udp, begun_ns)?);
         connections.sort_by_key(|connection| connection.flow.index);
         Ok(connections)
     }
@@ -129,12 +135,12 @@ impl Session {
         &mut self,
         spec: &Spec,
         flows: Vec<Flow>,
-        deadline_ns: u64,
+        begun_ns: u64,
     ) -> Result<Vec<Connection>, FlowError> {
         let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
         let mut connections = Vec::new();
         while !awaited.is_empty() {
-            self.look(deadline_ns, awaited.len())?;
+            self.look(begun_ns, awaited.len())?;
             match self.arrivals.recv_timeout(LOOK) {
                 Ok((proof, stream)) if proof.test == spec.test => {
                     // A flow is taken once: a proof that was recorded opens nothing later.
@@ -157,7 +163,7 @@ impl Session {
         &mut self,
         spec: &Spec,
         flows: Vec<Flow>,
-        deadline_ns: u64,
+        begun_ns: u64,
     ) -> Result<Vec<Connection>, FlowError> {
         let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
         let mut connections = Vec::new();
@@ -168,7 +174,7 @@ impl Session {
             let socket = shared_udp(address).map_err(|error| failed(&at, &error))?;
             socket.set_nonblocking(true).map_err(|error| failed(&at, &error))?;
             let flow = loop {
-                self.look(deadline_ns, awaited.len())?;
+                self.look(begun_ns, awaited.len())?;
                 if let Some((proof, peer)) = next_proof(&socket, &self.key)
                     && proof.test == spec.test
                     && let Some(flow) = awaited.remove(&proof.flow)
@@ -187,12 +193,17 @@ impl Session {
     }
 
     /// Whether to go on waiting for connections.
-    fn look(&mut self, deadline_ns: u64, missing: usize) -> Result<(), FlowError> {
+    fn look(&mut self, begun_ns: u64, missing: usize) -> Result<(), FlowError> {
         if self.cancel.is_cancelled() {
             return Err(ChannelError::Cancelled.into());
         }
-        if monotonic_ns() > deadline_ns {
-            let text = format!("{missing} data connections did not arrive in 5 s");
+        let shortage = self.shortage.text();
+        let patience_ns = if shortage.is_some() { SHORTAGE_NS } else { GATHER_NS };
+        if monotonic_ns().saturating_sub(begun_ns) > patience_ns {
+            let text = match shortage {
+                Some(shortage) => shortage,
+                None => format!("{missing} data connections did not arrive in 5 s"),
+            };
             return Err(FlowError::Failed(text));
         }
         match self.channel.poll()? {

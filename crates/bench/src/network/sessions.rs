@@ -11,7 +11,7 @@ use flatout_measure::TrialError;
 use flatout_sys::cancel::CancelToken;
 
 use super::client::{self, Client, Family, Report};
-use super::server::{Lifetime, Server};
+use super::server::{Lifetime, Server, Shortage};
 use super::spec::Spec;
 use super::token::{self, Key};
 use super::{Options, PORT};
@@ -45,23 +45,30 @@ pub fn with<T>(options: &Options, work: impl FnOnce(&Sessions) -> T) -> Result<T
     })
 }
 
-/// Starts a server for one session, and says where it is and which key it knows.
+/// A server of this process's own, where it is, and which key it knows.
+struct Own {
+    shortage: Shortage,
+    at: SocketAddr,
+    key: Key,
+}
+
+/// Starts a server for one session.
 fn start_server<'s>(
     scope: &'s Scope<'s, '_>,
     address: IpAddr,
     stop: CancelToken,
-) -> Result<(SocketAddr, Key), Error> {
+) -> Result<Own, Error> {
     let broken = |error: io::Error| {
         Error::Network(format!("cannot listen at {address}: {}", cause_text(&error)))
     };
     let key = Key(token::random::<32>().map_err(broken)?);
     let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
-    let at = server.address().map_err(broken)?;
+    let (at, shortage) = (server.address().map_err(broken)?, server.shortage());
     let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
     let thread = thread::Builder::new().name("server".to_owned());
     // Not counted: it accepts connections.
     thread.spawn_scoped(scope, serve).map_err(broken)?;
-    Ok((at, key))
+    Ok(Own { shortage, at, key })
 }
 
 fn connect(
@@ -79,7 +86,7 @@ fn connect(
 impl Sessions {
     fn open(
         options: &Options,
-        start_server: &dyn Fn(IpAddr) -> Result<(SocketAddr, Key), Error>,
+        start_server: &dyn Fn(IpAddr) -> Result<Own, Error>,
     ) -> Result<Self, Error> {
         if let Some(target) = &options.connect {
             let port = options.port.unwrap_or(PORT);
@@ -89,8 +96,12 @@ impl Sessions {
             return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });
         }
         let own = |address: IpAddr| {
-            let (at, key) = start_server(address)?;
-            connect(options, &[at], &key)
+            let Own { shortage, at, key } = start_server(address)?;
+            // What it says to strangers is less than it knows.
+            connect(options, &[at], &key).map_err(|error| match shortage.text() {
+                Some(shortage) => Error::Network(format!("the server at {at} {shortage}")),
+                None => error,
+            })
         };
         let first = match options.family() {
             Some(Family::V6) => own(Ipv6Addr::LOCALHOST.into()),

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use flatout_sys::launcher::{EPERM, IO_URING_SETUP, deny};
+use flatout_sys::launcher::{EPERM, IO_URING_SETUP, Resource, deny, limit};
 use rustix::process::Signal;
 
 use super::{LITTLE, Serving, rows, token};
@@ -116,6 +116,19 @@ fn a_token_is_asked_for_off_loopback_and_must_be_right() {
     let arguments = ["--token-file", right.to_str().unwrap(), "--protocol", "tcp"];
     succeeds(&bench(&folder, &at, &arguments).run());
     server.running.wait().exits(0);
+}
+
+#[test]
+fn who_has_too_few_descriptors_is_told_so() {
+    let folder = Folder::new();
+    // None for the first connection, and none for those of a test.
+    for most in [7, 9] {
+        let run = folder.flatout(["bench", "network", "--quick", "--max-time", "2s"]);
+        let run = run.with(|command| {
+            limit(command, Resource::Descriptors, most);
+        });
+        assert!(run.run().exits(1).stderr.contains("Too many open files"), "{most}");
+    }
 }
 
 #[test]
