@@ -102,7 +102,13 @@ pub(super) fn copy(
         Some(Claim::First(ticket)) => Some(ticket),
         None => None,
     };
+    let linked = match (&opened, &copy.references) {
+        (Some(opened), Some(references)) => references.would_be_linked(lane, entry, opened)?,
+        _ => None,
+    };
+    let is_that = found.as_ref().map(mark) == linked.as_ref().map(mark);
     let stands = match (found, &opened) {
+        _ if linked.is_some() => linked,
         (None, _) => None,
         (Some(_), Some(opened)) => match Existing::of(lane, entry, opened)? {
             Existing::Unchanged(found) => Some(found),
@@ -118,6 +124,7 @@ pub(super) fn copy(
         note(ticket, entry, &facts, stands.as_ref())?;
     }
     let action = match (stands.is_some(), kind.is_file()) {
+        (true, _) if linked.is_some() && !is_that => Action::Linked,
         (true, _) => Action::Unchanged,
         (false, true) => Action::Copied,
         (false, false) => Action::Made,

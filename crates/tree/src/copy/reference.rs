@@ -124,6 +124,40 @@ impl References {
         Ok(None)
     }
 
+    /// An unchanged file of a snapshot of which the copy may become another name, and the number of
+    /// its root.
+    fn unchanged(
+        &self,
+        lane: &mut Lane<'_, '_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+    ) -> Result<Option<(usize, Found)>, Trouble> {
+        let copy = lane.copy;
+        let compares = copy.options.unchanged == Unchanged::Content;
+        let may_be_linked = |found: &Found| {
+            let (from, to) = (opened.file.as_fd(), found.file.as_fd());
+            Ok(copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
+                && is_for_this_source(copy, opened, found)?)
+        };
+        let fits = |found: &Found| {
+            Ok(is_unchanged(lane, (entry, opened), found, compares)? && may_be_linked(found)?)
+        };
+        match self.find(&self.link, entry, fits)? {
+            Some(found) => Ok(Some(found)),
+            None => self.find_renamed(lane, (entry, opened), Use::Link, may_be_linked),
+        }
+    }
+
+    /// The file of a snapshot of which the copy would become another name.
+    pub(super) fn would_be_linked(
+        &self,
+        lane: &mut Lane<'_, '_>,
+        entry: Entry<'_>,
+        opened: &Opened,
+    ) -> Result<Option<Stat>, Trouble> {
+        Ok(self.unchanged(lane, entry, opened)?.map(|(_, found)| found.facts))
+    }
+
     /// Makes the copy another name of an unchanged file of a snapshot; `None`: it is to be copied.
     pub(super) fn link(
         &self,
@@ -131,22 +165,8 @@ impl References {
         entry: Entry<'_>,
         opened: &Opened,
     ) -> Result<Option<Outcome>, Trouble> {
+        let found = self.unchanged(lane, entry, opened)?;
         let copy = lane.copy;
-        let compares = copy.options.unchanged == Unchanged::Content;
-        let fits = |found: &Found| {
-            let (from, to) = (opened.file.as_fd(), found.file.as_fd());
-            Ok(is_unchanged(lane, (entry, opened), found, compares)?
-                && copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
-                && is_for_this_source(copy, opened, found)?)
-        };
-        let found = match self.find(&self.link, entry, fits)? {
-            Some(found) => Some(found),
-            None => self.find_renamed(lane, (entry, opened), Use::Link, |found| {
-                let (from, to) = (opened.file.as_fd(), found.file.as_fd());
-                Ok(copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
-                    && is_for_this_source(copy, opened, found)?)
-            })?,
-        };
         let Some((index, found)) = found else { return Ok(None) };
         refuse_to_replace(copy, entry, (&opened.facts, &found.facts))?;
         let known = links::Copy { path: found.path, mark: mark(&found.facts), was_there: true };

@@ -175,3 +175,25 @@ fn a_dry_run_opens_nothing_for_writing() {
     assert_eq!(trace.lines().find(writes), None);
     assert!(trace.contains("\"er\""), "{trace}");
 }
+
+#[test]
+fn what_becomes_a_link_to_a_snapshot_is_planned_as_one() {
+    let folder = Folder::new();
+    plant(&folder, &["source/one", "source/two", "source/new", "source/old"]);
+    fs::hard_link(folder.join("source/two"), folder.join("source/twin")).unwrap();
+    folder.flatout(["copy", "-T", "source", "snapshot"]).leaves("snapshot").run().exits(0);
+    fs::write(folder.join("source/new"), "other bytes").unwrap();
+    let words = ["copy", "--link-dest", "snapshot", "-T", "source", "target", "--format=json"];
+    folder.flatout(words).leaves("target").run().exits(0);
+    fs::remove_file(folder.join("target/one")).unwrap();
+    fs::remove_file(folder.join("target/two")).unwrap();
+    fs::remove_file(folder.join("target/old")).unwrap();
+    fs::write(folder.join("target/old"), "to be overwritten").unwrap();
+    let dry = folder.flatout([&words[..], &["--dry-run"]].concat()).run();
+    let wet = folder.flatout(words).run();
+    let [planned, done] = [&dry, &wet].map(|ran| ran.exits(0).result()["audit"].clone());
+    assert_eq!(planned["linked"], 3, "{dry}");
+    for key in ["files", "linked", "unchanged", "bytes"] {
+        assert_eq!(planned[key], done[key], "{key}{dry}{wet}");
+    }
+}
