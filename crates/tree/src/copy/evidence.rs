@@ -12,6 +12,7 @@
 //! Read next: `evidence/ledger.rs`, the file in which fingerprints outlive the process.
 
 mod ledger;
+mod noted;
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -24,6 +25,7 @@ use flatout_io::transfer::Method;
 use rustix::fs::{AtFlags, Stat, StatxFlags, statx};
 
 use self::ledger::Ledger;
+use self::noted::Noted;
 use super::{CopyOptions, When};
 use crate::file_data::Moment;
 use crate::lock::lock;
@@ -61,8 +63,8 @@ pub enum Noting {
 pub struct Evidence {
     /// What the copies are to be like, as far as two of them may differ by it.
     manner: [u8; 7],
-    /// What was known before, sorted.
-    known: Vec<Fingerprint>,
+    /// What was known before.
+    known: Noted,
     begun: Instant,
     is_noting: AtomicBool,
     /// Device numbers mean the same to all who take part.
@@ -99,7 +101,7 @@ impl Evidence {
     pub fn none() -> Self {
         Self {
             manner: [0; 7],
-            known: Vec::new(),
+            known: Noted::none(),
             begun: Instant::now(),
             is_noting: AtomicBool::new(false),
             knows_devices: true,
@@ -109,11 +111,11 @@ impl Evidence {
         }
     }
 
-    /// What the ledger at `path` holds, as much as `memory_bytes` takes: 16 bytes a file. Notes are
+    /// What the ledger at `path` holds; `memory_bytes` may stay in memory, 16 bytes a file. Notes are
     /// added to it.
     ///
     /// A ledger that cannot be read is none; where none can be written nothing is noted.
-    /// `hosts`: those of the processes that copy, if there are several.
+    /// `hosts`: those of the processes that copy, if there are several; they know what is in memory.
     /// Cost: an open that mostly fails; else 16 bytes are read and sorted for each file.
     pub fn open(
         path: &Path,
@@ -122,9 +124,11 @@ impl Evidence {
         (memory_bytes, hosts): (u64, Option<&Hosts>),
     ) -> Self {
         let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / size_of::<Fingerprint>();
+        let last = if hosts.is_some() { most } else { usize::MAX };
+        let boot = hosts.map(|hosts| hosts.boots.as_str());
+        let mut ledger = None;
         // What was read of one that breaks off in the middle is as true as all of it.
-        let (mut known, ledger) = Ledger::open(path, most, hosts.map(|hosts| hosts.boots.as_str()));
-        known.sort_unstable();
+        let known = Noted::collect(most, |add| ledger = Ledger::open(path, (last, boot), add));
         // What was known before is noted again, or it would be lost with the old ledger.
         let notes_at_once = noting == Noting::AtOnce || !known.is_empty();
         Self {
@@ -140,7 +144,7 @@ impl Evidence {
     /// What is known, for the other processes.
     pub fn packed(&self) -> Vec<u8> {
         let has_place = !matches!(*lock(&self.notes), Notes::Nowhere);
-        message(&[&has_place, &self.is_noting(), &self.knows_devices, &self.known])
+        message(&[&has_place, &self.is_noting(), &self.knows_devices, self.known.near()])
     }
 
     /// What [`Evidence::packed`] made, in a process that tells the first one what is to be noted.
@@ -149,7 +153,7 @@ impl Evidence {
         let [has_place, is_noting, knows_devices] = take(from).unwrap_or_default();
         Self {
             manner: manner(options),
-            known: take(from).unwrap_or_default(),
+            known: take::<Vec<Fingerprint>>(from).unwrap_or_default().into(),
             is_noting: AtomicBool::new(is_noting),
             knows_devices,
             notes: Mutex::new(if has_place { Notes::Told(Vec::new()) } else { Notes::Nowhere }),
@@ -191,7 +195,7 @@ impl Evidence {
 
     /// Whether `found` is the copy of `source` that this program made, and neither was changed since.
     pub(super) fn proves(&self, source: Known<'_>, found: Known<'_>) -> bool {
-        !self.known.is_empty() && self.known.binary_search(&self.fingerprint(source, found)).is_ok()
+        !self.known.is_empty() && self.known.has(self.fingerprint(source, found))
     }
 
     /// Notes a file that is complete: `source` when it was opened, at that moment, `made` when nothing
@@ -444,8 +448,8 @@ mod tests {
         note(&killed, 7);
         drop(killed);
         assert_eq!(proved(&open()), [3, 4, 7]);
-        // Where memory takes less, less is known.
+        // Where memory takes less, the others are in a file.
         let little = Evidence::open(&ledger, &options(), Noting::AtOnce, (32, None));
-        assert_eq!(proved(&little).len(), 2);
+        assert_eq!(proved(&little), [3, 4, 7]);
     }
 }

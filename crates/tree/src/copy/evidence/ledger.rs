@@ -17,6 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, OFlags};
 
+use super::noted::Noted;
 use super::{Fingerprint, Reached};
 use crate::copy::listing::Lister;
 
@@ -54,21 +55,16 @@ impl Ledger {
     /// `boot`: what stands for this boot where several hosts take part.
     pub(super) fn open(
         path: &Path,
-        most: usize,
-        boot: Option<&str>,
-    ) -> (Vec<Fingerprint>, Option<Self>) {
-        let (true, Ok(head)) = (is_in_place_of_ours(path), head(boot)) else {
-            return (Vec::new(), None);
-        };
+        (most, boot): (usize, Option<&str>),
+        add: &mut dyn FnMut(Fingerprint),
+    ) -> Option<Self> {
+        let (true, Ok(head)) = (is_in_place_of_ours(path), head(boot)) else { return None };
         adopt(path, &head);
-        let mut known = Vec::new();
         let _as_far_as_it_can_be_read = read(path, (most, &head), &mut |fingerprint| {
-            known.push(fingerprint);
+            add(fingerprint);
             ControlFlow::Continue(())
         });
-        let ledger =
-            Self { path: path.to_owned(), head, next: None, waiting: Vec::new(), written: None };
-        (known, Some(ledger))
+        Some(Self { path: path.to_owned(), head, next: None, waiting: Vec::new(), written: None })
     }
 
     /// Adds a note; false when that cannot be done, or another process does it.
@@ -90,8 +86,8 @@ impl Ledger {
         is_written
     }
 
-    /// What was noted becomes the ledger, or a part of it, but for what is `known`, sorted, already.
-    pub(super) fn finish(mut self, reached: Reached, known: &[Fingerprint]) {
+    /// What was noted becomes the ledger, or a part of it, but for what is `known` already.
+    pub(super) fn finish(mut self, reached: Reached, known: &Noted) {
         let next = beside(&self.path);
         if reached == Reached::Nothing {
             let _gone = [fs::remove_file(&self.path), fs::remove_file(next)];
@@ -194,12 +190,12 @@ fn adopt(path: &Path, head: &Head) {
     let next = beside(path);
     let Ok(left) = open(&next, OpenOptions::new().read(true)) else { return };
     if lock(&left).is_ok() {
-        let _without_it = append(&next, path, (&[], head));
+        let _without_it = append(&next, path, (&Noted::none(), head));
     }
 }
 
-/// Adds the notes of one ledger to another, but for those that are `known`, sorted; and removes it.
-fn append(from: &Path, to: &Path, (known, head): (&[Fingerprint], &Head)) -> io::Result<()> {
+/// Adds the notes of one ledger to another, but for those that are `known`; and removes it.
+fn append(from: &Path, to: &Path, (known, head): (&Noted, &Head)) -> io::Result<()> {
     if fs::symlink_metadata(to).is_err() {
         return fs::rename(from, to);
     }
@@ -210,7 +206,7 @@ fn append(from: &Path, to: &Path, (known, head): (&[Fingerprint], &Head)) -> io:
     let mut notes = Vec::new();
     let mut written = Ok(());
     read(from, (usize::MAX, head), &mut |fingerprint| {
-        if known.binary_search(&fingerprint).is_err() {
+        if !known.has(fingerprint) {
             notes.extend_from_slice(&fingerprint.to_le_bytes());
         }
         if notes.len() >= MOST_WAITING_BYTES {
@@ -271,9 +267,14 @@ mod tests {
 
     const NAME: &str = "0123456789abcdef0123456789abcdef";
 
-    fn open_all(path: &Path) -> (Vec<Fingerprint>, Ledger) {
-        let (known, ledger) = Ledger::open(path, usize::MAX, None);
+    fn open_last(path: &Path, most: usize) -> (Vec<Fingerprint>, Ledger) {
+        let mut known = Vec::new();
+        let ledger = Ledger::open(path, (most, None), &mut |fingerprint| known.push(fingerprint));
         (known, ledger.unwrap())
+    }
+
+    fn open_all(path: &Path) -> (Vec<Fingerprint>, Ledger) {
+        open_last(path, usize::MAX)
     }
 
     #[test]
@@ -282,14 +283,14 @@ mod tests {
         let path = place.path().join("state/ledger");
         let (_, mut ledger) = open_all(&path);
         assert!(ledger.add(1) && ledger.add(2));
-        ledger.finish(Reached::Everything, &[]);
+        ledger.finish(Reached::Everything, &Noted::none());
         assert_eq!(open_all(&path).0, [1, 2]);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 3]).unwrap();
         let (known, mut ledger) = open_all(&path);
         assert_eq!(known, [1]);
         assert!(ledger.add(3) && ledger.add(1));
-        ledger.finish(Reached::Part, &known);
+        ledger.finish(Reached::Part, &Noted::from(known));
         assert_eq!(open_all(&path).0, [1, 3], "what broke off does not shift the rest");
         let mut other = fs::read(&path).unwrap();
         other[30] ^= 1;
@@ -304,10 +305,10 @@ mod tests {
         let path = place.path().join("state/ledger");
         let (_, mut ledger) = open_all(&path);
         assert!((0..1000).all(|number| ledger.add(number)));
-        ledger.finish(Reached::Part, &[]);
-        assert_eq!(Ledger::open(&path, 3, None).0, [997, 998, 999]);
-        assert_eq!(Ledger::open(&path, 0, None).0, []);
-        assert_eq!(Ledger::open(&path, 2000, None).0.len(), 1000);
+        ledger.finish(Reached::Part, &Noted::none());
+        assert_eq!(open_last(&path, 3).0, [997, 998, 999]);
+        assert_eq!(open_last(&path, 0).0, []);
+        assert_eq!(open_last(&path, 2000).0.len(), 1000);
     }
 
     #[test]
@@ -324,8 +325,8 @@ mod tests {
         assert!(one.add(1));
         assert!(!other.add(2), "it is locked");
         let third = open_all(&path).1;
-        one.finish(Reached::Part, &[]);
-        third.finish(Reached::Everything, &[]);
+        one.finish(Reached::Part, &Noted::none());
+        third.finish(Reached::Everything, &Noted::none());
         assert_eq!(open_all(&path).0, [1]);
     }
 
@@ -353,7 +354,7 @@ mod tests {
         }
         let (_, mut ledger) = open_all(&at(NAME));
         assert!(ledger.add(1));
-        ledger.finish(Reached::Everything, &[]);
+        ledger.finish(Reached::Everything, &Noted::none());
         assert!(fs::read_dir(place.path()).unwrap().count() <= MOST_LEDGERS + 3);
         for name in ["letter", "0123.json", &other] {
             assert_eq!(fs::read(at(name)).unwrap(), b"precious", "{name}");
