@@ -66,6 +66,8 @@ pub struct Faults {
     pub write: Option<Fault>,
     /// How closing a file fails.
     pub close: Option<Errno>,
+    /// How changing an owner fails.
+    pub owner: Option<Errno>,
     /// How long each request for bytes takes.
     pub delay: Duration,
     /// How much longer it takes to read a page for the first time.
@@ -91,6 +93,8 @@ pub struct Faults {
     pub is_read_only: bool,
     /// When files were changed, after 1970.
     pub changed: Duration,
+    /// Whether a file that lost its name is changed, for it is asked for by its name (bindfs).
+    pub asks_by_name: bool,
     /// Whether all files seem to be two names of one.
     pub is_one: bool,
     /// The most that it says is the length of a file.
@@ -103,6 +107,7 @@ impl Default for Faults {
             read: None,
             write: None,
             close: None,
+            owner: None,
             delay: Duration::ZERO,
             first_delay: Duration::ZERO,
             bucket: None,
@@ -115,6 +120,7 @@ impl Default for Faults {
             remembered: Duration::ZERO,
             is_read_only: false,
             changed: Duration::ZERO,
+            asks_by_name: false,
             is_one: false,
             told_bytes: u64::MAX,
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::copier::{copy, cp};
 use super::forest::{Acl, acl};
 use crate::bin::{Folder, Ran, executable};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, MountPoint, Mounted, needs_program, needs_root};
 use crate::input::as_nobody;
 use crate::skip::needs;
@@ -234,6 +235,30 @@ fn owners_that_root_of_a_namespace_cannot_give_are_no_success() {
     assert_eq!(fs::read(folder.join("copy/one")).unwrap(), b"one");
     // What is there already is looked at again, and no better.
     assert_eq!(line(&format!("{program} copy -T"), "copy").code, Some(1));
+}
+
+/// Where a mount maps owners (mount_setattr(2)) and does not know one, chown(2) answers EOVERFLOW.
+#[test]
+fn owners_that_a_mount_does_not_map_are_no_success_and_cost_nothing_else() {
+    let faults = Faults { owner: Some(fuser::Errno::EOVERFLOW), ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let folder = Folder::new();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for name in ["one", "two"] {
+        fs::write(tree.join(name), name).unwrap();
+        chmod(&tree.join(name), 0o640);
+        chown(tree.join(name), Some(STRANGER), Some(STRANGER)).unwrap();
+    }
+    let target = faulty.path().join("copy");
+    let ran = copy(&["--format=json"], &tree, &target);
+    assert_eq!((ran.code, count(&ran, "owners")), (Some(1), 1), "{ran}");
+    assert_eq!(audit(&ran)["incomplete"].as_u64(), Some(2), "{ran}");
+    for name in ["one", "two"] {
+        assert_eq!(fs::read(target.join(name)).unwrap(), name.as_bytes());
+        assert_eq!(mode(&target.join(name)), 0o640);
+    }
+    faulty.finish();
 }
 
 #[test]

@@ -86,13 +86,15 @@ impl State {
     fn attributes(&self, number: u64) -> Result<FileAttr, Errno> {
         let node = self.nodes.get(&plain(number)).ok_or(Errno::ENOENT)?;
         let length = node.bytes.len() as u64;
+        let is_other = self.faults.asks_by_name && !node.is_named;
+        let changed = self.faults.changed + Duration::from_secs(is_other.into());
         let is_data = |block: &&[u8]| !self.faults.has_holes || block.iter().any(|&b| b != 0);
         Ok(FileAttr {
             ino: INodeNo(number),
             size: length.min(self.faults.told_bytes),
             blocks: node.bytes.chunks(512).filter(is_data).count() as u64,
             atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH + self.faults.changed,
+            mtime: UNIX_EPOCH + changed,
             ctime: UNIX_EPOCH + self.faults.changed + Duration::from_secs(plain(number)),
             crtime: UNIX_EPOCH,
             kind: node.kind,
@@ -179,7 +181,9 @@ impl Filesystem for Server {
 
     fn forget(&self, _: &Request, number: INodeNo, _lookups: u64) {
         let mut state = self.state();
-        if state.nodes.get(&plain(number.0)).is_some_and(|node| !node.is_named) {
+        // Another spelling may still be open.
+        let may_go = !state.faults.asks_by_name;
+        if may_go && state.nodes.get(&plain(number.0)).is_some_and(|node| !node.is_named) {
             state.nodes.remove(&plain(number.0));
         }
     }
@@ -201,8 +205,8 @@ impl Filesystem for Server {
         _: &Request,
         number: INodeNo,
         mode: Option<u32>,
-        _uid: Option<u32>,
-        _gid: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
         size: Option<u64>,
         _atime: Option<TimeOrNow>,
         _mtime: Option<TimeOrNow>,
@@ -215,6 +219,9 @@ impl Filesystem for Server {
         reply: ReplyAttr,
     ) {
         let mut state = self.state();
+        if let Some(errno) = state.faults.owner.filter(|_| uid.or(gid).is_some()) {
+            return reply.error(errno);
+        }
         if let Some(node) = state.nodes.get_mut(&plain(number.0)) {
             if let Some(size) = size {
                 node.bytes.resize(size as usize, 0);

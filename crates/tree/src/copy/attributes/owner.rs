@@ -13,8 +13,9 @@ use super::{Attributes, Job, SET_GROUP_ID, SET_ID_BITS};
 use crate::copy::{Preserve, Refusal};
 
 /// What is answered where an owner cannot be set: without privilege; an id that the user namespace
-/// does not know; filesystems without owners.
-const CANNOT: [Errno; 4] = [Errno::PERM, Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+/// does not know, or the mapping of a mount (EOVERFLOW); filesystems without owners.
+const CANNOT: [Errno; 5] =
+    [Errno::PERM, Errno::INVAL, Errno::OVERFLOW, Errno::OPNOTSUPP, Errno::NOSYS];
 
 const SET: &str = "set the owner of";
 
@@ -101,7 +102,7 @@ impl Attributes<'_> {
 
     /// Whether nobody expects an owner to be kept: the rule of cp, which is silent then.
     fn is_expected(&self, errno: Errno) -> bool {
-        !self.is_privileged && matches!(errno, Errno::PERM | Errno::INVAL)
+        !self.is_privileged && matches!(errno, Errno::PERM | Errno::INVAL | Errno::OVERFLOW)
     }
 
     /// The mode without the bits that would lend somebody else's rights: a program that runs as its
