@@ -220,7 +220,9 @@ fn fill(
                 file_data::set_length(to, copied.length_bytes).map_err(target("cut"))?;
             }
         }
-        State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),
+        State::Changed if attempt < ATTEMPTS && !opened.reading.only_once => {
+            return Err(Setback::Changed);
+        }
         State::Changed => copy.tell_of_unrest(entry),
     }
     if state != State::Same {

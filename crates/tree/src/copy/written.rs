@@ -121,6 +121,10 @@ fn bytes(
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
     let reading = file::Reading::by(rules, copy.follows(entry.directory));
+    let reading = match standing {
+        Standing::Removed => reading.before_removal(entry),
+        _ => reading,
+    };
     let mut opened = file::Opened::open(entry, copy, reading)?;
     copy.entrust(entry, &opened.facts)?;
     in_the_room(copy, entry, &standing, || {

@@ -1,5 +1,6 @@
 //! FIFOs, devices and whatever has no length: what is read and written as it is.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,6 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
 use super::{Pair, Trial};
 use crate::bin::{Folder, executable};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, Mounted};
 use crate::skip::{needs, skip};
 
@@ -125,4 +127,18 @@ fn standard_input_and_output_are_files() {
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.stdout, b"some bytes");
+}
+
+/// Two names of one file of a server that gives each a number of its own.
+#[test]
+fn a_source_that_goes_with_what_is_removed_keeps_its_bytes() {
+    let served = Faults { folds: true, numbers_spellings: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(Faults { asks_by_name: true, ..served }));
+    faulty.put("file", b"precious");
+    let [source, target] = ["file", "FILE"].map(|name| faulty.path().join(name));
+    let words = ["cp", "--remove-destination"].map(OsStr::new);
+    let folder = Folder::new();
+    folder.flatout([&words[..], &[source.as_os_str(), target.as_os_str()]].concat()).run().exits(0);
+    assert_eq!(fs::read(&target).unwrap(), b"precious");
+    faulty.finish();
 }
