@@ -108,7 +108,8 @@ pub(super) fn until_complete<'c, 'a>(
     mut find: impl FnMut(&mut Lane<'c, 'a>, &Opened, Option<Errno>) -> Result<Where, Trouble>,
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    let (mut attempt, mut in_place) = (1, None);
+    let first = if opened.reading.only_once { ATTEMPTS } else { 1 };
+    let (mut attempt, mut in_place) = (first, None);
     loop {
         let place = match find(lane, opened, in_place)? {
             Where::Open(place) => place,
@@ -220,9 +221,7 @@ fn fill(
                 file_data::set_length(to, copied.length_bytes).map_err(target("cut"))?;
             }
         }
-        State::Changed if attempt < ATTEMPTS && !opened.reading.only_once => {
-            return Err(Setback::Changed);
-        }
+        State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),
         State::Changed => copy.tell_of_unrest(entry),
     }
     if state != State::Same {
