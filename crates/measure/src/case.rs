@@ -88,6 +88,10 @@ pub enum TrialError {
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
+    /// The workload failed, and there can be no further trial; those that the row has count. Without any, the
+    /// row failed.
+    #[error("{0}")]
+    Lost(String),
     /// There can be no further trial; those that the row has count. Without any, the row has no
     /// figure and this reason.
     #[error("{}", .0.text)]

@@ -220,7 +220,7 @@ impl Client {
     /// Errors: the test failed, or the session is over.
     pub fn run(&mut self, spec: Spec) -> Result<Report, TrialError> {
         if let Some(why) = &self.over {
-            return Err(TrialError::Failed(format!("{}: {why}", self.server)));
+            return Err(TrialError::Lost(format!("{}: {why}", self.server)));
         }
         self.tests += 1;
         let spec = Spec { test: self.tests, shared_cpus: self.shares_machine.into(), ..spec };
@@ -238,6 +238,7 @@ impl Client {
             match error {
                 FlowError::Channel(ChannelError::Cancelled) => TrialError::Interrupted,
                 FlowError::Unsupported(text) => TrialError::Unsupported(text),
+                error if is_over => TrialError::Lost(format!("{}: {error}", self.server)),
                 error => TrialError::Failed(format!("{}: {error}", self.server)),
             }
         })

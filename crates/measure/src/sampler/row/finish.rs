@@ -85,7 +85,7 @@ impl Sampled<'_> {
             Closed::Unsupported(text) => Some((Status::Unsupported, warning::UNSUPPORTED, text)),
             Closed::Never(why) => Some((Status::Unsupported, &why.code, &why.text)),
             Closed::Invalid(text) => Some((Status::Invalid, warning::INVALID_TIME, text)),
-            Closed::Done | Closed::Interrupted => None,
+            Closed::Done | Closed::Interrupted | Closed::Lost(_) => None,
         }
     }
 
@@ -142,6 +142,9 @@ impl Sampled<'_> {
         if outcome.status == Status::Interrupted {
             let text = format!("interrupted after {} trials that count", outcome.n);
             outcome.warn(warning::INTERRUPTED, text);
+        }
+        if let Some(Closed::Lost(text)) = &self.closed {
+            outcome.warn(warning::FAILED, text);
         }
         warnings::samples(outcome, facts);
     }

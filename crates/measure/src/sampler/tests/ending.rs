@@ -109,3 +109,23 @@ fn a_row_that_can_have_no_more_trials_keeps_those_it_has() {
     assert_eq!((outcomes[1].status, outcomes[1].median), (Status::Unsupported, None));
     assert_eq!(codes(&outcomes[1]), [warning::WRITE_LIMIT], "the machine is not to blame");
 }
+
+#[test]
+fn a_row_whose_other_end_is_lost_keeps_its_trials_and_says_what_failed() {
+    let clock = FakeClock::default();
+    let mut trial = 0;
+    let lost = || TrialError::Lost("the server has gone".to_owned());
+    let cases = vec![
+        scripted("a/some", |_| {
+            trial += 1;
+            let sample = Sample { amount: 1.0, elapsed_ns: MS, ..Sample::default() };
+            if trial > 2 { Err(lost()) } else { Ok(sample) }
+        }),
+        scripted("a/none", |_| Err(lost())),
+    ];
+    let outcomes = run_quietly(&clock, cases, &Plan::default());
+    assert_eq!((outcomes[0].n, outcomes[0].median), (2, Some(1_000.0)));
+    assert_eq!(codes(&outcomes[0]), [warning::FAILED, warning::FEW_TRIALS]);
+    assert_eq!((outcomes[1].status, outcomes[1].median), (Status::Failed, None));
+    assert_eq!(outcomes[1].warnings, [Warning::new(warning::FAILED, "the server has gone")]);
+}
