@@ -93,6 +93,10 @@ fn a_newer_schema_is_named() {
     assert_said(&said("{\"schema\": \"flatout/17\", \"rows\": 1}"), "newer flatout");
 }
 
+fn bound(value: f64, ratio: f64) -> Value {
+    json!({"name": "x", "provenance": "link", "value": value, "ratio": ratio, "limiter": ""})
+}
+
 #[test]
 fn figures_that_no_run_leaves_are_refused() {
     for (pointer, value, part) in [
@@ -107,6 +111,18 @@ fn figures_that_no_run_leaves_are_refused() {
         ("/results/0/samples", json!([4.0, 5.0, 6.0]), "median: 2 is not among samples of 4 to 6"),
         ("/results/0/parameters/block_bytes", json!(-4096), "block_bytes: -4096 is a size below"),
         ("/results/0/audit", json!({"a": [{"x_bytes": -1}]}), "audit.x_bytes: -1 is a size"),
+        (
+            "/results/0/ceiling",
+            bound(4.0, 0.9),
+            "ceiling.ratio: 0.9, but figure and bound make 0.5",
+        ),
+        ("/results/0/ceiling", bound(-4.0, 0.5), "ceiling.value: -4 is below zero"),
+        (
+            "/results/0/ceiling",
+            json!({"name": "x", "provenance": "best_seen", "value": 4.0,
+            "ratio": 0.5, "limiter": ""}),
+            "ceiling.ratio: 0.5, but there is no bound",
+        ),
         ("/results/0/id", json!(""), "results[0].id: empty"),
         ("/results/0/status", json!("great"), "unknown variant `great`"),
         ("/start/environment", json!({"memory_bytes": -1}), "start.environment.memory_bytes"),
@@ -114,6 +130,9 @@ fn figures_that_no_run_leaves_are_refused() {
     ] {
         assert_said(&said_with(pointer, value), part);
     }
+    let mut bounded = document();
+    bounded["results"][0]["ceiling"] = bound(4.0, 0.5);
+    assert!(parse(bounded.to_string().as_bytes(), Path::new("x")).is_ok());
     for figure in ["1e999", "-1e999"] {
         assert_said(&said(document().to_string().replace("2.0", figure)), "number out of range");
     }

@@ -3,8 +3,8 @@
 //! The parser has already refused what is no finite number. Text may be anything; it is escaped
 //! where it is shown.
 
-use flatout_measure::record::{Latency, Outcome, Record, Series};
-use flatout_measure::statistics;
+use flatout_measure::record::{Ceiling, Latency, Outcome, Record, Series};
+use flatout_measure::{ceiling, statistics};
 use serde_json::{Map, Value};
 
 use crate::label;
@@ -15,6 +15,9 @@ const MAX_ROWS: usize = 100_000;
 const MAX_CHARTS: usize = 256;
 /// The most samples of a row, and points of a curve.
 const MAX_SAMPLES: usize = 1_000_000;
+
+/// How far a share may be from the quotient of its parts: other programs round when they write JSON.
+const ROUNDING: f64 = 1e-3;
 
 /// Refuses a record that no run leaves. The text names the member and what is wrong with it.
 pub(super) fn check(record: &Record) -> Result<(), String> {
@@ -65,15 +68,25 @@ fn row(outcome: &Outcome) -> Result<(), String> {
     {
         return Err(format!("median: {median} is not among samples of {least} to {most}"));
     }
-    if let Some(value) = outcome.ceiling.as_ref().and_then(|ceiling| ceiling.value)
-        && value < 0.0
-    {
-        return Err(format!("ceiling.value: {value} is below zero"));
-    }
+    outcome.ceiling.as_ref().map_or(Ok(()), |ceiling| bound(outcome, ceiling))?;
     outcome.latency.as_ref().map_or(Ok(()), latency)?;
     outcome.series.iter().try_for_each(curve)?;
     members(&outcome.parameters).map_err(|why| format!("parameters.{why}"))?;
     members(&outcome.audit).map_err(|why| format!("audit.{why}"))
+}
+
+fn bound(outcome: &Outcome, bound: &Ceiling) -> Result<(), String> {
+    if let Some(value) = bound.value.filter(|value| *value < 0.0) {
+        return Err(format!("ceiling.value: {value} is below zero"));
+    }
+    let (Some(median), Some(stated)) = (outcome.median, bound.ratio) else { return Ok(()) };
+    match ceiling::ratio(Some(median), outcome.better, bound) {
+        Some(ratio) if (stated - ratio).abs() <= ROUNDING * ratio => Ok(()),
+        Some(ratio) => Err(format!("ceiling.ratio: {stated}, but figure and bound make {ratio}")),
+        None => {
+            Err(format!("ceiling.ratio: {stated}, but there is no bound that it is a share of"))
+        }
+    }
 }
 
 fn latency(latency: &Latency) -> Result<(), String> {
