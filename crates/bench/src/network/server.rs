@@ -15,6 +15,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use flatout_io::cause_text;
 use flatout_sys::cancel::{CancelToken, wait_any_readable};
 use flatout_sys::clock::monotonic_ns;
+use rustix::io::Errno;
 
 use super::channel::{self, Channel, ChannelError, Inbox};
 use super::frame::{Frame, VERSION};
@@ -28,6 +29,8 @@ pub(super) const HANDSHAKE_NS: u64 = 10_000_000_000;
 const MAX_HANDSHAKES: usize = 256;
 /// Clients that wait at once.
 const MAX_WAITING: usize = 16;
+/// What accept(2) answers where this machine has no room for a connection.
+const SHORTAGES: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
 /// How often handshakes are looked at when nothing comes.
 const ROUND_NS: u64 = 50_000_000;
 
@@ -223,13 +226,17 @@ impl<'s> Acceptor<'_, 's> {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    let text = format!("cannot accept connections: {}", cause_text(&error));
-                    *workers::lock(&self.server.shortage.0) = Some(text);
-                    let frees_nothing = self.active.is_none() && self.waiting.is_empty();
-                    if lifetime == Lifetime::Once && frees_nothing && self.handshakes.is_empty() {
-                        return Err(error);
+                    // Else a connection that is gone already, or what befell it on its way (accept(2)).
+                    if Errno::from_io_error(&error).is_some_and(|errno| SHORTAGES.contains(&errno))
+                    {
+                        let text = format!("cannot accept connections: {}", cause_text(&error));
+                        *workers::lock(&self.server.shortage.0) = Some(text);
+                        let frees_nothing = self.active.is_none() && self.waiting.is_empty();
+                        if lifetime == Lifetime::Once && frees_nothing && self.handshakes.is_empty()
+                        {
+                            return Err(error);
+                        }
                     }
                     self.handshakes.pop_front();
                     self.is_paused = true;
