@@ -38,7 +38,7 @@ pub const DIRECT: &Words<Caching> = &[
 
 /// `--split`.
 pub const SPLIT: &Words<Split> = &[
-    ("contiguous", Split::Contiguous, "Thread i of n gets the i-th of n ranges"),
+    ("contiguous", Split::Contiguous, "Each thread gets ranges of consecutive blocks"),
     ("interleaved", Split::Interleaved, "Thread i of n gets the blocks i, i+n, i+2n, …"),
 ];
 

@@ -6,6 +6,7 @@
 
 mod lanes;
 pub mod outcome;
+mod range;
 
 use std::path::PathBuf;
 use std::sync::Arc;

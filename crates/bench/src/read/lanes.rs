@@ -7,6 +7,7 @@ use flatout_measure::warning;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 
+use super::range::Range;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::error::Error;
 use crate::file_trial::accounting::{DISK_READ_BYTES, PROCESS_READ_BYTES, Scope};
@@ -27,14 +28,6 @@ const ZERO_SAMPLE_BYTES: usize = 4096;
 
 /// Direct reads may leave one part in this many of their bytes in the page cache.
 const CACHED_PART: u64 = 10;
-
-/// Bytes to be read, and how often.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    start_bytes: u64,
-    end_bytes: u64,
-    repeats: u64,
-}
 
 /// What one lane did.
 #[derive(Debug, Clone, Default)]
@@ -162,10 +155,12 @@ impl Reader {
         let blocks_in_range = self.blocks_in_range().max(1);
         let mut total = Measured::default();
         let mut left = count;
+        let whole = Range { start_bytes: 0, end_bytes: self.end_bytes, repeats: 1 };
         while left > 0 && !total.stopped {
             let share = left.min(blocks_in_range);
             let repeats = match self.job.state {
                 CacheStart::Cold(_) => 1,
+                _ if whole.shared(&self.choice.tuning).is_some() => 1,
                 _ => (left / blocks_in_range).max(1),
             };
             let end_bytes =
@@ -187,7 +182,10 @@ impl Reader {
                 break;
             }
         }
-        if self.source.kind() == Kind::Sized {
+        // What was all there stays there, and asking takes 5 ms for each GiB of short folios.
+        let was_whole = total.cached_before_bytes == Some(self.end_bytes);
+        let may_change = !was_whole || self.source.caching() != Caching::Buffered;
+        if self.source.kind() == Kind::Sized && may_change {
             let held = self.pages(self.end_bytes).held_by_workers();
             total.cached_after_bytes = held.map(|held| held.cached_bytes);
         }
@@ -264,7 +262,31 @@ impl Reader {
     ) -> Result<Ran<Passes>, Error> {
         let prepare =
             |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
+        let shared = range.shared(&tuning);
         let work = |index, lane: &mut (Scanner, Option<Fallback>), begun_ns: u64| {
+            let mut stop =
+                Stop::new(self.job.cancel, duration_ns.map(|ns| begun_ns.saturating_add(ns)));
+            let (scanner, fallback) = lane;
+            let mut passes =
+                Passes { engine: scanner.engine(), fallback: fallback.take(), ..Passes::default() };
+            let is_digested = self.job.digest == DigestKind::Xor32;
+            let mut read = |plan: &Plan, passes: &mut Passes| -> Result<(), Error> {
+                let tally = is_digested.then_some(&mut passes.tally);
+                let pass = scanner.tally(plan, &mut stop, tally)?;
+                passes.pass.bytes += pass.bytes;
+                passes.pass.blocks += pass.blocks;
+                passes.pass.stopped = pass.stopped;
+                Ok(())
+            };
+            if let Some(shared) = &shared {
+                while !passes.pass.stopped
+                    && let Some(plan) = shared.take()
+                {
+                    read(&plan, &mut passes)?;
+                }
+                passes.whole = u64::from(!passes.pass.stopped);
+                return Ok(passes);
+            }
             let plan = Plan {
                 start_bytes: range.start_bytes,
                 end_bytes: range.end_bytes,
@@ -272,24 +294,14 @@ impl Reader {
                 split: tuning.split,
                 lane: Lane { index, count: tuning.threads },
             };
-            let mut stop =
-                Stop::new(self.job.cancel, duration_ns.map(|ns| begun_ns.saturating_add(ns)));
-            let (scanner, fallback) = lane;
-            let mut passes =
-                Passes { engine: scanner.engine(), fallback: fallback.take(), ..Passes::default() };
-            let is_digested = self.job.digest == DigestKind::Xor32;
             for repeat in 0..range.repeats {
                 let before = std::mem::take(&mut passes.tally.digest);
-                let tally = is_digested.then_some(&mut passes.tally);
-                let pass = scanner.tally(&plan, &mut stop, tally)?;
-                passes.pass.bytes += pass.bytes;
-                passes.pass.blocks += pass.blocks;
-                passes.pass.stopped = pass.stopped;
+                read(&plan, &mut passes)?;
                 if repeat > 0 {
-                    passes.differs |= !pass.stopped && before != passes.tally.digest;
+                    passes.differs |= !passes.pass.stopped && before != passes.tally.digest;
                     passes.tally.digest = before;
                 }
-                if pass.stopped {
+                if passes.pass.stopped {
                     break;
                 }
                 passes.whole += 1;
