@@ -13,7 +13,7 @@ pub(crate) const SYSCALL_MEMORY: f64 = 0.06;
 /// A process that is made and ends: its pages lie elsewhere in each run.
 pub(crate) const FORK: f64 = 0.25;
 /// The page cache.
-pub(crate) const CACHE: f64 = 0.04;
+pub(crate) const CACHE: f64 = 0.06;
 /// Requests to a disk, names and attributes: what the device, its host and the journal do for a while.
 pub(crate) const DISK: f64 = 0.12;
 /// Names and attributes that are only looked up, in memory.
@@ -25,6 +25,6 @@ pub(crate) const MEMORY: f64 = 0.06;
 /// Between two cores: in a virtual machine the host moves them, which is a factor of four.
 pub(crate) const HAND_OVER: f64 = 0.3;
 /// Loopback.
-pub(crate) const NETWORK: f64 = 0.05;
+pub(crate) const NETWORK: f64 = 0.07;
 /// Trees that are copied.
 pub(crate) const COPY: f64 = 0.15;
