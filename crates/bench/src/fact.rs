@@ -9,8 +9,6 @@ pub(crate) const ALL_TIME_NS: Key = Key::sum("all_time_ns");
 pub(crate) const BYTES: Key = Key::sum("bytes");
 /// Bytes that the disks behind the place read meanwhile.
 pub(crate) const DEVICE_READ_BYTES: Key = Key::sum("device_read_bytes");
-/// Bytes that the disks behind the place wrote meanwhile.
-pub(crate) const DEVICE_WRITE_BYTES: Key = Key::sum("device_write_bytes");
 /// Bytes of the file that the page cache held before.
 pub(crate) const CACHED_BEFORE_BYTES: Key = Key::sum("cached_before_bytes");
 /// Bytes of the file that the page cache held afterwards.

@@ -247,9 +247,12 @@ impl Setting<'_> {
             let mut sample = sample::sample(&report, &self.topology)?;
             if sample.amount > 0.0 {
                 if test.is_best_sender {
-                    sample.facts.set(fact::SENDER, spec.sender.name());
-                    sample.facts.set(fact::PLACEMENT, spec.placement.name());
-                    sample.facts.set(fact::SENDER_REASON, self.best.reason.clone());
+                    // The way of sending that was measured to be the fastest.
+                    sample.facts.set("sender", spec.sender.name());
+                    // Where its threads ran.
+                    sample.facts.set("placement", spec.placement.name());
+                    // What was measured to choose these.
+                    sample.facts.set("sender_reason", self.best.reason.clone());
                 }
                 return Ok(sample);
             }

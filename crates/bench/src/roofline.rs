@@ -17,8 +17,6 @@ const ID: &str = "memory/roofline";
 pub(crate) const FLOP_PER_BYTE: Key = Key::last("flop_per_byte");
 /// The rate of the level.
 const BYTES_PER_S: Key = Key::last("bytes_per_s");
-/// The rate of the arithmetic units.
-const UNITS_FLOP_PER_S: Key = Key::last("units_flop_per_s");
 /// Operations per byte, as powers of two: copies do next to nothing, products of matrices dozens.
 const INTENSITIES: std::ops::RangeInclusive<i32> = -5..=6;
 
@@ -142,7 +140,8 @@ fn flop_per_s(parts: &[Part], wanted: u32) -> Option<f64> {
 /// A roof as a curve: what memory allows, until the units are the limit.
 fn line(roof: &Roof, flop_per_s: f64) -> Vec<Outcome> {
     let facts = Facts::default().with(BYTES_PER_S, roof.bytes_per_s);
-    let audit = facts.with(UNITS_FLOP_PER_S, flop_per_s).to_json();
+    // The rate of the arithmetic units.
+    let audit = facts.with("units_flop_per_s", flop_per_s).to_json();
     let at = |log2: i32| {
         let flop_per_byte = 2_f64.powi(log2);
         let rate = (roof.bytes_per_s * flop_per_byte).min(flop_per_s);

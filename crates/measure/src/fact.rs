@@ -60,6 +60,13 @@ impl Key {
     }
 }
 
+/// A fact that one place sets and nobody reads needs no constant: its name is its key.
+impl From<&'static str> for Key {
+    fn from(name: &'static str) -> Self {
+        Self::last(name)
+    }
+}
+
 /// The value of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -187,16 +194,16 @@ pub struct Facts(Vec<Fact>);
 
 impl Facts {
     /// Sets a fact; one of that name is replaced.
-    pub fn set(&mut self, key: Key, value: impl Into<Value>) {
-        let fact = Fact { key, value: value.into() };
-        match self.0.iter_mut().find(|known| known.key.name == key.name) {
+    pub fn set(&mut self, key: impl Into<Key>, value: impl Into<Value>) {
+        let fact = Fact { key: key.into(), value: value.into() };
+        match self.0.iter_mut().find(|known| known.key.name == fact.key.name) {
             Some(known) => *known = fact,
             None => self.0.push(fact),
         }
     }
 
     /// Sets a fact that may be unknown; then nothing is said of it.
-    pub fn set_known(&mut self, key: Key, value: Option<impl Into<Value>>) {
+    pub fn set_known(&mut self, key: impl Into<Key>, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.set(key, value);
         }
@@ -204,7 +211,7 @@ impl Facts {
 
     /// The same facts and one more.
     #[must_use]
-    pub fn with(mut self, key: Key, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, key: impl Into<Key>, value: impl Into<Value>) -> Self {
         self.set(key, value);
         self
     }

@@ -14,9 +14,6 @@ pub(super) const MOST_OPERATIONS: Key = Key::new("most_operations", Merge::Max);
 pub(super) const OPERATIONS: Key = Key::sum("operations");
 /// Whether all processes did as much as the fastest had done at the stonewall.
 pub(super) const WEAR_OUT_COMPLETE: Key = Key::new("wear_out_complete", Merge::Min);
-/// Who was slowest, and which host.
-pub(super) const SLOWEST_PROCESS: Key = Key::last("slowest_process");
-pub(super) const SLOWEST_HOST: Key = Key::last("slowest_host");
 /// What storage was asked to fetch or to take, by all processes, as their kernels account it.
 pub(super) const PROCESS_READ_BYTES: Key = Key::sum("process_read_bytes");
 pub(super) const PROCESS_WRITE_BYTES: Key = Key::sum("process_write_bytes");

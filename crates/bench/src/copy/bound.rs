@@ -62,15 +62,20 @@ fn bound(median: Option<f64>, wanted: &Wanted, model: &Model, site: &Site) -> Ce
 fn describe(outcome: &Outcome, facts: &mut Facts, wanted: &Wanted) {
     let Corpus { bytes, files, .. } = *wanted.corpus;
     if files > 0 {
-        facts.set(fact::SOURCE_FILES, files);
-        facts.set(fact::SOURCE_BYTES, bytes);
+        // Files of the tree.
+        facts.set("source_files", files);
+        // Their bytes.
+        facts.set("source_bytes", bytes);
     }
     if let Some(seconds) = outcome.median.map(|ns| ns / 1e9).filter(|_| files > 0) {
         let rate = (bytes > 0).then(|| bytes as f64 / seconds);
-        facts.set_known(fact::RATE_BYTES_PER_S, rate);
-        facts.set(fact::FILES_PER_S, files as f64 / seconds);
+        // These bytes by the time.
+        facts.set_known("rate_bytes_per_s", rate);
+        // Files by the time.
+        facts.set("files_per_s", files as f64 / seconds);
     }
-    facts.set_known(fact::STANDARD_DEVIATION_NS, standard_deviation(&outcome.samples));
+    // That of the samples around their mean.
+    facts.set_known("standard_deviation_ns", standard_deviation(&outcome.samples));
     let cpu_ns = facts.number(run_fact::USER_NS).zip(facts.number(run_fact::SYSTEM_NS));
     let cpu_ns = cpu_ns.filter(|_| bytes >= CPU_LEAST_BYTES);
     let each = cpu_ns.map(|(user, system)| (user + system) / 1e9 / (bytes as f64 / GIB));

@@ -14,7 +14,7 @@ use flatout_tree::compare::{Asked, Fidelity, compare};
 use super::choose::{self, Wanted};
 use super::row::{Row, Work};
 use super::site::{self, Site};
-use super::{Until, fact};
+use super::Until;
 use crate::error::Error;
 use crate::versus::copy::command::Manner;
 use crate::versus::run::{SystemRunner, command_text, run_in_time};
@@ -85,7 +85,8 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     facts.set(run_fact::COMMAND, shown(&call, site.folder()));
     facts.set(run_fact::TARGETS, "fresh; emptied when compared, removed at the end");
     let is_shared = wanted.corpus.is_shared(site.shared_from_bytes);
-    facts.set_known(fact::EXTENTS, is_shared.then_some("shared"));
+    // Whether copies share the extents of their sources.
+    facts.set_known("extents", is_shared.then_some("shared"));
     let elapsed_ns = spent.elapsed_ns;
     Ok(Sample { amount: 1.0, elapsed_ns, facts, warnings, further, ..Sample::default() })
 }

@@ -81,7 +81,9 @@ fn settle_peaks(rows: &mut [Measured<UnitRow>]) {
         }
         let Outcome { id, parameters, .. } = blank(&rows[at].row);
         let outcome = Outcome { id, parameters, ..better.outcome.clone() };
-        let mut facts = better.facts.clone().with(fact::TRIALS_OF, sustained.id().into_owned());
+        // The row whose trials these are, where they reached more than the row's own, and what
+        // those did.
+        let mut facts = better.facts.clone().with("trials_of", sustained.id().into_owned());
         facts.set_known(fact::OWN_TRIALS_PER_S, own);
         (rows[at].outcome, rows[at].facts) = (outcome, facts);
     }

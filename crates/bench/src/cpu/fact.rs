@@ -56,6 +56,4 @@ pub(super) const BEST_FLOP_PER_S: Key = Key::new("best_flop_per_s", Merge::Max);
 pub(super) const HALF_WIDTH: Key = Key::last("half_width");
 /// Trials of which the best one is the figure.
 pub(super) const CHOSEN_FROM_TRIALS: Key = Key::last("chosen_from_trials");
-/// The row whose trials these are, where they reached more than the row's own, and what those did.
-pub(super) const TRIALS_OF: Key = Key::last("trials_of");
 pub(super) const OWN_TRIALS_PER_S: Key = Key::last("own_trials_per_s");

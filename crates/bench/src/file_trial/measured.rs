@@ -9,8 +9,6 @@ use super::accounting::{DISK_READ_BYTES, DISK_WRITE_BYTES};
 use crate::choice::Choice;
 use crate::fact;
 
-/// Blocks that were moved.
-const BLOCKS: Key = Key::sum("blocks");
 /// Why the engine is the one that was used.
 pub(crate) const ENGINE_REASON: Key = Key::last("engine_reason");
 
@@ -86,7 +84,8 @@ impl Measured {
 
     /// What is known of it besides its times.
     pub(crate) fn facts(&self) -> Facts {
-        let mut facts = self.moved().with(BLOCKS, self.blocks);
+        // Blocks that were moved.
+        let mut facts = self.moved().with(Key::sum("blocks"), self.blocks);
         facts.set_known(fact::CACHED_BEFORE_BYTES, self.cached_before_bytes);
         facts.set_known(fact::CACHED_AFTER_BYTES, self.cached_after_bytes);
         facts
@@ -97,7 +96,8 @@ impl Measured {
         let mut facts = Facts::default().with(fact::BYTES, self.bytes);
         for (key, bytes) in [
             (fact::DEVICE_READ_BYTES, self.device_read_bytes),
-            (fact::DEVICE_WRITE_BYTES, self.device_write_bytes),
+            // Bytes that the disks behind the place wrote meanwhile.
+            (Key::sum("device_write_bytes"), self.device_write_bytes),
             (DISK_READ_BYTES, self.disk_read_bytes),
             (DISK_WRITE_BYTES, self.disk_write_bytes),
         ] {

@@ -86,14 +86,19 @@ fn add_facts(measured: &mut Measured<RateRow>, machine: &Machine, huge_ratio: Op
     let Measured { row, outcome, facts, .. } = measured;
     let level = machine.level_of(row);
     facts.set_known(fact::LEVEL, level);
-    facts.set_known(fact::HUGE_PAGE_RATIO, huge_ratio);
-    facts.set(fact::ARRAY_BYTES, row.array_bytes());
-    facts.set(fact::PINNED, true);
+    // Share of the memory on pages of 2 MiB.
+    facts.set_known("huge_page_ratio", huge_ratio);
+    // Length of each array, all threads together.
+    facts.set("array_bytes", row.array_bytes());
+    // Whether threads were tied to CPUs.
+    facts.set("pinned", true);
     let Some(test) = row.test else { return };
     let kernel = test.stream.kernel();
     facts.set(fact::KERNEL, kernel.name());
-    facts.set(fact::INSTRUCTION_SET, test.stream.level().name());
-    facts.set(fact::ORDER, test.stream.reach().name());
+    // The widest instructions that it uses.
+    facts.set("instruction_set", test.stream.level().name());
+    // In which order it goes over an array.
+    facts.set("order", test.stream.reach().name());
     let bytes = facts.number(fact::APPLICATION_BYTES).filter(|_| level == Some(MEMORY));
     let bus_bytes = traffic(kernel)
         .zip(bytes)

@@ -14,18 +14,8 @@ pub(super) const BUS_BYTES: Key = Key::last("bus_bytes");
 pub(super) const ACCESSES: Key = Key::sum("accesses");
 /// From the first start of a thread to the last end.
 pub(super) const ELAPSED_NS: Key = Key::sum("elapsed_ns");
-/// Length of each array, all threads together.
-pub(super) const ARRAY_BYTES: Key = Key::last("array_bytes");
-/// Share of the memory on pages of 2 MiB.
-pub(super) const HUGE_PAGE_RATIO: Key = Key::last("huge_page_ratio");
-/// Whether threads were tied to CPUs.
-pub(super) const PINNED: Key = Key::last("pinned");
 /// The kernel that moved the bytes.
 pub(super) const KERNEL: Key = Key::last("kernel");
-/// The widest instructions that it uses.
-pub(super) const INSTRUCTION_SET: Key = Key::last("instruction_set");
-/// In which order it goes over an array.
-pub(super) const ORDER: Key = Key::last("order");
 /// Rate of its operations.
 pub(super) const FLOP_PER_S: Key = Key::last("flop_per_s");
 /// The best trial, as STREAM prints it.
@@ -39,8 +29,6 @@ pub(super) const LEVEL_PROVENANCE: Key = Key::last("level_provenance");
 pub(super) const MEASURED_BYTES: Key = Key::last("measured_bytes");
 /// Its size by what the CPU says.
 pub(super) const DECLARED_BYTES: Key = Key::last("declared_bytes");
-/// What the samples of a row are that was not measured by trials of its own.
-pub(super) const SAMPLES_ARE: Key = Key::last("samples_are");
 
 /// Steps of the chase.
 pub(super) const STEPS: Key = Key::sum("steps");

@@ -1,7 +1,7 @@
 //! The account of one UDP stream: which datagrams came, which came twice or out of order, and
 //! what became of the others. Pure; the receiver feeds it numbers.
 
-use flatout_measure::{Facts, Warning, warning};
+use flatout_measure::{Facts, Key, Warning, warning};
 use serde::{Deserialize, Serialize};
 
 use super::fact;
@@ -46,16 +46,22 @@ impl Account {
     pub fn facts(&self) -> Facts {
         Facts::default()
             .with(fact::DATAGRAMS_SENT, self.sent)
-            .with(fact::DATAGRAMS_RECEIVED, self.received)
+            // All that came, copies included.
+            .with(Key::sum("datagrams_received"), self.received)
             .with(fact::DATAGRAMS_UNIQUE, self.unique)
-            .with(fact::DATAGRAMS_DUPLICATE, self.duplicate)
-            .with(fact::DATAGRAMS_REORDERED, self.reordered)
-            .with(fact::DATAGRAMS_LATE, self.late)
+            // Further copies.
+            .with(Key::sum("datagrams_duplicate"), self.duplicate)
+            // Those that came after one that was sent later.
+            .with(Key::sum("datagrams_reordered"), self.reordered)
+            // Those that came when the sender had ended and the socket had been found empty.
+            .with(Key::sum("datagrams_late"), self.late)
             .with(fact::DATAGRAMS_DROPPED, self.dropped)
             .with(fact::DATAGRAMS_LOST, self.lost)
             .with(fact::DATAGRAMS_FORGOTTEN, self.forgotten)
-            .with(fact::DATAGRAMS_FOREIGN, self.foreign)
-            .with(fact::SOCKET_DROPS, self.socket_drops)
+            // Datagrams of something else.
+            .with(Key::sum("datagrams_foreign"), self.foreign)
+            // Packets that the socket dropped, as the kernel counts.
+            .with(Key::sum("socket_drops"), self.socket_drops)
     }
 
     /// Whether the sums match.

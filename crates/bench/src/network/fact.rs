@@ -4,13 +4,6 @@ use flatout_measure::{Facts, Key};
 
 use crate::fact::BYTES;
 
-/// The way of sending that was measured to be the fastest.
-pub const SENDER: Key = Key::last("sender");
-/// Where its threads ran.
-pub const PLACEMENT: Key = Key::last("placement");
-/// What was measured to choose these.
-pub const SENDER_REASON: Key = Key::last("sender_reason");
-
 /// Round trips of a latency row.
 pub const QUESTIONS: Key = Key::sum("questions");
 
@@ -28,10 +21,6 @@ pub const SENDER_TIME_NS: Key = Key::sum("sender_time_ns");
 pub const RECEIVER_CPU_NS: Key = Key::sum("receiver_cpu_ns");
 /// How long these ran.
 pub const RECEIVER_TIME_NS: Key = Key::sum("receiver_time_ns");
-/// Zero-copy calls.
-pub const ZERO_COPY_CALLS: Key = Key::sum("zero_copy_calls");
-/// Those that the kernel has answered for so far, and copied after all.
-pub const ZERO_COPY_COPIED: Key = Key::sum("zero_copy_copied");
 
 /// The streams of the last trial, each with what is known of it.
 pub const STREAMS_LAST_TRIAL: Key = Key::last("streams_last_trial");
@@ -56,26 +45,14 @@ pub const TCP_BUFFER_LIMITED_NS: Key = Key::sum("tcp_buffer_limited_ns");
 
 /// Datagrams that the sending end says that the kernel took.
 pub const DATAGRAMS_SENT: Key = Key::sum("datagrams_sent");
-/// All that came, copies included.
-pub const DATAGRAMS_RECEIVED: Key = Key::sum("datagrams_received");
 /// Different ones among them.
 pub const DATAGRAMS_UNIQUE: Key = Key::sum("datagrams_unique");
-/// Further copies.
-pub const DATAGRAMS_DUPLICATE: Key = Key::sum("datagrams_duplicate");
-/// Those that came after one that was sent later.
-pub const DATAGRAMS_REORDERED: Key = Key::sum("datagrams_reordered");
-/// Those that came when the sender had ended and the socket had been found empty.
-pub const DATAGRAMS_LATE: Key = Key::sum("datagrams_late");
 /// Missing ones that the receiver's socket dropped.
 pub const DATAGRAMS_DROPPED: Key = Key::sum("datagrams_dropped");
 /// Missing ones that never reached the socket.
 pub const DATAGRAMS_LOST: Key = Key::sum("datagrams_lost");
 /// Those too far behind the newest to be told from duplicates.
 pub const DATAGRAMS_FORGOTTEN: Key = Key::sum("datagrams_forgotten");
-/// Datagrams of something else.
-pub const DATAGRAMS_FOREIGN: Key = Key::sum("datagrams_foreign");
-/// Packets that the socket dropped, as the kernel counts.
-pub const SOCKET_DROPS: Key = Key::sum("socket_drops");
 
 /// CPU time of the sending threads ÷ their time.
 pub const SENDER_CPU_RATIO: Key = Key::last("sender_cpu_ratio");

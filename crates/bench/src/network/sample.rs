@@ -196,8 +196,10 @@ fn add_cpu_time(facts: &mut Facts, report: &Report, topology: &Topology) {
             add(facts, cpu, of.cpu_ns);
             add(facts, time, of.worker_ns);
             if sends && report.spec.sender == Sender::ZeroCopy && of.calls > 0 {
-                add(facts, fact::ZERO_COPY_CALLS, of.calls);
-                add(facts, fact::ZERO_COPY_COPIED, of.copied);
+                // Zero-copy calls.
+                add(facts, Key::sum("zero_copy_calls"), of.calls);
+                // Those that the kernel has answered for so far, and copied after all.
+                add(facts, Key::sum("zero_copy_copied"), of.copied);
             }
         }
     }

@@ -19,14 +19,6 @@ use crate::file_trial::measured::{self, ENGINE_REASON};
 pub const ID: &str = "read/file";
 /// Time of the read.
 const SECONDS: Key = Key::sum("seconds");
-/// Passes over the file.
-const PASSES: Key = Key::sum("passes");
-/// The digest of a pass.
-const DIGEST_XOR32: Key = Key::last("digest_xor32");
-/// Bytes that took the time which was asked for.
-const SIZE_FOUND_BYTES: Key = Key::last("size_found_bytes");
-/// The harness's own time for a block.
-const HARNESS_NS_PER_BLOCK: Key = Key::last("harness_ns_per_block");
 /// Share of the time that the harness may take without a word.
 const HARNESS_LIMIT: f64 = 0.01;
 
@@ -71,9 +63,11 @@ impl Reader {
         let mut facts = totals(measured).with(ENGINE_REASON, measured.engine_reason(&self.choice));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
         let digest = measured.xor32.filter(|_| self.job.digest == DigestKind::Xor32);
-        facts.set_known(DIGEST_XOR32, digest.map(|digest| format!("{digest:08x}")));
+        // The digest of a pass.
+        facts.set_known("digest_xor32", digest.map(|digest| format!("{digest:08x}")));
         match self.job.limit {
-            Limit::MinTime { .. } => facts.set(SIZE_FOUND_BYTES, measured.bytes),
+            // Bytes that took the time which was asked for.
+            Limit::MinTime { .. } => facts.set("size_found_bytes", measured.bytes),
             Limit::Duration { ns } => facts.set(fact::ENDED_EARLY, self.how_far(measured, ns)),
             Limit::Blocks if measured.stopped => {
                 let text = format!("interrupted after {} bytes", measured.bytes);
@@ -154,7 +148,8 @@ impl Reader {
         let threads = self.choice.tuning.threads.min(affinity::allowed_cpu_count()).max(1);
         let threads = f64::from(threads);
         let share = each_ns * measured.blocks as f64 / threads / measured.elapsed_ns.max(1) as f64;
-        row.facts.set(HARNESS_NS_PER_BLOCK, each_ns);
+        // The harness's own time for a block.
+        row.facts.set("harness_ns_per_block", each_ns);
         row.facts.set(fact::OVERHEAD_RATIO, share);
         if share > HARNESS_LIMIT {
             let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
@@ -165,7 +160,11 @@ impl Reader {
 
 /// What a trial found, as it is summed over several.
 fn totals(measured: &Measured) -> Facts {
-    measured.facts().with(SECONDS, measured.elapsed_ns as f64 / 1e9).with(PASSES, measured.passes)
+    // Passes over the file.
+    measured
+        .facts()
+        .with(SECONDS, measured.elapsed_ns as f64 / 1e9)
+        .with(Key::sum("passes"), measured.passes)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatout_measure::{Facts, Sample, TrialError, Warning, warning};
+use flatout_measure::{Facts, Key, Sample, TrialError, Warning, warning};
 use flatout_sys::call::{self, DescriptorTable, Subject};
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, memory};
@@ -144,16 +144,20 @@ pub(super) fn warm_up(calls: u64) -> u64 {
 fn facts(row: &Row, site: &Site) -> Result<Facts, TrialError> {
     let mut facts = Facts::default();
     if row.call.is_on_file() && row.variant != Variant::Device {
-        facts.set(fact::FILESYSTEM, site.common()?.filesystem().to_owned());
-        facts.set(fact::FILLED_BY_WRITES_OF_BYTES, site::fill_bytes(site.block_bytes));
+        // The filesystem of the file that is worked on.
+        facts.set("filesystem", site.common()?.filesystem().to_owned());
+        // Length of the writes that filled that file.
+        facts.set("filled_by_writes_of_bytes", site::fill_bytes(site.block_bytes));
     }
     if row.call == Call::VdsoClock {
         let place = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let source = std::fs::read_to_string(place).unwrap_or_else(|_| "unknown".to_owned());
-        facts.set(fact::CLOCK_SOURCE, source.trim().to_owned());
+        // Where the kernel has the time from.
+        facts.set("clock_source", source.trim().to_owned());
     }
     if matches!(row.call, Call::EmptyFunction | Call::VdsoClock) {
-        facts.set(fact::IS_SYSTEM_CALL, false);
+        // False for what never enters the kernel.
+        facts.set("is_system_call", false);
     }
     if row.call == Call::ForkExit {
         facts.set(fact::PROCESS_RESIDENT_BYTES, memory::process_bytes("self", "VmRSS:"));
@@ -171,12 +175,14 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
     }
     let facts = &mut timing.facts;
     facts.set(fact::CALLS, calls * u64::from(row.threads()));
-    facts.set(fact::EMPTY_LOOP_NS, nanoseconds(timing.empty_loop));
+    // Time of an empty loop of as many turns, which the figure does not contain.
+    facts.set(Key::sum("empty_loop_ns"), nanoseconds(timing.empty_loop));
     if timing.quiet.is_some() {
         facts.set(ALL_TIME_NS, nanoseconds(timing.wall.saturating_sub(timing.excluded)));
     }
     if !timing.excluded.is_zero() {
-        facts.set(fact::EXCLUDED_NS, nanoseconds(timing.excluded));
+        // Other time of the harness that the figure does not contain.
+        facts.set(Key::sum("excluded_ns"), nanoseconds(timing.excluded));
     }
     let busy_threads = match row.variant {
         Variant::Threads(threads, _) => threads,

@@ -170,7 +170,8 @@ fn of_compute(text: &str) -> Option<Checked> {
     let document: Value = serde_json::from_str(text).ok()?;
     let number = |name: &str| document.get(name).and_then(Value::as_f64);
     let mut facts = Facts::default();
-    facts.set_known(fact::BY, document.get("by").and_then(Value::as_str).map(str::to_owned));
+    // Which code did the work, as it says.
+    facts.set_known("by", document.get("by").and_then(Value::as_str).map(str::to_owned));
     facts.set_known(fact::NORMALISED_RESIDUAL, number("normalised_residual"));
     facts.set_known(fact::REPETITIONS, number("repetitions"));
     Some(Checked { figure: number("figure"), facts, ..Checked::default() })

@@ -22,32 +22,22 @@ pub(crate) const SYSTEM_NS: Key = Key::new("system_ns", Merge::Median);
 pub(super) const CPU_NS: Key = Key::new("cpu_ns", Merge::Median);
 /// Largest resident set.
 pub(crate) const PEAK_MEMORY_BYTES: Key = Key::new("peak_memory_bytes", Merge::Max);
-/// Whose resident set that is.
-pub(crate) const PEAK_MEMORY_OF: Key = Key::last("peak_memory_of");
 /// The command as one types it.
 pub(crate) const COMMAND: Key = Key::last("command");
 /// What the program says its version is.
 pub(super) const VERSION: Key = Key::last("version");
-/// Runs that count; after each somebody looked at what it left.
-pub(super) const RUNS: Key = Key::last("runs");
 /// What kind of copy it makes.
 pub(super) const FIDELITY: Key = Key::last("fidelity");
-/// What kind of copy its opponent makes.
-pub(super) const FIDELITY_AGAINST: Key = Key::last("fidelity_against");
 /// Differences of the copy that it does not promise to avoid.
 pub(super) const LACKS: Key = Key::last("lacks");
 /// Digests that were compared with those of our own.
 pub(super) const DIGESTS_CHECKED: Key = Key::new("digests_checked", Merge::Max);
 /// Bytes that the program says it moved.
 pub(super) const MOVED_BYTES: Key = Key::new("moved_bytes", Merge::Max);
-/// Which code did the work, as it says.
-pub(super) const BY: Key = Key::last("by");
 /// How far the result is off, as HPL counts it.
 pub(super) const NORMALISED_RESIDUAL: Key = Key::new("normalised_residual", Merge::Max);
 /// Repetitions that a figure is of.
 pub(super) const REPETITIONS: Key = Key::new("repetitions", Merge::Min);
-/// win, loss or tie.
-pub(super) const RESULT: Key = Key::last("result");
 /// Rounds in which both ran.
 pub(super) const ROUNDS: Key = Key::last("rounds");
 /// Half of the interval's width over the median.

@@ -19,7 +19,8 @@ pub(super) fn rows(
     for measured in &mut rows {
         let version = measured.row.contestant.version.clone();
         measured.facts.set(fact::VERSION, version);
-        measured.facts.set(fact::RUNS, measured.outcome.n);
+        // Runs that count; after each somebody looked at what it left.
+        measured.facts.set("runs", measured.outcome.n);
     }
     ratios.iter_mut().for_each(|ratio| judge(ratio, &rows));
     let mut outcomes = record(rows);
@@ -72,14 +73,16 @@ fn judge(ratio: &mut Measured<RatioRow>, rows: &[Measured<ContestantRow>]) {
         _ => "tie",
     });
     // Without an interval nobody has won or lost.
-    facts.set(fact::RESULT, result.unwrap_or("tie"));
+    // win, loss or tie.
+    facts.set("result", result.unwrap_or("tie"));
     facts.set(fact::ROUNDS, outcome.n);
     facts.set(fact::HALF_WIDTH, outcome.half_width());
     // Who keeps less has less to do: a reader must see it beside the ratio.
     let kept = both.map(|measured| measured.facts.text(fact::FIDELITY).map(str::to_owned));
     let [own, other] = kept;
     facts.set_known(fact::FIDELITY, own.clone());
-    facts.set_known(fact::FIDELITY_AGAINST, other.clone());
+    // What kind of copy its opponent makes.
+    facts.set_known("fidelity_against", other.clone());
     if own != other {
         let [own, other] = [own, other].map(Option::unwrap_or_default);
         let text =

@@ -341,7 +341,8 @@ pub(crate) fn describe(facts: &mut Facts, spent: &Account) {
     facts.set(fact::SYSTEM_NS, spent.system_ns);
     facts.set(fact::CPU_NS, spent.user_ns.saturating_add(spent.system_ns));
     facts.set(fact::PEAK_MEMORY_BYTES, spent.peak_memory_bytes);
-    facts.set(fact::PEAK_MEMORY_OF, spent.peak_memory_of.name());
+    // Whose resident set that is.
+    facts.set("peak_memory_of", spent.peak_memory_of.name());
 }
 
 /// The amount that makes the figure of a run in its time; `None` where there is no figure.

@@ -1,7 +1,7 @@
 //! What is known about a write, as an outcome of the record.
 
 use flatout_io::Caching;
-use flatout_measure::{Facts, Key, Outcome, Parameters, Status, Unit, ceiling, size_text, warning};
+use flatout_measure::{Facts, Outcome, Parameters, Status, Unit, ceiling, size_text, warning};
 use flatout_sys::affinity;
 
 use super::limit::Times;
@@ -11,18 +11,6 @@ use crate::file_trial::measured::{self, ENGINE_REASON};
 
 /// Id of the row of a write.
 pub const ID: &str = "write/file";
-/// Whether the file was there before.
-const FILE_STATE: Key = Key::last("file_state");
-/// Time until the page cache, or the device under direct I/O, had all bytes.
-const TIME_TO_CACHE_S: Key = Key::last("time_to_cache_s");
-/// The bytes by that time.
-const RATE_TO_CACHE: Key = Key::last("rate_to_cache");
-/// Time until they were durable.
-const TIME_TO_DURABLE_S: Key = Key::last("time_to_durable_s");
-/// The bytes by that time.
-const RATE_DURABLE: Key = Key::last("rate_durable");
-/// Time in which the data were made.
-const GENERATE_S: Key = Key::last("generate_s");
 
 impl Writer {
     /// The row of a write: the figure is the durable rate, or that to cache when nobody asked
@@ -109,12 +97,18 @@ impl Writer {
         let mut facts = measured
             .facts()
             .with(ENGINE_REASON, measured.engine_reason(&self.choice))
-            .with(FILE_STATE, if self.target.is_new() { "new" } else { "overwritten" })
-            .with(TIME_TO_CACHE_S, seconds(elapsed_ns));
-        facts.set_known(RATE_TO_CACHE, measured.rate(elapsed_ns));
-        facts.set_known(TIME_TO_DURABLE_S, fsynced_ns.map(seconds));
-        facts.set_known(RATE_DURABLE, fsynced_ns.and_then(|ns| measured.rate(ns)));
-        facts.set_known(GENERATE_S, harness_ns.map(seconds));
+            // Whether the file was there before.
+            .with("file_state", if self.target.is_new() { "new" } else { "overwritten" })
+            // Time until the page cache, or the device under direct I/O, had all bytes.
+            .with("time_to_cache_s", seconds(elapsed_ns));
+        // The bytes by that time.
+        facts.set_known("rate_to_cache", measured.rate(elapsed_ns));
+        // Time until they were durable.
+        facts.set_known("time_to_durable_s", fsynced_ns.map(seconds));
+        // The bytes by that time.
+        facts.set_known("rate_durable", fsynced_ns.and_then(|ns| measured.rate(ns)));
+        // Time in which the data were made.
+        facts.set_known("generate_s", harness_ns.map(seconds));
         facts
     }
 }

@@ -295,8 +295,9 @@ impl<'d> Leader<'d> {
             .with(fact::MOST_OPERATIONS, most(|lane| lane.done));
         let slowest = (0..lanes.len())
             .min_by(|&one, &other| rate(&lanes[one]).total_cmp(&rate(&lanes[other])));
-        facts.set_known(fact::SLOWEST_PROCESS, slowest.map(|rank| self.team.name(rank)));
-        facts.set_known(fact::SLOWEST_HOST, slowest_host(&self.team.hosts, lanes, rate));
+        // Who was slowest, and which host.
+        facts.set_known("slowest_process", slowest.map(|rank| self.team.name(rank)));
+        facts.set_known("slowest_host", slowest_host(&self.team.hosts, lanes, rate));
         if row.wear_out == Some(true) {
             let wanted = self.reached.iter().max().copied().unwrap_or(0);
             let is_complete = lanes.iter().all(|lane| lane.done >= wanted);

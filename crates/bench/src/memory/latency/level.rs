@@ -175,7 +175,8 @@ fn level_row(
         levels::MEMORY => "the figures of its working sets",
         _ => "the quietest parts of the walks through its working sets",
     };
-    facts.set(fact::SAMPLES_ARE, samples_are);
+    // What the samples of a row are that was not measured by trials of its own.
+    facts.set("samples_are", samples_are);
     facts.set(fact::LEVEL_PROVENANCE, bound::provenance(level.provenance));
     ceiling::apply(&mut outcome, bound::of_curve(level.name));
     Measured { row, outcome, facts, further: Vec::new() }
