@@ -249,7 +249,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     };
     let written = |rounds| limits.phases_bytes(&chosen.phases, rounds).min(limits.write_bytes);
     // Those that show how copies vary have more than there is time for, and spoiled ones are repeated.
-    let spread = chosen.phases.iter().flatten().find(|row| row.experiment.is_spread());
+    let spread = chosen.phases.iter().flatten().find(|row| row.experiment == Experiment::Spread);
     let most = most_rounds.max(spread.map_or(0, |_| SPREAD_TRIALS)) + SPOILED_ROUNDS;
     let most_write_bytes = written(options.rounds.unwrap_or(most));
     let sooner = choose::sooner(options.rounds.is_none() && likely < MOST_TRIALS);
@@ -380,7 +380,7 @@ fn measure_phase(
     let phase = (part.of > 1).then_some(part.number + 1);
     let is_exact = site.options.rounds.is_some();
     let (spread, others): (Vec<Wanted>, Vec<Wanted>) =
-        trees.into_iter().partition(|wanted| wanted.experiment.is_spread() && !is_exact);
+        trees.into_iter().partition(|wanted| wanted.experiment == Experiment::Spread && !is_exact);
     let mut rows = Vec::new();
     if !spread.is_empty() {
         let budget_ns = sampler.left_ns() / SPREAD_PART;

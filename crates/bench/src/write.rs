@@ -42,26 +42,28 @@ pub struct Job {
     pub cancel: CancelToken,
 }
 
-/// What the blocks hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Data {
+flatout_sys::words! {
+    /// What the blocks hold.
+pub enum Data: word {
     /// Incompressible, no two blocks alike; a function of seed and offset.
-    Random,
+    Random = "random",
     /// Zero bytes, which many devices store for free.
-    Zero,
+    Zero = "zero",
     /// Each aligned 8-byte word holds its own offset.
-    Pattern,
+    Pattern = "pattern",
+}
 }
 
-/// When the bytes must be durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sync {
+flatout_sys::words! {
+    /// When the bytes must be durable.
+pub enum Sync: word {
     /// Never; the kernel writes them when it likes.
-    None,
+    None = "none",
     /// At the end, by one fdatasync.
-    End,
+    End = "end",
     /// After each block.
-    Each,
+    Each = "each",
+}
 }
 
 /// Bytes that are written when nothing else is said.

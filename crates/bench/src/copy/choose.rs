@@ -44,7 +44,7 @@ pub(super) const BARE_BYTES: u64 = 64 << 20;
 pub(super) const BARE_FILES: u64 = 500;
 
 /// A tree that shall be copied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Wanted {
     pub(super) experiment: Experiment,
     pub(super) corpus: Rc<Corpus>,

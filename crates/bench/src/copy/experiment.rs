@@ -1,6 +1,5 @@
 //! What is copied: the experiments, the trees that each has, and the pictures of them.
 
-use std::rc::Rc;
 
 use clap::Args;
 use flatout_measure::{Chart, Measured, Parameters, Row as _};
@@ -55,12 +54,6 @@ flatout_sys::words! {
         Tree = "copy/tree",
         /// A directory with nothing in it: what the program takes for itself.
         Empty = "copy/empty",
-    }
-}
-
-impl Experiment {
-    pub(super) fn is_spread(self) -> bool {
-        self == Self::Spread
     }
 }
 
@@ -256,12 +249,6 @@ pub(super) fn charts(rows: &[Measured<Row>]) -> Vec<Chart> {
         points.len() > 1
     };
     all.into_iter().filter(has_points).collect()
-}
-
-impl PartialEq for Wanted {
-    fn eq(&self, other: &Self) -> bool {
-        self.experiment == other.experiment && Rc::as_ref(&self.corpus) == other.corpus.as_ref()
-    }
 }
 
 #[cfg(test)]

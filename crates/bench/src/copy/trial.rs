@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_measure::{
-    Case, EVIDENCE, Evidence, Further, Happened, Parameters, Sample, TrialError, Warning, warning,
+    Case, EVIDENCE, Evidence, Further, Happened, Parameters, Sample, TrialError, Warning,
 };
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::compare::{Asked, Fidelity, compare};
 
+use super::Until;
 use super::choose::{self, Wanted};
 use super::row::{Row, Work};
 use super::site::{self, Site};
-use super::Until;
 use crate::error::Error;
 use crate::versus::copy::command::Manner;
 use crate::versus::run::{SystemRunner, command_text, run_in_time};
@@ -77,10 +77,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     facts.set(EVIDENCE, Evidence::read(Happened::Yes, by, entries as f64, text));
     site::empty(&target).map_err(IoError::system("empty", &target)).map_err(Error::from)?;
     let mut warnings: Vec<Warning> = site.filesystem_warning().into_iter().collect();
-    if facts.flag(run_fact::CACHE_STATE_PROVED) == Some(false) {
-        let text = "the kernel does not tell what the page cache held before a run";
-        warnings.push(Warning::new(warning::STATE_UNPROVED, text));
-    }
+    warnings.extend(state::doubt(&facts));
     race::describe(&mut facts, &spent);
     facts.set(run_fact::COMMAND, shown(&call, site.folder()));
     facts.set(run_fact::TARGETS, "fresh; emptied when compared, removed at the end");

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::source_tree::{Part, Plan};
 use super::{Corpus, Shape, Tally};
 use crate::error::Error;
+use crate::versus::state;
 
 /// Bytes written at a time; a multiple of what the generator makes in one go.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -69,7 +70,7 @@ pub fn ensure(corpus: &Corpus, corpora: &Path, cancel: CancelToken) -> Result<Pa
             json!({ "corpus": corpus.description(), "tally": value(Tally::of(&tree)?) });
         fs::write(&marker, format!("{description}\n"))
             .map_err(IoError::system("write", &marker))?;
-        sync(corpora)
+        state::settle(corpora)
     });
     if let Err(error) = made {
         // What could not be removed is less important than why.
@@ -102,11 +103,6 @@ fn written(corpus: &Corpus, corpora: &Path) -> Option<Value> {
 
 fn value(tally: Tally) -> Value {
     json!({ "bytes": tally.bytes, "files": tally.files, "entries": tally.entries })
-}
-
-fn sync(directory: &Path) -> Result<(), Error> {
-    let opened = File::open(directory).map_err(IoError::system("open the directory", directory))?;
-    Ok(rustix::fs::syncfs(&opened).map_err(IoError::system("sync", directory))?)
 }
 
 fn make(corpus: &Corpus, root: &Path, cancel: CancelToken) -> Result<(), Error> {

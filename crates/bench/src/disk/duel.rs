@@ -5,7 +5,8 @@ use std::path::Path;
 use flatout_measure::{Parameters, Row as _, Unit};
 
 use super::place::{Kind, Place};
-use super::row::{Extents, Row};
+pub(crate) use super::row::Extents;
+use super::row::Row;
 use super::{Grid, Selection, Terms, fio, forecast, plan};
 use crate::cache::Clearing;
 pub(crate) use fio::Trial as FioTrial;
@@ -16,15 +17,6 @@ const MOST_WRITE_BYTES: u64 = 1 << 40;
 /// The file that fio makes where a trial has a fresh one, and removes unless it is killed.
 pub(crate) const FIO_FILE_NAME: &str = fio::FILE_NAME;
 
-/// What a trial works on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// A file whose blocks were written before, and may be written over.
-    Written,
-    /// A file that each trial makes anew, in a directory.
-    Fresh,
-}
-
 /// A row that another program is to do, too.
 #[derive(Debug, Clone)]
 pub(crate) struct Duel {
@@ -34,12 +26,9 @@ pub(crate) struct Duel {
 
 impl Duel {
     /// The row of a selection that has one pattern and one value of each setting, at a path that
-    /// may be made later. None where no such row works on such a target.
-    pub(crate) fn new(selection: &Selection, path: &Path, target: Target) -> Option<Self> {
-        let (kind, extents) = match target {
-            Target::Written => (Kind::File, Extents::Written),
-            Target::Fresh => (Kind::Directory, Extents::Fresh),
-        };
+    /// may be made later. None where no such row works on such extents.
+    pub(crate) fn new(selection: &Selection, path: &Path, extents: Extents) -> Option<Self> {
+        let kind = if extents == Extents::Written { Kind::File } else { Kind::Directory };
         let place = Place::to_come(path, kind);
         let rows = plan::rows(Grid::Short, selection, &place);
         let row = rows.into_iter().find(|row| row.extents == extents)?;
@@ -87,7 +76,7 @@ mod tests {
     use super::super::Pattern;
     use super::*;
 
-    fn duel(pattern: Pattern, target: Target) -> Duel {
+    fn duel(pattern: Pattern, extents: Extents) -> Duel {
         let selection = Selection {
             patterns: vec![pattern],
             block_bytes: vec![65536],
@@ -97,12 +86,12 @@ mod tests {
             caching: Some(Caching::Direct),
             ..Selection::default()
         };
-        Duel::new(&selection, Path::new("/nowhere"), target).unwrap()
+        Duel::new(&selection, Path::new("/nowhere"), extents).unwrap()
     }
 
     #[test]
     fn a_trial_of_fio_is_as_long_as_that_of_the_row() {
-        let words = duel(Pattern::RandomWrite, Target::Written).fio(1 << 26, 250_000_000);
+        let words = duel(Pattern::RandomWrite, Extents::Written).fio(1 << 26, 250_000_000);
         let words = words.unwrap().words;
         for word in ["--rw=randwrite", "--runtime=250ms", "--iodepth=16", "--filename=/nowhere"] {
             assert!(words.iter().any(|known| known == word), "{word}: {words:?}");
@@ -112,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_fresh_file_is_made_in_the_directory_and_removed() {
-        let duel = duel(Pattern::SequentialWrite, Target::Fresh);
+        let duel = duel(Pattern::SequentialWrite, Extents::Fresh);
         assert_eq!(duel.parameters().value("extents"), Some(&"fresh".into()));
         let words = duel.fio(1 << 26, 250_000_000).unwrap().words;
         assert!(words.iter().any(|word| word == "--filename=/nowhere/flatout-fio.tmp"));
@@ -121,9 +110,9 @@ mod tests {
 
     #[test]
     fn what_fio_cannot_do_has_no_words() {
-        let copy = duel(Pattern::SequentialCopy, Target::Fresh);
+        let copy = duel(Pattern::SequentialCopy, Extents::Fresh);
         assert_eq!(copy.fio(1 << 26, 1), None);
-        let read = duel(Pattern::SequentialRead, Target::Written);
+        let read = duel(Pattern::SequentialRead, Extents::Written);
         assert_eq!(read.fio(1, 1), None, "shorter than a block");
     }
 }

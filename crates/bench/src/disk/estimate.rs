@@ -14,6 +14,7 @@ use super::place::{Kind, Place, Rights};
 use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Grid, Options, Terms};
+use crate::area::Extent;
 use crate::error::Error;
 use crate::limits;
 use crate::scratch;
@@ -138,8 +139,8 @@ impl Planned {
 fn metadata_ns(metadata: Option<&MetadataOptions>) -> u64 {
     match metadata.map(|options| options.extent) {
         None => 0,
-        Some(metadata::Extent::Quick) => METADATA_NS,
-        Some(metadata::Extent::Full) => FULL_METADATA_NS,
+        Some(Extent::Full) => FULL_METADATA_NS,
+        Some(_) => METADATA_NS,
     }
 }
 
@@ -281,14 +282,14 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
         return Ok(None);
     }
     let extent = match (selection.patterns.is_empty(), options.grid()) {
-        (false, Grid::Short) => metadata::Extent::Full,
-        _ => metadata::Extent::Quick,
+        (false, Grid::Short) => Extent::Full,
+        _ => Extent::Quick,
     };
     let wanted = MetadataOptions {
         directory: place.path.clone(),
         files: if options.grid() == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
         directories_many: METADATA_DIRECTORIES,
-        threads: extent.threads(),
+        threads: metadata::threads(extent),
         small_file_bytes: SMALL_FILE_BYTES,
         extent,
         cancel: options.run.cancel,

@@ -29,6 +29,7 @@ use flatout_sys::affinity;
 use flatout_sys::cancel::CancelToken;
 
 use super::fact;
+use crate::area::Extent;
 use crate::error::Error;
 use crate::workers;
 
@@ -58,29 +59,15 @@ pub(super) struct MetadataOptions {
     pub(super) cancel: CancelToken,
 }
 
-/// Which rows are measured, and how often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// One thread, few trials.
-    Quick,
-    /// One thread and one per CPU.
-    Full,
+/// The numbers of threads: one, and in full one per CPU.
+pub(super) fn threads(extent: Extent) -> Vec<u32> {
+    let cpus = affinity::allowed_cpu_count().min(workers::MAX_THREADS);
+    if extent == Extent::Full && cpus > 1 { vec![1, cpus] } else { vec![1] }
 }
 
-impl Extent {
-    /// The numbers of threads.
-    pub(super) fn threads(self) -> Vec<u32> {
-        let cpus = affinity::allowed_cpu_count().min(workers::MAX_THREADS);
-        if self == Self::Full && cpus > 1 { vec![1, cpus] } else { vec![1] }
-    }
-
-    /// Trials of a row at most: each leaves files until the end of the run.
-    fn most_trials(self) -> u32 {
-        match self {
-            Self::Quick => 6,
-            Self::Full => 10,
-        }
-    }
+/// Trials of a row at most: each leaves files until the end of the run.
+fn most_trials(extent: Extent) -> u32 {
+    if extent == Extent::Full { 10 } else { 6 }
 }
 
 /// Part of the time that the second phase gets: one in this many.
@@ -98,7 +85,7 @@ pub(super) fn run(
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Outcome>, Error> {
     let files = TestFiles::make(options)?;
-    let most = options.extent.most_trials();
+    let most = most_trials(options.extent);
     let plan = sampler.plan.clone();
     let unlink_ns = plan.budget_ns / UNLINK_PART;
     let plan = Plan {

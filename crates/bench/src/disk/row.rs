@@ -23,7 +23,7 @@ pub(super) struct Row {
 
 flatout_sys::words! {
     /// What a write finds where it goes.
-    pub(super) enum Extents: word {
+    pub(crate) enum Extents: word {
         /// Nothing: each trial has a new file, and the filesystem has to find it a place.
         Fresh = "fresh",
         /// Blocks that were written before.

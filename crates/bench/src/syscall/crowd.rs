@@ -12,7 +12,7 @@ use flatout_sys::call::{self, Subject};
 
 use super::fact;
 use super::row::{Descriptor, Row};
-use super::site::{Site, WorkFile};
+use super::site::Site;
 use super::trial::{Timing, nanoseconds, warm_up};
 use super::work::{self, Source};
 use crate::workers;
@@ -36,13 +36,13 @@ pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialErr
     for thread in 0..threads as usize {
         sources.push(match (descriptor, &common) {
             (None, _) => Source::None,
-            (Some(Descriptor::OwnFile), _) => own_position(site.own(thread)?),
+            (Some(Descriptor::OwnFile), _) => Source::of(site.own(thread)?),
             // Each thread goes back after its share, so the position never passes the end.
             (_, Some(file)) => Source::File {
                 subject: Subject::Shared(file.as_fd()),
-                span_bytes: site.common()?.length_bytes() / u64::from(threads),
+                span_bytes: site.common()?.scratch.length_bytes() / u64::from(threads),
             },
-            (_, None) => own_position(site.common()?),
+            (_, None) => Source::of(site.common()?),
         });
     }
     let target = work::Target::of(row)?;
@@ -63,11 +63,6 @@ pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialErr
         },
     )?;
     Ok(merge(&finished.results))
-}
-
-/// A file that a thread opens for itself.
-fn own_position(file: &WorkFile) -> Source<'_> {
-    Source::File { subject: Subject::Path(file.path()), span_bytes: file.length_bytes() }
 }
 
 fn merge(stretches: &[Stretch]) -> Timing {

@@ -92,9 +92,11 @@ impl Site {
 
 /// An unnamed file with content.
 pub(super) struct WorkFile {
-    scratch: Scratch,
-    path: PathBuf,
-    filesystem: &'static str,
+    pub(super) scratch: Scratch,
+    /// A name under which each thread can open the file, for a position of its own.
+    pub(super) path: PathBuf,
+    /// The kernel's name for the type of the file system that holds it.
+    pub(super) filesystem: &'static str,
 }
 
 impl WorkFile {
@@ -106,21 +108,6 @@ impl WorkFile {
             .map_err(flatout_io::Error::system("examine", directory))?
             .name;
         Ok(Self { path: scratch.path(), scratch, filesystem })
-    }
-
-    /// A name under which each thread can open the file, for a position of its own.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Length in bytes.
-    pub(super) fn length_bytes(&self) -> u64 {
-        self.scratch.length_bytes()
-    }
-
-    /// The kernel's name for the type of the file system that holds it.
-    pub(super) fn filesystem(&self) -> &'static str {
-        self.filesystem
     }
 
     /// A new descriptor of the file with a position of its own.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flatout_measure::{Facts, Key, Sample, TrialError, Warning, warning};
-use flatout_sys::call::{self, DescriptorTable, Subject};
+use flatout_sys::call::{self, DescriptorTable};
 use flatout_sys::quota::Groups;
 use flatout_sys::{affinity, memory};
 
@@ -112,12 +112,7 @@ pub(super) fn run(
 /// One thread, with a descriptor table of its own.
 fn alone(row: &Row, site: &Site, calls: u64) -> Result<Timing, TrialError> {
     let with_file = row.call.is_on_file() && row.variant != Variant::Device;
-    let source = if with_file {
-        let file = site.common()?;
-        Source::File { subject: Subject::Path(file.path()), span_bytes: file.length_bytes() }
-    } else {
-        Source::None
-    };
+    let source = if with_file { Source::of(site.common()?) } else { Source::None };
     let target = work::Target::of(row)?;
     let work = work::of(row, &target, source, site.block_bytes)?;
     let timed = call::time_apart(work, warm_up(calls), calls)
@@ -145,7 +140,7 @@ fn facts(row: &Row, site: &Site) -> Result<Facts, TrialError> {
     let mut facts = Facts::default();
     if row.call.is_on_file() && row.variant != Variant::Device {
         // The filesystem of the file that is worked on.
-        facts.set("filesystem", site.common()?.filesystem().to_owned());
+        facts.set("filesystem", site.common()?.filesystem);
         // Length of the writes that filled that file.
         facts.set("filled_by_writes_of_bytes", site::fill_bytes(site.block_bytes));
     }

@@ -12,6 +12,7 @@ use flatout_sys::call::{Blocks, Entry, Subject, Work};
 use rustix::io::Errno;
 
 use super::row::{Call, Row, Variant};
+use super::site::WorkFile;
 
 /// Pages touched between two releases: 16 MiB on most machines, and the clock is read twice.
 const FAULT_PAGES: usize = 4096;
@@ -23,6 +24,14 @@ pub(super) enum Source<'w> {
     None,
     /// This file, of which so many bytes may pass before the position must go back to zero.
     File { subject: Subject<'w>, span_bytes: u64 },
+}
+
+impl<'w> Source<'w> {
+    /// The whole of a file, with a position of its own.
+    pub(super) fn of(file: &'w WorkFile) -> Self {
+        let span_bytes = file.scratch.length_bytes();
+        Self::File { subject: Subject::Path(&file.path), span_bytes }
+    }
 }
 
 /// What rows look up: this program's own file, one path component below its open directory: a

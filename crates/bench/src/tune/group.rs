@@ -217,15 +217,8 @@ pub(super) fn large_writes(sources: u64, cpus: u32) -> u64 {
 /// A row: the work of a group with one of its settings.
 #[derive(Clone)]
 pub(super) struct Setting<'g> {
-    group: &'g Group<'g>,
+    pub(super) group: &'g Group<'g>,
     pub(super) tuning: Tuning,
-}
-
-impl<'g> Group<'g> {
-    /// The row of one of its settings.
-    pub(super) fn setting(&'g self, tuning: Tuning) -> Setting<'g> {
-        Setting { group: self, tuning }
-    }
 }
 
 impl Row for Setting<'_> {

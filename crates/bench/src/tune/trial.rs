@@ -32,7 +32,7 @@ pub(super) fn case<'a>(
     let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
     let contained = workers::contained(tuning.threads, affinity::allowed_cpu_count(), quota_cpus);
     Case {
-        row: group.setting(tuning),
+        row: Setting { group, tuning },
         trial: Box::new(move |seed| {
             limit.take(group.written_bytes())?;
             let sample = match group.work {

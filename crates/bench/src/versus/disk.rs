@@ -17,7 +17,7 @@ use flatout_measure::{Facts, Outcome, Parameters, Status, Warning, warning};
 use flatout_sys::process::Account;
 
 use crate::corpus::make::remove_file;
-use crate::disk::duel::{Duel, Target};
+use crate::disk::duel::{Duel, Extents};
 use crate::error::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
@@ -159,13 +159,13 @@ fn race(
     work: Work,
     size: Size,
 ) -> Option<Race<'static>> {
-    let is_once = work.target == Target::Fresh || rival == Rival::Iozone;
+    let is_once = work.extents == Extents::Fresh || rival == Rival::Iozone;
     let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
     let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
     let file = ground.source(1, size.file_bytes).named(FILE_NAME);
-    let path = match work.target {
-        Target::Written => file.path(),
-        Target::Fresh => ground.targets(),
+    let path = match work.extents {
+        Extents::Written => file.path(),
+        Extents::Fresh => ground.targets(),
     };
     let duel = work.duel(&path)?;
     let targets = ground.targets();

@@ -22,7 +22,7 @@ use flatout_sys::process::Account;
 use crate::error::Error;
 use crate::versus::rival::Found;
 use crate::versus::run::{Runner, command_text, run_in_time};
-use crate::versus::{fact, finish};
+use crate::versus::{fact, finish, state};
 use crate::write_limit::WriteLimit;
 pub(super) use row::{ContestantRow, RatioRow};
 
@@ -318,10 +318,7 @@ impl Track<'_, '_> {
         facts.extend(checked.facts);
         describe(&mut facts, &spent);
         let mut warnings = checked.warnings;
-        if facts.flag(fact::CACHE_STATE_PROVED) == Some(false) {
-            let text = "the kernel does not tell what the page cache held before a run";
-            warnings.push(Warning::new(warning::STATE_UNPROVED, text));
-        }
+        warnings.extend(state::doubt(&facts));
         Ok(Sample { amount, elapsed_ns, facts, warnings, spoil, ..Sample::default() })
     }
 

@@ -64,6 +64,13 @@ pub fn bring(
     Ok(facts)
 }
 
+/// What is to be said where the state of the cache could not be proved.
+pub(crate) fn doubt(facts: &Facts) -> Option<Warning> {
+    let text = "the kernel does not tell what the page cache held before a run";
+    let is_unproved = facts.flag(fact::CACHE_STATE_PROVED) == Some(false);
+    is_unproved.then(|| Warning::new(warning::STATE_UNPROVED, text))
+}
+
 /// The same without facts.
 pub(super) fn reach(
     root: &Path,

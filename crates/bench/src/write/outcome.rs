@@ -75,19 +75,9 @@ impl Writer {
     }
 
     fn parameters(&self, measured: &Measured) -> Parameters {
-        let data = match self.job.data {
-            Data::Random => "random",
-            Data::Zero => "zero",
-            Data::Pattern => "pattern",
-        };
-        let sync = match self.job.sync {
-            Sync::None => "none",
-            Sync::End => "end",
-            Sync::Each => "each",
-        };
         measured::parameters(&self.job.path, &measured.used(self.choice.tuning))
-            .with("data", data)
-            .with("sync", sync)
+            .with("data", self.job.data.word())
+            .with("sync", self.job.sync.word())
             .with("seed", self.job.seed)
     }
 

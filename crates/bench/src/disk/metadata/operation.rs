@@ -33,14 +33,6 @@ pub(super) fn open_close(directory: BorrowedFd<'_>, name: &CStr) -> Result<(), E
     rustix::fs::openat(directory, name, OLD_FILE, Mode::empty()).map(drop)
 }
 
-pub(super) fn rename(directory: BorrowedFd<'_>, name: &CStr, new_name: &CStr) -> Result<(), Errno> {
-    rustix::fs::renameat(directory, name, directory, new_name)
-}
-
-pub(super) fn unlink(directory: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
-    rustix::fs::unlinkat(directory, name, AtFlags::empty())
-}
-
 /// Makes a file with `content` durable. A short write is carried on, which no local filesystem
 /// needs for a few pages.
 pub(super) fn create_synced(

@@ -1,12 +1,11 @@
 //! How much a run leaves in the directory before it tidies up, and whether there is room for it.
 
 use flatout_measure::size_text;
-use rustix::fs::{Mode, OFlags};
 
 use flatout_io::Error as IoError;
 
+use super::MetadataOptions;
 use super::row::{self, Directories, Test};
-use super::{Extent, MetadataOptions};
 use crate::error::Error;
 use crate::scratch;
 
@@ -60,7 +59,7 @@ impl Needs {
         };
         // The unlink rows use the files that the create rows left, or as many as those could have
         // made.
-        let attempts = u64::from(attempts_most(options.extent));
+        let attempts = u64::from(attempts_most(super::most_trials(options.extent)));
         for row in row::rows(&[Test::Create, Test::Fsync], options) {
             add(row.test, attempts, row.directories);
         }
@@ -88,8 +87,18 @@ pub(in crate::disk) fn fitted(
     while !free.is_enough(&fitted) && fitted.files / 2 >= LEAST_FILES {
         fitted.files /= 2;
     }
-    free.refuse_unless_enough(&fitted)?;
-    Ok(fitted)
+    if free.is_enough(&fitted) {
+        return Ok(fitted);
+    }
+    let needs = Needs::of(&fitted);
+    Err(Error::NoRoom(format!(
+        "cannot measure metadata in {:?}: up to {} files and directories and {} are needed, but {} and {} may be taken",
+        fitted.directory,
+        needs.inodes,
+        size_text(needs.bytes),
+        free.inodes.map_or("any number".to_owned(), |inodes| inodes.to_string()),
+        size_text(free.bytes)
+    )))
 }
 
 /// What may be taken of the filesystem.
@@ -102,10 +111,8 @@ struct Free {
 impl Free {
     fn of(options: &MetadataOptions) -> Result<Self, Error> {
         let directory = &options.directory;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(directory, flags, Mode::empty())
-            .map_err(IoError::system("open the directory", directory))?;
-        let facts = rustix::fs::fstatvfs(&opened).map_err(IoError::system("examine", directory))?;
+        let facts =
+            rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
         let bytes = scratch::part_of(facts.f_bavail.saturating_mul(facts.f_frsize));
         // Filesystems without a fixed number of inodes show zero, or as many free as there are.
         let inodes = (facts.f_files > 0).then_some(facts.f_favail / INODES_PART);
@@ -116,27 +123,12 @@ impl Free {
         let needs = Needs::of(options);
         self.inodes.is_none_or(|most| needs.inodes <= most) && needs.bytes <= self.bytes
     }
-
-    fn refuse_unless_enough(&self, options: &MetadataOptions) -> Result<(), Error> {
-        if self.is_enough(options) {
-            return Ok(());
-        }
-        let needs = Needs::of(options);
-        Err(Error::NoRoom(format!(
-            "cannot measure metadata in {:?}: up to {} files and directories and {} are needed, but {} and {} may be taken",
-            options.directory,
-            needs.inodes,
-            size_text(needs.bytes),
-            self.inodes.map_or("any number".to_owned(), |inodes| inodes.to_string()),
-            size_text(self.bytes)
-        )))
-    }
 }
 
 /// Trials of a row that the sampler begins at most: those that count, and as many spoiled ones
 /// until it sees that quiet ones will not come.
-fn attempts_most(extent: Extent) -> u32 {
-    let counted = extent.most_trials() + WARM_UP_TRIALS;
+fn attempts_most(trials: u32) -> u32 {
+    let counted = trials + WARM_UP_TRIALS;
     counted + SPOILED_TRIALS.max(counted + 1)
 }
 

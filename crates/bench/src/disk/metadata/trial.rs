@@ -17,6 +17,7 @@ use flatout_measure::sampler::CLOCK_READS;
 use flatout_measure::{Case, Histogram, Latencies, LoopKind, Sample, TrialError, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::generator::fill_random;
+use rustix::fs::{AtFlags, renameat, unlinkat};
 
 use super::file_set::{FileSet, Name, Share};
 use super::row::{MetadataRow, Test};
@@ -150,8 +151,8 @@ impl Worker {
             let directory = share.directory(item);
             let done = match row.test {
                 Test::Create => operation::create(directory, &item.name),
-                Test::Rename => operation::rename(directory, &item.name, &item.new_name),
-                Test::Unlink => operation::unlink(directory, &item.name),
+                Test::Rename => renameat(directory, &item.name, directory, &item.new_name),
+                Test::Unlink => unlinkat(directory, &item.name, AtFlags::empty()),
                 Test::Fsync => operation::create_synced(directory, &item.name, content),
                 Test::OpenClose => operation::open_close(directory, &item.name),
                 Test::Stat | Test::Readdir => operation::stat(directory, &item.name),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::seen::{self, Seen, number, wrong};
 use super::work::{Trial, Work};
 use crate::disk::Pattern;
-use crate::disk::duel::{Duel, FioTrial, Target};
+use crate::disk::duel::{Duel, Extents, FioTrial};
 use crate::error::Error;
 use crate::versus::race::{Argv, Checked};
 use flatout_measure::Unit;
@@ -27,7 +27,7 @@ const STREAM: Work = Work {
     threads: 1,
     engine: Engine::Uring,
     caching: Caching::Direct,
-    target: Target::Written,
+    extents: Extents::Written,
 };
 const RANDOM: Work =
     Work { pattern: Pattern::RandomRead, block_bytes: 4 * KIB, depth: 64, ..STREAM };
@@ -40,7 +40,7 @@ pub(super) const COLD: Work = BUFFERED;
 /// The rows, in the order of the record.
 pub(super) const WORKS: [Work; 13] = [
     STREAM,
-    Work { pattern: Pattern::SequentialWrite, target: Target::Fresh, ..STREAM },
+    Work { pattern: Pattern::SequentialWrite, extents: Extents::Fresh, ..STREAM },
     Work { pattern: Pattern::SequentialWrite, ..STREAM },
     RANDOM,
     Work { depth: 1, ..RANDOM },

@@ -12,7 +12,7 @@ use flatout_io::{Caching, Engine};
 use super::seen::{self, Seen, wrong};
 use super::work::{Trial, Work};
 use crate::disk::Pattern;
-use crate::disk::duel::Target;
+use crate::disk::duel::Extents;
 use crate::error::Error;
 use crate::versus::race::{Argv, Checked};
 use flatout_measure::Unit;
@@ -36,7 +36,7 @@ const STREAM: Work = Work {
     threads: 1,
     engine: Engine::Sync,
     caching: Caching::Direct,
-    target: Target::Written,
+    extents: Extents::Written,
 };
 const WRITE: Work = Work { pattern: Pattern::SequentialWrite, ..STREAM };
 const BUFFERED_WRITE: Work = Work { caching: Caching::Buffered, ..WRITE };
@@ -48,14 +48,14 @@ pub(super) const NOTE: &str = "iozone goes once over a file of its own, whose bl
 
 /// The rows, in the order of the record.
 pub(super) const WORKS: [Work; 10] = [
-    Work { target: Target::Fresh, ..WRITE },
+    Work { extents: Extents::Fresh, ..WRITE },
     WRITE,
     STREAM,
     RANDOM,
     Work { pattern: Pattern::RandomWrite, ..RANDOM },
     Work { pattern: Pattern::BackwardRead, ..STREAM },
     Work { pattern: Pattern::StridedRead, ..STREAM },
-    Work { target: Target::Fresh, ..BUFFERED_WRITE },
+    Work { extents: Extents::Fresh, ..BUFFERED_WRITE },
     BUFFERED_WRITE,
     Work { pattern: Pattern::Reread, caching: Caching::Buffered, ..STREAM },
 ];
@@ -77,9 +77,9 @@ pub(super) const INCOMPARABLE: [(&str, &str); 8] = [
 
 /// Number of the test (`-i`), and place of its figure in the table.
 fn test(work: &Work) -> Option<(u8, usize)> {
-    match (work.pattern, work.target) {
-        (Pattern::SequentialWrite, Target::Fresh) => Some((0, 0)),
-        (Pattern::SequentialWrite, Target::Written) => Some((0, 1)),
+    match (work.pattern, work.extents) {
+        (Pattern::SequentialWrite, Extents::Fresh) => Some((0, 0)),
+        (Pattern::SequentialWrite, Extents::Written) => Some((0, 1)),
         (Pattern::SequentialRead, _) => Some((1, 2)),
         (Pattern::Reread, _) => Some((1, 3)),
         (Pattern::RandomRead, _) => Some((2, 4)),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flatout_io::{Caching, Engine};
 
-use crate::disk::duel::{Duel, Target};
+use crate::disk::duel::{Duel, Extents};
 use crate::disk::{Pattern, Selection};
 use crate::versus::race::Argv;
 
@@ -18,7 +18,7 @@ pub(super) struct Work {
     pub(super) threads: u32,
     pub(super) engine: Engine,
     pub(super) caching: Caching,
-    pub(super) target: Target,
+    pub(super) extents: Extents,
 }
 
 /// How much one trial does.
@@ -45,7 +45,7 @@ impl Work {
 
     /// The row at a path: the file, or the directory of fresh ones.
     pub(super) fn duel(&self, path: &Path) -> Option<Duel> {
-        Duel::new(&self.selection(), path, self.target)
+        Duel::new(&self.selection(), path, self.extents)
     }
 
     fn writes(&self) -> bool {
@@ -76,7 +76,7 @@ impl Work {
         if self.engine == Engine::Uring {
             argv.extend(["--iodepth".into(), self.depth.to_string().into()]);
         }
-        if self.target == Target::Written && self.writes() {
+        if self.extents == Extents::Written && self.writes() {
             argv.push("--overwrite".into());
         }
         argv
