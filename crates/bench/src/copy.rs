@@ -17,7 +17,6 @@ mod site;
 mod tests;
 mod trial;
 
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::{ArgAction, Args};
@@ -26,7 +25,6 @@ use flatout_measure::case::{Measured, Plan, record_counted};
 use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning;
-use flatout_sys::cancel::CancelToken;
 use flatout_sys::memory;
 
 use crate::area::{Area, Estimate, Extent, Found, Run};
@@ -34,7 +32,8 @@ use crate::cache::Clearing;
 use crate::error::Error;
 use crate::option::flag;
 use crate::place::{COPYING, Place};
-use crate::{scratch, slowdown, versus};
+use crate::versus::{self, State};
+use crate::{scratch, slowdown};
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose, left_out_row};
@@ -65,18 +64,8 @@ const FEW_NS: u64 = 3_000_000_000;
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Options {
-    /// The directory where trees are made and copied.
     #[arg(skip)]
-    pub directory: PathBuf,
-    /// The program of flatout.
-    #[arg(skip)]
-    pub flatout: PathBuf,
-    /// Which rows, unless [`Options::selection`] says so.
-    #[arg(skip)]
-    pub extent: Extent,
-    /// Copies of each tree, where that was asked for.
-    #[arg(skip)]
-    pub rounds: Option<u32>,
+    run: Run,
     /// What is copied, where that was asked for.
     #[command(flatten)]
     pub selection: Selection,
@@ -88,42 +77,9 @@ pub struct Options {
     #[arg(long = "durable", action = ArgAction::SetTrue,
         value_parser = flag([Until::Cached, Until::Durable]))]
     pub until: Until,
-    /// How often it is copied at least where that is not fixed.
-    #[arg(skip)]
-    pub least_rounds: u32,
-    /// The time that was asked for.
-    #[arg(skip)]
-    pub time_ns: Option<u64>,
-    /// Never write more than this; `None`: as much as there is room for at a time.
-    #[arg(skip)]
-    pub max_write_bytes: Option<u64>,
     /// How the cache is cleared before cold copies.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
-    /// Seed of orders.
-    #[arg(skip)]
-    pub seed: u64,
-    /// The wish to stop.
-    #[arg(skip = CancelToken::signals())]
-    pub cancel: CancelToken,
-}
-
-/// What the page cache holds of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// All of it.
-    Hot,
-    /// Nothing.
-    Cold,
-}
-
-impl State {
-    fn of_tree(self) -> versus::State {
-        match self {
-            Self::Hot => versus::State::Hot,
-            Self::Cold => versus::State::Cold,
-        }
-    }
 }
 
 /// When a copy counts as done.
@@ -167,15 +123,11 @@ pub struct Copying {
 
 impl Area for Copying {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        let options = &mut self.options;
-        (options.extent, options.seed, options.cancel) = (run.extent, run.seed, run.cancel);
-        (options.directory, options.flatout) = (run.place.clone(), run.flatout.clone());
-        (options.max_write_bytes, options.time_ns) = (run.max_write_bytes, run.time_ns);
-        (options.least_rounds, options.rounds) = (run.least_trials, run.rounds);
-        options.selection.each_once();
+        self.options.run = run.clone();
+        self.options.selection.each_once();
         let planned = self.planned.insert(plan(&self.options)?);
         Ok(Estimate {
-            place: Some(self.options.directory.clone()),
+            place: Some(self.options.run.place.clone()),
             write_bytes: planned.write_bytes,
             most_write_bytes: planned.most_write_bytes,
             writes_over: false,
@@ -202,26 +154,26 @@ impl Area for Copying {
 /// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop caches; nothing fits.
 /// Cost: a few looks at the filesystem.
 fn plan(options: &Options) -> Result<Planned, Error> {
-    let directory = &options.directory;
-    let wanted = options.selection.wanted(options.extent)?;
+    let directory = &options.run.place;
+    let wanted = options.selection.wanted(options.run.extent)?;
     options.clearing.check()?;
-    let room_bytes = versus::allowed_bytes(directory, options.max_write_bytes)?;
-    let rounds = options.rounds.unwrap_or(options.least_rounds);
+    let room_bytes = versus::allowed_bytes(directory, options.run.max_write_bytes)?;
+    let rounds = options.run.rounds.unwrap_or(options.run.least_trials);
     let facts = rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
-    let asked_ns = options.time_ns.unwrap_or(match options.extent {
+    let asked_ns = options.run.time_ns.unwrap_or(match options.run.extent {
         Extent::Full => FULL_NS,
         Extent::Quick => QUICK_NS,
         Extent::Few => FEW_NS,
     });
     let limits = Limits {
         room_bytes,
-        write_bytes: options.max_write_bytes.unwrap_or(u64::MAX),
+        write_bytes: options.run.max_write_bytes.unwrap_or(u64::MAX),
         shared_from_bytes: scratch::shared_from_bytes(directory),
         // Filesystems without a fixed number of inodes show none.
         inodes: if facts.f_files == 0 { u64::MAX } else { facts.f_favail / INODES_PART },
         source_bytes: match options.state {
             State::Hot => memory::available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART),
-            State::Cold => u64::MAX,
+            _ => u64::MAX,
         },
         time_s: asked_ns as f64 / 1e9,
         rounds,
@@ -231,19 +183,20 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let chosen = choose(wanted, &limits);
     // Bare `bench` has other areas; the notices say why it goes without this one.
     if let ([], Some(left), true) =
-        (&chosen.phases[..], chosen.left_out.first(), options.extent != Extent::Few)
+        (&chosen.phases[..], chosen.left_out.first(), options.run.extent != Extent::Few)
     {
         let reason = left.reason();
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
     // A quarter more rounds than there is likely time for: what is written is what was announced.
     let slower = choose::slower(scratch::on(directory)?.name);
-    let slowdown = options.rounds.map_or_else(|| slowdown::now().max(slower), |_| 1.0);
+    let slowdown = options.run.rounds.map_or_else(|| slowdown::now().max(slower), |_| 1.0);
     let busy = Limits { time_s: limits.time_s / slowdown, ..limits.clone() };
-    let likely = options.rounds.unwrap_or_else(|| busy.rounds(&chosen.phases, rounds, MOST_TRIALS));
-    let most_rounds = options.rounds.unwrap_or(likely + likely / 4);
+    let likely =
+        options.run.rounds.unwrap_or_else(|| busy.rounds(&chosen.phases, rounds, MOST_TRIALS));
+    let most_rounds = options.run.rounds.unwrap_or(likely + likely / 4);
     let planned_ns = limits.phases_s(&chosen.phases, likely) * 1e9 * slowdown;
-    let likely_ns = match (options.rounds, options.time_ns) {
+    let likely_ns = match (options.run.rounds, options.run.time_ns) {
         (Some(_), None) => planned_ns,
         _ => planned_ns.min(asked_ns as f64),
     };
@@ -251,8 +204,8 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     // Those that show how copies vary have more than there is time for, and spoiled ones are repeated.
     let spread = chosen.phases.iter().flatten().find(|row| row.experiment == Experiment::Spread);
     let most = most_rounds.max(spread.map_or(0, |_| SPREAD_TRIALS)) + SPOILED_ROUNDS;
-    let most_write_bytes = written(options.rounds.unwrap_or(most));
-    let sooner = choose::sooner(options.rounds.is_none() && likely < MOST_TRIALS);
+    let most_write_bytes = written(options.run.rounds.unwrap_or(most));
+    let sooner = choose::sooner(options.run.rounds.is_none() && likely < MOST_TRIALS);
     let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0) * sooner;
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {
@@ -282,7 +235,7 @@ fn measure(
     if planned.phases.is_empty() {
         return Ok(Found { outcomes: left_out, ..Found::default() });
     }
-    let asked = &options.directory;
+    let asked = &options.run.place;
     let directory = asked.canonicalize().map_err(IoError::system("open the directory", asked))?;
     let place = Place::take(&directory, COPYING)?;
     let leftovers = place.remove_leftovers()?;
@@ -312,7 +265,7 @@ fn measure_in(
     let left_ns = sampler.left_ns();
     let sampler = &mut sampler.within(left_ns.saturating_sub(removing_ns));
     let mut site = Site::make(options, place.targets(), &mut *sampler.events)?;
-    if options.rounds.is_none() {
+    if options.run.rounds.is_none() {
         // Trials that are spoiled and repeated write, too: no more than was announced.
         site.limit.end_at(planned.most_write_bytes);
     }
@@ -338,13 +291,13 @@ fn measure_in(
         measured.extend(rows);
         outcomes.extend(late.iter().map(|left| left_out_row(left, options.state)));
     }
-    if options.extent == Extent::Few {
+    if options.run.extent == Extent::Few {
         // What rows are held against is named in them, and has no rows of its own there.
         measured.retain(|measured| !measured.row.is_reference());
         outcomes.retain(|row| row.id != Experiment::Empty.id());
     }
     let charts =
-        if options.extent == Extent::Few { Vec::new() } else { experiment::charts(&measured) };
+        if options.run.extent == Extent::Few { Vec::new() } else { experiment::charts(&measured) };
     outcomes.extend(record_counted(measured, &[bare::COMPLETED, crate::fact::BYTES]));
     Ok(Found { charts, outcomes, ..Found::default() })
 }
@@ -378,7 +331,7 @@ fn measure_phase(
     let late = late.into_iter().map(|wanted| LeftOut { wanted, why: Why::Time }).collect();
     // What was measured in each phase is told apart by it.
     let phase = (part.of > 1).then_some(part.number + 1);
-    let is_exact = site.options.rounds.is_some();
+    let is_exact = site.options.run.rounds.is_some();
     let (spread, others): (Vec<Wanted>, Vec<Wanted>) =
         trees.into_iter().partition(|wanted| wanted.experiment == Experiment::Spread && !is_exact);
     let mut rows = Vec::new();

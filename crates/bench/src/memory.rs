@@ -12,7 +12,7 @@ mod bound;
 mod dimm;
 mod fact;
 mod latency;
-mod levels;
+pub(crate) mod levels;
 pub(crate) mod room;
 mod row;
 mod stream;

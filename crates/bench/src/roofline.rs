@@ -11,6 +11,8 @@ use flatout_measure::case::blank;
 use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::{Chart, Facts, Key, Label, Outcome, Row, Unit};
 
+use crate::memory::levels::MEMORY;
+
 /// Id of the rows.
 const ID: &str = "memory/roofline";
 /// What a loop does for each byte: the abscissa.
@@ -26,7 +28,7 @@ pub enum Part {
     /// The rate at which so many threads move bytes.
     Rate {
         /// The level of memory.
-        level: Level,
+        level: &'static str,
         /// Threads.
         threads: u32,
         /// Bytes per second.
@@ -48,15 +50,6 @@ pub enum Part {
         /// Its row, in bytes per second.
         outcome: Box<Outcome>,
     },
-}
-
-/// Where bytes come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// A cache, by name.
-    Cache(&'static str),
-    /// The memory itself.
-    Memory,
 }
 
 /// A point of a curve.
@@ -84,7 +77,7 @@ struct Roof {
 /// The rows and their picture; none where no working sets were measured, as in the short set of
 /// all areas.
 pub fn of(parts: &[Part]) -> (Vec<Outcome>, Option<Chart>) {
-    let is_cache = |part: &Part| matches!(part, Part::Rate { level: Level::Cache(_), .. });
+    let is_cache = |part: &Part| matches!(part, Part::Rate { level, .. } if *level != MEMORY);
     if !parts.iter().any(is_cache) {
         return (Vec::new(), None);
     }
@@ -103,10 +96,9 @@ fn roofs(parts: &[Part]) -> Vec<Roof> {
     for is_memory in [false, true] {
         for part in parts {
             let Part::Rate { level, threads, bytes_per_s } = *part else { continue };
-            if (level == Level::Memory) != is_memory {
+            if (level == MEMORY) != is_memory {
                 continue;
             }
-            let level = if let Level::Cache(name) = level { name } else { "DRAM" };
             let name = label(level, threads);
             match roofs.iter_mut().find(|roof| roof.name == name) {
                 Some(roof) => roof.bytes_per_s = roof.bytes_per_s.max(bytes_per_s),
@@ -180,11 +172,11 @@ mod tests {
             Part::Loop { threads, flop_per_byte: 0.125, outcome: Box::new(figure) }
         };
         vec![
-            rate(Level::Memory, 1, 8e9),
-            rate(Level::Memory, 1, 10e9),
-            rate(Level::Memory, 2, 16e9),
-            rate(Level::Cache("L1"), 1, 90e9),
-            rate(Level::Cache("L1"), 1, 100e9),
+            rate(MEMORY, 1, 8e9),
+            rate(MEMORY, 1, 10e9),
+            rate(MEMORY, 2, 16e9),
+            rate("L1", 1, 90e9),
+            rate("L1", 1, 100e9),
             triad(1, 8e9),
             triad(2, 16e9),
         ]
@@ -225,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_few_rows_make_no_roofline() {
-        let is_cache = |part: &Part| matches!(part, Part::Rate { level: Level::Cache(_), .. });
+        let is_cache = |part: &Part| matches!(part, Part::Rate { level, .. } if *level != MEMORY);
         let few: Vec<_> = memory().into_iter().filter(|part| !is_cache(part)).collect();
         assert_eq!(of(&few), (Vec::new(), None));
     }

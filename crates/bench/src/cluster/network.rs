@@ -101,7 +101,7 @@ impl Area for Network {
         let team = Team::new(self.wire.clone(), own, self.hosts.clone(), run.cancel);
         let ends_ns = sampler.plan.ends_ns;
         let leader = RefCell::new(Leader { team, exchange_ns, ends_ns });
-        let rows = row::rows(&self.hosts, run.extent, (PING_BYTES, BULK_BYTES, &SWEPT_BYTES));
+        let rows = row::rows(&self.hosts, run.extent);
         let cases = rows.into_iter().map(|row| {
             let (leader, mut count) = (&leader, None);
             let trial = move |_| leader.borrow_mut().trial(&row, &mut count);

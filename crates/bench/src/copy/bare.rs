@@ -90,7 +90,7 @@ fn create(site: &Site) -> Result<Sample, TrialError> {
 /// Writes fresh files, one per thread, out of a buffer.
 fn write(site: &Site, bare_bytes: u64) -> Result<Sample, TrialError> {
     let folder = begin(site, bare_bytes)?;
-    let (share, seed) = (bare_bytes / u64::from(site.cpus), site.options.seed);
+    let (share, seed) = (bare_bytes / u64::from(site.cpus), site.options.run.seed);
     let finished = workers::run(
         site.cpus,
         |index| {
@@ -165,7 +165,7 @@ fn read(site: &Site) -> Result<Sample, TrialError> {
         split: Split::Contiguous,
     };
     let cold = CacheStart::Cold(Clearing::File);
-    Job::exactly(file.path(), &tuning, cold, site.options.cancel).sample()
+    Job::exactly(file.path(), &tuning, cold, site.options.run.cancel).sample()
 }
 
 /// Says whether what was read came from the device.

@@ -1,6 +1,5 @@
 //! What is copied: the experiments, the trees that each has, and the pictures of them.
 
-
 use clap::Args;
 use flatout_measure::{Chart, Measured, Parameters, Row as _};
 
@@ -210,9 +209,7 @@ impl Wanted {
     pub(super) fn parameters(&self, state: State) -> Parameters {
         let Corpus { name, bytes, files, .. } = &*self.corpus;
         let depth = self.corpus.depth();
-        let common = Parameters::default()
-            .with("cache_state", state.of_tree().name())
-            .with("until", "cache");
+        let common = Parameters::default().with("cache_state", state.name()).with("until", "cache");
         let mut parameters = match self.experiment {
             Experiment::Tree => return common.with("corpus", name.clone()),
             Experiment::Empty => return common,

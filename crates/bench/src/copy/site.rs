@@ -69,9 +69,9 @@ impl Site {
         let wants_read = options.state == State::Cold && !filesystem.in_memory;
         let wanted = scratch::Wanted {
             length_bytes: READ_BYTES,
-            seed: options.seed,
+            seed: options.run.seed,
             ends_ns: u64::MAX,
-            cancel: options.cancel,
+            cancel: options.run.cancel,
         };
         let read_file = wants_read.then(|| Scratch::make(&folder, wanted, events)).transpose()?;
         let read_bytes = read_file.as_ref().map_or(0, Scratch::length_bytes);
@@ -85,7 +85,7 @@ impl Site {
             folder,
             sources: RefCell::default(),
             given: Cell::new(0),
-            limit: WriteLimit::new(options.max_write_bytes, read_bytes),
+            limit: WriteLimit::new(options.run.max_write_bytes, read_bytes),
         })
     }
 
@@ -118,8 +118,8 @@ impl Site {
             if !make::is_made(corpus, &sources) {
                 made_bytes = made_bytes.saturating_add(corpus.make_bytes());
             }
-            match make::ensure(corpus, &sources, self.options.cancel.until(self.ends_ns)) {
-                Err(_) if self.options.cancel.is_cancelled() => break,
+            match make::ensure(corpus, &sources, self.options.run.cancel.until(self.ends_ns)) {
+                Err(_) if self.options.run.cancel.is_cancelled() => break,
                 Err(_) if monotonic_ns() >= self.ends_ns => {
                     late.push(wanted.clone());
                     continue;
@@ -138,7 +138,7 @@ impl Site {
     ///
     /// Errors: those of the kernel.
     pub(super) fn end_phase(&self) -> Result<(), Error> {
-        if self.options.cancel.is_cancelled() {
+        if self.options.run.cancel.is_cancelled() {
             return Ok(());
         }
         let sources = self.sources.borrow();

@@ -8,6 +8,7 @@ use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
 use flatout_measure::record::{Better, Status};
 use flatout_measure::sampler::Sampler;
+use flatout_sys::cancel::CancelToken;
 use flatout_sys::launcher::write_program;
 
 use super::*;
@@ -30,10 +31,19 @@ impl Ground {
         write_program(&flatout, &format!("#!/bin/sh\nset -e\n{skip}\n{script}\n"));
         let directory = place.path().join("directory");
         fs::create_dir(&directory).unwrap();
-        let options = Options {
-            directory,
-            flatout,
+        let run = Run {
             extent: Extent::Full,
+            place: directory,
+            flatout,
+            rounds: Some(2),
+            least_trials: 6,
+            max_write_bytes: Some(1 << 30),
+            seed: 1,
+            cancel: CancelToken::manual(),
+            ..Run::default()
+        };
+        let options = Options {
+            run,
             selection: Selection {
                 files: vec![1, 3],
                 file_bytes: vec![5000],
@@ -41,13 +51,7 @@ impl Ground {
             },
             state: State::Hot,
             until: Until::Cached,
-            rounds: Some(2),
-            least_rounds: 6,
-            time_ns: None,
-            max_write_bytes: Some(1 << 30),
             clearing: Clearing::File,
-            seed: 1,
-            cancel: CancelToken::manual(),
         };
         Self { place, options }
     }
@@ -59,7 +63,7 @@ impl Ground {
     fn measure_planned(&self, planned: &Planned) -> Result<Found, Error> {
         let mut witness = FakeWitness::quiet();
         let mut events = |_| {};
-        let cancel = self.options.cancel;
+        let cancel = self.options.run.cancel;
         let mut sampler = Sampler {
             plan: Plan::default(),
             clock: &SystemClock,
@@ -68,7 +72,7 @@ impl Ground {
             cancelled: &|| cancel.is_cancelled(),
         };
         let measured = measure(&self.options, planned, &mut sampler);
-        assert_eq!(names_in(&self.options.directory), 0, "everything is removed");
+        assert_eq!(names_in(&self.options.run.place), 0, "everything is removed");
         measured
     }
 }
@@ -157,7 +161,7 @@ fn what_is_durable_has_a_row_and_takes_no_less() {
 fn cold_is_proved_or_cannot_be() {
     let mut ground = Ground::new(FAITHFUL);
     ground.options.state = State::Cold;
-    let in_memory = scratch::on(&ground.options.directory).unwrap().in_memory;
+    let in_memory = scratch::on(&ground.options.run.place).unwrap().in_memory;
     let measured = ground.measure().unwrap();
     for row in own(&measured) {
         assert_eq!(row.parameters["cache_state"], "cold");
@@ -173,7 +177,7 @@ fn cold_is_proved_or_cannot_be() {
 fn what_has_no_room_has_a_row_that_says_so() {
     let mut ground = Ground::new(FAITHFUL);
     ground.options.selection.file_bytes = vec![5000, 8 << 20];
-    ground.options.max_write_bytes = Some(10 << 20);
+    ground.options.run.max_write_bytes = Some(10 << 20);
     let measured = ground.measure().unwrap();
     let rows = own(&measured);
     assert_eq!(rows.len(), 4);
@@ -184,10 +188,10 @@ fn what_has_no_room_has_a_row_that_says_so() {
         assert_eq!((row.status, code(row)), (Status::Unsupported, warning::UNSUPPORTED));
         assert!(row.warnings[0].text.contains("8M is left out"), "{row:?}");
     }
-    ground.options.max_write_bytes = Some(1000);
+    ground.options.run.max_write_bytes = Some(1000);
     let refused = plan(&ground.options).unwrap_err();
     assert!(matches!(&refused, Error::NoRoom(text) if text.contains("is left out: no room")));
-    ground.options.extent = Extent::Few;
+    ground.options.run.extent = Extent::Few;
     ground.options.selection = Selection::default();
     let planned = plan(&ground.options).unwrap();
     assert_eq!(
@@ -200,11 +204,11 @@ fn what_has_no_room_has_a_row_that_says_so() {
 #[test]
 fn what_does_not_lie_there_at_once_is_copied_one_after_the_other() {
     let mut ground = Ground::new(FAITHFUL);
-    ground.options.rounds = Some(1);
+    ground.options.run.rounds = Some(1);
     ground.options.selection.file_bytes = vec![5000, 2 << 20];
     ground.options.selection.files = vec![1, 2];
     // Room is what may be written: for the largest with its copy, and not for all.
-    ground.options.max_write_bytes = Some(30 << 20);
+    ground.options.run.max_write_bytes = Some(30 << 20);
     let mut planned = plan(&ground.options).unwrap();
     let all: Vec<Wanted> = planned.phases.iter().flat_map(|phase| phase.rows.clone()).collect();
     let phase = |rows: &[Wanted]| Phase { rows: rows.to_vec(), time_ns: 1 };
@@ -224,11 +228,11 @@ fn what_does_not_lie_there_at_once_is_copied_one_after_the_other() {
 #[test]
 fn a_limit_of_bytes_ends_a_row_that_would_write_more() {
     let mut ground = Ground::new(FAITHFUL);
-    ground.options.rounds = None;
-    ground.options.least_rounds = 1;
+    ground.options.run.rounds = None;
+    ground.options.run.least_trials = 1;
     ground.options.selection = Selection { file_bytes: vec![1 << 20], ..Selection::default() };
     // The source, and two rounds or three of a copy and what it is held against.
-    ground.options.max_write_bytes = Some(6 << 20);
+    ground.options.run.max_write_bytes = Some(6 << 20);
     let measured = ground.measure().unwrap();
     let [row] = own(&measured)[..] else { panic!("{measured:?}") };
     assert!((1..=4).contains(&row.samples.len()), "{row:?}");
@@ -238,9 +242,9 @@ fn a_limit_of_bytes_ends_a_row_that_would_write_more() {
 #[test]
 fn no_more_is_written_than_was_announced_at_most() {
     let mut ground = Ground::new(FAITHFUL);
-    ground.options.rounds = None;
-    ground.options.least_rounds = 1;
-    ground.options.max_write_bytes = None;
+    ground.options.run.rounds = None;
+    ground.options.run.least_trials = 1;
+    ground.options.run.max_write_bytes = None;
     ground.options.selection = Selection { file_bytes: vec![1 << 20], ..Selection::default() };
     let mut planned = plan(&ground.options).unwrap();
     // As where many trials were spoiled and repeated.
@@ -254,7 +258,7 @@ fn no_more_is_written_than_was_announced_at_most() {
 #[test]
 fn a_wish_to_stop_leaves_rows_and_no_litter() {
     let ground = Ground::new(FAITHFUL);
-    ground.options.cancel.cancel();
+    ground.options.run.cancel.cancel();
     let measured = ground.measure().unwrap();
     let rows = own(&measured);
     assert_eq!(rows.len(), 2);
@@ -264,9 +268,9 @@ fn a_wish_to_stop_leaves_rows_and_no_litter() {
 #[test]
 fn few_rows_are_two_and_nothing_else() {
     let mut ground = Ground::new(FAITHFUL);
-    ground.options.extent = Extent::Few;
+    ground.options.run.extent = Extent::Few;
     ground.options.selection = Selection::default();
-    ground.options.rounds = Some(1);
+    ground.options.run.rounds = Some(1);
     let measured = ground.measure().unwrap();
     assert_eq!((measured.outcomes.len(), own(&measured).len()), (2, 2), "{measured:?}");
     assert!(measured.charts.is_empty(), "two sizes with a point each make no line");
@@ -279,7 +283,7 @@ fn few_rows_are_two_and_nothing_else() {
 #[test]
 fn two_runs_at_once_do_not_share_a_place_and_leftovers_go() {
     let ground = Ground::new(FAITHFUL);
-    let held = Place::take(&ground.options.directory, COPYING).unwrap();
+    let held = Place::take(&ground.options.run.place, COPYING).unwrap();
     let planned = plan(&ground.options).unwrap();
     let mut witness = FakeWitness::quiet();
     let mut events = |_| {};
@@ -294,7 +298,7 @@ fn two_runs_at_once_do_not_share_a_place_and_leftovers_go() {
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("another copying run runs in"), "{text}");
     held.leave().unwrap();
-    let left = ground.options.directory.join(COPYING.folder).join("targets/1/sources");
+    let left = ground.options.run.place.join(COPYING.folder).join("targets/1/sources");
     fs::create_dir_all(left).unwrap();
     ground.measure().unwrap();
 }
@@ -302,8 +306,8 @@ fn two_runs_at_once_do_not_share_a_place_and_leftovers_go() {
 #[test]
 fn a_place_that_is_no_directory_is_refused_before_anything_is_made() {
     let mut ground = Ground::new(FAITHFUL);
-    ground.options.directory = ground.place.path().join("flatout");
+    ground.options.run.place = ground.place.path().join("flatout");
     assert!(plan(&ground.options).unwrap_err().to_string().contains("flatout"));
-    ground.options.directory = ground.place.path().join("nowhere");
+    ground.options.run.place = ground.place.path().join("nowhere");
     assert!(plan(&ground.options).is_err());
 }

@@ -40,7 +40,7 @@ fn trial(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     site.limit.take(wanted.corpus.written_bytes(site.shared_from_bytes))?;
     let result = copy(wanted, site);
     // What fails while the user wants to stop, fails because of that.
-    if site.options.cancel.is_cancelled() {
+    if site.options.run.cancel.is_cancelled() {
         return Err(TrialError::Interrupted);
     }
     result
@@ -50,15 +50,15 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let options = &site.options;
     let source = site.source(&wanted.corpus);
     site.settle()?;
-    let facts = state::bring(&source, options.state.of_tree(), options.clearing, options.cancel);
+    let facts = state::bring(&source, options.state, options.clearing, options.run.cancel);
     let mut facts = facts.map_err(|error| match error {
         // Memory is short, or somebody holds the files.
         Error::Warned(warning) => TrialError::NoMore(warning),
         other => other.into(),
     })?;
     let target = site.fresh();
-    let call = Manner::FLATOUT.invocation(&options.flatout, &source, &target);
-    let mut runner = SystemRunner { cancel: options.cancel };
+    let call = Manner::FLATOUT.invocation(&options.run.flatout, &source, &target);
+    let mut runner = SystemRunner { cancel: options.run.cancel };
     let left_ns = site.ends_ns.saturating_sub(monotonic_ns());
     let expected_s = choose::expected_s(&wanted.corpus);
     let spent = run_in_time(&mut runner, (NAME, &call), expected_s, left_ns)?;
@@ -97,7 +97,7 @@ pub(super) fn durable(amount: f64, elapsed_ns: u64) -> Further {
 /// Holds the copy against its source in everything that can be kept here; returns the entries.
 fn check(source: &Path, target: &Path, site: &Site) -> Result<u64, TrialError> {
     let fidelity: Fidelity = Manner::FLATOUT.promise_as(rustix::process::geteuid().is_root());
-    let asked = Asked { fidelity, most_named: NAMED, cancel: site.options.cancel };
+    let asked = Asked { fidelity, most_named: NAMED, cancel: site.options.run.cancel };
     let found = compare(source, target, asked).map_err(Error::from)?;
     if !found.is_complete {
         return Err(TrialError::Interrupted);

@@ -5,7 +5,6 @@ use std::path::Path;
 use flatout_io::{Engine, Tuning, escape};
 use flatout_measure::{EVIDENCE, Evidence, Facts, Key, Parameters, Sample, Warning, warning};
 
-use super::accounting::{DISK_READ_BYTES, DISK_WRITE_BYTES};
 use crate::choice::Choice;
 use crate::fact;
 
@@ -36,14 +35,9 @@ pub struct Measured {
     pub cached_before_bytes: Option<u64>,
     /// Bytes of the range in the page cache afterwards.
     pub cached_after_bytes: Option<u64>,
-    /// Bytes that storage was asked to fetch for this process meanwhile.
-    pub device_read_bytes: Option<u64>,
-    /// Bytes that the kernel counted as sent towards storage, until the sync was done.
-    pub device_write_bytes: Option<u64>,
-    /// Bytes that the disks at the bottom read meanwhile, where a read had to come from them.
-    pub disk_read_bytes: Option<u64>,
-    /// Bytes that they wrote, until the sync was done.
-    pub disk_write_bytes: Option<u64>,
+    /// What storage was asked to fetch and to take for this process meanwhile, and what the disks at
+    /// the bottom moved; of a write until the sync was done.
+    pub accounts: Facts,
     /// Engine that was really used; `None` for a stream.
     pub engine: Option<Engine>,
     /// What shows that a write went where its row has it.
@@ -93,16 +87,7 @@ impl Measured {
 
     /// What was moved, by each account, and what that shows.
     fn moved(&self) -> Facts {
-        let mut facts = Facts::default().with(fact::BYTES, self.bytes);
-        for (key, bytes) in [
-            (fact::DEVICE_READ_BYTES, self.device_read_bytes),
-            // Bytes that the disks behind the place wrote meanwhile.
-            (Key::sum("device_write_bytes"), self.device_write_bytes),
-            (DISK_READ_BYTES, self.disk_read_bytes),
-            (DISK_WRITE_BYTES, self.disk_write_bytes),
-        ] {
-            facts.set_known(key, bytes);
-        }
+        let mut facts = self.accounts.clone().with(fact::BYTES, self.bytes);
         facts.set_known(EVIDENCE, self.evidence.clone());
         facts
     }

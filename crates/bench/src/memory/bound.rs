@@ -128,13 +128,13 @@ pub(super) fn roofline(measured: &Measured<RateRow>, machine: &Machine) -> Vec<P
                 flop_per_byte,
                 outcome: Box::new(outcome.clone()),
             });
-            [rate(roofline::Level::Memory)].into_iter().chain(point).collect()
+            [rate(MEMORY)].into_iter().chain(point).collect()
         }
         // Memory is STREAM's, with arrays that are longer; what may be either is no roof.
         Work::WorkingSet { .. } => {
             let level = machine.level_of(row);
             let cache = level.filter(|name| ![MEMORY, CACHE_OR_MEMORY].contains(name));
-            cache.map(|name| rate(roofline::Level::Cache(name))).into_iter().collect()
+            cache.map(rate).into_iter().collect()
         }
         Work::Block { .. } | Work::Access(_) => Vec::new(),
     }

@@ -12,7 +12,7 @@ use flatout_sys::cpu_cache::DataCache;
 use climb::Climb;
 
 /// The name of the level behind the last cache.
-pub(super) const MEMORY: &str = "DRAM";
+pub(crate) const MEMORY: &str = "DRAM";
 const CACHES: [&str; 5] = ["L1", "L2", "L3", "L4", "L5"];
 
 /// One point of a latency curve.

@@ -3,13 +3,14 @@
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
-use flatout_measure::warning;
+use flatout_measure::{Facts, warning};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 
 use super::range::Range;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::error::Error;
+use crate::fact;
 use crate::file_trial::accounting::{DISK_READ_BYTES, PROCESS_READ_BYTES, Scope};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
@@ -319,12 +320,10 @@ impl Reader {
     fn add(&self, ran: Ran<Passes>, range: Range, total: &mut Measured) -> Option<u32> {
         total.elapsed_ns += ran.elapsed_ns;
         let accounts = ran.accounts.facts();
-        for (sum, key) in [
-            (&mut total.device_read_bytes, PROCESS_READ_BYTES),
-            (&mut total.disk_read_bytes, DISK_READ_BYTES),
-        ] {
-            *sum = accounts.count(key).map(|bytes| sum.unwrap_or(0) + bytes);
-        }
+        let mut own = Facts::default();
+        own.set_known(fact::DEVICE_READ_BYTES, accounts.count(PROCESS_READ_BYTES));
+        own.set_known(DISK_READ_BYTES, accounts.count(DISK_READ_BYTES));
+        total.accounts = Facts::merged([&total.accounts, &own].into_iter());
         let whole = ran.results.iter().map(|passes| passes.whole).min().unwrap_or(0);
         total.passes += range.repeats.min(whole + 1);
         let mut digest = Xor32::default();

@@ -191,11 +191,15 @@ mod tests {
         let state = CacheStart::Hot;
         let job = Job::exactly(file.path().to_owned(), &tuning, state, CancelToken::manual());
         let reader = Reader::open(job).unwrap();
-        let measured = Measured { device_read_bytes: Some(0), ..reader.trial().unwrap() };
+        let fetched = |bytes: u64| {
+            let accounts = Facts::default().with(fact::DEVICE_READ_BYTES, bytes);
+            Measured { accounts, ..reader.trial().unwrap() }
+        };
+        let measured = fetched(0);
         let happened = |outcome: &Outcome| Evidence::of(outcome).unwrap().happened;
         assert_eq!(happened(&reader.single(&measured)), Happened::Yes);
         // The trials before were fetched from storage, the last was not.
-        let before = Measured { device_read_bytes: Some(5000), ..reader.trial().unwrap() };
+        let before = fetched(5000);
         let samples = [&before, &before, &measured].map(|trial| reader.sample(trial).facts);
         let mut row = MeasuredRow { facts: Facts::merged(samples.iter()), ..reader.unmeasured() };
         reader.describe(&measured, &mut row);

@@ -3,7 +3,6 @@
 use std::io;
 use std::iter::StepBy;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Caching, Engine, Error as IoError, Fallback, Lane, Stop, Target};
@@ -15,11 +14,12 @@ use flatout_sys::generator::{fill_pattern, fill_random};
 use super::{Data, Measured, Sync, Writer};
 use crate::error::Error;
 use crate::fact;
+use crate::file_trial;
 use crate::file_trial::accounting::{Account, DISK_WRITE_BYTES, PROCESS_WRITE_BYTES, Scope};
 use crate::file_trial::cache_watch::{CacheWatch, Looks};
 use crate::file_trial::evidence::{self, Bottom};
 use crate::file_trial::page_cache::{self, Pages};
-use crate::workers::{self, Watch};
+use crate::workers::Watch;
 
 /// Direct writes may leave one part in this many of their bytes in the page cache: odd ends of a
 /// file go through it.
@@ -102,29 +102,21 @@ impl Writer {
         let cached_before = pages.held();
         let bottom = Bottom::of(self.target.file(), self.target.path());
         let scope = Scope::Machine(&bottom.disks);
-        let before = Account::read(scope);
-        let begun_ns = OnceLock::new();
-        let run = |watch: Watch<'_>| {
-            workers::run_watched(
-                tuning.threads,
-                watch,
-                |index| self.prepare(&targets[index as usize]),
-                |index, prepared| {
-                    begun_ns.get_or_init(monotonic_ns);
-                    self.write_lane(Lane { index, count: tuning.threads }, prepared)
-                },
-            )
+        let prepare = |index| self.prepare(&targets[index as usize]);
+        let work = |index, prepared: &mut Prepared<'_>, _| {
+            self.write_lane(Lane { index, count: tuning.threads }, prepared)
         };
+        let run = |watch: Watch<'_>| file_trial::run(tuning.threads, scope, watch, prepare, work);
         let is_direct = self.target.caching() == Caching::Direct;
         let watch = CacheWatch::new(pages, cached_before, WATCHED_NS).filter(|_| is_direct);
-        let (finished, looks) = match watch {
+        let (ran, looks) = match watch {
             Some(watch) => watch.during(run),
             None => (run(Watch::NOBODY), Looks::default()),
         };
-        let finished = finished?;
-        let mut measured = Measured { elapsed_ns: finished.elapsed_ns, ..Measured::default() };
+        let mut ran = ran?;
+        let mut measured = Measured { elapsed_ns: ran.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);
-        for (blocks, engine, fallback) in finished.results {
+        for (blocks, engine, fallback) in ran.results {
             measured.bytes += blocks.bytes;
             measured.blocks += blocks.blocks;
             measured.engine = Some(engine);
@@ -135,7 +127,7 @@ impl Writer {
         measured.stopped = measured.bytes < self.length_bytes;
         if !measured.stopped {
             self.target.set_length(self.length_bytes)?;
-            self.make_durable(begun_ns.into_inner(), &mut measured)?;
+            self.make_durable(ran.begun_ns, &mut measured)?;
             if bottom.ground == Some(Nature::Memory) {
                 // A sync returns at once and keeps nothing: there is no time to durable.
                 measured.fsynced_ns = None;
@@ -144,9 +136,11 @@ impl Writer {
                 measured.warn(warning::MEMORY_FILESYSTEM, text);
             }
         }
-        let mut facts = before.until_now(scope).facts();
-        measured.device_write_bytes = facts.count(PROCESS_WRITE_BYTES);
-        measured.disk_write_bytes = facts.count(DISK_WRITE_BYTES);
+        ran.accounts.synced = Account::read(scope);
+        let mut facts = ran.accounts.facts();
+        let own = &mut measured.accounts;
+        own.set_known(fact::DEVICE_WRITE_BYTES, facts.count(PROCESS_WRITE_BYTES));
+        own.set_known(DISK_WRITE_BYTES, facts.count(DISK_WRITE_BYTES));
         measured.cached_after_bytes = pages.held().map(|held| held.cached_bytes);
         facts.extend(looks.facts());
         self.prove(&facts, bottom.ground, &mut measured);
@@ -183,7 +177,7 @@ impl Writer {
 
     /// Keeps the promise of `--sync`. That the name may not be durable is a warning only: the bytes
     /// are safe, and removing them would not help anybody.
-    fn make_durable(&self, begun_ns: Option<u64>, measured: &mut Measured) -> Result<(), Error> {
+    fn make_durable(&self, begun_ns: u64, measured: &mut Measured) -> Result<(), Error> {
         match self.job.sync {
             Sync::None => {
                 let text = "nothing was synced: the figure is the page cache's, not the device's";
@@ -194,8 +188,7 @@ impl Writer {
             Sync::End => {
                 self.target.sync()?;
                 // The bytes go on to the device while threads end: one clock for all of it.
-                let since_ns = begun_ns.map_or(0, |begun_ns| monotonic_ns() - begun_ns);
-                measured.fsynced_ns = Some(since_ns.max(measured.elapsed_ns));
+                measured.fsynced_ns = Some((monotonic_ns() - begun_ns).max(measured.elapsed_ns));
             }
         }
         if let Err(error) = self.target.sync_name() {

@@ -15,6 +15,8 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::Nature;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::team::Team;
 use super::super::window::{Lane, Part, Together};
 use super::super::{Shared, fact};
@@ -37,14 +39,21 @@ const MOVED: f64 = 0.9;
 const UNACCOUNTED: [Nature; 2] = [Nature::Network, Nature::Userspace];
 
 /// What all phases obey.
-#[derive(Debug, Clone)]
-pub(super) struct Terms {
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(in super::super) struct Terms {
     pub(super) stonewall_ns: u64,
     pub(super) block_bytes: usize,
     /// Bytes that a process writes in a phase at most, in blocks, and small files.
     pub(super) each: u64,
     pub(super) small: u64,
     pub(super) most_items: u64,
+}
+
+impl Terms {
+    /// What the longest command may take.
+    pub(super) fn patience_ns(&self) -> u64 {
+        2 * OTHER_STONEWALLS * self.stonewall_ns
+    }
 }
 
 /// The first process.
@@ -113,16 +122,12 @@ impl<'d> Leader<'d> {
     /// Errors: one of them does not find it, or finds another one.
     pub(super) fn begin(&mut self, path: &Path) -> Result<(), Error> {
         let facts = std::fs::metadata(path).map_err(IoError::system("examine", path))?;
-        let Terms { block_bytes, most_items: region_items, .. } = self.terms;
-        let patience_ns = 2 * OTHER_STONEWALLS * self.terms.stonewall_ns;
-        self.team.patience_ns = patience_ns;
+        self.team.patience_ns = self.terms.patience_ns();
         let directory = path.as_os_str().as_bytes();
         let replies = self.team.all(|_| Command::Begin {
             directory: directory.to_vec(),
             inode: facts.ino(),
-            block_bytes,
-            region_items,
-            patience_ns,
+            terms: self.terms.clone(),
         });
         let replies = match replies {
             // The rows say that they were interrupted.

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::super::team::Work;
 use super::super::window::Curve;
 use super::super::{Seat, Wire};
+use super::leader::Terms;
 use super::names::{STAMPED_BYTES, c_string, check, directory_name, shared_directory, stamp, why};
 use super::phase::{Phase, Target};
 use crate::disk::metadata::test_directory::{DIRECTORY, make_directory, remove_abandoned};
@@ -37,13 +38,7 @@ pub(super) const OWNER_ONLY: Mode = Mode::from_raw_mode(0o600);
 #[derive(Debug, Serialize, Deserialize)]
 pub(in super::super) enum Command {
     /// Open the directory of this run, and make what is empty in it.
-    Begin {
-        directory: Vec<u8>,
-        inode: u64,
-        block_bytes: usize,
-        region_items: u64,
-        patience_ns: u64,
-    },
+    Begin { directory: Vec<u8>, inode: u64, terms: Terms },
     /// Get ready for a phase: open, and drop what the page cache has.
     Prepare { phase: Phase, of: usize, most_dirty_bytes: u64 },
     /// Begin a phase at a time of your clock, and end it at another, or after so many items.
@@ -98,9 +93,7 @@ pub(in super::super) struct Worker {
     cancel: CancelToken,
     pub(super) directory: Option<OwnedFd>,
     parent: Option<PathBuf>,
-    block_bytes: usize,
-    region_items: u64,
-    patience_ns: u64,
+    terms: Terms,
     is_buffered: bool,
     pub(super) buffer: AlignedBuffer,
     underway: Option<Underway>,
@@ -118,9 +111,7 @@ impl Worker {
             cancel,
             directory: None,
             parent: None,
-            block_bytes: 0,
-            region_items: 0,
-            patience_ns: 0,
+            terms: Terms::default(),
             is_buffered: false,
             buffer,
             underway: None,
@@ -129,7 +120,7 @@ impl Worker {
 
     /// What the longest command may take.
     pub(in super::super) fn patience_ns(&self) -> u64 {
-        self.patience_ns
+        self.terms.patience_ns()
     }
 
     /// Removes the directory, should the first process be gone, which has it locked.
@@ -147,7 +138,7 @@ impl Worker {
         if rustix::fs::fstat(&opened).map_err(fail)?.st_ino != inode {
             return Err(format!("{path:?} is another directory here than for the first process"));
         }
-        let length = self.block_bytes.max(super::phase::STRIDED_BYTES);
+        let length = self.terms.block_bytes.max(super::phase::STRIDED_BYTES);
         self.buffer = AlignedBuffer::new(length.next_multiple_of(STAMPED_BYTES))
             .map_err(|error| error.to_string())?;
         fill_random(self.buffer.as_mut_slice(), inode ^ self.seat.rank as u64, 0);
@@ -283,7 +274,7 @@ impl Worker {
         let number = underway.done;
         if let Some(file) = &underway.file {
             let target = underway.phase.target();
-            let length = target.item_bytes(self.block_bytes);
+            let length = target.item_bytes(self.terms.block_bytes);
             let place = self.place(target, underway.of, number);
             if !underway.phase.makes() {
                 let piece = &mut self.buffer.as_mut_slice()[..length];
@@ -307,12 +298,12 @@ impl Worker {
 
     /// Where an item of a process lies in a file.
     fn place(&self, target: Target, of: usize, number: u64) -> u64 {
-        let length = target.item_bytes(self.block_bytes) as u64;
+        let length = target.item_bytes(self.terms.block_bytes) as u64;
         let (of, size) = (of as u64, self.seat.size as u64);
         length
             * match target {
                 Target::Strided => number * size + of,
-                Target::Contiguous => of * self.region_items + number,
+                Target::Contiguous => of * self.terms.most_items + number,
                 _ => number,
             }
     }
@@ -324,9 +315,8 @@ impl Work for Worker {
 
     fn run(&mut self, _: &mut dyn Wire, command: Command) -> Result<Reply, String> {
         match command {
-            Command::Begin { directory, inode, block_bytes, region_items, patience_ns } => {
-                (self.block_bytes, self.region_items) = (block_bytes, region_items);
-                self.patience_ns = patience_ns;
+            Command::Begin { directory, inode, terms } => {
+                self.terms = terms;
                 self.begin(&directory, inode)
             }
             Command::Prepare { phase, of, most_dirty_bytes } => {

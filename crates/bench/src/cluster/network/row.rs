@@ -10,7 +10,7 @@ use super::super::fact;
 use super::super::outlying::{self, Outlying};
 use super::super::team;
 use super::member::{Reply, Setting};
-use super::{WINDOW, tournament};
+use super::{BULK_BYTES, PING_BYTES, SWEPT_BYTES, WINDOW, tournament};
 use crate::area::Extent;
 
 const FROM: &str = "from";
@@ -43,11 +43,7 @@ pub(super) struct NetworkRow {
 }
 
 /// All rows; lengths of messages of latencies, of rates, and of the sweep.
-pub(super) fn rows(
-    hosts: &[String],
-    extent: Extent,
-    (ping, bulk, swept): (usize, usize, &[usize]),
-) -> Vec<NetworkRow> {
+pub(super) fn rows(hosts: &[String], extent: Extent) -> Vec<NetworkRow> {
     let processes = hosts.len();
     let row = |test, bytes, window| {
         let hosts = team::host_count(hosts);
@@ -56,16 +52,16 @@ pub(super) fn rows(
     // All windows of one process take as much memory as that of a pair.
     let shared = (WINDOW / (processes - 1).max(1)).max(1);
     let mut rows = vec![
-        row(Test::Latency, ping, 1),
-        row(Test::OneWay, bulk, WINDOW),
-        row(Test::BothWays, bulk, WINDOW),
-        row(Test::All, bulk, shared),
-        row(Test::ToOne, bulk, shared),
+        row(Test::Latency, PING_BYTES, 1),
+        row(Test::OneWay, BULK_BYTES, WINDOW),
+        row(Test::BothWays, BULK_BYTES, WINDOW),
+        row(Test::All, BULK_BYTES, shared),
+        row(Test::ToOne, BULK_BYTES, shared),
     ];
     if extent == Extent::Full {
         // The way to another host, where there is one.
         let far = hosts.iter().position(|host| *host != hosts[0]).unwrap_or(1);
-        for &bytes in swept {
+        for bytes in SWEPT_BYTES {
             rows.push(row(Test::SweptLatency(0, far), bytes, 1));
             rows.push(row(Test::SweptRate(0, far), bytes, WINDOW));
         }

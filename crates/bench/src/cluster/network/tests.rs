@@ -78,7 +78,7 @@ fn each_pair_has_its_rows_and_all_have_figures() {
 }
 
 fn pairs(figures: &[(u64, u64, [f64; 3])]) -> Vec<Measured<NetworkRow>> {
-    let row = row::rows(&["a".into(), "b".into(), "c".into()], Extent::Quick, (8, 8, &[]))[1];
+    let row = row::rows(&["a".into(), "b".into(), "c".into()], Extent::Quick)[1];
     let mut trial = 0;
     let trial = |_| {
         let further = figures.iter().map(|(from, to, figures)| {
