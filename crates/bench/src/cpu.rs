@@ -38,7 +38,7 @@ use flatout_sys::throughput::{Form, Kernel, Number, Operation};
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
-use crate::limits::within;
+use crate::option::count_to;
 use crate::roofline::Part;
 use crate::workers::MAX_THREADS;
 
@@ -58,28 +58,14 @@ pub struct Options {
     #[arg(skip)]
     run: Run,
     /// Threads; several make a sweep [default: 1, 2, 4, 8 and one per CPU]
-    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
+    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',',
+        value_parser = count_to(MAX_THREADS))]
     pub threads: Vec<u32>,
     /// Order of the matrices of Linpack and DGEMM [default: what time and memory allow]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_ORDER))]
     pub order: Option<u64>,
 }
 
-/// Refuses options out of bounds, in one line.
-///
-/// # Errors
-/// `Usage`.
-fn check(options: &Options) -> Result<(), Error> {
-    for &threads in &options.threads {
-        within("--threads", Some(threads.into()), MAX_THREADS.into(), "")?;
-    }
-    within("--runs", options.run.rounds.map(u64::from), MAX_TRIALS, "")?;
-    within("--order", options.order, MAX_ORDER, "")?;
-    matrix::check(options).map_err(Error::Usage)
-}
-
-/// Trials of Linpack that anybody would wait for.
-const MAX_TRIALS: u64 = 10_000;
 /// A matrix of this order takes 8 TiB.
 const MAX_ORDER: u64 = 1 << 20;
 /// Share of the area's time that is the units'; the rest is Linpack's.
@@ -94,7 +80,7 @@ const SECONDS: Seconds = Seconds { few_quick: 4, few: 9, quick: 9, full: 55 };
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         self.run = run.clone();
-        check(self)?;
+        matrix::check(self).map_err(Error::Usage)?;
         Ok(SECONDS.estimate(run))
     }
 

@@ -30,14 +30,17 @@ use clap::{ArgAction, Args};
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::case::record;
 use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
+use flatout_sys::ring::MAX_DEPTH;
 
 use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
 use crate::error::Error;
 use crate::option::{
-    CACHING, DIRECT, SPLIT, Wish, distinct, each_once, flag, rate, size, time, words,
+    CACHING, DIRECT, MAX_BYTES, SPLIT, Wish, count_to, distinct, each_once, flag, rate, size,
+    size_to, time, words,
 };
 use crate::scratch::{Scratch, Wanted};
+use crate::workers::MAX_THREADS;
 
 use budget::Budget;
 use pattern::{Test, patterns};
@@ -62,7 +65,8 @@ pub struct Options {
     /// Length of the test file; of a FILE or device how much of it is used [default: 1 GiB, less
     /// where that is more than a tenth of the free space; of the matrix 5 GB; all of a FILE or
     /// device]
-    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE", value_parser = size)]
+    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE",
+        value_parser = size_to(MAX_BYTES))]
     pub bytes: Option<u64>,
     /// Write over the FILE given: its content is lost
     #[arg(long = "overwrite", action = ArgAction::SetTrue,
@@ -114,7 +118,8 @@ pub struct Selection {
         value_delimiter = ',')]
     pub block_bytes: Vec<u64>,
     /// Threads; several make a sweep [default: 1]
-    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
+    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',',
+        value_parser = count_to(MAX_THREADS))]
     pub threads: Vec<u32>,
     /// The whole grid: see below
     #[arg(long)]
@@ -126,7 +131,8 @@ pub struct Selection {
         long = "iodepth",
         alias = "depth",
         value_name = "N,…",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = count_to(MAX_DEPTH)
     )]
     pub depths: Vec<u32>,
     /// How the kernel is asked: sync (pread, pwrite) or uring [default: uring]
@@ -154,7 +160,8 @@ pub struct Selection {
     #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
     pub rate_per_s: Option<f64>,
     /// Reads of a hundred operations of randrw and readwrite [default: 70]
-    #[arg(long = "rwmixread", alias = "mix", value_name = "PERCENT")]
+    #[arg(long = "rwmixread", alias = "mix", value_name = "PERCENT",
+        value_parser = clap::value_parser!(u8).range(..=100))]
     pub read_percent: Option<u8>,
 }
 

@@ -17,14 +17,14 @@ const BUFFER_PART: u64 = 2;
 /// Refuses settings out of bounds. The file is not touched before.
 pub fn check(wishes: &Wishes) -> Result<(), Error> {
     within_size("--block-size", wishes.block_bytes, MAX_BLOCK_BYTES)?;
-    within("--threads", wishes.threads.map(u64::from), u64::from(MAX_THREADS), "")?;
-    within("--iodepth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH), "")
+    within("--threads", wishes.threads.map(u64::from), u64::from(MAX_THREADS))?;
+    within("--iodepth", wishes.depth.map(u64::from), u64::from(MAX_DEPTH))
 }
 
-pub fn within(option: &str, value: Option<u64>, most: u64, unit: &str) -> Result<(), Error> {
+pub fn within(option: &str, value: Option<u64>, most: u64) -> Result<(), Error> {
     match value {
         Some(value) if value == 0 || value > most => {
-            Err(Error::Usage(format!("{option} {value}: it must be from 1 to {most}{unit}")))
+            Err(Error::Usage(format!("{option} {value}: it must be from 1 to {most}")))
         }
         _ => Ok(()),
     }
@@ -44,7 +44,7 @@ pub fn within_size(option: &str, value: Option<u64>, most: u64) -> Result<(), Er
 ///
 /// Errors: no blocks, or more bytes than a file can hold.
 pub fn length(count: u64, block_bytes: u64) -> Result<u64, Error> {
-    within("--block-count", Some(count), i64::MAX as u64, "")?;
+    within("--block-count", Some(count), i64::MAX as u64)?;
     let length = count.checked_mul(block_bytes).filter(|&length| length <= i64::MAX as u64);
     length.ok_or_else(|| {
         Error::Usage(format!(

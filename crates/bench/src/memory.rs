@@ -31,8 +31,7 @@ use flatout_sys::{affinity, cpu_cache, numa};
 
 use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
 use crate::error::Error;
-use crate::limits;
-use crate::option::size;
+use crate::option::{MAX_BYTES, count_to, size_to};
 use crate::workers::{self, MAX_THREADS};
 
 use bound::Machine;
@@ -49,11 +48,13 @@ pub struct Options {
     run: Run,
     /// Threads; several make a sweep [default: 1, 2, 4, 8 and one per CPU; with --quick 1 and one
     /// per CPU]
-    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',')]
+    #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',',
+        value_parser = count_to(MAX_THREADS))]
     pub threads: Vec<u32>,
     /// How much a row of blocks moves, all threads together [default: 1.28 GB; with --quick a
     /// quarter]
-    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE", value_parser = size)]
+    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE",
+        value_parser = size_to(MAX_BYTES))]
     pub bytes: Option<u64>,
 }
 
@@ -96,11 +97,7 @@ impl Options {
 /// # Errors
 /// `Usage`.
 fn check(options: &Options) -> Result<(), Error> {
-    for &threads in &options.threads {
-        limits::within("--threads", Some(threads.into()), u64::from(MAX_THREADS), "")?;
-    }
     let bytes = options.bytes(None);
-    limits::within_size("--size", Some(bytes), i64::MAX as u64)?;
     let most = options.threads(affinity::allowed_cpu_count()).into_iter().max().unwrap_or(1);
     if row::part(bytes, most) == 0 {
         let least = flatout_sys::stream::GRANULE_BYTES as u64 * u64::from(most);

@@ -12,6 +12,9 @@ use flatout_measure::{cause_text, size_text, units};
 
 pub use crate::limits::MAX_BLOCK_BYTES;
 
+/// Bytes of a file at most.
+pub const MAX_BYTES: u64 = i64::MAX as u64;
+
 /// What the user wants, where `auto` says that it is left to flatout.
 pub type Wish<T> = Option<T>;
 
@@ -58,6 +61,11 @@ pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
         _ => Err(format!("it must be from 1 byte to {}", size_text(most_bytes))),
     };
     StringValueParser::new().try_map(within)
+}
+
+/// A number from 1 to `most`.
+pub fn count_to(most: u32) -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=most.into())
 }
 
 /// Something per second: a number, or a size.

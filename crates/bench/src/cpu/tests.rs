@@ -19,22 +19,6 @@ fn options() -> Options {
     }
 }
 
-#[test]
-fn options_out_of_bounds_are_refused_by_name() {
-    assert!(check(&options()).is_ok());
-    let wrong = [
-        (Options { threads: vec![1, 0], ..options() }, "--threads 0"),
-        (Options { threads: vec![MAX_THREADS + 1], ..options() }, "--threads 1025"),
-        (Options { run: Run { rounds: Some(0), ..Run::default() }, ..options() }, "--runs 0"),
-        (Options { order: Some(0), ..options() }, "--order 0"),
-        (Options { order: Some(u64::MAX), ..options() }, "--order 18446744073709551615"),
-    ];
-    for (options, name) in wrong {
-        let Err(Error::Usage(text)) = check(&options) else { panic!("{name} is taken") };
-        assert!(text.starts_with(name), "{text}");
-    }
-}
-
 /// Measures on the real machine, one trial per row.
 fn measured(options: &Options, cancelled: bool) -> Found {
     let plan = Plan {

@@ -14,16 +14,9 @@ const MOST_RATE: f64 = 1e9;
 /// Errors: one line that names the option and what would be right.
 pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     let selection = &options.selection;
-    let each = |option, values: Vec<u64>, most: u64, unit: &str| {
-        values.into_iter().try_for_each(|value| limits::within(option, Some(value), most, unit))
-    };
-    let wide = |values: &[u32]| values.iter().map(|&value| value.into()).collect();
-    let blocks = selection.block_bytes.clone();
-    for bytes in blocks {
+    for &bytes in &selection.block_bytes {
         limits::within_size("--block-size", Some(bytes), limits::MAX_BLOCK_BYTES)?;
     }
-    each("--threads", wide(&selection.threads), crate::workers::MAX_THREADS.into(), "")?;
-    each("--iodepth", wide(&selection.depths), flatout_sys::ring::MAX_DEPTH.into(), "")?;
     let rate = selection.rate_per_s.unwrap_or(1.0);
     let (is_matrix, has_depths) = (options.grid() == Grid::Matrix, selection.depths.len() > 1);
     let is_swept = |length: usize| length > 1 && !is_matrix && selection.patterns.is_empty();
@@ -41,12 +34,6 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
             !(LEAST_RATE..=MOST_RATE).contains(&rate),
             format!("--rate {rate}: it must be from {LEAST_RATE} to {MOST_RATE}"),
         ),
-        (
-            selection.read_percent.is_some_and(|percent| percent > 100),
-            "--rwmixread: it must be from 0 to 100".to_owned(),
-        ),
-        (selection.runtime_ns == Some(0), "--time: it must be above 0".to_owned()),
-        (options.bytes == Some(0), "--size: it must be above 0".to_owned()),
         (
             place.kind == Kind::Directory && options.overwriting == Overwriting::Allowed,
             "--overwrite is for a FILE; in a directory flatout writes to its own".to_owned(),

@@ -16,19 +16,14 @@ fn options(extent: Extent, threads: &[u32], bytes: Option<u64>) -> Options {
 }
 
 #[test]
-fn threads_and_bytes_out_of_bounds_are_refused_by_name() {
-    for (threads, bytes, words) in [
-        (vec![0], None, "--threads 0: it must be from 1 to"),
-        (vec![1, 100_000], None, "--threads 100000"),
-        (vec![], Some(0), "--size 0 bytes"),
-        (vec![], Some(1 << 63), "--size 8192 PiB"),
-        (vec![8], Some(2047), "--size 2.0 KiB: 8 threads need at least 2 KiB"),
-    ] {
-        let error = check(&options(Extent::Full, &threads, bytes)).unwrap_err();
-        assert!(matches!(error, Error::Usage(_)));
-        let text = error.to_string();
-        assert!(text.starts_with(words) && !text.contains('\n'), "{text}");
-    }
+fn too_few_bytes_for_the_threads_are_refused_by_name() {
+    let error = check(&options(Extent::Full, &[8], Some(2047))).unwrap_err();
+    assert!(matches!(error, Error::Usage(_)));
+    let text = error.to_string();
+    assert!(
+        text.starts_with("--size 2.0 KiB: 8 threads need at least 2 KiB") && !text.contains('\n'),
+        "{text}"
+    );
     assert!(check(&options(Extent::Full, &[], None)).is_ok());
     assert!(check(&options(Extent::Full, &[8], Some(2048))).is_ok());
 }

@@ -8,7 +8,7 @@ use super::spec::{
     Direction, HEADER_BYTES, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement,
     Protocol, Receiver, Sender, Spec, Waiting, Work,
 };
-use crate::option::{distinct, rate, size};
+use crate::option::{MAX_BYTES, distinct, rate, size, size_to};
 
 /// What the user fixed; empty lists and `None` leave it to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -60,7 +60,8 @@ pub struct Selection {
     #[arg(long, value_name = "WHERE")]
     pub placement: Option<Placement>,
     /// Bytes of a trial, all streams together, instead of a time
-    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE", value_parser = size)]
+    #[arg(id = "bytes", long = "size", alias = "bytes", value_name = "SIZE",
+        value_parser = size_to(MAX_BYTES))]
     pub bytes: Option<u64>,
     /// Bytes per second (as 12.5MB), all streams of a direction together; with --measure latency
     /// questions per second
@@ -91,9 +92,6 @@ impl Selection {
             if !(1..=MAX_STREAMS).contains(&streams) {
                 return Err(format!("--streams {streams}: it must be from 1 to {MAX_STREAMS}"));
             }
-        }
-        if self.bytes == Some(0) {
-            return Err("--size 0: there is nothing to send".to_owned());
         }
         match self.rate_per_s.filter(|rate| !(1.0..=1e12).contains(rate)) {
             Some(rate) => Err(format!("--rate {rate}: it must be from 1 to 1000000000000")),

@@ -248,13 +248,15 @@ fn a_limit_on_addresses_leaves_less_to_measure() {
 #[test]
 fn what_cannot_be_measured_is_refused_in_one_line() {
     for (arguments, said) in [
-        (&["cpu", "--threads", "0"][..], "--threads 0"),
-        (&["memory", "--threads", "0"], "--threads 0"),
-        (&["cpu", "--threads", "100000"], "--threads 100000"),
-        (&["cpu", "--order", "0"], "--order 0"),
+        (&["cpu", "--threads", "1,0"][..], "'0' for '--threads <N,…>': it must be from 1 to 1024"),
+        (&["memory", "--threads", "0"], "'0' for '--threads <N,…>': it must be from 1 to 1024"),
+        (&["cpu", "--threads", "1025"], "'1025' for '--threads <N,…>': it must be from 1 to 1024"),
+        (&["cpu", "--order", "0"], "'0' for '--order <N>': it must be from 1 to"),
+        (&["cpu", "--order", "18446744073709551615"], "'--order <N>': it must be from 1 to"),
+        (&["memory", "--size", "8192P"], "'--size <SIZE>': it must be from 1 byte to"),
         (&["cpu", "--order", "1000000"], "order 1000000"),
         (&["cpu", "--trials", "0"], "--runs"),
-        (&["memory", "--bytes", "0"], "--size 0 bytes"),
+        (&["memory", "--bytes", "0"], "'0' for '--size <SIZE>': it must be from 1 byte to"),
         (&["memory", "--bytes", "1", "--threads", "2"], "--size 1 byte"),
         (&["memory", "--order", "100"], "--order is for cpu"),
         (&["cpu", "--bytes", "1G"], "--size is for disk, memory, network"),

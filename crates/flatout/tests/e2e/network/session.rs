@@ -189,7 +189,7 @@ fn what_cannot_be_reached_or_found_is_one_line() {
         (&["--streams", "65"][..], "streams 65"),
         (&["--block-size", "0"], "--block-size 0 bytes"),
         (&["--block-size", "2M"], "--block-size 2 MiB"),
-        (&["--bytes", "0"], "--size 0"),
+        (&["--bytes", "0"], "'0' for '--size <SIZE>': it must be from 1 byte"),
         (&["--bytes", "2T"], "bytes of a test"),
         (&["--rate", "0"], "--rate 0"),
         (&["--datagram-size", "8"], "--datagram-size 8 bytes"),
