@@ -96,6 +96,16 @@ impl<'c> Bond<'c> {
         }
     }
 
+    /// What there is to be remembered of an entry that is copied, where nobody has to be waited for. `None`:
+    /// another name of its source was, or is just now, copied.
+    pub(super) fn of_first(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Option<Self> {
+        if !copy.is_bound(entry, facts) {
+            return Some(Self::None);
+        }
+        let is_here = copy.shared.is_none() && copy.targets.links_root(entry.directory).is_some();
+        is_here.then(|| copy.links.claim_first(Source::of(facts)))?.map(Self::First)
+    }
+
     /// Has the entry copied, unless it is done.
     pub(super) fn or_copied(
         self,
@@ -113,7 +123,12 @@ impl<'c> Bond<'c> {
 
     /// The entry was copied. One that is not as it should be, maybe somebody else's, gets no other
     /// names.
-    fn copied(self, copy: &Copy<'_>, entry: Entry<'_>, outcome: &Outcome) -> Result<(), Trouble> {
+    pub(super) fn copied(
+        self,
+        copy: &Copy<'_>,
+        entry: Entry<'_>,
+        outcome: &Outcome,
+    ) -> Result<(), Trouble> {
         if matches!(self, Self::None) || outcome.blemish.is_some() {
             return Ok(());
         }

@@ -63,7 +63,17 @@ pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome,
     if let Some(outcome) = as_it_is(copy, entry)? {
         return Ok(outcome);
     }
-    let mut opened = Opened::open(entry, copy, Reading::FILE)?;
+    let opened = Opened::open(entry, copy, Reading::FILE)?;
+    copy_opened(lane, entry, opened)
+}
+
+/// Copies a file that is open, or makes its name a link to a copy.
+fn copy_opened(
+    lane: &mut Lane<'_, '_>,
+    entry: Entry<'_>,
+    mut opened: Opened,
+) -> Result<Outcome, Trouble> {
+    let copy = lane.copy;
     Bond::of(copy, entry, &opened.facts)?.or_copied(copy, entry, || {
         if let Some(references) = &copy.references
             && let Some(linked) = references.link(lane, entry, &opened)?

@@ -133,7 +133,7 @@ pub(super) struct Links {
 
 #[derive(Debug)]
 struct State {
-    /// Being copied just now: one per thread at most.
+    /// Being copied just now: as many per thread as are copied together at most.
     begun: Vec<Identity>,
     /// Threads that wait for one of them. Mostly none: then nobody is woken, which would cost a
     /// system call per file.
@@ -184,6 +184,17 @@ impl Links {
         }
         state.begun.push(source.identity);
         Ok(Claim::First(Ticket { links: self, source }))
+    }
+
+    /// Claims a source that nobody has begun with, and waits for nobody: a thread may have several such
+    /// tickets at a time. `None`: [`Links::claim`] is to be asked, once these tickets are ended.
+    pub(super) fn claim_first(&self, source: Source) -> Option<Ticket<'_>> {
+        let mut state = lock(&self.state);
+        if state.begun.contains(&source.identity) || state.table.has(source.identity) != Ok(false) {
+            return None;
+        }
+        state.begun.push(source.identity);
+        Some(Ticket { links: self, source })
     }
 
     /// Takes a claim back: the name will be claimed again, when what is in its way is gone.

@@ -171,6 +171,38 @@ fn every_order_of_the_pieces_yields_the_same_tree() {
     }
 }
 
+/// So many that they are copied together.
+#[test]
+fn names_of_one_file_and_symlinks_are_kept_where_there_are_many_in_a_directory() {
+    const FILES: u64 = 100;
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("source");
+    ["one", "two"].iter().for_each(|name| fs::create_dir_all(source.join(name)).unwrap());
+    for number in 0..FILES {
+        let [one, again] = ["", "again "].map(|what| source.join(format!("one/{what}{number}")));
+        fs::write(&one, format!("{number}")).unwrap();
+        fs::hard_link(&one, again).unwrap();
+        fs::hard_link(&one, source.join(format!("two/{number}"))).unwrap();
+        let link = source.join(format!("two/link {number}"));
+        symlink(format!("../one/{number}"), &link).unwrap();
+        if number % 10 == 0 {
+            fs::hard_link(&link, source.join(format!("one/link {number}"))).unwrap();
+        }
+        let time = rustix::fs::Timespec { tv_sec: 1 << 30, tv_nsec: number as _ };
+        let times = rustix::fs::Timestamps { last_access: time, last_modification: time };
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::utimensat(rustix::fs::CWD, &link, &times, flags).unwrap();
+    }
+    for threads in [1, 2, 8] {
+        let target = place.path().join(format!("target {threads}"));
+        let (ended, complaints) = run(CopyOptions { threads, ..options() }, &source, &target);
+        assert_eq!(complaints, [""; 0]);
+        assert_eq!(differences(&source, &target), [""; 0], "{threads} threads");
+        let totals = ended.totals;
+        assert_eq!((totals.files, totals.linked, totals.others), (FILES, 210, FILES));
+    }
+}
+
 /// Waits until a change of what was just written would show: of this file, the last that was.
 pub(super) fn settle(last: &Path) {
     let last = fs::metadata(last).unwrap();

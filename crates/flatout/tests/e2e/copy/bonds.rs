@@ -29,54 +29,84 @@ fn folder() -> Folder {
     folder
 }
 
-/// Before each call that follows, the first copy is moved away, replaced, or its place taken by a
-/// symlink: every name is there in the end, with its bytes.
+/// Moves away what the first of these names of the copy that is there bears, replaces it, or has a symlink take its
+/// place, before one of the calls that follow: every other name is there in the end, with its bytes.
+/// False: there are no such calls.
+fn is_struck(
+    folder: &Folder,
+    (victims, all): (&[String], &[String]),
+    attack: &str,
+    index: usize,
+) -> Result<bool, String> {
+    let words = ["copy", "--threads=1", "-T", "src", "dst"];
+    let mut held = Held::start(folder.flatout(words), &[])?;
+    let copy = |name: &String| folder.join("dst").join(name);
+    let is_whole = |name: &String| fs::read(copy(name)).is_ok_and(|text| text == b"linked");
+    let (mut count, mut struck) = (0, None);
+    while let Some(stop) = held.next() {
+        if Call::of(&stop).is_some()
+            && let Some(first) = victims.iter().find(|name| is_whole(name))
+        {
+            if count == index {
+                let (first, away) = (copy(first), folder.join("away"));
+                match attack {
+                    "replace" => fs::remove_file(&first).unwrap(),
+                    _ => fs::rename(&first, &away).unwrap(),
+                }
+                match attack {
+                    "replace" => fs::write(&first, "foreign").unwrap(),
+                    "symlink" => symlink(&away, &first).unwrap(),
+                    _ => {}
+                }
+                struck = Some(first);
+            }
+            count += 1;
+        }
+        held.go_on(stop);
+    }
+    fs::remove_file(folder.join("away")).ok();
+    let ran = held.finish();
+    for name in all.iter().filter(|_| struck.is_some()) {
+        let is_there = struck == Some(copy(name)) || is_whole(name);
+        assert!(is_there, "{name} after {attack} of {struck:?} before call {index}{ran}");
+    }
+    Ok(struck.is_some())
+}
+
 #[test]
 fn further_names_of_a_copy_that_was_moved_are_copied() {
     needs!(under_test());
+    let names = ["a", "b", "c"].map(str::to_owned);
     for attack in ["move", "replace", "symlink"] {
         for index in 0..12 {
-            let folder = folder();
-            let words = ["copy", "--threads=1", "-T", "src", "dst"];
-            let mut held = needs!(Held::start(folder.flatout(words), &[]));
-            let first = || {
-                let mut names = fs::read_dir(folder.join("dst")).unwrap().flatten();
-                names.find(|entry| fs::read(entry.path()).is_ok_and(|text| text == b"linked"))
-            };
-            let (mut count, mut struck) = (0, None);
-            while let Some(stop) = held.next() {
-                if Call::of(&stop).is_some()
-                    && let Some(first) = first()
-                {
-                    if count == index {
-                        let away = folder.join("away");
-                        match attack {
-                            "replace" => fs::remove_file(first.path()).unwrap(),
-                            _ => fs::rename(first.path(), &away).unwrap(),
-                        }
-                        match attack {
-                            "replace" => fs::write(first.path(), "foreign").unwrap(),
-                            "symlink" => symlink(&away, first.path()).unwrap(),
-                            _ => {}
-                        }
-                        struck = Some(first.file_name());
-                    }
-                    count += 1;
-                }
-                held.go_on(stop);
+            if !needs!(is_struck(&folder(), (&names, &names), attack, index)) {
+                break;
             }
-            fs::remove_file(folder.join("away")).ok();
-            let ran = held.finish();
-            let Some(struck) = struck else { break };
-            for name in ["a", "b", "c"] {
-                if name != struck.to_str().unwrap() {
-                    let found = fs::read(folder.join("dst").join(name));
-                    let is_there = found.is_ok_and(|text| text == b"linked");
-                    assert!(
-                        is_there,
-                        "{name} after {attack} of {struck:?} before call {index}{ran}"
-                    );
-                }
+        }
+    }
+}
+
+/// The same where those of a directory are copied together.
+#[test]
+fn further_names_of_copies_that_were_made_together_are_copied_where_one_was_moved() {
+    needs!(under_test());
+    let [one, two] = ["one", "two"].map(|name| (0..8).map(move |n| format!("{name}/{n}")));
+    let names: Vec<String> = one.chain(two).collect();
+    let victims = [3, 11].map(|index| names[index].clone());
+    for attack in ["move", "replace", "symlink"] {
+        for index in (0..90).step_by(4) {
+            let folder = Folder::new();
+            for name in ["src/one", "src/two", "dst"] {
+                fs::create_dir_all(folder.join(name)).unwrap();
+            }
+            let (one, two) = names.split_at(8);
+            for (one, two) in one.iter().zip(two) {
+                fs::write(folder.join("src").join(one), "linked").unwrap();
+                let [one, two] = [one, two].map(|name| folder.join("src").join(name));
+                fs::hard_link(one, two).unwrap();
+            }
+            if !needs!(is_struck(&folder, (&victims, &names), attack, index)) {
+                break;
             }
         }
     }

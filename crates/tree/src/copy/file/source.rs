@@ -150,11 +150,21 @@ impl Opened {
         if kind.is_dir() || !kind.is_file() && !reading.takes_all {
             return Err(Trouble::Became);
         }
-        if kind.is_file() {
+        Ok(Self::of(copy, (file, facts), moment, reading))
+    }
+
+    /// What was opened after that moment.
+    pub(super) fn of(
+        copy: &Copy<'_>,
+        (file, facts): (OwnedFd, Stat),
+        moment: Moment,
+        reading: Reading,
+    ) -> Self {
+        if kind_of(facts).is_file() {
             wait_for_a_write(&file, &facts, moment);
         }
         let flags = copy.attributes.flags_of(file.as_fd());
-        Ok(Self { file, facts, flags, moment, reading })
+        Self { file, facts, flags, moment, reading }
     }
 
     /// Takes who owns it and who may use it for what they are now. Its times stay: it may be written by now.

@@ -18,14 +18,16 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{FileType, Mode, OFlags, Stat, copy_file_range};
 use rustix::io::Errno;
 
+use super::copy_opened;
 use super::finish::{closed, discard, unfinish};
-use super::source::{is_as_it_was, open_unseen, reading_flags};
+use super::source::{Opened, Reading, is_as_it_was, open_unseen, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
+use crate::copy::bond::Bond;
 use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
-    Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Preserve, Skip,
-    When, count, kind_of,
+    Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Outcome,
+    Preserve, Skip, Trouble, When, count, kind_of, mark,
 };
 use crate::file_data::{Moment, may_change_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
@@ -79,8 +81,9 @@ impl Apart {
 }
 
 /// A source that is as usual, and its copy.
-struct Small<'n, 'b> {
+struct Small<'n, 'b, 'c> {
     name: &'n CStr,
+    bond: Bond<'c>,
     source: OwnedFd,
     facts: Stat,
     mode: Mode,
@@ -148,11 +151,11 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
             .filter(|name| !is_temporary(name))
             .filter_map(|&name| Some((name, open_unseen(first.pair.source(), name, flags).ok()?))),
     );
-    let mut files = Vec::with_capacity(opened.len());
+    let (mut files, mut further) = (Vec::with_capacity(opened.len()), Vec::new());
     files.extend(opened.into_iter().filter_map(|(name, source)| {
         let facts = rustix::fs::fstat(&source).ok()?;
-        let is_lone = facts.st_dev == devices.0 && facts.st_nlink == 1;
-        let is_usual = is_lone
+        let is_usual = facts.st_dev == devices.0
+            && facts.st_nlink > 0
             && kind_of(facts).is_file()
             && !is_sparse(&facts)
             && !may_change_unseen(&source, &facts, moment)
@@ -160,7 +163,12 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
         wait_for_a_write(&source, &facts, moment);
         let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
-        Some(Small { name, source, facts, mode, way, bytes: &[], target: None })
+        let entry = Entry { source: name, target: name, ..first };
+        let Some(bond) = Bond::of_first(copy, entry, &facts) else {
+            further.push((entry, (source, facts)));
+            return None;
+        };
+        Some(Small { name, bond, source, facts, mode, way, bytes: &[], target: None })
     }));
     files.retain(|file| copy.attributes.has_none(file.source.as_fd()));
     files.retain_mut(|file| {
@@ -175,7 +183,29 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         is_read
     });
     make(copy, first, &mut files);
-    files.iter_mut().filter_map(|file| completed(copy, first, file, moment)).collect()
+    // Nobody waits for others before those that wait for these are let go.
+    let mut done: Vec<_> =
+        files.iter_mut().filter_map(|file| completed(copy, first, file, moment)).collect();
+    drop(files);
+    done.extend(further.into_iter().filter_map(|(entry, opened)| {
+        let is_done = copy.rules().is_none()
+            && !copy.stop.is_due_on(devices.1)
+            && is_linked(lane, entry, Opened::of(copy, opened, moment, Reading::FILE));
+        is_done.then_some(entry.source)
+    }));
+    done
+}
+
+/// Makes a link to the copy of another name, or has a file copied after all. `false`: it is to be looked at
+/// once more.
+fn is_linked(lane: &mut Lane<'_, '_>, entry: Entry<'_>, opened: Opened) -> bool {
+    match copy_opened(lane, entry, opened) {
+        Err(Trouble::Became | Trouble::Obstacle(_)) => false,
+        copied => {
+            lane.copy.tell(entry, copied, 0);
+            true
+        }
+    }
 }
 
 fn keeps_times(copy: &Copy<'_>) -> bool {
@@ -183,10 +213,10 @@ fn keeps_times(copy: &Copy<'_>) -> bool {
 }
 
 /// What is done to a copy; `false`: it is given up.
-type Act<'a> = dyn Fn(&Small<'_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
+type Act<'a> = dyn Fn(&Small<'_, '_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
 
 /// Makes copies, all but closed; those that were given up are not there.
-fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_>]) {
+fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
     let (directory, device) = (first.pair.target(), first.pair.found().target.0);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let alone = first.directory.making();
@@ -224,20 +254,28 @@ fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_>]) {
 fn completed<'n>(
     copy: &Copy<'_>,
     first: Entry<'_>,
-    file: &mut Small<'n, '_>,
+    file: &mut Small<'n, '_, '_>,
     moment: Moment,
 ) -> Option<&'n CStr> {
     let target = file.target.take()?;
     copy.targets.begin_writing(target.as_fd());
-    let seen = copy.evidence.is_noting().then(|| rustix::fs::fstat(&target).ok());
+    let is_asked = copy.evidence.is_noting() || !matches!(file.bond, Bond::None);
+    let seen = is_asked.then(|| rustix::fs::fstat(&target).ok()).flatten();
+    let entry = Entry { source: file.name, target: file.name, ..first };
     if closed(target).is_err() {
-        let entry = Entry { source: file.name, target: file.name, ..first };
         unfinish(entry, &file.facts);
         return None;
     }
-    if let Some(Some(seen)) = seen {
+    if let Some(seen) = seen.filter(|_| copy.evidence.is_noting()) {
         let source = (&file.facts, first.pair.source());
         copy.evidence.note(source, moment, (&seen, first.pair.target()));
+    }
+    let mark = seen.map(|seen| mark(&seen));
+    let outcome = Outcome { mark, ..Outcome::of(Action::Copied) };
+    let bond = std::mem::replace(&mut file.bond, Bond::None);
+    if let Err(trouble) = bond.copied(copy, entry, &outcome) {
+        copy.report(entry, trouble);
+        return Some(file.name);
     }
     let bytes = file.facts.st_size as u64;
     copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -78,6 +78,11 @@ impl Table {
         matches!(self.slots, Slots::File { .. }) || self.paths.has_file()
     }
 
+    /// Whether the copy of a source is known.
+    pub(super) fn has(&self, source: Identity) -> Result<bool, Refusal> {
+        self.find(source).map(|place| matches!(place, Lookup::Found(..)))
+    }
+
     /// One more name of `source` was seen: tells its copy, and forgets it with its last name.
     pub(super) fn see(&mut self, source: Identity) -> Result<Option<Copy>, Refusal> {
         let Lookup::Found(index, mut slot) = self.find(source)? else { return Ok(None) };

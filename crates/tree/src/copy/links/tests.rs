@@ -88,6 +88,23 @@ fn when_the_first_one_fails_another_one_is_first() {
 }
 
 #[test]
+fn a_thread_is_first_with_several_and_waits_for_nobody() {
+    for memory_bytes in [0, 1 << 20] {
+        let links = links(memory_bytes);
+        let first = |inode| links.claim_first(source((1, inode), 2));
+        let tickets: Vec<Ticket<'_>> = (0..5).map(|inode| first(inode).unwrap()).collect();
+        assert!(first(3).is_none(), "it is being copied");
+        for (inode, ticket) in (0..).zip(tickets).filter(|(inode, _)| *inode != 4) {
+            ticket.done(&path(inode), (2, inode + 7)).unwrap();
+        }
+        assert!(first(3).is_none(), "it is known, and that does not count as a look");
+        assert_eq!(seen(&links, (1, 3), 2), Some(expected((1, 3))));
+        assert!(first(3).is_some(), "all its names were seen");
+        assert!(first(4).is_some(), "it failed");
+    }
+}
+
+#[test]
 fn a_thread_that_dies_leaves_nobody_waiting() {
     let links = links(1 << 20);
     let died = thread::scope(|scope| {
