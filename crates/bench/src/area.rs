@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 
 use flatout_measure::{Chart, Outcome, Sampler};
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::CancelToken;
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::Error;
 use crate::roofline::Part;
 
 /// One limit of the machine, with all that can be measured of it.

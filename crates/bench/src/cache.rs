@@ -16,15 +16,11 @@ use clap::Args;
 use flatout_io::{Engine, Tuning};
 use flatout_measure::case::record;
 use flatout_measure::{Chart, EVIDENCE, Evidence, Measured, Sampler, Warning, warning};
-use flatout_sys::affinity;
-use flatout_sys::filesystem::Nature;
+use flatout_sys::{Nature, affinity};
 
-use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
-use crate::error::Error;
-use crate::fact;
 use crate::file_trial::evidence;
 use crate::scratch::{self, Scratch, Wanted};
-use crate::slowdown;
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, fact, slowdown};
 
 pub use crate::file_trial::page_cache::Clearing;
 use row::{Row, State, Test};

@@ -21,19 +21,14 @@ use std::rc::Rc;
 
 use clap::{ArgAction, Args};
 use flatout_io::Error as IoError;
-use flatout_measure::case::{Measured, Plan, record_counted};
-use flatout_measure::record::{Outcome, Warning};
-use flatout_measure::sampler::Sampler;
-use flatout_measure::warning;
+use flatout_measure::{Measured, Outcome, Plan, Sampler, Warning, record_counted, warning};
 use flatout_sys::memory;
 
-use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
-use crate::error::Error;
 use crate::option::flag;
 use crate::place::{COPYING, Place};
 use crate::versus::{self, State};
-use crate::{scratch, slowdown};
+use crate::{Area, Error, Estimate, Extent, Found, Run, scratch, slowdown};
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose, left_out_row};

@@ -14,7 +14,7 @@ use flatout_io::Error as IoError;
 use flatout_tree::visit::visit;
 use serde_json::{Value, json};
 
-use crate::error::Error;
+use crate::Error;
 
 /// Seed of the contents, unless another is asked for: always the same, so that a corpus that was
 /// kept is used again.

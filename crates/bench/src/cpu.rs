@@ -31,16 +31,16 @@ use std::path::Path;
 use std::rc::Rc;
 
 use clap::Args;
-use flatout_measure::case::record_counted;
-use flatout_measure::{Case, EVIDENCE, Evidence, Happened, Measured, Sampler, TrialError};
-use flatout_sys::clock::monotonic_ns;
+use flatout_measure::{
+    Case, EVIDENCE, Evidence, Happened, Measured, Sampler, TrialError, record_counted,
+};
+use flatout_sys::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Number, Operation};
 
-use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
-use crate::error::Error;
 use crate::option::count_to;
 use crate::roofline::Part;
 use crate::workers::MAX_THREADS;
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds};
 
 pub(crate) use matrix::duel;
 

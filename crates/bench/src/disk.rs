@@ -32,15 +32,14 @@ use flatout_measure::case::record;
 use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
 use flatout_sys::ring::MAX_DEPTH;
 
-use crate::area::{Area, Estimate, Extent, Found, Run};
 use crate::cache::Clearing;
-use crate::error::Error;
 use crate::option::{
     CACHING, DIRECT, MAX_BYTES, SPLIT, Wish, count_to, distinct, each_once, flag, rate, size,
     size_to, time, words,
 };
 use crate::scratch::{Scratch, Wanted};
 use crate::workers::MAX_THREADS;
+use crate::{Area, Error, Estimate, Extent, Found, Run};
 
 use budget::Budget;
 use pattern::{Test, patterns};

@@ -13,7 +13,7 @@ pub(crate) mod page_cache;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use flatout_measure::{TrialError, Warning, warning};
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 
 use crate::workers::{self, ThreadError, Watch, lock};
 use accounting::{Account, Accounts, Scope};

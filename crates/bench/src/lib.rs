@@ -39,5 +39,6 @@ pub mod workers;
 pub mod write;
 pub mod write_limit;
 
+use area::Seconds;
 pub use area::{Area, Estimate, Extent, Found, Pace, Run};
 pub use error::Error;

@@ -5,8 +5,8 @@ use flatout_measure::size_text;
 use flatout_sys::memory;
 use flatout_sys::ring::MAX_DEPTH;
 
+use crate::Error;
 use crate::choice::Wishes;
-use crate::error::Error;
 use crate::workers::MAX_THREADS;
 
 /// Longest block. Each lane needs it in memory.

@@ -23,16 +23,12 @@ mod working_set;
 use std::path::Path;
 
 use clap::Args;
-use flatout_measure::case::record_counted;
-use flatout_measure::{Case, Chart, Measured, Sampler, size_text};
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::quota::Groups;
-use flatout_sys::{affinity, cpu_cache, numa};
+use flatout_measure::{Case, Chart, Measured, Sampler, record_counted, size_text};
+use flatout_sys::{Groups, affinity, cpu_cache, monotonic_ns, numa};
 
-use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
-use crate::error::Error;
 use crate::option::{MAX_BYTES, count_to, size_to};
 use crate::workers::{self, MAX_THREADS};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds};
 
 use bound::Machine;
 use room::Room;

@@ -30,12 +30,10 @@ mod topology;
 use std::path::PathBuf;
 
 use clap::Args;
-use flatout_measure::case::record_counted;
-use flatout_measure::{Case, Sample, Sampler, TrialError};
+use flatout_measure::{Case, Sample, Sampler, TrialError, record_counted};
 
-use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
-use crate::error::Error;
 use crate::option::time;
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds};
 use client::Family;
 use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, TestRow};

@@ -17,8 +17,8 @@ use flatout_tree::remove::{remove_tree, remove_tree_at};
 use rustix::fs::{AtFlags, Dir, IFlags, Mode};
 use rustix::io::Errno;
 
+use crate::Error;
 use crate::disk::metadata::test_directory::DIRECTORY;
-use crate::error::Error;
 
 /// Who has a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

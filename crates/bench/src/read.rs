@@ -15,16 +15,12 @@ use flatout_io::{
     Caching, Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work,
 };
 use flatout_measure::{Sample, TrialError, Warning, warning};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::{affinity, filesystem, page_cache};
+use flatout_sys::{CancelToken, affinity, filesystem, page_cache};
 
 use crate::choice::{self, Choice, Facts, Wishes};
-use crate::error::Error;
-use crate::fact;
 use crate::file_trial::evidence::Bottom;
-use crate::file_trial::{self, page_cache::Pages};
-use crate::limits;
-use crate::workers;
+use crate::file_trial::page_cache::Pages;
+use crate::{Error, fact, file_trial, limits, workers};
 
 pub use crate::file_trial::measured::Measured;
 pub use crate::file_trial::page_cache::{CacheStart, Clearing};

@@ -7,9 +7,7 @@
 //! Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance
 //! model for multicore architectures", 2009.
 
-use flatout_measure::case::blank;
-use flatout_measure::evidence::DERIVED_FROM;
-use flatout_measure::{Chart, Facts, Key, Label, Outcome, Row, Unit};
+use flatout_measure::{Chart, DERIVED_FROM, Facts, Key, Label, Outcome, Row, Unit, blank};
 
 use crate::memory::levels::MEMORY;
 

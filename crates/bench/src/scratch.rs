@@ -6,17 +6,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_measure::progress::Event;
-use flatout_measure::{Warning, size_text, warning};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::filesystem::{self, Filesystem, Nature};
-use flatout_sys::generator::fill_random;
-use flatout_sys::memory;
+use flatout_measure::{Event, Warning, size_text, warning};
+use flatout_sys::{CancelToken, Filesystem, Nature, filesystem, fill_random, memory, monotonic_ns};
 use rustix::fs::{Access, Mode, OFlags};
 
+use crate::Error;
 use crate::disk::metadata::test_directory::TestDirectory;
-use crate::error::Error;
 
 /// Free space that is taken at most: one part in this many.
 const FREE_PART: u64 = 10;

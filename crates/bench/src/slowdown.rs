@@ -4,9 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use flatout_sys::affinity;
-use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
 use flatout_sys::pressure::{self, Resource};
+use flatout_sys::{affinity, monotonic_ns, thread_cpu_ns};
 
 use crate::workers::lock;
 

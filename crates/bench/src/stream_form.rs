@@ -6,7 +6,7 @@
 //! time, 27 by 64, and 21 with eight pages side by side, which is the fastest on Sapphire Rapids
 //! (`sys::stream`).
 
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 use flatout_sys::stream::{Arrays, GRANULE_ELEMENTS, Level, Reach, Stream};
 
 /// Parts of the arrays that the forms go through in turn: what comes back has left the caches.

@@ -23,13 +23,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::Args;
-use flatout_measure::case::record_counted;
-use flatout_measure::{Case, Sampler, size_text};
+use flatout_measure::{Case, Sampler, record_counted, size_text};
 
-use crate::area::{Area, Estimate, Extent, Found, Run, Seconds};
-use crate::error::Error;
 use crate::option::size;
-use crate::scratch;
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, scratch};
 
 /// Largest block of the calls that move bytes; each thread holds one.
 pub const MAX_BLOCK_BYTES: u64 = 16 << 20;

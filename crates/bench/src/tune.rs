@@ -15,18 +15,12 @@ mod tuned_place;
 use std::path::PathBuf;
 
 use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
-use flatout_measure::case::{Measured, Plan, record_counted};
-use flatout_measure::record::Outcome;
-use flatout_measure::sampler::Sampler;
-use flatout_sys::affinity;
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted};
+use flatout_sys::{CancelToken, affinity};
 
-use crate::area::Extent;
-use crate::error::Error;
-use crate::fact;
 use crate::file_trial::evidence;
 use crate::write_limit::WriteLimit;
-use crate::{scratch, slowdown};
+use crate::{Error, Extent, fact, scratch, slowdown};
 
 use group::Group;
 use tuned_place::{Sizes, TunedPlace};

@@ -22,11 +22,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use flatout_measure::{Chart, Outcome};
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::CancelToken;
 
 pub use crate::area::Extent;
-use crate::error::Error;
-use crate::{place, scratch};
+use crate::{Error, place, scratch};
 use race::Race;
 use rival::{Discipline, Found};
 use source::Source;

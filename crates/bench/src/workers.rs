@@ -9,9 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 use flatout_measure::{TrialError, Warning, warning};
-use flatout_sys::affinity;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::run_queue;
+use flatout_sys::{affinity, monotonic_ns, run_queue};
 
 /// Most threads that a bench or a read takes.
 pub const MAX_THREADS: u32 = 1024;

@@ -11,13 +11,10 @@ use std::path::PathBuf;
 use flatout_io::operations::Completion;
 use flatout_io::{Existing, Target, TargetOptions};
 use flatout_measure::{Warning, size_text};
-use flatout_sys::affinity;
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::{CancelToken, affinity};
 
 use crate::choice::{self, Choice, Wishes};
-use crate::error::Error;
-use crate::limits;
-use crate::workers;
+use crate::{Error, limits, workers};
 
 pub use crate::file_trial::measured::Measured;
 

@@ -35,14 +35,19 @@ pub mod units;
 pub mod verdict;
 pub mod warning;
 
-pub use case::{Case, Further, Latencies, Measured, MeasuredFurther, Plan, Sample, TrialError};
-pub use evidence::{EVIDENCE, Evidence, Happened};
-pub use fact::{Facts, Key, Merge};
+pub use case::{
+    Case, Further, Latencies, Measured, MeasuredFurther, Plan, Sample, TrialError, blank,
+    record_counted,
+};
+pub use evidence::{DERIVED_FROM, EVIDENCE, Evidence, Happened};
+pub use fact::{Facts, Key, Merge, Value};
 pub use flatout_sys::cause::cause_text;
 pub use flatout_sys::words;
 pub use guard::Spoil;
 pub use histogram::{Histogram, LoopKind};
+pub use progress::Event;
+pub use random::SplitMix64;
 pub use record::{Better, Ceiling, Chart, Outcome, Provenance, Series, Status, Warning};
 pub use row::{Label, Parameters, Row, Unit};
-pub use sampler::Sampler;
+pub use sampler::{CLOCK_READS, Sampler};
 pub use units::size_text;

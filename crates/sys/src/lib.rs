@@ -73,3 +73,11 @@ pub mod view;
 mod words;
 pub mod xor;
 pub mod xxh3;
+
+pub use buffer::AlignedBuffer;
+pub use cancel::CancelToken;
+pub use clock::{monotonic_ns, thread_cpu_ns};
+pub use filesystem::{Filesystem, Nature};
+pub use generator::fill_random;
+pub use page_cache::CacheState;
+pub use quota::Groups;

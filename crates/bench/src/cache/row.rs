@@ -3,8 +3,7 @@
 use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::{Label, Row as Measurable, Unit};
 
-use crate::area::Extent;
-use crate::between_runs;
+use crate::{Extent, between_runs};
 
 /// A row before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,20 +2,14 @@
 //! for a while, by the same reader that `flatout read` uses.
 
 use flatout_measure::{Case, Facts, Sample, TrialError, warning};
-use flatout_sys::buffer::AlignedBuffer;
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::filesystem::Nature;
-use flatout_sys::generator::fill_random;
-use flatout_sys::xor;
+use flatout_sys::{AlignedBuffer, CancelToken, Nature, fill_random, xor};
 
 use super::Options;
 use super::row::{Row, State, Test};
-use crate::error::Error;
 use crate::file_trial::evidence;
 use crate::read::{CacheStart, Clearing, Job, Limit, Reader};
 use crate::scratch::Scratch;
-use crate::workers;
-use crate::{fact, limits};
+use crate::{Error, fact, limits, workers};
 
 /// Longest hot trial. Long enough for a million 1-byte reads, short enough for many rows.
 const HOT_TRIAL_NS: u64 = 25_000_000;

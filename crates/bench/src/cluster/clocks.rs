@@ -1,7 +1,7 @@
 //! How far the clocks of two hosts lie apart: by the exchange with the shortest round trip, which
 //! leaves the least room for an error.
 
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 
 use super::Wire;
 

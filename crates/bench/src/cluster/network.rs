@@ -13,16 +13,14 @@ mod tournament;
 use std::cell::RefCell;
 
 use clap::Args;
-use flatout_measure::case::record_counted;
-use flatout_measure::{Case, Chart, Plan, Sample, Sampler, TrialError, warning};
-use flatout_sys::clock::monotonic_ns;
+use flatout_measure::{Case, Chart, Plan, Sample, Sampler, TrialError, record_counted, warning};
+use flatout_sys::monotonic_ns;
 
 use super::team::Team;
 use super::witness::OfTheJob;
 use super::{Shared, fact};
-use crate::area::{Area, Estimate, Extent, Found, Run};
-use crate::error::Error;
 use crate::option::time;
+use crate::{Area, Error, Estimate, Extent, Found, Run};
 
 use member::Setting;
 pub(super) use member::{Command, Member};

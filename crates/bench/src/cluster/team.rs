@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flatout_measure::TrialError;
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{CancelToken, monotonic_ns};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

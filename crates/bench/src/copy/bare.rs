@@ -8,12 +8,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
-use flatout_io::{Caching, Engine, Split, Tuning};
+use flatout_io::{Caching, Engine, Error as IoError, Split, Tuning};
 use flatout_measure::case::Trial;
 use flatout_measure::{Case, Facts, Key, Measured, Sample, TrialError};
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::generator::fill_random;
+use flatout_sys::{fill_random, monotonic_ns};
 use rustix::fs::{Mode, OFlags};
 
 use super::Until;
@@ -21,7 +19,7 @@ use super::choose::BARE_FILES;
 use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
-use crate::error::Error;
+use crate::Error;
 use crate::file_trial::evidence;
 use crate::read::{CacheStart, Clearing, Job};
 use crate::workers::{self, Finished};

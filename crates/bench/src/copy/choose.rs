@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use flatout_measure::case::blank;
-use flatout_measure::{Outcome, Status, Warning, warning};
+use flatout_measure::{Outcome, Status, Warning, blank, warning};
 
 use super::State;
 use super::experiment::{Experiment, SPLIT_BYTES};

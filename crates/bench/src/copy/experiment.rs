@@ -6,10 +6,9 @@ use flatout_measure::{Chart, Measured, Parameters, Row as _};
 use super::State;
 use super::choose::Wanted;
 use super::row::Row;
-use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, name};
-use crate::error::Error;
 use crate::option::{distinct, each_once, size};
+use crate::{Error, Extent};
 
 /// Groups of corpora that are experiments of their own; all others are trees with a name.
 const GROUPS: [(&str, Experiment); 7] = [

@@ -12,22 +12,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
-use flatout_measure::Warning;
-use flatout_measure::progress::Event;
-use flatout_sys::affinity;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::filesystem::Filesystem;
+use flatout_measure::{Event, Warning};
+use flatout_sys::{Filesystem, affinity, monotonic_ns};
 use rustix::fs::OFlags;
 
 use super::choose::{self, Wanted};
 use super::experiment::Experiment;
 use super::{Options, State};
 use crate::corpus::{Corpus, make};
-use crate::error::Error;
-use crate::place;
 use crate::scratch::{self, Scratch};
 use crate::versus::state;
 use crate::write_limit::WriteLimit;
+use crate::{Error, place};
 
 /// Length of the file that tells how fast the device is read.
 pub(super) const READ_BYTES: u64 = 64 << 20;

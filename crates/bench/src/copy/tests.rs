@@ -6,9 +6,8 @@ use std::path::Path;
 
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::record::{Better, Status};
-use flatout_measure::sampler::Sampler;
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::{Better, Sampler, Status};
+use flatout_sys::CancelToken;
 use flatout_sys::launcher::write_program;
 
 use super::*;

@@ -8,14 +8,14 @@ use flatout_io::Error as IoError;
 use flatout_measure::{
     Case, EVIDENCE, Evidence, Further, Happened, Parameters, Sample, TrialError, Warning,
 };
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 use flatout_tree::compare::{Asked, Fidelity, compare};
 
 use super::Until;
 use super::choose::{self, Wanted};
 use super::row::{Row, Work};
 use super::site::{self, Site};
-use crate::error::Error;
+use crate::Error;
 use crate::versus::copy::command::Manner;
 use crate::versus::run::{SystemRunner, command_text, run_in_time};
 use crate::versus::{fact as run_fact, race, state};

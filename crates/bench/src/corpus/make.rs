@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_measure::{Warning, warning};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::generator::fill_random;
+use flatout_sys::{CancelToken, fill_random};
 use flatout_tree::remove::remove_tree;
 use serde_json::{Value, json};
 
 use super::source_tree::{Part, Plan};
 use super::{Corpus, Shape, Tally};
-use crate::error::Error;
+use crate::Error;
 use crate::versus::state;
 
 /// Bytes written at a time; a multiple of what the generator makes in one go.

@@ -1,7 +1,7 @@
 //! The names of corpora: single ones, a grammar for files of one size, and groups.
 
 use super::{Corpus, Shape};
-use crate::error::Error;
+use crate::Error;
 use crate::option::distinct;
 
 const KIB: u64 = 1 << 10;

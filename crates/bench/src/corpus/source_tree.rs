@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use flatout_measure::random::SplitMix64;
+use flatout_measure::SplitMix64;
 
 /// Median and spread of the sizes (log-normal, base e): half of the files of the Linux sources
 /// are below 4 KiB, one in a hundred is above 100 KiB.

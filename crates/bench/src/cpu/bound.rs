@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use flatout_measure::case::blank;
-use flatout_measure::{Ceiling, Facts, Measured, Outcome, Provenance, Row, ceiling, warning};
+use flatout_measure::{
+    Ceiling, Facts, Measured, Outcome, Provenance, Row, blank, ceiling, warning,
+};
 use flatout_sys::throughput::{Kernel, Number, Operation};
 
 use super::contention::NOTABLE;

@@ -7,8 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::issue_width;
+use flatout_sys::{issue_width, monotonic_ns};
 
 /// Share of the time, or of the probes, with contention above which that is said.
 pub(super) const NOTABLE: f64 = 0.1;

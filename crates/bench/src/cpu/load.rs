@@ -6,8 +6,8 @@ mod sampling;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_measure::TrialError;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::core_clock::{self, Chain};
+use flatout_sys::monotonic_ns;
 use flatout_sys::throughput::{Form, Kernel, Level, Number, Workload};
 
 use super::clock::{self, Clock};

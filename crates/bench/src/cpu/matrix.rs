@@ -12,24 +12,21 @@ mod order;
 mod residual;
 mod system;
 
-use flatout_measure::case::{blank, record};
-use flatout_measure::fact::Value;
+use flatout_measure::case::record;
 use flatout_measure::{
     Case, Ceiling, EVIDENCE, Evidence, Facts, Happened, Label, Measured, Outcome, Plan, Provenance,
-    Row, Sample, Sampler, TrialError, Unit, Warning, ceiling, statistics, warning,
+    Row, Sample, Sampler, TrialError, Unit, Value, Warning, blank, ceiling, statistics, warning,
 };
-use flatout_sys::affinity;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::Kernels;
+use flatout_sys::{affinity, monotonic_ns};
 
 use super::bound::{AT_THE_LIMIT, double_peak};
 use super::contention::NOTABLE;
 use super::row::UnitRow;
 use super::topology::Topology;
 use super::{Options, fact};
-use crate::area::Extent;
 use crate::memory::room::Room;
-use crate::{slowdown, workers};
+use crate::{Extent, slowdown, workers};
 
 use order::{ALIGNMENT_BYTES, Shape, operations};
 use residual::{Residual, THRESHOLD};

@@ -1,7 +1,6 @@
 //! Whether a thread lost its CPU in a stretch of time, as the kernel tells.
 
-use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
-use flatout_sys::usage;
+use flatout_sys::{monotonic_ns, thread_cpu_ns, usage};
 
 /// Share of its time that a thread must have had its CPU for a stretch to count. What takes it away
 /// (other programs, the hypervisor, interrupts) is missing in its CPU time, which excludes stolen

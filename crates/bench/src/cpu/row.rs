@@ -6,9 +6,7 @@ use flatout_sys::throughput::{Kernel, Number, Operation};
 use super::sharing;
 use super::topology::Topology;
 use super::trial::{Placement, Setting};
-use crate::area::Extent;
-use crate::between_runs;
-use crate::workers;
+use crate::{Extent, between_runs, workers};
 
 /// A row of the arithmetic units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Threads against rate, beside the peak: rows made of other rows, for a picture.
 
-use flatout_measure::case::blank;
-use flatout_measure::evidence::DERIVED_FROM;
-use flatout_measure::{Chart, Facts, Label, Measured, Outcome, Provenance, Row};
+use flatout_measure::{
+    Chart, DERIVED_FROM, Facts, Label, Measured, Outcome, Provenance, Row, blank,
+};
 use flatout_sys::throughput::{Kernel, Operation};
 
 use super::row::{self, UnitRow};

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use flatout_measure::case::Plan;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::record::Status;
-use flatout_measure::sampler::Sampler;
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::{Plan, Sampler, Status};
+use flatout_sys::CancelToken;
 
 use super::*;
 

@@ -5,12 +5,10 @@
 
 use std::path::Path;
 
-use flatout_sys::affinity;
-use flatout_sys::quota::Groups;
+use flatout_sys::{Groups, affinity};
 
 use super::contention::ContentionProbe;
-use crate::cores;
-use crate::workers;
+use crate::{cores, workers};
 
 /// CPUs that are probed for the quietest one, and how often each.
 const PROBED_CPUS: usize = 4;

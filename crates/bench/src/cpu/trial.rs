@@ -4,9 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::statistics::median;
-use flatout_measure::{Facts, Key, Sample, Spoil, TrialError, Warning, statistics, warning};
+use flatout_measure::statistics::{self, median};
+use flatout_measure::{CLOCK_READS, Facts, Key, Sample, Spoil, TrialError, Warning, warning};
 use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::{affinity, clock as time, steal};
 

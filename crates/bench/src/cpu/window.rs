@@ -2,7 +2,7 @@
 //! them count. How they come about: `load/sampling.rs`.
 
 use flatout_measure::statistics::median;
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 
 use super::clock::{Clock, Readings};
 use super::contention::{ContentionProbe, CoreUse};

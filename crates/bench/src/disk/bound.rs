@@ -1,9 +1,9 @@
 //! What a figure of the disk area is held against, and its bottleneck.
 
 use flatout_io::{Caching, Engine};
-use flatout_measure::ceiling::TOLERANCE;
-use flatout_measure::{Ceiling, Measured, Provenance, Row as _, ceiling, warning};
-use flatout_sys::filesystem::Nature;
+use flatout_measure::ceiling::{self, TOLERANCE};
+use flatout_measure::{Ceiling, Measured, Provenance, Row as _, warning};
+use flatout_sys::Nature;
 use flatout_sys::storage::IoLimit;
 
 use super::fact;

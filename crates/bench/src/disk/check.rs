@@ -2,8 +2,7 @@
 
 use super::place::{Kind, Overwriting, Place};
 use super::{Grid, Options};
-use crate::error::Error;
-use crate::limits;
+use crate::{Error, limits};
 
 /// Operations per second of an open loop.
 const LEAST_RATE: f64 = 0.1;

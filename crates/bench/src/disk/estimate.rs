@@ -14,11 +14,7 @@ use super::place::{Kind, Place, Rights};
 use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Grid, Options, Terms};
-use crate::area::Extent;
-use crate::error::Error;
-use crate::limits;
-use crate::scratch;
-use crate::slowdown;
+use crate::{Error, Extent, limits, scratch, slowdown};
 
 const MIB: u64 = 1 << 20;
 /// Available memory that a file in memory takes at most: one part in this many.

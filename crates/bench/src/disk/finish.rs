@@ -4,7 +4,7 @@ use flatout_io::Caching;
 use flatout_measure::{
     EVIDENCE, Evidence, Facts, Happened, Key, Measured, Outcome, shape, warning,
 };
-use flatout_sys::filesystem::Nature;
+use flatout_sys::Nature;
 use flatout_sys::storage::Layer;
 
 use super::pattern::{IoType, Test};

@@ -10,8 +10,7 @@ mod share;
 pub(super) mod word;
 
 use flatout_io::{Caching, Engine, Tuning};
-use flatout_measure::Facts;
-use flatout_measure::fact::Value;
+use flatout_measure::{Facts, Value};
 
 use super::pattern::{IoType, Test};
 use super::place::{Kind, Place};

@@ -4,9 +4,8 @@ use std::io;
 
 use flatout_io::operations::{After, Direction, Done, Request, Timestamps, Workload};
 use flatout_io::{Lane, Order, Split};
-use flatout_measure::Histogram;
-use flatout_measure::random::SplitMix64;
-use flatout_sys::generator::fill_random;
+use flatout_measure::{Histogram, SplitMix64};
+use flatout_sys::fill_random;
 
 use super::pattern::IoType;
 

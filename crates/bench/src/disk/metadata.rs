@@ -23,15 +23,11 @@ mod trial;
 
 use std::path::PathBuf;
 
-use flatout_measure::case::record_counted;
-use flatout_measure::{Measured, Outcome, Plan, Sampler, warning};
-use flatout_sys::affinity;
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted, warning};
+use flatout_sys::{CancelToken, affinity};
 
 use super::fact;
-use crate::area::Extent;
-use crate::error::Error;
-use crate::workers;
+use crate::{Error, Extent, workers};
 
 pub(super) use room::{Needs, fitted};
 

@@ -4,8 +4,7 @@
 use flatout_io::operations::{Operations, Timestamps};
 use flatout_io::{Engine, Lane, Order, Split, Stop};
 use flatout_measure::statistics;
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::lane::{LaneWork, Turns, Work};
 use super::pattern::IoType;

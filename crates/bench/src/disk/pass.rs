@@ -9,9 +9,7 @@ use flatout_io::{
     TargetOptions, Tuning,
 };
 use flatout_measure::TrialError;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::generator::fill_random;
-use flatout_sys::page_cache::CacheState;
+use flatout_sys::{CacheState, fill_random, monotonic_ns};
 use rustix::fs::fdatasync;
 
 use super::Terms;
@@ -20,13 +18,12 @@ use super::pattern::{IoType, Test};
 use super::place::Kind;
 use super::row::{Extents, Row};
 use super::test_file::TestFile;
-use crate::error::Error;
-use crate::file_trial;
 use crate::file_trial::accounting::{Account, Accounts, Scope};
 use crate::file_trial::cache_watch::{CacheWatch, Looks};
 use crate::file_trial::page_cache::{self, CacheStart, Clearing, Pages};
 use crate::scratch::Scratch;
 use crate::workers::Watch;
+use crate::{Error, file_trial};
 
 /// Bins of the rate over time in one trial, and the narrowest.
 const BINS: u64 = 20;

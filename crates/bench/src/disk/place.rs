@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::Error as IoError;
 use flatout_measure::{Warning, warning};
-use flatout_sys::filesystem::{self, Filesystem};
+use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
 use super::pattern::{IoType, Pattern, Test};
-use crate::error::Error;
-use crate::scratch;
+use crate::{Error, scratch};
 
 /// What may be done at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a trial of the disk area tells the sampler: its figures, its facts, its warnings.
 
 use flatout_measure::{Facts, Further, Latencies, LoopKind, Sample, Series, Warning, warning};
-use flatout_sys::page_cache::CacheState;
+use flatout_sys::CacheState;
 
 use super::Terms;
 use super::fact;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flatout_sys::filesystem::Nature;
+use flatout_sys::Nature;
 use flatout_sys::storage::{Disk, IoLimit, Layer};
 use serde_json::{Value, json};
 

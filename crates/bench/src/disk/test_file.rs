@@ -5,19 +5,18 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::{Caching, Engine, Error as IoError, Source};
 use flatout_measure::{Warning, environment, warning};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::extent::{self, Extents};
-use flatout_sys::filesystem::{Filesystem, Nature};
 use flatout_sys::storage::{self, Chain, Disk, IoLimit, Layer};
-use flatout_sys::{filesystem, memory, page_cache, ring, steal};
+use flatout_sys::{
+    CancelToken, Filesystem, Nature, filesystem, memory, monotonic_ns, page_cache, ring, steal,
+};
 
 use super::Options;
 use super::budget::Budget;
 use super::pattern::{IoType, Test};
 use super::place::{Kind, Place, Rights};
 use super::row::Row;
-use crate::error::Error;
+use crate::Error;
 use crate::file_trial::page_cache::Pages;
 use crate::scratch::{self, Scratch};
 

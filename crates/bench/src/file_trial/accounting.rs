@@ -4,11 +4,10 @@ use std::path::Path;
 
 use flatout_measure::{Facts, Key};
 use flatout_sys::block_account::BlockAccount;
-use flatout_sys::page_cache;
 use flatout_sys::pressure::{self, Resource};
-use flatout_sys::steal;
 use flatout_sys::storage::DeviceNumber;
 use flatout_sys::usage::{self, ProcessIo, Usage};
+use flatout_sys::{page_cache, steal};
 
 /// CPU time and page faults of this process.
 pub(crate) const USER_NS: Key = Key::sum("user_ns");

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatout_measure::{Facts, Key, Merge};
-use flatout_sys::page_cache::CacheState;
+use flatout_sys::CacheState;
 
 use super::page_cache::Pages;
 use crate::workers::Watch;

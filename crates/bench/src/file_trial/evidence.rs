@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, warning};
-use flatout_sys::filesystem::{self, Nature};
 use flatout_sys::storage::{self, DeviceNumber};
+use flatout_sys::{Nature, filesystem};
 use rustix::fs::FileType;
 
 use super::accounting::{DIRTIED_BYTES, DISK_READ_BYTES};

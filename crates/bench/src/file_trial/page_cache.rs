@@ -6,15 +6,12 @@ use std::path::Path;
 
 use flatout_io::{Caching, Error as IoError};
 use flatout_measure::{Warning, warning};
-use flatout_sys::affinity;
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::page_cache::{self, CacheState};
+use flatout_sys::{CacheState, CancelToken, affinity, page_cache};
 use rustix::io::Errno;
 
 use super::evidence::MISSED_SHARE;
-use crate::error::Error;
 use crate::memory::room::Room;
-use crate::workers;
+use crate::{Error, workers};
 
 /// Bytes of a file for each thread that asks what the page cache holds of it, at least: in folios of
 /// 4 KiB they take a millisecond.

@@ -15,8 +15,8 @@ mod ring;
 mod row;
 mod walk;
 
-use flatout_measure::case::{record, record_counted};
-use flatout_measure::{Case, Ceiling, Chart, Outcome, Sampler};
+use flatout_measure::case::record;
+use flatout_measure::{Case, Ceiling, Chart, Outcome, Sampler, record_counted};
 use flatout_sys::chase::LINE_BYTES;
 use flatout_sys::cpu_cache::DataCache;
 use flatout_sys::numa::Node;
@@ -24,7 +24,7 @@ use flatout_sys::numa::Node;
 use super::chart;
 use super::fact::{HAND_OVERS, LINES, STEPS};
 use super::levels::Levels;
-use crate::area::Extent;
+use crate::Extent;
 
 use grid::Grid;
 use load::Loads;

@@ -3,10 +3,7 @@
 
 use std::path::Path;
 
-use flatout_sys::buffer::AlignedBuffer;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::memory;
-use flatout_sys::quota::Groups;
+use flatout_sys::{AlignedBuffer, Groups, memory, monotonic_ns};
 use rustix::param::page_size;
 
 /// Part of the free memory that may be taken, in percent. The rest is for those who come next: a

@@ -9,9 +9,7 @@ use super::levels::Levels;
 use super::test_memory::{Extents, Parts, TestMemory};
 use super::trial::StreamTest;
 use super::{access, block, stream, trial, working_set};
-use crate::area::Extent;
-use crate::between_runs;
-use crate::workers;
+use crate::{Extent, between_runs, workers};
 
 /// A row before it is measured.
 #[derive(Debug, Clone)]

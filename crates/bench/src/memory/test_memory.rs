@@ -9,10 +9,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flatout_measure::{TrialError, Warning, warning};
-use flatout_sys::affinity;
-use flatout_sys::cancel::CancelToken;
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
+use flatout_sys::{CancelToken, affinity};
 
 use crate::cores;
 use crate::workers::{self, lock};

@@ -1,12 +1,10 @@
 //! The area as a whole: what it refuses, and that each row of a small run has a figure or a reason.
 
-use flatout_measure::case::{Plan, record};
+use flatout_measure::case::record;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::record::Status;
-use flatout_measure::row::Row;
-use flatout_measure::sampler::Sampler;
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::{Plan, Row, Sampler, Status};
+use flatout_sys::CancelToken;
 
 use super::*;
 

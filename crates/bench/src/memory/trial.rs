@@ -6,9 +6,8 @@
 //! the number there must be the right one; of a read the sum must be right.
 
 use flatout_io::Order;
-use flatout_measure::random::SplitMix64;
-use flatout_measure::{Facts, Sample, TrialError};
-use flatout_sys::clock::monotonic_ns;
+use flatout_measure::{Facts, Sample, SplitMix64, TrialError};
+use flatout_sys::monotonic_ns;
 use flatout_sys::stream::{Arrays, GRANULE_BYTES, Kernel, Stream};
 
 use super::fact;

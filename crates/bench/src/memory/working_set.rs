@@ -8,7 +8,7 @@ use flatout_sys::stream::{GRANULE_BYTES, Kernel, Stream};
 
 use super::levels::{Level, Levels, MEMORY};
 use super::trial::{StreamTest, Way};
-use crate::area::Extent;
+use crate::Extent;
 
 pub(super) const ID: &str = "memory/working-set";
 /// Smallest working set.

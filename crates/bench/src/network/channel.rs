@@ -7,8 +7,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-use flatout_sys::cancel::{CancelToken, Ready, wait_readable};
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::cancel::{Ready, wait_readable};
+use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::{Builder, HandshakeState, TransportState};
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};

@@ -19,9 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use flatout_measure::Histogram;
-use flatout_sys::affinity;
-use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
-use flatout_sys::run_queue;
+use flatout_sys::{affinity, monotonic_ns, run_queue, thread_cpu_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::frame::{EndReport, FlowReport, TcpPoint};

@@ -11,9 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatout_measure::{Facts, Sample, TrialError};
-use flatout_sys::affinity;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::run_queue;
+use flatout_sys::{affinity, monotonic_ns, run_queue};
 
 use super::flow::bulk::random_block;
 use crate::cores;

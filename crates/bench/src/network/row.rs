@@ -9,8 +9,7 @@ use super::spec::{
     Direction, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender, Spec, Waiting,
     Work,
 };
-use crate::area::Extent;
-use crate::between_runs;
+use crate::{Extent, between_runs};
 
 /// Streams of a whole run.
 const STREAMS: [u16; 4] = [1, 2, 4, 8];

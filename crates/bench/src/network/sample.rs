@@ -1,9 +1,9 @@
 //! What both ends report of a test, as one sample: the figure, and the facts that the record keeps.
 //! Pure.
 
-use flatout_measure::fact::Value;
-use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::{Facts, Key, Latencies, LoopKind, Sample, Series, TrialError, warning};
+use flatout_measure::{
+    CLOCK_READS, Facts, Key, Latencies, LoopKind, Sample, Series, TrialError, Value, warning,
+};
 
 use super::client::Report;
 use super::fact;

@@ -1,7 +1,7 @@
 //! Which way of sending TCP is the fastest here, and where its threads run: measured, before the rows.
 
 use flatout_measure::{TrialError, statistics};
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 
 use super::Times;
 use super::row::TestRow;

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flatout_io::cause_text;
-use flatout_sys::cancel::{CancelToken, wait_any_readable};
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::cancel::wait_any_readable;
+use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::io::Errno;
 
 use super::channel::{self, Channel, ChannelError, Inbox};

@@ -8,10 +8,9 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use flatout_sys::affinity;
-use flatout_sys::cancel::{CancelToken, wait_any_readable};
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::cancel::wait_any_readable;
 use flatout_sys::socket::shared_udp;
+use flatout_sys::{CancelToken, affinity, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};

@@ -8,15 +8,14 @@ use std::thread::{self, Scope};
 
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::CancelToken;
 
 use super::client::{self, Client, Family, Report};
 use super::server::{Lifetime, Server, Shortage};
 use super::spec::Spec;
 use super::token::{self, Key};
 use super::{Options, PORT};
-use crate::area::Extent;
-use crate::error::Error;
+use crate::{Error, Extent};
 
 /// The open sessions.
 #[derive(Debug)]

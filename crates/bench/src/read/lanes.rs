@@ -4,17 +4,15 @@ use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
 use flatout_measure::{Facts, warning};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::range::Range;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
-use crate::error::Error;
-use crate::fact;
 use crate::file_trial::accounting::{DISK_READ_BYTES, PROCESS_READ_BYTES, Scope};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
 use crate::workers::Watch;
+use crate::{Error, fact};
 
 /// A read shorter than this says little.
 const SHORT_RUN_NS: u64 = 100_000;

@@ -1,10 +1,10 @@
 //! What is known about a read, as an outcome of the record.
 
 use flatout_io::{Caching, Kind};
-use flatout_measure::case::{blank, record};
+use flatout_measure::case::record;
 use flatout_measure::{
     EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Parameters, Row,
-    Sample, Status, Unit, warning,
+    Sample, Status, Unit, blank, warning,
 };
 
 use flatout_sys::affinity;

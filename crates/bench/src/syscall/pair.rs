@@ -10,10 +10,9 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use flatout_measure::TrialError;
-use flatout_sys::affinity;
 use flatout_sys::call::{self, Turn};
 use flatout_sys::clock::process_cpu_ns;
-use flatout_sys::run_queue;
+use flatout_sys::{affinity, run_queue};
 
 use super::fact;
 use super::row::{Call, Placement};

@@ -9,7 +9,7 @@ use flatout_measure::TrialError;
 use flatout_sys::filesystem;
 
 use super::row::MAX_THREADS;
-use crate::error::Error;
+use crate::Error;
 use crate::scratch::{Content, Next, Scratch};
 
 /// Calls that a pass over a thread's share of a file has, unless that makes it too long: going

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use flatout_measure::{Facts, Key, Sample, TrialError, Warning, warning};
 use flatout_sys::call::{self, DescriptorTable};
-use flatout_sys::quota::Groups;
-use flatout_sys::{affinity, memory};
+use flatout_sys::{Groups, affinity, memory};
 
 use super::fact;
 use super::row::{Call, Placement, Row, Variant};

@@ -1,11 +1,7 @@
 //! Which of the settings tried is taken: the smallest that reaches 98 % of the best.
 
 use flatout_io::{Caching, Engine, Tuning};
-use flatout_measure::case::Measured;
-use flatout_measure::ceiling;
-use flatout_measure::fact::Key;
-use flatout_measure::record::{Ceiling, Outcome};
-use flatout_measure::{statistics, warning};
+use flatout_measure::{Ceiling, Key, Measured, Outcome, ceiling, statistics, warning};
 
 /// Whether a row's setting was taken.
 const CHOSEN: Key = Key::last("chosen");

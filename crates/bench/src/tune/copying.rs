@@ -4,12 +4,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope};
 
-use flatout_io::Error as IoError;
 use flatout_io::transfer::{BUFFER_BYTES, Method};
-use flatout_io::{Engine, SizeClass, Tuning};
-use flatout_measure::case::{Sample, TrialError};
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::run_queue;
+use flatout_io::{Engine, Error as IoError, SizeClass, Tuning};
+use flatout_measure::{Sample, TrialError};
+use flatout_sys::{monotonic_ns, run_queue};
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::options::{
     Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve, Reach,
@@ -21,10 +19,9 @@ use flatout_tree::remove::remove_tree;
 use super::Options;
 use super::group::Group;
 use crate::cache::Clearing;
-use crate::error::Error;
-use crate::fact;
 use crate::file_trial::accounting::{self, Account};
 use crate::versus::{State, state};
+use crate::{Error, fact};
 
 /// What a copy may remember in memory.
 const MEMORY_BYTES: u64 = 8 << 20;

@@ -1,8 +1,7 @@
 //! Kinds of work, each with the settings that compete for it and its share of the time.
 
 use flatout_io::{Engine, SizeClass, Tuning, Work};
-use flatout_measure::case::Plan;
-use flatout_measure::row::{Label, Row, Unit};
+use flatout_measure::{Label, Plan, Row, Unit};
 use flatout_sys::affinity;
 
 use super::candidate;

@@ -3,8 +3,7 @@
 use flatout_io::SizeClass;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::{FakeWitness, Reading};
-use flatout_measure::record::Status;
-use flatout_measure::sampler::Sampler;
+use flatout_measure::{Sampler, Status};
 
 use super::*;
 

@@ -5,20 +5,16 @@ use std::fs;
 use std::path::Path;
 
 use flatout_io::{Existing, Tuning, Work};
-use flatout_measure::case::{Case, Sample, TrialError};
-use flatout_measure::warning;
-use flatout_sys::affinity;
-use flatout_sys::quota::Groups;
+use flatout_measure::{Case, Sample, TrialError, warning};
+use flatout_sys::{Groups, affinity};
 
 use super::Options;
 use super::copying;
 use super::group::{Group, Setting};
 use crate::choice::Wishes;
-use crate::error::Error;
-use crate::file_trial;
 use crate::read::{CacheStart, Clearing, Job};
 use crate::write_limit::WriteLimit;
-use crate::{workers, write};
+use crate::{Error, file_trial, workers, write};
 
 /// The setting as a case for the sampler.
 ///

@@ -6,20 +6,16 @@ use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
-use flatout_io::SizeClass;
-use flatout_measure::units::size_text;
-use flatout_sys::filesystem::{self, Nature};
-use flatout_sys::{affinity, memory};
+use flatout_io::{Error as IoError, SizeClass};
+use flatout_measure::size_text;
+use flatout_sys::{Nature, affinity, filesystem, memory};
 
 use super::{Options, group};
-use crate::area::Extent;
 use crate::corpus::{Corpus, Shape, make};
-use crate::error::Error;
 use crate::file_trial::evidence;
 use crate::place::{self, Place, TUNING};
-use crate::scratch;
 use crate::versus::{allowed_bytes, state};
+use crate::{Error, Extent, scratch};
 
 /// The large file: long enough that starting is nothing, short enough for many trials.
 const LARGE_BYTES: [u64; 2] = [256 << 20, 128 << 20];

@@ -12,11 +12,10 @@ use flatout_sys::instruction_set::{self, Extension};
 use flatout_sys::process::Account;
 use serde_json::Value;
 
-use crate::error::Error;
-use crate::versus::fact;
+use crate::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::{Extent, Ground};
+use crate::versus::{Extent, Ground, fact};
 
 /// Orders of matrices.
 const ORDERS: [u64; 5] = [500, 1000, 2000, 4000, 6000];

@@ -13,15 +13,14 @@ mod workload;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use flatout_measure::row::Parameters;
+use flatout_measure::Parameters;
 use flatout_sys::memory;
 
 use crate::corpus::{Corpus, make, name};
-use crate::error::Error;
-use crate::scratch;
 use crate::versus::race::{Contestant, Race};
 use crate::versus::rival::Discipline;
 use crate::versus::{Extent, Ground, Planned, State, Trees};
+use crate::{Error, scratch};
 
 use command::Manner;
 use target::{Amount, Targets};

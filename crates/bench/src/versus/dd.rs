@@ -12,8 +12,8 @@ use flatout_sys::memory;
 use flatout_sys::process::Account;
 use flatout_tree::compare::is_same;
 
+use crate::Error;
 use crate::corpus::make::remove_file;
-use crate::error::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::operand;

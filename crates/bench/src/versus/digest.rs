@@ -16,13 +16,12 @@ use flatout_measure::{Facts, Parameters};
 use flatout_sys::process::Account;
 use flatout_tree::visit::visit;
 
-use crate::error::Error;
-use crate::versus::fact;
+use crate::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
 use crate::versus::source::Source;
-use crate::versus::{Extent, Ground, State};
+use crate::versus::{Extent, Ground, State, fact};
 
 const MIB: u64 = 1 << 20;
 const SMALL_BYTES: u64 = 4096;

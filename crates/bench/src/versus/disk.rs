@@ -16,14 +16,13 @@ use std::path::PathBuf;
 use flatout_measure::{Facts, Outcome, Parameters, Status, Warning, warning};
 use flatout_sys::process::Account;
 
+use crate::Error;
 use crate::corpus::make::remove_file;
 use crate::disk::duel::{Duel, Extents};
-use crate::error::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::Source;
-use crate::versus::state;
-use crate::versus::{Extent, Ground, State};
+use crate::versus::{Extent, Ground, State, state};
 pub(super) use seen::output;
 use seen::wrong;
 use work::{Trial, Work};

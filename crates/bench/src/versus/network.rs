@@ -13,7 +13,7 @@ use flatout_measure::{Parameters, Status, Unit};
 use flatout_sys::process::Account;
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::{Extent, Ground};

@@ -11,15 +11,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use flatout_measure::clock::Clock;
-use flatout_measure::guard::{FakeWitness, Witness};
+use flatout_measure::guard::{self, FakeWitness, Witness};
 use flatout_measure::sampler::Pair;
 use flatout_measure::{
     Better, Case, Facts, Outcome, Parameters, Sample, Sampler, Spoil, TrialError, Unit, Warning,
-    guard, warning,
+    warning,
 };
 use flatout_sys::process::Account;
 
-use crate::error::Error;
+use crate::Error;
 use crate::versus::rival::Found;
 use crate::versus::run::{Runner, command_text, run_in_time};
 use crate::versus::{fact, finish, state};

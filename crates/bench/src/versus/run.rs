@@ -3,10 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use flatout_io::cause_text;
-use flatout_io::escape;
+use flatout_io::{cause_text, escape};
 use flatout_measure::{TrialError, warning};
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::CancelToken;
 use flatout_sys::process::{self, Account, End, Limits, Program};
 
 /// Why a run has no result.

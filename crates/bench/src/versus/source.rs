@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use flatout_measure::Facts;
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::CancelToken;
 
 use super::fact;
+use crate::Error;
 use crate::corpus::{Corpus, Shape, make};
-use crate::error::Error;
 use crate::file_trial::page_cache::Clearing;
 use crate::versus::{State, state};
 

@@ -10,17 +10,15 @@ use std::path::Path;
 
 use flatout_io::Error as IoError;
 use flatout_measure::{Facts, Warning, warning};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::page_cache;
+use flatout_sys::{CancelToken, page_cache};
 use flatout_tree::visit::{Entry, visit};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::Errno;
 
 use super::fact;
 use crate::cache::Clearing;
-use crate::error::Error;
-use crate::file_trial;
 use crate::versus::State;
+use crate::{Error, file_trial};
 
 /// Part of the source that must be in the cache for it to be hot.
 const HOT_SHARE: f64 = 0.99;

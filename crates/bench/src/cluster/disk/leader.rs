@@ -11,9 +11,7 @@ use flatout_measure::{
     Case, EVIDENCE, Evidence, Facts, Further, Happened, Histogram, Latencies, LoopKind, Parameters,
     Sample, TrialError, Warning, warning,
 };
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::filesystem::Nature;
+use flatout_sys::{CancelToken, Nature, monotonic_ns};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +23,8 @@ use super::pace::{OTHER_STONEWALLS, Pace, WEAR_OUT_STONEWALLS};
 use super::phase::{Phase, Target};
 use super::row::{ACROSS, DiskRow, PROCESS};
 use super::worker::{Command, Reply, Worker};
+use crate::Error;
 use crate::disk::metadata::test_directory::TestDirectory;
-use crate::error::Error;
 use crate::fact::{BYTES, CACHED_BEFORE_BYTES};
 
 /// From the word to begin to the agreed start, and what each process adds.

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use clap::{Args, Command, FromArgMatches};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::record::{Outcome, Status};
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::{Outcome, Status};
+use flatout_sys::CancelToken;
 
 use super::phase::Phase;
 use super::*;
-use crate::area::Pace;
+use crate::Pace;
 use crate::tests::threads::threads;
 
 fn options(words: &[&str]) -> Options {

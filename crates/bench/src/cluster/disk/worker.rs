@@ -12,12 +12,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_measure::Histogram;
 use flatout_measure::histogram::Packed;
-use flatout_sys::buffer::AlignedBuffer;
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::generator::fill_random;
-use flatout_sys::page_cache;
-use flatout_sys::usage;
+use flatout_sys::{AlignedBuffer, CancelToken, fill_random, monotonic_ns, page_cache, usage};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

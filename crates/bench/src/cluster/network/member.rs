@@ -1,7 +1,6 @@
 //! One process of the network area: it sends and receives what it is told, and times it.
 
-use flatout_sys::buffer::AlignedBuffer;
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{AlignedBuffer, monotonic_ns};
 use serde::{Deserialize, Serialize};
 
 use super::super::team::Work;

@@ -1,9 +1,8 @@
 //! The rows, who does what in each, and what a trial of it says of each pair.
 
-use flatout_measure::fact::Value;
 use flatout_measure::{
-    Facts, Further, Label, Measured, MeasuredFurther, Parameters, Row, Sample, Unit, Warning,
-    warning,
+    Facts, Further, Label, Measured, MeasuredFurther, Parameters, Row, Sample, Unit, Value,
+    Warning, warning,
 };
 
 use super::super::fact;
@@ -11,7 +10,7 @@ use super::super::outlying::{self, Outlying};
 use super::super::team;
 use super::member::{Reply, Setting};
 use super::{BULK_BYTES, PING_BYTES, SWEPT_BYTES, WINDOW, tournament};
-use crate::area::Extent;
+use crate::Extent;
 
 const FROM: &str = "from";
 const TO: &str = "to";

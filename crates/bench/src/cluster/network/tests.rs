@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use flatout_measure::case::{Case, Measured, Sample};
 use flatout_measure::clock::FakeClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::warning;
-use flatout_sys::cancel::CancelToken;
+use flatout_measure::{Case, Measured, Sample, warning};
+use flatout_sys::CancelToken;
 
 use super::*;
-use crate::area::Pace;
+use crate::Pace;
 use crate::tests::threads::threads;
 
 fn run() -> Run {

@@ -1,7 +1,6 @@
 //! Rows of recorded and imagined machines.
 
-use flatout_measure::case::blank;
-use flatout_measure::record::Status;
+use flatout_measure::{Status, blank};
 use flatout_sys::throughput::Level;
 
 use super::super::ports::of_single;

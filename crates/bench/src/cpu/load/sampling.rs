@@ -1,7 +1,7 @@
 //! What one thread does with a load: slices of work with a reading of the clock before each, between
 //! probes of the core, until enough of them had it alone.
 
-use flatout_sys::clock::{monotonic_ns, thread_cpu_ns};
+use flatout_sys::{monotonic_ns, thread_cpu_ns};
 
 use super::{LEAD_PASSES, Load, Reading, SampleWindow, Slice};
 use crate::cpu::contention::{ContentionProbe, CoreUse};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use flatout_measure::statistics;
 use flatout_sys::blas::Library;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{BlockMut, Doubles, Kernels};
+use flatout_sys::monotonic_ns;
 
 use super::dgemm;
 use super::linpack::{factor, solve};

@@ -12,8 +12,8 @@ mod panel;
 pub(super) mod solve;
 
 use flatout_measure::TrialError;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::dgemm::{Doubles, Kernels};
+use flatout_sys::monotonic_ns;
 
 use super::Ran;
 use super::order::Shape;

@@ -5,7 +5,7 @@ use std::hint::spin_loop;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 
 use crate::workers::{self, ThreadError, lock};
 

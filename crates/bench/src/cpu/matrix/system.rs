@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use flatout_measure::random::SplitMix64;
+use flatout_measure::SplitMix64;
 
 use super::order::Shape;
 use crate::workers::{self, ThreadError, lock};

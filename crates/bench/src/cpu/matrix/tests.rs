@@ -1,6 +1,7 @@
 //! Whole rows, from the terms to the facts.
 
-use flatout_measure::record::{Provenance, Status};
+use flatout_measure::Status;
+use flatout_measure::record::Provenance;
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use flatout_measure::random::SplitMix64;
+use flatout_measure::SplitMix64;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 

@@ -6,8 +6,7 @@ use flatout_io::Error as IoError;
 
 use super::MetadataOptions;
 use super::row::{self, Directories, Test};
-use crate::error::Error;
-use crate::scratch;
+use crate::{Error, scratch};
 
 /// To make a file durable takes as long, and writes as much, as this many other operations: so
 /// the trials of fsync take one in so many files, and at least a few.

@@ -13,7 +13,7 @@ use flatout_io::Error as IoError;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::error::Error;
+use crate::Error;
 
 /// First letters of all names below the directory, and how deep they lie: set, directory, file.
 const NAMES: [&[u8]; 4] = [b"set-", b"d-", b"file-", b"moved-"];

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flatout_io::Error as IoError;
 use flatout_measure::{TrialError, Warning, warning};
-use flatout_sys::filesystem::{self, Filesystem};
+use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
 use super::file_set::{FileSet, Name};
@@ -13,7 +13,7 @@ use super::operation;
 use super::row::{Directories, Test};
 use super::test_directory::TestDirectory;
 use super::{MetadataOptions, room};
-use crate::error::Error;
+use crate::Error;
 use crate::place::spread_directories;
 
 /// What fsync(2) says of a directory where the filesystem has no such thing.

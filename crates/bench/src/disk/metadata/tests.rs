@@ -4,12 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flatout_measure::Status;
-use flatout_measure::case::{Sample, TrialError};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::progress::Event;
-use flatout_measure::sampler::Sampler;
+use flatout_measure::{Event, Sample, Sampler, Status, TrialError};
 
 use super::row::{Directories, MetadataRow};
 use super::*;

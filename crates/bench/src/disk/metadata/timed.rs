@@ -1,8 +1,7 @@
 //! The loops that are timed: each operation once, or over and over until the time is up.
 
 use flatout_measure::{Histogram, TrialError};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{CancelToken, monotonic_ns};
 
 /// Operations between two readings of the clock where each would cost too much.
 const BATCH: u64 = 64;

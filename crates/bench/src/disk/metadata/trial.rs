@@ -12,11 +12,10 @@
 
 use std::path::Path;
 
-use flatout_measure::fact::Value;
-use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::{Case, Histogram, Latencies, LoopKind, Sample, TrialError, Warning, warning};
-use flatout_sys::affinity;
-use flatout_sys::generator::fill_random;
+use flatout_measure::{
+    CLOCK_READS, Case, Histogram, Latencies, LoopKind, Sample, TrialError, Value, Warning, warning,
+};
+use flatout_sys::{affinity, fill_random};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 
 use super::file_set::{FileSet, Name, Share};

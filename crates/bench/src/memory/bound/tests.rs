@@ -1,13 +1,13 @@
 //! Ceilings and traffic, on machines whose modules are known and on those where they are not.
 
-use flatout_measure::case::blank;
 use flatout_measure::fact::Facts;
-use flatout_measure::record::{Outcome, Provenance, Status};
+use flatout_measure::record::Provenance;
+use flatout_measure::{Outcome, Status, blank};
 
 use super::super::levels::Level;
 use super::super::row::Terms;
 use super::*;
-use crate::area::Extent;
+use crate::Extent;
 
 /// A server with 8 channels of DDR4-3200 and 32 MiB of last cache (AMD Zen 3).
 fn zen() -> Machine {

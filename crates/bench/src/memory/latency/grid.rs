@@ -4,7 +4,7 @@ use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
 use super::ring::{self, Shape};
-use crate::area::Extent;
+use crate::Extent;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -3,13 +3,12 @@
 
 use std::thread;
 
-use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::{Sample, Spoil, TrialError};
-use flatout_sys::clock::monotonic_ns;
+use flatout_measure::{CLOCK_READS, Sample, Spoil, TrialError};
 use flatout_sys::hand_over::{Line, Unanswered};
+use flatout_sys::monotonic_ns;
 
 use super::super::fact;
-use crate::area::Extent;
+use crate::Extent;
 use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
 use crate::workers::{self, on_cpu};
 

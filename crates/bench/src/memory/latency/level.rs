@@ -1,12 +1,11 @@
 //! What the curve says: the levels, and a row for each that was seen.
 
-use flatout_measure::case::blank;
-use flatout_measure::evidence::DERIVED_FROM;
 use flatout_measure::sampler::NOISY;
 use flatout_measure::statistics::interval::Knowledge;
 use flatout_measure::statistics::{interval, median};
 use flatout_measure::{
-    Facts, Label, Measured, Outcome, Provenance, Row, Status, Unit, Warning, ceiling, warning,
+    DERIVED_FROM, Facts, Label, Measured, Outcome, Provenance, Row, Status, Unit, Warning, blank,
+    ceiling, warning,
 };
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;

@@ -6,11 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
 use flatout_measure::TrialError;
-use flatout_sys::affinity;
-use flatout_sys::buffer::AlignedBuffer;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::generator::fill_random;
 use flatout_sys::xor::xor32;
+use flatout_sys::{AlignedBuffer, affinity, fill_random, monotonic_ns};
 
 use crate::workers;
 

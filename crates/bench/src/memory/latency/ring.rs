@@ -6,11 +6,10 @@ use std::io;
 use std::sync::Arc;
 
 use flatout_measure::{TrialError, Warning, warning};
-use flatout_sys::affinity;
 use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{affinity, monotonic_ns};
 
 use crate::workers::on_cpu;
 

@@ -8,8 +8,7 @@ use super::grid::RUN_BYTES;
 use super::node::{self, Pair};
 use super::ring::{Shape, page_bytes};
 use super::{Chases, hand_over};
-use crate::area::Extent;
-use crate::between_runs;
+use crate::{Extent, between_runs};
 
 /// Ids of rows that have a picture.
 pub(super) const CURVE_ID: &str = "memory/latency";

@@ -4,11 +4,9 @@
 //! before the walk is gone through, so that caches, translation and page tables are as in an
 //! endless walk.
 
-use flatout_measure::sampler::CLOCK_READS;
-use flatout_measure::{Row, Sample, TrialError, Unit, Warning, statistics, warning};
-use flatout_sys::affinity;
+use flatout_measure::{CLOCK_READS, Row, Sample, TrialError, Unit, Warning, statistics, warning};
 use flatout_sys::chase::{Chase, LINE_BYTES, Pages, Position};
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::{affinity, monotonic_ns};
 
 use super::super::fact;
 use super::Chases;

@@ -8,10 +8,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::socket::ring_send::RingSend;
 use flatout_sys::socket::zero_copy::ZeroCopy;
-use flatout_sys::{clock, generator, socket};
+use flatout_sys::{AlignedBuffer, clock, generator, socket};
 
 use super::{Counters, FlowError, Test, WorkerEnd};
 use crate::network::spec::{Receiver, Sender};

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::thread::{self, ScopedJoinHandle};
 
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 
 use super::readings::Readings;
 use super::{Connection, Counters, End, FlowError, Seen, Socket, Test, WorkerEnd};

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flatout_sys::clock::monotonic_ns;
+use flatout_sys::monotonic_ns;
 use flatout_sys::socket::datagrams::{Incoming, Outgoing, Wait, set_segment};
 use flatout_sys::socket::{self, LONGEST_DATAGRAM_BYTES, Switch};
 

@@ -9,8 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use flatout_measure::Histogram;
-use flatout_sys::clock::monotonic_ns;
-use flatout_sys::socket;
+use flatout_sys::{monotonic_ns, socket};
 
 use super::bulk::{pace_until, random_block};
 use super::datagrams::is_passing;

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use flatout_io::Error as IoError;
 use flatout_tree::remove::remove_tree;
 
-use crate::error::Error;
-use crate::place;
+use crate::{Error, place};
 
 /// Free inodes that are taken at most: one part in this many.
 const INODES_PART: u64 = 2;

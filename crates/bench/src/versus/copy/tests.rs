@@ -3,15 +3,14 @@
 use std::fs;
 use std::process::Command;
 
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::CancelToken;
 use flatout_sys::launcher::write_program;
 use flatout_sys::process::Account;
 
 use super::*;
-use crate::versus::fact;
-use crate::versus::race;
 use crate::versus::race::{Checked, Run};
 use crate::versus::rival::{ALL, Found};
+use crate::versus::{fact, race};
 
 const FLATOUT: &str = "flatout";
 const FAITHFUL: (&str, &str) = ("cp-a", "cp -a \"$1\" \"$2\"");

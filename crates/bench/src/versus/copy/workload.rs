@@ -8,22 +8,20 @@ use std::rc::Rc;
 
 use flatout_io::Error as IoError;
 use flatout_measure::{Facts, TrialError, Warning, warning};
-use flatout_sys::cancel::CancelToken;
-use flatout_sys::clock::monotonic_ns;
 use flatout_sys::process::Account;
+use flatout_sys::{CancelToken, monotonic_ns};
 use flatout_tree::compare::{Asked, Comparison, Fidelity, Kind, compare};
 use flatout_tree::remove::remove_tree;
 
 use super::amount;
 use super::command::Manner;
 use super::target::Targets;
+use crate::Error;
 use crate::cache::Clearing;
 use crate::corpus::{Corpus, make};
-use crate::error::Error;
-use crate::versus::fact;
 use crate::versus::race::{Argv, Checked, Run, Workload};
 use crate::versus::run::{SystemRunner, run_in_time};
-use crate::versus::{Ground, State, state};
+use crate::versus::{Ground, State, fact, state};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;

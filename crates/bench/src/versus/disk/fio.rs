@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::seen::{self, Seen, number, wrong};
 use super::work::{Trial, Work};
+use crate::Error;
 use crate::disk::Pattern;
 use crate::disk::duel::{Duel, Extents, FioTrial};
-use crate::error::Error;
 use crate::versus::race::{Argv, Checked};
 use flatout_measure::Unit;
 use flatout_sys::process::Account;

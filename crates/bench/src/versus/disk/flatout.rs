@@ -6,7 +6,7 @@ use flatout_sys::process::Account;
 use serde_json::{Map, Value};
 
 use super::seen::{Seen, wrong};
-use crate::error::Error;
+use crate::Error;
 use crate::versus::race::Checked;
 
 const NAME: &str = "flatout";

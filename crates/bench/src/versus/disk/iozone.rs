@@ -11,9 +11,9 @@ use flatout_io::{Caching, Engine};
 
 use super::seen::{self, Seen, wrong};
 use super::work::{Trial, Work};
+use crate::Error;
 use crate::disk::Pattern;
 use crate::disk::duel::Extents;
-use crate::error::Error;
 use crate::versus::race::{Argv, Checked};
 use flatout_measure::Unit;
 use flatout_sys::process::Account;

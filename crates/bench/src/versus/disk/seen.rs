@@ -4,7 +4,7 @@ use flatout_measure::{Facts, Unit};
 use flatout_sys::process::Account;
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::Error;
 use crate::versus::fact;
 use crate::versus::race::Checked;
 

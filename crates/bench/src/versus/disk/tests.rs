@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flatout_io::Caching;
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::CancelToken;
 
 use super::*;
 use crate::disk::Pattern;

@@ -4,12 +4,10 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use flatout_measure::case::{Plan, WhenPrecise};
+use flatout_measure::case::WhenPrecise;
 use flatout_measure::clock::FakeClock;
-use flatout_measure::fact::Key;
 use flatout_measure::guard::{FakeWitness, Reading, Witness};
-use flatout_measure::record::{Better, Status};
-use flatout_measure::sampler::Sampler;
+use flatout_measure::{Better, Key, Plan, Sampler, Status};
 
 use super::*;
 use crate::versus::State;

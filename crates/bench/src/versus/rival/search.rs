@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::{ALL, Discipline, Found, Rival};
-use crate::error::Error;
+use crate::Error;
 use crate::versus::run::Runner;
 
 /// Time that a program has to say its version.
