@@ -296,10 +296,8 @@ impl<'a> Attributes<'a> {
         let is_owned =
             (facts.st_uid, facts.st_gid) == inherited.owner || !keeps(Preserve::OWNERSHIP);
         let is_usual = is_owned && self.is_predictable(inherited) && !keeps(Preserve::PROJECT);
-        let has_none =
-            || Node::Named(source).names().is_ok_and(|names| names.iter().next().is_none());
-        let is_bare = is_usual && (!self.wants_extended() || has_none());
-        is_bare
+        is_usual
+            && self.has_none(Node::Named(source))
             && (!keeps(Preserve::TIMESTAMPS)
                 || are_kept_everywhere(facts)
                     && rustix::fs::utimensat(

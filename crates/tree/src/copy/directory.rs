@@ -304,6 +304,11 @@ impl Directory {
         lock(&self.state).users -= 1;
     }
 
+    /// Whether somebody else works in it, or is to begin with what lies below it.
+    pub(super) fn is_shared(&self) -> bool {
+        lock(&self.state).users > 1
+    }
+
     /// Whoever makes several names waits for this: threads that make one name each in turn wait longer, for
     /// the kernel's lock of the directory and for what the other CPU has changed of it.
     pub(super) fn making(&self) -> MutexGuard<'_, ()> {

@@ -136,11 +136,12 @@ impl<'c, 'a> Lane<'c, 'a> {
     /// Copies the first names of a directory that was just listed.
     pub(super) fn visited(&mut self, directory: Arc<Directory>, first: &Batch) -> Arc<Directory> {
         self.copy.find_hands(self.hire);
-        if !first.is_empty() {
+        if first.is_empty() {
+            directory.end_use();
+        } else {
             directory.expect(1);
-            self.entries(&directory, first);
+            self.entries_in_use(&directory, first);
         }
-        directory.end_use();
         visit::piece_done(self.copy, &directory);
         directory
     }
@@ -148,6 +149,11 @@ impl<'c, 'a> Lane<'c, 'a> {
     /// Copies names of one directory.
     pub(super) fn entries(&mut self, directory: &Arc<Directory>, names: &Batch) {
         directory.begin_use();
+        self.entries_in_use(directory, names);
+    }
+
+    /// The same where it is in use, up to then.
+    fn entries_in_use(&mut self, directory: &Arc<Directory>, names: &Batch) {
         let before = usage::thread();
         let mut moved_much = false;
         if let Some(pair) = visit::pair(self.copy, directory) {

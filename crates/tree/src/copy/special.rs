@@ -21,6 +21,48 @@ pub(super) fn copy(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble
     bond.or_copied(copy, entry, || make(copy, entry, &facts).map(Outcome::of))
 }
 
+/// Copies symlinks of a directory that was just made here, each call for all of them in turn, and returns
+/// the names of what is done. Of the others nothing is left behind: they are not as usual.
+///
+/// Figures: 20,000 symlinks in 20 directories, cached, new ext4 in memory, AMD EPYC (family 25, model 17),
+/// 2026-11-27, 13 rounds: one by one 1.04 (0.96–1.42) of the time, 1.03 of the CPU time. By two threads in one
+/// directory, 30,000 symlinks, 5 rounds: one by one 0.87, together in turns ([`Directory::making`]) 1.35 of the time.
+pub(super) fn copy_together<'n>(
+    copy: &Copy<'_>,
+    first: Entry<'n>,
+    names: &[&'n CStr],
+) -> Vec<&'n CStr> {
+    let found = first.pair.found();
+    let is_usual = found.made.is_new()
+        && !copy.follows(first.directory)
+        && !copy.peculiarities.knows(first.directory)
+        && copy.rules().is_none();
+    if !is_usual || copy.stop.is_due_on(found.target.0) {
+        return Vec::new();
+    }
+    let mut looked = Vec::with_capacity(names.len());
+    looked.extend(names.iter().filter_map(|&name| {
+        let entry = Entry { source: name, target: name, ..first };
+        let facts = entry.look().ok()?;
+        (kind_of(facts).is_symlink() && facts.st_nlink == 1).then_some((entry, facts))
+    }));
+    let mut made = Vec::with_capacity(looked.len());
+    made.extend(
+        looked.iter().filter_map(|(entry, facts)| Some((entry, facts, text_of(*entry).ok()?))),
+    );
+    let attributes = &copy.attributes;
+    made.retain(|(entry, facts, text)| {
+        attributes.make(entry.target_place(), facts, Some(text)).is_ok()
+    });
+    let finished = |&(entry, facts, _): &(&Entry<'n>, &Stat, _)| {
+        let (from, to) = (entry.source_place(), entry.target_place());
+        let set = attributes.entry(from, to, facts, Some(found.inheritance));
+        copy.tell(*entry, set.map(|()| Outcome::of(Action::Made)).map_err(Trouble::of), 0);
+        entry.source
+    };
+    made.iter().map(finished).collect()
+}
+
 fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
     let is_symlink = kind_of(facts).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };

@@ -6,7 +6,6 @@
 //! would not be a copy. A directory that was there keeps its other attributes, as with `cp -a`.
 
 use std::ffi::CStr;
-use std::os::fd::BorrowedFd;
 
 use flatout_io::digest::{Algorithm, Digest, Hasher};
 use rustix::fs::{FileType, Stat};
@@ -103,10 +102,9 @@ impl Attributes<'_> {
         }
     }
 
-    /// Whether an open source has nothing that would have to be asked for and set.
-    pub fn has_none(&self, source: BorrowedFd<'_>) -> bool {
-        let list = || rustix::fs::flistxattr(source, &mut [0_u8; 1]);
-        !self.wants_extended() || matches!(list(), Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
+    /// Whether a source has nothing that would have to be asked for and set.
+    pub fn has_none(&self, source: Node<'_>) -> bool {
+        !self.wants_extended() || source.has_no_names()
     }
 
     pub(super) fn wants_extended(&self) -> bool {

@@ -196,15 +196,23 @@ impl<'a> Node<'a> {
     ///
     /// Errors: `NOENT` when /proc is needed and missing, too.
     pub(crate) fn names(self) -> Result<Names> {
-        let names = Names::fill(|list| match self.way() {
+        match Names::fill(|list| self.read_names(list)) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
+            names => names,
+        }
+    }
+
+    /// Whether it has none.
+    pub(super) fn has_no_names(self) -> bool {
+        matches!(self.read_names(&mut [0; 1]), Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
+    }
+
+    fn read_names(self, list: &mut [u8]) -> Result<usize> {
+        match self.way() {
             Way::Open(file) => rustix::fs::flistxattr(file, list),
             Way::At(at) => attribute_at::names(at.directory, at.name, list),
             Way::Itself(path) => rustix::fs::listxattr(&path, list),
             Way::Below(path) => rustix::fs::llistxattr(&path, list),
-        });
-        match names {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
-            names => names,
         }
     }
 

@@ -26,8 +26,8 @@ use crate::copy::bond::Bond;
 use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
-    Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Outcome,
-    Preserve, Skip, Trouble, When, count, kind_of, mark,
+    Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Node,
+    Outcome, Preserve, Skip, Trouble, When, count, kind_of, mark, special,
 };
 use crate::file_data::{Moment, may_change_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
@@ -39,7 +39,7 @@ const LEAST: usize = 4;
 /// So many are copied one by one where most were not as usual.
 const APART: u32 = 256;
 
-/// Whether a thread copies small files together: so many are to be copied one by one before.
+/// Whether a thread copies small files, or symlinks, together: so many are to be copied one by one before.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::copy) struct Apart(Option<u32>);
 
@@ -93,14 +93,15 @@ struct Small<'n, 'b, 'c> {
     target: Option<OwnedFd>,
 }
 
-/// Copies an entry, and where it is time to copy several together, files that follow. Returns the most
-/// bytes that one of them had.
+/// Copies an entry, and where it is time to copy several together, those of its kind that follow, files or
+/// symlinks. Returns the most bytes that one of them had.
 pub(in crate::copy) fn copy_next<'n>(
     lane: &mut Lane<'_, '_>,
     (first, kind): (Entry<'n>, FileType),
     rest: &mut BatchIter<'n>,
 ) -> u64 {
-    if !kind.is_file() || lane.apart.0 != Some(0) {
+    let is_own = || kind.is_symlink() && !first.directory.is_shared();
+    if lane.apart.0 != Some(0) || !(kind.is_file() || is_own()) {
         let bytes = lane.entry(first, kind);
         lane.apart.copied(bytes);
         return bytes;
@@ -110,12 +111,16 @@ pub(in crate::copy) fn copy_next<'n>(
     while names.len() < most.unwrap_or(1).min(MOST) {
         let mut next = rest.clone();
         match next.next() {
-            Some((name, kind)) if kind.is_file() => names.push(name),
+            Some((name, another)) if another == kind => names.push(name),
             _ => break,
         }
         *rest = next;
     }
-    let done = if names.len() < LEAST { Vec::new() } else { plainly(lane, first, &names) };
+    let done = match kind {
+        _ if names.len() < LEAST => Vec::new(),
+        FileType::Symlink => special::copy_together(lane.copy, first, &names),
+        _ => plainly(lane, first, &names),
+    };
     if most.is_none() || names.len() >= LEAST && done.len() < names.len() / 2 {
         lane.apart.0 = Some(APART);
     }
@@ -126,7 +131,7 @@ pub(in crate::copy) fn copy_next<'n>(
             break;
         }
         let entry = Entry { source: name, target: name, ..first };
-        let bytes = lane.entry(entry, FileType::RegularFile);
+        let bytes = lane.entry(entry, kind);
         lane.apart.copied(bytes);
         most_bytes = most_bytes.max(bytes);
     }
@@ -170,7 +175,7 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         };
         Some(Small { name, bond, source, facts, mode, way, bytes: &[], target: None })
     }));
-    files.retain(|file| copy.attributes.has_none(file.source.as_fd()));
+    files.retain(|file| copy.attributes.has_none(Node::Open(file.source.as_fd())));
     files.retain_mut(|file| {
         let length = if file.way == Way::Read { file.facts.st_size as usize } else { 0 };
         if length > room.len() {
