@@ -87,7 +87,9 @@ mod tests {
                 assert_eq!(plan.start_bytes, end);
                 assert_eq!((plan.start_bytes - range.start_bytes) % block_bytes, 0);
                 end = plan.end_bytes;
-                assert!(end == range.end_bytes || (end - plan.start_bytes) % block_bytes == 0);
+                assert!(
+                    end == range.end_bytes || (end - plan.start_bytes).is_multiple_of(block_bytes)
+                );
             }
             assert_eq!(end, range.end_bytes);
             assert_eq!(shared.take(), None);
