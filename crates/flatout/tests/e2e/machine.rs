@@ -103,7 +103,7 @@ fn memory_has_latencies_levels_and_rates() {
 fn more_threads_than_cpus_are_called_so() {
     let many = affinity::allowed_cpu_count() * 2;
     let threads = many.to_string();
-    let words = [&short("cpu", "2")[..], &["--threads", &threads]].concat();
+    let words = [&short("cpu", "1")[..], &["--threads", &threads]].concat();
     let document = bench(&words).exits(0).document();
     assert_possible(&document);
     let named = |row: &&Value| row["parameters"]["threads"] == many;
@@ -130,7 +130,7 @@ fn one_cpu_is_enough() {
         // Programs inherit the CPUs of the thread that starts them.
         let confined = std::thread::spawn(move || {
             affinity::pin_to(cpu).unwrap();
-            bench(&short(area, "2"))
+            bench(&short(area, "1"))
         });
         let document = confined.join().unwrap().exits(0).document();
         assert_possible(&document);
@@ -160,7 +160,7 @@ fn a_quota_lowers_the_peak_and_is_named() {
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
     let folder = Folder::new();
     let run = |arguments: &[&str]| folder.under(&wrapper, arguments).run().exits(0).document();
-    let options = ["--quick", "--threads", "1", "--rounds", "2", "--format", "json"];
+    let options = ["--quick", "--threads", "1", "--rounds", "1", "--format", "json"];
     let document = run(&[&["bench", "cpu"], &SMALL_MATRICES[..], &options].concat());
     assert_possible(&document);
     for row in rows(&document, "cpu/throughput").iter().filter(|row| row["median"].is_number()) {
@@ -221,7 +221,7 @@ fn a_program_on_the_same_cpu_makes_no_figure_impossible() {
         let run = |area: &'static str| {
             let confined = scope.spawn(move || {
                 affinity::pin_to(cpu).unwrap();
-                bench(&short(area, "2"))
+                bench(&short(area, "1"))
             });
             confined.join()
         };

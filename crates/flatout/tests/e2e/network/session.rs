@@ -151,9 +151,10 @@ fn a_server_has_a_name_and_serves_until_it_is_stopped() {
 fn a_second_client_waits_in_line_and_is_told() {
     let folder = Folder::new();
     let mut server = Serving::start(&folder, &[]);
-    let long = ["--protocol", "tcp", "--duration", "900ms"];
+    let one = ["--protocol", "tcp", "--direction", "up", "-P", "1", "--measure", "throughput"];
+    let long = ["--runs", "2", "--duration", "900ms"];
     let all = ["bench", "network", "--connect", &server.at(), "--quick", "--format", "json"];
-    let first = folder.flatout(all.iter().chain(&long)).start();
+    let first = folder.flatout(all.iter().chain(&one).chain(&long)).start();
     assert!(server.says().contains("begins"));
     let ran = bench(&folder, &server.at(), &["--protocol", "tcp"]).run();
     assert!(ran.stderr.contains("busy, 1 waiting"), "{ran}");
