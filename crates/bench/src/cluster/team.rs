@@ -28,9 +28,11 @@ const CLOCK_TRIES: u32 = 50;
 /// What a process does at the word of the first one.
 pub(super) trait Work {
     /// What it is told.
-    type Command: Into<Word>;
+    type Command;
     /// What it answers.
     type Reply: Serialize + DeserializeOwned;
+    /// What it is told, among all that is said.
+    const WORD: fn(Self::Command) -> Word;
 
     /// Does it.
     ///
@@ -47,18 +49,6 @@ pub(super) enum Word {
     /// Answer so many readings of the clock.
     Clock(u32),
     Over,
-}
-
-impl From<disk::Command> for Word {
-    fn from(command: disk::Command) -> Self {
-        Self::Disk(command)
-    }
-}
-
-impl From<network::Command> for Word {
-    fn from(command: network::Command) -> Self {
-        Self::Network(command)
-    }
 }
 
 /// All processes, as the first one leads them.
@@ -103,7 +93,7 @@ impl<W: Work> Team<W> {
     ) -> Result<Vec<W::Reply>, TrialError> {
         let wire = &mut *self.wire.borrow_mut();
         for rank in 1..self.hosts.len() {
-            say(wire, rank, &command(rank).into())?;
+            say(wire, rank, &W::WORD(command(rank)))?;
         }
         let own = self.own.run(wire, command(0));
         let mut replies: Vec<Option<Result<W::Reply, String>>> = Vec::new();

@@ -101,11 +101,12 @@ impl Site {
         self.sources.replace(sources.clone());
         let total: u64 = trees.iter().map(|wanted| wanted.corpus.bytes).sum();
         let (mut done, mut made_bytes) = (0, 0_u64);
-        let (mut late, mut pace) = (Vec::new(), Pace::new(most_ns / 2));
+        let (mut late, mut expected_s, begun_ns) = (Vec::new(), 0.0, monotonic_ns());
         for wanted in trees {
             let corpus = &wanted.corpus;
             let is_free = wanted.experiment == Experiment::Empty || make::is_made(corpus, &sources);
-            if !is_free && !pace.allows(choose::making_s(corpus)) {
+            let next_s = choose::making_s(corpus);
+            if !is_free && !fits(monotonic_ns() - begun_ns, expected_s, next_s, most_ns / 2) {
                 late.push(wanted.clone());
                 continue;
             }
@@ -123,7 +124,7 @@ impl Site {
                 made => made?,
             };
             done += corpus.bytes;
-            pace.made(choose::making_s(corpus));
+            expected_s += next_s;
         }
         self.limit.spend(made_bytes);
         Ok(late)
@@ -172,28 +173,6 @@ impl Site {
     /// What the filesystem makes of every figure.
     pub(super) fn filesystem_warning(&self) -> Option<Warning> {
         scratch::nature_warning(self.filesystem.name, self.filesystem.nature)
-    }
-}
-
-/// How long making takes beside what was expected of it.
-struct Pace {
-    begun_ns: u64,
-    most_ns: u64,
-    expected_s: f64,
-}
-
-impl Pace {
-    fn new(most_ns: u64) -> Self {
-        Self { begun_ns: monotonic_ns(), most_ns, expected_s: 0.0 }
-    }
-
-    fn made(&mut self, expected_s: f64) {
-        self.expected_s += expected_s;
-    }
-
-    /// Whether what is expected to take so long is likely ready in time.
-    fn allows(&self, next_s: f64) -> bool {
-        fits(monotonic_ns().saturating_sub(self.begun_ns), self.expected_s, next_s, self.most_ns)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What one test is: which connections there are, what they carry, and for how long. Both ends
 //! work from the same [`Spec`]; the server checks it before it allocates anything.
 
+use std::iter::repeat_n;
+
 use serde::{Deserialize, Serialize};
 
 /// Most streams of a test.
@@ -222,19 +224,16 @@ pub enum Traffic {
 impl Spec {
     /// The connections that the test has.
     pub fn flows(&self) -> Vec<Flow> {
-        let streams = usize::from(self.streams);
-        let mut traffic = match (self.work, self.direction) {
-            (Work::Latency, _) => vec![(Traffic::Ping, self.protocol); streams],
-            (_, Direction::Up) => vec![(Traffic::Up, self.protocol); streams],
-            (_, Direction::Down) => vec![(Traffic::Down, self.protocol); streams],
-            (_, Direction::Both) => [Traffic::Up, Traffic::Down]
-                .into_iter()
-                .flat_map(|traffic| vec![(traffic, self.protocol); streams])
-                .collect(),
+        let own: &[Traffic] = match (self.work, self.direction) {
+            (Work::Latency, _) => &[Traffic::Ping],
+            (_, Direction::Up) => &[Traffic::Up],
+            (_, Direction::Down) => &[Traffic::Down],
+            (_, Direction::Both) => &[Traffic::Up, Traffic::Down],
         };
-        traffic.extend(vec![(Traffic::Up, Protocol::Tcp); usize::from(self.load_streams)]);
+        let each = |&traffic: &Traffic| repeat_n((traffic, self.protocol), self.streams.into());
+        let load = repeat_n((Traffic::Up, Protocol::Tcp), self.load_streams.into());
         (0..)
-            .zip(traffic)
+            .zip(own.iter().flat_map(each).chain(load))
             .map(|(index, (traffic, protocol))| Flow { index, traffic, protocol })
             .collect()
     }

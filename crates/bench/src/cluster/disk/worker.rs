@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::super::team::Work;
+use super::super::team::{Word, Work};
 use super::super::window::Curve;
 use super::super::{Seat, Wire};
 use super::leader::Terms;
@@ -307,6 +307,7 @@ impl Worker {
 impl Work for Worker {
     type Command = Command;
     type Reply = Reply;
+    const WORD: fn(Command) -> Word = Word::Disk;
 
     fn run(&mut self, _: &mut dyn Wire, command: Command) -> Result<Reply, String> {
         match command {

@@ -3,7 +3,7 @@
 use flatout_sys::{AlignedBuffer, monotonic_ns};
 use serde::{Deserialize, Serialize};
 
-use super::super::team::Work;
+use super::super::team::{Word, Work};
 use super::super::{Seat, Window, Wire};
 
 /// What is done before the clock starts: one part in so many, and at least so often.
@@ -59,52 +59,20 @@ impl Member {
     pub(in super::super) fn new(seat: Seat) -> Result<Self, String> {
         Ok(Self { seat, out: buffer(1)?, into: buffer(1)? })
     }
+}
 
-    fn ping(&mut self, wire: &mut dyn Wire, with: usize, begins: bool, trips: u64) -> u64 {
-        let (out, into) = (self.out.as_slice(), self.into.as_mut_slice());
-        let mut begun_ns = monotonic_ns();
-        let skipped = (trips / SKIPPED_PART).max(LEAST_SKIPPED);
-        for trip in 0..trips + skipped {
-            if trip == skipped {
-                begun_ns = monotonic_ns();
-            }
-            if begins {
-                wire.put(with, out);
-                wire.take(with, into);
-            } else {
-                wire.take(with, into);
-                wire.put(with, out);
-            }
-        }
-        monotonic_ns() - begun_ns
-    }
-
-    fn stream(
-        &mut self,
-        wire: &mut dyn Wire,
-        (to, from): (&[usize], &[usize]),
-        window: usize,
-        count: u64,
-    ) -> u64 {
-        let (message, into) = (self.out.as_slice(), self.into.as_mut_slice());
-        let mut begun_ns = monotonic_ns();
-        let skipped = (count / SKIPPED_PART).max(LEAST_SKIPPED);
-        let mut answer = ANSWER;
-        for turn in 0..count + skipped {
-            if turn == skipped {
-                begun_ns = monotonic_ns();
-            }
-            wire.window(Window { to, from, count: window, message, into });
-            from.iter().for_each(|&from| wire.put(from, &ANSWER));
-            to.iter().for_each(|&to| wire.take(to, &mut answer));
-        }
-        monotonic_ns() - begun_ns
-    }
+/// The time of so many turns, after some that do not count.
+fn timed(turns: u64, mut turn: impl FnMut()) -> u64 {
+    (0..(turns / SKIPPED_PART).max(LEAST_SKIPPED)).for_each(|_| turn());
+    let begun_ns = monotonic_ns();
+    (0..turns).for_each(|_| turn());
+    monotonic_ns() - begun_ns
 }
 
 impl Work for Member {
     type Command = Command;
     type Reply = Reply;
+    const WORD: fn(Command) -> Word = Word::Network;
 
     fn run(&mut self, wire: &mut dyn Wire, command: Command) -> Result<Reply, String> {
         let Command { setting, bytes, window, count } = command;
@@ -114,7 +82,16 @@ impl Work for Member {
             Setting::Ping { with, begins } if known(&with) => {
                 // Buffers are as long as the messages.
                 (self.out, self.into) = (buffer(bytes)?, buffer(bytes)?);
-                let elapsed_ns = self.ping(wire, with, begins, count);
+                let (out, into) = (self.out.as_slice(), self.into.as_mut_slice());
+                let elapsed_ns = timed(count, || {
+                    if begins {
+                        wire.put(with, out);
+                    }
+                    wire.take(with, into);
+                    if !begins {
+                        wire.put(with, out);
+                    }
+                });
                 let trips = if begins { count } else { 0 };
                 Ok(Reply { elapsed_ns, trips, ..Reply::default() })
             }
@@ -124,7 +101,13 @@ impl Work for Member {
                 if self.into.len() < into_bytes {
                     self.into = buffer(into_bytes)?;
                 }
-                let elapsed_ns = self.stream(wire, (&to, &from), window, count);
+                let (message, into) = (self.out.as_slice(), self.into.as_mut_slice());
+                let mut answer = ANSWER;
+                let elapsed_ns = timed(count, || {
+                    wire.window(Window { to: &to, from: &from, count: window, message, into });
+                    from.iter().for_each(|&from| wire.put(from, &ANSWER));
+                    to.iter().for_each(|&to| wire.take(to, &mut answer));
+                });
                 let messages = |peers: &[usize]| count * (window * peers.len()) as u64;
                 let (sent, received) = (messages(&to), messages(&from));
                 Ok(Reply { elapsed_ns, sent, received, ..Reply::default() })
