@@ -20,7 +20,6 @@ mod trial;
 use std::rc::Rc;
 
 use clap::{ArgAction, Args};
-use flatout_io::Error as IoError;
 use flatout_measure::{Measured, Outcome, Plan, Sampler, Warning, record_counted, warning};
 use flatout_sys::memory;
 
@@ -28,7 +27,7 @@ use crate::cache::Clearing;
 use crate::option::flag;
 use crate::place::{COPYING, Place};
 use crate::versus::{self, State};
-use crate::{Area, Error, Estimate, Extent, Found, Run, scratch, slowdown};
+use crate::{Area, Error, Estimate, Extent, Found, IoError, Run, scratch, slowdown};
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose, left_out_row};

@@ -10,11 +10,10 @@ mod source_tree;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_tree::visit::visit;
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::{Error, IoError};
 
 /// Seed of the contents, unless another is asked for: always the same, so that a corpus that was
 /// kept is used again.

@@ -42,3 +42,4 @@ pub mod write_limit;
 use area::Seconds;
 pub use area::{Area, Estimate, Extent, Found, Pace, Run};
 pub use error::Error;
+use flatout_io::Error as IoError;

@@ -12,13 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_tree::remove::{remove_tree, remove_tree_at};
 use rustix::fs::{AtFlags, Dir, IFlags, Mode};
 use rustix::io::Errno;
 
-use crate::Error;
 use crate::disk::metadata::test_directory::DIRECTORY;
+use crate::{Error, IoError};
 
 /// Who has a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,12 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_measure::{Event, Warning, size_text, warning};
 use flatout_sys::{CancelToken, Filesystem, Nature, filesystem, fill_random, memory, monotonic_ns};
 use rustix::fs::{Access, Mode, OFlags};
 
-use crate::Error;
 use crate::disk::metadata::test_directory::TestDirectory;
+use crate::{Error, IoError};
 
 /// Free space that is taken at most: one part in this many.
 const FREE_PART: u64 = 10;

@@ -15,14 +15,13 @@ mod worker;
 
 use std::path::Path;
 
-use flatout_io::Error as IoError;
 use flatout_measure::{Plan, Sampler, record_counted, size_text};
 
 use super::witness::OfTheJob;
 use super::{Shared, fact};
 use crate::disk::Options;
 use crate::disk::metadata::test_directory::TestDirectory;
-use crate::{Area, Error, Estimate, Extent, Found, Run, scratch};
+use crate::{Area, Error, Estimate, Extent, Found, IoError, Run, scratch};
 
 use leader::{Leader, Terms};
 pub(super) use worker::{Command, Worker};

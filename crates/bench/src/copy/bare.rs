@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::{Caching, Engine, Error as IoError, Split, Tuning};
+use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::case::Trial;
 use flatout_measure::{Case, Facts, Key, Measured, Sample, TrialError};
 use flatout_sys::{fill_random, monotonic_ns};
@@ -19,10 +19,10 @@ use super::choose::BARE_FILES;
 use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
-use crate::Error;
 use crate::file_trial::evidence;
 use crate::read::{CacheStart, Clearing, Job};
 use crate::workers::{self, Finished};
+use crate::{Error, IoError};
 
 /// Files made or bytes written, none of which failed.
 pub(super) const COMPLETED: Key = Key::sum("completed");

@@ -11,7 +11,6 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_measure::{Event, Warning};
 use flatout_sys::{Filesystem, affinity, monotonic_ns};
 use rustix::fs::OFlags;
@@ -23,7 +22,7 @@ use crate::corpus::{Corpus, make};
 use crate::scratch::{self, Scratch};
 use crate::versus::state;
 use crate::write_limit::WriteLimit;
-use crate::{Error, place};
+use crate::{Error, IoError, place};
 
 /// Length of the file that tells how fast the device is read.
 pub(super) const READ_BYTES: u64 = 64 << 20;

@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_measure::{
     Case, EVIDENCE, Evidence, Further, Happened, Parameters, Sample, TrialError, Warning,
 };
@@ -15,10 +14,10 @@ use super::Until;
 use super::choose::{self, Wanted};
 use super::row::{Row, Work};
 use super::site::{self, Site};
-use crate::Error;
 use crate::versus::copy::command::Manner;
 use crate::versus::run::{SystemRunner, command_text, run_in_time};
 use crate::versus::{fact as run_fact, race, state};
+use crate::{Error, IoError};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;

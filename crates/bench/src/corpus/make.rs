@@ -6,7 +6,6 @@ use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_measure::{Warning, warning};
 use flatout_sys::{CancelToken, fill_random};
 use flatout_tree::remove::remove_tree;
@@ -14,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::source_tree::{Part, Plan};
 use super::{Corpus, Shape, Tally};
-use crate::Error;
 use crate::versus::state;
+use crate::{Error, IoError};
 
 /// Bytes written at a time; a multiple of what the generator makes in one go.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use flatout_io::Error as IoError;
 use flatout_measure::size_text;
 use flatout_measure::units::time_text;
 
@@ -14,7 +13,7 @@ use super::place::{Kind, Place, Rights};
 use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Grid, Options, Terms};
-use crate::{Error, Extent, limits, scratch, slowdown};
+use crate::{Error, Extent, IoError, limits, scratch, slowdown};
 
 const MIB: u64 = 1 << 20;
 /// Available memory that a file in memory takes at most: one part in this many.

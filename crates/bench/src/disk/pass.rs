@@ -5,8 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use flatout_io::operations::{Access, Completion, Direction, Operations};
 use flatout_io::{
-    Caching, Error as IoError, Existing, Fallback, Lane, Source, Split, Stop, Target,
-    TargetOptions, Tuning,
+    Caching, Existing, Fallback, Lane, Source, Split, Stop, Target, TargetOptions, Tuning,
 };
 use flatout_measure::TrialError;
 use flatout_sys::{CacheState, fill_random, monotonic_ns};
@@ -23,7 +22,7 @@ use crate::file_trial::cache_watch::{CacheWatch, Looks};
 use crate::file_trial::page_cache::{self, CacheStart, Clearing, Pages};
 use crate::scratch::Scratch;
 use crate::workers::Watch;
-use crate::{Error, file_trial};
+use crate::{Error, IoError, file_trial};
 
 /// Bins of the rate over time in one trial, and the narrowest.
 const BINS: u64 = 20;

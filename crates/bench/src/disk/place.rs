@@ -4,13 +4,12 @@
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_measure::{Warning, warning};
 use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
 use super::pattern::{IoType, Pattern, Test};
-use crate::{Error, scratch};
+use crate::{Error, IoError, scratch};
 
 /// What may be done at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

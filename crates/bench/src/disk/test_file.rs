@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_io::{Caching, Engine, Error as IoError, Source};
+use flatout_io::{Caching, Engine, Source};
 use flatout_measure::{Warning, environment, warning};
 use flatout_sys::extent::{self, Extents};
 use flatout_sys::storage::{self, Chain, Disk, IoLimit, Layer};
@@ -16,9 +16,9 @@ use super::budget::Budget;
 use super::pattern::{IoType, Test};
 use super::place::{Kind, Place, Rights};
 use super::row::Row;
-use crate::Error;
 use crate::file_trial::page_cache::Pages;
 use crate::scratch::{self, Scratch};
+use crate::{Error, IoError};
 
 /// Everything that the rows of a run share.
 pub(super) struct TestFile {

@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use flatout_io::{Caching, Error as IoError};
+use flatout_io::Caching;
 use flatout_measure::{Warning, warning};
 use flatout_sys::{CacheState, CancelToken, affinity, page_cache};
 use rustix::io::Errno;
 
 use super::evidence::MISSED_SHARE;
 use crate::memory::room::Room;
-use crate::{Error, workers};
+use crate::{Error, IoError, workers};
 
 /// Bytes of a file for each thread that asks what the page cache holds of it, at least: in folios of
 /// 4 KiB they take a millisecond.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope};
 
 use flatout_io::transfer::{BUFFER_BYTES, Method};
-use flatout_io::{Engine, Error as IoError, SizeClass, Tuning};
+use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_measure::{Sample, TrialError};
 use flatout_sys::{monotonic_ns, run_queue};
 use flatout_tree::copy::event::{Event, Watch};
@@ -21,7 +21,7 @@ use super::group::Group;
 use crate::cache::Clearing;
 use crate::file_trial::accounting::{self, Account};
 use crate::versus::{State, state};
-use crate::{Error, fact};
+use crate::{Error, IoError, fact};
 
 /// What a copy may remember in memory.
 const MEMORY_BYTES: u64 = 8 << 20;

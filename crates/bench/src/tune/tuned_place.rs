@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use flatout_io::{Error as IoError, SizeClass};
+use flatout_io::SizeClass;
 use flatout_measure::size_text;
 use flatout_sys::{Nature, affinity, filesystem, memory};
 
@@ -15,7 +15,7 @@ use crate::corpus::{Corpus, Shape, make};
 use crate::file_trial::evidence;
 use crate::place::{self, Place, TUNING};
 use crate::versus::{allowed_bytes, state};
-use crate::{Error, Extent, scratch};
+use crate::{Error, Extent, IoError, scratch};
 
 /// The large file: long enough that starting is nothing, short enough for many trials.
 const LARGE_BYTES: [u64; 2] = [256 << 20, 128 << 20];

@@ -10,18 +10,17 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_measure::{Facts, Parameters};
 use flatout_sys::process::Account;
 use flatout_tree::visit::visit;
 
-use crate::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State, fact};
+use crate::{Error, IoError};
 
 const MIB: u64 = 1 << 20;
 const SMALL_BYTES: u64 = 4096;

@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use flatout_io::Error as IoError;
 use flatout_measure::{Facts, Warning, warning};
 use flatout_sys::{CancelToken, page_cache};
 use flatout_tree::visit::{Entry, visit};
@@ -18,7 +17,7 @@ use rustix::io::Errno;
 use super::fact;
 use crate::cache::Clearing;
 use crate::versus::State;
-use crate::{Error, file_trial};
+use crate::{Error, IoError, file_trial};
 
 /// Part of the source that must be in the cache for it to be hot.
 const HOT_SHARE: f64 = 0.99;

@@ -5,7 +5,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
-use flatout_io::{Caching, Engine, Error as IoError, Fallback, Lane, Stop, Target};
+use flatout_io::{Caching, Engine, Fallback, Lane, Stop, Target};
 use flatout_measure::{Evidence, Facts, Happened, warning};
 use flatout_sys::generator::fill_pattern;
 use flatout_sys::{Nature, fill_random, monotonic_ns};
@@ -16,7 +16,7 @@ use crate::file_trial::cache_watch::{CacheWatch, Looks};
 use crate::file_trial::evidence::{self, Bottom};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::workers::Watch;
-use crate::{Error, fact, file_trial};
+use crate::{Error, IoError, fact, file_trial};
 
 /// Direct writes may leave one part in this many of their bytes in the page cache: odd ends of a
 /// file go through it.

@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use flatout_io::Error as IoError;
 use flatout_measure::{
     Case, EVIDENCE, Evidence, Facts, Further, Happened, Histogram, Latencies, LoopKind, Parameters,
     Sample, TrialError, Warning, warning,
@@ -23,9 +22,9 @@ use super::pace::{OTHER_STONEWALLS, Pace, WEAR_OUT_STONEWALLS};
 use super::phase::{Phase, Target};
 use super::row::{ACROSS, DiskRow, PROCESS};
 use super::worker::{Command, Reply, Worker};
-use crate::Error;
 use crate::disk::metadata::test_directory::TestDirectory;
 use crate::fact::{BYTES, CACHED_BEFORE_BYTES};
+use crate::{Error, IoError};
 
 /// From the word to begin to the agreed start, and what each process adds.
 const LEAD_NS: u64 = 4_000_000;

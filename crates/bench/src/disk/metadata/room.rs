@@ -2,11 +2,9 @@
 
 use flatout_measure::size_text;
 
-use flatout_io::Error as IoError;
-
 use super::MetadataOptions;
 use super::row::{self, Directories, Test};
-use crate::{Error, scratch};
+use crate::{Error, IoError, scratch};
 
 /// To make a file durable takes as long, and writes as much, as this many other operations: so
 /// the trials of fsync take one in so many files, and at least a few.

@@ -9,11 +9,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::Error;
+use crate::{Error, IoError};
 
 /// First letters of all names below the directory, and how deep they lie: set, directory, file.
 const NAMES: [&[u8]; 4] = [b"set-", b"d-", b"file-", b"moved-"];

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use flatout_io::Error as IoError;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
@@ -13,8 +12,8 @@ use super::operation;
 use super::row::{Directories, Test};
 use super::test_directory::TestDirectory;
 use super::{MetadataOptions, room};
-use crate::Error;
 use crate::place::spread_directories;
+use crate::{Error, IoError};
 
 /// What fsync(2) says of a directory where the filesystem has no such thing.
 const CANNOT_SYNC_DIRECTORIES: [Errno; 4] =

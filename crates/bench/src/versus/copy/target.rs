@@ -6,10 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use flatout_io::Error as IoError;
 use flatout_tree::remove::remove_tree;
 
-use crate::{Error, place};
+use crate::{Error, IoError, place};
 
 /// Free inodes that are taken at most: one part in this many.
 const INODES_PART: u64 = 2;

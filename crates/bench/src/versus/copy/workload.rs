@@ -6,7 +6,6 @@ use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use flatout_io::Error as IoError;
 use flatout_measure::{Facts, TrialError, Warning, warning};
 use flatout_sys::process::Account;
 use flatout_sys::{CancelToken, monotonic_ns};
@@ -16,12 +15,12 @@ use flatout_tree::remove::remove_tree;
 use super::amount;
 use super::command::Manner;
 use super::target::Targets;
-use crate::Error;
 use crate::cache::Clearing;
 use crate::corpus::{Corpus, make};
 use crate::versus::race::{Argv, Checked, Run, Workload};
 use crate::versus::run::{SystemRunner, run_in_time};
 use crate::versus::{Ground, State, fact, state};
+use crate::{Error, IoError};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
