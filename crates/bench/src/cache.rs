@@ -19,8 +19,8 @@ use flatout_measure::{Chart, EVIDENCE, Evidence, Measured, Sampler, Warning, war
 use flatout_sys::{Nature, affinity};
 
 use crate::file_trial::evidence;
-use crate::scratch::{self, Scratch, Wanted};
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, fact, slowdown};
+use crate::scratch::{self, Wanted};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Scratch, Seconds, fact, slowdown};
 
 pub use crate::file_trial::page_cache::Clearing;
 use row::{Row, State, Test};

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use flatout_sys::stream::Kernel;
 
 use crate::cpu::duel;
-use crate::memory::room::Room;
-use crate::workers;
+use crate::{Room, workers};
 
 /// What is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

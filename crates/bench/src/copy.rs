@@ -23,11 +23,10 @@ use clap::{ArgAction, Args};
 use flatout_measure::{Measured, Outcome, Plan, Sampler, Warning, record_counted, warning};
 use flatout_sys::memory;
 
-use crate::cache::Clearing;
 use crate::option::flag;
 use crate::place::{COPYING, Place};
 use crate::versus::{self, State};
-use crate::{Area, Error, Estimate, Extent, Found, IoError, Run, scratch, slowdown};
+use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, scratch, slowdown};
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose, left_out_row};

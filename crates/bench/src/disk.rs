@@ -32,14 +32,13 @@ use flatout_measure::case::record;
 use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
 use flatout_sys::ring::MAX_DEPTH;
 
-use crate::cache::Clearing;
 use crate::option::{
     CACHING, DIRECT, MAX_BYTES, SPLIT, Wish, count_to, distinct, each_once, flag, rate, size,
     size_to, time, words,
 };
-use crate::scratch::{Scratch, Wanted};
+use crate::scratch::Wanted;
 use crate::workers::MAX_THREADS;
-use crate::{Area, Error, Estimate, Extent, Found, Run};
+use crate::{Area, Clearing, Error, Estimate, Extent, Found, Run, Scratch};
 
 use budget::Budget;
 use pattern::{Test, patterns};

@@ -15,7 +15,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::monotonic_ns;
 
-use crate::workers::{self, ThreadError, Watch, lock};
+use crate::Watch;
+use crate::workers::{self, ThreadError, lock};
 use accounting::{Account, Accounts, Scope};
 
 /// What the workers of a trial did.

@@ -19,8 +19,7 @@ use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted};
 use flatout_sys::{CancelToken, affinity};
 
 use crate::file_trial::evidence;
-use crate::write_limit::WriteLimit;
-use crate::{Error, Extent, fact, scratch, slowdown};
+use crate::{Error, Extent, WriteLimit, fact, scratch, slowdown};
 
 use group::Group;
 use tuned_place::{Sizes, TunedPlace};

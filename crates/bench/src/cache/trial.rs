@@ -7,9 +7,8 @@ use flatout_sys::{AlignedBuffer, CancelToken, Nature, fill_random, xor};
 use super::Options;
 use super::row::{Row, State, Test};
 use crate::file_trial::evidence;
-use crate::read::{CacheStart, Clearing, Job, Limit, Reader};
-use crate::scratch::Scratch;
-use crate::{Error, fact, limits, workers};
+use crate::read::{Job, Limit, Reader};
+use crate::{CacheStart, Clearing, Error, Scratch, fact, limits, workers};
 
 /// Longest hot trial. Long enough for a million 1-byte reads, short enough for many rows.
 const HOT_TRIAL_NS: u64 = 25_000_000;

@@ -20,9 +20,9 @@ use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
 use crate::file_trial::evidence;
-use crate::read::{CacheStart, Clearing, Job};
+use crate::read::Job;
 use crate::workers::{self, Finished};
-use crate::{Error, IoError};
+use crate::{CacheStart, Clearing, Error, IoError};
 
 /// Files made or bytes written, none of which failed.
 pub(super) const COMPLETED: Key = Key::sum("completed");

@@ -19,10 +19,8 @@ use super::choose::{self, Wanted};
 use super::experiment::Experiment;
 use super::{Options, State};
 use crate::corpus::{Corpus, make};
-use crate::scratch::{self, Scratch};
 use crate::versus::state;
-use crate::write_limit::WriteLimit;
-use crate::{Error, IoError, place};
+use crate::{Error, IoError, Scratch, WriteLimit, place, scratch};
 
 /// Length of the file that tells how fast the device is read.
 pub(super) const READ_BYTES: u64 = 64 << 20;

@@ -25,8 +25,7 @@ use super::contention::NOTABLE;
 use super::row::UnitRow;
 use super::topology::Topology;
 use super::{Options, fact};
-use crate::memory::room::Room;
-use crate::{Extent, slowdown, workers};
+use crate::{Extent, Room, slowdown, workers};
 
 use order::{ALIGNMENT_BYTES, Shape, operations};
 use residual::{Residual, THRESHOLD};

@@ -8,7 +8,7 @@ use super::place::{Kind, Place};
 pub(crate) use super::row::Extents;
 use super::row::Row;
 use super::{Grid, Selection, Terms, fio, forecast, plan};
-use crate::cache::Clearing;
+use crate::Clearing;
 pub(crate) use fio::Trial as FioTrial;
 
 /// Bytes that a trial of a race writes at most: its time ends it before.

@@ -19,10 +19,8 @@ use super::row::{Extents, Row};
 use super::test_file::TestFile;
 use crate::file_trial::accounting::{Account, Accounts, Scope};
 use crate::file_trial::cache_watch::{CacheWatch, Looks};
-use crate::file_trial::page_cache::{self, CacheStart, Clearing, Pages};
-use crate::scratch::Scratch;
-use crate::workers::Watch;
-use crate::{Error, IoError, file_trial};
+use crate::file_trial::page_cache::{self, Pages};
+use crate::{CacheStart, Clearing, Error, IoError, Scratch, Watch, file_trial};
 
 /// Bins of the rate over time in one trial, and the narrowest.
 const BINS: u64 = 20;

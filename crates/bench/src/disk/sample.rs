@@ -11,7 +11,8 @@ use super::pattern::Test;
 use super::place::Kind;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
-use crate::file_trial::page_cache::{CacheStart, Clearing, growth_warning, start_warning};
+use crate::file_trial::page_cache::{growth_warning, start_warning};
+use crate::{CacheStart, Clearing};
 
 /// In a shorter trial its beginning and end weigh: threads start within some 20 µs of each other.
 const SHORT_RUN_NS: u64 = 2_000_000;

@@ -17,8 +17,7 @@ use super::pattern::{IoType, Test};
 use super::place::{Kind, Place, Rights};
 use super::row::Row;
 use crate::file_trial::page_cache::Pages;
-use crate::scratch::{self, Scratch};
-use crate::{Error, IoError};
+use crate::{Error, IoError, Scratch, scratch};
 
 /// Everything that the rows of a run share.
 pub(super) struct TestFile {

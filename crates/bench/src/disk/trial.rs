@@ -14,8 +14,7 @@ use super::pattern::Test;
 use super::row::{Extents, Row};
 use super::sample;
 use super::test_file::TestFile;
-use crate::limits;
-use crate::scratch::Scratch;
+use crate::{Scratch, limits};
 
 /// Pieces of the file that the cold-blocks row reads, one per trial; each is read twice.
 const COLD_PIECES: u64 = 12;

@@ -10,7 +10,7 @@ use flatout_measure::{Facts, Key, Merge};
 use flatout_sys::CacheState;
 
 use super::page_cache::Pages;
-use crate::workers::Watch;
+use crate::Watch;
 
 /// Looks that were taken while the work ran, and those that found more pages of the file in the
 /// cache than there were before.

@@ -10,8 +10,7 @@ use flatout_sys::{CacheState, CancelToken, affinity, page_cache};
 use rustix::io::Errno;
 
 use super::evidence::MISSED_SHARE;
-use crate::memory::room::Room;
-use crate::{Error, IoError, workers};
+use crate::{Error, IoError, Room, workers};
 
 /// Bytes of a file for each thread that asks what the page cache holds of it, at least: in folios of
 /// 4 KiB they take a millisecond.

@@ -11,8 +11,7 @@ use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::file_trial::accounting::{DISK_READ_BYTES, PROCESS_READ_BYTES, Scope};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
-use crate::workers::Watch;
-use crate::{Error, fact};
+use crate::{Error, Watch, fact};
 
 /// A read shorter than this says little.
 const SHORT_RUN_NS: u64 = 100_000;

@@ -9,8 +9,8 @@ use flatout_measure::TrialError;
 use flatout_sys::filesystem;
 
 use super::row::MAX_THREADS;
-use crate::Error;
-use crate::scratch::{Content, Next, Scratch};
+use crate::scratch::{Content, Next};
+use crate::{Error, Scratch};
 
 /// Calls that a pass over a thread's share of a file has, unless that makes it too long: going
 /// back to the start is one `lseek` per pass, a thousandth of the calls and less of the time.

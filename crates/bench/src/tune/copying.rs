@@ -18,10 +18,9 @@ use flatout_tree::remove::remove_tree;
 
 use super::Options;
 use super::group::Group;
-use crate::cache::Clearing;
 use crate::file_trial::accounting::{self, Account};
 use crate::versus::{State, state};
-use crate::{Error, IoError, fact};
+use crate::{Clearing, Error, IoError, fact};
 
 /// What a copy may remember in memory.
 const MEMORY_BYTES: u64 = 8 << 20;

@@ -12,9 +12,8 @@ use super::Options;
 use super::copying;
 use super::group::{Group, Setting};
 use crate::choice::Wishes;
-use crate::read::{CacheStart, Clearing, Job};
-use crate::write_limit::WriteLimit;
-use crate::{Error, file_trial, workers, write};
+use crate::read::Job;
+use crate::{CacheStart, Clearing, Error, WriteLimit, file_trial, workers, write};
 
 /// The setting as a case for the sampler.
 ///

@@ -19,11 +19,10 @@ use flatout_measure::{
 };
 use flatout_sys::process::Account;
 
-use crate::Error;
 use crate::versus::rival::Found;
 use crate::versus::run::{Runner, command_text, run_in_time};
 use crate::versus::{fact, finish, state};
-use crate::write_limit::WriteLimit;
+use crate::{Error, WriteLimit};
 pub(super) use row::{ContestantRow, RatioRow};
 
 /// One who takes part.

@@ -7,10 +7,9 @@ use flatout_measure::Facts;
 use flatout_sys::CancelToken;
 
 use super::fact;
-use crate::Error;
 use crate::corpus::{Corpus, Shape, make};
-use crate::file_trial::page_cache::Clearing;
 use crate::versus::{State, state};
+use crate::{Clearing, Error};
 
 /// Small files in one directory.
 const FOLDER_FILES: u64 = 100;

@@ -15,9 +15,8 @@ use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::Errno;
 
 use super::fact;
-use crate::cache::Clearing;
 use crate::versus::State;
-use crate::{Error, IoError, file_trial};
+use crate::{Clearing, Error, IoError, file_trial};
 
 /// Part of the source that must be in the cache for it to be hot.
 const HOT_SHARE: f64 = 0.99;

@@ -15,8 +15,7 @@ use crate::file_trial::accounting::{Account, DISK_WRITE_BYTES, PROCESS_WRITE_BYT
 use crate::file_trial::cache_watch::{CacheWatch, Looks};
 use crate::file_trial::evidence::{self, Bottom};
 use crate::file_trial::page_cache::{self, Pages};
-use crate::workers::Watch;
-use crate::{Error, IoError, fact, file_trial};
+use crate::{Error, IoError, Watch, fact, file_trial};
 
 /// Direct writes may leave one part in this many of their bytes in the page cache: odd ends of a
 /// file go through it.

@@ -27,7 +27,7 @@ use super::{MetadataOptions, fio, operation};
 use crate::disk::fact;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::{self, Ran};
-use crate::workers::{self, Watch};
+use crate::{Watch, workers};
 
 /// How long files are looked at.
 const LOOKING_NS: u64 = 25_000_000;

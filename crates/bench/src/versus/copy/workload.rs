@@ -15,12 +15,11 @@ use flatout_tree::remove::remove_tree;
 use super::amount;
 use super::command::Manner;
 use super::target::Targets;
-use crate::cache::Clearing;
 use crate::corpus::{Corpus, make};
 use crate::versus::race::{Argv, Checked, Run, Workload};
 use crate::versus::run::{SystemRunner, run_in_time};
 use crate::versus::{Ground, State, fact, state};
-use crate::{Error, IoError};
+use crate::{Clearing, Error, IoError};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
