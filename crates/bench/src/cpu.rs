@@ -85,26 +85,24 @@ impl Area for Options {
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        measure(self, sampler)
+        let options = &*self;
+        let topology = Topology::look(Path::new("/"));
+        let share_ns = (sampler.left_ns() as f64 * UNITS_SHARE) as u64;
+        let matrices_ns = sampler.left_ns() - share_ns;
+        let units = units(options, &topology, &mut sampler.within(share_ns));
+        let scaling = match options.run.extent {
+            Extent::Few => Vec::new(),
+            Extent::Quick | Extent::Full => scaling::rows(&units),
+        };
+        // What the units left goes to the matrices where there is an end.
+        let rest_ns =
+            if sampler.plan.ends_ns == u64::MAX { matrices_ns } else { sampler.left_ns() };
+        let matrices = matrix::outcomes(options, &units, &topology, &mut sampler.within(rest_ns));
+        let charts = scaling::charts(&scaling);
+        let roofline = units.iter().filter_map(multiply_adds).collect();
+        let outcomes = [record_counted(units, &[fact::OPERATIONS]), matrices, scaling].concat();
+        Ok(Found { outcomes, charts, roofline, ..Found::default() })
     }
-}
-
-fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-    let topology = Topology::look(Path::new("/"));
-    let share_ns = (sampler.left_ns() as f64 * UNITS_SHARE) as u64;
-    let matrices_ns = sampler.left_ns() - share_ns;
-    let units = units(options, &topology, &mut sampler.within(share_ns));
-    let scaling = match options.run.extent {
-        Extent::Few => Vec::new(),
-        Extent::Quick | Extent::Full => scaling::rows(&units),
-    };
-    // What the units left goes to the matrices where there is an end.
-    let rest_ns = if sampler.plan.ends_ns == u64::MAX { matrices_ns } else { sampler.left_ns() };
-    let matrices = matrix::outcomes(options, &units, &topology, &mut sampler.within(rest_ns));
-    let charts = scaling::charts(&scaling);
-    let roofline = units.iter().filter_map(multiply_adds).collect();
-    let outcomes = [record_counted(units, &[fact::OPERATIONS]), matrices, scaling].concat();
-    Ok(Found { outcomes, charts, roofline, ..Found::default() })
 }
 
 /// What a roofline ends at: the rate of f64 multiply-adds.

@@ -117,40 +117,37 @@ impl Area for Options {
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        measure(self, sampler)
+        let options = &*self;
+        // What is free is shared out below: nobody else may take of it meanwhile.
+        flatout_sys::memory::share_addresses_of_threads();
+        let root = Path::new("/");
+        let cpus = affinity::allowed_cpus().unwrap_or_default();
+        // Chases run on the last one, whose caches may be others than those of the first.
+        let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
+        let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
+        let hardware =
+            latency::Hardware { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
+        let latency_ns = sampler.left_ns() / LATENCY_PART;
+        let room_bytes = Room::now().bytes;
+        let wanted_bytes = latency::memory_bytes(options.run.extent, room_bytes, &hardware);
+        let room_bytes =
+            in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes).unwrap_or(room_bytes);
+        let found = latency::measure(
+            options.run.extent,
+            room_bytes,
+            &hardware,
+            &mut sampler.within(latency_ns),
+        );
+        let latency::Found { mut outcomes, levels, core } = found;
+        let mut roofline = Vec::new();
+        if !options.run.cancel.is_cancelled() {
+            let machine = Machine { levels, modules, core, cpus };
+            let rates = measure_rates(options, &machine, nodes.len(), sampler)?;
+            roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
+            outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
+        }
+        Ok(Found { outcomes, charts: charts(options.run.extent), roofline, ..Found::default() })
     }
-}
-
-fn measure(options: &Options, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-    // What is free is shared out below: nobody else may take of it meanwhile.
-    flatout_sys::memory::share_addresses_of_threads();
-    let root = Path::new("/");
-    let cpus = affinity::allowed_cpus().unwrap_or_default();
-    // Chases run on the last one, whose caches may be others than those of the first.
-    let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
-    let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
-    let hardware =
-        latency::Hardware { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
-    let latency_ns = sampler.left_ns() / LATENCY_PART;
-    let room_bytes = Room::now().bytes;
-    let wanted_bytes = latency::memory_bytes(options.run.extent, room_bytes, &hardware);
-    let room_bytes =
-        in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes).unwrap_or(room_bytes);
-    let found = latency::measure(
-        options.run.extent,
-        room_bytes,
-        &hardware,
-        &mut sampler.within(latency_ns),
-    );
-    let latency::Found { mut outcomes, levels, core } = found;
-    let mut roofline = Vec::new();
-    if !options.run.cancel.is_cancelled() {
-        let machine = Machine { levels, modules, core, cpus };
-        let rates = measure_rates(options, &machine, nodes.len(), sampler)?;
-        roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
-        outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
-    }
-    Ok(Found { outcomes, charts: charts(options.run.extent), roofline, ..Found::default() })
 }
 
 /// The rows of bandwidth, on so many memory nodes.

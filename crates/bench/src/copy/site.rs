@@ -38,7 +38,8 @@ pub(super) struct Site {
     pub(super) cpus: u32,
     /// When copying must be over, on the monotonic clock.
     pub(super) ends_ns: u64,
-    folder: PathBuf,
+    /// Where everything lies.
+    pub(super) folder: PathBuf,
     /// Where the trees of this phase lie.
     sources: RefCell<PathBuf>,
     given: Cell<u64>,
@@ -137,11 +138,6 @@ impl Site {
         }
         let sources = self.sources.borrow();
         Ok(empty(&sources).map_err(IoError::system("empty", &sources))?)
-    }
-
-    /// Where everything lies.
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// The tree that is copied.

@@ -78,7 +78,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let mut warnings: Vec<Warning> = site.filesystem_warning().into_iter().collect();
     warnings.extend(state::doubt(&facts));
     race::describe(&mut facts, &spent);
-    facts.set(run_fact::COMMAND, shown(&call, site.folder()));
+    facts.set(run_fact::COMMAND, shown(&call, &site.folder));
     facts.set(run_fact::TARGETS, "fresh; emptied when compared, removed at the end");
     let is_shared = wanted.corpus.is_shared(site.shared_from_bytes);
     // Whether copies share the extents of their sources.

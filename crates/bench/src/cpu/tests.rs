@@ -35,7 +35,7 @@ fn measured(options: &Options, cancelled: bool) -> Found {
         events: &mut |_| {},
         cancelled: &|| cancelled,
     };
-    measure(options, &mut sampler).unwrap()
+    options.clone().measure(&mut sampler).unwrap()
 }
 
 #[test]

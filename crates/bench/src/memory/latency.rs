@@ -95,7 +95,7 @@ impl Chases {
     /// Most memory that the rows hold at one time.
     fn memory_bytes(&self, hardware: &Hardware<'_>) -> u64 {
         let has_load = self.extent != Extent::Few && self.reaches_memory();
-        let load_bytes = if has_load { self.loads.total_bytes() } else { 0 };
+        let load_bytes = if has_load { self.loads.total_bytes } else { 0 };
         let on_nodes = node::memories(hardware.nodes, hardware.cpus) as u64;
         let set_bytes =
             self.memory_shapes(LINE_BYTES).first().map_or(0, |shape| shape.working_set_bytes);

@@ -23,7 +23,8 @@ pub(super) struct Load {
 
 /// What the loads read; made when a row first needs it, by the threads that read it.
 pub(super) struct Loads {
-    total_bytes: u64,
+    /// Memory that all loads together read.
+    pub(super) total_bytes: u64,
     buffers: RefCell<Vec<AlignedBuffer>>,
 }
 
@@ -35,11 +36,6 @@ struct Counter(AtomicU64);
 impl Loads {
     pub(super) fn new(total_bytes: u64) -> Self {
         Self { total_bytes, buffers: RefCell::new(Vec::new()) }
-    }
-
-    /// Memory that all loads together read.
-    pub(super) fn total_bytes(&self) -> u64 {
-        self.total_bytes
     }
 
     /// Runs `work` while a thread on each of `cpus` makes the load. `work` is handed a function
