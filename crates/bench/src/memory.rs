@@ -118,8 +118,6 @@ impl Area for Options {
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let options = &*self;
-        // What is free is shared out below: nobody else may take of it meanwhile.
-        flatout_sys::memory::share_addresses_of_threads();
         let root = Path::new("/");
         let cpus = affinity::allowed_cpus().unwrap_or_default();
         // Chases run on the last one, whose caches may be others than those of the first.

@@ -177,7 +177,15 @@ impl Area for Options {
     /// # Errors
     /// `Network`: there is no server, or it does not know the key.
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        sessions::with(self, |sessions| measure(self, sessions, sampler))
+        let begun_ns = sampler.clock.now_ns();
+        sessions::with(self, |sessions| {
+            // Time in line at the server is none of ours, unless all of it was limited.
+            if self.run.time_ns.is_none() {
+                let waited_ns = sampler.clock.now_ns().saturating_sub(begun_ns);
+                sampler.plan.ends_ns = sampler.plan.ends_ns.saturating_add(waited_ns);
+            }
+            measure(self, sessions, sampler)
+        })
     }
 }
 

@@ -40,6 +40,8 @@ fn main() -> ExitCode {
         return output::print(version.as_bytes(), conclusion::DONE);
     }
     end_at_panic();
+    // Before the first thread, whose reservation is never given back.
+    flatout_sys::memory::share_addresses_of_threads();
     let code = output::finish(on_enough_stack(run));
     flatout_sys::cancel::die_of_signal();
     code

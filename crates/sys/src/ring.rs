@@ -281,9 +281,7 @@ impl Ring {
         let (slot, result) = self.completed.pop_front()?;
         self.in_flight[slot as usize] = false;
         self.in_flight_count -= 1;
-        let result =
-            if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result as u32) };
-        Some(Completion { slot, result })
+        Some(Completion { slot, result: answer(result) })
     }
 
     /// Cancels what is in flight and waits for it. False when the kernel refuses to wait, which it
@@ -324,6 +322,21 @@ pub(crate) fn entered(answer: io::Result<usize>) -> io::Result<()> {
     match answer.as_ref().err().and_then(io::Error::raw_os_error) {
         Some(libc::EINTR | libc::ETIME | libc::EBUSY) => Ok(()),
         _ => answer.map(drop),
+    }
+}
+
+/// The answer to a cancelled request.
+const ECANCELED: i32 = -libc::ECANCELED;
+
+/// What a request that we did not cancel was answered. The kernel cancels what needs a thread of its
+/// own that it cannot start (`create_io_worker` of Linux 6.18).
+fn answer(result: i32) -> io::Result<u32> {
+    match result {
+        0.. => Ok(result.unsigned_abs()),
+        ECANCELED => Err(io::Error::other(
+            "the kernel could not start a thread for the ring (ulimit -u, or pids.max of a control group)",
+        )),
+        _ => Err(io::Error::from_raw_os_error(-result)),
     }
 }
 
@@ -372,6 +385,13 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+
+    #[test]
+    fn a_request_for_which_the_kernel_has_no_thread_says_so() {
+        assert_eq!(answer(7).unwrap(), 7);
+        assert_eq!(answer(-libc::EIO).unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert!(answer(-libc::ECANCELED).unwrap_err().to_string().contains("ulimit -u"));
+    }
 
     fn written(name: &str, bytes: &[u8]) -> File {
         let path = std::env::temp_dir().join(format!("flatout-ring-{}-{name}", std::process::id()));

@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use flatout_io::cause_text;
-use flatout_measure::TrialError;
+use flatout_measure::{TrialError, size_text};
+use flatout_sys::memory::address_space_left_bytes;
 use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
@@ -18,14 +19,19 @@ use super::token::{Key, Proof};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a client waits for its session.
-const QUEUE_NS: u64 = 600_000_000_000;
+/// How long a client waits for its session at most.
+pub const QUEUE_NS: u64 = 600_000_000_000;
 /// How long the server may take for an answer.
 const ANSWER_NS: u64 = 5_000_000_000;
 /// How soon a proof in a datagram is repeated until the server has all of them, and how much longer
 /// each time: the server takes them one by one.
 const PROOF_NS: u64 = 500_000;
 const PROOF_GROWTH_NS: u64 = 500_000;
+/// What an end of a flow takes of the addresses of a process (`ulimit -v`): a stack of 2 MiB, its
+/// latencies and buffers; and what must be left to everything else, which has no other answer to a
+/// want of memory than the end of the process.
+const FLOW_END_BYTES: u64 = 3 << 20;
+const SPARE_BYTES: u64 = 4 << 20;
 /// Questions that tell the round trip.
 const PINGS: u32 = 5;
 
@@ -126,16 +132,19 @@ fn dial(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
 
 impl Client {
     /// Begins a session with the first of `addresses` that answers. `busy` hears how many wait
-    /// before this client, itself included, each time that it changes.
+    /// before this client, itself included, each time that it changes; `patience_ns` is how long it
+    /// stays in line.
     ///
-    /// Errors: one line: who does not answer, or does not know the key.
+    /// Errors: one line: who does not answer, is busy, or does not know the key.
     pub fn connect(
         addresses: &[SocketAddr],
         key: &Key,
         cancel: CancelToken,
+        patience_ns: u64,
         busy: &mut dyn FnMut(u16),
     ) -> Result<Self, String> {
         let (stream, server) = dial(addresses)?;
+        let begun_ns = monotonic_ns();
         let complain = |error: ChannelError| match error {
             ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
             error if error.is_hang_up() => format!(
@@ -147,18 +156,28 @@ impl Client {
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(true))
             .map_err(|error| format!("{server}: {error}"))?;
-        let deadline_ns = monotonic_ns().saturating_add(HANDSHAKE_NS);
+        let deadline_ns = begun_ns.saturating_add(HANDSHAKE_NS);
         let mut channel = Channel::open(stream, key, cancel, deadline_ns).map_err(complain)?;
         channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;
-        let mut wait_ns = HANDSHAKE_NS;
+        let (mut wait_ns, mut in_line) = (HANDSHAKE_NS, None);
         let (key, far_machine) = loop {
-            match channel.receive(wait_ns).map_err(complain)? {
-                Frame::Waiting { waiting } => {
-                    wait_ns = QUEUE_NS;
+            match channel.receive(wait_ns) {
+                Ok(Frame::Waiting { waiting }) => {
+                    let end_ns = begun_ns.saturating_add(patience_ns);
+                    wait_ns = end_ns.saturating_sub(monotonic_ns());
+                    in_line = Some(waiting);
                     busy(waiting);
                 }
-                Frame::Admitted { key, machine, .. } => break (key, machine),
-                _ => return Err(complain(ChannelError::Garbage)),
+                Ok(Frame::Admitted { key, machine, .. }) => break (key, machine),
+                Ok(_) => return Err(complain(ChannelError::Garbage)),
+                Err(error) => {
+                    return Err(match (error, in_line) {
+                        (ChannelError::Silent(_), Some(waiting)) => format!(
+                            "{server}: the server was busy with others all the time, {waiting} waiting (with this one)"
+                        ),
+                        (error, _) => complain(error),
+                    });
+                }
             }
         };
         let mut client = Self {
@@ -224,6 +243,7 @@ impl Client {
         self.tests += 1;
         let spec = Spec { test: self.tests, shared_cpus: self.shares_machine.into(), ..spec };
         spec.check().map_err(TrialError::Failed)?;
+        self.check_room(spec.flows().len() as u64, address_space_left_bytes())?;
         self.try_test(spec).map_err(|error| {
             let is_over = match &error {
                 FlowError::Failed(_)
@@ -241,6 +261,20 @@ impl Client {
                 error => TrialError::Failed(format!("{}: {error}", self.server)),
             }
         })
+    }
+
+    /// Refuses a test whose flows have no room where this process may map `left_bytes` more.
+    fn check_room(&self, flows: u64, left_bytes: Option<u64>) -> Result<(), TrialError> {
+        let ends = if self.shares_machine { 2 } else { 1 };
+        let needed_bytes = SPARE_BYTES + flows * ends * FLOW_END_BYTES;
+        match left_bytes {
+            Some(left_bytes) if left_bytes < needed_bytes => Err(TrialError::Failed(format!(
+                "{} of addresses are needed, and ulimit -v leaves {}",
+                size_text(needed_bytes),
+                size_text(left_bytes),
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn try_test(&mut self, spec: Spec) -> Result<Report, FlowError> {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flatout_io::cause_text;
-use flatout_sys::cancel::wait_any_readable;
+use flatout_sys::cancel::{Ready, wait_any_readable};
 use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::io::Errno;
 
@@ -213,6 +213,13 @@ impl<'s> Acceptor<'_, 's> {
 
     fn accept(&mut self, lifetime: Lifetime) -> io::Result<()> {
         for _ in 0..MAX_HANDSHAKES {
+            // accept(2) asks for a descriptor first, and lacks it where nobody is there, too.
+            if !matches!(
+                wait_any_readable(&[self.server.listener.as_fd()], Some(0)),
+                Ok(Ready::Readable)
+            ) {
+                return Ok(());
+            }
             match self.server.listener.accept() {
                 // Small frames follow one another: none may wait for the answer to the one before.
                 Ok((stream, _))

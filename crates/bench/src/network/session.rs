@@ -92,6 +92,8 @@ impl Session {
         }
         // What is left of a test before has no business in this one.
         while self.arrivals.try_recv().is_ok() {}
+        // What is lacking from now on, be it before this thread looks.
+        self.shortage.forget();
         self.channel.send(&Frame::Prepared)?;
         let connections = match self.gather(&spec) {
             Ok(connections) => connections,
@@ -120,7 +122,6 @@ impl Session {
 
     /// Waits for all data connections of a test.
     fn gather(&mut self, spec: &Spec) -> Result<Vec<Connection>, FlowError> {
-        self.shortage.forget();
         let begun_ns = monotonic_ns();
         let (udp, tcp): (Vec<Flow>, Vec<Flow>) =
             spec.flows().into_iter().partition(|flow| flow.protocol == Protocol::Udp);

@@ -10,7 +10,7 @@ use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
 
-use super::client::{self, Client, Family, Report};
+use super::client::{self, Client, Family, QUEUE_NS, Report};
 use super::server::{Lifetime, Server, Shortage};
 use super::spec::Spec;
 use super::token::{self, Key};
@@ -78,7 +78,8 @@ fn connect(
     let mut busy = |waiting: u16| {
         (options.run.notice)(&format!("the server is busy, {waiting} waiting (with this one)"));
     };
-    let client = Client::connect(addresses, key, options.run.cancel, &mut busy);
+    let patience_ns = options.run.time_ns.unwrap_or(QUEUE_NS).min(QUEUE_NS);
+    let client = Client::connect(addresses, key, options.run.cancel, patience_ns, &mut busy);
     client.map(RefCell::new).map_err(Error::Network)
 }
 

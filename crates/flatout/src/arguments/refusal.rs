@@ -173,6 +173,7 @@ pub fn one_line(error: &clap::Error) -> String {
     let is_negative = value.is_some_and(|value| value.parse::<u64>().is_ok());
     let why = if is_negative { NEGATIVE } else { NO_NUMBER };
     let line = none.iter().fold(said, |line, said| line.replace(said, why));
+    let line = line.replace("number too large to fit in target type", TOO_LARGE);
     let Some((before, range)) = line.split_once(" is not in ") else { return line };
     match (before.rsplit_once(": "), range.split_once("..=")) {
         (Some((before, _)), Some((from, to))) => {
@@ -183,7 +184,7 @@ pub fn one_line(error: &clap::Error) -> String {
             if from == "0" && value.is_some_and(|value| value < 0) {
                 format!("{before}: {NEGATIVE}")
             } else if is_type && is_above {
-                format!("{before}: it is too large")
+                format!("{before}: {TOO_LARGE}")
             } else if is_type {
                 format!("{before}: it must be {from} or more")
             } else {
@@ -195,6 +196,7 @@ pub fn one_line(error: &clap::Error) -> String {
 }
 
 const NO_NUMBER: &str = "it is no whole number";
+const TOO_LARGE: &str = "it is too large";
 const NEGATIVE: &str = "it is negative";
 
 #[cfg(test)]
@@ -224,6 +226,7 @@ mod tests {
             ("flatout report --format jsn x", "'json'"),
             ("flatout report --format xml x", "fio-json]"),
             ("flatout bench cpu -j many", "it is no whole number"),
+            ("flatout bench -n 99999999999999999999", "'--runs <N>': it is too large"),
             ("flatout bench --runs=", "'--runs <N>': it is no whole number"),
             ("flatout bench disk -b -4K", "invalid value '-4K' for '-b': it is negative"),
             ("flatout bench --max-time -5s", "'-5s' for '--max-time': it is negative"),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::baseline::empty_loop_time;
 use super::work::Work;
+use crate::cause::cause_text;
 use crate::run_queue;
 
 /// Windows into which the calls are divided. Of one trial of 30 ms each has 1 ms: an SMT sibling of
@@ -74,7 +75,9 @@ pub fn time_apart(work: Work<'_>, warm_up_calls: u64, calls: u64) -> io::Result<
         Ok(Timed { table, wall, quiet, excluded, empty_loop: empty_loop_time(calls) })
     };
     thread::scope(|scope| {
-        let thread = run_queue::spawn(scope, thread::Builder::new(), time)?;
+        let thread = run_queue::spawn(scope, thread::Builder::new(), time).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot start a thread: {}", cause_text(&error)))
+        })?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -121,14 +121,36 @@ fn a_token_is_asked_for_off_loopback_and_must_be_right() {
 #[test]
 fn who_has_too_few_descriptors_is_told_so() {
     let folder = Folder::new();
-    // None for the first connection, and none for those of a test.
-    for most in [7, 9] {
-        let run = folder.flatout(["bench", "network", "--quick", "--max-time", "2s"]);
+    // None for the first connection, none for those of a test, and those of one stream alone.
+    for most in [7, 9, 10, 11] {
+        let run = folder.flatout(["bench", "network", "--quick", "--max-time", "1s"]);
         let run = run.with(|command| {
             limit(command, Resource::Descriptors, most);
         });
         assert!(run.run().exits(1).stderr.contains("Too many open files"), "{most}");
     }
+}
+
+#[test]
+fn a_limit_on_addresses_is_named_and_ends_nothing() {
+    let folder = Folder::new();
+    let run = |most_kib: u32| {
+        let script = format!("ulimit -v {most_kib} && exec \"$@\"");
+        let arguments = ["bench", "network", "--quick", "--max-time", "1s", "--format", "json"];
+        folder.under(&["sh", "-c", &script, "sh"], &arguments).run()
+    };
+    // What the program itself needs differs from build to build.
+    let is_named = |most_kib: &u32| {
+        let ran = run(*most_kib);
+        let is_done = matches!(ran.code, Some(0 | 1)) && !ran.stdout.is_empty();
+        if is_done {
+            assert_valid(&ran.document());
+        }
+        is_done && ran.stderr.contains("of addresses are needed, and ulimit -v leaves")
+    };
+    let first = (16..64).map(|step| step * 4096).find(is_named).unwrap();
+    // Threads reserve no 64 MiB each, which would be too much for most of them here.
+    run(first + (48 << 10)).exits(0);
 }
 
 #[test]
@@ -156,6 +178,9 @@ fn a_second_client_waits_in_line_and_is_told() {
     let all = ["bench", "network", "--connect", &server.at(), "--quick", "--format", "json"];
     let first = folder.flatout(all.iter().chain(&one).chain(&long)).start();
     assert!(server.says().contains("begins"));
+    let hasty = ["--protocol", "tcp", "--max-time", "100ms"];
+    let ran = bench(&folder, &server.at(), &hasty).run();
+    assert!(ran.exits(1).stderr.contains("busy with others all the time, 1 waiting"), "{ran}");
     let ran = bench(&folder, &server.at(), &["--protocol", "tcp"]).run();
     assert!(ran.stderr.contains("busy, 1 waiting"), "{ran}");
     succeeds(&ran);
