@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -137,6 +138,9 @@ fn lists_links_and_hostile_names_have_the_letters_of_rsync() {
         fs::write(path(name), name).unwrap();
         symlink(name, path(&format!("{name}.link"))).unwrap();
     }
+    // Neither target was made in the tick of the clock in which this was filled.
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1 << 30);
+    fs::File::open(folder.join("source")).unwrap().set_modified(long_ago).unwrap();
     let both = |more: &[&str], theirs: &[&str]| {
         let words = ["copy", "-T", "--delete", "--itemize", "--quick-check", "source", "ours"];
         let ran = folder.flatout([&words, more].concat()).leaves("ours").run();
