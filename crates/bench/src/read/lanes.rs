@@ -180,8 +180,8 @@ impl Reader {
                 break;
             }
         }
-        // What was all there stays there, and asking takes 5 ms for each GiB of short folios.
-        let was_whole = total.cached_before_bytes == Some(self.end_bytes);
+        // What was all there (in whole pages) stays there, and asking takes 5 ms for each GiB of short folios.
+        let was_whole = total.cached_before_bytes.is_some_and(|bytes| bytes >= self.end_bytes);
         let may_change = !was_whole || self.source.caching() != Caching::Buffered;
         if self.source.kind() == Kind::Sized && may_change {
             let held = self.pages(self.end_bytes).held_by_workers();
