@@ -102,7 +102,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
         demand::look_for(listed, &plan, arguments.wording(), &witness);
     }
     let is_told = arguments.verbose || terminal.is_some() || document.is_some();
-    let is_worth_it = is_told || !resume::is_one_new_file(&plan);
+    let is_worth_it = is_told || !resume::is_small_new_file(&plan);
     let limits = is_worth_it.then(|| limits(&plan)).flatten();
     let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
     let options = CopyOptions {

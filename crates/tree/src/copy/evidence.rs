@@ -125,18 +125,30 @@ impl Evidence {
     ) -> Self {
         let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / size_of::<Fingerprint>();
         let last = if hosts.is_some() { most } else { usize::MAX };
-        let boot = hosts.map(|hosts| hosts.boots.as_str());
-        let mut ledger = None;
-        // What was read of one that breaks off in the middle is as true as all of it.
-        let known = Noted::collect(most, |add| ledger = Ledger::open(path, (last, boot), add));
+        let ledger = Ledger::new(path, hosts.map(|hosts| hosts.boots.clone()));
+        let (known, has_place) = match ledger.known((last, most)) {
+            Some(known) => (known, true),
+            None => (Noted::none(), false),
+        };
         // What was known before is noted again, or it would be lost with the old ledger.
         let notes_at_once = noting == Noting::AtOnce || !known.is_empty();
         Self {
             manner: manner(options),
             known,
-            is_noting: AtomicBool::new(notes_at_once && ledger.is_some()),
+            is_noting: AtomicBool::new(notes_at_once && has_place),
             knows_devices: hosts.is_none_or(|hosts| hosts.is_one),
-            notes: Mutex::new(ledger.map_or(Notes::Nowhere, Notes::To)),
+            notes: Mutex::new(if has_place { Notes::To(ledger) } else { Notes::Nowhere }),
+            ..Self::none()
+        }
+    }
+
+    /// For a copy to where nothing is: nothing can have been done, and what was noted of files that are
+    /// gone need not be read. Notes go to the ledger at `path`, in whose place.
+    pub fn of_nothing(path: &Path, options: &CopyOptions, noting: Noting) -> Self {
+        Self {
+            manner: manner(options),
+            is_noting: AtomicBool::new(noting == Noting::AtOnce),
+            notes: Mutex::new(Notes::To(Ledger::new(path, None))),
             ..Self::none()
         }
     }
@@ -386,6 +398,36 @@ mod tests {
             assert!(!open(other).proves((&from, CWD), (&to, CWD)), "it was to be another copy");
         }
         assert!(!Evidence::none().proves((&from, CWD), (&to, CWD)));
+    }
+
+    #[test]
+    fn a_copy_to_where_nothing_is_notes_in_the_place_of_what_was() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, "x").unwrap();
+        let ledger = place.path().join("state/ledger");
+        let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 10, None));
+        let [old, gone, new] = [1, 2, 3].map(|number| {
+            let mut facts = settled(&path);
+            facts.st_ino = number;
+            facts
+        });
+        let note = |evidence: &Evidence, facts| {
+            evidence.note((facts, CWD), Moment::now(), (facts, CWD));
+        };
+        let is_proved = |facts| open().proves((facts, CWD), (facts, CWD));
+        let first = open();
+        note(&first, &old);
+        first.finish(Reached::Everything);
+        let killed = open();
+        note(&killed, &gone);
+        drop(killed);
+        let fresh = Evidence::of_nothing(&ledger, &options(), Noting::AtOnce);
+        note(&fresh, &new);
+        fresh.finish(Reached::Everything);
+        assert_eq!([&old, &gone, &new].map(is_proved), [false, false, true]);
+        Evidence::of_nothing(&ledger, &options(), Noting::Later).finish(Reached::Everything);
+        assert!(is_proved(&new), "without notes nothing is changed");
     }
 
     /// What a device did not take may be of any file that was complete.

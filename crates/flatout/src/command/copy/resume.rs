@@ -41,31 +41,35 @@ pub fn evidence(
         return Evidence::none();
     }
     // By the rules of cp nothing counts as done that is not known to it.
-    if arguments.rules().is_some() || noting == Noting::Later && is_one_new_file(plan) {
+    if arguments.rules().is_some() || noting == Noting::Later && is_small_new_file(plan) {
         return Evidence::none();
     }
-    match place(arguments) {
-        Some(directory) => {
-            let path = directory.join(name(arguments));
-            let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
-            let evidence = Evidence::open(&path, options, noting, (memory_bytes, hosts));
-            match options.effect {
-                Effect::Done => evidence,
-                Effect::Planned => evidence.without_notes(),
-            }
-        }
-        None => Evidence::none(),
+    let Some(directory) = place(arguments) else { return Evidence::none() };
+    let path = directory.join(name(arguments));
+    let evidence = if hosts.is_none() && new_operand(plan).is_some() {
+        Evidence::of_nothing(&path, options, noting)
+    } else {
+        let memory_bytes = options.max_memory_bytes / MEMORY_SHARE;
+        Evidence::open(&path, options, noting, (memory_bytes, hosts))
+    };
+    match options.effect {
+        Effect::Done => evidence,
+        Effect::Planned => evidence.without_notes(),
     }
 }
 
-/// Whether there is one small file to copy, to where nothing is: nothing can have been done, it is done
-/// before anything is noted, and no setting that was measured is for it. Scripts copy such files by the
-/// thousand.
-pub fn is_one_new_file(plan: &Plan) -> bool {
+/// Whether there is one small file to copy, to where nothing is: it is done before anything is noted,
+/// and no setting that was measured is for it. Scripts copy such files by the thousand.
+pub fn is_small_new_file(plan: &Plan) -> bool {
+    let bytes = new_operand(plan).and_then(file_bytes);
+    bytes.is_some_and(|bytes| bytes < SMALL_BYTES)
+}
+
+/// The one operand, if it is to be copied to where nothing is: nothing can have been done.
+fn new_operand(plan: &Plan) -> Option<&Operand> {
     let mut operands = plan.rounds.iter().flatten();
-    let (Some(operand), None) = (operands.next(), operands.next()) else { return false };
-    file_bytes(operand).is_some_and(|bytes| bytes < SMALL_BYTES)
-        && rustix::fs::lstat(&operand.target).err() == Some(Errno::NOENT)
+    let (Some(operand), None) = (operands.next(), operands.next()) else { return None };
+    (rustix::fs::lstat(&operand.target).err() == Some(Errno::NOENT)).then_some(operand)
 }
 
 /// The size of a source that is a file.
@@ -106,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_small_file_to_where_nothing_is_needs_no_evidence() {
+    fn what_is_copied_to_where_nothing_is_needs_no_evidence() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         std::fs::write(at("small"), "x").unwrap();
@@ -116,16 +120,18 @@ mod tests {
             let operand = |&(from, to)| Operand { source: at(from), target: at(to) };
             Plan { rounds: vec![operands.iter().map(operand).collect()], ..Plan::default() }
         };
-        for (operands, is_one) in [
-            (&[("small", "new")][..], true),
-            (&[("small", "tree")], false),
-            (&[("large", "new")], false),
-            (&[("tree", "new")], false),
-            (&[("gone", "new")], false),
-            (&[("small", "new"), ("small", "newer")], false),
-            (&[], false),
+        for (operands, is_new, is_small) in [
+            (&[("small", "new")][..], true, true),
+            (&[("small", "tree")], false, false),
+            (&[("large", "new")], true, false),
+            (&[("tree", "new")], true, false),
+            (&[("gone", "new")], true, false),
+            (&[("small", "new"), ("small", "newer")], false, false),
+            (&[], false, false),
         ] {
-            assert_eq!(is_one_new_file(&plan(operands)), is_one, "{operands:?}");
+            let plan = plan(operands);
+            assert_eq!(new_operand(&plan).is_some(), is_new, "{operands:?}");
+            assert_eq!(is_small_new_file(&plan), is_small, "{operands:?}");
         }
     }
 }

@@ -36,12 +36,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const MOST_LEDGERS: usize = 64;
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A ledger that was read, and what is added to it.
+/// A ledger, and what is added to it.
 #[derive(Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
-    /// How one of this boot begins.
-    head: Head,
+    /// What stands for this boot where several hosts take part.
+    boot: Option<String>,
     /// Begun when there is something to write; locked as long as this process lives.
     next: Option<File>,
     waiting: Vec<u8>,
@@ -50,21 +50,31 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Reads what there is, the last `most` notes of it: a run that is stopped adds to the end.
-    /// `None`: there is no place for a ledger.
-    /// `boot`: what stands for this boot where several hosts take part.
-    pub(super) fn open(
-        path: &Path,
-        (most, boot): (usize, Option<&str>),
-        add: &mut dyn FnMut(Fingerprint),
-    ) -> Option<Self> {
-        let (true, Ok(head)) = (is_in_place_of_ours(path), head(boot)) else { return None };
-        adopt(path, &head);
-        let _as_far_as_it_can_be_read = read(path, (most, &head), &mut |fingerprint| {
-            add(fingerprint);
-            ControlFlow::Continue(())
-        });
-        Some(Self { path: path.to_owned(), head, next: None, waiting: Vec::new(), written: None })
+    /// The ledger at `path`. Nothing is looked at.
+    pub(super) fn new(path: &Path, boot: Option<String>) -> Self {
+        Self { path: path.to_owned(), boot, next: None, waiting: Vec::new(), written: None }
+    }
+
+    /// Reads what there is, the last `last` notes of it: a run that is stopped adds to the end; `most`
+    /// may stay in memory. `None`: there is no place for a ledger.
+    pub(super) fn known(&self, (last, most): (usize, usize)) -> Option<Noted> {
+        let (true, Ok(head)) = (is_in_place_of_ours(&self.path), self.head()) else { return None };
+        let known = || {
+            Noted::collect(most, |add| {
+                // What was read of one that breaks off in the middle is as true as all of it.
+                let _as_far_as_it_can_be_read = read(&self.path, (last, &head), &mut |noted| {
+                    add(noted);
+                    ControlFlow::Continue(())
+                });
+            })
+        };
+        let before = known();
+        Some(if adopt(&self.path, (&before, &head)) { known() } else { before })
+    }
+
+    /// How a ledger of this boot begins.
+    fn head(&self) -> io::Result<Head> {
+        head(self.boot.as_deref())
     }
 
     /// Adds a note; false when that cannot be done, or another process does it.
@@ -77,13 +87,20 @@ impl Ledger {
 
     fn write(&mut self) -> bool {
         if self.next.is_none() {
-            self.next = make(&self.path, &self.head).ok();
+            self.next = self.begin().ok();
         }
         let Some(next) = &mut self.next else { return false };
         let is_written = next.write_all(&self.waiting).is_ok();
         self.waiting.clear();
         self.written = Some(Instant::now());
         is_written
+    }
+
+    /// Begins the notes of this run; those of one that was killed are added to the ledger first.
+    fn begin(&self) -> io::Result<File> {
+        let head = self.head()?;
+        adopt(&self.path, (&Noted::none(), &head));
+        make(&self.path, &head)
     }
 
     /// What was noted becomes the ledger, or a part of it, but for what is `known` already.
@@ -101,7 +118,8 @@ impl Ledger {
             // Where that fails the old one is as true as before.
             let _old_one_stays = fs::rename(&next, &self.path);
         } else {
-            let _next_run_does_it = append(&next, &self.path, (known, &self.head));
+            let _next_run_does_it =
+                self.head().and_then(|head| append(&next, &self.path, (known, &head)));
         }
     }
 }
@@ -150,6 +168,9 @@ fn lock(file: &File) -> io::Result<()> {
 
 /// Begins a file of notes, and makes room for it among the others.
 fn make(path: &Path, head: &Head) -> io::Result<File> {
+    if !is_in_place_of_ours(path) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     if let Some(above) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(above)?;
         make_room(above);
@@ -185,13 +206,12 @@ fn read(
     Ok(())
 }
 
-/// Adds to a ledger what a run has left beside it that was killed.
-fn adopt(path: &Path, head: &Head) {
+/// Adds to a ledger what a run has left beside it that was killed, but for what is `known` already.
+/// Whether there was such a rest.
+fn adopt(path: &Path, (known, head): (&Noted, &Head)) -> bool {
     let next = beside(path);
-    let Ok(left) = open(&next, OpenOptions::new().read(true)) else { return };
-    if lock(&left).is_ok() {
-        let _without_it = append(&next, path, (&Noted::none(), head));
-    }
+    let Ok(left) = open(&next, OpenOptions::new().read(true)) else { return false };
+    lock(&left).is_ok() && append(&next, path, (known, head)).is_ok()
 }
 
 /// Adds the notes of one ledger to another, but for those that are `known`; and removes it.
@@ -267,35 +287,34 @@ mod tests {
 
     const NAME: &str = "0123456789abcdef0123456789abcdef";
 
-    fn open_last(path: &Path, most: usize) -> (Vec<Fingerprint>, Ledger) {
-        let mut known = Vec::new();
-        let ledger = Ledger::open(path, (most, None), &mut |fingerprint| known.push(fingerprint));
-        (known, ledger.unwrap())
+    fn noted(path: &Path) -> Vec<Fingerprint> {
+        open(path).0.near().clone()
     }
 
-    fn open_all(path: &Path) -> (Vec<Fingerprint>, Ledger) {
-        open_last(path, usize::MAX)
+    fn open(path: &Path) -> (Noted, Ledger) {
+        let ledger = Ledger::new(path, None);
+        (ledger.known((usize::MAX, usize::MAX)).unwrap(), ledger)
     }
 
     #[test]
     fn a_ledger_of_another_boot_is_removed_and_a_broken_one_read_as_far_as_it_goes() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/ledger");
-        let (_, mut ledger) = open_all(&path);
+        let (_, mut ledger) = open(&path);
         assert!(ledger.add(1) && ledger.add(2));
         ledger.finish(Reached::Everything, &Noted::none());
-        assert_eq!(open_all(&path).0, [1, 2]);
+        assert_eq!(noted(&path), [1, 2]);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-        let (known, mut ledger) = open_all(&path);
-        assert_eq!(known, [1]);
+        let (known, mut ledger) = open(&path);
+        assert_eq!(*known.near(), [1]);
         assert!(ledger.add(3) && ledger.add(1));
-        ledger.finish(Reached::Part, &Noted::from(known));
-        assert_eq!(open_all(&path).0, [1, 3], "what broke off does not shift the rest");
+        ledger.finish(Reached::Part, &known);
+        assert_eq!(noted(&path), [1, 3], "what broke off does not shift the rest");
         let mut other = fs::read(&path).unwrap();
         other[30] ^= 1;
         fs::write(&path, other).unwrap();
-        assert_eq!(open_all(&path).0, []);
+        assert_eq!(noted(&path), []);
         assert!(!path.exists());
     }
 
@@ -303,12 +322,14 @@ mod tests {
     fn what_was_noted_last_is_known_where_memory_takes_less() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/ledger");
-        let (_, mut ledger) = open_all(&path);
+        let (_, mut ledger) = open(&path);
         assert!((0..1000).all(|number| ledger.add(number)));
         ledger.finish(Reached::Part, &Noted::none());
-        assert_eq!(open_last(&path, 3).0, [997, 998, 999]);
-        assert_eq!(open_last(&path, 0).0, []);
-        assert_eq!(open_last(&path, 2000).0.len(), 1000);
+        let ledger = Ledger::new(&path, None);
+        let last = |most| ledger.known((most, most)).unwrap().near().clone();
+        assert_eq!(last(3), [997, 998, 999]);
+        assert_eq!(last(0), []);
+        assert_eq!(last(2000).len(), 1000);
     }
 
     #[test]
@@ -321,13 +342,25 @@ mod tests {
     fn two_runs_do_not_write_one_ledger() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("state/ledger");
-        let (mut one, mut other) = (open_all(&path).1, open_all(&path).1);
+        let (mut one, mut other) = (open(&path).1, open(&path).1);
         assert!(one.add(1));
         assert!(!other.add(2), "it is locked");
-        let third = open_all(&path).1;
+        let third = open(&path).1;
         one.finish(Reached::Part, &Noted::none());
         third.finish(Reached::Everything, &Noted::none());
-        assert_eq!(open_all(&path).0, [1]);
+        assert_eq!(noted(&path), [1]);
+    }
+
+    #[test]
+    fn what_killed_runs_noted_again_and_again_stands_there_once() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("state/ledger");
+        for last in [1, 2, 2, 3] {
+            let (_, mut killed) = open(&path);
+            assert!((1..=last).all(|number| killed.add(number)) && killed.write());
+        }
+        assert_eq!(noted(&path), [1, 2, 3]);
+        assert_eq!(fs::metadata(&path).unwrap().len(), HEAD_BYTES as u64 + 3 * 16);
     }
 
     #[test]
@@ -336,7 +369,7 @@ mod tests {
         let elsewhere = place.path().join("elsewhere");
         fs::write(&elsewhere, "precious").unwrap();
         std::os::unix::fs::symlink(&elsewhere, place.path().join("ledger.next")).unwrap();
-        let (_, mut ledger) = open_all(&place.path().join("ledger"));
+        let (_, mut ledger) = open(&place.path().join("ledger"));
         assert!(!ledger.add(1));
         assert_eq!(fs::read(&elsewhere).unwrap(), b"precious");
     }
@@ -352,7 +385,7 @@ mod tests {
         for number in 0..MOST_LEDGERS + 10 {
             fs::write(at(&format!("{number:032x}")), MAGIC).unwrap();
         }
-        let (_, mut ledger) = open_all(&at(NAME));
+        let (_, mut ledger) = open(&at(NAME));
         assert!(ledger.add(1));
         ledger.finish(Reached::Everything, &Noted::none());
         assert!(fs::read_dir(place.path()).unwrap().count() <= MOST_LEDGERS + 3);
