@@ -121,23 +121,6 @@ fn short<'a>(area: &'a str, rounds: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn one_cpu_is_enough() {
-    let Some(cpu) = affinity::allowed_cpus().ok().and_then(|cpus| cpus.first().copied()) else {
-        eprintln!("skipped: the CPUs allowed are unknown");
-        return;
-    };
-    for area in ["cpu", "memory"] {
-        // Programs inherit the CPUs of the thread that starts them.
-        let confined = std::thread::spawn(move || {
-            affinity::pin_to(cpu).unwrap();
-            bench(&short(area, "1"))
-        });
-        let document = confined.join().unwrap().exits(0).document();
-        assert_possible(&document);
-    }
-}
-
-#[test]
 fn where_no_thread_can_be_started_rows_say_so() {
     // What a limit of processes answers to clone3(2), by which the C library starts threads.
     const CLONE3: i64 = 435;
@@ -207,7 +190,7 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
 }
 
 #[test]
-fn a_program_on_the_same_cpu_makes_no_figure_impossible() {
+fn one_cpu_is_enough_and_a_program_on_it_makes_no_figure_impossible() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let cpu = affinity::allowed_cpus().unwrap()[0];
     let done = AtomicBool::new(false);
@@ -219,6 +202,7 @@ fn a_program_on_the_same_cpu_makes_no_figure_impossible() {
             }
         });
         let run = |area: &'static str| {
+            // Programs inherit the CPUs of the thread that starts them.
             let confined = scope.spawn(move || {
                 affinity::pin_to(cpu).unwrap();
                 bench(&short(area, "1"))

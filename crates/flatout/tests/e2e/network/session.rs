@@ -189,7 +189,7 @@ fn a_second_client_waits_in_line_and_is_told() {
     let hasty = ["--protocol", "tcp", "--max-time", "100ms"];
     let ran = bench(&folder, &server.at(), &hasty).run();
     assert!(ran.exits(1).stderr.contains("busy with others all the time, 1 waiting"), "{ran}");
-    let ran = bench(&folder, &server.at(), &["--protocol", "tcp"]).run();
+    let ran = bench(&folder, &server.at(), &one).run();
     assert!(ran.stderr.contains("busy, 1 waiting"), "{ran}");
     succeeds(&ran);
     succeeds(&first.wait());
