@@ -3,7 +3,6 @@
 //! Old and locked-down kernels are had by taking system calls away from the program.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use flatout_sys::launcher::{
@@ -185,9 +184,7 @@ fn without_a_second_thread_the_one_that_is_there_reads() {
     needs!(needs_root("running as somebody else"));
     needs!(needs_program("setpriv"));
     let folder = Folder::new();
-    let all = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), all).unwrap();
-    std::fs::copy(executable(), folder.join("program")).unwrap();
+    folder.admit_all();
     let bytes = random_file(&folder.join("data"), 20_000_000, 3);
     let nobody = |command: &str| {
         // The limit comes after the change of user: it is that of whoever is limited.

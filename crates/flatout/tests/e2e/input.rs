@@ -2,9 +2,8 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
-use crate::bin::{Flatout, Folder, Ran, assert_warned, executable};
+use crate::bin::{Flatout, Folder, Ran, assert_warned};
 use crate::filesystem::{is_root, needs_program, needs_root, needs_storage};
 use crate::fixture::{random_file, xor32_hex};
 use crate::skip::needs;
@@ -120,13 +119,9 @@ fn a_file_that_may_not_be_read_is_named() {
     ran.complains(1, &["data", "Permission denied"]);
 }
 
-/// The program run by nobody. Nobody may not reach it where it was built, so a copy is run.
+/// The program run by nobody.
 pub fn as_nobody<'a>(folder: &'a Folder, arguments: &str) -> Flatout<'a> {
-    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    // Not by ourselves: a test that forks meanwhile would hold the file open for writing, and a
-    // program that is written to cannot be started (ETXTBSY).
-    let copied = Command::new("cp").arg(executable()).arg(folder.join("program")).status();
-    assert!(copied.unwrap().success());
+    folder.admit_all();
     let words = format!("--reuid=65534 --regid=65534 --clear-groups ./program {arguments}");
     folder.program("setpriv".as_ref(), words.split(' ').map(OsString::from).collect())
 }

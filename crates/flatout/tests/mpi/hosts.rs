@@ -55,8 +55,7 @@ impl Hosts {
             "shift\nexec ip netns exec {prefix}$host unshare -u sh -c 'echo \"$0\" > /proc/sys/kernel/hostname; eval \"$@\"' $host \"$@\"\n"
         ));
         let file = self.place.path().join("agent");
-        fs::write(&file, agent).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        flatout_sys::launcher::write_program(&file, &agent);
         lines.iter().all(|line| ip(line))
     }
 

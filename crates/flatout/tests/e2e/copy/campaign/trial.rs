@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::super::oracle::{Kind, Portrait};
 use super::case::Case;
 use super::item::{Place, clear, make, path_of};
 use super::mapping::{Pair, pairs};
-use crate::bin::{Folder, executable};
+use crate::bin::Folder;
 
 /// How long cp may take, in seconds: it waits for ever for a reader of a FIFO that it has just made.
 const CP_LIMIT_SECONDS: &str = "1";
@@ -68,14 +68,7 @@ impl Trial<'_> {
 impl Arena {
     pub fn new() -> Self {
         let folder = Folder::new();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        // Somebody else may not reach the place where it was built. Never written by this process:
-        // a test that forks meanwhile would keep it from being started (ETXTBSY).
-        let program = folder.join("program");
-        if fs::hard_link(executable(), &program).is_err() {
-            let words = [executable().into(), program.clone().into_os_string()];
-            folder.program("cp".as_ref(), words.to_vec()).leaves("program").run().exits(0);
-        }
+        let program = folder.admit_all();
         Self { folder, program }
     }
 
