@@ -13,6 +13,7 @@ mod bin;
 mod faulty;
 mod filesystem;
 mod fixture;
+mod folder;
 mod pairwise;
 mod schema;
 mod skip;
