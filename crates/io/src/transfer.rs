@@ -26,9 +26,12 @@ use pieces::Pieces;
 
 pub use zeros::{ZERO_BLOCK_BYTES, is_zero};
 
-/// Buffer of the sync method, where none is asked for: within the second-level cache of today's
-/// CPUs. Not measured against other lengths yet.
-pub const BUFFER_BYTES: usize = 256 << 10;
+/// Buffer of the sync method for large files, where none is asked for.
+pub const BUFFER_BYTES: usize = 1 << 20;
+/// A range from which on it is worth its pages, which are touched once.
+const LARGE_BYTES: u64 = 4 << 20;
+/// Buffer for what is shorter, and most that is written at once of what is read direct.
+const MIDDLE_BUFFER_BYTES: usize = 256 << 10;
 /// Longest buffer of a thread that has seen small files only: as long as the longest of them.
 const SMALL_BUFFER_BYTES: usize = 64 << 10;
 const LEAST_BUFFER_BYTES: usize = 4 << 10;
@@ -265,6 +268,7 @@ impl Transfer {
             0 if length_bytes <= SMALL_BUFFER_BYTES as u64 => {
                 (length_bytes as usize).next_power_of_two().max(LEAST_BUFFER_BYTES)
             }
+            0 if length_bytes < LARGE_BYTES => MIDDLE_BUFFER_BYTES,
             0 => BUFFER_BYTES,
             bytes => bytes as usize,
         };

@@ -53,9 +53,9 @@ pub(super) fn large(work: Work, cached: bool, cpus: u32) -> Vec<Tuning> {
             tuning(Uring, Direct, MIB, 16, 1),
         ],
         (Work::Copy, _) => {
-            let shared = threads(cpus).into_iter().map(|n| tuning(Sync, Buffered, 256 * KIB, 1, n));
+            let shared = threads(cpus).into_iter().map(|n| tuning(Sync, Buffered, MIB, 1, n));
             let rest = [
-                tuning(Sync, Buffered, MIB, 1, cpus.clamp(1, MOST_FILE_THREADS)),
+                tuning(Sync, Buffered, 256 * KIB, 1, cpus.clamp(1, MOST_FILE_THREADS)),
                 tuning(Mmap, Buffered, 512 * KIB, 1, cpus.clamp(1, MOST_FILE_THREADS)),
                 tuning(Uring, Buffered, 128 * KIB, 16, 1),
                 tuning(Uring, Buffered, 512 * KIB, 8, 1),

@@ -162,7 +162,9 @@ fn the_buffer_is_as_long_as_the_longest_small_file() {
         (5_000, 8 << 10),
         (100, 8 << 10),
         (64 << 10, 64 << 10),
-        ((64 << 10) + 1, BUFFER_BYTES),
+        ((64 << 10) + 1, MIDDLE_BUFFER_BYTES),
+        (1, MIDDLE_BUFFER_BYTES),
+        (LARGE_BYTES, BUFFER_BYTES),
         (1, BUFFER_BYTES),
     ] {
         assert_eq!(transfer.buffer(file_bytes).unwrap().len(), buffer_bytes, "{file_bytes}");

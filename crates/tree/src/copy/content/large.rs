@@ -274,6 +274,11 @@ impl Large {
         Some(Helper { large: self, files, tally: Tally::default() })
     }
 
+    /// Whether another thread has a part of it just now.
+    fn is_shared(&self) -> bool {
+        lock(&self.state).helpers > 1
+    }
+
     /// The next range, as its place and length.
     fn next(&self) -> Option<(u64, u64)> {
         let first = |(first, end): Ranges| (first < end).then_some((first + 1, end));
@@ -308,11 +313,6 @@ impl Large {
     pub fn help(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
         let Some(mut helper) = self.join() else { return };
         let Some(files) = helper.files.clone() else { return };
-        let task = match (self.task, watched) {
-            // Who helps reads while the owner writes.
-            (Task::Move(Method::Splice), None) => Task::Move(Method::Sync),
-            (task, _) => task,
-        };
         while let Some((offset_bytes, length_bytes)) = self.next() {
             let route = Route {
                 source: files.source.as_fd(),
@@ -320,6 +320,11 @@ impl Large {
                 offset_bytes,
                 length_bytes,
                 moved: &self.moved,
+            };
+            let task = match self.task {
+                // One reads while the other writes, of which the kernel takes one at a time.
+                Task::Move(Method::Splice) if self.is_shared() => Task::Move(Method::Sync),
+                task => task,
             };
             let moved = content
                 .look()

@@ -78,6 +78,6 @@ impl Content<'_> {
         let is_whole = !self.is_limited() && self.options.reflink != When::Always;
         let shares = self.wants_reflink(pair, 1);
         let ways = ShortWays::of(&pair.facts, shares).filter(|_| is_whole)?;
-        Some((ways, self.transfer.buffer(u64::MAX).ok()?))
+        Some((ways, self.transfer.buffer(SHORT_BYTES).ok()?))
     }
 }
