@@ -30,7 +30,7 @@ use flatout_sys::filesystem::{Filesystem, Nature};
 use flatout_sys::page_cache::begin_writeback;
 use rustix::fs::Stat;
 
-use choice::Choice;
+use choice::{Choice, is_paged};
 use difference::Blocks;
 use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
 #[cfg(test)]
@@ -197,6 +197,11 @@ impl<'a> Content<'a> {
         self.pair
             .as_ref()
             .is_some_and(|pair| ![&pair.facts.source, &pair.facts.target].into_iter().any(is_far))
+    }
+
+    /// Whether this kernel alone knows how long the last source is: then it has as many bytes.
+    pub fn source_is_paged(&self) -> bool {
+        self.pair.as_ref().is_some_and(|pair| is_paged(&pair.facts.source))
     }
 
     /// Most requests of the ring that were in the kernel's hands at once.

@@ -32,8 +32,8 @@ use super::content::{Content, Copied, FileJob};
 use super::existing::has_same_time;
 use super::temporary::is_temporary;
 use super::{
-    Action, Copy, Entry, Lane, Node, Outcome, Trouble, Unchanged, Work, count, identity, kind_of,
-    mark, refused, target,
+    Action, Copy, Entry, Lane, Node, Outcome, Refusal, Trouble, Unchanged, Work, count, identity,
+    kind_of, mark, refused, target,
 };
 use crate::compare::content::Pair;
 use crate::file_data;
@@ -205,6 +205,10 @@ fn fill(
         None => lane.content.copy(job, || hire.takes_time()).map_err(Trouble::of)?,
     };
     let mut state = opened.state(copied.length_bytes)?;
+    if state == State::Shorter && lane.content.source_is_paged() {
+        let refusal = Refusal::because("read", "it ended before the end that its length tells");
+        return Err(Trouble::Source(refusal).into());
+    }
     let is_asked = matches!(state, State::Grew | State::Untold | State::Touched);
     if is_asked {
         match is_prefix(lane, opened, to, copied.length_bytes)? {

@@ -20,6 +20,10 @@ pub const ELSEWHERE: &str = "a relative symlink can be made in the current direc
 pub const LOOPS: &str = "it is a symlink to a directory in which it lies";
 /// An operand to itself.
 pub const SAME: &str = "they are the same file";
+/// A directory over itself.
+pub const SAME_DIRECTORY: &str = "it is the same directory as the source";
+/// A target in which a source lies, and of which something may be deleted.
+pub const HOLDS_SOURCE: &str = "a source lies in it";
 /// A directory into itself.
 pub const INSIDE: &str = "the target lies inside the source";
 /// A directory over something else.

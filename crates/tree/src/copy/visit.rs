@@ -8,6 +8,7 @@ mod early;
 mod empty;
 mod opening;
 mod unfinished;
+mod view;
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;

@@ -35,8 +35,8 @@ fn folder() -> Folder {
 }
 
 /// What the target holds.
-fn contents(folder: &Folder) -> BTreeMap<PathBuf, Vec<u8>> {
-    let all = likeness(&folder.join("T"));
+fn contents(target: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let all = likeness(target);
     all.into_iter().map(|(path, entry)| (path, entry.content)).collect()
 }
 
@@ -63,7 +63,7 @@ fn a_source_in_a_tree_that_another_operand_fills_is_copied_as_with_cp() {
         for _ in 0..3 {
             let ran = ours.flatout(["copy", "--threads=8"].iter().chain(words)).leaves("T").run();
             ran.exits(0);
-            assert!(contents(&theirs) == contents(&ours), "{words:?}{ran}");
+            assert!(contents(&theirs.join("T")) == contents(&ours.join("T")), "{words:?}{ran}");
             by_cp(&theirs, words);
         }
     }
@@ -117,4 +117,42 @@ fn a_source_that_is_mounted_in_its_target_is_refused_there() {
     assert_eq!(read(&folder.join("src/d/sub/f")), "outer");
     assert_eq!(read(&folder.join("src/d/sub").join(name).join("f")), "inner");
     shown.finish();
+}
+
+/// Layers below an overlay have other device numbers than what it shows of them.
+#[test]
+fn a_tree_seen_through_another_filesystem_is_not_copied_into_itself() {
+    needs!(under_test());
+    let (lower, upper) = (Folder::new(), Folder::new());
+    let overlay = needs!(Mounted::overlay(lower.path(), upper.path()));
+    let (below, shown) = (upper.join("upper"), overlay.path());
+    let folder = Folder::new();
+    fs::create_dir_all(shown.join("d/sub")).unwrap();
+    fs::write(shown.join("d/small"), "x").unwrap();
+    fs::write(shown.join("d/sub/large"), [b'x'; 5000]).unwrap();
+    let run = |options: &[&str], source: PathBuf, target: PathBuf| {
+        let words = ["copy"].iter().chain(options).map(Into::into);
+        let words = words.chain([source.into_os_string(), target.into_os_string()]);
+        folder.flatout(words.collect::<Vec<_>>()).run()
+    };
+    let refused = |options: &[&str], source: PathBuf, target: PathBuf, why: &str| {
+        let ran = run(options, source, target);
+        assert!(ran.exits(1).stderr.contains(why), "{ran}");
+    };
+    let before = contents(&below);
+    let inside = "the target lies inside the source";
+    refused(&[], below.clone(), shown.join("new"), inside);
+    refused(&[], shown.clone(), below.join("newer"), inside);
+    refused(&["-T"], below.join("d"), shown.join("d/sub/newest"), inside);
+    refused(&["-T"], shown.join("d"), below.join("d"), "it is the same directory as the source");
+    let holds = "a source lies in it";
+    refused(&["--delete", "--max-size", "1K", "-T"], shown.join("d"), below.clone(), holds);
+    refused(&["--delete", "-T"], below.join("d/sub"), shown.clone(), holds);
+    assert!(contents(&below) == before, "nothing was changed");
+    run(&["-T"], shown.join("d"), below.clone()).exits(0);
+    run(&["--delete", "-T"], shown.join("d"), below.join("new")).exits(0);
+    run(&["--delete", "-T"], below.join("sub"), shown.join("d/sub")).exits(0);
+    assert_eq!(fs::read(below.join("new/sub/large")).unwrap(), [b'x'; 5000]);
+    assert_eq!(Folder::names_in(&below), ["d", "new", "small", "sub"].map(Into::into).into());
+    overlay.finish();
 }

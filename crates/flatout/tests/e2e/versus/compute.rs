@@ -12,7 +12,7 @@ const TABLE: &str = "echo 'Function    Best Rate MB/s  Avg time'; for one in Cop
 fn the_table_of_stream_is_held_against_our_streams() {
     let stable = Stable::new();
     stable.rival("stream", &format!("{TABLE}; echo 'Solution Validates: avg error'"));
-    let ran = stable.race(&["stream", "--max-time", "60s", "--format", "json"]);
+    let ran = stable.race(&["stream", "--max-time", "600s", "--format", "json"]);
     let document = ran.exits(0).document();
     assert_valid(&document);
     assert!(ran.stderr.contains("racing stream: 4 races, arrays in memory, takes"), "{ran}");
@@ -29,7 +29,7 @@ fn a_stream_that_does_not_validate_and_a_library_that_is_none_fail_their_rows() 
     stable.rival("stream", &format!("{TABLE}; echo 'Failed Validation on array a[]'"));
     fs::write(stable.0.join("bin/libopenblas.so.0"), "no library").unwrap();
     let place = stable.0.join("place");
-    let words = ["stream", "openblas", "--max-time", "60s", "--format", "json"];
+    let words = ["stream", "openblas", "--max-time", "600s", "--format", "json"];
     let libraries = stable.0.join("bin");
     let ran = stable.flatout(&place, &words).with(|command| {
         command.env("LD_LIBRARY_PATH", libraries);

@@ -106,7 +106,7 @@ pub(super) fn is_kernels(pair: &PairFacts) -> bool {
 
 /// Whether this kernel keeps the files in its page cache, writes into it what comes out of a pipe, and takes
 /// what lies behind the end as well as what comes next.
-fn is_paged(side: &Filesystem) -> bool {
+pub(super) fn is_paged(side: &Filesystem) -> bool {
     matches!(side.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::Plan;
 use super::place::{last_name, parent, way_up};
+use crate::copy::reason::HOLDS_SOURCE;
 use crate::copy::{Identity, Operand, identity, kind_of};
 
-const HOLDS_SOURCE: &str = "a source lies in it";
 const HOLDS_SNAPSHOT: &str = "a snapshot lies in it";
 const SHARED: &str = "something else is copied into it, too";
 

@@ -2,12 +2,14 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::unfinished::is_unfinished;
+use super::view::{self, Overlap};
 use crate::copy::attributes::{self};
 use crate::copy::directory::{self, Access, Found, Named, Origin};
-use crate::copy::reason::{LOOPS, OTHER_OVER};
+use crate::copy::reason::{HOLDS_SOURCE, INSIDE, LOOPS, OTHER_OVER, SAME_DIRECTORY};
 use crate::copy::rules::opening;
 use crate::copy::{
     Copy, Entry, Inheritance, Made, Pair, Preserve, Refusal, Trouble, identity, plan, refused,
@@ -44,10 +46,15 @@ pub(super) fn open(
     let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
     let number = identity(&found);
     if number == identity(&facts) {
-        return Err(refused("copy to", "it is the same directory as the source"));
+        return Err(refused("copy to", SAME_DIRECTORY));
     }
     if copy.targets.is_source(number) {
         return Err(refused("copy to", "it is the source itself"));
+    }
+    let is_top = entry.directory.parent().is_none();
+    let is_entered = is_top || facts.st_dev != entry.pair.found().facts.st_dev;
+    if is_entered && found.st_dev != facts.st_dev && !copy.is_plan() {
+        refuse_overlap(copy, entry, (&from, &to), origin)?;
     }
     if copy.is_snapshot(number) {
         return Err(refused("copy to", "it is a snapshot"));
@@ -84,7 +91,6 @@ pub(super) fn open(
             (Inheritance::of(to.as_fd()), Made::found(&found))
         }
     };
-    let is_top = entry.directory.parent().is_none();
     if found.st_dev != entry.pair.found().target.0 || is_top {
         copy.targets.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
     }
@@ -97,6 +103,28 @@ pub(super) fn open(
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let found = Found { named, facts, target: identity(&found), inheritance, made };
     Ok((Pair::new(from, to, found), access))
+}
+
+/// Neither side may lie in the other, whatever filesystem shows it there; but a source in a target of which
+/// nothing is deleted.
+fn refuse_overlap(
+    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    sides: (&OwnedFd, &OwnedFd),
+    origin: Origin,
+) -> Result<(), Trouble> {
+    let refusal = match view::overlap(&copy.temporaries, sides) {
+        Some(Overlap::Same) => refused("copy to", SAME_DIRECTORY),
+        Some(Overlap::TargetInSource) => refused("copy to", INSIDE),
+        Some(Overlap::SourceInTarget) if copy.options.deletion.is_some() => {
+            refused("mirror", HOLDS_SOURCE)
+        }
+        _ => return Ok(()),
+    };
+    if origin == Origin::Fresh {
+        let _gone = rustix::fs::unlinkat(entry.pair.target(), entry.target, AtFlags::REMOVEDIR);
+    }
+    Err(refusal)
 }
 
 /// Opens a directory of the target. It is enough if it may be searched.

@@ -243,3 +243,20 @@ fn one_filesystem_ends_where_another_is_mounted() {
     }
     mounted.finish();
 }
+
+/// No file ends before the length that this kernel itself tells of it.
+#[test]
+fn an_end_before_the_length_is_a_failure() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::write(folder.join("src"), [b'x'; 300_000]).unwrap();
+    for options in ["--engine=sync", "--verify"] {
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", "src"];
+        let wrapper = [&wrapper[..], &["-e", "inject=pread64:retval=0"]].concat();
+        let ran = folder.under(&wrapper, &["copy", options, "src", "new"]).run();
+        let why = "it ended before the end that its length tells";
+        assert!(ran.exits(1).stderr.contains(why), "{ran}");
+        assert!(!folder.join("new").exists());
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether one side of a copy lies in the other where device and inode numbers do not tell it: a
+//! filesystem that shows directories of another one (bindfs, the layers of an overlay, a share of this
+//! very machine) has numbers of its own. A mark that is made in the target is looked for in the source.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use flatout_sys::filesystem::{self, Nature};
+use rustix::fs::{AtFlags, statat};
+
+use crate::copy::temporary::Temporaries;
+
+/// How the source and the target lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overlap {
+    Same,
+    TargetInSource,
+    SourceInTarget,
+}
+
+/// `None`: neither lies in the other; or no mark can be made, and then no copy can either.
+///
+/// Cost: nothing where both are ordinary filesystems; else a new file, and a call for each directory above
+/// the two.
+pub(super) fn overlap(
+    temporaries: &Temporaries,
+    (source, target): (&OwnedFd, &OwnedFd),
+) -> Option<Overlap> {
+    let shows_others = |side: &OwnedFd| {
+        filesystem::of(side.as_fd()).is_ok_and(|it| {
+            matches!(it.nature, Nature::Network | Nature::Userspace | Nature::Overlay)
+        })
+    };
+    if !shows_others(source) && !shows_others(target) {
+        return None;
+    }
+    let (mark, name) = temporaries.file(target.as_fd(), temporaries.name()).ok()?;
+    let found = found(source.as_fd(), target.as_fd(), name.to_bytes());
+    let _gone = rustix::fs::unlinkat(target, &name, AtFlags::empty());
+    drop(mark);
+    found
+}
+
+fn found(source: BorrowedFd<'_>, target: BorrowedFd<'_>, mark: &[u8]) -> Option<Overlap> {
+    let is_there = |way: &[u8]| {
+        let path = [way, mark].concat();
+        statat(source, OsStr::from_bytes(&path), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    };
+    if is_there(b"") {
+        return Some(Overlap::Same);
+    }
+    // The source may show any directory above the target.
+    let path = path_of(target).unwrap_or_default();
+    let steps = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    if steps.rev().any(|(step, _)| is_there(&[&path[step + 1..], b"/"].concat())) {
+        return Some(Overlap::TargetInSource);
+    }
+    let levels = path_of(source)?.iter().filter(|byte| **byte == b'/').count();
+    let mut above = (1..=levels).map(|level| b"../".repeat(level));
+    above.any(|above| is_there(&above)).then_some(Overlap::SourceInTarget)
+}
+
+/// Without /proc there is none.
+fn path_of(directory: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    let itself = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    rustix::fs::readlink(itself, Vec::new()).ok().map(std::ffi::CString::into_bytes)
+}
