@@ -119,10 +119,9 @@ impl<'a> Content<'a> {
     pub fn new(options: &'a CopyOptions, methods: &'a Methods) -> Self {
         // Blocks were measured with the engine for which they are.
         let large = options.tuned.large.filter(|_| options.method.is_none());
-        let or =
-            |asked, measured: Option<u64>| if asked > 0 { asked } else { measured.unwrap_or(0) };
-        let block_bytes = or(options.block_bytes, large.map(|large| large.block_bytes));
-        let depth = or(options.depth.into(), large.map(|large| large.depth.into())) as u32;
+        let or = |asked, measured| if asked > 0 { asked } else { measured };
+        let block_bytes = or(options.block_bytes, large.map_or(0, |large| large.block_bytes));
+        let depth = or(options.depth.into(), large.map_or(0, |large| large.depth.into())) as u32;
         let block_bytes = match Fingerprint::of(options.assurance, options.inventory) {
             Some(_) => block_bytes.next_multiple_of(PIECE_BYTES as u64),
             None => block_bytes,
@@ -194,9 +193,8 @@ impl<'a> Content<'a> {
     /// kernel accounts what is read.
     pub fn lies_on_devices(&self) -> bool {
         let is_far = |side: &Filesystem| matches!(side.nature, Nature::Network | Nature::Userspace);
-        self.pair
-            .as_ref()
-            .is_some_and(|pair| ![&pair.facts.source, &pair.facts.target].into_iter().any(is_far))
+        let sides = self.pair.as_ref().map(|pair| [&pair.facts.source, &pair.facts.target]);
+        sides.is_some_and(|sides| !sides.into_iter().any(is_far))
     }
 
     /// Whether this kernel alone knows how long the last source is: then it has as many bytes.
@@ -270,11 +268,9 @@ impl<'a> Content<'a> {
             preallocate(job.target, length)?;
         }
         let route = whole_route(job, length);
-        let mut fingerprint = match choice.method {
-            // Pieces of a limit are none of a fingerprint: then the source is read once more.
-            Method::Sync if !self.is_limited() => self.fingerprint(),
-            _ => None,
-        };
+        // Pieces of a limit are none of a fingerprint: then the source is read once more.
+        let is_seen = choice.method == Method::Sync && !self.is_limited();
+        let mut fingerprint = self.fingerprint().filter(|_| is_seen);
         let reached = if fingerprint.is_some() {
             let reached = self.seen(route, &mut fingerprint)?;
             tally.add(Method::Sync, reached);
