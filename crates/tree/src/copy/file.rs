@@ -204,11 +204,7 @@ fn fill(
         Some(copied) => copied,
         None => lane.content.copy(job, || hire.takes_time()).map_err(Trouble::of)?,
     };
-    let mut state = opened.state(copied.length_bytes)?;
-    if state == State::Shorter && lane.content.source_is_paged() {
-        let refusal = Refusal::because("read", "it ended before the end that its length tells");
-        return Err(Trouble::Source(refusal).into());
-    }
+    let mut state = state(lane, opened, copied.length_bytes)?;
     let is_asked = matches!(state, State::Grew | State::Untold | State::Touched);
     if is_asked {
         match is_prefix(lane, opened, to, copied.length_bytes)? {
@@ -249,6 +245,17 @@ fn fill(
         }
     }
     Ok((copied, state))
+}
+
+/// Looks what became of a source of which so much was read.
+fn state(lane: &Lane<'_, '_>, opened: &Opened, length_bytes: u64) -> Result<State, Trouble> {
+    match opened.state(length_bytes)? {
+        State::Shorter if lane.content.source_is_paged() => {
+            let why = "it ended before the end that its length tells";
+            Err(Trouble::Source(Refusal::because("read", why)))
+        }
+        state => Ok(state),
+    }
 }
 
 /// Whether a source begins with what was copied of it: if it grew, it was only added to. `None`: the copy

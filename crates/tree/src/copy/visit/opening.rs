@@ -51,11 +51,7 @@ pub(super) fn open(
     if copy.targets.is_source(number) {
         return Err(refused("copy to", "it is the source itself"));
     }
-    let is_top = entry.directory.parent().is_none();
-    let is_entered = is_top || facts.st_dev != entry.pair.found().facts.st_dev;
-    if is_entered && found.st_dev != facts.st_dev && !copy.is_plan() {
-        refuse_overlap(copy, entry, (&from, &to), origin)?;
-    }
+    refuse_overlap(copy, entry, (&from, facts.st_dev), (&to, found.st_dev), origin)?;
     if copy.is_snapshot(number) {
         return Err(refused("copy to", "it is a snapshot"));
     }
@@ -64,6 +60,7 @@ pub(super) fn open(
     let above = entry.pair.found().inheritance;
     let has_rules = copy.rules().is_some();
     let may_be_ours = !has_rules && !copy.is_plan();
+    let is_top = entry.directory.parent().is_none();
     let is_ours = origin == Origin::Fresh || may_be_ours && is_unfinished(entry, &found, &facts);
     if is_ours {
         attributes::open_up(to.as_fd(), &found);
@@ -110,10 +107,17 @@ pub(super) fn open(
 fn refuse_overlap(
     copy: &Copy<'_>,
     entry: Entry<'_>,
-    sides: (&OwnedFd, &OwnedFd),
+    (source, from): (&OwnedFd, u64),
+    (target, to): (&OwnedFd, u64),
     origin: Origin,
 ) -> Result<(), Trouble> {
-    let refusal = match view::overlap(&copy.temporaries, sides) {
+    let is_entered =
+        || entry.directory.parent().is_none() || from != entry.pair.found().facts.st_dev;
+    // Below, both are as they were there.
+    if from == to || !is_entered() || copy.is_plan() {
+        return Ok(());
+    }
+    let refusal = match view::overlap(&copy.temporaries, (source, target)) {
         Some(Overlap::Same) => refused("copy to", SAME_DIRECTORY),
         Some(Overlap::TargetInSource) => refused("copy to", INSIDE),
         Some(Overlap::SourceInTarget) if copy.options.deletion.is_some() => {
