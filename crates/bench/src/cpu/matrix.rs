@@ -168,6 +168,14 @@ impl Terms {
         };
         order::choose(work, self, flop_per_s).map_err(TrialError::Unsupported)
     }
+
+    /// Whether a trial ends within so much time, as far as small runs tell. One whose order is chosen
+    /// does.
+    fn fits(&self, work: Work, left_ns: u64) -> bool {
+        let Some(order) = self.order else { return true };
+        let rate = work.probe(self);
+        rate.map_or(true, |rate| order::trial_ns(work, order, rate) <= left_ns as f64)
+    }
 }
 
 /// Refuses an order for which there is not the memory, in one line.
@@ -207,9 +215,12 @@ pub(super) fn outcomes(
         };
         let terms = Terms::new(options, threads, share_ns / 100 * TOLD_PERCENT);
         let is_short = share_ns < LEAST_SHARE_NS;
-        let case = match share_ns < LEAST_SHARE_NS / 10 {
-            true => Case::without_time(MatrixRow { id: work.id(), threads, shape: None }),
-            false => case(work, &terms, topology),
+        let has_end = sampler.plan.ends_ns != u64::MAX;
+        let case = match share_ns >= LEAST_SHARE_NS / 10
+            && (!has_end || terms.fits(work, sampler.left_ns()))
+        {
+            true => case(work, &terms, topology),
+            false => Case::without_time(MatrixRow { id: work.id(), threads, shape: None }),
         };
         // Each waits for its turn on every CPU.
         let probed = || if is_short { None } else { topology.contention_ratio() };

@@ -112,6 +112,22 @@ fn a_summary_has_what_differs() {
 }
 
 #[test]
+fn each_of_several_states_has_its_verdict_on_the_first_screen() {
+    let folder = Folder::new();
+    let ids: Vec<String> = (0..40).map(|index| format!("a/{index}")).collect();
+    let at = |level: f64| ids.iter().map(|id| (id.as_str(), level)).collect::<Vec<_>>();
+    for (name, level) in [("old", 1e9), ("better", 2e9), ("same", 1e9), ("worse", 5e8)] {
+        put_runs(&folder, name, &at(level));
+    }
+    let ran = folder.flatout(["compare", "old", "better", "same", "worse"]).run();
+    for line in
+        ["NEW better: better: 1 better", "NEW same: same: 1 the same", "NEW worse: worse: 1 worse"]
+    {
+        assert!(ran.exits(1).stdout.contains(line), "{line}: {ran}");
+    }
+}
+
+#[test]
 fn the_same_files_give_the_same_answer_each_time() {
     let folder = Folder::new();
     put(&folder, "old", &run(&[("a/x", 1e9), ("a/y", 2e9)]));

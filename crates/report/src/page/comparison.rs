@@ -28,6 +28,9 @@ const COLUMNS_UNJUDGED: usize = 5;
 pub(crate) fn of_comparisons(document: &Document) -> Page {
     let all = document.comparisons.iter();
     let mut sections: Vec<Section> = Section::of_errors(&document.errors).into_iter().collect();
+    if let [_, _, ..] = &document.comparisons[..] {
+        sections.push(verdicts(&document.comparisons));
+    }
     sections.extend(all.clone().map(|comparison| summary::of_comparison(comparison, tone)));
     sections.extend(all.clone().flat_map(|comparison| [machines(comparison), rows(comparison)]));
     if all.clone().any(|comparison| !comparison.rows.is_empty()) {
@@ -35,6 +38,15 @@ pub(crate) fn of_comparisons(document: &Document) -> Page {
     }
     let origin = vec![document.tool.clone()];
     Page { title: "flatout compare".to_owned(), origin, sections, ..Page::default() }
+}
+
+/// What all comparisons come to, in a line each: a screen has no room for their rows.
+fn verdicts(comparisons: &[Comparison]) -> Section {
+    let line = |comparison: &Comparison| {
+        let line = format!("NEW {}: {}", comparison.new.name, words::total(comparison));
+        Block::Text(line, tone(comparison.verdict))
+    };
+    comparisons.iter().map(line).fold(Section::new(Part::Summary, ""), Section::with)
 }
 
 fn meanings() -> Block {

@@ -66,7 +66,7 @@ fn bytes(work: Work, order: u64, threads: u32) -> u64 {
 }
 
 /// Time of a trial with what is outside the clock.
-fn trial_ns(work: Work, order: u64, flop_per_s: f64) -> f64 {
+pub(super) fn trial_ns(work: Work, order: u64, flop_per_s: f64) -> f64 {
     let numbers = order as f64 * order as f64;
     operations(work, order as usize) / flop_per_s * 1e9 + OUTSIDE_NS * numbers
 }

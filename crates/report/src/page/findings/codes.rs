@@ -216,13 +216,21 @@ fn noise(results: &[Outcome]) -> Option<Finding> {
 
 /// Rows without enough trials for an interval, or without any, for want of time.
 fn too_few(results: &[Outcome]) -> Option<Finding> {
-    let having = |code| results.iter().filter(|row| warning::has(&row.warnings, code)).count();
-    let (none, few) = (having(warning::TIME_SHORT), having(warning::FEW_TRIALS));
+    let having = |code| results.iter().filter(move |row| warning::has(&row.warnings, code));
+    let none = having(warning::TIME_SHORT).filter(|row| label::figure(row).is_none()).count();
+    let few = having(warning::FEW_TRIALS);
+    let is_written_enough =
+        few.clone().any(|row| warning::has(&row.warnings, warning::WRITE_LIMIT));
+    let few = few.count();
     let text = match (none, few) {
         (0, 0) => return None,
         (0, few) => format!("rows with too few trials for an interval: {few}"),
         (none, 0) => format!("rows not measured for want of time: {none}"),
         (none, few) => format!("rows not measured: {none}, with too few trials: {few}"),
     };
-    Some(Finding::new(Note, text, "more time (--max-time, without --quick)"))
+    let advice = match is_written_enough {
+        true => "more to be written (--max-write)",
+        false => "more time (--max-time, without --quick)",
+    };
+    Some(Finding::new(Note, text, advice))
 }

@@ -45,6 +45,10 @@ pub(super) fn of_load(record: &Record) -> Vec<Finding> {
         let advice = format!("rates are too low, times too long: stop {whom} and run again");
         found.push(Finding::new(Warn, text, advice));
     }
+    if seen.others_cpus.is_none() {
+        let text = "whether other programs were at work cannot be seen";
+        found.push(Finding::new(Warn, text, "look at /proc/stat, which is hidden here"));
+    }
     if is_stolen(seen) {
         let share = quantity::percent(seen.stolen_ratio);
         let text = format!("steal: the hypervisor took {share} of the CPU time");

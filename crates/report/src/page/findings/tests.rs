@@ -39,7 +39,7 @@ fn a_quiet_machine_has_no_findings() {
         "mitigations": {"meltdown": "Not affected", "x": "Vulnerable"},
         "storage": [{"free_bytes": 9, "used_bytes": 71, "size_bytes": 100, "layers": [
             {"kind": "disk", "name": "a", "rotational": false, "write_cache": "write back"}]}]});
-    let load = Load { cpus: 2, stolen_ratio: 0.001, ..Load::default() };
+    let load = Load { cpus: 2, others_cpus: Some(0.0), stolen_ratio: 0.001, ..Load::default() };
     let end = End { load: Some(load), ..End::default() };
     assert!(found(environment, vec![row("disk/x", &[warning::OUTLIERS])], end).is_empty());
 }
@@ -96,7 +96,7 @@ fn what_others_took_is_found() {
         "WARN",
         "1.6 of 2 CPUs: rates are too low, times too long: stop yes",
     );
-    let stolen = Load { cpus: 2, stolen_ratio: 0.12, ..Load::default() };
+    let stolen = Load { cpus: 2, others_cpus: Some(0.0), stolen_ratio: 0.12, ..Load::default() };
     only(found(json!({}), Vec::new(), end(stolen)), "WARN", "steal: the hypervisor took 12 %");
 }
 
@@ -167,17 +167,26 @@ fn a_busy_machine_is_one_finding_and_not_three() {
 }
 
 #[test]
+fn that_others_cannot_be_seen_is_said() {
+    let end = End { load: Some(Load::default()), ..End::default() };
+    let text = "whether other programs were at work cannot be seen";
+    only(found(json!({}), vec![row("cpu/x", &[])], end), "WARN", text);
+}
+
+#[test]
 fn noise_and_want_of_time_are_counted() {
     let noisy = Outcome { status: Status::Unstable, ci95: Some([0.5, 1.5]), ..row("a/b", &[]) };
     let few = vec![noisy.clone(), row("a/c", &[]), row("a/d", &[]), row("a/e", &[])];
     only(found(json!({}), few, End::default()), "NOTE", "1 of 4 figures are noisy");
     only(found(json!({}), vec![noisy], End::default()), "WARN", "1 of 1 figure is noisy");
-    let short = vec![row("a/b", &[warning::FEW_TRIALS]), row("a/c", &[warning::TIME_SHORT])];
-    only(
-        found(json!({}), short, End::default()),
-        "NOTE",
-        "rows not measured: 1, with too few trials: 1",
-    );
+    let few = row("a/b", &[warning::FEW_TRIALS, warning::TIME_SHORT]);
+    let none = Outcome { median: None, ..row("a/c", &[warning::TIME_SHORT]) };
+    let short = found(json!({}), vec![few, none], End::default());
+    let advice = "more time (--max-time, without --quick)";
+    only(short, "NOTE", &format!("rows not measured: 1, with too few trials: 1: {advice}"));
+    let written = row("a/b", &[warning::FEW_TRIALS, warning::WRITE_LIMIT]);
+    let written = found(json!({}), vec![written], End::default());
+    only(written, "NOTE", "for an interval: 1: more to be written (--max-write)");
 }
 
 #[test]
