@@ -42,7 +42,9 @@ pub(super) fn add_of_clock(outcome: &mut Outcome, facts: &Facts) {
     let before = facts.number(fact::CLOCK_BEFORE_HZ);
     let fall =
         facts.number(fact::CLOCK_AFTER_HZ).zip(before).map(|(after, before)| 1.0 - after / before);
-    if let Some(fall) = fall.filter(|&fall| fall > CLOCK_FALL) {
+    // Who was interrupted in between reads any clock.
+    let is_read = !warning::has(&outcome.warnings, warning::DISTURBED);
+    if let Some(fall) = fall.filter(|&fall| fall > CLOCK_FALL && is_read) {
         let text = format!(
             "the clock fell by {:.1} % from before the work to after it: power, temperature, or \
              contention by an SMT sibling",
