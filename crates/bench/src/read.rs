@@ -206,8 +206,7 @@ impl Reader {
             warn(warning::OVERSUBSCRIBED, warning.text);
         }
         let cold = matches!(self.job.state, CacheStart::Cold(_));
-        let in_memory = self.source.is_regular()
-            && filesystem::of(self.source.file()).is_ok_and(|filesystem| filesystem.in_memory);
+        let in_memory = self.source.is_regular() && lives_in_memory(&self.source);
         if in_memory && sized {
             warn(
                 warning::MEMORY_FILESYSTEM,
@@ -248,6 +247,7 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
     let (cached_percent, sampled, dirty) = match (source.kind(), job.state) {
         (Kind::Sized, CacheStart::AsItIs) => residency(source, end_bytes),
         (Kind::Sized, CacheStart::Hot | CacheStart::HotAlready) => (100, false, false),
+        (Kind::Sized, _) if lives_in_memory(source) => (100, false, false),
         _ => (0, false, false),
     };
     Facts {
@@ -259,6 +259,11 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
         cpus: affinity::allowed_cpu_count(),
         may_stop: matches!(job.limit, Limit::Duration { .. }),
     }
+}
+
+/// Whether no state of the page cache makes a difference: what lies on no device is never cold.
+fn lives_in_memory(source: &Source) -> bool {
+    filesystem::of(source.file()).is_ok_and(|filesystem| filesystem.in_memory)
 }
 
 /// Share of the range in the page cache in percent, whether that is a sample's, and whether some

@@ -22,7 +22,7 @@ pub(in crate::page) fn of_comparison(
     if let Some(load) = words::load(comparison) {
         section.push(Block::Text(load, Tone::Warn));
     }
-    if comparison.same_machine != Some(true) {
+    if comparison.same_machine != Some(true) || comparison.same_run {
         section.push(Block::Text(words::machines(comparison).to_owned(), Tone::Warn));
     }
     let differing = |row: &Row| !matches!(row.verdict, Verdict::Same | Verdict::Incomparable);

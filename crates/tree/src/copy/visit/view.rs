@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use flatout_sys::filesystem::{self, Nature};
 use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
 
+use crate::copy::Refusal;
 use crate::copy::temporary::Temporaries;
 
 /// How the source and the target lie to each other.
@@ -21,25 +23,29 @@ pub(super) enum Overlap {
 
 /// `None`: neither lies in the other; or no mark can be made, and then no copy can either.
 ///
+/// Errors: the mark cannot be removed.
 /// Cost: nothing where both are ordinary filesystems; else a new file, and a call for each directory above
 /// the two.
 pub(super) fn overlap(
     temporaries: &Temporaries,
     (source, target): (&OwnedFd, &OwnedFd),
-) -> Option<Overlap> {
+) -> Result<Option<Overlap>, Refusal> {
     let shows_others = |side: &OwnedFd| {
         filesystem::of(side.as_fd()).is_ok_and(|it| {
             matches!(it.nature, Nature::Network | Nature::Userspace | Nature::Overlay)
         })
     };
     if !shows_others(source) && !shows_others(target) {
-        return None;
+        return Ok(None);
     }
-    let (mark, name) = temporaries.file(target.as_fd(), temporaries.name()).ok()?;
+    let Ok((_mark, name)) = temporaries.file(target.as_fd(), temporaries.name()) else {
+        return Ok(None);
+    };
     let found = found(source.as_fd(), target.as_fd(), name.to_bytes());
-    let _gone = rustix::fs::unlinkat(target, &name, AtFlags::empty());
-    drop(mark);
-    found
+    match rustix::fs::unlinkat(target, &name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(found),
+        Err(errno) => Err(Refusal::of("remove a temporary file in")(errno)),
+    }
 }
 
 fn found(source: BorrowedFd<'_>, target: BorrowedFd<'_>, mark: &[u8]) -> Option<Overlap> {
