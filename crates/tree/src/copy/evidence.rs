@@ -353,6 +353,13 @@ mod tests {
         facts
     }
 
+    /// One of many that are alike.
+    fn numbered(path: &Path, number: u64) -> Stat {
+        let mut facts = settled(path);
+        facts.st_ino = number;
+        facts
+    }
+
     #[test]
     fn what_was_noted_is_proved_until_either_side_changes() {
         let place = tempfile::tempdir().unwrap();
@@ -407,11 +414,7 @@ mod tests {
         std::fs::write(&path, "x").unwrap();
         let ledger = place.path().join("state/ledger");
         let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 10, None));
-        let [old, gone, new] = [1, 2, 3].map(|number| {
-            let mut facts = settled(&path);
-            facts.st_ino = number;
-            facts
-        });
+        let [old, gone, new] = [1, 2, 3].map(|number| numbered(&path, number));
         let note = |evidence: &Evidence, facts| {
             evidence.note((facts, CWD), Moment::now(), (facts, CWD));
         };
@@ -459,11 +462,7 @@ mod tests {
         std::fs::write(&path, "x").unwrap();
         let ledger = place.path().join("state/ledger");
         let open = || Evidence::open(&ledger, &options(), Noting::AtOnce, (1 << 10, None));
-        let file = |number| {
-            let mut facts = settled(&path);
-            facts.st_ino = number;
-            facts
-        };
+        let file = |number| numbered(&path, number);
         let note = |evidence: &Evidence, number| {
             evidence.note((&file(number), CWD), Moment::now(), (&file(number), CWD));
         };

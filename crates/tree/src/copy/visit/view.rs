@@ -59,7 +59,9 @@ fn found(source: BorrowedFd<'_>, target: BorrowedFd<'_>, mark: &[u8]) -> Option<
     // The source may show any directory above the target.
     let path = path_of(target).unwrap_or_default();
     let steps = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-    if steps.rev().any(|(step, _)| is_there(&[&path[step + 1..], b"/"].concat())) {
+    // Of the root no part is left; a path that begins with a slash would not be one of the source.
+    let mut parts = steps.rev().map(|(step, _)| &path[step + 1..]).filter(|part| !part.is_empty());
+    if parts.any(|part| is_there(&[part, b"/"].concat())) {
         return Some(Overlap::TargetInSource);
     }
     let levels = path_of(source)?.iter().filter(|byte| **byte == b'/').count();
@@ -71,4 +73,20 @@ fn found(source: BorrowedFd<'_>, target: BorrowedFd<'_>, mark: &[u8]) -> Option<
 fn path_of(directory: BorrowedFd<'_>) -> Option<Vec<u8>> {
     let itself = format!("/proc/self/fd/{}", directory.as_raw_fd());
     rustix::fs::readlink(itself, Vec::new()).ok().map(std::ffi::CString::into_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_in_the_root_is_found_above_the_source_alone() {
+        let (place, root) = (tempfile::tempdir().unwrap(), std::fs::File::open("/").unwrap());
+        let source = std::fs::File::open(place.path()).unwrap();
+        let found_at = |mark: &[u8]| found(source.as_fd(), root.as_fd(), mark);
+        assert_eq!(found_at(b"proc"), Some(Overlap::SourceInTarget));
+        assert_eq!(found_at(b"nothing-has-such-a-name"), None);
+        std::fs::write(place.path().join("mark"), "").unwrap();
+        assert_eq!(found_at(b"mark"), Some(Overlap::Same));
+    }
 }
