@@ -195,8 +195,8 @@ fn measure(
                 }
             }
         }
-        if let Some(choice) =
-            choose::among(&group.tunings, &mut rows, |taken| group.ceiling_name(taken))
+        let name = |taken: &_| group.ceiling_name(taken);
+        if let Some(choice) = choose::among(&group.tunings, Some(&group.usual), &mut rows, name)
             && !options.cancel.is_cancelled()
         {
             match choice.is_sure {

@@ -1,7 +1,7 @@
 //! The settings that are tried for each kind of work. Few, since each takes its trials: those that
 //! were the best somewhere, and smaller ones.
 
-use flatout_io::{Caching, Engine, Split, Tuning, Work};
+use flatout_io::{Caching, Engine, SizeClass, Split, Tuning, Work};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -77,6 +77,23 @@ pub(super) fn tiny(cached: bool, cpus: u32) -> Vec<Tuning> {
     threads.into_iter().map(plain).collect()
 }
 
+/// What is used without a profile, where several threads take one file (ext4, xfs, btrfs, tmpfs).
+pub(super) fn usual(work: Work, size: SizeClass, cached: bool, cpus: u32) -> Tuning {
+    use Caching::{Buffered, Direct};
+    use Engine::{Mmap, Sync, Uring};
+    let most = cpus.clamp(1, MOST_FILE_THREADS);
+    match (work, size, cached) {
+        (Work::Copy, SizeClass::Tiny, true) => tuning(Sync, Buffered, 64 * KIB, 1, cpus),
+        (Work::Copy, SizeClass::Tiny, false) => {
+            tuning(Sync, Buffered, 64 * KIB, 1, WAITING_THREADS)
+        }
+        (Work::Copy, ..) => tuning(Sync, Buffered, MIB, 1, most),
+        (Work::Read, _, true) => tuning(Mmap, Buffered, MIB, 1, most),
+        (Work::Read, _, false) => tuning(Uring, Direct, 512 * KIB, 8, 1),
+        (Work::Write, ..) => tuning(Sync, Buffered, 256 * KIB, 1, 1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,12 +113,20 @@ mod tests {
     fn no_setting_is_tried_twice_and_each_one_can_be_had() {
         for cpus in [1, 2, 3, 8, 500] {
             let works = [Work::Read, Work::Write, Work::Copy];
-            let large = works.iter().flat_map(|work| [true, false].map(|c| large(*work, c, cpus)));
-            for settings in large.chain([true, false].map(|cached| tiny(cached, cpus))) {
+            let of_large =
+                works.iter().flat_map(|work| [true, false].map(|c| large(*work, c, cpus)));
+            for settings in of_large.chain([true, false].map(|cached| tiny(cached, cpus))) {
                 for (index, one) in settings.iter().enumerate() {
                     assert!(!settings[..index].contains(one), "{cpus} CPUs: {one:?}");
                     assert!(one.engine == Engine::Uring || one.depth == 1, "{one:?}");
                     assert!(one.engine != Engine::Mmap || one.caching == Caching::Buffered);
+                }
+            }
+            for cached in [true, false] {
+                let usual = |work, size| usual(work, size, cached, cpus);
+                assert!(tiny(cached, cpus).contains(&usual(Work::Copy, SizeClass::Tiny)));
+                for work in works {
+                    assert!(large(work, cached, cpus).contains(&usual(work, SizeClass::Large)));
                 }
             }
         }

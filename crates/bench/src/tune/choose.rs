@@ -1,4 +1,5 @@
-//! Which of the settings tried is taken: the smallest that reaches 98 % of the best.
+//! Which of the settings tried is taken: the smallest that reaches 98 % of the best, or else the usual ones,
+//! which are used without a profile.
 
 use flatout_io::{Caching, Engine, Tuning};
 use flatout_measure::{Ceiling, Key, Measured, Outcome, ceiling, statistics, warning};
@@ -16,6 +17,11 @@ pub(super) const FEWEST_TRIALS: u32 = 3;
 /// ext4 in memory, 2026-11-26) one within 5 % of the best was taken in 96 %; by medians in 90 %, and with
 /// two trials and three in 72 %.
 const QUANTILE: f64 = 0.75;
+
+/// What a smaller setting must reach of the usual one; a larger one must be faster than that.
+const AS_FAST: f64 = 0.95;
+/// The chance at most that what takes the place of the usual setting was lucky.
+const CHANCE: f64 = 0.02;
 
 /// The settings taken, and the limit: the median of the best ones, with its interval, in the unit of
 /// the rows.
@@ -55,12 +61,18 @@ fn was_left_out(outcome: &Outcome) -> bool {
 }
 
 /// Picks one, marks its row, and holds each row against the best. `None` where none has a figure.
+///
+/// The usual one, where it has a figure, stays unless the trials show that another is better: where other
+/// programs or guests come and go, the best of a few is often a lucky one.
 pub(super) fn among<R>(
     tunings: &[Tuning],
+    usual: Option<&Tuning>,
     rows: &mut [Measured<R>],
     name: impl FnOnce(&Tuning) -> String,
 ) -> Option<Choice> {
-    let chosen = smallest(tunings, &rates(rows))?;
+    let smallest = smallest(tunings, &rates(rows))?;
+    let usual = tunings.iter().position(|one| Some(one) == usual);
+    let chosen = usual.filter(|&usual| stays(tunings, rows, usual, smallest)).unwrap_or(smallest);
     let medians: Vec<f64> = rows.iter().map(|row| row.outcome.median.unwrap_or(0.0)).collect();
     let best = (0..rows.len()).max_by(|&a, &b| medians[a].total_cmp(&medians[b]))?;
     let Outcome { n, ci95, .. } = rows[best].outcome;
@@ -78,17 +90,30 @@ pub(super) fn among<R>(
     Some(Choice { tuning: tunings[chosen], limit: medians[best], n, ci95, is_sure })
 }
 
-/// The smallest settings that reach enough of the best: first by threads, those of the kernel that do
-/// a ring's buffered requests counted as one, then by bytes in flight, then by the length of a request.
+/// Whether the usual setting has trials enough, which do not show that the other one is better.
+fn stays<R>(tunings: &[Tuning], rows: &[Measured<R>], usual: usize, other: usize) -> bool {
+    let [held, samples] = [usual, other].map(|index| &rows[index].outcome.samples);
+    let part = if size(&tunings[other]) < size(&tunings[usual]) { AS_FAST } else { 1.0 };
+    let held: Vec<f64> = held.iter().map(|rate| rate * part).collect();
+    let is_known = held.len() >= FEWEST_TRIALS as usize && samples.len() >= FEWEST_TRIALS as usize;
+    is_known && statistics::compare::above(samples, &held) > CHANCE
+}
+
+/// The smallest settings that reach enough of the best.
 fn smallest(tunings: &[Tuning], rates: &[f64]) -> Option<usize> {
     let best = rates.iter().copied().filter(|rate| *rate > 0.0).max_by(f64::total_cmp)?;
-    let size = |index: &usize| {
-        let Tuning { engine, caching, threads, depth, block_bytes, .. } = tunings[*index];
-        let in_flight = u64::from(threads) * u64::from(depth) * block_bytes;
-        let has_helpers = engine == Engine::Uring && caching == Caching::Buffered;
-        (threads + u32::from(has_helpers), in_flight, block_bytes)
-    };
-    (0..tunings.len().min(rates.len())).filter(|&i| rates[i] >= best * ENOUGH).min_by_key(size)
+    let is_enough = |index: &usize| rates[*index] >= best * ENOUGH;
+    let all = 0..tunings.len().min(rates.len());
+    all.filter(is_enough).min_by_key(|&index| size(&tunings[index]))
+}
+
+/// First the threads, those of the kernel that do a ring's buffered requests counted as one, then the bytes
+/// in flight, then the length of a request.
+fn size(tuning: &Tuning) -> (u32, u64, u64) {
+    let &Tuning { engine, caching, threads, depth, block_bytes, .. } = tuning;
+    let in_flight = u64::from(threads) * u64::from(depth) * block_bytes;
+    let has_helpers = engine == Engine::Uring && caching == Caching::Buffered;
+    (threads + u32::from(has_helpers), in_flight, block_bytes)
 }
 
 #[cfg(test)]
@@ -132,8 +157,31 @@ mod tests {
         let mut rows = [row([70.0, 71.0, 70.0, 69.0]), row([80.0, 30.0, 79.0, 20.0])];
         assert_eq!(close(&rows), [0, 1]);
         let tunings = [tuning(1, 1, 1), tuning(1, 1, 2)];
-        let choice = among(&tunings, &mut rows, |_| String::new()).unwrap();
+        let choice = among(&tunings, None, &mut rows, |_| String::new()).unwrap();
         assert_eq!((choice.tuning.threads, choice.limit), (2, 70.0));
+    }
+
+    #[test]
+    fn the_usual_setting_stays_unless_another_is_shown_to_be_better() {
+        let row = |samples: &[f64]| {
+            let (samples, n) = (samples.to_vec(), samples.len() as u64);
+            let outcome = Outcome { samples, n, ..Outcome::default() };
+            Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
+        };
+        let tunings = [tuning(1, 1, 1), tuning(1, 1, 2), tuning(1, 1, 4)];
+        let taken = |rows: [&[f64]; 3]| {
+            let mut rows = rows.map(row);
+            among(&tunings, Some(&tunings[1]), &mut rows, |_| String::new()).unwrap().tuning.threads
+        };
+        let slow = [10.0, 11.0, 12.0, 11.0];
+        let (wide, quick) = ([60.0, 100.0, 61.0, 62.0], [99.0, 100.0, 101.0, 102.0]);
+        assert_eq!(taken([&wide, &[90.0, 50.0, 91.0, 92.0], &slow]), 2, "one trial was lucky");
+        assert_eq!(taken([&quick, &[80.0, 81.0, 50.0, 82.0], &slow]), 1, "faster and smaller");
+        assert_eq!(taken([&quick, &quick.map(|rate| rate + 0.5), &slow]), 1, "smaller, as fast");
+        assert_eq!(taken([&slow, &quick.map(|rate| rate - 1.5), &quick]), 2, "larger, no faster");
+        assert_eq!(taken([&slow, &quick, &quick.map(|rate| rate + 9.0)]), 4, "larger, but faster");
+        assert_eq!(taken([&quick, &[101.0, 102.0], &slow]), 1, "two trials show nothing");
+        assert_eq!(taken([&quick, &[], &slow]), 1, "the usual one cannot be had");
     }
 
     #[test]
@@ -146,17 +194,17 @@ mod tests {
             Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
         };
         let mut rows = [row(Some(98.5)), row(Some(100.0)), row(None)];
-        let choice = among(&tunings, &mut rows, |_| "best".to_owned()).unwrap();
+        let choice = among(&tunings, None, &mut rows, |_| "best".to_owned()).unwrap();
         assert_eq!((choice.tuning.threads, choice.limit, choice.n), (1, 100.0, 6));
         assert_eq!((choice.ci95, choice.is_sure), (Some([99.0, 101.0]), true));
         rows[0].outcome.ci95 = None;
-        assert!(!among(&tunings, &mut rows, |_| String::new()).unwrap().is_sure);
+        assert!(!among(&tunings, None, &mut rows, |_| String::new()).unwrap().is_sure);
         let chosen: Vec<_> = rows.iter().map(|row| row.facts.flag(CHOSEN) == Some(true)).collect();
         assert_eq!(chosen, [true, false, false]);
         let best = |row: &Measured<()>| row.outcome.ceiling.as_ref().and_then(|best| best.value);
         assert_eq!((best(&rows[0]), best(&rows[2])), (Some(100.0), None));
         assert_eq!(
-            among(&tunings, &mut [row(None), row(None), row(None)], |_| String::new()),
+            among(&tunings, None, &mut [row(None), row(None), row(None)], |_| String::new()),
             None
         );
         let mut rows = [79.9, 80.0, 100.0].map(|rate| row(Some(rate)));
@@ -165,9 +213,9 @@ mod tests {
         assert_eq!(close(&rows), [0, 1, 2], "two trials show nothing");
         assert_eq!(close(&[row(None), row(None)]), [0; 0]);
         let mut rows = [row(Some(100.0)), row(None)];
-        assert!(among(&tunings, &mut rows, |_| String::new()).unwrap().is_sure);
+        assert!(among(&tunings, None, &mut rows, |_| String::new()).unwrap().is_sure);
         rows[1].outcome.warnings.push(warning::no_time());
         assert_eq!(close(&rows), [0, 1], "it may be the best");
-        assert!(!among(&tunings, &mut rows, |_| String::new()).unwrap().is_sure);
+        assert!(!among(&tunings, None, &mut rows, |_| String::new()).unwrap().is_sure);
     }
 }

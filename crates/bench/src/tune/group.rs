@@ -30,6 +30,8 @@ pub(super) struct Group<'a> {
     pub(super) source: &'a TunedPlace,
     pub(super) target: &'a TunedPlace,
     pub(super) tunings: Vec<Tuning>,
+    /// That of them which is used without a profile.
+    pub(super) usual: Tuning,
     /// Share of the time, in no unit.
     pub(super) weight: f64,
     /// Whether rows must say which of several places they concern.
@@ -131,8 +133,9 @@ impl<'a> Group<'a> {
     ) -> Self {
         let tunings = candidates((work, (size, cached)), cpus);
         let weight = weight(work, size, cached) * tunings.len() as f64;
+        let usual = candidate::usual(work, size, cached, cpus);
         let has_several_places = false;
-        Self { work, size, cached, source, target, tunings, weight, has_several_places }
+        Self { work, size, cached, source, target, tunings, usual, weight, has_several_places }
     }
 
     /// The work, in words.
