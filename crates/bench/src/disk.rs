@@ -33,8 +33,8 @@ use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
 use flatout_sys::ring::MAX_DEPTH;
 
 use crate::option::{
-    CACHING, DIRECT, MAX_BYTES, SPLIT, Wish, count_to, distinct, each_once, flag, rate, size,
-    size_to, time, words,
+    CACHING, DIRECT, MAX_BLOCK_BYTES, MAX_BYTES, SPLIT, Wish, count_to, distinct, each_once, flag,
+    rate_within, size_to, time, words,
 };
 use crate::scratch::Wanted;
 use crate::workers::MAX_THREADS;
@@ -112,8 +112,8 @@ pub struct Selection {
         value_parser = patterns(), hide_possible_values = true)]
     pub patterns: Vec<Pattern>,
     /// Bytes per request; several make a sweep [default: 1M sequential, 4K random]
-    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE,…", value_parser = size,
-        value_delimiter = ',')]
+    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE,…",
+        value_parser = size_to(MAX_BLOCK_BYTES), value_delimiter = ',')]
     pub block_bytes: Vec<u64>,
     /// Threads; several make a sweep [default: 1]
     #[arg(short = 'j', long, alias = "numjobs", value_name = "N,…", value_delimiter = ',',
@@ -155,7 +155,7 @@ pub struct Selection {
     pub runtime_ns: Option<u64>,
     /// Operations per second, all threads together: an open loop, whose latencies count from the
     /// intended start
-    #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
+    #[arg(id = "rate", long, value_name = "N", value_parser = rate_within(0.1..=1e9))]
     pub rate_per_s: Option<f64>,
     /// Reads of a hundred operations of randrw and readwrite [default: 70]
     #[arg(long = "rwmixread", alias = "mix", value_name = "PERCENT",

@@ -129,7 +129,6 @@ impl Options {
 /// # Errors
 /// `Usage`.
 fn check(options: &Options) -> Result<(), Error> {
-    options.selection.check().map_err(Error::Usage)?;
     let family = options.family().unwrap_or(Family::V4);
     let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
     for test in row::tests(options.run.extent, &options.selection, family, None, &ON_ONE_MACHINE) {

@@ -1,6 +1,7 @@
 //! Options of the command line as typed values, for clap: sizes, times, rates, words that mean
 //! something, flags with two meanings. An area defines its options where it uses them.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::builder::{
@@ -63,16 +64,21 @@ pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
     StringValueParser::new().try_map(within)
 }
 
+/// Something per second within bounds: a number, or a size.
+pub fn rate_within(bounds: RangeInclusive<f64>) -> impl TypedValueParser<Value = f64> {
+    let within = move |text: String| match rate(&text)? {
+        rate if bounds.contains(&rate) => Ok(rate),
+        _ => Err(format!("it must be from {} to {}", bounds.start(), bounds.end())),
+    };
+    StringValueParser::new().try_map(within)
+}
+
 /// A number from 1 to `most`.
 pub fn count_to(most: u32) -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=most.into())
 }
 
-/// Something per second: a number, or a size.
-///
-/// # Errors
-/// It is neither.
-pub fn rate(text: &str) -> Result<f64, String> {
+fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) => Ok(number),
         Err(_) => size(text).map(|bytes| bytes as f64),

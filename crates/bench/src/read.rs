@@ -126,7 +126,7 @@ impl Reader {
     /// Errors: what open says; settings that make no sense ([`Error::Usage`]), found before the
     /// file is touched.
     pub fn open(mut job: Job) -> Result<Self, Error> {
-        let wanted_bytes = check(&job)?;
+        let wanted_bytes = wanted_bytes(&job)?;
         if job.block_count.is_some() {
             // A count of blocks means blocks of one size, whatever engine is taken.
             job.wishes.block_bytes.get_or_insert(choice::default_read_block_bytes());
@@ -228,9 +228,8 @@ impl Reader {
     }
 }
 
-/// Refuses what cannot be meant. Returns the bytes asked for.
-fn check(job: &Job) -> Result<Option<u64>, Error> {
-    limits::check(&job.wishes)?;
+/// The bytes asked for.
+fn wanted_bytes(job: &Job) -> Result<Option<u64>, Error> {
     let block_bytes = job.wishes.block_bytes.unwrap_or(choice::default_read_block_bytes());
     job.block_count.map(|count| limits::length(count, block_bytes)).transpose()
 }

@@ -83,7 +83,6 @@ impl Writer {
     /// Errors: settings that make no sense, found before the file is touched; what open says; no
     /// room for the bytes, then a file that was made here is removed again.
     pub fn open(job: Job) -> Result<Self, Error> {
-        limits::check(&job.wishes)?;
         let block_bytes =
             job.wishes.block_bytes.unwrap_or_else(|| choice::default_write_block(&job.wishes));
         let count = job.block_count.unwrap_or(DEFAULT_BYTES.div_ceil(block_bytes));

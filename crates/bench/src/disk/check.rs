@@ -2,21 +2,13 @@
 
 use super::place::{Kind, Overwriting, Place};
 use super::{Grid, Options};
-use crate::{Error, limits};
+use crate::Error;
 
-/// Operations per second of an open loop.
-const LEAST_RATE: f64 = 0.1;
-const MOST_RATE: f64 = 1e9;
-
-/// Refuses settings out of bounds, and patterns that this place must not see.
+/// Refuses settings that do not go together, and patterns that this place must not see.
 ///
 /// Errors: one line that names the option and what would be right.
 pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     let selection = &options.selection;
-    for &bytes in &selection.block_bytes {
-        limits::within_size("--block-size", Some(bytes), limits::MAX_BLOCK_BYTES)?;
-    }
-    let rate = selection.rate_per_s.unwrap_or(1.0);
     let (is_matrix, has_depths) = (options.grid() == Grid::Matrix, selection.depths.len() > 1);
     let is_swept = |length: usize| length > 1 && !is_matrix && selection.patterns.is_empty();
     let in_grid = |is_given: bool| is_given && is_matrix;
@@ -28,10 +20,6 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
             selection.engine == Some(flatout_io::Engine::Mmap),
             "--engine mmap: page faults make no requests of a size; the cache area measures them"
                 .to_owned(),
-        ),
-        (
-            !(LEAST_RATE..=MOST_RATE).contains(&rate),
-            format!("--rate {rate}: it must be from {LEAST_RATE} to {MOST_RATE}"),
         ),
         (
             place.kind == Kind::Directory && options.overwriting == Overwriting::Allowed,

@@ -1,14 +1,13 @@
 //! The options of the network area that fix rows, and the tests that follow from them. Pure.
 
 use clap::Args;
-use flatout_measure::size_text;
 
 use super::row::{BLOCK_BYTES, MESSAGES, SMALL_DATAGRAM_BYTES, latency, tcp, udp};
 use super::spec::{
     Direction, HEADER_BYTES, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement,
     Protocol, Receiver, Sender, Spec, Waiting, Work,
 };
-use crate::option::{MAX_BYTES, distinct, rate, size, size_to};
+use crate::option::{MAX_BYTES, distinct, rate_within, size, size_to};
 
 /// What the user fixed; empty lists and `None` leave it to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -21,7 +20,8 @@ pub struct Selection {
     #[arg(long = "protocol", value_name = "PROTOCOL,…", value_delimiter = ',')]
     pub protocols: Vec<Protocol>,
     /// Streams at once, each with a thread of its own at either end [default: 1, 2, 4, 8]
-    #[arg(short = 'P', long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(short = 'P', long, value_name = "N,…", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
     pub streams: Vec<u16>,
     /// up (to the server), down, both (at once) [default: up; the whole grid has all]
     #[arg(long = "direction", value_name = "WAY,…", value_delimiter = ',')]
@@ -30,8 +30,8 @@ pub struct Selection {
     #[arg(short = 'R', long = "reverse", conflicts_with = "directions")]
     pub is_reverse: bool,
     /// Bytes of a call, or of a message; several make rows [default: 64K]
-    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE,…", value_parser = size,
-        value_delimiter = ',')]
+    #[arg(id = "block_size", short = 'b', long = "block-size", alias = "bs", value_name = "SIZE,…",
+        value_parser = size_to(MAX_BLOCK_BYTES.into()), value_delimiter = ',')]
     pub block_bytes: Vec<u64>,
     /// How TCP sends: write, sendfile, zerocopy (MSG_ZEROCOPY), uring-zc (io_uring) [default: what
     /// is fastest here, measured beforehand]
@@ -47,7 +47,7 @@ pub struct Selection {
     pub offload: Option<Offload>,
     /// Bytes of a UDP datagram, 16 of which carry its number [default: the block, at most 65507;
     /// with gso 1460]
-    #[arg(long = "datagram-size", value_name = "SIZE", value_parser = size)]
+    #[arg(long = "datagram-size", value_name = "SIZE", value_parser = datagram)]
     pub datagram_bytes: Option<u64>,
     /// How answers are waited for: blocking, or busy-poll (asking again and again)
     /// [default: blocking]
@@ -65,7 +65,7 @@ pub struct Selection {
     pub bytes: Option<u64>,
     /// Bytes per second (as 12.5MB), all streams of a direction together; with --measure latency
     /// questions per second
-    #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
+    #[arg(id = "rate", long, value_name = "N", value_parser = rate_within(1.0..=1e12))]
     pub rate_per_s: Option<f64>,
 }
 
@@ -73,30 +73,6 @@ impl Selection {
     /// Whether the usual plan is wanted; the number of streams only fills it in.
     pub fn is_empty(&self) -> bool {
         Self { streams: Vec::new(), ..self.clone() } == Self::default()
-    }
-
-    /// Refuses sizes and rates that no test can have.
-    ///
-    /// Errors: one line that names the option.
-    pub fn check(&self) -> Result<(), String> {
-        let block = ("--block-size", 1, MAX_BLOCK_BYTES);
-        let datagram = ("--datagram-size", HEADER_BYTES, MAX_DATAGRAM_BYTES);
-        let sizes = self.block_bytes.iter().map(|&bytes| (block, bytes));
-        for ((option, from, to), bytes) in sizes.chain(self.datagram_bytes.map(|n| (datagram, n))) {
-            if !(from.into()..=to.into()).contains(&bytes) {
-                let bytes = size_text(bytes);
-                return Err(format!("{option} {bytes}: it must be from {from} to {to} bytes"));
-            }
-        }
-        for &streams in &self.streams {
-            if !(1..=MAX_STREAMS).contains(&streams) {
-                return Err(format!("--streams {streams}: it must be from 1 to {MAX_STREAMS}"));
-            }
-        }
-        match self.rate_per_s.filter(|rate| !(1.0..=1e12).contains(rate)) {
-            Some(rate) => Err(format!("--rate {rate}: it must be from 1 to 1000000000000")),
-            None => Ok(()),
-        }
     }
 
     /// The ways that bytes take.
@@ -177,6 +153,14 @@ impl Selection {
             placement: self.placement.unwrap_or(Placement::Apart),
             ..base
         }
+    }
+}
+
+/// The size of a datagram.
+fn datagram(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if (HEADER_BYTES.into()..=MAX_DATAGRAM_BYTES.into()).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("it must be from {HEADER_BYTES} to {MAX_DATAGRAM_BYTES} bytes")),
     }
 }
 

@@ -7,10 +7,14 @@ use clap::builder::{
 };
 use clap::{Args, ValueEnum, ValueHint};
 use flatout_bench::choice::Wishes;
-use flatout_bench::option::{CACHING, DIRECT, MAX_BLOCK_BYTES, Wish, Words, size_to, words};
+use flatout_bench::option::{
+    CACHING, DIRECT, MAX_BLOCK_BYTES, Wish, Words, count_to, size_to, words,
+};
+use flatout_bench::workers::MAX_THREADS;
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::units::size_text;
 use flatout_report::{Extent, Format, Identity};
+use flatout_sys::ring::MAX_DEPTH;
 
 /// A path of any bytes. No bytes at all are a name that no file has, as for cp.
 pub fn path() -> impl TypedValueParser<Value = PathBuf> {
@@ -140,17 +144,17 @@ pub struct Moving {
     #[arg(short, long, alias = "bs", value_name = "SIZE", value_parser = size_to(MAX_BLOCK_BYTES))]
     pub block_size: Option<u64>,
     /// Number of blocks
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub block_count: Option<u64>,
     /// Bytes in all, a whole number of blocks; instead of --block-count
     #[arg(long, value_name = "SIZE", value_parser = size_to(u64::MAX),
         conflicts_with = "block_count")]
     pub size: Option<u64>,
     /// Threads [default: see below]
-    #[arg(short = 'j', long, value_name = "N")]
+    #[arg(short = 'j', long, value_name = "N", value_parser = count_to(MAX_THREADS))]
     pub threads: Option<u32>,
     /// Requests in flight per thread; for the uring engine [default: 16]
-    #[arg(long = "iodepth", alias = "depth", value_name = "N")]
+    #[arg(long = "iodepth", alias = "depth", value_name = "N", value_parser = count_to(MAX_DEPTH))]
     pub depth: Option<u32>,
     /// How the page cache takes part: through it, around it (O_DIRECT), or through it without
     /// leaving anything there (RWF_DONTCACHE) [default: see below]

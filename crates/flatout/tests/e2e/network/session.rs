@@ -220,13 +220,13 @@ fn what_cannot_be_reached_or_found_is_one_line() {
     let ran = folder.flatout(["serve", "--token-file", short.to_str().unwrap()]).run();
     ran.complains(1, &["at least 16 characters"]);
     for (arguments, word) in [
-        (&["--streams", "65"][..], "streams 65"),
-        (&["--block-size", "0"], "--block-size 0 bytes"),
-        (&["--block-size", "2M"], "--block-size 2 MiB"),
+        (&["--streams", "65"][..], "'65' for '--streams <N,…>': it must be from 1 to 64"),
+        (&["--block-size", "0"], "'0' for '--block-size <SIZE,…>': it must be from 1 byte"),
+        (&["--block-size", "2M"], "'2M' for '--block-size <SIZE,…>': it must be from 1 byte"),
         (&["--bytes", "0"], "'0' for '--size <SIZE>': it must be from 1 byte"),
         (&["--bytes", "2T"], "bytes of a test"),
-        (&["--rate", "0"], "--rate 0"),
-        (&["--datagram-size", "8"], "--datagram-size 8 bytes"),
+        (&["--rate", "0"], "'0' for '--rate <N>': it must be from 1 to 1000000000000"),
+        (&["--datagram-size", "8"], "'8' for '--datagram-size <SIZE>': it must be from 16 to"),
         (&["--duration", "2h"], "nanoseconds of a test"),
     ] {
         let ran = folder.flatout(["bench", "network"].iter().chain(arguments)).run();
