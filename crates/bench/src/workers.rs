@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 use flatout_measure::{TrialError, Warning, warning};
@@ -172,18 +172,15 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Result<Finished<T>, E> {
-    let line = StartLine::default();
     let working = AtomicU32::new(count.max(1));
     let results: Vec<Mutex<Option<Result<T, E>>>> =
         (0..count.max(1)).map(|_| Mutex::default()).collect();
-    let worker = |index: u32| -> Option<Worked> {
-        let absence = Absence(&line);
+    let worker = |index: u32, start: Start<'_>| -> Option<Worked> {
         let prepared = prepare(index);
-        std::mem::forget(absence);
         if count <= 1 {
             (watch.begins)();
         }
-        if line.wait() == Go::Home {
+        if !start.wait() {
             return None;
         }
         run_queue::restart();
@@ -200,7 +197,7 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
         *lock(&results[index as usize]) = Some(result);
         Some(Worked { start_ns, end_ns })
     };
-    let elapsed_ns = together(builder, count, &line, watch.begins, &worker)?;
+    let elapsed_ns = together(builder, count, watch.begins, &worker)?;
     let results = results.into_iter();
     let results =
         results.filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -212,13 +209,14 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
 fn together(
     builder: &dyn Fn(u32) -> Builder,
     count: u32,
-    line: &StartLine,
     begins: &dyn Fn(),
-    worker: &(dyn Fn(u32) -> Option<Worked> + Sync),
+    worker: &(dyn Fn(u32, Start<'_>) -> Option<Worked> + Sync),
 ) -> Result<u64, ThreadError> {
+    let go = &OnceLock::new();
+    let (ready, arrivals) = mpsc::channel();
     let worked: Vec<Worked> = if count <= 1 {
-        line.let_go(Go::Run);
-        worker(0).into_iter().collect()
+        go.get_or_init(|| true);
+        worker(0, Start { ready, go }).into_iter().collect()
     } else {
         // What one prepares (buffers, mappings) must not take the room for the stack of the next.
         let gate = RwLock::new(());
@@ -226,21 +224,26 @@ fn together(
             let mut threads = Vec::new();
             let closed = gate.write();
             for index in 0..count {
-                let gate = &gate;
+                let (gate, start) = (&gate, Start { ready: ready.clone(), go });
                 let work = move || {
                     drop(gate.read());
-                    worker(index)
+                    worker(index, start)
                 };
                 match run_queue::spawn(scope, builder(index), work) {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {
-                        line.let_go(Go::Home);
+                        go.get_or_init(|| false);
                         return Err(ThreadError { number: index + 1, count, source });
                     }
                 }
             }
-            drop(closed);
-            line.release(count, begins);
+            drop((closed, ready));
+            // Ends when each of them is ready, or gone.
+            let are_all_ready = arrivals.iter().count() == count as usize;
+            if are_all_ready {
+                begins();
+            }
+            go.get_or_init(|| are_all_ready);
             Ok(threads.into_iter().filter_map(join).collect())
         })?
     };
@@ -258,68 +261,21 @@ pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What a thread at the start line is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Go {
-    Run,
-    Home,
+/// A thread's place at the start.
+struct Start<'s> {
+    /// Dropped when the thread is ready, and where its preparation panics.
+    ready: mpsc::Sender<()>,
+    /// Whether all run; without one of them nobody does.
+    go: &'s OnceLock<bool>,
 }
 
-/// Holds threads back until all are there, or sends them home if one will never be.
-#[derive(Default)]
-struct StartLine {
-    state: Mutex<StartState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct StartState {
-    ready: u32,
-    go: Option<Go>,
-}
-
-impl StartLine {
-    /// Says that this thread is ready, and waits for the word.
-    fn wait(&self) -> Go {
-        let mut state = lock(&self.state);
-        state.ready += 1;
-        self.changed.notify_all();
-        loop {
-            if let Some(go) = state.go {
-                return go;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Lets everybody go once `count` of them are ready, after `begins`, unless somebody sent them
-    /// home before.
-    fn release(&self, count: u32, begins: &dyn Fn()) {
-        let mut state = lock(&self.state);
-        while state.ready < count && state.go.is_none() {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let is_open = state.go.is_none();
-        drop(state);
-        if is_open {
-            begins();
-        }
-        self.let_go(Go::Run);
-    }
-
-    /// Gives the word to who is there and who will come; the first word stands.
-    fn let_go(&self, go: Go) {
-        lock(&self.state).go.get_or_insert(go);
-        self.changed.notify_all();
-    }
-}
-
-/// Dropped only where a preparation panics: its thread will never come to the line.
-struct Absence<'l>(&'l StartLine);
-
-impl Drop for Absence<'_> {
-    fn drop(&mut self) {
-        self.0.let_go(Go::Home);
+impl Start<'_> {
+    /// Says that this thread is ready, and waits for the word: whether it runs.
+    fn wait(self) -> bool {
+        let Self { ready, go } = self;
+        let _a_single_thread_is_not_heard = ready.send(());
+        drop(ready);
+        *go.wait()
     }
 }
 
@@ -419,18 +375,5 @@ mod tests {
         let own = thread::current().id();
         let finished = run(1, |_| Ok::<_, Text>(()), |_, ()| Ok(thread::current().id()));
         assert_eq!(finished.unwrap().results, [own]);
-    }
-
-    #[test]
-    fn threads_that_are_sent_home_do_not_wait() {
-        let line = StartLine::default();
-        thread::scope(|scope| {
-            let early = scope.spawn(|| line.wait());
-            line.let_go(Go::Home);
-            let late = scope.spawn(|| line.wait());
-            assert_eq!((early.join().unwrap(), late.join().unwrap()), (Go::Home, Go::Home));
-        });
-        line.release(3, &|| panic!("nobody begins"));
-        assert_eq!(line.wait(), Go::Home, "the first word stands");
     }
 }
