@@ -11,7 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use flatout_tree::visit::visit;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::{Error, IoError};
 
@@ -26,7 +27,7 @@ const INODE_BYTES: u64 = 512;
 const EDITION: u32 = 1;
 
 /// How a tree is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Shape {
     /// Files of one size.
     Files {
@@ -54,7 +55,7 @@ pub enum Shape {
 }
 
 /// A tree to be copied.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Corpus {
     /// Its name; that of its directory, too.
     pub name: String,
@@ -152,17 +153,9 @@ impl Corpus {
         }
     }
 
-    /// What is written down beside a corpus that is complete.
-    fn description(&self) -> Value {
-        let shape = match &self.shape {
-            Shape::Files { files, file_bytes, directories, depth } => json!({
-                "files": files, "file_bytes": file_bytes, "directories": directories, "depth": depth,
-            }),
-            Shape::SourceTree { files } => json!({ "source_tree_files": files }),
-            Shape::Sparse { length_bytes } => json!({ "sparse_bytes": length_bytes }),
-            Shape::Given(path) => json!({ "given": path }),
-        };
-        json!({ "edition": EDITION, "name": self.name, "seed": self.seed, "shape": shape })
+    /// What is written down beside a corpus of flatout's own that is complete.
+    fn description(&self) -> String {
+        format!("{}\n", json!({ "edition": EDITION, "corpus": self }))
     }
 }
 

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use flatout_measure::{Warning, warning};
 use flatout_sys::{CancelToken, fill_random};
 use flatout_tree::remove::remove_tree;
-use serde_json::{Value, json};
 
 use super::source_tree::{Part, Plan};
 use super::{Corpus, Shape, Tally};
@@ -31,7 +30,9 @@ const ENDING: &str = ".made";
 ///
 /// Cost: its description is read, not the tree.
 pub fn is_made(corpus: &Corpus, corpora: &Path) -> bool {
-    matches!(corpus.shape, Shape::Given(_)) || written(corpus, corpora).is_some()
+    let is_described = |text| text == corpus.description();
+    matches!(corpus.shape, Shape::Given(_))
+        || fs::read_to_string(marker(corpus, corpora)).is_ok_and(is_described)
 }
 
 /// Bytes that making it in `corpora` writes: none where it is there.
@@ -52,9 +53,9 @@ pub fn ensure(corpus: &Corpus, corpora: &Path, cancel: CancelToken) -> Result<Pa
     }
     let tree = corpora.join(&corpus.name);
     let marker = marker(corpus, corpora);
-    if let Some(tally) = written(corpus, corpora)
-        && Tally::of(&tree).is_ok_and(|found| tally == value(found))
-    {
+    let Corpus { bytes, files, entries, .. } = *corpus;
+    let is_whole = |found| found == Tally { bytes, files, entries };
+    if is_made(corpus, corpora) && Tally::of(&tree).is_ok_and(is_whole) {
         return Ok(tree);
     }
     fs::create_dir_all(corpora).map_err(IoError::system("make the directory", corpora))?;
@@ -64,10 +65,7 @@ pub fn ensure(corpus: &Corpus, corpora: &Path, cancel: CancelToken) -> Result<Pa
     let draft = corpora.join(format!(".{}.tmp", corpus.name));
     let made = make(corpus, &draft, cancel).and_then(|()| {
         fs::rename(&draft, &tree).map_err(IoError::system("rename", &draft))?;
-        let description =
-            json!({ "corpus": corpus.description(), "tally": value(Tally::of(&tree)?) });
-        fs::write(&marker, format!("{description}\n"))
-            .map_err(IoError::system("write", &marker))?;
+        fs::write(&marker, corpus.description()).map_err(IoError::system("write", &marker))?;
         state::settle(corpora)
     });
     if let Err(error) = made {
@@ -90,17 +88,6 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// What was counted when the corpus was made, if that is the one described.
-fn written(corpus: &Corpus, corpora: &Path) -> Option<Value> {
-    let text = fs::read_to_string(marker(corpus, corpora)).ok()?;
-    let mut known: Value = serde_json::from_str(&text).ok()?;
-    (known["corpus"] == corpus.description()).then(|| known["tally"].take())
-}
-
-fn value(tally: Tally) -> Value {
-    json!({ "bytes": tally.bytes, "files": tally.files, "entries": tally.entries })
 }
 
 fn make(corpus: &Corpus, root: &Path, cancel: CancelToken) -> Result<(), Error> {
