@@ -6,6 +6,7 @@ mod stream;
 use std::path::PathBuf;
 
 use flatout_sys::stream::Kernel;
+use serde::{Deserialize, Serialize};
 
 use crate::cpu::duel;
 use crate::{Room, workers};
@@ -41,7 +42,7 @@ pub struct Job {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Operations or bytes per second.
     pub figure: f64,
@@ -50,7 +51,7 @@ pub struct Figure {
     /// Who did it.
     pub by: String,
     /// How far the result of matrices is off, as HPL counts it.
-    pub residual: Option<f64>,
+    pub normalised_residual: Option<f64>,
 }
 
 impl Job {

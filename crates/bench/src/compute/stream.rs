@@ -75,7 +75,7 @@ pub(super) fn run(kernel: Kernel, job: &Job) -> Result<Figure, String> {
         false => format!("flatout, {}, {}", stream.level().name(), stream.reach().name()),
     };
     let figure = statistics::max(&rates).unwrap_or_default();
-    Ok(Figure { figure, repetitions: rates.len(), by, residual: None })
+    Ok(Figure { figure, repetitions: rates.len(), by, normalised_residual: None })
 }
 
 /// The first `own` elements of a part.

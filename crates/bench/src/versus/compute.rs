@@ -10,9 +10,9 @@ use flatout_measure::{Facts, Parameters, Unit};
 use flatout_sys::affinity;
 use flatout_sys::instruction_set::{self, Extension};
 use flatout_sys::process::Account;
-use serde_json::Value;
 
 use crate::Error;
+use crate::compute::Figure;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::{Extent, Ground, fact};
@@ -166,14 +166,12 @@ impl Workload for ComputeWorkload {
 
 /// What `flatout compute` prints.
 fn of_compute(text: &str) -> Option<Checked> {
-    let document: Value = serde_json::from_str(text).ok()?;
-    let number = |name: &str| document.get(name).and_then(Value::as_f64);
-    let mut facts = Facts::default();
-    // Which code did the work, as it says.
-    facts.set_known("by", document.get("by").and_then(Value::as_str).map(str::to_owned));
-    facts.set_known(fact::NORMALISED_RESIDUAL, number("normalised_residual"));
-    facts.set_known(fact::REPETITIONS, number("repetitions"));
-    Some(Checked { figure: number("figure"), facts, ..Checked::default() })
+    let Figure { figure, repetitions, by, normalised_residual } =
+        serde_json::from_str(text).ok()?;
+    let repetitions = repetitions as f64;
+    let mut facts = Facts::default().with("by", by).with(fact::REPETITIONS, repetitions);
+    facts.set_known(fact::NORMALISED_RESIDUAL, normalised_residual);
+    Some(Checked { figure: Some(figure), facts, ..Checked::default() })
 }
 
 /// What STREAM prints: the best rate in MB/s behind the kernel's name; and whether it found its own

@@ -11,15 +11,7 @@ use crate::{conclusion, output};
 /// Does the work.
 pub fn run(arguments: &Compute) -> ExitCode {
     match arguments.job().run() {
-        Ok(found) => {
-            let line = json!({
-                "figure": found.figure,
-                "repetitions": found.repetitions,
-                "by": found.by,
-                "normalised_residual": found.residual,
-            });
-            output::print(format!("{line}\n").as_bytes(), conclusion::DONE)
-        }
+        Ok(found) => output::print(format!("{}\n", json!(found)).as_bytes(), conclusion::DONE),
         Err(text) => output::give_up(conclusion::FAILED, &text),
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn run(job: &Job) -> Result<Figure, String> {
         None => format!("flatout, kernels {}", Kernels::best().level().name()),
     };
     let figure = statistics::median(&rates).unwrap_or_default();
-    Ok(Figure { figure, repetitions: rates.len(), by, residual: Some(residual.normalised) })
+    let normalised_residual = Some(residual.normalised);
+    Ok(Figure { figure, repetitions: rates.len(), by, normalised_residual })
 }
 
 fn load(path: &Path, threads: u32) -> Result<Library, String> {
