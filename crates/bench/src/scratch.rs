@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_measure::{Event, Warning, size_text, warning};
@@ -119,9 +119,9 @@ pub fn on(directory: &Path) -> Result<Filesystem, Error> {
 }
 
 /// From which length on copies of files share extents in this directory (FICLONE, ioctl_ficlone(2)), asked
-/// without writing a byte; `None` where none do, and where there are no files without a name.
+/// without writing a byte; `None` where none do, and where no file can be made.
 pub(crate) fn shared_from_bytes(directory: &Path) -> Option<u64> {
-    let nameless = || nameless(directory).ok();
+    let nameless = || open_unnamed(directory).ok();
     let (source, target) = nameless().zip(nameless())?;
     rustix::fs::ioctl_ficlone(&target, &source).ok()?;
     on(directory).ok().map(|filesystem| least_shared_bytes(filesystem.name))
@@ -129,20 +129,20 @@ pub(crate) fn shared_from_bytes(directory: &Path) -> Option<u64> {
 
 /// From which length on `flatout copy` has files share extents on a filesystem that can; on xfs it reads and
 /// writes shorter ones.
-pub(crate) fn least_shared_bytes(filesystem: &str) -> u64 {
+fn least_shared_bytes(filesystem: &str) -> u64 {
     if filesystem == "xfs" { XFS_SHARED_BYTES } else { 0 }
 }
 
 /// Nanoseconds per byte that it takes to make a file durable: the least of a few, for what is announced.
-/// `None` where there are no files without a name, or nothing can be written.
+/// `None` where nothing can be written.
 pub(crate) fn durable_byte_ns(directory: &Path) -> Option<f64> {
     let mut chunk = vec![0; CHUNK_BYTES];
     fill_random(&mut chunk, 1, 0);
     let byte_ns = |chunks: usize| {
-        let file = File::from(nameless(directory).ok()?);
+        let mut file = open_unnamed(directory).ok()?;
         let begun_ns = monotonic_ns();
         for _ in 0..chunks {
-            (&file).write_all(&chunk).ok()?;
+            file.write_all(&chunk).ok()?;
         }
         file.sync_data().ok()?;
         Some((monotonic_ns() - begun_ns) as f64 / (chunks * CHUNK_BYTES) as f64)
@@ -155,11 +155,6 @@ pub(crate) fn durable_byte_ns(directory: &Path) -> Option<f64> {
         return Some(few_ns);
     }
     (0..PROBES).filter_map(|_| byte_ns(PROBE_CHUNKS)).reduce(f64::min)
-}
-
-fn nameless(directory: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)
 }
 
 /// A test file that is wanted.

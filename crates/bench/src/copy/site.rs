@@ -6,7 +6,7 @@
 //! on ext4 for a minute after many were deleted.
 
 use std::cell::{Cell, RefCell};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,6 @@ use crate::{Error, IoError, Scratch, WriteLimit, place, scratch};
 
 /// Length of the file that tells how fast the device is read.
 pub(super) const READ_BYTES: u64 = 64 << 20;
-/// What is written to see whether extents can be shared.
-const PROBE_BYTES: usize = 64 << 10;
 
 /// A place with everything that is copied.
 pub(super) struct Site {
@@ -59,7 +57,6 @@ impl Site {
         fs::create_dir_all(&folder).map_err(IoError::system("make the directory", &folder))?;
         place::spread_directories_of(&folder);
         let filesystem = scratch::on(&folder)?;
-        let can_share = can_share(&folder).map_err(IoError::system("write in", &folder))?;
         let wants_read = options.state == State::Cold && !filesystem.in_memory;
         let wanted = scratch::Wanted {
             length_bytes: READ_BYTES,
@@ -72,7 +69,7 @@ impl Site {
         Ok(Self {
             options: options.clone(),
             filesystem,
-            shared_from_bytes: can_share.then(|| scratch::least_shared_bytes(filesystem.name)),
+            shared_from_bytes: scratch::shared_from_bytes(&folder),
             read_file,
             cpus: affinity::allowed_cpu_count(),
             ends_ns: u64::MAX,
@@ -200,17 +197,6 @@ pub(super) fn empty(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file of this directory can share the bytes of another (FICLONE, ioctl_ficlone(2)).
-fn can_share(folder: &Path) -> io::Result<bool> {
-    let [first, second] = ["first", "second"].map(|name| folder.join(name));
-    fs::write(&first, vec![1; PROBE_BYTES])?;
-    let (source, target) = (File::open(&first)?, File::create(&second)?);
-    let can = rustix::fs::ioctl_ficlone(&target, &source).is_ok();
-    fs::remove_file(first)?;
-    fs::remove_file(second)?;
-    Ok(can)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -246,8 +232,7 @@ mod tests {
     #[test]
     fn asking_for_shared_extents_leaves_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let can = can_share(place.path()).unwrap();
-        assert_eq!(scratch::shared_from_bytes(place.path()).is_some(), can);
+        scratch::shared_from_bytes(place.path());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }
