@@ -38,12 +38,13 @@ pub fn named(name: &str) -> Result<Vec<&'static Rival>, Error> {
 /// Looks for a program along `path`, as execvp(3) does. Folders that are not absolute are left
 /// out: what they mean depends on where one stands.
 pub fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
-    path.as_bytes()
-        .split(|&byte| byte == b':')
-        .map(|folder| Path::new(OsStr::from_bytes(folder)))
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
+    files_in(path, program).find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
+}
+
+/// What would be called so in the folders of a list with colons.
+fn files_in(folders: &OsStr, name: &str) -> impl Iterator<Item = PathBuf> {
+    let folders = folders.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
+    folders.map(Path::new).filter(|folder| folder.is_absolute()).map(move |one| one.join(name))
 }
 
 /// Where libraries lie, beside `LD_LIBRARY_PATH`.
@@ -55,10 +56,9 @@ const LIBRARIES: &str = concat!(
 /// Looks for a library. Its version is what its file is called, behind all links.
 fn library(rival: &'static Rival) -> Option<Found> {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let folders = [own.as_bytes(), LIBRARIES.as_bytes()].join(&b':');
-    let folders = folders.split(|&byte| byte == b':').map(OsStr::from_bytes).map(Path::new);
-    let mut files =
-        folders.filter(|folder| folder.is_absolute()).map(|one| one.join(rival.program));
+    let mut files = [&*own, OsStr::new(LIBRARIES)]
+        .into_iter()
+        .flat_map(|folders| files_in(folders, rival.program));
     let path = files.find(|file| file.is_file())?;
     let real = path.canonicalize().ok();
     let name = real.as_deref().and_then(Path::file_name).unwrap_or_default();
