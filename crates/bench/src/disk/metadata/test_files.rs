@@ -19,17 +19,6 @@ use crate::{Error, IoError};
 const CANNOT_SYNC_DIRECTORIES: [Errno; 4] =
     [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::BADF];
 
-/// What files that are kept are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// They are looked at and never change.
-    Look,
-    /// They are renamed to and fro.
-    Rename,
-    /// The create rows left them to be removed.
-    Unlink,
-}
-
 /// The directory of a run, and its file_sets.
 pub(super) struct TestFiles<'a> {
     pub(super) options: &'a MetadataOptions,
@@ -37,8 +26,9 @@ pub(super) struct TestFiles<'a> {
     place: TestDirectory,
     sets_made: Cell<u32>,
     inodes_made: Cell<u64>,
-    /// What earlier trials left for others.
-    kept: RefCell<Vec<(Use, FileSet)>>,
+    /// What earlier trials left for others, by the test that takes it: what is looked at never changes,
+    /// and is that of the stat rows.
+    kept: RefCell<Vec<(Test, FileSet)>>,
 }
 
 impl<'a> TestFiles<'a> {
@@ -71,7 +61,7 @@ impl<'a> TestFiles<'a> {
     pub(super) fn least_left(&self) -> usize {
         let kept = self.kept.borrow();
         let left = |spread| {
-            kept.iter().filter(|(of, set)| *of == Use::Unlink && set.spread == spread).count()
+            kept.iter().filter(|(of, set)| *of == Test::Unlink && set.spread == spread).count()
         };
         Directories::ALL.map(left).into_iter().min().unwrap_or(0)
     }
@@ -80,9 +70,8 @@ impl<'a> TestFiles<'a> {
     pub(super) fn take(&self, test: Test, spread: Directories) -> Result<FileSet, TrialError> {
         let wanted = match test {
             Test::Create | Test::Fsync => return self.fresh(test, spread),
-            Test::Stat | Test::OpenClose | Test::Readdir => Use::Look,
-            Test::Rename => Use::Rename,
-            Test::Unlink => Use::Unlink,
+            Test::OpenClose | Test::Readdir => Test::Stat,
+            Test::Stat | Test::Rename | Test::Unlink => test,
         };
         let mut kept = self.kept.borrow_mut();
         let found = kept.iter().rposition(|(of, set)| *of == wanted && set.spread == spread);
@@ -95,9 +84,9 @@ impl<'a> TestFiles<'a> {
     /// Keeps the files of a trial that went well for those that can use them.
     pub(super) fn give_back(&self, test: Test, set: FileSet) {
         let next = match test {
-            Test::Create => Use::Unlink,
-            Test::Stat | Test::OpenClose | Test::Readdir => Use::Look,
-            Test::Rename => Use::Rename,
+            Test::Create => Test::Unlink,
+            Test::OpenClose | Test::Readdir => Test::Stat,
+            Test::Stat | Test::Rename => test,
             Test::Fsync | Test::Unlink => return,
         };
         self.kept.borrow_mut().push((next, set));
