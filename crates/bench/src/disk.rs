@@ -5,7 +5,6 @@
 //! `disk/bound.rs`. Names and attributes have rows of another kind: `disk/metadata.rs`.
 
 mod bound;
-mod budget;
 mod check;
 pub(crate) mod duel;
 mod estimate;
@@ -40,7 +39,6 @@ use crate::scratch::Wanted;
 use crate::workers::MAX_THREADS;
 use crate::{Area, Clearing, Error, Estimate, Extent, Found, Run, Scratch};
 
-use budget::Budget;
 use pattern::{Test, patterns};
 use row::Row;
 use test_file::TestFile;
@@ -241,7 +239,6 @@ struct Terms {
 fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
     let place = Place::find(&options.run.place, options.overwriting)?;
     let terms = &estimate.terms;
-    let budget = Budget::new(estimate.trials_write_bytes());
     let scratch = match place.kind {
         Kind::Directory => {
             let wanted = Wanted {
@@ -255,7 +252,9 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
         Kind::File | Kind::Device => None,
     };
     let made_bytes = scratch.as_ref().map_or(0, Scratch::length_bytes);
-    let file = TestFile::new(&place, scratch, budget, estimate.reduced_from(made_bytes), options)?;
+    let reduced_from = estimate.reduced_from(made_bytes);
+    let left_bytes = estimate.trials_write_bytes();
+    let file = TestFile::new(&place, scratch, left_bytes, reduced_from, options)?;
     // Rows that could not have what they asked for may have become the same.
     let fitted = plan::rows(options.grid(), &options.selection, &place).into_iter();
     let rows = plan::each_once(fitted.map(|row| file.fit(row)));

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 
 use flatout_io::{Caching, Engine, Source};
 use flatout_measure::{Warning, environment, warning};
@@ -12,7 +13,6 @@ use flatout_sys::{
 };
 
 use super::Options;
-use super::budget::Budget;
 use super::pattern::{IoType, Test};
 use super::place::{Kind, Place, Rights};
 use super::row::Row;
@@ -31,7 +31,8 @@ pub(super) struct TestFile {
     pub(super) chain: Chain,
     pub(super) limits: Vec<IoLimit>,
     pub(super) extents: Option<Extents>,
-    pub(super) budget: Budget,
+    /// Bytes that may yet be written.
+    pub(super) left_bytes: AtomicU64,
     /// What speaks against every figure of this place.
     pub(super) warnings: Vec<Warning>,
     pub(super) began_ns: u64,
@@ -49,7 +50,7 @@ impl TestFile {
     pub(super) fn new(
         place: &Place,
         scratch: Option<Scratch>,
-        budget: Budget,
+        left_bytes: u64,
         reduced_from: Option<u64>,
         options: &Options,
     ) -> Result<Self, Error> {
@@ -86,7 +87,7 @@ impl TestFile {
             chain,
             limits,
             extents,
-            budget,
+            left_bytes: left_bytes.into(),
             warnings: dirty.into_iter().collect(),
             began_ns: monotonic_ns(),
             cpus: steal::cpu_times(root).map_or(1.0, |times| f64::from(times.cpus.max(1))),

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use flatout_measure::case::Trial;
 use flatout_measure::{Case, Sample, TrialError, size_text};
@@ -82,7 +83,7 @@ fn cold_piece(row: &Row, whole: Range, number: u64) -> Result<Range, TrialError>
     Ok(Range { first: share * number, blocks: share.min(most), ..whole })
 }
 
-/// A pass that writes, within what may yet be written. What a trial does not need goes back.
+/// A pass that writes whole blocks, no more of them than may yet be written.
 fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     let Attempt { row, file, terms, .. } = *attempt;
     let block_bytes = row.tuning.block_bytes;
@@ -92,7 +93,9 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
         false => block_bytes,
     };
     let wanted = estimate::of_trial(row, terms.trial_write_bytes).max(cost_bytes);
-    let taken = file.budget.take(wanted, cost_bytes);
+    // One trial runs at a time.
+    let left = file.left_bytes.load(Ordering::Relaxed);
+    let taken = wanted.min(left) / cost_bytes * cost_bytes;
     if taken == 0 {
         return Err(TrialError::NoMore(sample::write_limit(terms)));
     }
@@ -108,6 +111,6 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     };
     let used =
         passed.as_ref().map_or(taken, |pass| pass.tally.written_bytes / block_bytes * cost_bytes);
-    file.budget.give_back(taken.saturating_sub(used));
+    file.left_bytes.store(left - used.min(taken), Ordering::Relaxed);
     passed
 }
