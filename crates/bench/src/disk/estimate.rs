@@ -9,7 +9,7 @@ use super::check;
 use super::forecast::Forecast;
 use super::metadata::{self, MetadataOptions};
 use super::pattern::Pattern;
-use super::place::{Kind, Place, Rights};
+use super::place::{Kind, Place};
 use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Grid, Options, Terms};
@@ -226,7 +226,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let is_open = options.run.rounds.is_none() && options.selection.runtime_ns.is_none();
     let trials_most = if is_open { trials_bytes.saturating_add(trials_bytes / 4) } else { left };
     let most_write_bytes = most_write_bytes - left.saturating_sub(trials_most);
-    let writes_over = place.rights() == Rights::Overwrite && writing > 0;
+    let writes_over = place.may_overwrite() && writing > 0;
     place.check_access(writes_over)?;
     Ok(Planned {
         file_bytes,
@@ -257,7 +257,7 @@ pub(super) fn of_trial(row: &Row, bytes: u64) -> u64 {
 /// Bytes that may be written into a file of the user's. Space that a sparse one has not got yet is
 /// taken as sparingly as any other.
 fn room_in_holes(place: &Place) -> Result<u64, Error> {
-    if place.rights() != Rights::Overwrite {
+    if !place.may_overwrite() {
         return Ok(u64::MAX);
     }
     let facts = std::fs::metadata(&place.path).map_err(IoError::system("examine", &place.path))?;
@@ -272,7 +272,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
         true => matches!(options.grid(), Grid::Quick | Grid::Short),
         false => selection.patterns.contains(&Pattern::Metadata),
     };
-    let is_possible = place.rights() == Rights::MakeFiles;
+    let is_possible = place.kind == Kind::Directory;
     if !(is_asked && is_possible) {
         return Ok(None);
     }

@@ -11,17 +11,6 @@ use rustix::io::Errno;
 use super::pattern::{IoType, Pattern, Test};
 use crate::{Error, IoError, scratch};
 
-/// What may be done at a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rights {
-    /// Make files, and do with them what it takes.
-    MakeFiles,
-    /// Read, and nothing else.
-    Read,
-    /// Read, and write over what is there.
-    Overwrite,
-}
-
 /// Whether a file of the user's may be written over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overwriting {
@@ -87,26 +76,21 @@ impl Place {
         Self { path: path.to_owned(), kind, overwriting, is_in_memory: false }
     }
 
-    /// What may be done here.
-    pub(super) fn rights(&self) -> Rights {
-        match (self.kind, self.overwriting) {
-            (Kind::Directory, _) => Rights::MakeFiles,
-            (Kind::File, Overwriting::Allowed) => Rights::Overwrite,
-            (Kind::File | Kind::Device, _) => Rights::Read,
-        }
+    /// Whether it is a file of the user's that may be written over.
+    pub(super) fn may_overwrite(&self) -> bool {
+        self.kind == Kind::File && self.overwriting == Overwriting::Allowed
     }
 
     /// Refuses a pattern that would do here what must not be done.
     pub(super) fn check(&self, pattern: Pattern) -> Result<(), Error> {
-        let Self { path, kind, .. } = self;
         let word = pattern.word();
         let io_type = pattern.test().map(Test::io_type);
         let writes = matches!(io_type, Some(IoType::Write | IoType::Mixed));
-        let reason = match (self.rights(), kind) {
+        let reason = match self.kind {
             _ if io_type == Some(IoType::Read) => return Ok(()),
-            (Rights::MakeFiles, _) => return Ok(()),
-            (Rights::Overwrite, _) if writes => return Ok(()),
-            (_, Kind::Device) if writes => {
+            Kind::Directory => return Ok(()),
+            _ if writes && self.may_overwrite() => return Ok(()),
+            Kind::Device if writes => {
                 format!(
                     "--rw {word} writes, and it is a block device, which flatout never writes to"
                 )
@@ -116,7 +100,7 @@ impl Place {
             }
             _ => format!("--rw {word} makes files of its own and needs a directory"),
         };
-        Err(coded(warning::WRITE_REFUSED, refusal("write to", path, &reason)))
+        Err(coded(warning::WRITE_REFUSED, refusal("write to", &self.path, &reason)))
     }
 
     /// Refuses a file or device that cannot be read, and what cannot be written to but has to be.
@@ -185,7 +169,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(4096).unwrap();
         let place = Place::find(file.path(), Overwriting::Refused).unwrap();
-        assert_eq!((place.kind, place.rights()), (Kind::File, Rights::Read));
+        assert_eq!((place.kind, place.may_overwrite()), (Kind::File, false));
         assert!(place.check(Pattern::RandomRead).is_ok());
         for pattern in [Pattern::RandomWrite, Pattern::Mixed, Pattern::SequentialWrite] {
             let text = place.check(pattern).unwrap_err().to_string();
@@ -201,7 +185,7 @@ mod tests {
     fn what_cannot_be_measured_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let find = |path: &Path| Place::find(path, Overwriting::Refused);
-        assert_eq!(find(directory.path()).unwrap().rights(), Rights::MakeFiles);
+        assert_eq!(find(directory.path()).unwrap().kind, Kind::Directory);
         let empty = directory.path().join("empty");
         std::fs::write(&empty, "").unwrap();
         assert!(find(&empty).unwrap_err().to_string().contains("it is empty"));

@@ -5,7 +5,7 @@ use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::{Row as _, Warning, warning};
 
 use super::pattern::{IoType, Pattern, Test, Tiny};
-use super::place::{Place, Rights};
+use super::place::{Kind, Place};
 use super::row::{Extents, Row};
 use super::{Grid, Selection};
 use crate::option::distinct;
@@ -31,9 +31,9 @@ pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row>
     let mut rows = match (grid, &selection.patterns[..]) {
         (Grid::Matrix, _) => matrix(selection, place),
         (_, []) => {
-            let mut rows = match place.rights() {
-                Rights::MakeFiles => in_directory(grid),
-                Rights::Read | Rights::Overwrite => on_file(place.rights()),
+            let mut rows = match place.kind {
+                Kind::Directory => in_directory(grid),
+                Kind::File | Kind::Device => on_file(place),
             };
             rows.iter_mut().for_each(|row| selection.bend(row));
             rows
@@ -118,7 +118,7 @@ fn in_directory(grid: Grid) -> Vec<Row> {
 }
 
 /// What can be found out about a file or a device that is somebody else's.
-fn on_file(rights: Rights) -> Vec<Row> {
+fn on_file(place: &Place) -> Vec<Row> {
     let all = [
         usual(Test::ColdBlocks),
         usual(Test::SequentialRead),
@@ -129,14 +129,14 @@ fn on_file(rights: Rights) -> Vec<Row> {
         row(Test::RandomWrite, RANDOM_BYTES, 1),
         usual(Test::Mixed),
     ];
-    all.into_iter().filter(|row| is_possible(row.test, rights)).collect()
+    all.into_iter().filter(|row| is_possible(row.test, place)).collect()
 }
 
-fn is_possible(test: Test, rights: Rights) -> bool {
+fn is_possible(test: Test, place: &Place) -> bool {
     match test.io_type() {
         IoType::Read => true,
-        IoType::Write | IoType::Mixed => rights != Rights::Read,
-        IoType::Copy => rights == Rights::MakeFiles,
+        IoType::Write | IoType::Mixed if place.may_overwrite() => true,
+        IoType::Write | IoType::Mixed | IoType::Copy => place.kind == Kind::Directory,
     }
 }
 
@@ -144,7 +144,7 @@ fn is_possible(test: Test, rights: Rights) -> bool {
 fn asked(pattern: Pattern, selection: &Selection, place: &Place) -> Vec<Row> {
     let Some(test) = pattern.test() else { return Vec::new() };
     let base = usual(test);
-    let is_twice = pattern == Pattern::SequentialWrite && place.rights() == Rights::MakeFiles;
+    let is_twice = pattern == Pattern::SequentialWrite && place.kind == Kind::Directory;
     let first = is_twice.then(|| fresh(base.clone()));
     let bases = first.into_iter().chain([base]);
     bases.flat_map(|base| spread(&base, selection)).collect()
@@ -185,14 +185,13 @@ fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
     let tests = [SequentialCopy, SequentialRead, RandomRead, SequentialWrite, RandomWrite];
     let tiny = [Tiny::Copy, Tiny::Read, Tiny::RandomRead, Tiny::Write, Tiny::RandomWrite];
     let further = [Rewrite, Reread, BackwardRead, StridedRead];
-    let rights = place.rights();
     let depth = selection.depths.first().copied().unwrap_or(1);
     let mut rows = Vec::new();
     let mut add = |tests: &[Test], block_bytes, threads| {
-        for &test in tests.iter().filter(|&&test| is_possible(test, rights)) {
+        for &test in tests.iter().filter(|&&test| is_possible(test, place)) {
             let base = row(test, block_bytes, depth);
             let base = match test {
-                SequentialWrite if rights == Rights::MakeFiles => fresh(base),
+                SequentialWrite if place.kind == Kind::Directory => fresh(base),
                 SequentialCopy => fresh(base),
                 Latency(Tiny::Copy) => fresh(buffered(base)),
                 Latency(_) | Reread => buffered(base),

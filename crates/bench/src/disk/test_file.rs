@@ -14,7 +14,7 @@ use flatout_sys::{
 
 use super::Options;
 use super::pattern::{IoType, Test};
-use super::place::{Kind, Place, Rights};
+use super::place::{Kind, Place};
 use super::row::Row;
 use crate::file_trial::page_cache::Pages;
 use crate::{Error, IoError, Scratch, scratch};
@@ -127,7 +127,7 @@ impl TestFile {
 
     /// The directory in which further files can be made.
     pub(super) fn directory(&self) -> Option<&Path> {
-        (self.place.rights() == Rights::MakeFiles).then_some(self.place.path.as_path())
+        (self.place.kind == Kind::Directory).then_some(self.place.path.as_path())
     }
 
     fn warn(&mut self, code: &str, text: impl Into<String>) {
