@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use flatout_measure::{Parameters, Row as _, Unit};
-
 use super::place::{Kind, Place};
 pub(crate) use super::row::Extents;
 use super::row::Row;
@@ -20,7 +18,7 @@ pub(crate) const FIO_FILE_NAME: &str = fio::FILE_NAME;
 /// A row that another program is to do, too.
 #[derive(Debug, Clone)]
 pub(crate) struct Duel {
-    row: Row,
+    pub(crate) row: Row,
     place: Place,
 }
 
@@ -33,21 +31,6 @@ impl Duel {
         let rows = plan::rows(Grid::Short, selection, &place);
         let row = rows.into_iter().find(|row| row.extents == extents)?;
         Some(Self { row, place })
-    }
-
-    /// What tells the row from others of its id, as `bench disk` says it.
-    pub(crate) fn parameters(&self) -> Parameters {
-        self.row.parameters()
-    }
-
-    /// The id of the row as `bench disk` says it.
-    pub(crate) fn id(&self) -> &'static str {
-        self.row.test.id()
-    }
-
-    /// Base unit of the figure.
-    pub(crate) fn unit(&self) -> Unit {
-        self.row.unit()
     }
 
     /// Bytes that a trial over `length_bytes` likely writes.
@@ -72,6 +55,7 @@ impl Duel {
 #[cfg(test)]
 mod tests {
     use flatout_io::{Caching, Engine};
+    use flatout_measure::Row as _;
 
     use super::super::Pattern;
     use super::*;
@@ -102,7 +86,7 @@ mod tests {
     #[test]
     fn a_fresh_file_is_made_in_the_directory_and_removed() {
         let duel = duel(Pattern::SequentialWrite, Extents::Fresh);
-        assert_eq!(duel.parameters().value("extents"), Some(&"fresh".into()));
+        assert_eq!(duel.row.parameters().value("extents"), Some(&"fresh".into()));
         let words = duel.fio(1 << 26, 250_000_000).unwrap().words;
         assert!(words.iter().any(|word| word == "--filename=/nowhere/flatout-fio.tmp"));
         assert!(words.iter().any(|word| word == "--unlink=1"), "{words:?}");

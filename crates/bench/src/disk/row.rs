@@ -8,7 +8,7 @@ use crate::between_runs;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub(super) test: Test,
     pub(super) tuning: Tuning,
     /// What is written over, where something is written.

@@ -13,7 +13,7 @@ mod work;
 use std::fs;
 use std::path::PathBuf;
 
-use flatout_measure::{Facts, Outcome, Parameters, Status, Warning, warning};
+use flatout_measure::{Facts, Outcome, Parameters, Row as _, Status, Warning, warning};
 use flatout_sys::process::Account;
 
 use crate::Error;
@@ -176,13 +176,13 @@ fn race(
             (iozone::invocation(&found.path, &work, &file, trial)?, iozone::NOTE.to_owned())
         }
     };
-    let unit = duel.unit();
+    let unit = duel.row.unit();
     let written_bytes = match rival {
         Rival::Fio => duel.likely_write_bytes(length_bytes, size.runtime_ns),
         // It makes its file, whatever it measures.
         Rival::Iozone => length_bytes,
     };
-    let mut parameters = duel.parameters().with("file_bytes", length_bytes);
+    let mut parameters = duel.row.parameters().with("file_bytes", length_bytes);
     parameters.set_known("cache_state", (work == fio::COLD).then_some("cold"));
     let trial_s = trial.runtime_ns as f64 / 1e9;
     let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
@@ -229,11 +229,11 @@ impl Workload for DiskWorkload {
     }
 
     fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error> {
-        let unit = self.duel.unit();
+        let (row, unit) = (&self.duel.row, self.duel.row.unit());
         let mut checked = match (run.index, self.rival) {
             (0, _) => {
-                let parameters = self.duel.parameters().to_json();
-                return flatout::check(account, self.duel.id(), &parameters, unit);
+                let parameters = row.parameters().to_json();
+                return flatout::check(account, &row.id(), &parameters, unit);
             }
             (_, Rival::Fio) => fio::check(account, self.work.block_bytes, unit)?,
             (_, Rival::Iozone) => iozone::check(account, &self.work, self.trial, unit)?,
