@@ -48,13 +48,16 @@ pub use pattern::Pattern;
 pub use place::Overwriting;
 use place::{Kind, Place};
 
-/// What the user chose.
+/// The area: what the user chose.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct Options {
     /// What all areas of the run have in common.
     #[arg(skip)]
     run: Run,
+    /// What will be done of it.
+    #[arg(skip)]
+    planned: Option<Planned>,
     /// What the user named.
     #[command(flatten)]
     pub selection: Selection,
@@ -178,26 +181,14 @@ impl Selection {
     }
 }
 
-/// The area: what the user chose, and what will be done of it.
-#[derive(Debug, Args)]
-#[group(skip)]
-pub struct Disk {
-    #[command(flatten)]
-    options: Options,
-    #[arg(skip)]
-    planned: Option<Planned>,
-}
-
-impl Area for Disk {
+impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        let options = &mut self.options;
-        options.run = run.clone();
-        options.selection.each_once();
-        let selection = &mut options.selection;
-        selection.caching = selection.direct.or(selection.caching);
-        let planned = self.planned.insert(estimate::plan(&self.options)?);
+        self.run = run.clone();
+        self.selection.each_once();
+        self.selection.caching = self.selection.direct.or(self.selection.caching);
+        let planned = self.planned.insert(estimate::plan(self)?);
         Ok(Estimate {
-            place: Some(self.options.run.place.clone()),
+            place: Some(run.place.clone()),
             write_bytes: planned.write_bytes,
             most_write_bytes: planned.terms.most_write_bytes,
             writes_over: planned.writes_over,
@@ -213,9 +204,9 @@ impl Area for Disk {
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let planned = match self.planned.take() {
             Some(planned) => planned,
-            None => estimate::plan(&self.options)?,
+            None => estimate::plan(self)?,
         };
-        run(&self.options, &planned, sampler)
+        run(self, &planned, sampler)
     }
 }
 

@@ -361,6 +361,7 @@ mod tests {
     fn bare(run: Run) -> Options {
         Options {
             run,
+            planned: None,
             selection: Selection::default(),
             bytes: None,
             overwriting: Overwriting::Refused,

@@ -33,7 +33,7 @@ flatout_sys::words! {
 /// What the areas are, and what others call them.
 const AREAS: [Entry; 7] = [
     entry::<cache::Options>(Name::Cache, &["page-cache", "pagecache"], notes::CACHE),
-    entry::<disk::Disk>(
+    entry::<disk::Options>(
         Name::Disk,
         &["fio", "io", "hdd", "nvme", "ssd", "storage", "fileio"],
         notes::DISK,
