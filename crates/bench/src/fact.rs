@@ -10,7 +10,6 @@ pub(crate) const BYTES: Key = Key::sum("bytes");
 /// Bytes that the disks behind the place read meanwhile.
 pub(crate) const DEVICE_READ_BYTES: Key = Key::sum("device_read_bytes");
 /// Bytes of the file that the page cache held before.
-pub(crate) const DEVICE_WRITE_BYTES: Key = Key::sum("device_write_bytes");
 pub(crate) const CACHED_BEFORE_BYTES: Key = Key::sum("cached_before_bytes");
 /// Bytes of the file that the page cache held afterwards.
 pub(crate) const CACHED_AFTER_BYTES: Key = Key::last("cached_after_bytes");

@@ -13,15 +13,9 @@ pub(super) const READ_BYTES: Key = Key::sum("read_bytes");
 pub(super) const WRITTEN_BYTES: Key = Key::sum("written_bytes");
 /// From the first start to the last end, or until the bytes were durable.
 pub(super) const ELAPSED_NS: Key = Key::sum("elapsed_ns");
-/// Trials that are in the sums.
-pub(super) const TRIALS_SUMMED: Key = Key::last("trials_summed");
-/// Operations of an open loop that began late, or not at all.
-pub(super) const LATE_OPERATIONS: Key = Key::sum("late_operations");
-pub(super) const UNSTARTED_OPERATIONS: Key = Key::sum("unstarted_operations");
 /// Blocks that were looked at, and those that held zeros.
 pub(super) const BLOCKS_SAMPLED: Key = Key::sum("blocks_sampled");
 pub(super) const ZERO_BLOCKS: Key = Key::sum("zero_blocks");
-pub(super) const ZERO_BLOCK_RATIO: Key = Key::last("zero_block_ratio");
 
 /// Bytes of the file in the page cache before and after a trial; of those before, dirty ones.
 pub(super) const CACHED_BEFORE_BYTES: Key = Key::new("cached_before_bytes", Merge::Mean);
@@ -30,25 +24,17 @@ pub(super) const DIRTY_BEFORE_BYTES: Key = Key::new("dirty_before_bytes", Merge:
 
 /// What follows from these, once all trials are over.
 pub(super) const DISK_SHARE_RATIO: Key = Key::last("disk_share_ratio");
-pub(super) const DISK_REQUESTS: Key = Key::last("disk_requests");
 pub(super) const DISK_REQUESTS_PER_REQUEST_RATIO: Key =
     Key::last("disk_requests_per_request_ratio");
-pub(super) const CACHE_HIT_RATIO: Key = Key::last("cache_hit_ratio");
 pub(super) const OTHERS_DISK_BYTES: Key = Key::last("others_disk_bytes");
 pub(super) const OTHERS_DISK_RATIO: Key = Key::last("others_disk_ratio");
-pub(super) const IO_PRESSURE_RATIO: Key = Key::last("io_pressure_ratio");
 pub(super) const STOLEN_RATIO: Key = Key::last("stolen_ratio");
-pub(super) const CPU_NS_PER_OPERATION: Key = Key::last("cpu_ns_per_operation");
 pub(super) const CPU_S_PER_GIB: Key = Key::last("cpu_s_per_gib");
-/// Cost of flatout's own code, and its share of the threads' time.
-pub(super) const HARNESS_NS_PER_OPERATION: Key = Key::last("harness_ns_per_operation");
 /// The sampler's own estimate, for areas that read the clock around a trial only.
 pub(super) const HARNESS_OVERHEAD_NS: Key = Key::last("harness_overhead_ns");
 
-/// Length of the file, and the parts of it that were never written.
+/// Length of the file.
 pub(super) const FILE_BYTES: Key = Key::last("file_bytes");
-pub(super) const HOLE_BYTES: Key = Key::last("hole_bytes");
-pub(super) const UNWRITTEN_BYTES: Key = Key::last("unwritten_bytes");
 /// The rate before and after it changed its level, and when it did.
 pub(super) use flatout_measure::shape::{BURST_PER_S, KNEE_S, SUSTAINED_PER_S};
 /// The nearest command line of fio, the options of its job, and what it does otherwise.
@@ -56,8 +42,6 @@ pub(super) const FIO_COMMAND: Key = Key::last("fio_command");
 pub(super) const FIO_OPTIONS: Key = Key::last("fio_options");
 pub(super) const FIO_NOTE: Key = Key::last("fio_note");
 
-/// Of rows of metadata: the system calls of an operation, files and directories, and the time of
-/// all threads together.
-pub(super) const OPERATION: Key = Key::last("operation");
+/// Of rows of metadata: files and directories, and the time of all threads together.
 pub(super) const SPREAD: Key = Key::last("spread");
 pub(super) const THREADS_NS: Key = Key::sum("threads_ns");

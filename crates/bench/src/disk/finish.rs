@@ -119,26 +119,29 @@ impl Finding<'_> {
         let threads_ns = elapsed_ns.map(|ns| ns * f64::from(row.tuning.threads));
         let derived = [
             (fact::DISK_SHARE_RATIO, ratio(disk_bytes, sum(fact::READ_BYTES, fact::WRITTEN_BYTES))),
-            (fact::DISK_REQUESTS, disk_requests),
+            (Key::last("disk_requests"), disk_requests),
             (fact::DISK_REQUESTS_PER_REQUEST_RATIO, ratio(disk_requests, get(fact::REQUESTS))),
-            (fact::CACHE_HIT_RATIO, hits),
-            (fact::ZERO_BLOCK_RATIO, ratio(get(fact::ZERO_BLOCKS), get(fact::BLOCKS_SAMPLED))),
+            (Key::last("cache_hit_ratio"), hits),
+            (
+                Key::last("zero_block_ratio"),
+                ratio(get(fact::ZERO_BLOCKS), get(fact::BLOCKS_SAMPLED)),
+            ),
             (fact::OTHERS_DISK_RATIO, ratio(others, disk_bytes)),
             (fact::OTHERS_DISK_BYTES, others),
-            (fact::IO_PRESSURE_RATIO, ratio(get(fact::IO_PRESSURE_NS), elapsed_ns)),
+            (Key::last("io_pressure_ratio"), ratio(get(fact::IO_PRESSURE_NS), elapsed_ns)),
             (fact::STOLEN_RATIO, ratio(get(fact::STOLEN_NS), elapsed_ns.map(|ns| ns * file.cpus))),
-            (fact::CPU_NS_PER_OPERATION, ratio(cpu_ns, operations)),
+            (Key::last("cpu_ns_per_operation"), ratio(cpu_ns, operations)),
             (fact::CPU_S_PER_GIB, ratio(cpu_ns.map(|ns| ns / 1e9), gib)),
-            (fact::HARNESS_NS_PER_OPERATION, Some(harness_ns)),
+            (Key::last("harness_ns_per_operation"), Some(harness_ns)),
             (fact::OVERHEAD_RATIO, ratio(operations.map(|count| count * harness_ns), threads_ns)),
         ];
         derived.into_iter().for_each(|(key, value)| facts.set_known(key, value));
         facts.take(fact::HARNESS_OVERHEAD_NS);
-        facts.set_known(fact::TRIALS_SUMMED, Some(outcome.n).filter(|&trials| trials > 0));
+        facts.set_known("trials_summed", Some(outcome.n).filter(|&trials| trials > 0));
         facts.set(fact::FILE_BYTES, file.length_bytes);
-        facts.set_known(fact::HOLE_BYTES, file.extents.map(|extents| extents.hole_bytes));
+        facts.set_known("hole_bytes", file.extents.map(|extents| extents.hole_bytes));
         if let Some(extents) = file.extents {
-            facts.set(fact::UNWRITTEN_BYTES, extents.unwritten_bytes);
+            facts.set("unwritten_bytes", extents.unwritten_bytes);
         }
     }
 

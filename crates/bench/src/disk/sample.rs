@@ -1,6 +1,6 @@
 //! What a trial of the disk area tells the sampler: its figures, its facts, its warnings.
 
-use flatout_measure::{Facts, Further, Latencies, LoopKind, Sample, Series, Warning, warning};
+use flatout_measure::{Facts, Further, Key, Latencies, LoopKind, Sample, Series, Warning, warning};
 use flatout_sys::CacheState;
 
 use super::Terms;
@@ -105,8 +105,8 @@ fn facts(pass: &Pass) -> Facts {
         (fact::ELAPSED_NS, pass.elapsed_ns),
         (fact::BLOCKS_SAMPLED, tally.looked_at),
         (fact::ZERO_BLOCKS, tally.zero),
-        (fact::LATE_OPERATIONS, tally.late),
-        (fact::UNSTARTED_OPERATIONS, tally.unstarted),
+        (Key::sum("late_operations"), tally.late),
+        (Key::sum("unstarted_operations"), tally.unstarted),
     ];
     counts.into_iter().for_each(|(key, count)| facts.set(key, count));
     let (before, after) = (pass.cached_before, pass.cached_after);

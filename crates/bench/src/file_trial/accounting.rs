@@ -12,7 +12,6 @@ use flatout_sys::{page_cache, steal};
 /// CPU time and page faults of this process.
 pub(crate) const USER_NS: Key = Key::sum("user_ns");
 pub(crate) const SYSTEM_NS: Key = Key::sum("system_ns");
-pub(crate) const MINOR_FAULTS: Key = Key::sum("minor_faults");
 /// I/O accounting of this process: fetched from storage, made dirty or sent there.
 pub(crate) const PROCESS_READ_BYTES: Key = Key::sum("process_read_bytes");
 pub(crate) const PROCESS_WRITE_BYTES: Key = Key::sum("process_write_bytes");
@@ -85,7 +84,7 @@ const TIMES: [(Key, Reading); 4] = [
 ];
 /// What else belongs to the work alone.
 const OF_THE_WORK: [(Key, Reading); 3] = [
-    (MINOR_FAULTS, |account| Some(account.usage.minor_faults)),
+    (Key::sum("minor_faults"), |account| Some(account.usage.minor_faults)),
     (PROCESS_READ_BYTES, |account| Some(account.process?.device_read_bytes)),
     (DIRTIED_BYTES, |account| account.dirtied_bytes),
 ];

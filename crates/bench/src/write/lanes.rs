@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Caching, Engine, Fallback, Lane, Stop, Target};
-use flatout_measure::{Evidence, Facts, Happened, warning};
+use flatout_measure::{Evidence, Facts, Happened, Key, warning};
 use flatout_sys::generator::fill_pattern;
 use flatout_sys::{Nature, fill_random, monotonic_ns};
 
@@ -135,7 +135,7 @@ impl Writer {
         ran.accounts.synced = Account::read(scope);
         let mut facts = ran.accounts.facts();
         let own = &mut measured.accounts;
-        own.set_known(fact::DEVICE_WRITE_BYTES, facts.count(PROCESS_WRITE_BYTES));
+        own.set_known(Key::sum("device_write_bytes"), facts.count(PROCESS_WRITE_BYTES));
         own.set_known(DISK_WRITE_BYTES, facts.count(DISK_WRITE_BYTES));
         measured.cached_after_bytes = pages.held().map(|held| held.cached_bytes);
         facts.extend(looks.facts());

@@ -185,7 +185,7 @@ fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Samp
     threads.iter().for_each(|timed| histogram.merge(&timed.histogram));
     let requests = sum(|timed| timed.requests);
     let mut facts = fio::facts(row, files)
-        .with(fact::OPERATION, row.test.operation())
+        .with("operation", row.test.operation())
         .with(fact::REQUESTS, requests)
         // Threads read the clock at the same time.
         .with(CLOCK_READS, threads.iter().map(|timed| timed.clock_reads).max().unwrap_or(0))
