@@ -28,7 +28,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("bench syscall disk -b 1K,4K", &["--block-size takes one value"]),
     ("bench disk --patern read", &["did you mean '--rw'?", "(see flatout bench disk --help)"]),
     ("bench disk --rw rand", &["did you mean 'randrw'?", "backward-read"]),
-    ("bench disk --rw read -b 2G", &["--block-size 2 GiB", "from 1 byte to 1 GiB"]),
+    ("bench disk --rw read -b 2G", &["--block-size <SIZE", "from 1 byte to 1 GiB"]),
     ("bench disk --rw read --iodepth 0", &["'0' for '--iodepth", "from 1 to"]),
     ("bench disk --rw read -t 5x", &["--time", "ms, s, m (minutes)"]),
     ("bench disk --rw read -t 0", &["--time", "longer than 0"]),

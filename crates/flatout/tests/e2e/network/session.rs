@@ -222,7 +222,7 @@ fn what_cannot_be_reached_or_found_is_one_line() {
     for (arguments, word) in [
         (&["--streams", "65"][..], "'65' for '--streams <N,…>': it must be from 1 to 64"),
         (&["--block-size", "0"], "'0' for '--block-size <SIZE,…>': it must be from 1 byte"),
-        (&["--block-size", "2M"], "'2M' for '--block-size <SIZE,…>': it must be from 1 byte"),
+        (&["--block-size", "2M"], "block bytes 2097152: it must be from 1 to 1048576"),
         (&["--bytes", "0"], "'0' for '--size <SIZE>': it must be from 1 byte"),
         (&["--bytes", "2T"], "bytes of a test"),
         (&["--rate", "0"], "'0' for '--rate <N>': it must be from 1 to 1000000000000"),
