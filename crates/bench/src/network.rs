@@ -7,7 +7,6 @@
 //! protocol and each figure.
 
 mod account;
-mod bottleneck;
 mod bound;
 pub mod channel;
 pub mod client;

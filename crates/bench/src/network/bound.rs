@@ -1,11 +1,10 @@
 //! What the rows are held against, and what limits them: a link's speed less what headers and gaps
-//! take, or, over loopback, a copy from core to core. Which bottleneck it is: `bottleneck`.
+//! take, or, over loopback, a copy from core to core.
 
-use flatout_measure::{Ceiling, Measured, Provenance, ceiling, warning};
+use flatout_measure::{Ceiling, Facts, Measured, Provenance, ceiling, warning};
 use flatout_sys::socket::interface::Interface;
 
 use super::account;
-use super::bottleneck::{self, Limits};
 use super::client::Family;
 use super::fact;
 use super::memcpy::Copies;
@@ -21,6 +20,18 @@ const TCP_BYTES: f64 = 20.0;
 /// Time stamps, which Linux sends with each segment unless told otherwise.
 const TCP_OPTION_BYTES: f64 = 12.0;
 const UDP_BYTES: f64 = 8.0;
+
+/// A thread that works so much of its time does little but work.
+const BUSY: f64 = 0.9;
+/// So much of a link is all of it.
+const FULL: f64 = 0.9;
+/// Part of the time that makes a limit the usual state.
+const MOSTLY: f64 = 0.5;
+/// Losses that TCP answers by slowing down. (A few segments are sent again over loopback, too, when
+/// threads wait for CPUs; so a busy CPU is looked for first.)
+const LOSSY: f64 = 0.001;
+/// Losses of UDP that are more than a queue full for a moment.
+const MANY: f64 = 0.01;
 
 /// Gives each row its ratios, its bound, and the name of its bottleneck.
 pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
@@ -42,16 +53,61 @@ pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
                 let link = bound.value.filter(|_| bound.provenance == Provenance::Link);
                 let asked = (test.spec.rate_per_s > 0)
                     .then_some(test.spec.rate_per_s as f64 * ways(&test.spec));
-                let limits = Limits {
-                    link: share(link),
-                    asked: share(asked),
-                    is_loopback: topology.is_loopback(),
-                };
-                bound.limited_by(bottleneck::of(facts, &limits))
+                let has_path = !topology.is_loopback();
+                bound.limited_by(bottleneck(facts, share(asked), share(link), has_path))
             }
         };
         ceiling::apply(outcome, bound);
     }
+}
+
+/// What most likely holds a row back. Pure: facts in, a name out.
+///
+/// `asked`: figure ÷ the rate asked for, where one was. `link`: figure ÷ what the link can carry, where
+/// that is known. Without a path between the ends nothing is lost on one, and nobody waits for it.
+fn bottleneck(
+    facts: &Facts,
+    asked: Option<f64>,
+    link: Option<f64>,
+    has_path: bool,
+) -> &'static str {
+    let ratio = |key| facts.number(key).unwrap_or(0.0);
+    let (sender_cpu, receiver_cpu) =
+        (ratio(fact::SENDER_CPU_RATIO), ratio(fact::RECEIVER_CPU_RATIO));
+    if asked.is_some_and(|share| share >= 0.98) {
+        "the rate asked for"
+    } else if link.is_some_and(|share| share >= FULL) {
+        "the link"
+    } else if ratio(fact::DROPPED_RATIO) >= MANY && receiver_cpu >= sender_cpu.min(BUSY) {
+        "receiver CPU"
+    } else if ratio(fact::LOST_RATIO) >= MANY {
+        "packet loss"
+    } else if sender_cpu >= BUSY && sender_cpu >= receiver_cpu {
+        "sender CPU"
+    } else if receiver_cpu >= BUSY {
+        "receiver CPU"
+    } else if ratio(fact::CPU_BUSY_RATIO) >= BUSY {
+        "all CPUs"
+    } else if has_path && ratio(fact::RETRANSMIT_RATIO) >= LOSSY {
+        "packet loss"
+    } else if ratio(fact::RECEIVER_WINDOW_RATIO) >= MOSTLY {
+        "the receiver's window"
+    } else if ratio(fact::SEND_BUFFER_RATIO) >= MOSTLY {
+        "the send buffer"
+    } else if has_path && waits_for_path(facts) >= MOSTLY {
+        "the path: a link or a queue between the ends (congestion window)"
+    } else {
+        "unknown: no CPU, window, link or loss stands out"
+    }
+}
+
+/// The share of time in which TCP waited for the path alone: something was on it, and neither the
+/// receiver's window nor the send buffer held it back.
+fn waits_for_path(facts: &Facts) -> f64 {
+    let share = |part| fact::share(facts, part, fact::TCP_TIME_NS).unwrap_or(0.0);
+    share(fact::TCP_BUSY_NS)
+        - share(fact::TCP_RECEIVER_LIMITED_NS)
+        - share(fact::TCP_BUFFER_LIMITED_NS)
 }
 
 fn copy_rate(measured: &Measured<NetworkRow>) -> Option<(Copies, f64)> {
@@ -147,7 +203,7 @@ fn copies(spec: &Spec) -> Option<Copies> {
 #[cfg(test)]
 mod tests {
     use flatout_measure::case::blank;
-    use flatout_measure::fact::Facts;
+    use flatout_measure::fact::Key;
 
     use super::*;
 
@@ -238,5 +294,64 @@ mod tests {
         let both = Spec { direction: Direction::Both, ..Spec::one_stream() };
         let two = link(both, Some(1_000_000_000));
         assert_eq!(two.value.unwrap(), 2.0 * one.value.unwrap());
+    }
+
+    const IDLE: [(Key, f64); 3] = [
+        (fact::SENDER_CPU_RATIO, 0.2),
+        (fact::RECEIVER_CPU_RATIO, 0.2),
+        (fact::CPU_BUSY_RATIO, 0.2),
+    ];
+
+    fn idle_with(more: &[(Key, f64)]) -> Facts {
+        let mut facts = Facts::default();
+        IDLE.iter().chain(more).for_each(|&(key, ratio)| facts.set(key, ratio));
+        facts
+    }
+
+    #[test]
+    fn each_bottleneck_has_its_facts() {
+        use fact::{
+            CPU_BUSY_RATIO, DROPPED_RATIO, LOST_RATIO, RECEIVER_CPU_RATIO, RECEIVER_WINDOW_RATIO,
+            RETRANSMIT_RATIO, SEND_BUFFER_RATIO, SENDER_CPU_RATIO, TCP_BUFFER_LIMITED_NS,
+            TCP_BUSY_NS, TCP_RECEIVER_LIMITED_NS, TCP_TIME_NS,
+        };
+        let busy = idle_with(&[(SENDER_CPU_RATIO, 0.99)]);
+        assert_eq!(bottleneck(&busy, None, Some(0.97), true), "the link");
+        assert_eq!(bottleneck(&idle_with(&[]), Some(1.0), None, true), "the rate asked for");
+        for (facts, expected) in [
+            (&[(LOST_RATIO, 0.02), (SENDER_CPU_RATIO, 1.0)][..], "packet loss"),
+            (&[(RETRANSMIT_RATIO, 0.01), (RECEIVER_WINDOW_RATIO, 0.6)], "packet loss"),
+            (&[(RETRANSMIT_RATIO, 0.01), (SENDER_CPU_RATIO, 0.97)], "sender CPU"),
+            (&[(SENDER_CPU_RATIO, 0.97), (RECEIVER_CPU_RATIO, 0.95)], "sender CPU"),
+            (&[(SENDER_CPU_RATIO, 0.7), (RECEIVER_CPU_RATIO, 0.95)], "receiver CPU"),
+            (
+                &[(DROPPED_RATIO, 0.2), (SENDER_CPU_RATIO, 0.99), (RECEIVER_CPU_RATIO, 0.95)],
+                "receiver CPU",
+            ),
+            (&[(CPU_BUSY_RATIO, 0.98)], "all CPUs"),
+            (&[(RECEIVER_WINDOW_RATIO, 0.8)], "the receiver's window"),
+            (&[(SEND_BUFFER_RATIO, 0.8)], "the send buffer"),
+            (
+                &[
+                    (TCP_TIME_NS, 100.0),
+                    (TCP_BUSY_NS, 98.0),
+                    (TCP_RECEIVER_LIMITED_NS, 1.0),
+                    (TCP_BUFFER_LIMITED_NS, 2.0),
+                ],
+                "the path: a link or a queue between the ends (congestion window)",
+            ),
+            (&[], "unknown: no CPU, window, link or loss stands out"),
+        ] {
+            assert_eq!(bottleneck(&idle_with(facts), None, None, true), expected, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn loopback_has_no_path_to_wait_for_and_no_loss_on_it() {
+        let waiting = [(fact::TCP_TIME_NS, 100.0), (fact::TCP_BUSY_NS, 98.0)];
+        for facts in [&[(fact::RETRANSMIT_RATIO, 0.01)][..], &waiting] {
+            let name = bottleneck(&idle_with(facts), None, None, false);
+            assert!(name.starts_with("unknown"), "{facts:?}");
+        }
     }
 }
