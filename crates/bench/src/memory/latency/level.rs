@@ -42,7 +42,9 @@ pub(super) fn find(
     rows: &[Measured<LatencyRow>],
     caches: &[DataCache],
 ) -> (Levels, Vec<Measured<LevelRow>>) {
-    let both = [Pages::Huge, Pages::Base].map(|pages| (pages, curves(rows, pages)));
+    let quietest = [fact::QUIETEST_FIRST_NS, fact::QUIETEST_SECOND_NS];
+    let curves = |pages| quietest.map(|key| curve(rows, pages, |facts, _| facts.number(key)));
+    let both = [Pages::Huge, Pages::Base].map(|pages| (pages, curves(pages)));
     let is_enough = |(_, [first, _]): &&(Pages, [Vec<Point>; 2])| first.len() >= CURVE_POINTS;
     let Some((pages, [first, second])) = both.iter().find(is_enough) else {
         return (Levels::declared(caches), Vec::new());
@@ -54,13 +56,13 @@ pub(super) fn find(
     let mut levels = levels::agreed(first, second, caches);
     levels.distrust_short(rows.iter().any(is_loaded));
     // The quietest moment of a cache is a hit; of memory, which takes now more and now less, it is luck.
-    let curve = levels::quietest(first, second);
-    let usual = usual(rows, *pages);
+    let quietest = levels::quietest(first, second);
+    let usual = curve(rows, *pages, |_, median| Some(median));
     let last = levels.levels.iter().rev().find(|level| level.name != levels::MEMORY);
     let row = |level: &Level| {
         let (curve, latency_ns) = match level.name {
             levels::MEMORY => (&usual, levels::behind(&usual, last)?),
-            _ => (&curve, level.latency_ns?),
+            _ => (&quietest, level.latency_ns?),
         };
         Some(level_row(level, latency_ns, curve, &levels, *pages))
     };
@@ -71,30 +73,17 @@ pub(super) fn find(
     (levels, found)
 }
 
-/// The points on such pages that have a figure, working sets ascending, twice.
-fn curves(rows: &[Measured<LatencyRow>], pages: Pages) -> [Vec<Point>; 2] {
-    let quietest = [fact::QUIETEST_FIRST_NS, fact::QUIETEST_SECOND_NS];
-    let point = |measured: &Measured<LatencyRow>| match measured.row {
-        LatencyRow::Curve(shape) if shape.pages == pages => {
-            let working_set_bytes = shape.working_set_bytes;
-            let [first, second] = quietest.map(|key| measured.facts.number(key));
-            let at = |latency_ns| Point { working_set_bytes, latency_ns };
-            measured.outcome.median.and(first.zip(second)).map(|(a, b)| (at(a), at(b)))
-        }
-        _ => None,
-    };
-    let mut points: Vec<(Point, Point)> = rows.iter().filter_map(point).collect();
-    points.sort_by_key(|(point, _)| point.working_set_bytes);
-    let (first, second) = points.into_iter().unzip();
-    [first, second]
-}
-
-/// The figures of the rows on such pages, working sets ascending.
-fn usual(rows: &[Measured<LatencyRow>], pages: Pages) -> Vec<Point> {
+/// The rows on such pages that have a figure, working sets ascending, with the latencies that `of` takes
+/// from a row's facts and its figure.
+fn curve(
+    rows: &[Measured<LatencyRow>],
+    pages: Pages,
+    of: impl Fn(&Facts, f64) -> Option<f64>,
+) -> Vec<Point> {
     let point = |measured: &Measured<LatencyRow>| match measured.row {
         LatencyRow::Curve(shape) if shape.pages == pages => Some(Point {
             working_set_bytes: shape.working_set_bytes,
-            latency_ns: measured.outcome.median?,
+            latency_ns: of(&measured.facts, measured.outcome.median?)?,
         }),
         _ => None,
     };
