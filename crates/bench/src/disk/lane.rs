@@ -27,6 +27,15 @@ const MOST_BINS: u64 = 1 << 20;
 /// An operation that begins later than this after its time is late.
 const LATE_NS: u64 = 1_000_000;
 
+/// Blocks of a file that are worked on, and how many operations there are at most: of those that write
+/// what may be written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    pub(super) first: u64,
+    pub(super) blocks: u64,
+    pub(super) most_operations: u64,
+}
+
 /// The work of one thread, as data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
@@ -35,11 +44,8 @@ pub(super) struct Work {
     pub(super) split: Split,
     pub(super) lane: Lane,
     pub(super) block_bytes: u64,
-    /// The blocks that all threads together work on.
-    pub(super) first_block: u64,
-    pub(super) blocks: u64,
-    /// Operations at most; what is not to be exceeded, such as bytes written.
-    pub(super) most_operations: u64,
+    /// The blocks that all threads together work on, and what this one may do.
+    pub(super) range: Range,
     /// Whether it begins again once all blocks are done.
     pub(super) turns: Turns,
     pub(super) read_percent: u8,
@@ -117,7 +123,7 @@ pub(super) struct LaneWork {
     /// each of which goes from the front to the end, as with fio.
     next: [u64; 2],
     /// First position, end and step.
-    range: (u64, u64, u64),
+    share: (u64, u64, u64),
     turn: u64,
     begun: u64,
     coin: SplitMix64,
@@ -128,18 +134,18 @@ pub(super) struct LaneWork {
 
 impl LaneWork {
     pub(super) fn new(work: Work) -> Self {
-        let range = work.lane.blocks(work.blocks, work.split);
+        let share = work.lane.blocks(work.range.blocks, work.split);
         let mut work = work;
         if work.turns == Turns::One {
             // Two positions move as many blocks as one.
-            let blocks = range.1.saturating_sub(range.0).div_ceil(range.2.max(1));
-            work.most_operations = work.most_operations.min(blocks);
+            let blocks = share.1.saturating_sub(share.0).div_ceil(share.2.max(1));
+            work.range.most_operations = work.range.most_operations.min(blocks);
         }
         let seed = work.seed ^ (u64::from(work.lane.index) << 40);
         Self {
             work,
-            next: [range.0; 2],
-            range,
+            next: [share.0; 2],
+            share,
             turn: 0,
             begun: 0,
             coin: SplitMix64::new(seed),
@@ -151,7 +157,7 @@ impl LaneWork {
 
     /// The next block in the order of this thread; none when its turn or its work is over.
     fn next_block(&mut self, direction: Direction) -> Option<u64> {
-        let (first, end, step) = self.range;
+        let (first, end, step) = self.share;
         let is_apart = self.work.io_type == IoType::Mixed && self.work.order == Order::Forward;
         let next = &mut self.next[usize::from(is_apart && direction == Direction::Write)];
         if *next >= end {
@@ -168,7 +174,7 @@ impl LaneWork {
             Order::Random { seed } => Order::Random { seed: seed.wrapping_add(self.turn) },
             order => order,
         };
-        Some(self.work.first_block + order.block(position, self.work.blocks))
+        Some(self.work.range.first + order.block(position, self.work.range.blocks))
     }
 
     fn direction(&mut self) -> Direction {
@@ -187,7 +193,8 @@ impl LaneWork {
         let Some(pace) = self.work.pace else { return };
         let span_ns = deadline_ns.saturating_sub(pace.first_ns) as f64;
         let meant = (span_ns / pace.interval_ns) as u64;
-        self.tally.unstarted = meant.min(self.work.most_operations).saturating_sub(self.begun);
+        self.tally.unstarted =
+            meant.min(self.work.range.most_operations).saturating_sub(self.begun);
     }
 
     /// Counts an operation, which may be two requests: it began when the first one did.
@@ -233,7 +240,7 @@ fn is_zero(page: &[u8]) -> bool {
 
 impl Workload for LaneWork {
     fn next(&mut self) -> Option<Request> {
-        if self.begun >= self.work.most_operations {
+        if self.begun >= self.work.range.most_operations {
             return None;
         }
         let direction = self.direction();
@@ -316,9 +323,7 @@ mod tests {
             split: Split::Contiguous,
             lane: Lane::ONLY,
             block_bytes: 1024,
-            first_block: 0,
-            blocks,
-            most_operations: u64::MAX,
+            range: Range { first: 0, blocks, most_operations: u64::MAX },
             turns: Turns::One,
             read_percent: 70,
             pace: None,
@@ -347,8 +352,8 @@ mod tests {
 
     #[test]
     fn operations_have_a_limit_and_turns_repeat_until_it() {
-        let limited =
-            Work { most_operations: 2500, turns: Turns::Many, ..work(IoType::Write, 1000) };
+        let mut limited = Work { turns: Turns::Many, ..work(IoType::Write, 1000) };
+        limited.range.most_operations = 2500;
         let lane = run(limited);
         assert_eq!((lane.tally.operations, lane.turn), (2500, 2));
         assert_eq!(lane.tally.written_bytes, 2500 * 1024);
@@ -372,7 +377,8 @@ mod tests {
             let blocks: Vec<u64> = own.map(|request| request.offset_bytes / 1024).collect();
             assert!(blocks.len() > 10 && blocks.iter().copied().eq(0..blocks.len() as u64));
         }
-        let again = Work { turns: Turns::Many, most_operations: 1000, ..mixed };
+        let mut again = Work { turns: Turns::Many, ..mixed };
+        again.range.most_operations = 1000;
         assert_eq!(run(again).tally.operations, 1000);
     }
 
@@ -399,11 +405,12 @@ mod tests {
 
     #[test]
     fn written_blocks_differ_from_each_other() {
-        for block_bytes in [1024_usize, 256 << 10] {
-            let block = Work { block_bytes: block_bytes as u64, ..work(IoType::Write, 20) };
-            let mut lane = LaneWork::new(Work { turns: Turns::Many, most_operations: 40, ..block });
+        for block_bytes in [1024, 256 << 10] {
+            let range = Range { first: 0, blocks: 20, most_operations: 40 };
+            let twice = Work { range, turns: Turns::Many, block_bytes, ..work(IoType::Write, 20) };
+            let mut lane = LaneWork::new(twice);
             let mut seen = std::collections::BTreeSet::new();
-            let mut buffer = vec![7; block_bytes];
+            let mut buffer = vec![7; block_bytes as usize];
             while let Some(request) = lane.next() {
                 lane.fill(&request, &mut buffer);
                 for page in buffer.chunks(4096) {

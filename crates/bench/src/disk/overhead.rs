@@ -6,7 +6,7 @@ use flatout_io::{Engine, Lane, Order, Split, Stop};
 use flatout_measure::statistics;
 use flatout_sys::{CancelToken, monotonic_ns};
 
-use super::lane::{LaneWork, Turns, Work};
+use super::lane::{LaneWork, Range, Turns, Work};
 use super::pattern::IoType;
 use super::row::Row;
 
@@ -46,9 +46,7 @@ pub(super) fn ns_per_operation(row: &Row) -> f64 {
             split: Split::Contiguous,
             lane: Lane::ONLY,
             block_bytes,
-            first_block: 0,
-            blocks: operations,
-            most_operations: operations,
+            range: Range { first: 0, blocks: operations, most_operations: operations },
             turns: Turns::One,
             read_percent: 100,
             pace: None,

@@ -12,7 +12,7 @@ use flatout_sys::{CacheState, fill_random, monotonic_ns};
 use rustix::fs::fdatasync;
 
 use super::Terms;
-use super::lane::{LaneWork, Pace, Tally, Turns, Work};
+use super::lane::{LaneWork, Pace, Range, Tally, Turns, Work};
 use super::pattern::{IoType, Test};
 use super::place::Kind;
 use super::row::{Extents, Row};
@@ -40,14 +40,6 @@ pub(super) struct Attempt<'a> {
     pub(super) file: &'a TestFile,
     pub(super) terms: &'a Terms,
     pub(super) seed: u64,
-}
-
-/// The blocks of a file that a pass works on, and what it may do at most, all threads together.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Range {
-    pub(super) first: u64,
-    pub(super) blocks: u64,
-    pub(super) most_operations: u64,
 }
 
 /// What one pass did.
@@ -231,9 +223,7 @@ impl Attempt<'_> {
             split: if test.is_random() { Split::Contiguous } else { tuning.split },
             lane: Lane { index, count: threads },
             block_bytes: tuning.block_bytes,
-            first_block: range.first,
-            blocks: range.blocks,
-            most_operations: range.most_operations,
+            range,
             turns,
             read_percent,
             pace,

@@ -10,7 +10,8 @@ use flatout_measure::{Case, Sample, TrialError, size_text};
 
 use super::Terms;
 use super::estimate;
-use super::pass::{Attempt, Pass, Range};
+use super::lane::Range;
+use super::pass::{Attempt, Pass};
 use super::pattern::Test;
 use super::row::{Extents, Row};
 use super::sample;
