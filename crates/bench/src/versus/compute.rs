@@ -55,6 +55,10 @@ pub(super) fn threads() -> Vec<u32> {
 pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let is_quick = ground.extent != Extent::Full;
     let duration = if is_quick { "200ms" } else { "500ms" };
+    let workload = |found: &Found, what, order, threads, table_word| {
+        let [flatout, rival] = [&ground.flatout, &found.path].map(|path| path.clone().into());
+        ComputeWorkload { what, order, threads, duration, table_word, flatout, rival }
+    };
     let mut races = Vec::new();
     for found in ground.of(Discipline::Matrix) {
         let usual = if is_quick { &QUICK_ORDERS[..] } else { &ORDERS };
@@ -64,13 +68,13 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
             for (&order, threads) in
                 orders.iter().flat_map(|order| threads().into_iter().map(move |n| (order, n)))
             {
-                let work = Work { what, order, threads, duration, table_word: None };
+                let work = workload(found, what, order, threads, None);
                 let all = operations * (order as f64).powi(3);
                 let once_s = all / PLANNED_FLOP_PER_S / f64::from(threads);
                 let parameters =
                     Parameters::default().with("order", order).with("threads", threads);
                 let printed = Some(Unit::FlopPerSecond);
-                let race = race(ground, found, (test, parameters), work, 2.0 * once_s + 1.0);
+                let race = Race::against(found, (test, parameters), 2.0 * once_s + 1.0, work);
                 races.push(Race { printed, ..race });
             }
         }
@@ -79,31 +83,19 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
         for (what, word, arrays) in STREAMS {
             let order = if is_quick { QUICK_ELEMENTS } else { ELEMENTS };
             let threads = affinity::allowed_cpu_count();
-            let work = Work { what, order, threads, duration, table_word: Some(word) };
+            let work = workload(found, what, order, threads, Some(word));
             let once_s = arrays * 8.0 * order as f64 / PLANNED_BYTES_PER_S;
             let parameters = Parameters::default().with("kernel", what).with("threads", threads);
             let printed = Some(Unit::BytesPerSecond);
-            let race = race(ground, found, ("stream", parameters), work, 2.0 * once_s + 1.5);
+            let race = Race::against(found, ("stream", parameters), 2.0 * once_s + 1.5, work);
             races.push(Race { printed, ..race });
         }
     }
     races
 }
 
-fn race(
-    ground: &Ground,
-    found: &Found,
-    name: (&'static str, Parameters),
-    work: Work,
-    expected_s: f64,
-) -> Race<'static> {
-    let [flatout, rival] = [&ground.flatout, &found.path].map(|path| path.clone().into());
-    Race::against(found, name, expected_s, ComputeWorkload { work, flatout, rival })
-}
-
-/// What is computed.
-#[derive(Debug, Clone, Copy)]
-struct Work {
+/// What is computed, and by whom.
+struct ComputeWorkload {
     /// The word of `flatout compute`.
     what: &'static str,
     order: u64,
@@ -111,10 +103,6 @@ struct Work {
     duration: &'static str,
     /// Of a stream: the first word of its line in STREAM's table.
     table_word: Option<&'static str>,
-}
-
-struct ComputeWorkload {
-    work: Work,
     flatout: OsString,
     /// A library, a program, or nothing: our own loops.
     rival: OsString,
@@ -122,7 +110,7 @@ struct ComputeWorkload {
 
 impl ComputeWorkload {
     fn argv(&self, index: usize) -> Argv {
-        let Work { what, order, threads, duration, table_word } = self.work;
+        let Self { what, order, threads, duration, table_word, .. } = *self;
         let is_stream = table_word.is_some();
         // Whatever the user's environment holds OpenBLAS down to; STREAM takes its threads from it.
         if index > 0 && is_stream && !self.rival.is_empty() {
@@ -156,7 +144,7 @@ impl Workload for ComputeWorkload {
     fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error> {
         let text = super::disk::output(&run.contestant.name, account)?;
         let is_foreign = run.index > 0 && !self.rival.is_empty();
-        let checked = match self.work.table_word.filter(|_| is_foreign) {
+        let checked = match self.table_word.filter(|_| is_foreign) {
             Some(word) => of_stream(text, word),
             None => of_compute(text),
         };
@@ -192,8 +180,9 @@ mod tests {
         table_word: Option<&'static str>,
         rival: &str,
     ) -> ComputeWorkload {
-        let work = Work { what, order: 500, threads: 2, duration: "200ms", table_word };
-        ComputeWorkload { work, flatout: "flatout".into(), rival: rival.into() }
+        let (flatout, rival) = ("flatout".into(), rival.into());
+        let (order, threads, duration) = (500, 2, "200ms");
+        ComputeWorkload { what, order, threads, duration, table_word, flatout, rival }
     }
 
     fn text(workload: &ComputeWorkload, index: usize) -> String {
