@@ -4,8 +4,7 @@ use flatout_io::Caching;
 use flatout_measure::{Facts, Outcome, Parameters, Status, Unit, ceiling, size_text, warning};
 use flatout_sys::affinity;
 
-use super::limit::Times;
-use super::{Data, Measured, Sync, Writer};
+use super::{Data, Measured, Sync, Writer, limit};
 use crate::fact;
 use crate::file_trial::measured::{self, ENGINE_REASON};
 
@@ -58,20 +57,17 @@ impl Writer {
     /// The generator's share, and what bounds the figure.
     fn judge(&self, measured: &Measured, outcome: &mut Outcome, facts: &mut Facts) {
         let threads = self.choice.tuning.threads.min(affinity::allowed_cpu_count()).max(1);
-        let times = Times {
-            bytes: measured.bytes,
-            harness_ns: measured.harness_ns.map(|ns| ns as f64 / f64::from(threads)),
-            to_cache_ns: measured.elapsed_ns,
-            to_durable_ns: measured.fsynced_ns,
-        };
-        facts.set_known(fact::OVERHEAD_RATIO, times.overhead_ratio());
-        warning::add_all(&mut outcome.warnings, times.warning(self.job.data));
+        let harness_ns = measured.harness_ns.map(|ns| ns as f64 / f64::from(threads));
+        let share = harness_ns.map(|ns| ns / measured.elapsed_ns.max(1) as f64);
+        facts.set_known(fact::OVERHEAD_RATIO, share);
+        let overhead = share.and_then(|share| limit::overhead(share, self.job.data));
+        warning::add_all(&mut outcome.warnings, overhead);
         // In memory nothing waits for a device, however it is asked.
         let way = match warning::has(&measured.warnings, warning::MEMORY_FILESYSTEM) {
             true => (Caching::Buffered, Sync::None),
             false => (self.target.caching(), self.job.sync),
         };
-        ceiling::apply(outcome, times.ceiling(way.0, way.1));
+        ceiling::apply(outcome, limit::ceiling(measured, harness_ns, way.0, way.1));
     }
 
     fn parameters(&self, measured: &Measured) -> Parameters {
