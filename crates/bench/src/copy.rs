@@ -59,6 +59,9 @@ const FEW_NS: u64 = 3_000_000_000;
 pub struct Options {
     #[arg(skip)]
     run: Run,
+    /// What of it will be copied.
+    #[arg(skip)]
+    planned: Option<Planned>,
     /// What is copied, where that was asked for.
     #[command(flatten)]
     pub selection: Selection,
@@ -104,23 +107,14 @@ struct Planned {
     pub time_ns: u64,
 }
 
-/// The area: what the user chose, and what will be copied of it.
-#[derive(Debug, Args)]
-#[group(skip)]
-pub struct Copying {
-    #[command(flatten)]
-    options: Options,
-    #[arg(skip)]
-    planned: Option<Planned>,
-}
-
-impl Area for Copying {
+impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
-        self.options.run = run.clone();
-        self.options.selection.each_once();
-        let planned = self.planned.insert(plan(&self.options)?);
+        self.run = run.clone();
+        self.selection.each_once();
+        let planned = plan(self)?;
+        let planned = self.planned.insert(planned);
         Ok(Estimate {
-            place: Some(self.options.run.place.clone()),
+            place: Some(self.run.place.clone()),
             write_bytes: planned.write_bytes,
             most_write_bytes: planned.most_write_bytes,
             writes_over: false,
@@ -136,9 +130,9 @@ impl Area for Copying {
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let planned = match self.planned.take() {
             Some(planned) => planned,
-            None => plan(&self.options)?,
+            None => plan(self)?,
         };
-        measure(&self.options, &planned, sampler)
+        measure(self, &planned, sampler)
     }
 }
 
@@ -278,9 +272,10 @@ fn measure_in(
             budget_ns: share_ns(&planned.phases[number..], left_ns),
             ..sampler.plan.clone()
         };
-        let phase = Part { number, of: planned.phases.len() };
-        let rows = planned.phases[number].rows.clone();
-        let (rows, late) = measure_phase((phase, rows), &site, &mut sampler.with(plan))?;
+        // What was measured in each phase is told apart by it.
+        let name = (planned.phases.len() > 1).then_some(number + 1);
+        let rows = phase.rows.clone();
+        let (rows, late) = measure_phase(number, name, rows, &site, &mut sampler.with(plan))?;
         measured.extend(rows);
         outcomes.extend(late.iter().map(|left| left_out_row(left, options.state)));
     }
@@ -302,28 +297,21 @@ fn share_ns(phases: &[Phase], left_ns: u64) -> u64 {
     (u128::from(left_ns) * first / all.max(1)) as u64
 }
 
-/// A phase among others.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    number: usize,
-    of: usize,
-}
-
 /// Makes the trees of a phase, copies them in rounds, and empties them. Returns the rows, and the
 /// trees for which there was no time.
 fn measure_phase(
-    (part, wanted): (Part, Vec<Wanted>),
+    number: usize,
+    phase: Option<usize>,
+    wanted: Vec<Wanted>,
     site: &Site,
     sampler: &mut Sampler<'_>,
 ) -> Result<(Vec<Measured<Row>>, Vec<LeftOut>), Error> {
     let bare_bytes = choose::bare_bytes(&wanted);
     let mut trees: Vec<Wanted> = [Wanted::empty()].into_iter().chain(wanted).collect();
     let making_ns = if sampler.plan.ends_ns == u64::MAX { u64::MAX } else { sampler.left_ns() };
-    let late = site.begin_phase(part.number, &trees, making_ns, &mut *sampler.events)?;
+    let late = site.begin_phase(number, &trees, making_ns, &mut *sampler.events)?;
     trees.retain(|tree| late.iter().all(|late| !Rc::ptr_eq(&late.corpus, &tree.corpus)));
     let late = late.into_iter().map(|wanted| LeftOut { wanted, why: Why::Time }).collect();
-    // What was measured in each phase is told apart by it.
-    let phase = (part.of > 1).then_some(part.number + 1);
     let is_exact = site.options.run.rounds.is_some();
     let (spread, others): (Vec<Wanted>, Vec<Wanted>) =
         trees.into_iter().partition(|wanted| wanted.experiment == Experiment::Spread && !is_exact);

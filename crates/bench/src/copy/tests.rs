@@ -51,6 +51,7 @@ impl Ground {
             state: State::Hot,
             until: Until::Cached,
             clearing: Clearing::File,
+            planned: None,
         };
         Self { place, options }
     }

@@ -42,7 +42,7 @@ const AREAS: [Entry; 7] = [
     entry::<cpu::Options>(Name::Cpu, &["linpack", "processor"], notes::CPU),
     entry::<memory::Options>(Name::Memory, &["ram", "stream"], notes::MEMORY),
     entry::<network::Options>(Name::Network, &["iperf", "iperf3", "tcp", "udp"], notes::NETWORK),
-    entry::<copy::Copying>(Name::Copy, &[], notes::COPY),
+    entry::<copy::Options>(Name::Copy, &[], notes::COPY),
 ];
 
 struct Entry {
