@@ -71,7 +71,7 @@ pub fn run<P, T: Send, E: Send + From<ThreadError>>(
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
     work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
 ) -> Result<Finished<T>, E> {
-    run_in(&|_| Builder::new(), count, Watch::NOBODY, prepare, work)
+    run_watched(count, Watch::NOBODY, prepare, work)
 }
 
 /// Does `work` in a thread of its own, which may be tied to CPUs without the caller's being so.
@@ -144,16 +144,6 @@ impl Watch<'_> {
     pub const NOBODY: Watch<'static> = Watch { begins: &|| (), ended: &|| () };
 }
 
-/// As [`run`], and tells `watch` when the work begins and has ended.
-pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
-    count: u32,
-    watch: Watch<'_>,
-    prepare: impl Fn(u32) -> Result<P, E> + Sync,
-    work: impl Fn(u32, &mut P) -> Result<T, E> + Sync,
-) -> Result<Finished<T>, E> {
-    run_in(&|_| Builder::new(), count, watch, prepare, work)
-}
-
 /// When a worker worked.
 #[derive(Debug, Clone, Copy)]
 struct Worked {
@@ -161,12 +151,11 @@ struct Worked {
     end_ns: u64,
 }
 
-/// [`run`], with the threads that `builder` describes.
+/// As [`run`], and tells `watch` when the work begins and has ended.
 ///
 /// Only what prepares and works is compiled anew for each kind of work; the threads and their
 /// start are [`together`], once.
-fn run_in<P, T: Send, E: Send + From<ThreadError>>(
-    builder: &dyn Fn(u32) -> Builder,
+pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
     count: u32,
     watch: Watch<'_>,
     prepare: impl Fn(u32) -> Result<P, E> + Sync,
@@ -197,15 +186,15 @@ fn run_in<P, T: Send, E: Send + From<ThreadError>>(
         *lock(&results[index as usize]) = Some(result);
         Some(Worked { start_ns, end_ns })
     };
-    let elapsed_ns = together(builder, count, watch.begins, &worker)?;
+    let elapsed_ns = together(&|_| Builder::new(), count, watch.begins, &worker)?;
     let results = results.into_iter();
     let results =
         results.filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok(Finished { results: results.collect::<Result<_, _>>()?, elapsed_ns })
 }
 
-/// Runs `worker` in `count` threads, a single one in the calling thread, and returns the time from
-/// the first start to the last end.
+/// Runs `worker` in `count` threads, which `builder` describes, a single one in the calling thread, and
+/// returns the time from the first start to the last end.
 fn together(
     builder: &dyn Fn(u32) -> Builder,
     count: u32,
@@ -354,9 +343,11 @@ mod tests {
             _ => Builder::new(),
         };
         let worked = AtomicU32::new(0);
-        let work = |_, (): &mut ()| Ok::<_, Text>(worked.fetch_add(1, Ordering::SeqCst));
-        let finished = run_in(&builder, 4, Watch::NOBODY, |_| Ok(()), work);
-        let Err(Text(text)) = finished else { panic!("{finished:?}") };
+        let worker = |_, start: Start<'_>| {
+            let is_first = start.wait() && worked.fetch_add(1, Ordering::SeqCst) == 0;
+            is_first.then_some(Worked { start_ns: 0, end_ns: 0 })
+        };
+        let text = together(&builder, 4, &|| (), &worker).unwrap_err().to_string();
         assert!(text.starts_with("cannot start thread 3 of 4: "), "{text}");
         assert_eq!(worked.into_inner(), 0);
     }
