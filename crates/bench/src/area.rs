@@ -34,7 +34,7 @@ pub trait Area {
 }
 
 /// What all areas of a run have in common.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Run {
     /// Which rows.
     pub extent: Extent,
@@ -57,25 +57,7 @@ pub struct Run {
     /// The wish to stop.
     pub cancel: CancelToken,
     /// Hears what the user should know at once.
-    pub notice: fn(&str),
-}
-
-impl Default for Run {
-    fn default() -> Self {
-        Self {
-            extent: Extent::default(),
-            pace: Pace::Usual,
-            least_trials: 0,
-            place: PathBuf::new(),
-            flatout: PathBuf::new(),
-            max_write_bytes: None,
-            time_ns: None,
-            rounds: None,
-            seed: 0,
-            cancel: CancelToken::signals(),
-            notice: |_| (),
-        }
-    }
+    pub notice: Option<fn(&str)>,
 }
 
 /// What measuring an area takes, said before anything is written.
@@ -109,9 +91,10 @@ pub enum Extent {
 }
 
 /// How much time the rows of an area get.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pace {
     /// Enough for a narrow interval.
+    #[default]
     Usual,
     /// Enough for a look.
     Quick,

@@ -63,6 +63,13 @@ impl CancelToken {
     }
 }
 
+impl Default for CancelToken {
+    /// That of signals.
+    fn default() -> Self {
+        Self::signals()
+    }
+}
+
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {

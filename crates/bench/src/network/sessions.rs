@@ -76,7 +76,9 @@ fn connect(
     key: &Key,
 ) -> Result<RefCell<Client>, Error> {
     let mut busy = |waiting: u16| {
-        (options.run.notice)(&format!("the server is busy, {waiting} waiting (with this one)"));
+        if let Some(notice) = options.run.notice {
+            notice(&format!("the server is busy, {waiting} waiting (with this one)"));
+        }
     };
     let patience_ns = options.run.time_ns.unwrap_or(QUEUE_NS).min(QUEUE_NS);
     let client = Client::connect(addresses, key, options.run.cancel, patience_ns, &mut busy);

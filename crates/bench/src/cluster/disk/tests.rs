@@ -38,7 +38,7 @@ fn run(place: &Path, cancel: CancelToken) -> Run {
         rounds: Some(2),
         seed: 1,
         cancel,
-        notice: |_| (),
+        notice: None,
     }
 }
 

@@ -23,7 +23,7 @@ fn run() -> Run {
         rounds: Some(3),
         seed: 1,
         cancel: CancelToken::manual(),
-        notice: |_| (),
+        notice: None,
     }
 }
 

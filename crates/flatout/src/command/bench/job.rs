@@ -60,7 +60,7 @@ pub(super) fn jobs(
         rounds: arguments.rounds,
         seed,
         cancel,
-        notice: output::notice,
+        notice: Some(output::notice),
     };
     let mut areas: Vec<Box<dyn Area>> =
         names.iter().copied().map(make).collect::<Result<_, _>>()?;
