@@ -8,8 +8,9 @@ pub(super) const SMALL_BYTES: usize = 3_901;
 
 flatout_sys::words! {
     /// What is done, as IO500 orders it; the last two are not among its phases.
-    #[derive(Serialize, Deserialize)]
+    #[derive(Default, Serialize, Deserialize)]
     pub(in super::super) enum Phase: id, ALL {
+        #[default]
         OwnWrite = "disk/own-file-write",
         OwnCreate = "disk/own-directory-create",
         StridedWrite = "disk/shared-strided-write",

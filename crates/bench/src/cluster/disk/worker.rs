@@ -65,6 +65,7 @@ pub(in super::super) struct Reply {
 }
 
 /// The phase that is under way.
+#[derive(Default)]
 pub(super) struct Underway {
     pub(super) phase: Phase,
     pub(super) of: usize,
@@ -186,22 +187,17 @@ impl Worker {
                 file = Some(opened.into());
             }
         }
-        let (curve, histogram) = (Curve::default(), Histogram::new());
-        self.underway = Some(Underway {
+        let before = usage::process_io().unwrap_or_default();
+        let underway = Underway {
             phase,
             of,
             file,
             directory,
-            seen: Default::default(),
-            shared: None,
-            start_ns: 0,
-            done: 0,
-            dirty_bytes: 0,
             most_dirty_bytes,
-            curve,
-            histogram,
-            before: usage::process_io().unwrap_or_default(),
-        });
+            before,
+            ..Underway::default()
+        };
+        self.underway = Some(underway);
         Ok(reply)
     }
 
