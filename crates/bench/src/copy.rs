@@ -128,10 +128,7 @@ impl Area for Options {
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        let planned = match self.planned.take() {
-            Some(planned) => planned,
-            None => plan(self)?,
-        };
+        let planned = self.planned.take().map_or_else(|| plan(self), Ok)?;
         measure(self, &planned, sampler)
     }
 }

@@ -202,10 +202,7 @@ impl Area for Options {
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        let planned = match self.planned.take() {
-            Some(planned) => planned,
-            None => estimate::plan(self)?,
-        };
+        let planned = self.planned.take().map_or_else(|| estimate::plan(self), Ok)?;
         run(self, &planned, sampler)
     }
 }
