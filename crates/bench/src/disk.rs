@@ -33,7 +33,7 @@ use flatout_sys::ring::MAX_DEPTH;
 
 use crate::option::{
     CACHING, DIRECT, MAX_BLOCK_BYTES, MAX_BYTES, SPLIT, Wish, count_to, distinct, each_once, flag,
-    rate_within, size_to, time, words,
+    rate, size_to, time, words,
 };
 use crate::scratch::Wanted;
 use crate::workers::MAX_THREADS;
@@ -156,7 +156,7 @@ pub struct Selection {
     pub runtime_ns: Option<u64>,
     /// Operations per second, all threads together: an open loop, whose latencies count from the
     /// intended start
-    #[arg(id = "rate", long, value_name = "N", value_parser = rate_within(0.1..=1e9))]
+    #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
     pub rate_per_s: Option<f64>,
     /// Reads of a hundred operations of randrw and readwrite [default: 70]
     #[arg(long = "rwmixread", alias = "mix", value_name = "PERCENT",

@@ -128,6 +128,9 @@ impl Options {
 /// # Errors
 /// `Usage`.
 fn check(options: &Options) -> Result<(), Error> {
+    if let Some(rate) = options.selection.rate_per_s.filter(|&rate| rate < 1.0) {
+        return Err(Error::Usage(format!("--rate {rate}: it must be 1 or more")));
+    }
     let family = options.family().unwrap_or(Family::V4);
     let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
     for test in row::tests(options.run.extent, &options.selection, family, None, &ON_ONE_MACHINE) {

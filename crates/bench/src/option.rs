@@ -1,7 +1,6 @@
 //! Options of the command line as typed values, for clap: sizes, times, rates, words that mean
 //! something, flags with two meanings. An area defines its options where it uses them.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::builder::{
@@ -15,6 +14,10 @@ pub use crate::limits::MAX_BLOCK_BYTES;
 
 /// Bytes of a file at most.
 pub const MAX_BYTES: u64 = i64::MAX as u64;
+
+/// Least and most of something per second.
+const LEAST_RATE: f64 = 0.1;
+const MOST_RATE: f64 = 1e12;
 
 /// What the user wants, where `auto` says that it is left to flatout.
 pub type Wish<T> = Option<T>;
@@ -64,25 +67,19 @@ pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
     StringValueParser::new().try_map(within)
 }
 
-/// Something per second within bounds: a number, or a size.
-pub fn rate_within(bounds: RangeInclusive<f64>) -> impl TypedValueParser<Value = f64> {
-    let within = move |text: String| match rate(&text)? {
-        rate if bounds.contains(&rate) => Ok(rate),
-        _ => Err(format!("it must be from {} to {}", bounds.start(), bounds.end())),
-    };
-    StringValueParser::new().try_map(within)
-}
-
 /// A number from 1 to `most`.
 pub fn count_to(most: u32) -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=most.into())
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(number) => Ok(number),
-        Err(_) => size(text).map(|bytes| bytes as f64),
-    }
+/// Something per second: a number, or a size. An area may take less.
+///
+/// # Errors
+/// It is neither, or out of bounds.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().or_else(|_| size(text).map(|bytes| bytes as f64))?;
+    let is_within = (LEAST_RATE..=MOST_RATE).contains(&rate);
+    is_within.then_some(rate).ok_or(format!("it must be from {LEAST_RATE} to {MOST_RATE}"))
 }
 
 /// A time in nanoseconds; zero makes no sense for a limit.

@@ -4,6 +4,9 @@ use super::place::{Kind, Overwriting, Place};
 use super::{Grid, Options};
 use crate::Error;
 
+/// Operations per second of an open loop at most.
+const MOST_RATE: f64 = 1e9;
+
 /// Refuses settings that do not go together, and patterns that this place must not see.
 ///
 /// Errors: one line that names the option and what would be right.
@@ -11,6 +14,7 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     let selection = &options.selection;
     let (is_matrix, has_depths) = (options.grid() == Grid::Matrix, selection.depths.len() > 1);
     let is_swept = |length: usize| length > 1 && !is_matrix && selection.patterns.is_empty();
+    let rate = selection.rate_per_s.unwrap_or_default();
     let in_grid = |is_given: bool| is_given && is_matrix;
     let (blocks, threads) = (selection.block_bytes.len(), selection.threads.len());
     let fixed = "cannot be given together with --matrix, whose grid is fixed";
@@ -32,6 +36,7 @@ pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
         (in_grid(!selection.patterns.is_empty()), format!("--rw {fixed}")),
         (in_grid(blocks > 0), format!("--block-size {fixed}")),
         (in_grid(threads > 0), format!("--threads {fixed}")),
+        (rate > MOST_RATE, format!("--rate {rate}: it must be at most {MOST_RATE}")),
         (is_swept(blocks), format!("--block-size {sweep}")),
         (is_swept(threads), format!("--threads {sweep}")),
         (is_swept(selection.depths.len()), format!("--iodepth {sweep}")),

@@ -7,7 +7,7 @@ use super::spec::{
     Direction, HEADER_BYTES, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement,
     Protocol, Receiver, Sender, Spec, Waiting, Work,
 };
-use crate::option::{MAX_BYTES, distinct, rate_within, size, size_to};
+use crate::option::{MAX_BYTES, distinct, rate, size, size_to};
 
 /// What the user fixed; empty lists and `None` leave it to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -65,7 +65,7 @@ pub struct Selection {
     pub bytes: Option<u64>,
     /// Bytes per second (as 12.5MB), all streams of a direction together; with --measure latency
     /// questions per second
-    #[arg(id = "rate", long, value_name = "N", value_parser = rate_within(1.0..=1e12))]
+    #[arg(id = "rate", long, value_name = "N", value_parser = rate)]
     pub rate_per_s: Option<f64>,
 }
 

@@ -35,7 +35,12 @@ const WRONG: &[(&str, &[&str])] = &[
     ("bench disk --rw read --direct --caching buffered", &["--direct", "--caching"]),
     ("bench cpu -j many", &["'many'", "--threads", "it is no whole number"]),
     ("bench cpu -n 0", &["--runs", "it must be from 1 to 10000"]),
-    ("bench network -P 0", &["--streams 0", "from 1 to 64"]),
+    ("bench network -P 0", &["'0' for '--streams", "from 1 to 64"]),
+    // Options of several areas, each with bounds of its own.
+    ("bench network --rate 0.5", &["--rate 0.5", "1 or more"]),
+    ("bench network --rate 2T", &["'2T' for '--rate", "from 0.1 to 1000000000000"]),
+    ("bench disk --rw randread --rate 2G", &["--rate 2147483648", "at most 1000000000"]),
+    ("bench syscall -b 17M", &["--block-size 17 MiB", "at most 16 MiB"]),
     ("bench network -p 99", &["--connect"]),
     ("bench network -c host:99999", &["--connect", "\"99999\" is no port: 1 to 65535"]),
     ("bench ram", &["did you mean 'memory'?"]),

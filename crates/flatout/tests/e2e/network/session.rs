@@ -225,7 +225,7 @@ fn what_cannot_be_reached_or_found_is_one_line() {
         (&["--block-size", "2M"], "block bytes 2097152: it must be from 1 to 1048576"),
         (&["--bytes", "0"], "'0' for '--size <SIZE>': it must be from 1 byte"),
         (&["--bytes", "2T"], "bytes of a test"),
-        (&["--rate", "0"], "'0' for '--rate <N>': it must be from 1 to 1000000000000"),
+        (&["--rate", "0"], "'0' for '--rate <N>': it must be from 0.1 to 1000000000000"),
         (&["--datagram-size", "8"], "'8' for '--datagram-size <SIZE>': it must be from 16 to"),
         (&["--duration", "2h"], "nanoseconds of a test"),
     ] {
