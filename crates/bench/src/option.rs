@@ -22,7 +22,7 @@ const MOST_RATE: f64 = 1e12;
 /// What the user wants, where `auto` says that it is left to flatout.
 pub type Wish<T> = Option<T>;
 
-/// Words of an option, each with its value and a line of help; behind a `|` older words for it.
+/// Words of an option, each with its value and a line of help.
 pub type Words<T> = [(&'static str, T, &'static str)];
 
 /// `--caching`.
@@ -107,13 +107,9 @@ pub fn directory() -> impl TypedValueParser<Value = PathBuf> {
 pub fn words<T: Clone + Send + Sync + 'static>(
     words: &'static Words<T>,
 ) -> impl TypedValueParser<Value = T> {
-    let names = words.iter().map(|(name, _, help)| {
-        let (name, older) = name.split_once('|').unwrap_or((name, ""));
-        let value = PossibleValue::new(name).help(*help);
-        value.aliases(older.split('|').filter(|word| !word.is_empty()))
-    });
+    let names = words.iter().map(|(name, _, help)| PossibleValue::new(*name).help(*help));
     PossibleValuesParser::new(names).try_map(|text| {
-        let known = words.iter().find(|(name, ..)| name.split('|').any(|word| word == text));
+        let known = words.iter().find(|(name, ..)| *name == text);
         known.map(|(_, value, _)| value.clone()).ok_or("unknown word")
     })
 }

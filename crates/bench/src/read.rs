@@ -11,6 +11,7 @@ mod range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use flatout_io::{
     Caching, Engine, Kind, MachineProfile, ProfileEntry, SizeClass, Source, Tuning, Work,
 };
@@ -100,11 +101,13 @@ pub enum Limit {
 }
 
 /// What is computed of the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DigestKind {
-    /// The file as little-endian 32-bit words, the tail padded with zero bytes, all XORed.
+    // The file as little-endian words, the tail padded with zero bytes.
+    /// XOR of all 32-bit words
     Xor32,
-    /// Nothing; each page is still touched.
+    // Each page is still touched.
+    /// Nothing
     None,
 }
 

@@ -21,6 +21,7 @@ pub mod state;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use flatout_measure::{Chart, Outcome};
 use flatout_sys::CancelToken;
 
@@ -41,15 +42,16 @@ const MEMORY_PART: u64 = 2;
 
 flatout_sys::words! {
     /// The state in which a work begins, or must end.
-    #[derive(PartialOrd, Ord)]
+    #[derive(PartialOrd, Ord, ValueEnum)]
     pub enum State: name, ALL {
-        /// All that is read lies in the page cache.
+        /// What is read lies in the page cache
+        #[value(name = "warm", alias = "hot")]
         Hot = "hot",
-        /// Nothing of it does.
+        /// Nothing of what is read lies in the page cache
         Cold = "cold",
-        /// As hot, and done when storage has it.
+        /// Copying: as warm, and done when storage has the copy
         Durable = "durable",
-        /// As hot, into a place where the same tree was deleted just before.
+        /// Copying: as warm, right after the same tree was deleted
         Refresh = "refresh",
     }
 }

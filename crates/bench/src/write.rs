@@ -8,6 +8,7 @@ pub mod outcome;
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use flatout_io::operations::Completion;
 use flatout_io::{Existing, Target, TargetOptions};
 use flatout_measure::{Warning, size_text};
@@ -41,26 +42,28 @@ pub struct Job {
 
 flatout_sys::words! {
     /// What the blocks hold.
-pub enum Data: word {
-    /// Incompressible, no two blocks alike; a function of seed and offset.
-    Random = "random",
-    /// Zero bytes, which many devices store for free.
-    Zero = "zero",
-    /// Each aligned 8-byte word holds its own offset.
-    Pattern = "pattern",
-}
+    #[derive(ValueEnum)]
+    pub enum Data: word {
+        /// Incompressible; no two blocks alike
+        Random = "random",
+        /// Zero bytes
+        Zero = "zero",
+        /// Each 8-byte word holds its own offset
+        Pattern = "pattern",
+    }
 }
 
 flatout_sys::words! {
     /// When the bytes must be durable.
-pub enum Sync: word {
-    /// Never; the kernel writes them when it likes.
-    None = "none",
-    /// At the end, by one fdatasync.
-    End = "end",
-    /// After each block.
-    Each = "each",
-}
+    #[derive(ValueEnum)]
+    pub enum Sync: word {
+        /// Never
+        None = "none",
+        /// Once, at the end
+        End = "end",
+        /// After each block
+        Each = "each",
+    }
 }
 
 /// Bytes that are written when nothing else is said.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use flatout_bench::choice::{self, Wishes};
-use flatout_bench::option::{SPLIT, Wish, Words, time, words};
+use flatout_bench::option::{SPLIT, Wish, time, words};
 use flatout_bench::read::{CacheStart, Clearing, DigestKind, Job, Limit};
 use flatout_io::{Engine, MachineProfile, Split};
 use flatout_sys::cancel::CancelToken;
@@ -41,7 +41,7 @@ pub struct Read {
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["block_count", "size"])]
     pub min_time: Option<u64>,
     /// What is computed of the bytes, inside the timed region
-    #[arg(long, value_name = "DIGEST", default_value = "xor32", value_parser = words(DIGESTS))]
+    #[arg(long, value_name = "DIGEST", default_value = "xor32")]
     pub digest: DigestKind,
     /// Read it N times; from 6 on there is a 95 % interval
     #[arg(short = 'n', long = "runs", aliases = ["trials", "rounds"], value_name = "N",
@@ -51,12 +51,6 @@ pub struct Read {
     #[command(flatten)]
     pub output: Output,
 }
-
-/// `--digest`.
-const DIGESTS: &Words<DigestKind> = &[
-    ("xor32", DigestKind::Xor32, "XOR of all 32-bit words"),
-    ("none", DigestKind::None, "Nothing"),
-];
 
 impl Read {
     fn blocks(&self) -> Result<(Option<u64>, Option<u64>), String> {

@@ -6,7 +6,7 @@ use clap::Args;
 use flatout_bench::versus::{State, Trees, copy};
 
 use super::shared::Output;
-use flatout_bench::option::{Words, directory, each_once, size, time, words};
+use flatout_bench::option::{directory, each_once, size, time};
 
 const AFTER: &str = include_str!("help/versus.txt").trim_ascii_end();
 
@@ -40,7 +40,7 @@ pub struct Versus {
     #[arg(long, conflicts_with = "state")]
     pub cold: bool,
     /// States in which the work begins, or must end
-    #[arg(long, value_name = "STATE,…", value_delimiter = ',', value_parser = words(STATES), default_value = "warm")]
+    #[arg(long, value_name = "STATE,…", value_delimiter = ',', default_value = "warm")]
     state: Vec<State>,
     /// Copying: length of each file
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Copying trees")]
@@ -79,14 +79,6 @@ pub struct Versus {
     #[command(flatten)]
     pub output: Output,
 }
-
-/// `--state`.
-const STATES: &Words<State> = &[
-    ("warm|hot", State::Hot, "What is read lies in the page cache"),
-    ("cold", State::Cold, "Nothing of what is read lies in the page cache"),
-    ("durable", State::Durable, "Copying: as warm, and done when storage has the copy"),
-    ("refresh", State::Refresh, "Copying: as warm, right after the same tree was deleted"),
-];
 
 impl Versus {
     /// The states asked for, each once.

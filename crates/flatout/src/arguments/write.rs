@@ -25,10 +25,10 @@ pub struct Write {
     #[arg(long, value_name = "ENGINE", default_value = "auto", value_parser = words(ENGINES))]
     pub engine: Wish<Engine>,
     /// What the blocks hold
-    #[arg(long, value_name = "DATA", default_value = "random", value_parser = words(DATA))]
+    #[arg(long, value_name = "DATA", default_value = "random")]
     pub data: Data,
     /// When the bytes must be durable: never, at the end, after each block
-    #[arg(long, value_name = "WHEN", default_value = "end", value_parser = words(SYNC))]
+    #[arg(long, value_name = "WHEN", default_value = "end")]
     pub sync: Sync,
     /// Write over an existing file, in place; it gets the length of the new data
     #[arg(long)]
@@ -45,20 +45,6 @@ const ENGINES: &Words<Wish<Engine>> = &[
     ("auto", None, "The fastest one known for this caching"),
     ("sync", Some(Engine::Sync), "pwrite(2), one block at a time"),
     ("uring", Some(Engine::Uring), "io_uring, several blocks at a time"),
-];
-
-/// `--data`.
-const DATA: &Words<Data> = &[
-    ("random", Data::Random, "Incompressible; no two blocks alike"),
-    ("zero", Data::Zero, "Zero bytes"),
-    ("pattern", Data::Pattern, "Each 8-byte word holds its own offset"),
-];
-
-/// `--sync`.
-const SYNC: &Words<Sync> = &[
-    ("none", Sync::None, "Never"),
-    ("end", Sync::End, "Once, at the end"),
-    ("each", Sync::Each, "After each block"),
 ];
 
 impl Write {
