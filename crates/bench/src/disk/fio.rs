@@ -99,7 +99,7 @@ impl Terms {
 /// What the options of a command line depend on.
 struct Job<'a> {
     row: &'a Row,
-    kind: Kind,
+    place: &'a Place,
     file_name: String,
     /// The file to be removed after fio's end. Of several jobs the first to end would unlink it,
     /// and the others open it anew at each turn.
@@ -109,7 +109,6 @@ struct Job<'a> {
     share: Share,
     /// Whether it begins again once it is through.
     repeats: bool,
-    is_in_memory: bool,
     is_fsynced: bool,
     /// A row that begins again once it is through takes at least this long.
     steady_ns: u64,
@@ -122,7 +121,7 @@ impl<'a> Job<'a> {
     /// Errors: why fio has nothing like the row.
     fn new(
         row: &'a Row,
-        place: &Place,
+        place: &'a Place,
         length_bytes: u64,
         terms: &'a Terms,
         figure: Figure,
@@ -140,8 +139,7 @@ impl<'a> Job<'a> {
                         are woken decides: no two programs do that alike",
             );
         }
-        let kind = place.kind;
-        let path = match kind {
+        let path = match place.kind {
             Kind::Directory => place.path.join(FILE_NAME),
             Kind::File | Kind::Device => place.path.clone(),
         };
@@ -151,21 +149,19 @@ impl<'a> Job<'a> {
         let repeats = share::repeats(row, place.is_in_memory);
         let share = Share::new(row, length_bytes, terms, repeats, is_fsynced)
             .ok_or("the file is shorter than a block")?;
-        let is_left = kind == Kind::Directory && share.jobs > 1;
+        let is_left = place.kind == Kind::Directory && share.jobs > 1;
         let leftover = path.to_str().filter(|_| is_left).map(str::to_owned);
-        let steady_ns = LEAST_RUNTIME_NS;
         Ok(Self {
             row,
-            kind,
+            place,
             file_name,
             leftover,
             length_bytes,
             terms,
             share,
             repeats,
-            is_in_memory: place.is_in_memory,
             is_fsynced,
-            steady_ns,
+            steady_ns: LEAST_RUNTIME_NS,
             registers: true,
         })
     }
@@ -212,7 +208,7 @@ impl<'a> Job<'a> {
     /// Whether the file has to be written before, by a job of its own: the row's own job would
     /// do it with the row's tiny blocks.
     fn fills_first(&self) -> bool {
-        self.kind == Kind::Directory
+        self.place.kind == Kind::Directory
             && self.row.writes()
             && self.row.extents == Extents::Written
             && self.row.tuning.block_bytes < LEAST_LAYOUT_BYTES
@@ -233,7 +229,7 @@ impl<'a> Job<'a> {
 
     /// What keeps a slip of the hand from doing harm.
     fn rails(&self) -> Option<(&'static str, String)> {
-        match (self.kind, self.row.writes()) {
+        match (self.place.kind, self.row.writes()) {
             (Kind::Directory, _) => self.leftover.is_none().then(|| ("unlink", "1".to_owned())),
             (Kind::File | Kind::Device, false) => Some(flag("readonly")),
             (Kind::File | Kind::Device, true) => Some(("allow_file_create", "0".to_owned())),
@@ -245,7 +241,7 @@ impl<'a> Job<'a> {
         let Tuning { engine, caching, block_bytes, depth, .. } = self.row.tuning;
         // fio fills a file to be read in blocks of the size of writes. Its buffers have the larger
         // of both sizes, so that this is for tiny blocks only.
-        let is_in_directory = self.kind == Kind::Directory && !self.row.writes();
+        let is_in_directory = self.place.kind == Kind::Directory && !self.row.writes();
         let block = match is_in_directory && block_bytes < LEAST_LAYOUT_BYTES {
             true => format!("{block_bytes},{LAYOUT_BYTES}"),
             false => block_bytes.to_string(),
@@ -285,7 +281,7 @@ impl<'a> Job<'a> {
         }
         let is_random = self.row.test.is_random();
         options.extend(is_random.then(|| ("randrepeat", "0".to_owned())));
-        if self.is_in_memory {
+        if self.place.is_in_memory {
             // A call takes a microsecond there: what fio does around it shows.
             options.push(("gtod_reduce", "1".to_owned()));
             options.extend(is_random.then(|| flag("norandommap")));
@@ -319,7 +315,7 @@ impl<'a> Job<'a> {
             options.extend([("pre_read", "1"), ("invalidate", "0")]);
         }
         // The cache of a device holds the metadata of whoever has mounted it.
-        if self.kind == Kind::Device && self.row.tuning.caching == Caching::Direct {
+        if self.place.kind == Kind::Device && self.row.tuning.caching == Caching::Direct {
             options.push(("invalidate", "0"));
         }
         let writes_over = self.row.writes() && self.row.extents == Extents::Written;

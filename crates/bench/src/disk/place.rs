@@ -1,6 +1,7 @@
 //! What the disk area works on: a directory, in which it makes its own files, or a file or block
 //! device of the user's, which it only reads unless it is told otherwise.
 
+use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -103,21 +104,14 @@ impl Place {
         Err(coded(warning::WRITE_REFUSED, refusal("write to", &self.path, &reason)))
     }
 
-    /// Refuses a file or device that cannot be read, and what cannot be written to but has to be.
+    /// Refuses a directory in which no file can be made, a file or device that cannot be read, and one
+    /// that cannot be written to but has to be.
     pub(super) fn check_access(&self, writes_over: bool) -> Result<(), Error> {
-        if self.kind != Kind::Directory {
-            let opened = std::fs::File::open(&self.path);
-            opened.map_err(IoError::system("open", &self.path))?;
-        }
-        if self.kind == Kind::Directory || writes_over { self.check_writable() } else { Ok(()) }
-    }
-
-    /// Refuses a directory in which no file can be made, and a file that cannot be written to.
-    fn check_writable(&self) -> Result<(), Error> {
         let tried = match self.kind {
             Kind::Directory => scratch::probe(&self.path),
             Kind::File | Kind::Device => {
-                let opened = std::fs::File::options().write(true).open(&self.path);
+                File::open(&self.path).map_err(IoError::system("open", &self.path))?;
+                let opened = File::options().read(true).write(writes_over).open(&self.path);
                 let fail = IoError::system("write to", &self.path);
                 opened.map(drop).map_err(|error| fail(error).into())
             }

@@ -52,7 +52,7 @@ impl Job<'_> {
                 "needs a fio of 2025 or later: 3.33 sets a flag for --uncached that kernels refuse",
             );
         }
-        if self.is_in_memory {
+        if self.place.is_in_memory {
             note(
                 "fio measures no latencies here: its clock would be read more often than flatout's",
             );

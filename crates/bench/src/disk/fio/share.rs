@@ -8,7 +8,7 @@ use super::super::pattern::Test;
 use super::super::row::{Extents, Row};
 
 /// The blocks of each job; lengths are multiples of the block, as direct I/O wants them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) jobs: u64,
     pub(super) block_bytes: u64,
@@ -49,14 +49,7 @@ impl Share {
             all => all,
         };
         let jobs = u64::from(row.tuning.threads).clamp(1, blocks);
-        let mut share = Self {
-            jobs,
-            block_bytes,
-            blocks,
-            apart_blocks: None,
-            step_blocks: None,
-            moved_blocks: None,
-        };
+        let mut share = Self { jobs, block_bytes, blocks, ..Self::default() };
         share.lay_out(row, repeats);
         if row.writes() && !is_fresh {
             // Of a row that repeats, as much as its trials wrote together.
