@@ -96,11 +96,11 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     let wanted = estimate::of_trial(row, terms.trial_write_bytes).max(cost_bytes);
     // One trial runs at a time.
     let left = file.left_bytes.load(Ordering::Relaxed);
-    let taken = wanted.min(left) / cost_bytes * cost_bytes;
-    if taken == 0 {
+    let most_operations = operations(wanted, left, cost_bytes);
+    if most_operations == 0 {
         return Err(TrialError::NoMore(sample::write_limit(terms)));
     }
-    let most_operations = taken / cost_bytes;
+    let taken = most_operations * cost_bytes;
     let passed = match row.extents {
         Extents::Fresh => {
             let directory = file.directory().unwrap_or(Path::new("."));
@@ -114,4 +114,21 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
         passed.as_ref().map_or(taken, |pass| pass.tally.written_bytes / block_bytes * cost_bytes);
     file.left_bytes.store(left - used.min(taken), Ordering::Relaxed);
     passed
+}
+
+/// Whole operations of so many bytes each, no more of them than there is left for.
+fn operations(wanted_bytes: u64, left_bytes: u64, cost_bytes: u64) -> u64 {
+    wanted_bytes.min(left_bytes) / cost_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_given_than_there_is_and_only_whole_blocks() {
+        assert_eq!(operations(4096, 10_000, 4096), 1);
+        assert_eq!(operations(100_000, 10_000, 4096), 2);
+        assert_eq!(operations(100_000, 4095, 4096), 0);
+    }
 }
