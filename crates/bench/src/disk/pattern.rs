@@ -4,66 +4,42 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use flatout_io::Order;
 use flatout_io::operations::Timestamps;
 
-/// A kind of work that the user can name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pattern {
-    /// From the front to the end.
-    SequentialRead,
-    /// From the front to the end, into blocks never written and over written ones.
-    SequentialWrite,
-    /// From the front of one file to the front of another.
-    SequentialCopy,
-    /// Each block once, in random order.
-    RandomRead,
-    /// Each block once, in random order, over written ones.
-    RandomWrite,
-    /// Reads and writes in random order.
-    Mixed,
-    /// Reads from the front to the end and writes from the front to the end, by turns.
-    SequentialMixed,
-    /// From the end to the front.
-    BackwardRead,
-    /// Every 17th block, until all are read.
-    StridedRead,
-    /// Once more, from the page cache if it holds the file.
-    Reread,
-    /// Blocks that nobody has read lately, and at once the same again.
-    ColdBlocks,
-    /// Names and attributes: create, stat, open and close, rename, readdir, unlink, fsync.
-    Metadata,
+flatout_sys::words! {
+    /// A kind of work that the user can name, in the order of a report, by its word on the command line
+    /// (fio's where it has one: its name means the same there).
+    #[derive(PartialOrd, Ord)]
+    pub enum Pattern: word, ALL {
+        /// From the front to the end.
+        SequentialRead = "read",
+        /// From the front to the end, into blocks never written and over written ones.
+        SequentialWrite = "write",
+        /// From the front of one file to the front of another.
+        SequentialCopy = "copy",
+        /// Each block once, in random order.
+        RandomRead = "randread",
+        /// Each block once, in random order, over written ones.
+        RandomWrite = "randwrite",
+        /// Reads and writes in random order.
+        Mixed = "randrw",
+        /// Reads from the front to the end and writes from the front to the end, by turns.
+        SequentialMixed = "readwrite",
+        /// From the end to the front.
+        BackwardRead = "backward-read",
+        /// Every 17th block, until all are read.
+        StridedRead = "strided-read",
+        /// Once more, from the page cache if it holds the file.
+        Reread = "reread",
+        /// Blocks that nobody has read lately, and at once the same again.
+        ColdBlocks = "cold-blocks",
+        /// Names and attributes: create, stat, open and close, rename, readdir, unlink, fsync.
+        Metadata = "metadata",
+    }
 }
 
-/// Every pattern in the order of a report, its word on the command line (fio's where it has one: its
-/// name means the same there), and what its rows do to the file.
-const PATTERNS: [(Pattern, &str, Option<Test>); 12] = [
-    (Pattern::SequentialRead, "read", Some(Test::SequentialRead)),
-    (Pattern::SequentialWrite, "write", Some(Test::SequentialWrite)),
-    (Pattern::SequentialCopy, "copy", Some(Test::SequentialCopy)),
-    (Pattern::RandomRead, "randread", Some(Test::RandomRead)),
-    (Pattern::RandomWrite, "randwrite", Some(Test::RandomWrite)),
-    (Pattern::Mixed, "randrw", Some(Test::Mixed)),
-    (Pattern::SequentialMixed, "readwrite", Some(Test::SequentialMixed)),
-    (Pattern::BackwardRead, "backward-read", Some(Test::BackwardRead)),
-    (Pattern::StridedRead, "strided-read", Some(Test::StridedRead)),
-    (Pattern::Reread, "reread", Some(Test::Reread)),
-    (Pattern::ColdBlocks, "cold-blocks", Some(Test::ColdBlocks)),
-    (Pattern::Metadata, "metadata", None),
-];
-
 impl Pattern {
-    /// Every pattern, in the order of a report.
-    pub fn all() -> [Self; 12] {
-        PATTERNS.map(|known| known.0)
-    }
-
     /// What its rows are called.
     pub fn name(self) -> &'static str {
         self.test().map_or("metadata", |test| test.id().trim_start_matches("disk/"))
-    }
-
-    /// The word on the command line.
-    pub fn word(self) -> &'static str {
-        PATTERNS[self as usize].1
     }
 
     /// The short form that fio has of its word, too.
@@ -73,7 +49,20 @@ impl Pattern {
 
     /// What its rows do to the file; none where they are about names and attributes.
     pub(super) fn test(self) -> Option<Test> {
-        PATTERNS[self as usize].2
+        Some(match self {
+            Self::SequentialRead => Test::SequentialRead,
+            Self::SequentialWrite => Test::SequentialWrite,
+            Self::SequentialCopy => Test::SequentialCopy,
+            Self::RandomRead => Test::RandomRead,
+            Self::RandomWrite => Test::RandomWrite,
+            Self::Mixed => Test::Mixed,
+            Self::SequentialMixed => Test::SequentialMixed,
+            Self::BackwardRead => Test::BackwardRead,
+            Self::StridedRead => Test::StridedRead,
+            Self::Reread => Test::Reread,
+            Self::ColdBlocks => Test::ColdBlocks,
+            Self::Metadata => return None,
+        })
     }
 }
 
@@ -84,11 +73,11 @@ pub(super) fn patterns() -> impl TypedValueParser<Value = Pattern> {
         let further = [Some(row), pattern.short()].into_iter().flatten();
         PossibleValue::new(name).aliases(further.filter(|further| *further != name))
     };
-    PossibleValuesParser::new(Pattern::all().map(word)).try_map(|text| {
+    PossibleValuesParser::new(Pattern::ALL.map(word)).try_map(|text| {
         let is_meant = |pattern: &Pattern| {
             [pattern.word(), pattern.name()].contains(&&*text) || pattern.short() == Some(&*text)
         };
-        Pattern::all().into_iter().find(is_meant).ok_or("unknown pattern")
+        Pattern::ALL.into_iter().find(is_meant).ok_or("unknown pattern")
     })
 }
 
@@ -200,8 +189,7 @@ mod tests {
         let parser = patterns();
         let (command, option) = (clap::Command::new("test"), clap::Arg::new("rw"));
         let parsed = |word: &str| parser.parse_ref(&command, Some(&option), word.as_ref()).ok();
-        for (place, pattern) in Pattern::all().into_iter().enumerate() {
-            assert_eq!(pattern as usize, place);
+        for pattern in Pattern::ALL {
             assert_eq!(parsed(pattern.word()), Some(pattern));
             assert_eq!(parsed(pattern.name()), Some(pattern));
         }

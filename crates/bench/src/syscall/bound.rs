@@ -76,7 +76,7 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
 
 fn floor(row: &Row) -> Floor {
     // One request in a batch is one entry.
-    if row.batch_requests() == Some(1) { Floor::Entry } else { row.call.known().2 }
+    if row.batch_requests() == Some(1) { Floor::Entry } else { row.call.limits().0 }
 }
 
 /// What most likely makes the call dearer than a bare entry.
@@ -98,7 +98,7 @@ fn limiter(row: &Row) -> &'static str {
         Variant::Batch(1) | Variant::Device => ENTRY,
         Variant::Pair(Placement::OneCpu) => "context switch",
         _ if row.call.moves_bytes() && row.block_bytes >= COPYING_BYTES => "copying",
-        _ => row.call.known().3,
+        _ => row.call.limits().1,
     })
 }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_kernel_entry_that_was_measured_too_slow_refuses_no_row() {
-        for call in Call::all() {
+        for call in Call::ALL {
             let mut rows = [
                 measured(Call::Nonexistent, Variant::Alone, 1000.0),
                 measured(call, Variant::Batch(32), 40.0),

@@ -15,29 +15,30 @@ pub(super) const ENTRY: &str = "system call entry";
 const ENTRY_AND_EXIT: &str = "kernel entry and exit, mitigations included";
 const WAKE_UP: &str = "scheduler wake-up of the other CPU";
 
-/// What is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
-    EmptyFunction,
-    VdsoClock,
-    Nonexistent,
-    Getppid,
-    FutexWake,
-    Lseek,
-    Read,
-    Pread,
-    Write,
-    Fstat,
-    Stat,
-    Statx,
-    OpenClose,
-    MmapMunmap,
-    UringNop,
-    MinorFault,
-    FutexPingPong,
-    PipePingPong,
-    ThreadCreateJoin,
-    ForkExit,
+flatout_sys::words! {
+    /// What is called, by rising cost of one call, and `area/test` of the record.
+    pub(super) enum Call: id, ALL {
+        EmptyFunction = "syscall/empty-call",
+        VdsoClock = "syscall/vdso-clock",
+        Nonexistent = "syscall/no-such-call",
+        Getppid = "syscall/getppid",
+        FutexWake = "syscall/futex-wake",
+        Lseek = "syscall/lseek",
+        Read = "syscall/read",
+        Pread = "syscall/pread",
+        Write = "syscall/write",
+        Fstat = "syscall/fstat",
+        Stat = "syscall/stat",
+        Statx = "syscall/statx",
+        OpenClose = "syscall/open-close",
+        MmapMunmap = "syscall/mmap-munmap",
+        UringNop = "syscall/uring-nop",
+        MinorFault = "syscall/minor-fault",
+        FutexPingPong = "syscall/futex-ping-pong",
+        PipePingPong = "syscall/pipe-ping-pong",
+        ThreadCreateJoin = "syscall/thread-create-join",
+        ForkExit = "syscall/fork-exit",
+    }
 }
 
 /// What a call cannot be faster than.
@@ -50,10 +51,6 @@ pub(super) enum Floor {
     /// A part of an entry, or so many of them and so much work that one says nothing.
     Unknown,
 }
-
-/// What is known of a call: `area/test` of the record, its floor, and what most likely makes it dearer
-/// than that, for one thread.
-type Known = (Call, &'static str, Floor, &'static str);
 
 impl Call {
     /// What runs differ by, beyond what trials show.
@@ -71,51 +68,28 @@ impl Call {
         }
     }
 
-    /// All, by rising cost of one call.
-    const TABLE: [Known; 20] = {
-        use {Call::*, Floor::*};
-        [
-            (EmptyFunction, "syscall/empty-call", Own, "the CPU's clock and its call and return"),
-            (VdsoClock, "syscall/vdso-clock", Own, "reading the time-stamp counter"),
-            (Nonexistent, "syscall/no-such-call", Own, ENTRY_AND_EXIT),
-            (Getppid, "syscall/getppid", Entry, ENTRY_AND_EXIT),
-            (FutexWake, "syscall/futex-wake", Entry, "futex lookup"),
-            (Lseek, "syscall/lseek", Entry, ENTRY),
-            (Read, "syscall/read", Entry, "page-cache lookup"),
-            (Pread, "syscall/pread", Entry, "page-cache lookup"),
-            (Write, "syscall/write", Entry, "write path of the file system"),
-            (Fstat, "syscall/fstat", Entry, "copying out the attributes"),
-            (Stat, "syscall/stat", Entry, "path walk"),
-            (Statx, "syscall/statx", Entry, "path walk"),
-            (OpenClose, "syscall/open-close", Unknown, "path walk and making the open file"),
-            (MmapMunmap, "syscall/mmap-munmap", Unknown, "bookkeeping of mappings"),
-            (UringNop, "syscall/uring-nop", Unknown, "handling of each request"),
-            (MinorFault, "syscall/minor-fault", Own, "exception entry, zeroing and mapping a page"),
-            (FutexPingPong, "syscall/futex-ping-pong", Unknown, WAKE_UP),
-            (PipePingPong, "syscall/pipe-ping-pong", Unknown, WAKE_UP),
-            (ThreadCreateJoin, "syscall/thread-create-join", Unknown, "making and waking a thread"),
-            (ForkExit, "syscall/fork-exit", Unknown, "page-table work"),
-        ]
-    };
-
-    /// All, by rising cost of one call.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        Self::TABLE.into_iter().map(|(call, ..)| call)
-    }
-
-    /// Its place in the order of all.
-    fn place(self) -> usize {
-        Self::TABLE.iter().position(|(call, ..)| *call == self).expect("the table has all calls")
-    }
-
-    /// What is known of it.
-    pub(super) fn known(self) -> Known {
-        Self::TABLE[self.place()]
-    }
-
-    /// `area/test` of the record.
-    pub(super) fn id(self) -> &'static str {
-        self.known().1
+    /// What it cannot be faster than, and what most likely makes it dearer than that, for one thread.
+    pub(super) fn limits(self) -> (Floor, &'static str) {
+        use Floor::{Entry, Own, Unknown};
+        match self {
+            Self::EmptyFunction => (Own, "the CPU's clock and its call and return"),
+            Self::VdsoClock => (Own, "reading the time-stamp counter"),
+            Self::Nonexistent => (Own, ENTRY_AND_EXIT),
+            Self::Getppid => (Entry, ENTRY_AND_EXIT),
+            Self::FutexWake => (Entry, "futex lookup"),
+            Self::Lseek => (Entry, ENTRY),
+            Self::Read | Self::Pread => (Entry, "page-cache lookup"),
+            Self::Write => (Entry, "write path of the file system"),
+            Self::Fstat => (Entry, "copying out the attributes"),
+            Self::Stat | Self::Statx => (Entry, "path walk"),
+            Self::OpenClose => (Unknown, "path walk and making the open file"),
+            Self::MmapMunmap => (Unknown, "bookkeeping of mappings"),
+            Self::UringNop => (Unknown, "handling of each request"),
+            Self::MinorFault => (Own, "exception entry, zeroing and mapping a page"),
+            Self::FutexPingPong | Self::PipePingPong => (Unknown, WAKE_UP),
+            Self::ThreadCreateJoin => (Unknown, "making and waking a thread"),
+            Self::ForkExit => (Unknown, "page-table work"),
+        }
     }
 
     /// Whether the call works on the file that this area writes.
@@ -243,7 +217,7 @@ impl Measurable for Row {
 pub(super) fn all(block_bytes: u64) -> Vec<Row> {
     let row = |call, variant| Row { call, variant, block_bytes };
     let in_variants_only = [Call::UringNop, Call::FutexPingPong, Call::PipePingPong];
-    let alone = Call::all().filter(|call| !in_variants_only.contains(call));
+    let alone = Call::ALL.into_iter().filter(|call| !in_variants_only.contains(call));
     let mut rows: Vec<_> = alone.map(|call| row(call, Variant::Alone)).collect();
     rows.extend([Call::Read, Call::Write].map(|call| row(call, Variant::Device)));
     rows.extend([32, 8, 1].map(|batch| row(Call::UringNop, Variant::Batch(batch))));
@@ -253,7 +227,7 @@ pub(super) fn all(block_bytes: u64) -> Vec<Row> {
         );
     }
     // Stable, so that variants of a call stay in the order in which they stand above.
-    rows.sort_by_key(|row| row.call.place());
+    rows.sort_by_key(|row| row.call as usize);
     rows.extend(threaded().map(|(call, variant)| row(call, variant)));
     rows
 }
@@ -296,7 +270,7 @@ mod tests {
     #[test]
     fn every_call_has_a_row() {
         let rows = all(1);
-        assert!(Call::all().all(|call| rows.iter().any(|row| row.call == call)));
+        assert!(Call::ALL.into_iter().all(|call| rows.iter().any(|row| row.call == call)));
     }
 
     #[test]

@@ -5,16 +5,17 @@ use flatout_measure::{Label, Row as Measurable, Unit};
 use super::MetadataOptions;
 use crate::between_runs;
 
-/// What is done to the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Test {
-    Create,
-    Stat,
-    OpenClose,
-    Rename,
-    Readdir,
-    Fsync,
-    Unlink,
+flatout_sys::words! {
+    /// What is done to the files.
+    pub(super) enum Test: id {
+        Create = "disk/create",
+        Stat = "disk/stat",
+        OpenClose = "disk/open-close",
+        Rename = "disk/rename",
+        Readdir = "disk/readdir",
+        Fsync = "disk/fsync",
+        Unlink = "disk/unlink",
+    }
 }
 
 impl Test {
@@ -22,25 +23,17 @@ impl Test {
     pub(super) const FIRST_PHASE: [Self; 6] =
         [Self::Create, Self::Stat, Self::OpenClose, Self::Rename, Self::Readdir, Self::Fsync];
 
-    /// Its id, and the verb of its error messages.
-    fn named(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Create => ("disk/create", "create"),
-            Self::Stat => ("disk/stat", "stat"),
-            Self::OpenClose => ("disk/open-close", "open"),
-            Self::Rename => ("disk/rename", "rename"),
-            Self::Readdir => ("disk/readdir", "list"),
-            Self::Fsync => ("disk/fsync", "create, write and sync"),
-            Self::Unlink => ("disk/unlink", "remove"),
-        }
-    }
-
-    pub(super) fn id(self) -> &'static str {
-        self.named().0
-    }
-
+    /// The verb of its error messages.
     pub(super) fn verb(self) -> &'static str {
-        self.named().1
+        match self {
+            Self::Create => "create",
+            Self::Stat => "stat",
+            Self::OpenClose => "open",
+            Self::Rename => "rename",
+            Self::Readdir => "list",
+            Self::Fsync => "create, write and sync",
+            Self::Unlink => "remove",
+        }
     }
 
     /// The system calls of one operation, which files they meet, and in which order. Every name
