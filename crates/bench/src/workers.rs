@@ -49,6 +49,12 @@ pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<War
     Some(Warning::new(warning::CPU_QUOTA, text))
 }
 
+/// The time that work takes of a quota: in a trial shorter than the period of the quota (0.1 s as a rule)
+/// threads may have more CPU time than their share, which a longer one has not.
+pub fn charged_ns(elapsed_ns: u64, cpu_ns: u64, quota_cpus: Option<f64>) -> u64 {
+    quota_cpus.map_or(elapsed_ns, |quota| elapsed_ns.max((cpu_ns as f64 / quota) as u64))
+}
+
 /// What the workers did, and when.
 #[derive(Debug)]
 pub struct Finished<T> {
@@ -293,6 +299,11 @@ mod tests {
         assert_eq!((contained(4, 8, None), contained(4, 8, Some(4.0))), (None, None));
         assert_eq!(contained(4, 1, Some(1.5)), None, "the CPU is less than the quota");
         assert_eq!(contained(1, 8, Some(0.5)).unwrap().code, warning::CPU_QUOTA);
+        let charged = |elapsed_ns, quota| charged_ns(elapsed_ns, 20, quota);
+        assert_eq!(
+            [charged(10, None), charged(10, Some(0.5)), charged(90, Some(0.5))],
+            [10, 40, 90]
+        );
     }
 
     #[test]

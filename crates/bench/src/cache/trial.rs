@@ -2,7 +2,7 @@
 //! for a while, by the same reader that `flatout read` uses.
 
 use flatout_measure::{Case, Facts, Sample, TrialError, warning};
-use flatout_sys::{AlignedBuffer, CancelToken, Nature, fill_random, xor};
+use flatout_sys::{AlignedBuffer, CancelToken, Nature, affinity, fill_random, xor};
 
 use super::Options;
 use super::row::{Row, State, Test};
@@ -134,5 +134,7 @@ fn memory_read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
     }
     let (amount, facts) = (files.memory.len() as f64, Facts::default());
     let facts = facts.with(fact::BYTES, files.memory.len());
-    Ok(Sample { amount, elapsed_ns, facts, ..Sample::default() })
+    let crowd = workers::oversubscribed(threads, affinity::allowed_cpu_count());
+    let warnings = crowd.into_iter().collect();
+    Ok(Sample { amount, elapsed_ns, facts, warnings, ..Sample::default() })
 }

@@ -59,6 +59,8 @@ flatout_sys::words! {
 /// What a run did.
 struct Ran {
     elapsed_ns: u64,
+    /// CPU time of all threads meanwhile.
+    cpu_ns: u64,
     /// Works out how far the result is off, which takes about as long as making the matrices.
     residual: Box<dyn FnOnce() -> Residual>,
 }
@@ -261,7 +263,11 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
     let row = MatrixRow { id: work.id(), threads, shape: shape.as_ref().ok().copied() };
     let trial = move |trial_seed| {
         let warnings = crowd(threads, topology);
-        Ok(Sample { warnings, ..sample(work, shape.clone()?, threads, seed ^ trial_seed)? })
+        // What a quota held back counts, too: by chance it is one trial and not the next.
+        let is_sustained = warning::has(&warnings, warning::CPU_QUOTA);
+        let quota_cpus = topology.quota_cpus.filter(|_| is_sustained);
+        let sample = sample(work, shape.clone()?, (threads, quota_cpus), seed ^ trial_seed)?;
+        Ok(Sample { warnings, is_sustained, ..sample })
     };
     Case { row, trial: Box::new(trial) }
 }
@@ -274,8 +280,14 @@ fn crowd(threads: u32, topology: &Topology) -> Vec<Warning> {
 }
 
 /// One trial, with all that is known of it as a fact.
-fn sample(work: Work, shape: Shape, threads: u32, seed: u64) -> Result<Sample, TrialError> {
-    let Ran { elapsed_ns, residual } = work.run(shape, threads, seed)?;
+fn sample(
+    work: Work,
+    shape: Shape,
+    (threads, quota_cpus): (u32, Option<f64>),
+    seed: u64,
+) -> Result<Sample, TrialError> {
+    let Ran { elapsed_ns, cpu_ns, residual } = work.run(shape, threads, seed)?;
+    let elapsed_ns = workers::charged_ns(elapsed_ns, cpu_ns, quota_cpus);
     let residual = residual();
     if !residual.passes() {
         return Err(TrialError::Failed(format!(

@@ -98,6 +98,8 @@ pub(super) fn sustained(
     let mut sample = evaluate(&windows, Reading::Apart)?;
     sample.facts.extend(stolen);
     sample.is_sustained = true;
+    let cpu_ns = windows.iter().map(|window| window.cpu_ns).sum();
+    sample.elapsed_ns = workers::charged_ns(sample.elapsed_ns, cpu_ns, topology.quota_cpus);
     sample.warnings.extend(workers::oversubscribed(threads, topology.count()));
     Ok(sample)
 }

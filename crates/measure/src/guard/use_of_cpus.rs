@@ -9,6 +9,9 @@ use crate::load::BUSY_WAIT;
 /// Share of the machine's CPUs from which on what others use decides the figures of a run.
 const LOAD: f64 = 0.2;
 
+/// Part of the time that threads waited which others must have had the CPUs.
+const EXPLAINED: f64 = 0.5;
+
 /// Ticks that bound in 95 of 100 intervals by how much the time of others is off: user's and kernel's
 /// time are both cut to whole ticks at either end (standard deviation √(4 ÷ 12)), and sampled by them.
 const WITHIN_TICKS: f64 = 1.2;
@@ -78,13 +81,22 @@ impl UseOfCpus {
 
     /// The share of the time that threads waited, if it was for others and not worth overlooking.
     /// Where threads of the kernel had more than they, nobody knows for whom these worked, and where
-    /// no thread of others was seen, they waited for each other.
+    /// no thread of others was seen, or these had too little of the CPUs, they waited for each other.
     pub fn wait_for_others(&self) -> Option<f64> {
         let is_kernel = self.kernel_ns > 0 && self.kernel_ns.cast_signed() > self.others_ns;
-        let is_beside = self.is_beside_others() && !is_kernel;
+        let is_beside = self.is_beside_others() && !is_kernel && self.others_may_be_why();
         let share = |waited_ns: u64| waited_ns as f64 / (waited_ns + self.own_ns).max(1) as f64;
         let for_others = self.waited_ns.map(|_| share(self.waited_beside_ns));
         for_others.filter(|&ratio| is_beside && ratio > BUSY_WAIT)
+    }
+
+    /// Whether others can have had the CPUs for as long as threads waited, or certainly had a good part of
+    /// one: several threads can wait for one of others.
+    fn others_may_be_why(&self) -> bool {
+        let off_ns = self.others_resolution_cpus() * self.elapsed_ns as f64;
+        let (least_ns, most_ns) = (self.others_ns as f64 - off_ns, self.others_ns as f64 + off_ns);
+        most_ns >= EXPLAINED * self.waited_beside_ns as f64
+            || least_ns > LOAD * self.elapsed_ns as f64
     }
 
     /// CPUs that others used.
@@ -140,22 +152,25 @@ mod tests {
 
     #[test]
     fn who_waits_for_threads_of_the_kernel_does_not_wait_for_other_programs() {
-        let waits = |others_ns, kernel_ns| {
-            let waited_ns = Some(50 * MS);
+        let waits = |others_ns: u64, kernel_ns| {
+            let (others_ns, waited_ns) = (others_ns.cast_signed(), Some(50 * MS));
             let (own_ns, intervals, beside_others) = (100 * MS, 1, 2);
             let all = UseOfCpus::default();
             let all = UseOfCpus { own_ns, waited_ns, others_ns, kernel_ns, intervals, ..all };
-            let all = UseOfCpus { waited_beside_ns: 50 * MS, beside_others, ..all };
+            let (elapsed_ns, waited_beside_ns) = (100 * MS, 50 * MS);
+            let all = UseOfCpus { elapsed_ns, waited_beside_ns, beside_others, ..all };
             all.wait_for_others().is_some()
         };
-        assert_eq!([waits(0, 0), waits(5, 3), waits(3, 5)], [true, true, false]);
+        let others = [waits(40 * MS, 0), waits(50 * MS, 30 * MS), waits(30 * MS, 50 * MS)];
+        assert_eq!(others, [true, true, false]);
+        assert!(!waits(10 * MS, 0), "others had the CPUs for less than half of that");
     }
 
     /// Two trials beside somebody in which threads hardly waited, and one in which they waited for each
     /// other: nobody was in the way.
     #[test]
     fn of_several_trials_those_beside_others_tell_what_these_took() {
-        let trial = |waited_ns, others_running| {
+        let trial = |waited_ns, others_running: u32| {
             let before = Reading { waited_ns: Some(0), others_running, ..Reading::default() };
             let own_ns = 10 * MS;
             let after = Reading {

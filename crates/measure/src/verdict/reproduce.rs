@@ -80,7 +80,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         if let Some(most) = widths.reduce(f64::max) {
             text.push_str(&format!(
                 " {agree} {} agree, but such runs are assumed to differ by up to ±{} ({remedy}).",
-                count(rows.len(), "further row", "further rows"),
+                count(rows.len(), "row", "rows"),
                 percent(most)
             ));
         }

@@ -213,7 +213,7 @@ fn what_runs_are_assumed_to_differ_by_is_told_and_is_no_evidence() {
     };
     let answer = ask(REPRODUCE, vec![known("assumed", 0.2)]);
     assert_eq!(answer.mark(), Mark::Good);
-    assert!(answer.text.contains("1 further row agree"), "{}", answer.text);
+    assert!(answer.text.contains("The trials of 1 row agree"), "{}", answer.text);
     let taught = |half: f64| {
         let mut row = known("learned", 0.02);
         row.audit["between_runs"]["half_width_ratio"] = json!(half);
@@ -221,7 +221,7 @@ fn what_runs_are_assumed_to_differ_by_is_told_and_is_no_evidence() {
     };
     let answer = ask(REPRODUCE, vec![taught(0.1)]);
     assert_eq!(answer.mark(), Mark::Good, "what was learned decides, not what was assumed");
-    assert!(answer.text.contains("Trials and earlier runs of 1 further row"), "{}", answer.text);
+    assert!(answer.text.contains("Trials and earlier runs of 1 row"), "{}", answer.text);
     assert_eq!(ask(REPRODUCE, vec![taught(0.3)]).mark(), Mark::Bad);
     for row in [known("learned", 0.2), known("assumed", 0.1), known("assumed", 0.3)] {
         assert_eq!(ask(REPRODUCE, vec![row]).mark(), Mark::Bad, "seen, or beside others");

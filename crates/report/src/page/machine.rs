@@ -37,8 +37,9 @@ fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
 }
 
 /// Names under which a fact of the headline may be found.
-const HEADLINE: [(&[&str], &str); 4] = [
+const HEADLINE: [(&[&str], &str); 5] = [
     (&["cpu_model", "model_name", "model", "brand"], ""),
+    (&["simd_limit"], " at most"),
     (&["cpus_online", "logical_cpus", "cpus", "cpu_count"], " CPUs"),
     (&["memory_total_bytes", "memory_bytes", "total_bytes"], " memory"),
     (&["kernel_release", "kernel", "release"], ""),
@@ -129,6 +130,8 @@ mod tests {
         let limited = json!({"cpu_model": "X", "cpus_online": 8, "cpus_allowed": 4,
             "cpu_quota_cpus": 1.5, "memory_bytes": 1_u64 << 33, "memory_limit_bytes": 64 << 20});
         assert_eq!(headline(&limited), "X, 1.50 of 8 CPUs, 64.0 MiB of 8.00 GiB memory");
+        let held_down = json!({"cpu_model": "X", "cpus_online": 2, "simd_limit": "sse4.1"});
+        assert_eq!(headline(&held_down), "X, sse4.1 at most, 2 CPUs");
         let whole = json!({"cpus_online": 8, "cpus_allowed": 8, "cpu_quota_cpus": 16.0});
         assert_eq!(headline(&whole), "8 CPUs");
         assert_eq!(headline(&json!({"cpus_online": 1})), "1 CPU");

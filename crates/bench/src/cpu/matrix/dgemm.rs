@@ -6,6 +6,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use flatout_measure::TrialError;
+use flatout_sys::clock::process_cpu_ns;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
 use super::Ran;
@@ -25,8 +26,10 @@ pub(super) fn run(
     seed: u64,
 ) -> Result<Ran, TrialError> {
     let mut product = Product::new(kernels, shape, seed, threads)?;
+    let begun_cpu_ns = process_cpu_ns();
     let elapsed_ns = product.multiply()?;
-    Ok(Ran { elapsed_ns, residual: Box::new(move || product.residual(seed)) })
+    let cpu_ns = process_cpu_ns().saturating_sub(begun_cpu_ns);
+    Ok(Ran { elapsed_ns, cpu_ns, residual: Box::new(move || product.residual(seed)) })
 }
 
 /// Three matrices, and what they are multiplied with.

@@ -92,8 +92,8 @@ fn curve(
     points
 }
 
-/// Gives a level its interval and its status: it is no more certain than the least certain row of the
-/// curve that it is made of, and runs differ in it as they do in these.
+/// Gives a level its interval and its status: what speaks against a row of the curve that it is made of
+/// speaks against it, but how wide its interval is says its own, of the quietest parts.
 fn conclude(
     level: &mut Measured<LevelRow>,
     rows: &[Measured<LatencyRow>],
@@ -110,7 +110,14 @@ fn conclude(
         }
         _ => false,
     };
-    rows.iter().filter(is_of_level).for_each(|source| outcome.take_over(&source.outcome));
+    for source in rows.iter().filter(is_of_level) {
+        let mut source = source.outcome.clone();
+        source.warnings.retain(|warning| warning.code != warning::UNSTABLE);
+        if source.status == Status::Unstable {
+            source.status = Status::Ok;
+        }
+        outcome.take_over(&source);
+    }
     let is_beside_others = warning::has(&outcome.warnings, warning::LOCAL_LOAD);
     let known = Knowledge {
         is_loaded: is_beside_others || warning::has(&outcome.warnings, warning::DISTURBED),

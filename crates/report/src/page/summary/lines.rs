@@ -54,10 +54,9 @@ const WRITES: &[&str] = &["disk/random-write"];
 const CALLS: &[&str] = &["syscall/getppid", "syscall/call", "syscall/read", "syscall/pread"];
 
 const LINES: [Line; 21] = [
-    line("CPU peak", &["cpu/throughput"], &["type"])
-        .rank(|row| flag(is(row, "type", "f64")) + flag(is(row, "operation", "multiply-add"))),
+    line("CPU peak", &["cpu/throughput"], &["type"]).rank(is_double),
     line("Linpack", &["cpu/linpack"], &["type"]),
-    line("CPU sustained", &["cpu/sustained"], &["type"]).further(),
+    line("CPU sustained", &["cpu/sustained"], &["type"]).rank(is_double).further(),
     line("DGEMM", &["cpu/dgemm"], &[]).further(),
     line("memory", &["memory/stream", "memory/sequential-copy"], &["threads"]),
     line("memory latency", LATENCY, &[])
@@ -88,7 +87,7 @@ const LINES: [Line; 21] = [
         .further(),
     line("TCP", &["network/tcp-throughput"], &[]),
     line("round trip", &["network/tcp-latency"], &[])
-        .rank(|row| flag(is(row, "placement", "apart"))),
+        .rank(|row| 2.0 * flag(is(row, "wait", "blocking")) + flag(is(row, "placement", "apart"))),
     line("system call", CALLS, &["call"]).rank(|row| flag(is(row, "call", "empty"))),
     line("copy", &["copy/by-count", "copy/tree"], &["file_bytes"])
         .fits(|row| row.fact_number(FILES).is_some())
@@ -106,6 +105,11 @@ const USUAL_BLOCK_BYTES: f64 = 4096.0;
 
 fn flag(holds: bool) -> f64 {
     f64::from(u8::from(holds))
+}
+
+/// Multiply-adds of doubles: peak and what is sustained of it are compared with each other.
+fn is_double(row: &Outcome) -> f64 {
+    flag(is(row, "type", "f64")) + flag(is(row, "operation", "multiply-add"))
 }
 
 fn is_direct(row: &Outcome) -> f64 {
