@@ -21,18 +21,6 @@ const LOOKED_AT: u64 = 4096;
 /// Bytes of an access.
 pub(super) const BYTES: u64 = 8;
 
-pub(super) const ALL: [Pattern; 3] =
-    [Pattern::SequentialCopy, Pattern::SequentialWrite, Pattern::RandomWrite];
-
-/// The name in records.
-pub(super) fn name(pattern: Pattern) -> &'static str {
-    match pattern {
-        Pattern::SequentialCopy => "sequential-copy",
-        Pattern::SequentialWrite => "sequential-write",
-        Pattern::RandomWrite => "random-write",
-    }
-}
-
 /// Runs one trial: every thread goes through its part.
 ///
 /// # Errors
@@ -95,7 +83,7 @@ fn check(pattern: Pattern, lane: &Lane<'_>, count: u64, seed: u64) -> Result<(),
             Pattern::SequentialWrite | Pattern::RandomWrite => access::word_at(cell, seed),
         };
         if lane.target[cell].to_bits() != expected {
-            let name = name(pattern);
+            let name = pattern.name();
             return Err(TrialError::Failed(format!("{name} left something else at cell {cell}")));
         }
     }
@@ -114,7 +102,7 @@ mod tests {
         let extents = Extents::of(Parts { threads: 3, share_bytes: 1 << 16, sources: 1 });
         let memory = TestMemory::new(extents, 2, 3, CancelToken::manual()).unwrap();
         let parts = Parts { threads: 3, share_bytes: 50_176, sources: 1 };
-        for pattern in ALL {
+        for pattern in Pattern::ALL {
             let sample = run(&memory, pattern, parts, 7).unwrap();
             let cells = if pattern == Pattern::RandomWrite { 4096 } else { 50_176 / 8 };
             assert_eq!(sample.amount, f64::from(cells), "{pattern:?}");

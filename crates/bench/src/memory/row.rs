@@ -88,7 +88,7 @@ impl Terms<'_> {
         };
         let blocks = |block_bytes| PATTERNS.map(|pattern| Work::Block { pattern, block_bytes });
         let blocks = sizes.iter().copied().flat_map(blocks);
-        let works: Vec<Work> = blocks.chain(access::ALL.map(Work::Access)).collect();
+        let works: Vec<Work> = blocks.chain(Access::ALL.map(Work::Access)).collect();
         let row = |threads| {
             works.iter().map(move |&work| self.row(work, threads, part(bytes, threads), bytes))
         };
@@ -265,7 +265,7 @@ impl Row for RateRow {
                 rate(pattern.id).with("block_bytes", block_bytes).with("threads", threads)
             }
             Work::Access(pattern) => of("memory/access", Unit::Nanoseconds)
-                .with("pattern", access::name(pattern))
+                .with("pattern", pattern.name())
                 .with("block_bytes", access::BYTES)
                 .with("threads", threads),
             Work::Stream(kernel) => {

@@ -4,15 +4,16 @@
 //! is finished, not how long one takes. How long one takes is found by chasing pointers.
 //! The accesses are volatile: the compiler neither joins them into vectors nor leaves any out.
 
-/// In which way the cells of eight bytes are gone through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pattern {
-    /// Reads a cell of the source and writes it to the target, in order.
-    SequentialCopy,
-    /// Writes cells in order.
-    SequentialWrite,
-    /// Writes cells in an order that visits each of them once.
-    RandomWrite,
+crate::words! {
+    /// In which way the cells of eight bytes are gone through.
+    pub enum Pattern: name, ALL {
+        /// Reads a cell of the source and writes it to the target, in order.
+        SequentialCopy = "sequential-copy",
+        /// Writes cells in order.
+        SequentialWrite = "sequential-write",
+        /// Writes cells in an order that visits each of them once.
+        RandomWrite = "random-write",
+    }
 }
 
 /// Multiplier and increment of the walk below.
