@@ -88,7 +88,7 @@ pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
     let mut races = Vec::new();
     for found in ground.of(Discipline::Disk) {
         let size = Size::of(ground)?;
-        let Some(rival) = Rival::named(found.rival.name) else { continue };
+        let Ok(rival) = found.rival.name.parse::<Rival>() else { continue };
         let works = rival.known().0.iter();
         races.extend(works.filter_map(|&work| race(ground, found, rival, work, size)));
     }
@@ -99,7 +99,7 @@ pub fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
 pub fn incomparable(ground: &Ground) -> Vec<Outcome> {
     let mut rows = Vec::new();
     for found in ground.of(Discipline::Disk) {
-        let Some(rival) = Rival::named(found.rival.name) else { continue };
+        let Ok(rival) = found.rival.name.parse::<Rival>() else { continue };
         let (works, reasons) = rival.known();
         rows.extend(reasons.iter().map(|(row, reason)| lacking(found, row, reason)));
         // Only the name of the file can be in the way of one that is raced elsewhere.
@@ -114,22 +114,15 @@ pub fn incomparable(ground: &Ground) -> Vec<Outcome> {
     rows
 }
 
-/// Those who measure disks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rival {
-    Fio,
-    Iozone,
+flatout_sys::words! {
+    /// Those who measure disks.
+    enum Rival: name, ALL, text {
+        Fio = "fio",
+        Iozone = "iozone",
+    }
 }
 
 impl Rival {
-    fn named(name: &str) -> Option<Self> {
-        match name {
-            "fio" => Some(Self::Fio),
-            "iozone" => Some(Self::Iozone),
-            _ => None,
-        }
-    }
-
     /// What it does alike, and for which rows it has nothing that is.
     fn known(self) -> (&'static [Work], &'static [(&'static str, &'static str)]) {
         match self {

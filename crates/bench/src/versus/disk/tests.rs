@@ -36,7 +36,7 @@ fn words(invocation: &Argv) -> Vec<&str> {
 
 #[test]
 fn each_pattern_is_raced_or_said_to_be_incomparable() {
-    for rival in [Rival::Fio, Rival::Iozone] {
+    for rival in Rival::ALL {
         for pattern in Pattern::ALL {
             let is_raced = rival.known().0.iter().any(|work| work.pattern == pattern);
             let is_told = rival.known().1.iter().any(|(row, _)| row.contains(pattern.name()));
