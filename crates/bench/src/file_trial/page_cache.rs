@@ -199,7 +199,7 @@ pub(crate) fn warm(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken)
         return Ok(());
     }
     for _ in 0..WARMING_PASSES {
-        read_all(file, length_bytes, cancel)?;
+        read(file, length_bytes, cancel, Some)?;
         if cancel.is_cancelled() || held().map_or(true, |bytes| bytes >= length_bytes) {
             break;
         }
@@ -207,13 +207,21 @@ pub(crate) fn warm(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken)
     Ok(())
 }
 
-fn read_all(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken) -> io::Result<()> {
+/// Reads the first `length_bytes` of a file; `next` says from where on, at each place, until it has none.
+pub(crate) fn read(
+    file: BorrowedFd<'_>,
+    length_bytes: u64,
+    cancel: CancelToken,
+    next: impl Fn(u64) -> Option<u64>,
+) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
-    let mut offset = 0;
-    while offset < length_bytes && !cancel.is_cancelled() {
+    let mut done = 0;
+    while let Some(offset) = next(done).filter(|&offset| offset < length_bytes)
+        && !cancel.is_cancelled()
+    {
         match rustix::io::pread(file, &mut buffer, offset) {
             Ok(0) => break,
-            Ok(got) => offset += got as u64,
+            Ok(got) => done = offset + got as u64,
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }

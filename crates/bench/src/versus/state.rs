@@ -172,23 +172,13 @@ fn warm(file: BorrowedFd<'_>, entry: &Entry<'_>, cancel: CancelToken) -> io::Res
     if !is_sparse(entry) {
         return file_trial::page_cache::warm(file, end, cancel);
     }
-    let mut buffer = vec![0; 256 << 10];
-    let mut position = 0;
-    while position < end && !cancel.is_cancelled() {
-        position = match seek(file, SeekFrom::Data(position)) {
-            Ok(data) => data,
-            Err(Errno::NXIO) => return Ok(()),
-            // A filesystem that does not tell: everything is read.
-            Err(_) => position,
-        };
-        match rustix::io::pread(file, &mut buffer, position) {
-            Ok(0) => return Ok(()),
-            Ok(got) => position += got as u64,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
+    let data = |from| match seek(file, SeekFrom::Data(from)) {
+        Ok(data) => Some(data),
+        Err(Errno::NXIO) => None,
+        // A filesystem that does not tell: everything is read.
+        Err(_) => Some(from),
+    };
+    file_trial::page_cache::read(file, end, cancel, data)
 }
 
 /// Drops all files of a tree from the cache. They were written back by [`settle`], or by whoever
