@@ -10,7 +10,6 @@ mod bare;
 mod bound;
 mod choose;
 mod experiment;
-mod fact;
 mod row;
 mod site;
 #[cfg(test)]

@@ -7,13 +7,13 @@
 
 use flatout_measure::{Ceiling, Facts, Measured, Outcome, ceiling};
 
+use super::State;
 use super::choose::Wanted;
 use super::experiment::Experiment;
 use super::row::{Row, Work};
 use super::site::Site;
-use super::{State, fact};
 use crate::corpus::{Corpus, Shape};
-use crate::versus::fact as run_fact;
+use crate::versus::fact;
 
 /// From this share of its time on, the start of the program limits a copy.
 const START_SHARE: f64 = 0.5;
@@ -76,10 +76,11 @@ fn describe(outcome: &Outcome, facts: &mut Facts, wanted: &Wanted) {
     }
     // That of the samples around their mean.
     facts.set_known("standard_deviation_ns", standard_deviation(&outcome.samples));
-    let cpu_ns = facts.number(run_fact::USER_NS).zip(facts.number(run_fact::SYSTEM_NS));
+    let cpu_ns = facts.number(fact::USER_NS).zip(facts.number(fact::SYSTEM_NS));
     let cpu_ns = cpu_ns.filter(|_| bytes >= CPU_LEAST_BYTES);
     let each = cpu_ns.map(|(user, system)| (user + system) / 1e9 / (bytes as f64 / GIB));
-    facts.set_known(fact::CPU_S_PER_GIB, each);
+    // CPU time by the bytes that were copied.
+    facts.set_known("cpu_s_per_gib", each);
 }
 
 /// That of the samples around their mean; `None` below two.

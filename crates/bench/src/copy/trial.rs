@@ -16,7 +16,7 @@ use super::row::{Row, Work};
 use super::site::{self, Site};
 use crate::versus::copy::command::Manner;
 use crate::versus::run::{SystemRunner, command_text, run_in_time};
-use crate::versus::{fact as run_fact, race, state};
+use crate::versus::{fact, race, state};
 use crate::{Error, IoError};
 
 /// Differences of each kind that a message may name.
@@ -69,17 +69,17 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
         further.push(durable(1.0, elapsed_ns));
     }
     let entries = check(&source, &target, site)?;
-    facts.set(run_fact::COMPARED_ENTRIES, entries);
+    facts.set(fact::COMPARED_ENTRIES, entries);
     // A trial whose copy differs ends the row: the last one speaks for all.
     let text = "each copy was compared with its source";
-    let by = run_fact::COMPARED_ENTRIES.name();
+    let by = fact::COMPARED_ENTRIES.name();
     facts.set(EVIDENCE, Evidence::read(Happened::Yes, by, entries as f64, text));
     site::empty(&target).map_err(IoError::system("empty", &target)).map_err(Error::from)?;
     let mut warnings: Vec<Warning> = site.filesystem_warning().into_iter().collect();
     warnings.extend(state::doubt(&facts));
     race::describe(&mut facts, &spent);
-    facts.set(run_fact::COMMAND, shown(&call, &site.folder));
-    facts.set(run_fact::TARGETS, "fresh; emptied when compared, removed at the end");
+    facts.set(fact::COMMAND, shown(&call, &site.folder));
+    facts.set(fact::TARGETS, "fresh; emptied when compared, removed at the end");
     let is_shared = wanted.corpus.is_shared(site.shared_from_bytes);
     // Whether copies share the extents of their sources.
     facts.set_known("extents", is_shared.then_some("shared"));
