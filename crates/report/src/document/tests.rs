@@ -10,7 +10,7 @@ fn document() -> Value {
         "results": [{"id": "disk/read", "parameters": {"block_bytes": 4096}, "unit": "bytes/s",
             "better": "higher", "median": 2.0, "ci95": [1.0, 3.0], "n": 3, "samples": [1.0, 2.0, 3.0],
             "status": "ok", "audit": {}, "ceiling": null, "warnings": []}],
-        "end": {"elapsed_s": 1.0, "exit_code": 0, "errors": []}})
+        "end": {"elapsed_s": 1.0, "exit_code": 0, "errors": [], "load": null}})
 }
 
 fn said(text: impl AsRef<[u8]>) -> String {
@@ -97,6 +97,11 @@ fn bound(value: f64, ratio: f64) -> Value {
     json!({"name": "x", "provenance": "link", "value": value, "ratio": ratio, "limiter": ""})
 }
 
+fn load(others_cpus: Option<f64>, wait: f64) -> Value {
+    json!({"cpus": 2, "others_cpus": others_cpus, "stolen_ratio": 0.0, "run_queue_wait_ratio": wait,
+        "cpu_pressure_ratio": null, "programs": []})
+}
+
 #[test]
 fn figures_that_no_run_leaves_are_refused() {
     for (pointer, value, part) in [
@@ -127,9 +132,23 @@ fn figures_that_no_run_leaves_are_refused() {
         ("/results/0/status", json!("great"), "unknown variant `great`"),
         ("/start/environment", json!({"memory_bytes": -1}), "start.environment.memory_bytes"),
         ("/end/elapsed_s", json!(-1.0), "end.elapsed_s"),
+        ("/end/load", load(Some(2.5), 0.1), "end.load.others_cpus: 2.5, but there are 2 CPUs"),
+        ("/end/load", load(Some(-1.0), 0.1), "end.load.others_cpus: -1, fewer than none"),
+        ("/end/load", load(None, 1.5), "end.load.run_queue_wait_ratio: 1.5 is no share"),
+        (
+            "/results/0/audit",
+            json!({"use_of_cpus": {"others_cpus": -0.5}}),
+            "results[0].audit.use_of_cpus.others_cpus: -0.5, fewer than none",
+        ),
     ] {
         assert_said(&said_with(pointer, value), part);
     }
+    let mut loaded = document();
+    loaded["end"]["load"] = load(Some(2.0), 1.0);
+    loaded["results"][0]["audit"] = json!({"use_of_cpus": {"others_cpus": 2.0, "own_cpus": 0.1}});
+    assert!(parse(loaded.to_string().as_bytes(), Path::new("x")).is_ok());
+    loaded["results"][0]["audit"]["use_of_cpus"]["others_cpus"] = json!(2.1);
+    assert_said(&said(loaded.to_string()), "results[0].audit.use_of_cpus.others_cpus: 2.1");
     let mut bounded = document();
     bounded["results"][0]["ceiling"] = bound(4.0, 0.5);
     assert!(parse(bounded.to_string().as_bytes(), Path::new("x")).is_ok());

@@ -3,7 +3,8 @@
 //! The parser has already refused what is no finite number. Text may be anything; it is escaped
 //! where it is shown.
 
-use flatout_measure::record::{Ceiling, Latency, Outcome, Record, Series};
+use flatout_measure::record::{Ceiling, Latency, Load, Outcome, Record, Series};
+use flatout_measure::sampler::fact::USE_OF_CPUS;
 use flatout_measure::{ceiling, statistics};
 use serde_json::{Map, Value};
 
@@ -26,15 +27,61 @@ pub(super) fn check(record: &Record) -> Result<(), String> {
     if record.end.elapsed_s < 0.0 {
         return Err("end.elapsed_s: a time below zero".to_owned());
     }
+    if let Some(load) = &record.end.load {
+        machine_load(load).map_err(|why| format!("end.load.{why}"))?;
+    }
     sizes(&record.start.environment).map_err(|why| format!("start.environment.{why}"))?;
+    let cpus = record.end.load.as_ref().map_or(f64::INFINITY, |load| f64::from(load.cpus));
     for (index, outcome) in record.results.iter().enumerate() {
         row(outcome).map_err(|why| format!("results[{index}].{why}"))?;
+        let used = use_of_cpus(&outcome.audit, cpus);
+        used.map_err(|why| format!("results[{index}].audit.{}.{why}", USE_OF_CPUS.name()))?;
     }
     Ok(())
 }
 
 fn at_most(name: &str, count: usize, most: usize) -> Result<(), String> {
     if count > most { Err(format!("{name}: {count} of them, at most {most}")) } else { Ok(()) }
+}
+
+fn machine_load(load: &Load) -> Result<(), String> {
+    let most = f64::from(load.cpus);
+    cpus("others_cpus", load.others_cpus, most)?;
+    // Ticks are coarse: more of them can be counted than there were.
+    let ratios = [
+        ("stolen_ratio", Some(load.stolen_ratio), f64::INFINITY),
+        ("run_queue_wait_ratio", load.run_queue_wait_ratio, 1.0),
+        ("cpu_pressure_ratio", load.cpu_pressure_ratio, f64::INFINITY),
+    ];
+    for (name, ratio, most) in ratios {
+        if let Some(ratio) = ratio.filter(|ratio| !(0.0..=most).contains(ratio)) {
+            return Err(format!("{name}: {ratio} is no share"));
+        }
+    }
+    let used = load.programs.iter().map(|program| Some(program.cpus));
+    used.into_iter().try_for_each(|used| cpus("programs[].cpus", used, f64::INFINITY))
+}
+
+/// Refuses the use of more CPUs than there are, or of fewer than none.
+fn cpus(name: &str, used: Option<f64>, most: f64) -> Result<(), String> {
+    match used {
+        Some(used) if used < 0.0 => Err(format!("{name}: {used}, fewer than none")),
+        Some(used) if used > most => Err(format!("{name}: {used}, but there are {most} CPUs")),
+        _ => Ok(()),
+    }
+}
+
+/// As [`machine_load`], of the trials of a row.
+fn use_of_cpus(audit: &Map<String, Value>, most: f64) -> Result<(), String> {
+    let Some(of_row) = audit.get(USE_OF_CPUS.name()) else { return Ok(()) };
+    let used = |name: &str| of_row[name].as_f64();
+    cpus("own_cpus", used("own_cpus"), f64::INFINITY)?;
+    cpus("kernel_cpus", used("kernel_cpus"), f64::INFINITY)?;
+    cpus("others_cpus", used("others_cpus"), most)?;
+    match used("run_queue_wait_ratio").filter(|ratio| !(0.0..=1.0).contains(ratio)) {
+        Some(ratio) => Err(format!("run_queue_wait_ratio: {ratio} is no share")),
+        None => Ok(()),
+    }
 }
 
 fn row(outcome: &Outcome) -> Result<(), String> {
