@@ -10,7 +10,7 @@ mod disk;
 
 use flatout_measure::comparison::are_one_machine;
 use flatout_measure::record::{Outcome, Record};
-use flatout_measure::statistics;
+use flatout_measure::{load, statistics, warning};
 
 pub(super) use self::derived::derived;
 use super::lines::rows;
@@ -51,6 +51,12 @@ impl Usual {
     }
 }
 
+/// Whether others were at work beside a row.
+fn is_disturbed(row: &Outcome, record: &Record) -> bool {
+    [warning::LOCAL_LOAD, warning::DISTURBED].iter().any(|code| warning::has(&row.warnings, code))
+        || record.end.load.as_ref().is_some_and(load::is_busy)
+}
+
 /// What this machine, at the same place, gave for the line of that name in earlier records, from the
 /// least to the most.
 pub(super) fn here(
@@ -84,9 +90,9 @@ pub(super) fn here(
             let rows = rows(other);
             let (_, row) = rows.iter().find(|(known, _)| known == name)?;
             let row = Some(*row).filter(is_like)?;
-            // A figure that its own summary does not trust tells nothing of others.
+            // A figure that its own summary does not trust tells nothing of others, nor does one beside them.
             let (figure, _) = figure(row).filter(|(_, known)| *known == unit)?;
-            reservation(row).is_none().then_some(figure)
+            (reservation(row).is_none() && !is_disturbed(row, other)).then_some(figure)
         })
         .collect();
     let (low, high) = statistics::extremes(&figures).filter(|_| figures.len() >= LEAST_RECORDS)?;
@@ -96,8 +102,8 @@ pub(super) fn here(
 
 #[cfg(test)]
 mod tests {
-    use flatout_measure::record::{Better, Ceiling, Outcome, Provenance};
-    use flatout_measure::warning::{self, Warning};
+    use flatout_measure::record::{Better, Ceiling, Load, Outcome, Provenance};
+    use flatout_measure::warning::Warning;
     use serde_json::{Value, json};
 
     use super::super::tests::{record, row};
@@ -181,6 +187,12 @@ mod tests {
         let usual = derived(&copy("moving bytes"), &record).unwrap();
         assert_eq!((usual.low, usual.high), (1000.0 / 0.9, 1000.0 / 0.4));
         assert_eq!(derived(&copy("starting the program"), &record), None);
+        let mut beside = copy("moving bytes");
+        beside.warnings.push(Warning::new(warning::LOCAL_LOAD, ""));
+        assert_eq!(derived(&beside, &record), None, "so is its bound");
+        let mut busy = record;
+        busy.end.load = Some(Load { cpus: 2, others_cpus: Some(1.6), ..Load::default() });
+        assert_eq!(derived(&copy("moving bytes"), &busy), None);
     }
 
     #[test]
@@ -270,6 +282,9 @@ mod tests {
         refused(&|other| other.results[0].unit = "operations/s".to_owned());
         refused(&|other| {
             other.results[0].warnings = vec![Warning::new(warning::MEMORY_FILESYSTEM, "")];
+        });
+        refused(&|other| {
+            other.end.load = Some(Load { cpus: 2, others_cpus: Some(1.6), ..Load::default() });
         });
     }
 }

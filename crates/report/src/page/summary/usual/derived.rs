@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::figure;
 use super::super::lines::{is, is_paced, level, number};
-use super::Usual;
+use super::{Usual, is_disturbed};
 use crate::label;
 use crate::page::findings::{dear_mitigations, names_of_mitigations};
 
@@ -59,6 +59,10 @@ pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual>
         return None;
     }
     let from = row.ceiling.as_ref().map(|ceiling| ceiling.provenance);
+    if from == Some(Provenance::Measured) && is_disturbed(row, record) {
+        // A bound that was measured beside others says what they leave, not what is usual.
+        return None;
+    }
     let bound = bound(row);
     let test = label::test(&row.id);
     if let Some((_, low, high, origin)) = SHARES.iter().find(|(id, ..)| *id == row.id) {
@@ -212,7 +216,8 @@ fn loopback(row: &Outcome, record: &Record) -> Option<Usual> {
             && number(row, "block_bytes") == MIB
             && number(row, "threads") == 1.0
     };
-    let copied = record.results.iter().find(is_copy).and_then(|row| row.median)?;
+    let copied =
+        record.results.iter().find(is_copy).filter(|row| !is_disturbed(row, record))?.median?;
     let origin = "each 64 KiB is copied as a cached read is, and takes 3–12 µs of network stack";
     let rate = |stack_s: f64| 8.0 * SEGMENT_BYTES / (SEGMENT_BYTES / copied + stack_s);
     Some(Usual { low: rate(12e-6), high: rate(3e-6), origin: origin.to_owned() })
