@@ -67,6 +67,11 @@ pub fn parse_time(text: &str) -> Result<u64, UnitError> {
 /// From here on nobody reads a number quickly.
 const LEAST_LONG: u64 = 10_000;
 
+/// Half the width of an interval, over the figure, from which on a percentage says no more than this text.
+pub fn wide_text(half_width_ratio: f64) -> Option<&'static str> {
+    (half_width_ratio >= 9.995).then_some(">999 %")
+}
+
 /// A size for a message, as somebody would write it: `256 MiB`, `5 GB`, `1000 bytes`. With a decimal
 /// only where no prefix tells it exactly. Figures of a record are shown by the report.
 pub fn size_text(bytes: u64) -> String {

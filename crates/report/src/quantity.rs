@@ -4,6 +4,8 @@
 //! shown as FLOPS, and requests of a disk as IOPS, with their prefix. Three
 //! significant digits, but whole numbers are never shortened; the comma separates thousands.
 
+use flatout_measure::units;
+
 /// A divisor and the unit that it leads to, so that a whole column can share one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
@@ -196,7 +198,7 @@ pub fn percent(ratio: f64) -> String {
 
 /// Half the width of an interval as a percentage; from ten times the figure on it says no more.
 pub fn half(ratio: f64) -> String {
-    if ratio < 9.995 { percent(ratio) } else { ">999 %".to_owned() }
+    units::wide_text(ratio).map_or_else(|| percent(ratio), str::to_owned)
 }
 
 /// Half the width of an interval over the size of the median, as in `measure::statistics`; none

@@ -117,6 +117,8 @@ impl Lines {
         let Some(value) = outcome.audit.get(key).filter(|value| !value.is_null()) else { return };
         if key == EVIDENCE.name() {
             self.evidence(outcome);
+        } else if key == fact::BETWEEN_RUNS.name() {
+            self.between_runs(value);
         } else if units::FIGURES.iter().any(|figure| figure.name() == key) {
             self.push(&heading(key), &figures_text(value, &outcome.unit));
         } else {
@@ -129,6 +131,23 @@ impl Lines {
         if let Some(evidence) = Evidence::of(outcome) {
             self.push("happened", &format!("{}: {}", evidence.happened.name(), evidence.text));
         }
+    }
+
+    /// By how much runs differ beyond what trials show, and where that is from; nothing where nothing is known.
+    fn between_runs(&mut self, known: &Value) {
+        let deviation = known["deviation"].as_f64().unwrap_or(0.0);
+        let origin = match (known["source"].as_str(), known["runs"].as_u64()) {
+            (Some("learned"), Some(runs)) => {
+                format!("learned from {}", quantity::counted(runs as usize, "run"))
+            }
+            (Some("assumed"), _) if deviation == 0.0 => return,
+            (source, _) => source.unwrap_or("of unknown origin").to_owned(),
+        };
+        let text = format!(
+            "differ by {} ({origin}), which the interval counts in",
+            quantity::percent(deviation)
+        );
+        self.push("between runs", &text);
     }
 
     /// How often the same bytes were gone through; the digest is that of one pass.
@@ -294,6 +313,24 @@ mod tests {
     fn a_digest_is_shown_in_hex_and_decimal() {
         assert_eq!(fact_text("digest_xor32", &json!("5e1d0c3a")), "xor32 5e1d0c3a (1578961978)");
         assert_eq!(fact_text("digest_xor32", &json!("none")), "xor32 none");
+    }
+
+    #[test]
+    fn runs_differ_by_what_is_known_and_nothing_is_said_where_nothing_is() {
+        let told = |known: Value| {
+            let mut lines = Lines::default();
+            lines.between_runs(&known);
+            lines.pairs.pop().map(|(_, text)| text)
+        };
+        assert_eq!(told(json!({"source": "assumed", "deviation": 0.0})), None);
+        assert_eq!(
+            told(json!({"source": "assumed", "deviation": 0.2})).unwrap(),
+            "differ by 20 % (assumed), which the interval counts in"
+        );
+        assert_eq!(
+            told(json!({"source": "learned", "deviation": 0.05, "runs": 4})).unwrap(),
+            "differ by 5.0 % (learned from 4 runs), which the interval counts in"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::fact::{Facts, Value};
 use crate::overhead::{OVERHEAD_SHARE, Overhead};
 use crate::record::Outcome;
 use crate::statistics;
+use crate::units::wide_text;
 use crate::warning::{self, Warning};
 
 /// Says how much of the time of a trial is the harness's own; `times_ns` are those of all trials.
@@ -46,8 +47,10 @@ pub(super) fn samples(outcome: &mut Outcome, facts: &mut Facts) {
             Warning::new(warning::FEW_TRIALS, text)
         }
         Some(width) if width > NOISY => {
-            let (width, trials) = (width * 100.0, outcome.n);
-            let text = format!("the 95 % interval is ±{width:.0} % after {trials} trials");
+            let trials = outcome.n;
+            let width =
+                wide_text(width).map_or_else(|| format!("{:.0} %", width * 100.0), str::to_owned);
+            let text = format!("the 95 % interval is ±{width} after {trials} trials");
             Warning::new(warning::UNSTABLE, text)
         }
         Some(_) => return,

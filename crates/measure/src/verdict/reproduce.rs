@@ -2,7 +2,7 @@
 //! beyond that is told and is no evidence against a row.
 
 use super::pairs::{Pairs, took_part};
-use super::rows::{count, list, name, percent};
+use super::rows::{count, half, list, name};
 use super::{figures, mark_of, reply};
 use crate::record::{Answer, Mark, Outcome};
 use crate::sampler::NOISY;
@@ -40,7 +40,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         .filter(|row| loose(row))
         .map(|row| {
             let width = match row.half_width() {
-                Some(width) => format!("±{}", percent(width)),
+                Some(width) => format!("±{}", half(width)),
                 None => format!("no interval from {} trials", row.n),
             };
             let reason = saying(&row.warnings, Says::NotLasting);
@@ -59,7 +59,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         Some(row) if unsure.is_empty() => format!(
             "Yes: of {} the widest 95 % interval is ±{} ({}, {} trials).",
             count(rows, "row", "rows"),
-            percent(row.half_width().unwrap_or(0.0)),
+            half(row.half_width().unwrap_or(0.0)),
             name(row),
             row.n
         ),
@@ -81,7 +81,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
             text.push_str(&format!(
                 " {agree} {} agree, but such runs are assumed to differ by up to ±{} ({remedy}).",
                 count(rows.len(), "row", "rows"),
-                percent(most)
+                half(most)
             ));
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::record::Outcome;
+use crate::units::wide_text;
 
 /// Rows that a sentence names before it only counts the others.
 const NAMED_MOST: usize = 3;
@@ -36,6 +37,11 @@ pub(super) fn list(items: &[String]) -> String {
 /// A number with the noun, and often the verb, that fits it.
 pub(super) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Half the width of an interval as a percentage.
+pub(super) fn half(share: f64) -> String {
+    wide_text(share).map_or_else(|| percent(share), str::to_owned)
 }
 
 /// A share with two significant digits below 10 %, whole above.
@@ -83,6 +89,8 @@ mod tests {
             (3.4, "340 %"),
         ] {
             assert_eq!(percent(share), text);
+            assert_eq!(half(share), text);
         }
+        assert_eq!(half(23.18), ">999 %");
     }
 }
