@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use flatout_report::text::Joined;
 use rustix::process::{Signal, getpid, kill_process};
 
+use flatout_sys::memory::room_for_thread;
+
 use crate::output;
 
 /// What the kernel, too, takes for a hung task.
@@ -54,6 +56,9 @@ impl Watchdog {
         let watched = Arc::new(Watched { state: Mutex::new(state), changed: Condvar::new() });
         let own = Arc::clone(&watched);
         // Without a thread to spare nobody watches, and the run is as good.
+        if room_for_thread().is_err() {
+            return Self(watched);
+        }
         let _ = Builder::new().name("watchdog".to_owned()).spawn(move || {
             if let Some(what) = own.silence(limit) {
                 let seconds = limit.as_secs();

@@ -1,5 +1,6 @@
 //! How much memory a program may still take, and how much of it waits for storage.
 
+use std::io;
 use std::path::Path;
 
 use crate::attribute;
@@ -25,6 +26,29 @@ pub fn address_space_left_bytes() -> Option<u64> {
     let most = rustix::process::getrlimit(rustix::process::Resource::As).current?;
     let mapped = mapped_pages(&std::fs::read_to_string("/proc/self/statm").ok()?)?;
     Some(most.saturating_sub(mapped.saturating_mul(rustix::param::page_size() as u64)))
+}
+
+/// What a new thread takes of the addresses of its process: its stack, and some for what it and the others
+/// allocate before it is known whether there is more. Where that is not there, the standard library aborts.
+const THREAD_BYTES: u64 = 4 << 20;
+
+/// Whether there are addresses for another thread; asked by whoever starts one.
+///
+/// # Errors
+/// There are too few (`ulimit -v`).
+pub fn room_for_thread() -> io::Result<()> {
+    room_for(THREAD_BYTES, address_space_left_bytes())
+}
+
+fn room_for(needed_bytes: u64, left_bytes: Option<u64>) -> io::Result<()> {
+    match left_bytes.filter(|left_bytes| *left_bytes < needed_bytes) {
+        None => Ok(()),
+        Some(left_bytes) => Err(io::Error::other(format!(
+            "{} KiB of addresses are needed, and ulimit -v leaves {}",
+            needed_bytes >> 10,
+            left_bytes >> 10
+        ))),
+    }
 }
 
 /// Keeps threads that allocate from now on from reserving addresses of their own, where addresses
@@ -70,6 +94,13 @@ fn field(meminfo: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_refused_where_addresses_are_short() {
+        assert!(room_for(4 << 20, None).is_ok() && room_for(4 << 20, Some(4 << 20)).is_ok());
+        let why = room_for(4 << 20, Some(800 << 10)).unwrap_err().to_string();
+        assert_eq!(why, "4096 KiB of addresses are needed, and ulimit -v leaves 800");
+    }
 
     #[test]
     fn what_is_mapped_comes_first() {

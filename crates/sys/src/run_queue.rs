@@ -9,6 +9,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
+use crate::memory;
 use crate::occupation::this_thread as thread_number;
 
 /// What the threads of [`spawn`] have waited.
@@ -54,6 +55,7 @@ pub fn spawn<'scope, T: Send + 'scope>(
     builder: Builder,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    memory::room_for_thread()?;
     builder.spawn_scoped(scope, || {
         let _worker = Worker::begin();
         work()

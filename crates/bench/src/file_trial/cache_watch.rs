@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use flatout_measure::{Facts, Key, Merge};
 use flatout_sys::CacheState;
+use flatout_sys::memory;
 
 use super::page_cache::Pages;
 use crate::Watch;
@@ -58,8 +59,9 @@ impl<'a> CacheWatch<'a> {
         let (report, reports) = mpsc::channel();
         thread::scope(|scope| {
             // Not counted: it looks at work now and then.
-            let looking =
-                thread::Builder::new().spawn_scoped(scope, move || self.look_until_ended(&reports));
+            let look = move || self.look_until_ended(&reports);
+            let looking = memory::room_for_thread()
+                .and_then(|()| thread::Builder::new().spawn_scoped(scope, look));
             // Nobody hears it where there is no such thread.
             let tell = || _ = report.send(());
             let done = work(Watch { begins: &tell, ended: &tell });

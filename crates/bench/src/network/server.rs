@@ -14,6 +14,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flatout_io::cause_text;
 use flatout_sys::cancel::{Ready, wait_any_readable};
+use flatout_sys::memory;
 use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::io::Errno;
 
@@ -339,10 +340,9 @@ impl<'s> Acceptor<'_, 's> {
         let (arrivals, incoming) = mpsc::channel();
         let (start, begun) = mpsc::channel::<Session>();
         // Not counted: it coordinates, and sleeps while flows run.
-        let thread =
-            thread::Builder::new().name("session".to_owned()).spawn_scoped(scope, move || {
-                begun.recv().map_err(|_| ChannelError::Cancelled)?.serve()
-            });
+        let session = move || begun.recv().map_err(|_| ChannelError::Cancelled)?.serve();
+        let thread = thread::Builder::new().name("session".to_owned());
+        let thread = memory::room_for_thread().and_then(|()| thread.spawn_scoped(scope, session));
         let thread = match thread {
             Ok(thread) => thread,
             Err(error) => {

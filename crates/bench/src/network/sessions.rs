@@ -9,6 +9,7 @@ use std::thread::{self, Scope};
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
+use flatout_sys::memory;
 
 use super::client::{self, Client, Family, QUEUE_NS, Report};
 use super::server::{Lifetime, Server, Shortage};
@@ -66,7 +67,8 @@ fn start_server<'s>(
     let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
     let thread = thread::Builder::new().name("server".to_owned());
     // Not counted: it accepts connections.
-    thread.spawn_scoped(scope, serve).map_err(broken)?;
+    let started = memory::room_for_thread().and_then(|()| thread.spawn_scoped(scope, serve));
+    started.map_err(broken)?;
     Ok(Own { shortage, at, key })
 }
 

@@ -17,6 +17,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::memory::room_for_thread;
 use flatout_tree::sum::{Sum, SumOptions, Summed};
 use flatout_tree::walk::Yielded;
 
@@ -76,7 +77,9 @@ fn in_threads(
             let before = running;
             for _ in 0..more {
                 let thread = std::thread::Builder::new().name(format!("sum {running}"));
-                running += u32::from(thread.spawn_scoped(scope, || sum.work()).is_ok());
+                let hired =
+                    room_for_thread().and_then(|()| thread.spawn_scoped(scope, || sum.work()));
+                running += u32::from(hired.is_ok());
             }
             running - before
         };

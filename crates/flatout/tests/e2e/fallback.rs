@@ -152,17 +152,37 @@ fn limited(folder: &Folder, limit: &str, command: &str) -> Ran {
     folder.program("bash".as_ref(), words).run()
 }
 
+/// With so few addresses one byte can be read. What the program itself needs differs from build to build.
+fn least_addresses_kib(folder: &Folder) -> u32 {
+    random_file(&folder.join("tiny"), 1, 4);
+    let starts = |kib: &u32| {
+        let ran = limited(folder, &format!("-v {kib}"), "read tiny --engine sync --threads 1");
+        ran.code == Some(0)
+    };
+    (0..100).map(|step| 8 * 1024 + step * 4096).find(starts).unwrap()
+}
+
+#[test]
+fn where_addresses_are_short_the_cause_is_named_and_nothing_is_aborted() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 20_000_000, 3);
+    let least_kib = least_addresses_kib(&folder);
+    for limit in [0, 2, 4, 8].map(|mib| format!("-v {}", least_kib + mib * 1024)) {
+        for work in ["sum data", "read data", "bench disk", "bench cpu", "bench syscall"] {
+            let options = if work.starts_with("bench") { " --quick --max-time 1s" } else { "" };
+            let ran = limited(&folder, &limit, &format!("{work}{options}"));
+            let said = &ran.stderr;
+            assert!(matches!(ran.code, Some(0 | 1)), "{work}, {limit}: {:?}, {said}", ran.code);
+            assert!(!said.contains("(os error"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn addresses_that_do_not_hold_a_mapping_mean_sync() {
     let folder = Folder::new();
     let bytes = random_file(&folder.join("data"), 20_000_000, 3);
-    random_file(&folder.join("tiny"), 1, 4);
-    // What the program itself needs differs from build to build.
-    let starts = |kib: &u32| {
-        let ran = limited(&folder, &format!("-v {kib}"), "read tiny --engine sync --threads 1");
-        ran.code == Some(0)
-    };
-    let least_kib = (0..100).map(|step| 8 * 1024 + step * 4096).find(starts).unwrap();
+    let least_kib = least_addresses_kib(&folder);
     let mut engines = Vec::new();
     // Two threads and their buffers need some 6 MiB more than one that reads a byte.
     for step in 2..=13 {

@@ -18,7 +18,7 @@ use super::memory::Peaks;
 use super::{Account, End, Program};
 use crate::cause::{answered, cause_text};
 use crate::clock::monotonic_ns;
-use crate::memory::process_bytes;
+use crate::memory::{process_bytes, room_for_thread};
 use crate::usage::timeval_ns;
 
 /// A program that runs.
@@ -69,6 +69,7 @@ pub(super) fn start(program: &Program<'_>) -> io::Result<Started> {
     let (ended, end_of_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let (born, birth) = channel();
     let (done, result) = channel();
+    room_for_thread()?;
     std::thread::Builder::new().name("versus-run".to_owned()).spawn(move || {
         live(command, shell, &born, &done);
         // From now on the other end can be read. Not before: the result has been sent.

@@ -2,6 +2,7 @@
 
 use std::thread::{Builder, Scope};
 
+use flatout_sys::memory::room_for_thread;
 use flatout_tree::copy::{Copy, Ended, Hiring, Operand};
 
 use super::inquiry::Answers;
@@ -22,7 +23,8 @@ pub(super) struct Threads<'scope, 'env> {
 impl Hiring for Threads<'_, '_> {
     fn hire(&self, number: u32) -> bool {
         let (threads, named) = (*self, Builder::new().name(format!("copy {number}")));
-        named.spawn_scoped(self.scope, move || threads.copy.work(&threads)).is_ok()
+        let work = move || threads.copy.work(&threads);
+        room_for_thread().and_then(|()| named.spawn_scoped(self.scope, work)).is_ok()
     }
 
     fn takes_time(&self) {
