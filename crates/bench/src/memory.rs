@@ -23,6 +23,7 @@ mod working_set;
 use std::path::Path;
 
 use clap::Args;
+use flatout_io::cause_text;
 use flatout_measure::{Case, Chart, Measured, Sampler, record_counted, size_text};
 use flatout_sys::{Groups, affinity, cpu_cache, monotonic_ns, numa};
 
@@ -210,7 +211,9 @@ fn measure_group(
     let threads = rows.iter().map(|row| row.parts.threads).max().unwrap_or(1);
     let mut memory =
         TestMemory::new(row::extents(&in_time), threads, options.run.seed, options.run.cancel)
-            .map_err(|error| Error::NoRoom(format!("cannot get memory to measure: {error}")))?;
+            .map_err(|error| {
+                Error::NoRoom(format!("cannot get memory to measure: {}", cause_text(&error)))
+            })?;
     memory.check_cpus_since(&machine.cpus);
     // Forms of kernels are raced before the clock of the rows; what there is no time for is left out.
     let raced_ns = sampler.part_ends_ns(RACING_PART);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
+use flatout_io::cause_text;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::{affinity, monotonic_ns, run_queue};
 
@@ -16,7 +17,7 @@ pub const MAX_THREADS: u32 = 1024;
 
 /// A worker could not be started, so none of them worked.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start thread {number} of {count}: {source}")]
+#[error("cannot start thread {number} of {count}: {}", cause_text(source))]
 pub struct ThreadError {
     /// Which one, from 1 on.
     pub number: u32,
@@ -93,8 +94,9 @@ pub(crate) fn on_cpu<T: Send>(
     work: impl FnOnce() -> Result<T, TrialError> + Send,
 ) -> Result<T, TrialError> {
     in_own_thread(|| {
-        affinity::pin_to(cpu)
-            .map_err(|error| TrialError::Failed(format!("cannot run on CPU {cpu}: {error}")))?;
+        affinity::pin_to(cpu).map_err(|error| {
+            TrialError::Failed(format!("cannot run on CPU {cpu}: {}", cause_text(&error)))
+        })?;
         run_queue::restart();
         work()
     })?

@@ -6,6 +6,7 @@
 
 use std::sync::Mutex;
 
+use flatout_io::cause_text;
 use flatout_measure::statistics;
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{Arrays, GRANULE_ELEMENTS, Kernel, Level, Stream};
@@ -32,7 +33,8 @@ pub(super) fn run(kernel: Kernel, job: &Job) -> Result<Figure, String> {
     let arena = || Arena::new(own * size_of::<f64>());
     let part = |_| -> std::io::Result<Part> { Ok(Mutex::new([arena()?, arena()?, arena()?])) };
     let parts: Result<Vec<Part>, std::io::Error> = (0..job.threads).map(part).collect();
-    let parts = parts.map_err(|error| format!("no memory for the arrays: {error}"))?;
+    let parts =
+        parts.map_err(|error| format!("no memory for the arrays: {}", cause_text(&error)))?;
     let held = |part: usize| lock(&parts[part]);
     let each = |work: &(dyn Fn(&mut Arrays<'_>) -> Vec<u64> + Sync)| {
         let work = |index| work(&mut arrays(&mut held(index as usize), own));

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
+use flatout_io::cause_text;
 use flatout_sys::cancel::{Ready, wait_readable};
 use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,7 +46,7 @@ pub enum ChannelError {
     #[error("the other end refused: {0}")]
     Refused(String),
     /// The network failed.
-    #[error("the control connection failed: {0}")]
+    #[error("the control connection failed: {}", cause_text(.0))]
     Io(#[from] io::Error),
 }
 

@@ -155,7 +155,7 @@ impl Client {
         stream
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(true))
-            .map_err(|error| format!("{server}: {error}"))?;
+            .map_err(|error| format!("{server}: {}", cause_text(&error)))?;
         let deadline_ns = begun_ns.saturating_add(HANDSHAKE_NS);
         let mut channel = Channel::open(stream, key, cancel, deadline_ns).map_err(complain)?;
         channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;

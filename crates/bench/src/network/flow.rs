@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use flatout_io::cause_text;
 use flatout_measure::Histogram;
 use flatout_sys::{affinity, monotonic_ns, run_queue, thread_cpu_ns};
 
@@ -234,7 +235,7 @@ pub fn run(
         let threads: io::Result<Vec<_>> = connections.iter().map(start).collect();
         let threads = threads.map_err(|error| {
             test.abort();
-            FlowError::Failed(format!("cannot start a thread: {error}"))
+            FlowError::Failed(format!("cannot start a thread: {}", cause_text(&error)))
         })?;
         let result = Coordinator::new(test, connections, &threads, channel).run(begin);
         if result.is_err() {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use flatout_io::cause_text;
 use flatout_measure::{Facts, Sample, TrialError};
 use flatout_sys::{affinity, monotonic_ns, run_queue};
 
@@ -54,7 +55,7 @@ impl Copies {
 ///
 /// Errors: threads cannot be started or tied.
 pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, TrialError> {
-    let failed = |error: std::io::Error| TrialError::Failed(error.to_string());
+    let failed = |error: std::io::Error| TrialError::Failed(cause_text(&error));
     let cpus = cores::in_order().map_err(failed)?;
     let [first, second, ..] = cpus[..] else {
         return Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned()));

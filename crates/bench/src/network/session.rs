@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use flatout_io::cause_text;
 use flatout_sys::cancel::wait_any_readable;
 use flatout_sys::socket::shared_udp;
 use flatout_sys::{CancelToken, affinity, monotonic_ns};
@@ -225,7 +226,7 @@ impl Session {
 }
 
 fn failed(what: &str, error: &std::io::Error) -> FlowError {
-    FlowError::Failed(format!("{what}: {error}"))
+    FlowError::Failed(format!("{what}: {}", cause_text(error)))
 }
 
 fn by_index(flows: Vec<Flow>) -> BTreeMap<u16, Flow> {

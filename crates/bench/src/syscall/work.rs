@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::call::{Blocks, Entry, Subject, Work};
 use rustix::io::Errno;
@@ -120,9 +121,12 @@ pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
         return ring_refusal(error, ring_sysctl());
     }
     if error.kind() == io::ErrorKind::Unsupported {
-        return TrialError::Unsupported(format!("{error} (no such call, or a seccomp filter)"));
+        return TrialError::Unsupported(format!(
+            "{} (no such call, or a seccomp filter)",
+            cause_text(error)
+        ));
     }
-    TrialError::Failed(error.to_string())
+    TrialError::Failed(cause_text(error))
 }
 
 fn ring_sysctl() -> Option<u8> {
@@ -141,9 +145,9 @@ fn ring_refusal(error: &io::Error, sysctl: Option<u8>) -> TrialError {
         }
         (Some(Errno::PERM | Errno::ACCESS), _) => "a seccomp filter or security module refuses it",
         (Some(Errno::NOMEM), _) => "the limit of locked memory or of the control group is too low",
-        _ => return TrialError::Failed(format!("io_uring: {error}")),
+        _ => return TrialError::Failed(format!("io_uring: {}", cause_text(error))),
     };
-    TrialError::Unsupported(format!("io_uring: {error}: {reason}"))
+    TrialError::Unsupported(format!("io_uring: {}: {reason}", cause_text(error)))
 }
 
 #[cfg(test)]

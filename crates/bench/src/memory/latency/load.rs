@@ -5,6 +5,7 @@ use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
+use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::xor::xor32;
 use flatout_sys::{AlignedBuffer, affinity, fill_random, monotonic_ns};
@@ -100,7 +101,7 @@ impl Drop for Ending<'_> {
 }
 
 fn failed(error: std::io::Error) -> TrialError {
-    TrialError::Failed(format!("cannot make the load: {error}"))
+    TrialError::Failed(format!("cannot make the load: {}", cause_text(&error)))
 }
 
 /// Reads piece after piece until told to stop; each is followed by a pause so long that reading

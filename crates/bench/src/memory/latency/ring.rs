@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
+use flatout_io::cause_text;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
@@ -272,7 +273,8 @@ fn check_huge(huge_bytes: Option<u64>, length_bytes: u64) -> Result<(), Warning>
 }
 
 fn failed(shape: Shape, error: &io::Error) -> TrialError {
-    let text = format!("cannot make a ring of {} bytes: {error}", shape.working_set_bytes);
+    let text =
+        format!("cannot make a ring of {} bytes: {}", shape.working_set_bytes, cause_text(error));
     match (error.kind(), shape.node) {
         (_, Some(node)) => TrialError::Unsupported(format!("{text} (on memory node {node})")),
         _ => TrialError::Failed(text),
@@ -282,8 +284,9 @@ fn failed(shape: Shape, error: &io::Error) -> TrialError {
 /// The CPU on which chases run: the last that is allowed, because the first one of a machine
 /// serves most interrupts.
 pub(super) fn chase_cpu() -> Result<usize, TrialError> {
-    let cpus = affinity::allowed_cpus()
-        .map_err(|error| TrialError::Failed(format!("cannot read the allowed CPUs: {error}")))?;
+    let cpus = affinity::allowed_cpus().map_err(|error| {
+        TrialError::Failed(format!("cannot read the allowed CPUs: {}", cause_text(&error)))
+    })?;
     cpus.last().copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
 }
 

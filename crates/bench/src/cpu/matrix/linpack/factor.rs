@@ -11,6 +11,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
+use flatout_io::cause_text;
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
 
 use super::super::meeting::{self, Meeting, spin_until};
@@ -27,7 +28,7 @@ const COLUMNS_LEAST: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum Error {
     /// No memory for the packed copies.
-    #[error("no memory for the factorisation: {0}")]
+    #[error("no memory for the factorisation: {}", cause_text(.0))]
     Memory(#[from] io::Error),
     /// Not all threads.
     #[error(transparent)]
