@@ -14,6 +14,7 @@ use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::buffer::AlignedBuffer;
+use crate::cause::cause_text;
 
 /// Most requests that a ring of this room holds at once.
 pub const MAX_DEPTH: u32 = 4096;
@@ -374,7 +375,7 @@ pub fn refusal(error: &io::Error) -> String {
         }
         (Some(libc::EPERM), _) => "a seccomp or security policy denies it (EPERM)".to_owned(),
         (Some(libc::ENOMEM), _) => "there is no memory for the ring (ENOMEM)".to_owned(),
-        _ => format!("io_uring_setup: {error}"),
+        _ => format!("io_uring_setup: {}", cause_text(error)),
     }
 }
 

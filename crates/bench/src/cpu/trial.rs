@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use flatout_io::cause_text;
 use flatout_measure::statistics::{self, median};
 use flatout_measure::{CLOCK_READS, Facts, Key, Sample, Spoil, TrialError, Warning, warning};
 use flatout_sys::core_clock::{self, Chain};
@@ -154,8 +155,8 @@ pub(super) fn run(
 
 fn pin_to(cpu: usize) -> Result<(), TrialError> {
     affinity::pin_to(cpu).map_err(|error| {
-        let text =
-            format!("no thread can be tied to CPU {cpu} any more ({error}): the set changed");
+        let why = cause_text(&error);
+        let text = format!("no thread can be tied to CPU {cpu} any more ({why}): the set changed");
         TrialError::NoMore(Warning::new(warning::CPUS_CHANGED, text))
     })
 }

@@ -10,7 +10,7 @@ use std::arch::x86_64::{__cpuid, __cpuid_count};
 
 use super::frame::Random;
 use super::{Form, Links, Number};
-use crate::cause::answered;
+use crate::cause::{answered, cause_text};
 use crate::core_clock::Chain;
 use crate::instruction_set::allows;
 
@@ -48,7 +48,10 @@ pub(super) fn lacks(number: Number) -> Option<String> {
     // SAFETY: arch_prctl(2) takes two integers here and touches no memory of ours.
     let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) };
     let error = answered(answer).err()?;
-    Some(format!("the kernel does not let this process use tiles (arch_prctl: {error})"))
+    Some(format!(
+        "the kernel does not let this process use tiles (arch_prctl: {})",
+        cause_text(&error)
+    ))
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::clock::process_cpu_ns;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
@@ -47,7 +48,7 @@ pub(super) struct Product {
 }
 
 fn no_memory(error: std::io::Error) -> TrialError {
-    TrialError::Failed(format!("dgemm: no memory for the matrices: {error}"))
+    TrialError::Failed(format!("dgemm: no memory for the matrices: {}", cause_text(&error)))
 }
 
 impl Product {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use flatout_io::cause_text;
 use flatout_sys::socket::ring_send::RingSend;
 use flatout_sys::socket::zero_copy::ZeroCopy;
 use flatout_sys::{AlignedBuffer, clock, generator, socket};
@@ -42,7 +43,8 @@ pub(super) fn send(test: &Test, stream: &TcpStream, end: &mut WorkerEnd) -> io::
     }
     match sent {
         Err(error) if quota.sent == 0 && socket::is_unsupported(&error) => {
-            let text = format!("{} is not possible here: {error}", spec.sender.name());
+            let text =
+                format!("{} is not possible here: {}", spec.sender.name(), cause_text(&error));
             end.failure = Some(FlowError::Unsupported(text));
             Ok(())
         }
