@@ -12,6 +12,8 @@ use crate::workers;
 const DOUBLING: f64 = 0.02;
 /// The same under contention, which comes and goes. Work that was not done would show as a factor.
 const DOUBLING_DISTURBED: f64 = 0.15;
+/// Trials that show it then.
+const LEAST_TRIALS: u64 = 3;
 /// A fall of the clock from before the work to after it that is said.
 const CLOCK_FALL: f64 = 0.03;
 /// Stolen share of the time that is said, and the least ticks that it must be: the kernel counts in
@@ -93,7 +95,10 @@ pub(super) fn add_of_share(
     }
     let is_quiet = is_apart && contention.is_none();
     let most = if is_quiet { DOUBLING } else { DOUBLING_DISTURBED };
-    let doubling = facts.number(fact::DOUBLING_RATIO).filter(|_| !share.is_oversubscribed());
+    // Contention that begins between two slices is in both of two trials as likely as in one.
+    let is_shown = is_quiet || outcome.n >= LEAST_TRIALS;
+    let doubling = facts.number(fact::DOUBLING_RATIO);
+    let doubling = doubling.filter(|_| !share.is_oversubscribed() && is_shown);
     if let Some(ratio) = doubling.filter(|ratio| (ratio / 2.0 - 1.0).abs() > most) {
         let text = format!("twice the work took {ratio:.3} times the time, not twice");
         degrade(outcome, warning::NOT_LINEAR, text);

@@ -173,9 +173,16 @@ fn contention_is_said_and_forgives_a_time_that_is_not_quite_twice() {
     row.facts.set(fact::WATCHED_NS, 1000_u64);
     row.facts.set(fact::CONTENDED_NS, 900_u64);
     row.facts.set(fact::DOUBLING_RATIO, 2.1);
-    let row = bounded(row, &topology(4), 2.0);
-    assert_eq!(row.facts.number(fact::CONTENTION_RATIO), Some(0.9));
-    assert_eq!(codes(&row), [warning::SMT_CONTENTION]);
+    let found = bounded(row.clone(), &topology(4), 2.0);
+    assert_eq!(found.facts.number(fact::CONTENTION_RATIO), Some(0.9));
+    assert_eq!(codes(&found), [warning::SMT_CONTENTION]);
+    // Of two trials one is enough to be that much off.
+    row.facts.set(fact::DOUBLING_RATIO, 2.4);
+    row.outcome.n = 2;
+    assert_eq!(codes(&bounded(row.clone(), &topology(4), 2.0)), [warning::SMT_CONTENTION]);
+    row.outcome.n = 3;
+    let both = [warning::SMT_CONTENTION, warning::NOT_LINEAR];
+    assert_eq!(codes(&bounded(row, &topology(4), 2.0)), both);
 }
 
 #[test]

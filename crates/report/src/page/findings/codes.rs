@@ -129,8 +129,12 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
         let rows: Vec<&Outcome> =
             record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
         let areas = order::distinct(rows.iter().map(|row| label::area(&row.id))).join(", ");
+        let whose = match &rows[..] {
+            [row] => row.id.clone(),
+            _ => format!("{areas}, {}", quantity::counted(rows.len(), "row")),
+        };
         let why = cause(code, &rows).map(|why| format!(": {why}")).unwrap_or_default();
-        let text = format!("{text}{why} ({areas}, {})", quantity::counted(rows.len(), "row"));
+        let text = format!("{text}{why} ({whose})");
         (!rows.is_empty()).then(|| Finding::new(*severity, text, *advice))
     }));
     found.extend(noise(&record.results));

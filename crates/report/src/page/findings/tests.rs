@@ -109,7 +109,7 @@ fn every_code_is_found_once_for_all_its_rows() {
         }
     }
     let rows = vec![row("disk/a", &[warning::FITS_IN_CACHE]), row("disk/b", &[])];
-    only(found(json!({}), rows, End::default()), "WARN", "(disk, 1 row)");
+    only(found(json!({}), rows, End::default()), "WARN", "(disk/a)");
 }
 
 #[test]
