@@ -27,8 +27,8 @@ pub mod option;
 pub mod place;
 pub mod read;
 pub mod roofline;
-mod scratch;
-mod slowdown;
+pub mod scratch;
+pub mod slowdown;
 mod stream_form;
 pub mod syscall;
 #[cfg(test)]

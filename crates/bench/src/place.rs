@@ -6,14 +6,14 @@
 
 use std::ffi::CString;
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use flatout_tree::remove::{remove_tree, remove_tree_at};
-use rustix::fs::{AtFlags, Dir, IFlags, Mode};
+use rustix::fs::{AtFlags, Dir, IFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::disk::metadata::test_directory::DIRECTORY;
@@ -178,6 +178,30 @@ pub(crate) fn spread_directories_of(path: &Path) {
 /// A name that begins so and that no run gave to a directory, so that its group is another one.
 pub(crate) fn unused_name(word: &str, number: impl fmt::Display) -> String {
     format!("{word}-{number:04}-{:x}", flatout_sys::clock::monotonic_ns())
+}
+
+/// Takes the bytes out of all files of a tree, and leaves the files. What may not be written to keeps
+/// its bytes until the tree is removed, and so does what has further names, which may be elsewhere.
+///
+/// Errors: the first of the kernel.
+pub(crate) fn empty(root: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            empty(&entry.path())?;
+        } else if kind.is_file() {
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+            let opened = OpenOptions::new().write(true).custom_flags(flags).open(entry.path());
+            match opened {
+                Ok(file) if file.metadata()?.nlink() > 1 => {}
+                Ok(file) => file.set_len(0)?,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Names of digits alone: tenants call their targets so, and nothing else is touched.

@@ -27,7 +27,7 @@ static LAST: Mutex<Option<(u64, f64)>> = Mutex::new(None);
 /// for I/O came meanwhile; at least 1.
 ///
 /// Cost: 10 ms of a CPU, 0.1 s on a busy machine, unless it was asked within the last second.
-pub(crate) fn now() -> f64 {
+pub fn now() -> f64 {
     let mut last = lock(&LAST);
     match *last {
         Some((at_ns, answer)) if monotonic_ns() < at_ns + HOLDS_NS => answer,

@@ -15,8 +15,8 @@ mod tuned_place;
 use std::path::PathBuf;
 
 use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
-use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted};
-use flatout_sys::{CancelToken, affinity};
+use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted, warning};
+use flatout_sys::{CancelToken, affinity, memory};
 
 use crate::file_trial::evidence;
 use crate::{Error, Extent, WriteLimit, fact, scratch, slowdown};
@@ -86,6 +86,7 @@ pub fn check(options: &Options) -> Result<(), Error> {
             options.directories.len()
         )));
     }
+    memory::room_for_thread().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
     room_bytes(options).map(drop)
 }
 
@@ -136,6 +137,8 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
     let sizes = options.directories.iter().map(|directory| Sizes::of(directory, options));
     let made = sizes.flatten().map(Sizes::made_bytes).sum();
     let limit = WriteLimit::new(options.max_write_bytes, made);
+    let ends_ns = sampler.plan.ends_ns;
+    let options = &Options { cancel: options.cancel.until(ends_ns), ..options.clone() };
     let mut places = Vec::new();
     for (index, directory) in options.directories.iter().enumerate() {
         match TunedPlace::make(index, directory, options) {
@@ -143,11 +146,17 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
             Err(error) => {
                 // What was made for the others goes first.
                 places.into_iter().for_each(|place| drop(place.leave()));
-                return Err(error);
+                let is_late = options.cancel.is_cancelled() && !(sampler.cancelled)();
+                return Err(if is_late { Error::Warned(warning::no_time()) } else { error });
             }
         }
     }
     let mut tuned = Tuned::default();
+    // Removing what was made belongs to the time, too.
+    let removing_ns: u64 = places.iter().map(TunedPlace::removing_ns).sum();
+    let sampler = &mut sampler.within(sampler.left_ns().saturating_sub(removing_ns));
+    let options =
+        &Options { cancel: options.cancel.until(sampler.plan.ends_ns), ..options.clone() };
     measure(&places, (options, &limit), sampler, &mut tuned);
     for place in places {
         if let Err(error) = place.leave() {
@@ -197,7 +206,7 @@ fn measure(
         }
         let name = |taken: &_| group.ceiling_name(taken);
         if let Some(choice) = choose::among(&group.tunings, Some(&group.usual), &mut rows, name)
-            && !options.cancel.is_cancelled()
+            && !(sampler.cancelled)()
         {
             match choice.is_sure {
                 true => tuned.entries.push(entry(&group, &choice, options)),
@@ -209,7 +218,7 @@ fn measure(
             rows.iter_mut().for_each(|row| evidence::prove_read(row, group.cached, ground));
         }
         tuned.outcomes.extend(record_counted(rows, &[fact::BYTES]));
-        if options.cancel.is_cancelled() {
+        if (sampler.cancelled)() {
             return;
         }
     }

@@ -27,7 +27,7 @@ use flatout_sys::CancelToken;
 
 pub use crate::area::Extent;
 use crate::{Error, place, scratch};
-use race::Race;
+use race::{Made, Race};
 use rival::{Discipline, Found};
 use source::Source;
 
@@ -91,6 +91,8 @@ pub struct Ground {
     /// Corpora, with a copy of the largest, take one part in so many of the room that the others leave:
     /// where rounds, too, must not write more.
     pub tree_part: u64,
+    /// The time that removing a file takes there; 0 where nobody waits for it.
+    pub removing_file_ns: u64,
     /// What a race of copiers works on.
     pub trees: Trees,
     /// Orders of matrices; none: the usual ones.
@@ -230,13 +232,20 @@ pub fn expected_ns<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>, rounds
         let runs = 1.0 + f64::from(rounds) * race.contestants.len() as f64;
         runs_s += race.expected_s * runs;
     }
-    ((runs_s * 1e9) as u64).saturating_add(scratch::making_ns(made_bytes(races.into_iter())))
+    let made_ns = made(races.into_iter())
+        .map(|made| scratch::making_ns(made.bytes).saturating_add(made.removing_ns));
+    made_ns.fold((runs_s * 1e9) as u64, u64::saturating_add)
 }
 
 /// Bytes that making what the races read writes.
 pub fn made_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> u64 {
-    let made: BTreeSet<&(PathBuf, u64)> = races.filter_map(|race| race.made.as_ref()).collect();
-    made.into_iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)
+    made(races).map(|made| made.bytes).fold(0, u64::saturating_add)
+}
+
+/// What is made for the races, each once.
+fn made<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> impl Iterator<Item = &'r Made> {
+    let made: BTreeSet<&Made> = races.filter_map(|race| race.made.as_ref()).collect();
+    made.into_iter()
 }
 
 #[cfg(test)]
@@ -254,6 +263,7 @@ mod tests {
             states: vec![State::Hot, State::Cold],
             room_bytes: 8 << 30,
             tree_part: 1,
+            removing_file_ns: 0,
             trees: Trees::default(),
             orders: Vec::new(),
             seed: 1,

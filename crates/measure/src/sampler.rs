@@ -26,10 +26,12 @@ use crate::progress::Event;
 use crate::random::SplitMix64;
 use crate::row::Row;
 use crate::statistics::pool::{Pool, Prior};
+use crate::warning;
 
 pub use crate::overhead::{Overhead, calibrate};
 
 pub use pairs::Pair;
+pub use row::note_use_of_cpus;
 use row::{Closed, Sampled, Surroundings};
 
 /// Readings of the clock inside the timed region of a trial.
@@ -91,6 +93,15 @@ impl Sampler<'_> {
     /// readings of the witness per trial and a calibration of the harness at the start.
     pub fn run<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Measured<R>> {
         of_rows(cases, |cases| self.run_all(cases))
+    }
+
+    /// Runs one trial. One that was ended though nobody wants to stop was ended because its time was over.
+    fn attempt(&mut self, trial: &mut Trial<'_>, seed: u64) -> Attempt {
+        let mut attempt = attempt(trial, seed, self.clock, self.witness);
+        if attempt.result == Err(TrialError::Interrupted) && !(self.cancelled)() {
+            attempt.result = Err(TrialError::NoMore(warning::no_time()));
+        }
+        attempt
     }
 
     fn run_all(&mut self, cases: Vec<Case<'_, &dyn Row>>) -> Vec<Measured<()>> {
@@ -179,7 +190,7 @@ impl Run<'_, '_, '_> {
         let (id, parameters) = row.name();
         (self.sampler.events)(Event::Trial { id, parameters, left_ns });
         let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
-        let attempt = attempt(&mut row.case.trial, seed, self.sampler.clock, self.sampler.witness);
+        let attempt = self.sampler.attempt(&mut row.case.trial, seed);
         match self.take(index, attempt) {
             Some(Closed::Interrupted) => self.interrupt(),
             Some(reason) => self.close(index, reason),

@@ -6,14 +6,11 @@
 //! on ext4 for a minute after many were deleted.
 
 use std::cell::{Cell, RefCell};
-use std::fs::{self, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use flatout_measure::{Event, Warning};
 use flatout_sys::{Filesystem, affinity, monotonic_ns};
-use rustix::fs::OFlags;
 
 use super::choose::{self, Wanted};
 use super::experiment::Experiment;
@@ -134,7 +131,7 @@ impl Site {
             return Ok(());
         }
         let sources = self.sources.borrow();
-        Ok(empty(&sources).map_err(IoError::system("empty", &sources))?)
+        Ok(place::empty(&sources).map_err(IoError::system("empty", &sources))?)
     }
 
     /// The tree that is copied.
@@ -174,51 +171,9 @@ fn fits(elapsed_ns: u64, expected_s: f64, next_s: f64, most_ns: u64) -> bool {
     elapsed_s + next_s * slowness <= most_ns as f64 / 1e9
 }
 
-/// Takes the bytes out of all files of a tree, and leaves the files. What may not be written to
-/// keeps its bytes until the tree is removed.
-///
-/// Errors: the first of the kernel.
-pub(super) fn empty(root: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            empty(&entry.path())?;
-        } else if kind.is_file() {
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-            let opened = OpenOptions::new().write(true).custom_flags(flags).open(entry.path());
-            match opened {
-                Ok(file) => file.set_len(0)?,
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-
     use super::*;
-
-    #[test]
-    fn what_is_emptied_keeps_its_files_and_no_link_is_followed() {
-        let place = tempfile::tempdir().unwrap();
-        let tree = place.path().join("tree");
-        fs::create_dir_all(tree.join("a/b")).unwrap();
-        fs::write(tree.join("a/b/file"), vec![1; 100_000]).unwrap();
-        fs::write(tree.join("locked"), "x").unwrap();
-        fs::set_permissions(tree.join("locked"), fs::Permissions::from_mode(0o444)).unwrap();
-        fs::write(place.path().join("outside"), "stays").unwrap();
-        symlink(place.path().join("outside"), tree.join("link")).unwrap();
-        let inode = fs::metadata(tree.join("a/b/file")).unwrap().ino();
-        empty(&tree).unwrap();
-        let facts = fs::metadata(tree.join("a/b/file")).unwrap();
-        assert_eq!((facts.ino(), facts.len()), (inode, 0));
-        assert_eq!(fs::read(place.path().join("outside")).unwrap(), b"stays");
-    }
 
     #[test]
     fn making_is_as_slow_as_it_was_so_far() {

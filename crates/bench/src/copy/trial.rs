@@ -13,11 +13,11 @@ use flatout_tree::compare::{Asked, Fidelity, compare};
 use super::Until;
 use super::choose::{self, Wanted};
 use super::row::{Row, Work};
-use super::site::{self, Site};
+use super::site::Site;
 use crate::versus::copy::command::Manner;
 use crate::versus::run::{SystemRunner, command_text, run_in_time};
 use crate::versus::{fact, race, state};
-use crate::{Error, IoError};
+use crate::{Error, IoError, place};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
@@ -74,7 +74,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let text = "each copy was compared with its source";
     let by = fact::COMPARED_ENTRIES.name();
     facts.set(EVIDENCE, Evidence::read(Happened::Yes, by, entries as f64, text));
-    site::empty(&target).map_err(IoError::system("empty", &target)).map_err(Error::from)?;
+    place::empty(&target).map_err(IoError::system("empty", &target)).map_err(Error::from)?;
     let mut warnings: Vec<Warning> = site.filesystem_warning().into_iter().collect();
     warnings.extend(state::doubt(&facts));
     race::describe(&mut facts, &spent);

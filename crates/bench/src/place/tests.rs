@@ -1,6 +1,6 @@
 //! Who may use the folder of a race, and what is removed there.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
@@ -118,4 +118,22 @@ fn directories_of_a_spread_one_have_groups_of_their_own_and_new_names() {
     if filesystem.unwrap().name == "ext4" {
         assert!(is_spread);
     }
+}
+
+#[test]
+fn what_is_emptied_keeps_its_files_and_nothing_outside_is_touched() {
+    let place = tempfile::tempdir().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir_all(tree.join("a/b")).unwrap();
+    fs::write(tree.join("a/b/file"), vec![1; 100_000]).unwrap();
+    fs::write(tree.join("locked"), "x").unwrap();
+    fs::set_permissions(tree.join("locked"), fs::Permissions::from_mode(0o444)).unwrap();
+    fs::write(place.path().join("outside"), "stays").unwrap();
+    symlink(place.path().join("outside"), tree.join("link")).unwrap();
+    fs::hard_link(place.path().join("outside"), tree.join("name")).unwrap();
+    let inode = fs::metadata(tree.join("a/b/file")).unwrap().ino();
+    empty(&tree).unwrap();
+    let facts = fs::metadata(tree.join("a/b/file")).unwrap();
+    assert_eq!((facts.ino(), facts.len()), (inode, 0));
+    assert_eq!(fs::read(place.path().join("outside")).unwrap(), b"stays");
 }

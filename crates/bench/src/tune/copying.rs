@@ -20,15 +20,15 @@ use super::Options;
 use super::group::Group;
 use crate::file_trial::accounting::{self, Account};
 use crate::versus::{State, state};
-use crate::{Clearing, Error, IoError, fact};
+use crate::{Clearing, Error, IoError, fact, place};
 
 /// What a copy may remember in memory.
 const MEMORY_BYTES: u64 = 8 << 20;
 
 /// Copies the tree of the group into a fresh place.
 ///
-/// The target of a large file is removed at once, that of small ones in the end: creating is slow
-/// on ext4 for a minute after many files were deleted.
+/// The target of a large file is removed at once, that of small ones is emptied, and removed in the end:
+/// creating is slow on ext4 for a minute after many files were deleted.
 pub(super) fn copy(
     group: &Group<'_>,
     tuning: &Tuning,
@@ -48,11 +48,12 @@ pub(super) fn copy(
     let ended = run(source, &target, tuning, options);
     let elapsed_ns = monotonic_ns() - begun_ns;
     let accounts = before.until_now(scope);
-    if group.size != SizeClass::Tiny {
-        let removed = remove_tree(&target).map_err(IoError::system("remove", &target));
-        removed.map_err(Error::from)?;
-    }
+    let gone = match group.size {
+        SizeClass::Tiny => place::empty(&target).map_err(IoError::system("empty", &target)),
+        _ => remove_tree(&target).map_err(IoError::system("remove", &target)),
+    };
     let ended = ended?;
+    gone.map_err(Error::from)?;
     if let Some(wanted) = method(tuning)
         && ended.totals.by_method[wanted.index()].1 < group.files()
     {

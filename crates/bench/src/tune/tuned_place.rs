@@ -150,6 +150,7 @@ pub(super) struct TunedPlace {
     pub(super) tiny: PathBuf,
     targets: PathBuf,
     made: Cell<u64>,
+    removing_file_ns: u64,
 }
 
 impl TunedPlace {
@@ -175,6 +176,7 @@ impl TunedPlace {
                 large,
                 tiny,
                 made: Cell::new(0),
+                removing_file_ns: scratch::removing_file_ns(directory),
             }),
             Err(error) => {
                 // Why it could not be made is more important.
@@ -199,6 +201,11 @@ impl TunedPlace {
     pub(super) fn ground(&self) -> Option<Nature> {
         let path = self.large_file();
         evidence::ground(File::open(&path).ok()?.as_fd(), &path)
+    }
+
+    /// The time that removing the files that are read likely takes.
+    pub(super) fn removing_ns(&self) -> u64 {
+        (self.sizes.tiny_files + 1).saturating_mul(self.removing_file_ns)
     }
 
     /// Waits until everything that was written lies on the device.

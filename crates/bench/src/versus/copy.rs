@@ -17,7 +17,7 @@ use flatout_measure::Parameters;
 use flatout_sys::memory;
 
 use crate::corpus::{Corpus, make, name};
-use crate::versus::race::{Contestant, Race};
+use crate::versus::race::{Contestant, Made, Race};
 use crate::versus::rival::Discipline;
 use crate::versus::{Extent, Ground, Planned, State, Trees};
 use crate::{Error, scratch};
@@ -74,10 +74,7 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         parameters: parameters(&corpus, state),
         printed: None,
         bytes: corpus.bytes,
-        made: Some((
-            ground.corpora().join(&corpus.name),
-            make::new_bytes(&corpus, &ground.corpora()),
-        )),
+        made: Some(Made::of(&corpus, ground)),
         written_bytes: each_writes(&corpus),
         contestants: fit(&copiers, &corpus).map(|(contestant, _)| contestant.clone()).collect(),
         expected_s: expected_s(&corpus),

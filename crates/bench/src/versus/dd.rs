@@ -109,7 +109,7 @@ fn copy(
 ) -> Race<'static> {
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
     let source = ground.source(1, bytes);
-    let made = Some(source.made());
+    let made = Some(source.made(ground));
     let workload = CopyWorkload {
         source,
         targets: ground.targets(),
@@ -128,7 +128,7 @@ fn copy(
 
 fn read(ground: &Ground, dd: &Found, bytes: u64, block_bytes: u64) -> Race<'static> {
     let source = ground.source(1, bytes);
-    let made = Some(source.made());
+    let made = Some(source.made(ground));
     let workload =
         ReadWorkload { block_bytes, source, flatout: ground.flatout.clone(), dd: dd.path.clone() };
     let expected_s = START_S + bytes as f64 / PLANNED_RATE;

@@ -118,7 +118,7 @@ fn race(
     parameters.set("cache_state", state.name());
     let expected_s = bytes as f64 / PLANNED_RATE + files.unwrap_or(0) as f64 / PLANNED_FILES_PER_S;
     let test = if files.is_some() { "sum-files" } else { "sum-file" };
-    let made = Some(source.made());
+    let made = Some(source.made(ground));
     let workload = SumWorkload {
         source,
         state,

@@ -180,7 +180,7 @@ fn race(
     let trial_s = trial.runtime_ns as f64 / 1e9;
     let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
     let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
-    let made = Some(file.made());
+    let made = Some(file.made(ground));
     let invocations = [flatout, theirs];
     let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
     let expected_s = AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s };

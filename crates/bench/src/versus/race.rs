@@ -19,9 +19,10 @@ use flatout_measure::{
 };
 use flatout_sys::process::Account;
 
+use crate::corpus::{Corpus, make};
 use crate::versus::rival::Found;
 use crate::versus::run::{Runner, command_text, run_in_time};
-use crate::versus::{fact, finish, state};
+use crate::versus::{Ground, fact, finish, state};
 use crate::{Error, WriteLimit};
 pub(super) use row::{ContestantRow, RatioRow};
 
@@ -108,6 +109,29 @@ pub trait Workload {
     }
 }
 
+/// What is made for a race, and removed after the last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Made {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Bytes that making it writes.
+    pub bytes: u64,
+    /// The time that removing it is expected to take.
+    pub removing_ns: u64,
+}
+
+impl Made {
+    /// Of a corpus, which may be there already.
+    pub(super) fn of(corpus: &Corpus, ground: &Ground) -> Self {
+        let corpora = ground.corpora();
+        Self {
+            path: corpora.join(&corpus.name),
+            bytes: make::new_bytes(corpus, &corpora),
+            removing_ns: corpus.files.saturating_mul(ground.removing_file_ns),
+        }
+    }
+}
+
 /// One work in one state, and those that take part.
 pub struct Race<'a> {
     /// The rows are called `versus/TEST`.
@@ -121,9 +145,8 @@ pub struct Race<'a> {
     /// Bytes that each run moves; 0 where there is no such number. Else the row of a speed
     /// (`versus/TEST-speed`, bytes/s) stands beside that of the time.
     pub bytes: u64,
-    /// What it reads, where that must be made: its path, and the bytes that this writes. Races of one path
-    /// make it once.
-    pub made: Option<(PathBuf, u64)>,
+    /// What it reads, where that must be made. Races of one path make it once.
+    pub made: Option<Made>,
     /// Bytes that each run likely writes.
     pub written_bytes: u64,
     /// Who takes part. The first is held against all others where it is flatout; else all others

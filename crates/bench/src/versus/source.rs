@@ -8,7 +8,8 @@ use flatout_sys::CancelToken;
 
 use super::fact;
 use crate::corpus::{Corpus, Shape, make};
-use crate::versus::{State, state};
+use crate::versus::race::Made;
+use crate::versus::{Ground, State, state};
 use crate::{Clearing, Error};
 
 /// Small files in one directory.
@@ -51,9 +52,9 @@ impl Source {
         self.corpora.join(&self.corpus.name)
     }
 
-    /// Its path, and the bytes that making it writes.
-    pub(super) fn made(&self) -> (PathBuf, u64) {
-        (self.path(), make::new_bytes(&self.corpus, &self.corpora))
+    /// What making it takes.
+    pub(super) fn made(&self, ground: &Ground) -> Made {
+        Made::of(&self.corpus, ground)
     }
 
     /// How many files, where it is not one.

@@ -77,7 +77,7 @@ pub(super) fn reach(
     let found = match state {
         State::Cold => cool(root, clearing, cancel)?,
         State::Hot | State::Durable | State::Refresh => {
-            survey(root, "read the tree", |file, entry| warm(file, entry, cancel))?
+            survey(root, "read the tree", cancel, |file, entry| warm(file, entry, cancel))?
         }
     };
     if !cancel.is_cancelled() {
@@ -124,16 +124,21 @@ impl Found {
     }
 }
 
-/// Does something to each file of a tree, and sums up what the cache holds afterwards.
+/// Does something to each file of a tree, and sums up what the cache holds afterwards; a wish to stop
+/// leaves the rest of it out.
 fn survey(
     root: &Path,
     operation: &'static str,
+    cancel: CancelToken,
     mut each: impl FnMut(BorrowedFd<'_>, &Entry<'_>) -> io::Result<()>,
 ) -> Result<Found, Error> {
     let page = rustix::param::page_size() as u64;
     let mut found = Found { data_bytes: 0, cached_bytes: 0, is_known: true };
     let visited = visit(root, |entry| {
         let length = entry.facts.st_size as u64;
+        if cancel.is_cancelled() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         if !entry.is_file() || length == 0 {
             return Ok(());
         }
@@ -148,8 +153,10 @@ fn survey(
         }
         Ok(())
     });
-    visited.map_err(IoError::system(operation, root))?;
-    Ok(found)
+    match visited {
+        Err(_) if cancel.is_cancelled() => Ok(found),
+        visited => Ok(visited.map(|()| found).map_err(IoError::system(operation, root))?),
+    }
 }
 
 fn is_sparse(entry: &Entry<'_>) -> bool {
@@ -189,7 +196,7 @@ fn cool(root: &Path, clearing: Clearing, cancel: CancelToken) -> Result<Found, E
         .map_err(IoError::system("drop the caches by", Path::new("/proc/sys/vm/drop_caches")))?;
     let mut sweep = 0;
     loop {
-        let found = survey(root, "drop from the cache", |file, _| {
+        let found = survey(root, "drop from the cache", cancel, |file, _| {
             Ok(fadvise(file, 0, None, Advice::DontNeed)?)
         })?;
         sweep += 1;

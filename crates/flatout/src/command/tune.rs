@@ -17,9 +17,8 @@ use crate::{output, profile};
 const SECOND_NS: u64 = 1_000_000_000;
 /// Trials of a setting at most where no number was asked for: they write, and more would tell little.
 const MOST_TRIALS: u32 = 100;
-/// What is kept of the time to remove the files and to write down what was found: one part in so
-/// many.
-const CLOSING_PART: u64 = 10;
+/// What is kept of the time to write down what was found, and to remove emptied copies: one part in so many.
+const CLOSING_PART: u64 = 15;
 
 /// Measures, shows and saves. A place that cannot be used ends it before anything is measured.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {

@@ -4,16 +4,17 @@
 mod field;
 mod forecast;
 
-use std::collections::VecDeque;
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
 use std::process::ExitCode;
 
-use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
-use flatout_bench::versus::race::{self, Race};
+use flatout_bench::versus::race::{self, Made, Race};
 use flatout_bench::versus::rival::Discipline;
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Planned, Trees, finish};
 use flatout_bench::write_limit::WriteLimit;
+use flatout_bench::{Error, scratch, slowdown};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
@@ -132,6 +133,11 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         states: arguments.states(),
         room_bytes: allowed_bytes,
         tree_part: tree_part(arguments, &field),
+        // Corpora that are kept are not waited for.
+        removing_file_ns: match (arguments.max_time, arguments.keep) {
+            (Some(_), false) => scratch::removing_file_ns(&arguments.directory),
+            _ => 0,
+        },
         trees: arguments.trees(),
         orders: arguments.order.clone(),
         seed,
@@ -226,11 +232,13 @@ fn race_all(
     races: Vec<Race<'static>>,
     (limit, begun_ns): (&WriteLimit, u64),
 ) -> Vec<Outcome> {
-    let ends_ns = ends_ns(arguments, &races, (limit, begun_ns));
-    let left_ns = || match ends_ns {
+    let ends_ns = Cell::new(ends_ns(arguments, &races, (limit, begun_ns)));
+    let left_ns = || match ends_ns.get() {
         u64::MAX => u64::MAX / 4,
-        _ => ends_ns.saturating_sub(SystemClock.now_ns()),
+        ends_ns => ends_ns.saturating_sub(SystemClock.now_ns()),
     };
+    let slowdown = if arguments.max_time.is_some() { slowdown::now() } else { 1.0 };
+    let mut made: BTreeSet<Made> = BTreeSet::new();
     let least = plan(arguments, 0, 0).min_trials;
     let mut progress = Progress::begin(time_ns(arguments, &races, limit));
     let mut runner = SystemRunner { cancel: ground.cancel };
@@ -238,15 +246,30 @@ fn race_all(
     let mut race_one = |place: usize, race: Race<'static>, share_ns: u64, most: u32| {
         let plan = plan(arguments, share_ns, ground.seed.wrapping_add(place as u64));
         let (min_trials, max_trials) = (plan.min_trials.min(most), plan.max_trials.min(most));
-        let plan = Plan { min_trials, max_trials, ends_ns, ..plan }.from(SystemClock.now_ns());
+        // What it makes is removed in the end; for what others made there is time kept already.
+        let new = race.made.clone().filter(|new| !made.contains(new));
+        let removing_ns = new.as_ref().map_or(0, |new| new.removing_ns);
+        let earlier_ns = match ends_ns.get() {
+            u64::MAX => u64::MAX,
+            ends_ns => ends_ns.saturating_sub(removing_ns),
+        };
+        let plan = Plan { min_trials, max_trials, ends_ns: earlier_ns, ..plan };
+        let plan = plan.from(SystemClock.now_ns());
         let run = |sampler: &mut Sampler<'_>| race::run(race, &mut runner, limit, sampler);
         rows.push((place, progress.measure(share_ns, plan, ground.cancel, run)));
+        if let Some(new) = new.filter(|new| new.path.exists()) {
+            made.insert(new);
+            ends_ns.set(earlier_ns);
+        }
     };
     let mut waiting: Vec<(usize, Race<'static>)> = races.into_iter().enumerate().collect();
     // Those that there was no time for get what the others leave, as long as it is enough for one.
     while !waiting.is_empty() && !ground.cancel.is_cancelled() {
         let is_in_time = match arguments.max_time {
-            Some(_) => versus::in_time(waiting.iter().map(|(_, race)| race), least, left_ns()),
+            Some(_) => {
+                let time_ns = (left_ns() as f64 / slowdown) as u64;
+                versus::in_time(waiting.iter().map(|(_, race)| race), least, time_ns)
+            }
             None => vec![true; waiting.len()],
         };
         let is_last = !is_in_time.contains(&true);

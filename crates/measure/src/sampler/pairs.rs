@@ -142,8 +142,7 @@ impl Run<'_, '_, '_> {
             let (id, parameters) = row.name();
             (self.sampler.events)(Event::Trial { id, parameters, left_ns });
             let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
-            let attempt =
-                super::attempt(&mut row.case.trial, seed, self.sampler.clock, self.sampler.witness);
+            let attempt = self.sampler.attempt(&mut row.case.trial, seed);
             match &attempt.result {
                 Err(TrialError::Interrupted) => return self.interrupt(),
                 Err(TrialError::NoMore(why)) => return self.close_all(why),

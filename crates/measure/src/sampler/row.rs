@@ -3,6 +3,8 @@
 
 mod finish;
 
+pub use finish::note_use_of_cpus;
+
 use std::collections::BTreeMap;
 
 use serde_json::Map;

@@ -149,7 +149,7 @@ impl CopyWorkload {
     fn facts_of_targets(&self, facts: &mut Facts) {
         let text = match (self.state, self.removals) {
             (State::Refresh, _) => "deleted just before each run".to_owned(),
-            (_, 0) => "fresh, and kept until the end".to_owned(),
+            (_, 0) => "fresh; emptied when compared, removed at the end".to_owned(),
             (_, times) => format!("fresh; {times} times earlier ones were removed, for room"),
         };
         facts.set(fact::TARGETS, text);
@@ -225,7 +225,10 @@ impl Workload for CopyWorkload {
         if let Some(text) = broken(&found, copier.promise) {
             return Err(failure(text));
         }
-        self.is_copied = true;
+        self.is_copied = self.state == State::Refresh;
+        if !self.is_copied {
+            self.targets.borrow_mut().empty(&self.target, amount(&self.corpus))?;
+        }
         let lacks = copier.lacks.get_or_insert_with(|| lacking(&found));
         let warning = (!lacks.is_empty())
             .then(|| Warning::new(warning::KEEPS_LESS, format!("keeps less than cp -a: {lacks}")));

@@ -25,6 +25,7 @@ fn ground(directory: &Path, names: &[&str]) -> Ground {
         orders: Vec::new(),
         room_bytes: 1 << 40,
         tree_part: 1,
+        removing_file_ns: 0,
         seed: 1,
         cancel: CancelToken::manual(),
     }

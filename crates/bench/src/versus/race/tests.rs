@@ -75,19 +75,22 @@ struct Stopwatch<'a> {
     crashes: Option<usize>,
     /// After how many runs the user wants to stop.
     interrupted_after: usize,
+    is_interrupted: Rc<Cell<bool>>,
     runs: Vec<usize>,
 }
 
 impl<'a> Stopwatch<'a> {
     fn new(clock: &'a FakeClock, times: &[&[u64]]) -> Self {
         let times = times.iter().map(|times| times.iter().copied().collect()).collect();
-        Self { clock, times, crashes: None, interrupted_after: usize::MAX, runs: Vec::new() }
+        let (is_interrupted, runs) = Default::default();
+        Self { clock, times, crashes: None, interrupted_after: usize::MAX, is_interrupted, runs }
     }
 }
 
 impl Runner for Stopwatch<'_> {
     fn run(&mut self, argv: &[OsString], _: u64) -> Result<Account, RunError> {
         if self.runs.len() == self.interrupted_after {
+            self.is_interrupted.set(true);
             return Err(RunError::Interrupted);
         }
         let index: usize = argv[0].to_str().unwrap().parse().unwrap();
@@ -135,13 +138,13 @@ fn race_seen_by(
     watch: &mut Stopwatch<'_>,
     mut witness: FakeWitness,
 ) -> Vec<Outcome> {
-    let clock = watch.clock;
+    let (clock, is_interrupted) = (watch.clock, Rc::clone(&watch.is_interrupted));
     let mut sampler = Sampler {
         plan: plan.clone(),
         clock,
         witness: &mut witness,
         events: &mut |_| {},
-        cancelled: &|| false,
+        cancelled: &|| is_interrupted.get(),
     };
     run(race, watch, &WriteLimit::new(None, 0), &mut sampler)
 }

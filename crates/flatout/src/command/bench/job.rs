@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run};
+use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run, slowdown};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::comparison::noise::Noise;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::memory::room_for_thread;
 
 use crate::arguments::bench::{Bench as Arguments, Name};
 use crate::output;
@@ -19,6 +20,8 @@ const MOST_TRIALS: u32 = 1000;
 /// What is kept of the time to write down what was found: one part in so many, and at most so long.
 const CLOSING_PART: u64 = 50;
 const MOST_CLOSING_NS: u64 = 300_000_000;
+/// Beside others it takes longer: one part in so many at most.
+const BUSY_CLOSING_PART: u64 = 10;
 
 /// One area, planned.
 pub(super) struct Planned {
@@ -40,6 +43,7 @@ pub(super) fn jobs(
     make: &Make<'_>,
 ) -> Result<Vec<Planned>, Error> {
     arguments.check().map_err(Error::Usage)?;
+    room_for_thread().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
     let names = arguments.names();
     let (names, extent) = match (names.is_empty(), arguments.quick) {
         (true, _) => (Name::value_variants().to_vec(), Extent::Few),
@@ -124,7 +128,10 @@ impl Schedule {
     pub(super) fn new(arguments: &Arguments, jobs: &[Planned], begun_ns: u64, now_ns: u64) -> Self {
         let usual_ns = jobs.iter().map(|job| job.estimate.usual_ns).fold(0, u64::saturating_add);
         let ends_ns = match (arguments.max_time, arguments.rounds) {
-            (Some(asked_ns), _) => begun_ns.saturating_add(asked_ns - closing_ns(asked_ns)),
+            (Some(asked_ns), _) => {
+                let closing_ns = closing_ns(asked_ns, slowdown::now());
+                begun_ns.saturating_add(asked_ns - closing_ns)
+            }
             (None, Some(_)) => u64::MAX,
             (None, None) => now_ns.saturating_add(usual_ns),
         };
@@ -144,9 +151,10 @@ impl Schedule {
     }
 }
 
-/// What is kept of the time asked for to write down what was found.
-fn closing_ns(asked_ns: u64) -> u64 {
-    (asked_ns / CLOSING_PART).min(MOST_CLOSING_NS)
+/// What is kept of the time asked for to write down what was found, where all is so many times slower.
+fn closing_ns(asked_ns: u64, slowdown: f64) -> u64 {
+    let quiet_ns = (asked_ns / CLOSING_PART).min(MOST_CLOSING_NS);
+    ((quiet_ns as f64 * slowdown) as u64).min(asked_ns / BUSY_CLOSING_PART)
 }
 
 fn least_trials(pace: Pace) -> u32 {
@@ -213,8 +221,10 @@ mod tests {
 
     #[test]
     fn time_is_kept_to_write_down_what_was_found() {
-        assert_eq!(closing_ns(5 * SECOND_NS), 100_000_000);
-        assert_eq!(closing_ns(600 * SECOND_NS), 300_000_000);
-        assert_eq!(closing_ns(1), 0);
+        assert_eq!(closing_ns(5 * SECOND_NS, 1.0), 100_000_000);
+        assert_eq!(closing_ns(600 * SECOND_NS, 1.0), 300_000_000);
+        assert_eq!(closing_ns(1, 1.0), 0);
+        assert_eq!(closing_ns(5 * SECOND_NS, 3.0), 300_000_000);
+        assert_eq!(closing_ns(5 * SECOND_NS, 20.0), 500_000_000, "a tenth at most");
     }
 }

@@ -12,11 +12,7 @@ use crate::arguments::versus::Versus as Arguments;
 const LEAST_NS: u64 = 2 * SECOND_NS;
 /// What is kept of the time asked for to remove targets and to write down what was found: one part
 /// in so many.
-const CLOSING_PART: u64 = 25;
-/// The same where trees are copied: 10,000 files went in 3.9 s beside compilers (2 CPUs, ext4 with
-/// discard, 2026-11-26); at most one part in so many.
-const REMOVING_NS: u64 = 4 * SECOND_NS;
-const REMOVING_PART: u64 = 4;
+const CLOSING_PART: u64 = 12;
 /// Races are planned with care, and what is left of the time goes to longer ones: so many times as much is
 /// raced in it (1.49 on ext4, 1.35 on xfs, 1.46 on btrfs, 1.19 on a virtual disk, in 4 s beside cp -a; Zen 4,
 /// 2 CPUs, 2026-11-27).
@@ -33,7 +29,7 @@ pub(super) fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &W
         let rounds = round_bytes(races.iter()).saturating_mul(planned.into());
         return versus::made_bytes(races.iter()).saturating_add(rounds);
     };
-    let time_ns = (racing_ns(asked_ns, races) as f64 * SOONER) as u64;
+    let time_ns = (racing_ns(asked_ns) as f64 * SOONER) as u64;
     let is_taken = versus::in_time(races.iter(), plan(arguments, 0, 0).min_trials, time_ns);
     let taken = || races.iter().zip(&is_taken).filter(|(_, taken)| **taken).map(|(race, _)| race);
     let rounds = planned.min(limit.rounds(round_bytes(taken())));
@@ -43,11 +39,9 @@ pub(super) fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &W
     versus::made_bytes(taken()) + rounds_bytes as u64
 }
 
-/// What of the time asked for is left to race in.
-fn racing_ns(asked_ns: u64, races: &[Race<'_>]) -> u64 {
-    let has_trees = races.iter().any(|race| race.test == versus::copy::TEST);
-    let removing_ns = if has_trees { REMOVING_NS.min(asked_ns / REMOVING_PART) } else { 0 };
-    asked_ns - removing_ns.max(asked_ns / CLOSING_PART)
+/// What of the time asked for is left to race in, and to remove what is made.
+fn racing_ns(asked_ns: u64) -> u64 {
+    asked_ns - asked_ns / CLOSING_PART
 }
 
 pub(super) fn round_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> u64 {
@@ -79,7 +73,7 @@ pub(super) fn ends_ns(
     (limit, begun_ns): (&WriteLimit, u64),
 ) -> u64 {
     match (arguments.max_time, arguments.rounds) {
-        (Some(asked_ns), _) => begun_ns.saturating_add(racing_ns(asked_ns, races)),
+        (Some(asked_ns), _) => begun_ns.saturating_add(racing_ns(asked_ns)),
         (None, Some(_)) => u64::MAX,
         (None, None) => {
             let time_ns = time_ns(arguments, races, limit);
@@ -92,7 +86,7 @@ pub(super) fn ends_ns(
 mod tests {
     use clap::Parser;
     use flatout_bench::Error;
-    use flatout_bench::versus::race::{Argv, Checked, Contestant, Run, Workload};
+    use flatout_bench::versus::race::{Argv, Checked, Contestant, Made, Run, Workload};
     use flatout_measure::row::Parameters;
     use flatout_sys::process::Account;
 
@@ -117,7 +111,7 @@ mod tests {
             parameters: Parameters::default(),
             printed: None,
             bytes,
-            made: Some((bytes.to_string().into(), bytes)),
+            made: Some(Made { path: bytes.to_string().into(), bytes, removing_ns: 0 }),
             written_bytes: bytes,
             contestants: vec![Contestant::flatout(), Contestant::flatout()],
             expected_s,

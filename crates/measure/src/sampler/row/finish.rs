@@ -202,7 +202,7 @@ const OTHERS_KNOWN: f64 = 0.1;
 
 /// Says who had the CPUs during the trials that count, and warns where others kept threads waiting.
 /// That threads waited is their own doing in some rows, unless others had a good part of the CPUs.
-fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus, cpus: u32) {
+pub fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus, cpus: u32) {
     // Of short trials the kernel's ticks do not tell what others did.
     let is_known = all.others_resolution_cpus() <= OTHERS_KNOWN * f64::from(cpus);
     let fields = [

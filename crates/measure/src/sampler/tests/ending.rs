@@ -58,12 +58,26 @@ fn a_trial_without_time_is_invalid() {
 }
 
 #[test]
-fn an_interrupted_trial_ends_the_run() {
+fn a_trial_that_was_cut_off_ends_the_run_where_the_user_stops_and_its_row_where_time_was_over() {
     let clock = FakeClock::default();
-    let cases = vec![scripted("a/b", |_| Err(TrialError::Interrupted)), case("a/c", &clock, wild)];
-    let outcomes = run_quietly(&clock, cases, &Plan::default());
-    assert!(outcomes.iter().all(|outcome| outcome.status == Status::Interrupted));
-    assert!(outcomes[1].n <= 1);
+    let ended = |is_cancelled| {
+        let cut = scripted("a/b", |_| Err(TrialError::Interrupted));
+        let cases = vec![cut, case("a/c", &clock, |_| MS)];
+        let (mut witness, begun_ns) = (FakeWitness::quiet(), clock.now_ns());
+        let mut sampler = Sampler {
+            plan: Plan::default(),
+            clock: &clock,
+            witness: &mut witness,
+            events: &mut |_| {},
+            cancelled: &|| is_cancelled && clock.now_ns() > begun_ns,
+        };
+        record(sampler.run(cases))
+    };
+    let stopped = ended(true);
+    assert_eq!(stopped[1].status, Status::Interrupted);
+    let late = ended(false);
+    assert_eq!(codes(&late[0]), [warning::TIME_SHORT]);
+    assert_eq!((late[1].status, late[1].n), (Status::Ok, 6));
 }
 
 #[test]
