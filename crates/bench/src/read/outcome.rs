@@ -2,6 +2,8 @@
 
 use flatout_io::{Caching, Kind};
 use flatout_measure::case::record;
+use flatout_measure::guard::UseOfCpus;
+use flatout_measure::sampler::note_use_of_cpus;
 use flatout_measure::{
     EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Parameters, Row,
     Sample, Status, Unit, blank, warning,
@@ -119,11 +121,12 @@ impl Reader {
         }
     }
 
-    /// The row of a single trial.
-    pub fn single(&self, measured: &Measured) -> Outcome {
+    /// The row of a single trial, during which the CPUs were used so, and there are `cpus`.
+    pub fn single(&self, measured: &Measured, use_of_cpus: UseOfCpus, cpus: u32) -> Outcome {
         let mut row = self.unmeasured();
         self.describe(measured, &mut row);
         self.judge_harness(measured, &mut row);
+        note_use_of_cpus(&mut row.outcome, &mut row.facts, use_of_cpus, cpus);
         let outcome = &mut row.outcome;
         if let Some(rate) = measured.rate(measured.elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
@@ -197,7 +200,23 @@ mod tests {
         };
         let measured = fetched(0);
         let happened = |outcome: &Outcome| Evidence::of(outcome).unwrap().happened;
-        assert_eq!(happened(&reader.single(&measured)), Happened::Yes);
+        let quiet = UseOfCpus { elapsed_ns: 1_000_000_000, intervals: 1, ..UseOfCpus::default() };
+        assert_eq!(happened(&reader.single(&measured, quiet, 2)), Happened::Yes);
+        // Others had the CPUs at both ends, and between.
+        let second_ns = quiet.elapsed_ns;
+        let beside = UseOfCpus {
+            own_ns: second_ns / 2,
+            waited_ns: Some(second_ns / 2),
+            waited_beside_ns: second_ns / 2,
+            others_ns: second_ns.cast_signed(),
+            beside_others: 2,
+            ..quiet
+        };
+        let is_told = |used| {
+            let outcome = reader.single(&measured, used, 2);
+            warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+        };
+        assert!(is_told(beside) && !is_told(quiet));
         // The trials before were fetched from storage, the last was not.
         let before = fetched(5000);
         let samples = [&before, &before, &measured].map(|trial| reader.sample(trial).facts);

@@ -8,7 +8,7 @@ use flatout_bench::read::{Job, Measured, Reader};
 use flatout_io::escape;
 use flatout_measure::case::{Case, Plan, TrialError, record};
 use flatout_measure::clock::SystemClock;
-use flatout_measure::guard::SystemWitness;
+use flatout_measure::guard::{SystemWitness, UseOfCpus, Witness};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::warning::{self, Warning};
@@ -67,9 +67,18 @@ fn read_file(arguments: &Read, job: Job) -> Result<Outcome, Error> {
     let cancel = job.cancel;
     let reader = Reader::open(job)?;
     if arguments.trials == 1 {
-        return Ok(reader.single(&reader.trial()?));
+        return single_trial(&reader);
     }
     several_trials(&reader, arguments.trials, cancel)
+}
+
+/// One trial, of which it is said who had the CPUs meanwhile.
+fn single_trial(reader: &Reader) -> Result<Outcome, Error> {
+    let mut witness = SystemWitness::new();
+    let before = witness.read();
+    let measured = reader.trial()?;
+    let use_of_cpus = UseOfCpus::between(&before, &witness.read());
+    Ok(reader.single(&measured, use_of_cpus, witness.cpus()))
 }
 
 /// Exactly as many trials as asked for, under the eyes of the guard.
