@@ -16,6 +16,7 @@ use flatout_io::{
 };
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Nature};
+use flatout_sys::memory;
 use flatout_sys::view::ByteView;
 use flatout_sys::{page_cache, usage};
 use rustix::fs::{CWD, FileType, OFlags, Stat};
@@ -183,7 +184,11 @@ impl<'a> Reader<'a> {
             return SERIAL_SEGMENT_BYTES;
         }
         let threads = u64::from(self.sum.queue.usual().max(1)).next_power_of_two();
-        (WINDOWS_BYTES / threads).clamp(256 << 10, MAX_SEGMENT_BYTES)
+        // Where addresses are short (`ulimit -v`) most are left to others.
+        let left = memory::address_space_left_bytes().map_or(u64::MAX, |left| left / 4);
+        let windows =
+            if left < WINDOWS_BYTES { (left / 2 + 1).next_power_of_two() } else { WINDOWS_BYTES };
+        (windows / threads).clamp(256 << 10, MAX_SEGMENT_BYTES)
     }
 
     fn front_to_end(
