@@ -51,7 +51,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile, terms: &Terms) 
             finding.label(file);
             finding.derive(file, harness_ns);
             if finding.outcome.median.is_some() {
-                finding.prove(file);
+                finding.prove(file.chain.ground(), file.is_in_memory());
                 finding.look_for_others();
                 finding.check_requests(file);
                 finding.check_overhead(harness_ns);
@@ -146,13 +146,10 @@ impl Finding<'_> {
     }
 
     /// Says what shows that the row did what its name says, and warns where it did not.
-    fn prove(&mut self, file: &TestFile) {
-        let evidence = self.evidence(file.chain.ground());
+    fn prove(&mut self, ground: Option<Nature>, is_in_memory: bool) {
+        let evidence = self.evidence(ground);
         let code = match (evidence.happened, self.row.test) {
             (Happened::No, Test::Reread) => Some(warning::NOT_HOT),
-            (Happened::No, _) if evidence.by == evidence::FILLED_RATIO => {
-                Some(warning::DIRECT_CACHED)
-            }
             (Happened::No, _) if evidence.by == evidence::MOVED_RATIO => {
                 Some(warning::NOT_FROM_DEVICE)
             }
@@ -161,7 +158,19 @@ impl Finding<'_> {
         if let Some(code) = code {
             self.outcome.warn(code, evidence.text.to_string());
         }
+        // Whatever lies at the bottom: a file in memory is its pages.
+        let buffered = self.buffered().filter(|found| found.happened == Happened::No);
+        if let Some(found) = buffered.filter(|_| !is_in_memory) {
+            self.outcome.warn(warning::DIRECT_CACHED, found.text.to_string());
+        }
         self.facts.set(EVIDENCE, evidence);
+    }
+
+    /// What speaks against direct requests.
+    fn buffered(&self) -> Option<Evidence> {
+        let written_bytes = self.facts.number(fact::WRITTEN_BYTES).unwrap_or(0.0);
+        let is_direct = self.row.tuning.caching == Caching::Direct;
+        is_direct.then(|| evidence::buffered(self.facts, written_bytes)).flatten()
     }
 
     fn evidence(&self, ground: Option<Nature>) -> Evidence {
@@ -181,11 +190,8 @@ impl Finding<'_> {
             ),
         };
         let moved = evidence::moved(read_bytes + written_bytes, &[sum(disk), sum(process)], ground);
-        let is_direct = self.row.tuning.caching == Caching::Direct;
         match moved.happened {
-            Happened::Yes if is_direct => {
-                evidence::buffered(self.facts, written_bytes).unwrap_or(moved)
-            }
+            Happened::Yes => self.buffered().unwrap_or(moved),
             _ => moved,
         }
     }
@@ -307,5 +313,35 @@ fn compare_passes(measured: &mut Measured<Row>) {
     );
     for finding in findings(measured) {
         finding.outcome.warn(warning::COLD_BLOCKS, text.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::case::blank;
+
+    use super::*;
+    use crate::disk::plan::tests_rows;
+    use crate::file_trial::cache_watch::{CACHE_LOOKS, CACHE_LOOKS_FILLED};
+
+    /// As read on btrfs with checksums on a loop device in memory, and with `chattr +C`.
+    #[test]
+    fn direct_requests_that_are_buffered_are_said_whatever_lies_below() {
+        let row = tests_rows().into_iter().find(|row| row.test == Test::SequentialWrite).unwrap();
+        let warned = |filled: u64, ground, is_in_memory| {
+            let facts = Facts::default()
+                .with(fact::WRITTEN_BYTES, 381_681_664_u64)
+                .with(CACHE_LOOKS, 45_u64)
+                .with(CACHE_LOOKS_FILLED, filled);
+            let (row, outcome) = (row.clone(), blank(&row));
+            let mut measured = Measured { row, outcome, facts, further: Vec::new() };
+            findings(&mut measured).next().unwrap().prove(ground, is_in_memory);
+            warning::has(&measured.outcome.warnings, warning::DIRECT_CACHED)
+        };
+        for ground in [Some(Nature::Memory), Some(Nature::Disk), None] {
+            assert!(warned(45, ground, false), "{ground:?}");
+            assert!(!warned(0, ground, false), "{ground:?}");
+        }
+        assert!(!warned(45, Some(Nature::Memory), true), "a file on tmpfs is its pages");
     }
 }

@@ -159,7 +159,8 @@ impl TestFile {
         let is_above_disks = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
         let ground = self.chain.ground();
         if is_above_disks && ground == Some(Nature::Memory) {
-            let text = format!("{name} lies in memory at the bottom: no storage is involved");
+            let what = if self.place.kind == Kind::Device { "the device" } else { &*name };
+            let text = format!("{what} lies in memory at the bottom: no storage is involved");
             self.warn(warning::MEMORY_FILESYSTEM, text);
         } else if is_above_disks && (ground.is_none() || self.chain.disks().is_empty()) {
             let text = "no block device is known behind this place: what a device moved cannot be \

@@ -75,15 +75,19 @@ fn chain(place: &Map<String, Value>) -> Chain {
         line.push_str(&format!(" · {room}"));
     }
     let nature = words(place, "nature");
+    // Where nobody sees to the bottom, it is not in the record.
+    let bottom = words(place, "bottom").filter(|&bottom| Some(bottom) != nature);
     let no_device = || {
         let found = layers.iter().any(|layer| matches!(kind(layer), "disk" | "partition" | "md"));
         let is_unknown = nature.is_none_or(|nature| nature == "disk") && !found;
         is_unknown.then(|| "the device below is unknown".to_owned())
     };
-    let in_memory = words(place, "bottom") == Some("memory") && nature != Some("memory");
-    let bottom = in_memory.then(|| "at the bottom is memory: no disk takes part".to_owned());
-    let told = nature.and_then(nature_text).or_else(no_device);
-    let mut remarks: Vec<String> = told.into_iter().chain(bottom).collect();
+    let below = match bottom {
+        Some("memory") => Some("at the bottom is memory: no disk takes part".to_owned()),
+        Some(other) => nature_text(other),
+        None => no_device(),
+    };
+    let mut remarks: Vec<String> = nature.and_then(nature_text).into_iter().chain(below).collect();
     remarks.extend(objects(place, "limits").filter_map(limit_text));
     Chain { line, remarks }
 }
@@ -323,7 +327,14 @@ mod tests {
         assert!(line(lower).contains("overlay, lower layer /l"));
         let chain = only(json!({"place": "x", "nature": "disk", "bottom": "memory", "layers": [
             {"kind": "loop", "name": "loop0", "backing": "/tmp/image", "direct_io": true}]}));
-        assert!(chain.remarks.contains(&"at the bottom is memory: no disk takes part".to_owned()));
+        assert_eq!(chain.remarks, ["at the bottom is memory: no disk takes part"]);
+        let remarks = |bottom| {
+            only(json!({"place": "/dev/loop0", "nature": "disk", "bottom": bottom, "layers": [
+                {"kind": "loop", "name": "loop0", "backing": "/srv/image", "direct_io": true}]}))
+            .remarks
+        };
+        assert!(remarks("network").concat().starts_with("on another machine"));
+        assert_eq!(remarks("disk"), ["the device below is unknown"], "which disk nobody knows");
     }
 
     #[test]

@@ -29,8 +29,8 @@ const FAIL: &[Known] = table! {
     NOT_LINEAR: "twice the work did not take twice the time", "do not use these figures";
     DIGEST_DIFFERS: "the same bytes gave different digests",
         "check memory and disk (memtest, smartctl)";
-    MEMORY_FILESYSTEM: "the directory lies in memory (tmpfs): no disk was measured",
-        "name a directory on a disk";
+    MEMORY_FILESYSTEM: "the place lies in memory (tmpfs): no disk was measured",
+        "name a place on a disk";
     DIRECT_CACHED: "direct I/O went through the page cache",
         "measure on a filesystem with direct I/O (ext4, xfs)";
     DIRECT_REFUSED: "there was no direct I/O, so the page cache takes part",
