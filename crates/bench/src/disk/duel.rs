@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::forecast::{self, Speed};
 use super::place::{Kind, Place};
 pub(crate) use super::row::Extents;
 use super::row::Row;
-use super::{Grid, Selection, Terms, fio, forecast, plan};
+use super::{Grid, Selection, Terms, fio, plan};
 use crate::Clearing;
 pub(crate) use fio::Trial as FioTrial;
 
@@ -36,7 +37,8 @@ impl Duel {
     /// Bytes that a trial over `length_bytes` likely writes.
     pub(crate) fn likely_write_bytes(&self, length_bytes: u64, runtime_ns: u64) -> u64 {
         let most = if self.row.extents == Extents::Fresh { length_bytes } else { u64::MAX };
-        forecast::likely_trial(&self.row, most, runtime_ns, 1.0).0 as u64
+        let usual = Speed { slowdown: 1.0, is_buffered: false };
+        forecast::likely_trial(&self.row, most, runtime_ns, usual).0 as u64
     }
 
     /// What follows fio's name for one trial over `length_bytes`, and what fio does otherwise; none

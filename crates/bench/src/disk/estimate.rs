@@ -6,7 +6,7 @@ use flatout_measure::size_text;
 use flatout_measure::units::time_text;
 
 use super::check;
-use super::forecast::Forecast;
+use super::forecast::{self, Forecast, Speed};
 use super::metadata::{self, MetadataOptions};
 use super::pattern::Pattern;
 use super::place::{Kind, Place};
@@ -161,7 +161,8 @@ fn check_runtime(options: &Options) -> Result<(), Error> {
     }
 }
 
-/// Works out what a run will do, and refuses what cannot be done. Nothing is written.
+/// Works out what a run will do, and refuses what cannot be done. Nothing is written but 2 MiB, to a file
+/// without a name, that show whether direct writes are buffered.
 ///
 /// Errors: the place cannot be measured in the way asked for, settings are out of bounds, or
 /// there is no room.
@@ -188,11 +189,9 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         None => usual.trial_write_bytes,
     };
     let needs_file = place.kind == Kind::Directory && !rows.is_empty();
-    // A probe would be a disturbance where nothing is written.
-    let is_written = needs_file || metadata.is_some() || rows.iter().any(Row::writes);
-    let slowdown = if is_written { slowdown::now() } else { 1.0 };
+    let speed = speed(options, &place, &rows, needs_file || metadata.is_some());
     let (file_bytes, reduced_from) = match needs_file {
-        true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, slowdown))?,
+        true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.slowdown))?,
         false => (0, None),
     };
     let each_bytes = rows.iter().map(|row| match (row.writes(), row.extents) {
@@ -213,7 +212,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         trials: usual.trials,
         max_trials: usual.max_trials,
         is_exact: options.run.rounds.is_some(),
-        ..Forecast::of(&rows, cap_bytes, runtime_ns, slowdown)
+        ..Forecast::of(&rows, cap_bytes, runtime_ns, speed)
     };
     let usual_ns = forecast.usual_ns();
     let time_ns = options.run.time_ns.unwrap_or(usual_ns);
@@ -246,6 +245,18 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
             clearing: options.clearing,
         },
     })
+}
+
+/// How fast things go here just now. A probe would be a disturbance where nothing is written, and what may
+/// be written is not spent on it.
+fn speed(options: &Options, place: &Place, rows: &[Row], makes_files: bool) -> Speed {
+    let writes = rows.iter().any(Row::writes);
+    let slowdown = if makes_files || writes { slowdown::now() } else { 1.0 };
+    let is_probed = makes_files && writes && !place.is_in_memory;
+    let is_buffered = is_probed
+        && options.run.max_write_bytes.is_none()
+        && forecast::buffers_direct_writes(&place.path);
+    Speed { slowdown, is_buffered }
 }
 
 /// What a trial of a row may write where `bytes` are meant for each: a block of each thread at
