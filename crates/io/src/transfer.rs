@@ -148,6 +148,7 @@ pub enum End {
 pub struct Transfer {
     block_bytes: u64,
     depth: u32,
+    is_one_of_many: bool,
     buffer: Option<AlignedBuffer>,
     pieces: Option<Pieces>,
     pipe: Option<splice::Pipe>,
@@ -162,7 +163,22 @@ impl Transfer {
         let pieces = (block_bytes == 0).then(Pieces::default);
         let block_bytes = block_bytes.min(MOST_BLOCK_BYTES);
         let pieces_of_pipe = Pieces::default();
-        Self { block_bytes, depth, buffer: None, pieces, pipe: None, pieces_of_pipe, ring: None }
+        Self {
+            block_bytes,
+            depth,
+            is_one_of_many: false,
+            buffer: None,
+            pieces,
+            pipe: None,
+            pieces_of_pipe,
+            ring: None,
+        }
+    }
+
+    /// Keeps the buffer short, also for long ranges, where no length is asked for: many threads have one
+    /// each.
+    pub fn be_one_of_many(&mut self) {
+        self.is_one_of_many = true;
     }
 
     /// Lets the sync method write its blocks in shorter pieces where that turns out to be faster, as
@@ -268,7 +284,7 @@ impl Transfer {
             0 if length_bytes <= SMALL_BUFFER_BYTES as u64 => {
                 (length_bytes as usize).next_power_of_two().max(LEAST_BUFFER_BYTES)
             }
-            0 if length_bytes < LARGE_BYTES => MIDDLE_BUFFER_BYTES,
+            0 if length_bytes < LARGE_BYTES || self.is_one_of_many => MIDDLE_BUFFER_BYTES,
             0 => BUFFER_BYTES,
             bytes => bytes as usize,
         };

@@ -169,4 +169,7 @@ fn the_buffer_is_as_long_as_the_longest_small_file() {
     ] {
         assert_eq!(transfer.buffer(file_bytes).unwrap().len(), buffer_bytes, "{file_bytes}");
     }
+    let mut one_of_many = Transfer::new(0, 0);
+    one_of_many.be_one_of_many();
+    assert_eq!(one_of_many.buffer(u64::MAX).unwrap().len(), MIDDLE_BUFFER_BYTES);
 }

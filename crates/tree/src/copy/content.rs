@@ -112,6 +112,7 @@ pub struct Content<'a> {
     stop: Stop,
     pair: Option<Arc<Pair>>,
     blocks: Blocks,
+    _counted: Arc<()>,
 }
 
 impl<'a> Content<'a> {
@@ -130,8 +131,12 @@ impl<'a> Content<'a> {
         if options.block_bytes == 0 {
             transfer.adapt();
         }
+        let (counted, is_one_of_many) = methods.count_thread();
+        if is_one_of_many {
+            transfer.be_one_of_many();
+        }
         let (stop, blocks) = (Stop::new(options.cancel, None), Blocks::default());
-        Self { options, methods, transfer, stop, pair: None, blocks }
+        Self { options, methods, transfer, stop, pair: None, blocks, _counted: counted }
     }
 
     /// Copies all bytes and holes of one open file into an empty open one. `takes_time` is called where
@@ -185,7 +190,7 @@ impl<'a> Content<'a> {
         target: BorrowedFd<'_>,
         length_bytes: u64,
     ) -> Result<Option<Digest>, Refusal> {
-        let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
+        let buffer = fingerprint::buffer(&mut self.transfer, length_bytes)?;
         fingerprint::read_back(target, length_bytes, buffer, &mut self.stop)
     }
 
@@ -347,13 +352,6 @@ impl<'a> Content<'a> {
 
     fn fingerprint(&self) -> Option<Fingerprint> {
         Fingerprint::of(self.options.assurance, self.options.inventory)
-    }
-
-    /// The fingerprint of a source whose bytes we did not see, where one is wanted.
-    fn digest_of_source(&mut self, job: &FileJob<'_>, length: u64) -> Result<Seen, Refusal> {
-        let Some(fingerprint) = self.fingerprint() else { return Ok(Seen::default()) };
-        let buffer = self.transfer.buffer(u64::MAX).map_err(refusal)?;
-        fingerprint::of(fingerprint, (job.source, length), buffer, &mut self.stop, READ)
     }
 }
 

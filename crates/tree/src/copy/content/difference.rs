@@ -21,7 +21,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// How often what may be the source is read again that does not look like it.
 const MOST_LOOKS: u32 = 1000;
 /// Bytes of each file that are compared at a time.
-const CHUNK_BYTES: u64 = 256 << 10;
+const CHUNK_BYTES: u64 = 128 << 10;
 
 /// How a target gets what the source holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use flatout_io::Stop;
 use flatout_io::digest::{Algorithm, Digest, Hasher};
-use flatout_io::transfer::is_zero;
+use flatout_io::transfer::{Transfer, is_zero};
 use flatout_sys::{filesystem, page_cache};
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
-use super::READ_BACK;
+use super::{Content, FileJob, READ, READ_BACK, refusal};
 use crate::copy::{Assurance, Inventory, Refusal};
 use crate::file_data::{self, errno_of};
 
@@ -112,6 +112,24 @@ impl Fingerprint {
         });
         Seen { pieces, plain: self.plain.map(Hasher::finish) }
     }
+}
+
+impl Content<'_> {
+    /// The fingerprint of a source whose bytes we did not see, where one is wanted.
+    pub(super) fn digest_of_source(
+        &mut self,
+        job: &FileJob<'_>,
+        length: u64,
+    ) -> Result<Seen, Refusal> {
+        let Some(fingerprint) = self.fingerprint() else { return Ok(Seen::default()) };
+        let buffer = buffer(&mut self.transfer, length)?;
+        of(fingerprint, (job.source, length), buffer, &mut self.stop, READ)
+    }
+}
+
+/// A buffer for a file of that length, whole pieces long: each thread that reads back has one.
+pub(super) fn buffer(transfer: &mut Transfer, length_bytes: u64) -> Result<&mut [u8], Refusal> {
+    transfer.buffer(length_bytes.max(PIECE_BYTES as u64)).map_err(refusal)
 }
 
 /// The fingerprint of the first `length_bytes` of a file, read through `buffer`, which is whole

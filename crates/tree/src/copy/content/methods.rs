@@ -22,6 +22,9 @@ pub type Devices = (u64, u64);
 /// Pairs that are remembered. More would be a tree of very many mounts; these are asked anew.
 const MAX_PAIRS: usize = 1024;
 
+/// Threads with long buffers: where storage is waited for there are up to 32 threads.
+const MOST_LONG_BUFFERS: usize = 4;
+
 /// What all threads know of the methods. One per copy.
 #[derive(Debug, Default)]
 pub struct Methods {
@@ -32,6 +35,8 @@ pub struct Methods {
     pub(super) blocks: Blocks,
     /// How fast bytes may be moved.
     pub(in crate::copy) limits: Limits,
+    /// Each thread has a clone.
+    threads: Arc<()>,
 }
 
 /// Two filesystems, and what they refused.
@@ -44,6 +49,14 @@ pub(super) struct Pair {
 }
 
 impl Methods {
+    /// Counts a thread as long as it keeps what is returned, and tells whether its buffer is to be short,
+    /// for there are many.
+    pub(super) fn count_thread(&self) -> (Arc<()>, bool) {
+        let counted = Arc::clone(&self.threads);
+        let threads = Arc::strong_count(&counted) - 1;
+        (counted, threads > MOST_LONG_BUFFERS)
+    }
+
     /// What was refused, with the errno that said so.
     pub fn refused(&self) -> Vec<(Devices, Method, Errno)> {
         let pairs = lock(&self.pairs);

@@ -102,3 +102,19 @@ fn files_of_proc_are_verified_as_they_were_read() {
     let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
     assert_eq!(copied.digest, Some(read_back(&options, &target)));
 }
+
+#[test]
+fn buffers_of_many_threads_are_short() {
+    let (options, methods) = (verified(options()), Methods::default());
+    let mut threads: Vec<_> = (0..32).map(|_| Content::new(&options, &methods)).collect();
+    let mut held = |length| -> usize {
+        let of = |one: &mut Content| fingerprint::buffer(&mut one.transfer, length).unwrap().len();
+        threads.iter_mut().map(of).sum()
+    };
+    assert_eq!(held(5_000), 32 * PIECE_BYTES);
+    assert!(held(1 << 30) <= 12 << 20, "long files");
+    drop(threads);
+    let mut alone = Content::new(&options, &methods);
+    let long = fingerprint::buffer(&mut alone.transfer, 1 << 30).unwrap().len();
+    assert_eq!(long, 1 << 20, "others have ended");
+}
