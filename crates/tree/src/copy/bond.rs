@@ -83,10 +83,7 @@ impl<'c> Bond<'c> {
                     Linking::WasThere => Self::Done(Outcome::of(Action::Unchanged)),
                     cannot @ (Linking::Cannot(_) | Linking::Lost) => {
                         copy.lose_links(cannot.cause());
-                        // The copy that somebody has taken away is none of the target's shortcomings.
-                        if cannot != Linking::Lost {
-                            copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
-                        }
+                        copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
                         Self::Again(source)
                     }
                 }),
@@ -202,14 +199,21 @@ fn is_other(
     Ok(!matches!(difference, Ok(None)))
 }
 
-/// The same where the name was claimed: it is again once what is in its way is gone.
+/// The same where the name was claimed: it is again once what is in its way is gone. A copy that is not
+/// where it was from the root on is looked for in what its operand became: that may bear another name now.
 fn link_once(
     copy: &Copy<'_>,
     entry: Entry<'_>,
     known: (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
 ) -> Result<Linking, Trouble> {
-    let made = link(copy, entry, known, facts);
+    let mut made = link(copy, entry, known, facts);
+    if matches!(made, Ok(Linking::Lost))
+        && let Some((top, path)) = entry.directory.within_operand(&known.1.path)
+    {
+        let below = links::Copy { path, ..*known.1 };
+        made = link(copy, entry, (top.target(), &below), facts);
+    }
     if let Err(Trouble::Obstacle(_)) = made {
         copy.links.unclaim(Source::of(facts), known.1).map_err(Trouble::Source)?;
     }

@@ -66,6 +66,8 @@ fn is_struck(
     }
     fs::remove_file(folder.join("away")).ok();
     let ran = held.finish();
+    let is_said = ran.stderr.contains("files of their own");
+    assert!(!is_said || ran.code == Some(1), "{attack} {index}{ran}");
     for name in all.iter().filter(|_| struck.is_some()) {
         let is_there = struck == Some(copy(name)) || is_whole(name);
         assert!(is_there, "{name} after {attack} of {struck:?} before call {index}{ran}");
@@ -83,6 +85,34 @@ fn further_names_of_a_copy_that_was_moved_are_copied() {
                 break;
             }
         }
+    }
+}
+
+/// A directory that is open is known, whatever its name is by now.
+#[test]
+fn names_in_a_target_that_is_renamed_meanwhile_stay_one_file() {
+    needs!(under_test());
+    let folder = folder();
+    fs::create_dir(folder.join("src/below")).unwrap();
+    fs::hard_link(folder.join("src/a"), folder.join("src/below/d")).unwrap();
+    fs::remove_dir(folder.join("dst")).unwrap();
+    let words = ["copy", "--threads=1", "-T", "src", "dst"];
+    let mut held = needs!(Held::start(folder.flatout(words).leaves("moved"), &[]));
+    let names = ["a", "b", "c", "below/d"];
+    let (mut is_renamed, mut names_before) = (false, 0);
+    while let Some(stop) = held.next() {
+        let there = names.iter().filter(|name| folder.join("dst").join(name).exists()).count();
+        if !is_renamed && Call::of(&stop).is_some() && there > 0 {
+            fs::rename(folder.join("dst"), folder.join("moved")).unwrap();
+            (is_renamed, names_before) = (true, there);
+        }
+        held.go_on(stop);
+    }
+    held.finish().exits(0);
+    assert!(is_renamed && names_before < names.len(), "{names_before}");
+    for name in names {
+        let links = fs::metadata(folder.join("moved").join(name)).unwrap().nlink();
+        assert_eq!(links, 4, "{name}, {names_before} before");
     }
 }
 

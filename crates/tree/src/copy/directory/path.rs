@@ -2,8 +2,9 @@
 
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 
-use super::{Directory, Identity, Side};
+use super::{Directory, Identity, Pair, Side};
 use crate::copy::Refusal;
 
 impl Directory {
@@ -52,6 +53,16 @@ impl Directory {
     /// Errors: a name on the way cannot be read.
     pub(in crate::copy) fn path_below_operand(&self) -> Result<Vec<u8>, Refusal> {
         Ok(self.names()?.get(1..).unwrap_or_default().join(&b'/'))
+    }
+
+    /// The directory of the target in which all of its operand is, if it is open, and where a path below
+    /// the base lies in that.
+    pub(in crate::copy) fn within_operand(&self, path: &[u8]) -> Option<(Arc<Pair>, Vec<u8>)> {
+        let top = self.upwards_below_base().last()?;
+        let pair = top.pair()?;
+        let name = top.known().ok()?.name(Side::Target).to_bytes().to_vec();
+        let path = path.strip_prefix(&name[..])?.strip_prefix(b"/")?.to_vec();
+        Some((pair, path))
     }
 
     /// The names from its base on, in the target.
