@@ -133,7 +133,7 @@ impl Standing {
         let same = sameness(copy, entry, rules, (source, &found));
         match rules.skip {
             _ if same == Sameness::Refused => return Err(refused("copy to", SAME_FILE)),
-            Skip::NotOlder if modified(&found) >= modified(source) => return Ok(Self::UpToDate),
+            Skip::NotOlder if !is_older(copy, entry, &found, source) => return Ok(Self::UpToDate),
             Skip::ExistingFails => return Err(refused(OVERWRITE, IS_THERE)),
             _ => {}
         }
@@ -226,8 +226,15 @@ fn refuse_just_made_symlink(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Tro
     Ok(())
 }
 
-fn modified(facts: &Stat) -> (i64, u64) {
-    (facts.st_mtime as _, facts.st_mtime_nsec as _)
+/// Whether what is there is older than the source. One that was given the time of the source is not, however
+/// fine the times of its filesystem are.
+fn is_older(copy: &Copy<'_>, entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
+    let [there, wanted] = [found, source].map(|facts| (facts.st_mtime, facts.st_mtime_nsec));
+    // What a symlink leads to may lie elsewhere.
+    let may_be_coarser = copy.keeps_times() && found.st_dev == entry.pair.found().target.0;
+    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+    there < wanted
+        && !(may_be_coarser && copy.granularity.is_same_time(source, found, directory, temporaries))
 }
 
 /// Whether source and target are one.

@@ -228,5 +228,21 @@ fn a_target_with_a_coarse_clock_gets_what_it_can_keep() {
         assert_eq!(after.entry("a").modified, (1_700_000_000, 0));
         assert_eq!(after.entry("b").modified, (-5, 0));
     }
+    // What has its time as well as it can have it is not older; without that time it may be.
+    let into = point.path().join("copy");
+    let into = into.to_str().unwrap();
+    for (words, stays) in
+        [(&["copy", "-u"][..], true), (&["cp", "-au"], true), (&["cp", "-r", "-u"], false)]
+    {
+        for (name, seconds, _) in &times[..2] {
+            fs::write(target.join(name), "edited").unwrap();
+            date(&target.join(name), *seconds, 0);
+        }
+        folder.flatout([words, &["tree/.", into]].concat()).run().exits(0);
+        for name in ["a", "b"] {
+            let text = fs::read_to_string(target.join(name)).unwrap();
+            assert_eq!(text, if stays { "edited" } else { name }, "{words:?}");
+        }
+    }
     point.finish();
 }
