@@ -54,7 +54,7 @@ use self::remarks::{Loss, Lost, Remarks};
 use self::times::times;
 pub(super) use self::times::{are_kept_everywhere, timestamps};
 use super::event::Watch;
-use super::{Event, Preserve, Refusal, kind_of};
+use super::{CopyOptions, Event, Preserve, Refusal, kind_of};
 
 /// The permission bits, with set-id and sticky bits.
 const MODE_BITS: u32 = 0o7777;
@@ -124,6 +124,8 @@ pub struct Attributes<'a> {
     /// Whether the kernel would let us give files away, as far as cp asks: who is not root expects
     /// no owner to be kept.
     is_privileged: bool,
+    /// Directories that were there lose what their sources have not got, as files do.
+    is_mirror: bool,
     incomplete: AtomicU64,
 }
 
@@ -137,8 +139,15 @@ impl<'a> Attributes<'a> {
             expectation: Expectation::default(),
             unmasked: umask.map_or_else(OnceLock::new, |umask| OnceLock::from(0o777 & !umask)),
             is_privileged: rustix::process::geteuid().is_root(),
+            is_mirror: false,
             incomplete: AtomicU64::new(0),
         }
+    }
+
+    /// Those of a copy with these options.
+    pub(super) fn of(options: &CopyOptions, watch: &'a dyn Watch) -> Self {
+        let is_mirror = options.deletion.is_some();
+        Self { is_mirror, ..Self::new(options.preserve, options.umask, watch) }
     }
 
     /// Entries that were copied without something of their source for which `cp -a` would fail: an

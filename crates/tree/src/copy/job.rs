@@ -171,7 +171,7 @@ impl<'a> Copy<'a> {
             links: Links::new(options.max_memory_bytes / 3, options.cancel),
             stop,
             user: rustix::process::geteuid().as_raw(),
-            attributes: Attributes::new(options.preserve, options.umask, watch),
+            attributes: Attributes::of(&options, watch),
             methods: Methods::default(),
             held: Held::new(descriptors.pairs, opening(&options), options.effect),
             tally: Tally::default(),

@@ -3,7 +3,8 @@
 //!
 //! A target that is new has what it inherited; one that was there before may have anything. In both
 //! cases it ends with the list of its source, and a file that was there loses what else it had: it
-//! would not be a copy. A directory that was there keeps its other attributes, as with `cp -a`.
+//! would not be a copy. A directory that was there keeps its other attributes, as with `cp -a`, unless it
+//! is mirrored.
 
 use std::ffi::CStr;
 
@@ -74,16 +75,11 @@ fn wanted_by(name: &CStr) -> Option<Preserve> {
     }
 }
 
-/// Whether a file that was there before loses it if its source has not got it. What the system
+/// Whether what was there before loses it if its source has not got it. What the system
 /// writes by itself (labels, checksums) stays.
-fn is_removable(name: &CStr, kind: FileType) -> bool {
-    match loss(name) {
-        Loss::Acl | Loss::OtherAcl => true,
-        Loss::Capability | Loss::UserAttribute | Loss::TrustedAttribute => {
-            kind != FileType::Directory
-        }
-        _ => false,
-    }
+fn is_removable(name: &CStr) -> bool {
+    is_list(name)
+        || matches!(loss(name), Loss::Capability | Loss::UserAttribute | Loss::TrustedAttribute)
 }
 
 impl Attributes<'_> {
@@ -230,8 +226,9 @@ impl Attributes<'_> {
 
     /// Whether the target must lose an attribute.
     pub(super) fn is_surplus(&self, name: &CStr, names: &Names, kind: FileType) -> bool {
-        let may_stay = self.preserve.has(Preserve::WHAT_IS_THERE) && !is_list(name);
-        self.carries(name) && !may_stay && is_removable(name, kind) && !names.has(name)
+        let is_merged = kind == FileType::Directory && !self.is_mirror;
+        let may_stay = self.preserve.has(Preserve::WHAT_IS_THERE) || is_merged;
+        self.carries(name) && is_removable(name) && (is_list(name) || !may_stay) && !names.has(name)
     }
 
     pub(super) fn carries(&self, name: &CStr) -> bool {

@@ -144,8 +144,9 @@ fn lists_links_and_hostile_names_have_the_letters_of_rsync() {
     let both = |more: &[&str], theirs: &[&str]| {
         let words = ["copy", "-T", "--delete", "--itemize", "--quick-check", "source", "ours"];
         let ran = folder.flatout([&words, more].concat()).leaves("ours").run();
-        let [found, expected] =
+        let [mut found, expected] =
             [lines(&ran.exits(0).stdout), rsync(&[&["-H"], theirs].concat(), &folder)];
+        found.retain(|line| !line.starts_with("dry run: "));
         // Which name is the first one is left open.
         let letters = |line: &String| match line.contains(" => ") || line.ends_with(['a', 'z']) {
             true => line[..11].to_owned(),
@@ -163,6 +164,17 @@ fn lists_links_and_hostile_names_have_the_letters_of_rsync() {
     fs::set_permissions(path("d"), fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(both(&[], &["-A"]), lines(".d...p..... d/\n.f.......a. b"));
     assert_eq!(both(&[], &["-A"]), lines(""));
+    // What a directory has besides goes, as with rsync.
+    for name in ["d", "."] {
+        for target in ["ours", "theirs"] {
+            let place = folder.join(target).join(name);
+            setxattr(&place, "user.besides", b"1", XattrFlags::empty()).unwrap();
+        }
+    }
+    let expected = lines(".d........x ./\n.d........x d/");
+    assert_eq!(both(&["--dry-run"], &["-X", "--dry-run"]), expected);
+    assert_eq!(both(&[], &["-X"]), expected);
+    assert_eq!(both(&[], &["-X"]), lines(""));
 }
 
 #[test]
