@@ -162,7 +162,7 @@ struct Worked {
 /// As [`run`], and tells `watch` when the work begins and has ended.
 ///
 /// Only what prepares and works is compiled anew for each kind of work; the threads and their
-/// start are [`together`], once.
+/// start are `together`, once.
 pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
     count: u32,
     watch: Watch<'_>,
