@@ -334,6 +334,7 @@ mod tests {
             assert_eq!((finding.figure, limiter), (Figure::Own, expected));
         }
     }
+
     /// Rates as measured on ext4: 16 requests of 1 MiB in flight, of which the disk saw two.
     #[test]
     fn writes_that_extend_their_file_are_held_against_overwriting_in_the_same_run() {

@@ -83,7 +83,9 @@ impl<'c> Bond<'c> {
                     Linking::WasThere => Self::Done(Outcome::of(Action::Unchanged)),
                     cannot @ (Linking::Cannot(_) | Linking::Lost) => {
                         copy.lose_links(cannot.cause());
-                        copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
+                        if cannot != Linking::Lost || !copy.may_replace_its_own() {
+                            copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
+                        }
                         Self::Again(source)
                     }
                 }),
