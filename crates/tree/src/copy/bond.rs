@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use flatout_sys::filesystem::{self, Nature};
 use rustix::fs::{FileType, Stat};
@@ -83,7 +84,8 @@ impl<'c> Bond<'c> {
                     Linking::WasThere => Self::Done(Outcome::of(Action::Unchanged)),
                     cannot @ (Linking::Cannot(_) | Linking::Lost) => {
                         copy.lose_links(cannot.cause());
-                        if cannot != Linking::Lost || !copy.may_replace_its_own() {
+                        // Operands that are merged replace each other's copies.
+                        if cannot != Linking::Lost || !copy.has_run.load(Ordering::Relaxed) {
                             copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
                         }
                         Self::Again(source)

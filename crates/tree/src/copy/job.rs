@@ -112,7 +112,7 @@ pub struct Copy<'a> {
     /// Held while a symlink takes the place of something.
     symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
-    has_run: AtomicBool,
+    pub(super) has_run: AtomicBool,
     /// Notices that are made once, by their codes and reasons.
     pub(super) said: Mutex<Vec<(&'static str, Option<Errno>)>>,
     workers: Mutex<Workers>,
@@ -262,16 +262,11 @@ impl<'a> Copy<'a> {
         self.evidence.finish(if is_whole { Reached::Everything } else { Reached::Part });
     }
 
-    /// Whether this copy itself may have replaced what it copied: operands that are merged do.
-    pub(super) fn may_replace_its_own(&self) -> bool {
-        self.has_run.load(Ordering::Relaxed)
-    }
-
     /// Which files of the target count as done. Where other operands were copied before, size and
     /// time say nothing at all: those, too, may have had them.
     pub(super) fn unchanged(&self) -> Unchanged {
         match self.options.unchanged {
-            Unchanged::SizeAndTime if self.may_replace_its_own() => Unchanged::Content,
+            Unchanged::SizeAndTime if self.has_run.load(Ordering::Relaxed) => Unchanged::Content,
             unchanged => unchanged,
         }
     }
