@@ -86,7 +86,7 @@ pub fn check(options: &Options) -> Result<(), Error> {
             options.directories.len()
         )));
     }
-    memory::room_for_thread().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
+    memory::room_to_measure().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
     room_bytes(options).map(drop)
 }
 

@@ -7,7 +7,7 @@ use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run, slowdown};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::comparison::noise::Noise;
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::memory::room_for_thread;
+use flatout_sys::memory::room_to_measure;
 
 use crate::arguments::bench::{Bench as Arguments, Name};
 use crate::output;
@@ -43,7 +43,7 @@ pub(super) fn jobs(
     make: &Make<'_>,
 ) -> Result<Vec<Planned>, Error> {
     arguments.check().map_err(Error::Usage)?;
-    room_for_thread().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
+    room_to_measure().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
     let names = arguments.names();
     let (names, extent) = match (names.is_empty(), arguments.quick) {
         (true, _) => (Name::value_variants().to_vec(), Extent::Few),
