@@ -7,7 +7,9 @@ use std::env;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use crate::output;
+use flatout_sys::cancel;
+
+use crate::{conclusion, output};
 
 /// Where launchers say how many processes they have started, and which this one is.
 const LAUNCHERS: [(&str, &str, &str); 3] = [
@@ -15,6 +17,9 @@ const LAUNCHERS: [(&str, &str, &str); 3] = [
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
     ("PMI_SIZE", "PMI_RANK", "mpirun"),
 ];
+
+/// How long the others leave the first one to speak and to end.
+const FIRST_WORD_NS: u64 = 3_000_000_000;
 
 /// One of several processes that were started together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +62,20 @@ impl Launched {
 
     /// Ends each of them with an exit code; one says why.
     pub fn refuse(&self, why: &str, code: i32) -> ExitCode {
-        if self.is_first() {
-            output::complain(why);
+        if !self.is_first() {
+            return self.end_silently(code);
+        }
+        output::complain(why);
+        output::exit(code)
+    }
+
+    /// Ends one of those that do not speak. mpirun ends all as soon as one has failed, and what the
+    /// first one says would be lost: it has time to fail before.
+    pub fn end_silently(&self, code: i32) -> ExitCode {
+        debug_assert!(!self.is_first());
+        if code != conclusion::DONE {
+            // A signal ends it at once.
+            let _ = cancel::wait_any_readable(&[], Some(FIRST_WORD_NS));
         }
         output::exit(code)
     }

@@ -111,7 +111,7 @@ fn refuse(refusal: &Refusal) -> ExitCode {
         output::speak_as(arguments::CP);
     }
     match Launched::find() {
-        Some(launched) if !launched.is_first() => output::exit(refusal.error.exit_code()),
+        Some(launched) if !launched.is_first() => launched.end_silently(refusal.error.exit_code()),
         _ => output::refuse(refusal),
     }
 }

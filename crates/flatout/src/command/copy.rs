@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launche
         return launched.refuse(&refusal, conclusion::WRONG_USE);
     }
     match Members::join(arguments) {
-        Err(_) if !launched.is_first() => output::exit(conclusion::FAILED),
+        Err(_) if !launched.is_first() => launched.end_silently(conclusion::FAILED),
         Err(error) => output::cannot_begin(conclusion::FAILED, error, false),
         Ok(None) => launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
         Ok(Some(members)) if !members.is_first() => members.follow(arguments, cancel),

@@ -1,6 +1,7 @@
 //! Started several times by a launcher, which says so in the environment.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::bin::executable;
 
@@ -26,12 +27,28 @@ fn several_processes_do_not_each_do_all_of_the_work() {
             "{stderr}"
         );
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
-        let (code, stdout, stderr) = sum(&["sum"], "64", "7");
-        assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(2), "", ""), "said once");
         for alone in [sum(&["sum"], "1", "0"), sum(&["--single", "sum"], "64", "7")] {
             assert_eq!((alone.0, alone.1.lines().count()), (Some(0), 1), "{alone:?}");
         }
     }
+}
+
+#[test]
+fn the_first_one_speaks_before_another_ends_the_job() {
+    // mpirun ends all processes as soon as one fails.
+    for words in [&["sum", "/dev/null"][..], &["sum", "--no-such-option"]] {
+        let mut command = Command::new(executable());
+        command.args(words).env("PMI_SIZE", "64").env("PMI_RANK", "7");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let begun = Instant::now();
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        assert!(begun.elapsed() > Duration::from_secs(2), "{words:?}: {:?}", begun.elapsed());
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert_eq!((output.stdout.len(), output.stderr.len()), (0, 0), "said once: {output:?}");
+    }
+    let mut help = Command::new(executable());
+    help.arg("--help").env("PMI_SIZE", "64").env("PMI_RANK", "7");
+    assert_eq!(help.output().unwrap().status.code(), Some(0));
 }
 
 #[test]
