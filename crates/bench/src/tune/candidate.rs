@@ -68,7 +68,13 @@ pub(super) fn large(work: Work, cached: bool, cpus: u32) -> Vec<Tuning> {
 /// Settings for copying many small files: how many threads.
 pub(super) fn tiny(cached: bool, cpus: u32) -> Vec<Tuning> {
     let mut threads = match cached {
-        true => vec![1, cpus, cpus.saturating_mul(2), cpus.saturating_mul(4)],
+        true => vec![
+            1,
+            cpus,
+            cpus.saturating_add(cpus.div_ceil(2)),
+            cpus.saturating_mul(2),
+            cpus.saturating_mul(4),
+        ],
         false => vec![cpus, WAITING_THREADS / 4, WAITING_THREADS],
     };
     threads.sort_unstable();
@@ -105,7 +111,7 @@ mod tests {
         assert_eq!(threads(6), [1, 2, 4, 6]);
         assert_eq!(threads(64), [1, 2, 4, 8, 16, 32, 64]);
         let of_tiny = |cpus| tiny(true, cpus).iter().map(|one| one.threads).collect::<Vec<_>>();
-        assert_eq!([8, 64].map(of_tiny), [[1, 8, 16, 32], [1, 64, 128, 256]]);
+        assert_eq!([8, 64].map(of_tiny), [[1, 8, 12, 16, 32], [1, 64, 96, 128, 256]]);
         assert_eq!(threads(500).last(), Some(&MOST_FILE_THREADS));
     }
 
