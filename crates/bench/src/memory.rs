@@ -157,9 +157,11 @@ fn measure_rates(
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Measured<RateRow>>, Error> {
     let room = Room::now();
-    let terms = Terms {
+    let threads = options.threads(machine.cpu_count());
+    let group_count = if nodes <= 1 { 1 } else { threads.len() as u64 };
+    let mut terms = Terms {
         extent: options.run.extent,
-        threads: options.threads(machine.cpu_count()),
+        threads,
         cpus: machine.cpu_count(),
         quota_cpus: Groups::discover(Path::new("/")).cpu_quota_cpus(),
         bytes: options.bytes(machine.levels.last_cache_bytes()),
@@ -167,7 +169,18 @@ fn measure_rates(
         room_reason: room.reason(),
         levels: &machine.levels,
     };
-    let groups = groups(terms.rows().map_err(Error::NoRoom)?, nodes);
+    let mut rows = terms.rows().map_err(Error::NoRoom)?;
+    // Where time is too short for all of this memory, arrays are as long as it allows.
+    let wanted_bytes = bytes(row::extents(&rows)) + row::SLACK_BYTES;
+    let time_ns = sampler.left_ns() / group_count / GETTING_PARTS[1];
+    if let Some(had_bytes) = in_time(sampler, time_ns, wanted_bytes)
+        && had_bytes < wanted_bytes
+    {
+        terms.room_bytes = had_bytes.max(row::LEAST_ROOM_BYTES).min(room.bytes);
+        terms.room_reason = "what memory can be had in the time".to_owned();
+        rows = terms.rows().map_err(Error::NoRoom)?;
+    }
+    let groups = groups(rows, nodes);
     let mut measured = Vec::new();
     for (groups_left, rows) in (1..=groups.len() as u64).rev().zip(groups) {
         let share_ns = sampler.left_ns() / groups_left;
@@ -202,22 +215,16 @@ fn measure_group(
     machine: &Machine,
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Measured<RateRow>>, Error> {
-    let wanted_bytes = bytes(row::extents(&rows));
-    let in_time_bytes = in_time(sampler, sampler.left_ns() / GETTING_PARTS[1], wanted_bytes);
-    let is_in_time = |row: &RateRow| {
-        in_time_bytes.is_none_or(|in_time_bytes| bytes(Extents::of(row.parts)) <= in_time_bytes)
-    };
-    let in_time: Vec<RateRow> = rows.iter().filter(|row| is_in_time(row)).cloned().collect();
     let threads = rows.iter().map(|row| row.parts.threads).max().unwrap_or(1);
     let mut memory =
-        TestMemory::new(row::extents(&in_time), threads, options.run.seed, options.run.cancel)
+        TestMemory::new(row::extents(&rows), threads, options.run.seed, options.run.cancel)
             .map_err(|error| {
                 Error::NoRoom(format!("cannot get memory to measure: {}", cause_text(&error)))
             })?;
     memory.check_cpus_since(&machine.cpus);
     // Forms of kernels are raced before the clock of the rows; what there is no time for is left out.
     let raced_ns = sampler.part_ends_ns(RACING_PART);
-    let case = |row: RateRow| match is_in_time(&row) && monotonic_ns() < raced_ns {
+    let case = |row: RateRow| match monotonic_ns() < raced_ns {
         true => row.raced(&memory).case(&memory),
         false => Case::without_time(row),
     };

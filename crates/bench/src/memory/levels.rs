@@ -154,7 +154,12 @@ pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) ->
     if levels.windows(2).any(|pair| pair[0].bytes >= pair[1].bytes) {
         return declared;
     }
-    let latency_ns = behind(&curve, levels.last());
+    // A curve that ends before the last cache does, and shows no end of it, does not tell which of both
+    // its end is.
+    let is_last = |level: &Level| Some(level.name) == caches.last().map(|last| last.name);
+    let longest = curve.last().map_or(0, |point| point.working_set_bytes);
+    let is_told = levels.last().is_some_and(is_last) || declared.last_cache_bytes() < Some(longest);
+    let latency_ns = is_told.then(|| behind(&curve, levels.last())).flatten();
     let provenance = if latency_ns.is_some() { Provenance::Measured } else { memory.provenance };
     levels.push(Level { latency_ns, provenance, ..*memory });
     Levels { levels, ..declared }
@@ -186,6 +191,8 @@ fn hits(curve: &[Point], caches: &[DataCache]) -> Vec<Option<Hit>> {
     // The least of it: on small pages translation makes the longest slower than memory is.
     let behind = curve.iter().filter(|point| point.working_set_bytes > largest_bytes);
     let memory_ns = behind.map(|point| point.latency_ns).reduce(f64::min);
+    // Where the curve goes on to nothing else, its end may be memory.
+    let memory_ns = memory_ns.or(curve.last().map(|point| point.latency_ns));
     let (mut nearer_bytes, mut nearer_ns) = (0, 0.0);
     let mut hit = |cache: &DataCache| {
         let far = |point: &&Point| point.working_set_bytes > 2 * nearer_bytes;

@@ -51,9 +51,11 @@ pub(super) struct Terms<'a> {
 }
 
 /// What is kept back for the begins of parts and for whole large pages.
-const SLACK_BYTES: u64 = 16 << 20;
+pub(super) const SLACK_BYTES: u64 = 16 << 20;
 /// Least memory in which anything is measured.
 const LEAST_BYTES: u64 = 4 << 20;
+/// Least room for that.
+pub(super) const LEAST_ROOM_BYTES: u64 = SLACK_BYTES + LEAST_BYTES;
 
 impl Terms<'_> {
     /// The rows; an error in one line where there is no room for any.
@@ -62,9 +64,7 @@ impl Terms<'_> {
         if usable < LEAST_BYTES {
             return Err(format!(
                 "cannot measure memory: {} bytes may be taken ({}), and {} are needed",
-                self.room_bytes,
-                self.room_reason,
-                SLACK_BYTES + LEAST_BYTES
+                self.room_bytes, self.room_reason, LEAST_ROOM_BYTES
             ));
         }
         // One half to read from and one to write to; of arrays, two are read and one is written.
@@ -113,7 +113,10 @@ impl Terms<'_> {
                     "arrays have {array_bytes} bytes, not four times the last cache ({wanted}): {}",
                     self.room_reason
                 );
-                row.warn(warning::FITS_IN_CACHE, text);
+                // Three of them, one after the other, are beyond a cache that holds one.
+                let is_beyond = self.last_cache_bytes().is_some_and(|bytes| array_bytes >= bytes);
+                let code = if is_beyond { warning::SIZE_REDUCED } else { warning::FITS_IN_CACHE };
+                row.warn(code, text);
             }
             row
         };

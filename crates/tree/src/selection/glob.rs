@@ -222,7 +222,8 @@ fn class(text: &[u8]) -> Result<([u64; 4], usize), Malformed> {
         } else {
             low
         };
-        (low..=high).for_each(|byte| add(&mut class, byte));
+        // The first one is meant wherever the range ends, as rsync and git have it.
+        (low..=high.max(low)).for_each(|byte| add(&mut class, byte));
     }
     if is_negated {
         class = class.map(|bits| !bits);
@@ -262,6 +263,7 @@ mod tests {
             ("*.o", &["a.o", ".o", "a.b.o"][..], &["a.c", "a/b.o", "a.o/"][..]),
             ("a?c", &["abc", "a\u{7f}c"], &["ac", "a/c", "abbc"]),
             ("[a-c]x", &["ax", "cx"], &["dx", "x", "-x"]),
+            ("[c-a]x", &["cx"], &["ax", "bx", "-x"]),
             ("[!a-c]x", &["dx", "-x"], &["ax", "/x"]),
             ("[^]]x", &["ax"], &["]x"]),
             ("[]a]x", &["]x", "ax"], &["bx"]),

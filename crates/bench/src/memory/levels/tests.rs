@@ -335,6 +335,24 @@ fn a_cache_that_the_curve_does_not_show_is_left_out() {
 }
 
 #[test]
+fn a_curve_that_ends_within_the_last_cache_tells_neither_that_nor_memory() {
+    // Emerald Rapids, 300 MiB as declared, of which a guest had some 6: all beyond is memory.
+    let all = caches(&[48 * KIB, 2 * MIB, 300 * MIB]);
+    let small = modelled((&[48 * KIB, 2 * MIB], &[1.9, 5.9, 140.0]), 256 * MIB);
+    assert_eq!(seen(&found(&small, &all)), ["L1", "L2"]);
+    let whole = modelled((&[48 * KIB, 2 * MIB, 300 * MIB], &[1.9, 5.9, 40.0, 140.0]), 256 * MIB);
+    assert_eq!(seen(&found(&whole, &all)), ["L1", "L2"], "a cache of 300 MiB looks the same");
+    let left = modelled((&[48 * KIB, 2 * MIB, 24 * MIB], &[1.9, 5.9, 40.0, 140.0]), 256 * MIB);
+    assert_eq!(seen(&found(&left, &all)), ["L1", "L2", "L3"], "its end is seen");
+}
+
+/// The levels that have a latency.
+fn seen(levels: &Levels) -> Vec<&'static str> {
+    let with = levels.levels.iter().filter(|level| level.latency_ns.is_some());
+    with.map(|level| level.name).collect()
+}
+
+#[test]
 fn a_working_set_lives_in_the_first_level_that_holds_it() {
     let levels = found(&modelled(MODELS[0], 1 << 30), &caches(MODELS[0].0));
     let name = |bytes| levels.of(bytes).unwrap().name;
