@@ -149,19 +149,22 @@ impl Measured<()> {
     }
 }
 
-impl<R> Measured<R> {
+impl<R: Row> Measured<R> {
     /// As rows of the record: its own, then those of its further figures.
     pub fn record(self) -> impl Iterator<Item = Outcome> {
+        let is_of_hardware = self.row.label().is_of_hardware;
         let further = self.further.into_iter().map(|further| (further.outcome, further.facts));
-        [(self.outcome, self.facts)].into_iter().chain(further).map(recorded)
+        let all = [(self.outcome, self.facts)].into_iter().chain(further);
+        all.map(move |(outcome, facts)| recorded(outcome, &facts, is_of_hardware))
     }
 }
 
-fn recorded((mut outcome, facts): (Outcome, Facts)) -> Outcome {
+fn recorded(mut outcome: Outcome, facts: &Facts, is_of_hardware: bool) -> Outcome {
     outcome.audit.extend(facts.to_json());
     // Whoever works out what limits a row knows the hardware; others come before it, but not
     // before a limit that the row has reached.
     if let Some(bound) = &mut outcome.ceiling
+        && !is_of_hardware
         && warning::has(&outcome.warnings, warning::LOCAL_LOAD)
         && !bound.is_reached()
     {
@@ -171,13 +174,13 @@ fn recorded((mut outcome, facts): (Outcome, Facts)) -> Outcome {
 }
 
 /// The rows of the record for rows that were measured, in their order.
-pub fn record<R>(rows: Vec<Measured<R>>) -> Vec<Outcome> {
+pub fn record<R: Row>(rows: Vec<Measured<R>>) -> Vec<Outcome> {
     rows.into_iter().flat_map(Measured::record).collect()
 }
 
 /// As [`record`], of rows whose work counts itself: the first of `counts` that a row has is its
 /// evidence, unless it has some.
-pub fn record_counted<R>(rows: Vec<Measured<R>>, counts: &[Key]) -> Vec<Outcome> {
+pub fn record_counted<R: Row>(rows: Vec<Measured<R>>, counts: &[Key]) -> Vec<Outcome> {
     let prove = |outcome: &Outcome, facts: &mut Facts| {
         if outcome.median.is_none() || facts.value(EVIDENCE).is_some() {
             return;
@@ -290,19 +293,31 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::record::Ceiling;
+    use crate::row::Unit;
     use crate::warning::Warning;
 
     #[test]
     fn others_limit_a_row_that_waited_for_them_unless_it_is_at_its_limit() {
-        let limiter = |ratio| {
+        struct One(Label);
+        impl Row for One {
+            fn label(&self) -> Label {
+                self.0.clone()
+            }
+        }
+        let limiter = |label: Label, ratio| {
             let ceiling = Ceiling { ratio, ..Ceiling::default() };
             let ceiling = Some(ceiling.limited_by("contention by an SMT sibling"));
             let warnings = vec![Warning::new(warning::LOCAL_LOAD, "others")];
             let outcome = Outcome { ceiling, warnings, ..Outcome::default() };
-            let row = Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() };
+            let row =
+                Measured { row: One(label), outcome, facts: Facts::default(), further: Vec::new() };
             row.record().next().and_then(|row| row.ceiling).unwrap().limiter
         };
-        assert_eq!([Some(0.17), None].map(limiter), ["other programs"; 2]);
-        assert_eq!(limiter(Some(0.998)), "contention by an SMT sibling");
+        let work = || Label::new("cpu/work", Unit::OpPerSecond);
+        let of = |ratio| limiter(work(), ratio);
+        assert_eq!([Some(0.17), None].map(of), ["other programs"; 2]);
+        assert_eq!(of(Some(0.998)), "contention by an SMT sibling");
+        let clock = limiter(work().of_hardware(), None);
+        assert_eq!(clock, "contention by an SMT sibling", "a clock is that of the hardware");
     }
 }

@@ -43,13 +43,17 @@ pub struct Label {
     /// What runs of it usually differ by beyond what its trials show: the standard deviation of the
     /// logarithm of its figure. Whole runs tell (docs/measuring.md).
     pub deviation_between_runs: f64,
+    /// Whether the figure is what the hardware is, whoever has the CPUs meanwhile: a clock is read in
+    /// moments in which its thread ran. Other programs do not limit such a row.
+    pub is_of_hardware: bool,
 }
 
 impl Label {
     /// A row without parameters, whose trials show what runs of it differ by.
     pub fn new(id: impl Into<Cow<'static, str>>, unit: Unit) -> Self {
         let parameters = Parameters::default();
-        Self { id: id.into(), unit, parameters, deviation_between_runs: 0.0 }
+        let (deviation_between_runs, is_of_hardware) = (0.0, false);
+        Self { id: id.into(), unit, parameters, deviation_between_runs, is_of_hardware }
     }
 
     /// The same row with these parameters.
@@ -74,6 +78,12 @@ impl Label {
     #[must_use]
     pub fn deviating_by(self, deviation_between_runs: f64) -> Self {
         Self { deviation_between_runs, ..self }
+    }
+
+    /// The same row, whose figure others do not limit.
+    #[must_use]
+    pub fn of_hardware(self) -> Self {
+        Self { is_of_hardware: true, ..self }
     }
 }
 

@@ -41,10 +41,12 @@ impl Row for UnitRow {
                 .deviating_by(between_runs::SUSTAINED),
             Self::Clock { load, threads } => Label::new("cpu/clock", Unit::Hertz)
                 .with("load", load.map_or_else(|| "none".to_owned(), name))
-                .with("threads", threads),
+                .with("threads", threads)
+                .of_hardware(),
             Self::Sharing { first, second } => Label::new("cpu/core-sharing", Unit::Cpus)
                 .with("first_cpu", first)
-                .with("second_cpu", second),
+                .with("second_cpu", second)
+                .of_hardware(),
         }
     }
 }

@@ -171,6 +171,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use flatout_measure::record::Outcome;
+    use flatout_measure::{Label, Row, Unit};
 
     use super::*;
 
@@ -212,11 +213,17 @@ mod tests {
 
     #[test]
     fn a_row_of_reads_is_proved_by_all_of_its_trials() {
+        struct Reads;
+        impl Row for Reads {
+            fn label(&self) -> Label {
+                Label::new("read/whole", Unit::BytesPerSecond)
+            }
+        }
         let proved = |is_hot, fetched: u64| {
             let facts = Facts::default().with(fact::BYTES, 1000_u64);
             let facts = facts.with(fact::DEVICE_READ_BYTES, fetched);
             let outcome = Outcome { median: Some(1e9), ..Outcome::default() };
-            let mut measured = Measured { row: (), outcome, facts, further: Vec::new() };
+            let mut measured = Measured { row: Reads, outcome, facts, further: Vec::new() };
             prove_read(&mut measured, is_hot, DISK);
             let row = measured.record().next().unwrap();
             let codes: Vec<_> = row.warnings.iter().map(|warning| warning.code.clone()).collect();
