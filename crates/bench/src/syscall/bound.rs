@@ -54,7 +54,7 @@ fn add_rates(measured: &mut Measured<Row>, each_ns: f64, empty_call_ns: Option<f
 }
 
 fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
-    let Measured { row, outcome, .. } = measured;
+    let Measured { row, outcome, facts, .. } = measured;
     let Some((entry_threads, entry_ns)) = floors.entry(row.threads()) else { return };
     if row.call == Call::VdsoClock && each_ns > 0.9 * entry_ns {
         outcome.warnings.push(Warning::new(
@@ -70,7 +70,15 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
         Floor::Entry => Ceiling::measured(entry, Some(entry_ns)),
     };
     let is_crowded = warning::has(&outcome.warnings, warning::OVERSUBSCRIBED);
-    let limiter = if is_crowded { "threads take turns on too few CPUs" } else { limiter(row) };
+    let resident_bytes = facts.count(fact::PROCESS_RESIDENT_BYTES);
+    let limiter = match (is_crowded, resident_bytes) {
+        (true, _) => "threads take turns on too few CPUs".to_owned(),
+        // The figure is that of a process of this size: a smaller one is forked in less time.
+        (false, Some(bytes)) if row.call == Call::ForkExit => {
+            format!("page tables of this process, {} MiB resident", bytes.div_ceil(1 << 20))
+        }
+        _ => limiter(row).to_owned(),
+    };
     ceiling::apply(outcome, limit.limited_by(limiter));
 }
 
@@ -162,6 +170,17 @@ mod tests {
         assert_eq!((bounds[2].value, bounds[2].ratio), (None, None));
         assert_eq!(bounds[2].limiter, "handling of each request");
         assert_eq!(bounds[3].limiter, "context switch");
+    }
+
+    #[test]
+    fn a_fork_says_how_large_the_process_is_that_is_forked() {
+        let mut rows = [
+            measured(Call::Nonexistent, Variant::Alone, 50.0),
+            measured(Call::ForkExit, Variant::Alone, 2e5),
+        ];
+        rows[1].facts.set(fact::PROCESS_RESIDENT_BYTES, 13_836_288_u64);
+        apply(&mut rows);
+        assert_eq!(bound(&rows[1]).limiter, "page tables of this process, 14 MiB resident");
     }
 
     #[test]
