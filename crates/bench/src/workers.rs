@@ -4,13 +4,15 @@
 //! the pids of a control group, no memory for its stack) sends the others home.
 
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 use flatout_io::cause_text;
 use flatout_measure::{TrialError, Warning, warning};
-use flatout_sys::{affinity, monotonic_ns, run_queue};
+use flatout_sys::clock::process_cpu_ns;
+use flatout_sys::{Groups, affinity, monotonic_ns, run_queue};
 
 /// Most threads that a bench or a read takes.
 pub const MAX_THREADS: u32 = 1024;
@@ -50,10 +52,41 @@ pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<War
     Some(Warning::new(warning::CPU_QUOTA, text))
 }
 
-/// The time that work takes of a quota: in a trial shorter than the period of the quota (0.1 s as a rule)
-/// threads may have more CPU time than their share, which a longer one has not.
-pub fn charged_ns(elapsed_ns: u64, cpu_ns: u64, quota_cpus: Option<f64>) -> u64 {
-    quota_cpus.map_or(elapsed_ns, |quota| elapsed_ns.max((cpu_ns as f64 / quota) as u64))
+/// What a process has used of its quota so far, or what some work did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// CPU time of all threads.
+    pub(crate) cpu_ns: u64,
+    /// Time for which the quota held threads back, summed over the CPUs that they were on.
+    pub(crate) throttled_ns: u64,
+}
+
+impl Spent {
+    /// Up to now.
+    ///
+    /// Cost: a small file for each level of control groups.
+    pub(crate) fn now() -> Self {
+        static GROUPS: OnceLock<Groups> = OnceLock::new();
+        let groups = GROUPS.get_or_init(|| Groups::discover(Path::new("/")));
+        Self { cpu_ns: process_cpu_ns(), throttled_ns: groups.throttled_ns().unwrap_or(0) }
+    }
+
+    /// By what was done since `begun`.
+    pub(crate) fn since(begun: Self) -> Self {
+        let now = Self::now();
+        Self {
+            cpu_ns: now.cpu_ns.saturating_sub(begun.cpu_ns),
+            throttled_ns: now.throttled_ns.saturating_sub(begun.throttled_ns),
+        }
+    }
+
+    /// The time that work takes of a quota in the long run: its CPU time ÷ the quota, or longer where
+    /// others kept it waiting. A trial may begin with all of a period's quota (0.1 s as a rule) or with
+    /// what making its data left: by chance it is held back for much less than that, or for much more.
+    pub(crate) fn charged_ns(self, elapsed_ns: u64, quota_cpus: Option<f64>) -> u64 {
+        let own_ns = elapsed_ns.saturating_sub(self.throttled_ns);
+        quota_cpus.map_or(elapsed_ns, |quota| own_ns.max((self.cpu_ns as f64 / quota) as u64))
+    }
 }
 
 /// What the workers did, and when.
@@ -301,11 +334,18 @@ mod tests {
         assert_eq!((contained(4, 8, None), contained(4, 8, Some(4.0))), (None, None));
         assert_eq!(contained(4, 1, Some(1.5)), None, "the CPU is less than the quota");
         assert_eq!(contained(1, 8, Some(0.5)).unwrap().code, warning::CPU_QUOTA);
-        let charged = |elapsed_ns, quota| charged_ns(elapsed_ns, 20, quota);
-        assert_eq!(
-            [charged(10, None), charged(10, Some(0.5)), charged(90, Some(0.5))],
-            [10, 40, 90]
-        );
+    }
+
+    #[test]
+    fn what_a_quota_held_back_by_chance_is_not_charged_and_what_others_did_is() {
+        let charged = |elapsed_ns, throttled_ns, quota| {
+            Spent { cpu_ns: 20, throttled_ns }.charged_ns(elapsed_ns, quota)
+        };
+        assert_eq!(charged(10, 0, None), 10);
+        assert_eq!(charged(10, 0, Some(0.5)), 40, "within a period");
+        assert_eq!(charged(90, 50, Some(0.5)), 40, "a period that was spent before it began");
+        assert_eq!(charged(90, 150, Some(0.5)), 40, "on two CPUs");
+        assert_eq!(charged(90, 0, Some(0.5)), 90, "others had the CPUs");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use super::contention::NOTABLE;
 use super::row::UnitRow;
 use super::topology::Topology;
 use super::{Options, fact};
+use crate::workers::Spent;
 use crate::{Extent, Room, slowdown, workers};
 
 use order::{ALIGNMENT_BYTES, Shape, operations};
@@ -59,8 +60,8 @@ flatout_sys::words! {
 /// What a run did.
 struct Ran {
     elapsed_ns: u64,
-    /// CPU time of all threads meanwhile.
-    cpu_ns: u64,
+    /// What it took of a quota.
+    spent: Spent,
     /// Works out how far the result is off, which takes about as long as making the matrices.
     residual: Box<dyn FnOnce() -> Residual>,
 }
@@ -286,8 +287,8 @@ fn sample(
     (threads, quota_cpus): (u32, Option<f64>),
     seed: u64,
 ) -> Result<Sample, TrialError> {
-    let Ran { elapsed_ns, cpu_ns, residual } = work.run(shape, threads, seed)?;
-    let elapsed_ns = workers::charged_ns(elapsed_ns, cpu_ns, quota_cpus);
+    let Ran { elapsed_ns, spent, residual } = work.run(shape, threads, seed)?;
+    let elapsed_ns = spent.charged_ns(elapsed_ns, quota_cpus);
     let residual = residual();
     if !residual.passes() {
         return Err(TrialError::Failed(format!(

@@ -15,7 +15,7 @@ use super::contention::CoreUse;
 use super::fact;
 use super::load::{Load, NO_CHAIN, Reading, SampleWindow};
 use super::topology::{self, Topology};
-use crate::workers;
+use crate::workers::{self, Spent};
 
 /// Rounds of slices in a trial: eight slices, some 1.5 ms with all that is before and between them.
 /// Contention comes and goes within milliseconds; many short trials give the same time to a row as few
@@ -93,14 +93,15 @@ pub(super) fn sustained(
     threads: u32,
 ) -> Result<Sample, TrialError> {
     let setting = Setting { threads, placement: Placement::Free };
-    let before = Taken::read();
+    let (before, begun) = (Taken::read(), Spent::now());
     let windows = run(load, &topology.cpus, setting, |load| load.sample_for(SUSTAINED_NS))?;
-    let stolen = before.until(&Taken::read());
+    let (stolen, spent) = (before.until(&Taken::read()), Spent::since(begun));
     let mut sample = evaluate(&windows, Reading::Apart)?;
     sample.facts.extend(stolen);
     sample.is_sustained = true;
     let cpu_ns = windows.iter().map(|window| window.cpu_ns).sum();
-    sample.elapsed_ns = workers::charged_ns(sample.elapsed_ns, cpu_ns, topology.quota_cpus);
+    let spent = Spent { cpu_ns, ..spent };
+    sample.elapsed_ns = spent.charged_ns(sample.elapsed_ns, topology.quota_cpus);
     sample.warnings.extend(workers::oversubscribed(threads, topology.count()));
     Ok(sample)
 }

@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock};
 
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
-use flatout_sys::clock::process_cpu_ns;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
 use super::Ran;
@@ -15,6 +14,7 @@ use super::meeting::{self, Meeting};
 use super::order::Shape;
 use super::residual;
 use super::system::fill;
+use crate::workers::Spent;
 
 /// Most numbers of A that threads pack for each other; more go through each thread's own cache.
 const SHARED_NUMBERS: usize = 1 << 20;
@@ -27,10 +27,10 @@ pub(super) fn run(
     seed: u64,
 ) -> Result<Ran, TrialError> {
     let mut product = Product::new(kernels, shape, seed, threads)?;
-    let begun_cpu_ns = process_cpu_ns();
+    let begun = Spent::now();
     let elapsed_ns = product.multiply()?;
-    let cpu_ns = process_cpu_ns().saturating_sub(begun_cpu_ns);
-    Ok(Ran { elapsed_ns, cpu_ns, residual: Box::new(move || product.residual(seed)) })
+    let spent = Spent::since(begun);
+    Ok(Ran { elapsed_ns, spent, residual: Box::new(move || product.residual(seed)) })
 }
 
 /// Three matrices, and what they are multiplied with.

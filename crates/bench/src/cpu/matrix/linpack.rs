@@ -12,7 +12,6 @@ mod panel;
 pub(super) mod solve;
 
 use flatout_measure::TrialError;
-use flatout_sys::clock::process_cpu_ns;
 use flatout_sys::dgemm::{Doubles, Kernels};
 use flatout_sys::monotonic_ns;
 
@@ -20,6 +19,7 @@ use super::Ran;
 use super::order::Shape;
 use super::residual;
 use super::system::{fill, fill_column};
+use crate::workers::Spent;
 
 /// Makes the system of `seed` and solves it; the clock runs for factorisation and substitution.
 pub(super) fn run(
@@ -33,13 +33,13 @@ pub(super) fn run(
     fill(matrix.as_mut_slice(), shape, seed, threads)?;
     let mut x = vec![0.0; shape.order];
     fill_column(&mut x, seed, shape.order as u64);
-    let begun_cpu_ns = process_cpu_ns();
+    let begun = Spent::now();
     let (pivots, factor_ns) = factor::timed(kernels, matrix.as_mut_slice(), shape, threads)
         .map_err(|error| failed(&error))?;
     let start_ns = monotonic_ns();
     solve::solve(shape.block(matrix.as_slice()), &pivots, &mut x);
     let elapsed_ns = factor_ns + monotonic_ns().saturating_sub(start_ns);
-    let cpu_ns = process_cpu_ns().saturating_sub(begun_cpu_ns);
+    let spent = Spent::since(begun);
     // The matrix is not kept: the check makes it again from its seed.
-    Ok(Ran { elapsed_ns, cpu_ns, residual: Box::new(move || residual::of_solution(&x, seed)) })
+    Ok(Ran { elapsed_ns, spent, residual: Box::new(move || residual::of_solution(&x, seed)) })
 }
