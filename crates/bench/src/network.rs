@@ -26,12 +26,14 @@ pub mod spec;
 pub mod token;
 mod topology;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flatout_measure::{Case, Sample, Sampler, TrialError, record_counted};
+use flatout_sys::{Groups, monotonic_ns};
 
 use crate::option::time;
+use crate::workers::Spent;
 use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds};
 use client::Family;
 use memcpy::Copies;
@@ -196,6 +198,8 @@ struct Setting<'s> {
     topology: Topology,
     times: Times,
     best: Best,
+    /// Whether a CPU quota may hold this end back.
+    has_quota: bool,
 }
 
 fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
@@ -225,7 +229,8 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     if topology.is_loopback() && has_throughput && options.run.extent != Extent::Few {
         rows.extend([Copies::One, Copies::Two].map(NetworkRow::Memcpy));
     }
-    let setting = &Setting { sessions, topology, times, best };
+    let has_quota = Groups::discover(Path::new("/")).cpu_quota_cpus().is_some();
+    let setting = &Setting { sessions, topology, times, best, has_quota };
     let case = |row| Case { row, trial: Box::new(move |_| setting.trial(row)) };
     let cases = rows.into_iter().map(case).collect();
     let mut rows = sampler.run(cases);
@@ -250,8 +255,14 @@ impl Setting<'_> {
     fn test(&self, test: &TestRow) -> Result<Sample, TrialError> {
         let mut spec = self.times.of(test.spec);
         loop {
+            let (begun, begun_ns) = (Spent::now(), monotonic_ns());
             let report = self.sessions.run(test.family, spec)?;
+            let (spent, ended_ns) = (Spent::since(begun), monotonic_ns());
             let mut sample = sample::sample(&report, &self.topology)?;
+            if self.has_quota {
+                sample.facts.set(fact::THROTTLED_NS, spent.throttled_ns);
+                sample.facts.set(fact::TRIALS_NS, ended_ns - begun_ns);
+            }
             if sample.amount > 0.0 {
                 if test.is_best_sender {
                     // The way of sending that was measured to be the fastest.

@@ -25,6 +25,8 @@ const UDP_BYTES: f64 = 8.0;
 const BUSY: f64 = 0.9;
 /// So much of a link is all of it.
 const FULL: f64 = 0.9;
+/// So much of the time of one CPU held back by a quota is what makes a row slow.
+const HELD_BACK: f64 = 0.1;
 /// Part of the time that makes a limit the usual state.
 const MOSTLY: f64 = 0.5;
 /// Losses that TCP answers by slowing down. (A few segments are sent again over loopback, too, when
@@ -78,6 +80,10 @@ fn bottleneck(
         "the rate asked for"
     } else if link.is_some_and(|share| share >= FULL) {
         "the link"
+    } else if fact::share(facts, fact::THROTTLED_NS, fact::TRIALS_NS)
+        .is_some_and(|held| held >= HELD_BACK)
+    {
+        "the CPU quota"
     } else if ratio(fact::DROPPED_RATIO) >= MANY && receiver_cpu >= sender_cpu.min(BUSY) {
         "receiver CPU"
     } else if ratio(fact::LOST_RATIO) >= MANY {
@@ -306,6 +312,16 @@ mod tests {
         let mut facts = Facts::default();
         IDLE.iter().chain(more).for_each(|&(key, ratio)| facts.set(key, ratio));
         facts
+    }
+
+    #[test]
+    fn a_quota_that_holds_an_end_back_is_the_limit_before_its_consequences() {
+        let of = |throttled_ns: u64| {
+            let facts = idle_with(&[(fact::RECEIVER_WINDOW_RATIO, 0.6)]);
+            let facts = facts.with(fact::THROTTLED_NS, throttled_ns);
+            bottleneck(&facts.with(fact::TRIALS_NS, 1000_u64), None, None, false)
+        };
+        assert_eq!([of(400), of(50)], ["the CPU quota", "the receiver's window"]);
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub const RECEIVER_CPU_NS: Key = Key::sum("receiver_cpu_ns");
 /// How long these ran.
 pub const RECEIVER_TIME_NS: Key = Key::sum("receiver_time_ns");
 
+/// Time for which a CPU quota held threads of this end back, summed over CPUs; where there is a quota.
+pub const THROTTLED_NS: Key = Key::sum("throttled_ns");
+/// The time of the trials in which that was.
+pub const TRIALS_NS: Key = Key::sum("trials_ns");
+
 /// The streams of the last trial, each with what is known of it.
 pub const STREAMS_LAST_TRIAL: Key = Key::last("streams_last_trial");
 
