@@ -10,7 +10,7 @@ use flatout_measure::TrialError;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
 use super::Ran;
-use super::meeting::{self, Meeting};
+use super::meeting::{self, Meeting, Timed};
 use super::order::Shape;
 use super::residual;
 use super::system::fill;
@@ -28,8 +28,8 @@ pub(super) fn run(
 ) -> Result<Ran, TrialError> {
     let mut product = Product::new(kernels, shape, seed, threads)?;
     let begun = Spent::now();
-    let elapsed_ns = product.multiply()?;
-    let spent = Spent::since(begun);
+    let Timed { elapsed_ns, cpu_ns } = product.multiply()?;
+    let spent = Spent { cpu_ns, ..Spent::since(begun) };
     Ok(Ran { elapsed_ns, spent, residual: Box::new(move || product.residual(seed)) })
 }
 
@@ -74,7 +74,7 @@ impl Product {
     }
 
     /// Works out the product; returns how long it took, with the threads there and awake.
-    pub(super) fn multiply(&mut self) -> Result<u64, TrialError> {
+    pub(super) fn multiply(&mut self) -> Result<Timed, TrialError> {
         let (kernels, order) = (self.kernels, self.shape.order);
         let (down, across) = grid(self.threads);
         let (mut rooms, mut rows) =
@@ -108,9 +108,9 @@ impl Product {
                 kernels.multiply(part.target.again(), left, right, Update::Replace, room);
             }
         };
-        let elapsed_ns = meeting::timed(&mut parts, multiply)?;
+        let timed = meeting::timed(&mut parts, multiply)?;
         (self.rooms, self.rows) = (rooms, rows);
-        Ok(elapsed_ns)
+        Ok(timed)
     }
 
     pub(super) fn residual(&self, seed: u64) -> residual::Residual {
@@ -226,7 +226,7 @@ mod tests {
             let mut product = Product::new(Kernels::best(), shape, 3, threads).unwrap();
             // The second time in memory that is there.
             for _ in 0..2 {
-                assert!(product.multiply().unwrap() > 0);
+                assert!(product.multiply().unwrap().elapsed_ns > 0);
                 let normalised = product.residual(3).normalised;
                 assert!(normalised < 2.0, "{order} {threads}: {normalised}");
                 product.target.as_mut_slice().fill(0.0);

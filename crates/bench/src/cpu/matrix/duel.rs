@@ -54,7 +54,7 @@ fn product(
     let product = dgemm::Product::new(Kernels::best(), shape, job.seed, job.threads);
     let mut product = product.map_err(text)?;
     let times = job.repeat(|| match library {
-        None => product.multiply().map_err(text),
+        None => product.multiply().map(|timed| timed.elapsed_ns).map_err(text),
         Some(library) => {
             let (target, left, right) = product.blocks();
             let start_ns = monotonic_ns();
@@ -77,7 +77,11 @@ fn factorisation(
         fill(matrix.as_mut_slice(), shape, job.seed, job.threads).map_err(text)?;
         let values = matrix.as_mut_slice();
         let (exchanged, elapsed_ns) = match library {
-            None => factor::timed(Kernels::best(), values, shape, job.threads).map_err(text)?,
+            None => {
+                let factored = factor::timed(Kernels::best(), values, shape, job.threads);
+                let (exchanged, timed) = factored.map_err(text)?;
+                (exchanged, timed.elapsed_ns)
+            }
             Some(library) => {
                 let start_ns = monotonic_ns();
                 let exchanged = library.factor(BlockMut::new(values, order, order, stride));

@@ -13,7 +13,7 @@ pub(super) mod solve;
 
 use flatout_measure::TrialError;
 use flatout_sys::dgemm::{Doubles, Kernels};
-use flatout_sys::monotonic_ns;
+use flatout_sys::{monotonic_ns, thread_cpu_ns};
 
 use super::Ran;
 use super::order::Shape;
@@ -34,12 +34,13 @@ pub(super) fn run(
     let mut x = vec![0.0; shape.order];
     fill_column(&mut x, seed, shape.order as u64);
     let begun = Spent::now();
-    let (pivots, factor_ns) = factor::timed(kernels, matrix.as_mut_slice(), shape, threads)
+    let (pivots, factored) = factor::timed(kernels, matrix.as_mut_slice(), shape, threads)
         .map_err(|error| failed(&error))?;
-    let start_ns = monotonic_ns();
+    let (start_ns, start_cpu_ns) = (monotonic_ns(), thread_cpu_ns());
     solve::solve(shape.block(matrix.as_slice()), &pivots, &mut x);
-    let elapsed_ns = factor_ns + monotonic_ns().saturating_sub(start_ns);
-    let spent = Spent::since(begun);
+    let elapsed_ns = factored.elapsed_ns + monotonic_ns().saturating_sub(start_ns);
+    let cpu_ns = factored.cpu_ns + thread_cpu_ns().saturating_sub(start_cpu_ns);
+    let spent = Spent { cpu_ns, ..Spent::since(begun) };
     // The matrix is not kept: the check makes it again from its seed.
     Ok(Ran { elapsed_ns, spent, residual: Box::new(move || residual::of_solution(&x, seed)) })
 }

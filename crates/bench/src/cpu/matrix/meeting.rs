@@ -5,7 +5,7 @@ use std::hint::spin_loop;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_sys::monotonic_ns;
+use flatout_sys::{monotonic_ns, thread_cpu_ns};
 
 use crate::workers::{self, ThreadError, lock};
 
@@ -36,25 +36,36 @@ impl Meeting {
     }
 }
 
-/// Runs `work` in as many threads as there are rooms, each with one of them, and returns the time from
-/// the first start to the last end, with all threads there and awake.
+/// What work took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Timed {
+    /// From the first start to the last end.
+    pub(super) elapsed_ns: u64,
+    /// CPU time of all threads meanwhile.
+    pub(super) cpu_ns: u64,
+}
+
+/// Runs `work` in as many threads as there are rooms, each with one of them, and returns what it took
+/// with all threads there and awake: waiting for them takes CPU time, too, and is not the work's.
 ///
 /// Errors: not all of them can be started.
 pub(super) fn timed<R: Send>(
     rooms: &mut [R],
     work: impl Fn(u32, &mut R) + Sync,
-) -> Result<u64, ThreadError> {
+) -> Result<Timed, ThreadError> {
     let start = Meeting::of(rooms.len() as u32);
     let rooms: Vec<Mutex<&mut R>> = rooms.iter_mut().map(Mutex::new).collect();
     let (times, _) = workers::each(rooms.len() as u32, |index| {
         let mut room = lock(&rooms[index as usize]);
         start.wait(1);
-        let start_ns = monotonic_ns();
+        let (start_cpu_ns, start_ns) = (thread_cpu_ns(), monotonic_ns());
         work(index, &mut **room);
-        (start_ns, monotonic_ns())
+        (start_ns, monotonic_ns(), thread_cpu_ns() - start_cpu_ns)
     })?;
     let first_ns = times.iter().map(|time| time.0).min().unwrap_or(0);
-    Ok(times.iter().map(|time| time.1).max().unwrap_or(0).saturating_sub(first_ns))
+    let last_ns = times.iter().map(|time| time.1).max().unwrap_or(0);
+    let cpu_ns = times.iter().map(|time| time.2).sum();
+    Ok(Timed { elapsed_ns: last_ns.saturating_sub(first_ns), cpu_ns })
 }
 
 /// Looks until it is so, and does `instead` when that takes long; ends when one of them says so.

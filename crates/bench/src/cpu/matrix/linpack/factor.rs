@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use flatout_io::cause_text;
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
 
-use super::super::meeting::{self, Meeting, spin_until};
+use super::super::meeting::{self, Meeting, Timed, spin_until};
 use super::super::order::Shape;
 use super::panel;
 use crate::workers::{ThreadError, lock};
@@ -144,7 +144,7 @@ pub(in super::super) fn timed(
     values: &mut [f64],
     shape: Shape,
     threads: u32,
-) -> Result<(Vec<usize>, u64), Error> {
+) -> Result<(Vec<usize>, Timed), Error> {
     let Shape { order, stride } = shape;
     let width = block_columns(order, threads);
     let columns: Vec<_> =
@@ -176,11 +176,11 @@ pub(in super::super) fn timed(
         exchanged: AtomicUsize::new(0),
         meeting: Meeting::of(threads),
     };
-    let elapsed_ns = meeting::timed(&mut rooms, |_, room| work.run(room))?;
+    let timed = meeting::timed(&mut rooms, |_, room| work.run(room))?;
     if lock(&work.state).singular {
         return Err(Error::Singular);
     }
-    Ok((work.pivots(), elapsed_ns))
+    Ok((work.pivots(), timed))
 }
 
 impl Work<'_> {
