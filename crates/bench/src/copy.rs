@@ -10,6 +10,7 @@ mod bare;
 mod bound;
 mod choose;
 mod experiment;
+mod pace;
 mod row;
 mod site;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose, left_out_row};
 use experiment::Experiment;
 pub use experiment::Selection;
+use pace::Pace;
 use row::Row;
 use site::Site;
 
@@ -61,6 +63,9 @@ pub struct Options {
     /// What of it will be copied.
     #[arg(skip)]
     planned: Option<Planned>,
+    /// What the work takes in the place, once it was tried.
+    #[arg(skip)]
+    pace: Option<Pace>,
     /// What is copied, where that was asked for.
     #[command(flatten)]
     pub selection: Selection,
@@ -100,6 +105,7 @@ struct Planned {
     left_out: Vec<LeftOut>,
     rounds: u32,
     most_rounds: u32,
+    pace: Pace,
     /// Bytes that are written at most, all copies together, and those that likely are.
     pub most_write_bytes: u64,
     pub write_bytes: u64,
@@ -110,6 +116,10 @@ impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         self.run = run.clone();
         self.selection.each_once();
+        // What may be written is not spent on finding out how long it takes.
+        if run.rounds.is_none() && run.max_write_bytes.is_none() {
+            self.pace.get_or_insert_with(|| Pace::of(&run.place));
+        }
         let planned = plan(self)?;
         let planned = self.planned.insert(planned);
         Ok(Estimate {
@@ -132,7 +142,7 @@ impl Area for Options {
     }
 }
 
-/// Decides what is copied; nothing is made.
+/// Decides what is copied; nothing is made but what [`Pace::of`] makes.
 ///
 /// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop caches; nothing fits.
 /// Cost: a few looks at the filesystem.
@@ -148,6 +158,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         Extent::Quick => QUICK_NS,
         Extent::Few => FEW_NS,
     });
+    let pace = options.pace.unwrap_or(Pace::USUAL);
     let limits = Limits {
         room_bytes,
         write_bytes: options.run.max_write_bytes.unwrap_or(u64::MAX),
@@ -162,6 +173,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         rounds,
         is_cold: options.state == State::Cold,
         is_durable: options.until == Until::Durable,
+        pace,
     };
     let chosen = choose(wanted, &limits);
     // Bare `bench` has other areas; the notices say why it goes without this one.
@@ -172,8 +184,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
     // A quarter more rounds than there is likely time for: what is written is what was announced.
-    let slower = choose::slower(scratch::on(directory)?.name);
-    let slowdown = options.run.rounds.map_or_else(|| slowdown::now().max(slower), |_| 1.0);
+    let slowdown = options.run.rounds.map_or_else(slowdown::now, |_| 1.0);
     let busy = Limits { time_s: limits.time_s / slowdown, ..limits.clone() };
     let likely =
         options.run.rounds.unwrap_or_else(|| busy.rounds(&chosen.phases, rounds, MOST_TRIALS));
@@ -188,8 +199,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let spread = chosen.phases.iter().flatten().find(|row| row.experiment == Experiment::Spread);
     let most = most_rounds.max(spread.map_or(0, |_| SPREAD_TRIALS)) + SPOILED_ROUNDS;
     let most_write_bytes = written(options.run.rounds.unwrap_or(most));
-    let sooner = choose::sooner(options.run.rounds.is_none() && likely < MOST_TRIALS);
-    let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0) * sooner;
+    let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0);
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {
         most_write_bytes,
@@ -197,6 +207,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         left_out: chosen.left_out,
         rounds,
         most_rounds,
+        pace,
         write_bytes: (write_bytes as u64).min(most_write_bytes),
         time_ns: likely_ns as u64,
     })
@@ -244,7 +255,7 @@ fn measure_in(
 ) -> Result<Found, Error> {
     // Removing everything belongs to the time.
     let all: Vec<Wanted> = planned.phases.iter().flat_map(|phase| phase.rows.clone()).collect();
-    let removing_ns = (choose::removing_s(&all, planned.most_rounds) * 1e9) as u64;
+    let removing_ns = (choose::removing_s(&all, planned.most_rounds, &planned.pace) * 1e9) as u64;
     let left_ns = sampler.left_ns();
     let sampler = &mut sampler.within(left_ns.saturating_sub(removing_ns));
     let mut site = Site::make(options, place.targets(), &mut *sampler.events)?;

@@ -291,6 +291,13 @@ impl Scratch {
         Ok(made)
     }
 
+    /// A file without a name or content in `directory`.
+    ///
+    /// Errors: those of the kernel.
+    pub(crate) fn unnamed(directory: &Path) -> Result<File, Error> {
+        open_unnamed(directory)
+    }
+
     /// Makes an unnamed file without content in `directory`.
     ///
     /// Errors: those of the kernel.

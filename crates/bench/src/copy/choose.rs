@@ -7,34 +7,17 @@ use flatout_measure::{Outcome, Status, Warning, blank, warning};
 
 use super::State;
 use super::experiment::{Experiment, SPLIT_BYTES};
+use super::pace::Pace;
 use super::row::{Row, Work};
 use super::site::READ_BYTES;
 use crate::corpus::Corpus;
 
-/// What a copy takes with all around it (the state of the cache, the comparison, the emptying), for
-/// each byte, each entry, and in any case. On a virtual machine with 2 CPUs of a Xeon, ext4,
-/// 2026-11-22, a round of 16 trees with 1.2 GiB in 5,100 files took 1.3 s, on 2 vCPUs of an AMD EPYC 0.9 to
-/// 1.0 s (2026-11-26); this says 1.1 s.
-const BYTE_S: f64 = 0.58e-9;
-const ENTRY_S: f64 = 43e-6;
-const TRIAL_S: f64 = 5.8e-3;
 /// What comes on top for bytes that come from the device, or have to reach it.
 const DEVICE_BYTE_S: f64 = 1.2e-9;
-/// Making a tree, and removing it with what is left of its copies.
-const MAKE_BYTE_S: f64 = 1.05e-9;
-const MAKE_ENTRY_S: f64 = 42e-6;
 /// Part of the time for which trees are chosen; the rest is for what takes longer than expected.
 const TIME_PART: f64 = 0.75;
 /// The same, of which the rounds may take what making the trees leaves.
 const ROUNDS_PART: f64 = 0.95;
-/// Removing an emptied file.
-const REMOVE_ENTRY_S: f64 = 15e-6;
-/// How many times as long a round takes on btrfs, whose syncs before each copy take long (223 and 322 MiB were
-/// written in 2 s, 465 on xfs; Zen 4, 2 CPUs, 2026-11-27).
-const BTRFS_SLOWER: f64 = 1.7;
-/// The plan of the time is careful: so many times as much is written in it (in 2 s 1.39 on ext4, 1.24 on xfs,
-/// 1.38 on btrfs; loops in memory, Zen 4, 2 CPUs, 2026-11-27).
-const SOONER: f64 = 1.25;
 /// Part of time and bytes that the split of a large total may take.
 const SPLIT_PART: f64 = 0.4;
 
@@ -130,6 +113,8 @@ pub(super) struct Limits {
     pub(super) rounds: u32,
     pub(super) is_cold: bool,
     pub(super) is_durable: bool,
+    /// What the work takes here.
+    pub(super) pace: Pace,
 }
 
 /// What is copied, and what is not.
@@ -202,30 +187,24 @@ pub(super) fn bare_bytes(rows: &[Wanted]) -> u64 {
     largest.clamp(1 << 20, BARE_BYTES)
 }
 
-/// How many times as long all takes on a filesystem of this name.
-pub(super) fn slower(filesystem: &str) -> f64 {
-    if filesystem == "btrfs" { BTRFS_SLOWER } else { 1.0 }
+/// The time that making a tree is expected to take.
+pub(super) fn making_s(corpus: &Corpus, pace: &Pace) -> f64 {
+    corpus.bytes as f64 * pace.make_byte_s + corpus.entries as f64 * pace.make_entry_s
 }
 
-/// How many times as much is written as planned, where it is the time that ends it.
-pub(super) fn sooner(is_timed: bool) -> f64 {
-    if is_timed { SOONER } else { 1.0 }
-}
-
-/// The time that making a tree is expected to take, and removing it.
-pub(super) fn making_s(corpus: &Corpus) -> f64 {
-    corpus.bytes as f64 * MAKE_BYTE_S + corpus.entries as f64 * MAKE_ENTRY_S
-}
-
-/// The time that removing the emptied copies of so many rounds is expected to take.
-pub(super) fn removing_s(rows: &[Wanted], rounds: u32) -> f64 {
+/// The time that removing the trees, and the emptied copies of so many rounds, is expected to take.
+pub(super) fn removing_s(rows: &[Wanted], rounds: u32, pace: &Pace) -> f64 {
+    let files: u64 = sources(rows).map(|corpus| corpus.files).sum();
     let entries: u64 = rows.iter().map(|row| row.corpus.entries).sum();
-    (entries + BARE_FILES) as f64 * f64::from(rounds) * REMOVE_ENTRY_S
+    let copies_s = (entries + BARE_FILES) as f64 * f64::from(rounds) * pace.remove_entry_s;
+    files as f64 * pace.remove_file_s + copies_s
 }
 
 /// The time that a copy is expected to take, with all around it.
-pub(super) fn expected_s(corpus: &Corpus) -> f64 {
-    TRIAL_S + corpus.bytes as f64 * BYTE_S + corpus.entries as f64 * ENTRY_S
+pub(super) fn expected_s(corpus: &Corpus, shared_from_bytes: Option<u64>, pace: &Pace) -> f64 {
+    let is_shared = corpus.is_shared(shared_from_bytes);
+    let byte_s = if is_shared { pace.shared_byte_s } else { pace.byte_s };
+    pace.trial_s + corpus.bytes as f64 * byte_s + corpus.entries as f64 * pace.entry_s
 }
 
 impl Limits {
@@ -305,20 +284,22 @@ impl Limits {
     }
 
     fn time_s(&self, rows: &[Wanted], rounds: u32) -> f64 {
-        let make_s: f64 = sources(rows).map(making_s).sum();
-        make_s + self.round_s(rows) * f64::from(rounds)
+        let make_s: f64 = sources(rows).map(|corpus| making_s(corpus, &self.pace)).sum();
+        let remove_s = removing_s(rows, rounds, &self.pace);
+        make_s + remove_s + self.round_s(rows) * f64::from(rounds)
     }
 
     fn round_s(&self, rows: &[Wanted]) -> f64 {
         let round_s: f64 = rows.iter().map(|row| self.trial_s(&row.corpus)).sum();
-        let bare_s = bare_bytes(rows) as f64 * BYTE_S + BARE_FILES as f64 * MAKE_ENTRY_S;
+        let Pace { byte_s, make_entry_s, .. } = self.pace;
+        let bare_s = bare_bytes(rows) as f64 * byte_s + BARE_FILES as f64 * make_entry_s;
         round_s + bare_s
     }
 
     /// Rounds for which there is time, of the `least` that all trees were chosen for to `most`.
     pub(super) fn rounds(&self, phases: &[Vec<Wanted>], least: u32, most: u32) -> u32 {
         let make_s = self.phases_s(phases, 0);
-        let round_s: f64 = phases.iter().map(|rows| self.round_s(rows)).sum();
+        let round_s = self.phases_s(phases, 1) - make_s;
         let rounds = (self.time_s * ROUNDS_PART - make_s) / round_s.max(1e-9);
         (rounds as u32).clamp(least, most.max(least))
     }
@@ -326,7 +307,8 @@ impl Limits {
     /// One copy with all around it.
     fn trial_s(&self, corpus: &Corpus) -> f64 {
         let over_device = u32::from(self.is_cold) + u32::from(self.is_durable);
-        expected_s(corpus) + corpus.bytes as f64 * DEVICE_BYTE_S * f64::from(over_device)
+        expected_s(corpus, self.shared_from_bytes, &self.pace)
+            + corpus.bytes as f64 * DEVICE_BYTE_S * f64::from(over_device)
     }
 }
 
@@ -348,6 +330,7 @@ mod tests {
             rounds: 6,
             is_cold: false,
             is_durable: false,
+            pace: Pace::USUAL,
         }
     }
 
@@ -420,6 +403,23 @@ mod tests {
         assert_eq!(sharing((1 << 20) + 1).written_bytes(&ten, 6), copy + 6 * (copy + bare));
         let few = Limits { write_bytes: 60 << 20, ..limits() };
         assert_eq!(choose(ten, &few).left_out[0].why, Why::Writes);
+    }
+
+    #[test]
+    fn a_slower_place_is_planned_fewer_rounds_and_removing_the_trees_counts() {
+        let rows = vec![asked(&["100x1M"])];
+        let rounds = |pace| Limits { time_s: 2.0, pace, ..limits() }.rounds(&rows, 1, 100);
+        let usual = Pace::USUAL;
+        let slow = rounds(Pace { byte_s: 3.0 * usual.byte_s, ..usual });
+        assert!((2..=rounds(usual) / 2).contains(&slow), "{slow} of {}", rounds(usual));
+        // As on a filesystem that tells the device of all that is freed, and waits for it.
+        let discarding = Pace { remove_file_s: 5e-3, ..usual };
+        assert!(rounds(discarding) < rounds(usual));
+        let removing = |pace| removing_s(&rows[0], 1, &pace);
+        assert!((removing(discarding) - removing(usual) - 100.0 * 4.985e-3).abs() < 1e-9);
+        let sharing = Limits { shared_from_bytes: Some(0), ..limits() };
+        let sharing = Limits { pace: Pace { shared_byte_s: 0.0, ..usual }, ..sharing };
+        assert!(sharing.trial_s(&rows[0][0].corpus) < limits().trial_s(&rows[0][0].corpus) / 2.0);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use flatout_sys::{Filesystem, affinity, monotonic_ns};
 
 use super::choose::{self, Wanted};
 use super::experiment::Experiment;
+use super::pace::Pace;
 use super::{Options, State};
 use crate::corpus::{Corpus, make};
 use crate::versus::state;
@@ -97,7 +98,7 @@ impl Site {
         for wanted in trees {
             let corpus = &wanted.corpus;
             let is_free = wanted.experiment == Experiment::Empty || make::is_made(corpus, &sources);
-            let next_s = choose::making_s(corpus);
+            let next_s = choose::making_s(corpus, &Pace::USUAL);
             if !is_free && !fits(monotonic_ns() - begun_ns, expected_s, next_s, most_ns / 2) {
                 late.push(wanted.clone());
                 continue;

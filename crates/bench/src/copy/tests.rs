@@ -52,6 +52,7 @@ impl Ground {
             until: Until::Cached,
             clearing: Clearing::File,
             planned: None,
+            pace: None,
         };
         Self { place, options }
     }
