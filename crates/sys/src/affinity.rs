@@ -17,10 +17,22 @@ type Mask = [usize; MOST / WORD];
 /// # Errors
 /// The error of `sched_getaffinity`.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    Ok(mask()?.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(set_bits).collect())
+}
+
+/// Where the calling thread may run.
+fn mask() -> io::Result<Mask> {
     let mut mask: Mask = [0; _];
     // SAFETY: the kernel writes no more than the length that it is told.
     answered(unsafe { libc::sched_getaffinity(0, size_of::<Mask>(), mask.as_mut_ptr().cast()) })?;
-    Ok(mask.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(set_bits).collect())
+    Ok(mask)
+}
+
+/// Has the calling thread run there.
+fn allow(mask: &Mask) -> io::Result<()> {
+    // SAFETY: the kernel reads no more than the length that it is told.
+    answered(unsafe { libc::sched_setaffinity(0, size_of::<Mask>(), mask.as_ptr().cast()) })
+        .map(drop)
 }
 
 /// The CPUs of one word of a mask: most words of one have none.
@@ -44,9 +56,17 @@ pub fn pin_to(cpu: usize) -> io::Result<()> {
     let mut mask: Mask = [0; _];
     let word = mask.get_mut(cpu / WORD).ok_or(io::ErrorKind::InvalidInput)?;
     *word = 1 << (cpu % WORD);
-    // SAFETY: the kernel reads no more than the length that it is told.
-    answered(unsafe { libc::sched_setaffinity(0, size_of::<Mask>(), mask.as_ptr().cast()) })
-        .map(drop)
+    allow(&mask)
+}
+
+/// Brings the calling thread to a CPU, from where the kernel may move it as before.
+///
+/// # Errors
+/// Those of [`pin_to`]; the thread may run where it might before.
+pub fn move_to(cpu: usize) -> io::Result<()> {
+    let before = mask()?;
+    pin_to(cpu)?;
+    allow(&before)
 }
 
 #[cfg(test)]
@@ -59,6 +79,17 @@ mod tests {
         let pinned = move || pin_to(cpu).map(|()| (allowed_cpus(), allowed_cpu_count()));
         let (cpus, count) = std::thread::spawn(pinned).join().unwrap().unwrap();
         assert_eq!((cpus.unwrap(), count), (vec![cpu], 1));
+    }
+
+    #[test]
+    fn a_thread_that_was_moved_may_run_where_it_might_before() {
+        let all = allowed_cpus().unwrap();
+        for &cpu in &all {
+            move_to(cpu).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), all);
+        }
+        assert!(move_to(MOST).is_err());
+        assert_eq!(allowed_cpus().unwrap(), all);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //! that sleeps is woken late.
 
 use std::hint::spin_loop;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
-use flatout_sys::{monotonic_ns, thread_cpu_ns};
+use flatout_sys::{affinity, monotonic_ns, thread_cpu_ns};
 
+use crate::cores;
 use crate::workers::{self, ThreadError, lock};
 
 /// Looks before a thread gives its CPU away between two of them, where threads are more than CPUs.
@@ -45,6 +46,13 @@ pub(super) struct Timed {
     pub(super) cpu_ns: u64,
 }
 
+/// The CPU on which a thread of so many begins; none where threads are more than CPUs.
+fn cpu_of(index: u32, count: usize) -> Option<usize> {
+    static ORDER: OnceLock<Vec<usize>> = OnceLock::new();
+    let order = ORDER.get_or_init(|| cores::in_order().unwrap_or_default());
+    order.get(index as usize).copied().filter(|_| (2..=order.len()).contains(&count))
+}
+
 /// Runs `work` in as many threads as there are rooms, each with one of them, and returns what it took
 /// with all threads there and awake: waiting for them takes CPU time, too, and is not the work's.
 ///
@@ -57,6 +65,10 @@ pub(super) fn timed<R: Send>(
     let rooms: Vec<Mutex<&mut R>> = rooms.iter_mut().map(Mutex::new).collect();
     let (times, _) = workers::each(rooms.len() as u32, |index| {
         let mut room = lock(&rooms[index as usize]);
+        // The kernel starts threads on one CPU, and takes milliseconds to part them: a product of order
+        // 500 had half of its rate by two of two CPUs (Emerald Rapids, Linux 6.18, 2026-11-28). Where a
+        // CPU is not to be had, it stays as it is.
+        let _ = cpu_of(index, rooms.len()).map(affinity::move_to);
         start.wait(1);
         let (start_cpu_ns, start_ns) = (thread_cpu_ns(), monotonic_ns());
         work(index, &mut **room);
