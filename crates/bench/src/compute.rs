@@ -5,6 +5,8 @@ mod stream;
 
 use std::path::PathBuf;
 
+use flatout_sys::blas::Library;
+use flatout_sys::dgemm::{Kernels, Level};
 use flatout_sys::stream::Kernel;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +56,27 @@ pub struct Figure {
     pub normalised_residual: Option<f64>,
 }
 
+/// Kernels that OpenBLAS takes where it does not know a CPU, or knows that it has none better.
+const OLD_CORES: [&str; 6] = ["Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "generic"];
+
+/// The kernels of OpenBLAS of a level; none of a level that any CPU has.
+fn core_of(level: Level) -> Option<&'static str> {
+    match level {
+        Level::Avx512 => Some("SkylakeX"),
+        Level::Avx2 => Some("Haswell"),
+        _ => None,
+    }
+}
+
 impl Job {
+    /// The kernels for which OpenBLAS is to be asked (`OPENBLAS_CORETYPE`), since by itself it takes old
+    /// ones: it does not know this CPU (0.3.21 an Emerald Rapids, of which it had an eighth so).
+    pub fn better_core(&self) -> Option<&'static str> {
+        let library = Library::load(self.library.as_deref()?).ok()?;
+        let is_old = OLD_CORES.iter().any(|old| library.core().eq_ignore_ascii_case(old));
+        core_of(Kernels::best().level()).filter(|_| is_old)
+    }
+
     /// Does the work and checks its result.
     ///
     /// Errors: one line.

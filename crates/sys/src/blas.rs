@@ -67,6 +67,13 @@ fn complaint() -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
+/// What one of its functions says.
+fn text(function: Text) -> String {
+    // SAFETY: each returns a text that nobody frees.
+    let text = unsafe { CStr::from_ptr(function()) };
+    text.to_string_lossy().trim().to_owned()
+}
+
 /// An order or a stride as the library takes it.
 fn integer(value: usize) -> c_int {
     c_int::try_from(value).expect("matrices of more than 2^31 rows do not fit into memory")
@@ -102,12 +109,12 @@ impl Library {
 
     /// What it is, and which kernels it runs, in its own words.
     pub fn description(&self) -> String {
-        let text = |function: Text| {
-            // SAFETY: both return a text that nobody frees.
-            let text = unsafe { CStr::from_ptr(function()) };
-            text.to_string_lossy().trim().to_owned()
-        };
-        format!("{}, kernels {}", text(self.config), text(self.core))
+        format!("{}, kernels {}", text(self.config), self.core())
+    }
+
+    /// For which CPU its kernels are, in its own word.
+    pub fn core(&self) -> String {
+        text(self.core)
     }
 
     /// Has it work in so many threads, this one included.
