@@ -109,6 +109,11 @@ pub(super) const STILL_HIT: f64 = 2.0;
 /// are two.
 pub(super) const APART: f64 = 1.5;
 
+/// Latency over that of the level before from which on it is none of a cache, where the curve does not
+/// go on to memory: last caches answer within 12 times that of the one before (Emerald Rapids), memory
+/// takes 20 times and more.
+const FAR: f64 = 16.0;
+
 /// The levels that two curves over the same working sets show, which were measured one after the
 /// other.
 ///
@@ -191,15 +196,17 @@ fn hits(curve: &[Point], caches: &[DataCache]) -> Vec<Option<Hit>> {
     // The least of it: on small pages translation makes the longest slower than memory is.
     let behind = curve.iter().filter(|point| point.working_set_bytes > largest_bytes);
     let memory_ns = behind.map(|point| point.latency_ns).reduce(f64::min);
-    // Where the curve goes on to nothing else, its end may be memory.
-    let memory_ns = memory_ns.or(curve.last().map(|point| point.latency_ns));
     let (mut nearer_bytes, mut nearer_ns) = (0, 0.0);
     let mut hit = |cache: &DataCache| {
         let far = |point: &&Point| point.working_set_bytes > 2 * nearer_bytes;
         let inside = curve.iter().filter(far);
         let inside = inside.filter(|point| point.working_set_bytes <= cache.bytes);
         let latency_ns = inside.map(|point| point.latency_ns).reduce(f64::min)?;
-        let is_memory = memory_ns.is_some_and(|memory_ns| latency_ns * APART > memory_ns);
+        let is_memory = match memory_ns {
+            Some(memory_ns) => latency_ns * APART > memory_ns,
+            // The curve ends within the last cache.
+            None => nearer_ns > 0.0 && latency_ns > FAR * nearer_ns,
+        };
         if is_memory || latency_ns < APART * nearer_ns {
             return None;
         }

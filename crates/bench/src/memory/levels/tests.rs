@@ -335,15 +335,15 @@ fn a_cache_that_the_curve_does_not_show_is_left_out() {
 }
 
 #[test]
-fn a_curve_that_ends_within_the_last_cache_tells_neither_that_nor_memory() {
+fn what_is_as_slow_as_memory_is_no_cache_where_the_curve_ends_within_it() {
     // Emerald Rapids, 300 MiB as declared, of which a guest had some 6: all beyond is memory.
     let all = caches(&[48 * KIB, 2 * MIB, 300 * MIB]);
     let small = modelled((&[48 * KIB, 2 * MIB], &[1.9, 5.9, 140.0]), 256 * MIB);
     assert_eq!(seen(&found(&small, &all)), ["L1", "L2"]);
     let whole = modelled((&[48 * KIB, 2 * MIB, 300 * MIB], &[1.9, 5.9, 40.0, 140.0]), 256 * MIB);
-    assert_eq!(seen(&found(&whole, &all)), ["L1", "L2"], "a cache of 300 MiB looks the same");
+    assert_eq!(seen(&found(&whole, &all)), ["L1", "L2", "L3"], "a whole cache");
     let left = modelled((&[48 * KIB, 2 * MIB, 24 * MIB], &[1.9, 5.9, 40.0, 140.0]), 256 * MIB);
-    assert_eq!(seen(&found(&left, &all)), ["L1", "L2", "L3"], "its end is seen");
+    assert_eq!(seen(&found(&left, &all)), ["L1", "L2", "L3", "DRAM"], "its end is seen");
 }
 
 /// The levels that have a latency.
