@@ -42,6 +42,11 @@ const ASSUMED_FREEDOM: f64 = 4.0;
 /// of four runs beside two busy loops on two CPUs hold, with none 88 (docs/measuring.md).
 const LOADED_DEVIATION: f64 = 0.3;
 
+/// What runs differ by at least where trials count that something outside disturbed, if only in moments:
+/// peaks of arithmetic beside an SMT sibling that was busy all the time differed by 3 to 5 % from run
+/// to run, those in quiet moments by nothing (docs/measuring.md).
+const DISTURBED_DEVIATION: f64 = 0.03;
+
 /// One trial in so many may lie far from the others and say nothing of them: its like moves no
 /// median. More of them are a second level of the figure, at which the next run may be.
 const FAR_PART: usize = 10;
@@ -114,12 +119,14 @@ impl Knowledge {
         self.learned.map_or(self.beyond_trials(), |learned| learned.variance.sqrt())
     }
 
-    /// What is assumed; a row that others do not move has none beside them either.
+    /// What is assumed; of a row that others do not move, beside them only what their hardware threads do.
     fn beyond_trials(&self) -> f64 {
-        match self.is_beside_others && self.assumed_deviation > 0.0 {
-            true => self.assumed_deviation.max(LOADED_DEVIATION),
-            false => self.assumed_deviation,
-        }
+        let least = match self.assumed_deviation > 0.0 {
+            true if self.is_beside_others => LOADED_DEVIATION,
+            _ if self.is_loaded => DISTURBED_DEVIATION,
+            _ => 0.0,
+        };
+        self.assumed_deviation.max(least)
     }
 }
 
