@@ -19,14 +19,14 @@ const AFTER: &str = include_str!("help/compare.txt").trim_ascii_end();
     allow_negative_numbers = true,
     override_usage = "flatout compare [OPTIONS] OLD NEW [MORE]...\n       \
                       flatout compare --runs N [OPTIONS] [OLD_PROGRAM NEW_PROGRAM] [-- ARGS]\n       \
-                      flatout compare --noise [OPTIONS] [FILE]..."
+                      flatout compare --noise [OPTIONS] [FILE]... [-- ARGS]"
 )]
 pub struct Compare {
     /// The old results, the new ones, and more that are held against the old ones
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// What the runs that are made are told to do
-    #[arg(last = true, value_name = "ARGS", conflicts_with_all = ["area", "quick", "noise"])]
+    #[arg(last = true, value_name = "ARGS", conflicts_with_all = ["area", "quick"])]
     pub words: Vec<OsString>,
     /// Another run of the old side; can be repeated
     #[arg(long, value_name = "FILE")]
@@ -118,10 +118,11 @@ impl Compare {
     }
 
     fn contradiction_of_noise(&self) -> Option<&'static str> {
-        let is_run_option = self.runs.is_some() || !self.area.is_empty() || self.quick;
+        let is_run_option =
+            self.runs.is_some() || !self.area.is_empty() || self.quick || !self.words.is_empty();
         match () {
             () if !self.files.is_empty() && is_run_option => {
-                Some("with FILEs nothing is run: no --runs, --area, --quick")
+                Some("with FILEs nothing is run: no --runs, --area, --quick, ARGS")
             }
             () if self.runs == Some(1) => Some("noise is learned from two runs at least"),
             () if !matches!(self.format(), Form::Table | Form::Json) => {

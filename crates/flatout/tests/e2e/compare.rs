@@ -259,9 +259,9 @@ fn runs_of_two_programs_take_turns_and_are_kept() {
 #[test]
 fn noise_is_learned_from_runs_made_now() {
     let folder = Folder::new();
-    let words = ["compare", "--noise", "--runs", "2", "--area", "syscall", "--quick"];
+    let words = "compare --noise --runs 2 -- bench syscall --quick --max-time 1s";
     let ran = folder
-        .flatout(words)
+        .flatout(words.split(' '))
         .with(|command| _ = command.env("FLATOUT_NOISE", folder.join("noise.json")))
         .leaves("noise.json")
         .run();
@@ -301,6 +301,7 @@ fn wrong_use_is_refused() {
         (&["old", "old", "--", "bench"], "--runs"),
         (&["--noise", "--runs", "1", "--area", "copy,cpu"], "two runs"),
         (&["--noise", "old", "old", "--runs", "3"], "nothing is run"),
+        (&["--noise", "old", "old", "--", "bench"], "nothing is run"),
         (&["--noise", "--threshold", "3"], "cannot be used with"),
         (&["--noise", "--area", "roof"], "roof"),
         (&["old", "old", "--format", "csv"], "possible values: table, markdown, json, html"),

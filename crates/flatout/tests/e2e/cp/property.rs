@@ -256,7 +256,7 @@ impl Words {
 fn random_words_mean_what_they_mean_to_cp() {
     let seed = seed();
     let mut random = Random::new(seed);
-    let cases = if is_full() { 5_000 } else { 200 };
+    let cases = if is_full() { 5_000 } else { 120 };
     let is_root = rustix::process::geteuid().is_root();
     let mut differences = Vec::new();
     let mut pair = Pair::new(|_| {});

@@ -182,7 +182,7 @@ fn a_second_client_waits_in_line_and_is_told() {
     let folder = Folder::new();
     let mut server = Serving::start(&folder, &[]);
     let one = ["--protocol", "tcp", "--direction", "up", "-P", "1", "--measure", "throughput"];
-    let long = ["--runs", "2", "--duration", "900ms"];
+    let long = ["--runs", "2", "--duration", "400ms"];
     let all = ["bench", "network", "--connect", &server.at(), "--quick", "--format", "json"];
     let first = folder.flatout(all.iter().chain(&one).chain(&long)).start();
     assert!(server.says().contains("begins"));

@@ -105,7 +105,7 @@ const MOST_ALARMS: usize = 10;
 #[test]
 fn where_nothing_changed_one_comparison_in_twenty_claims_something_at_most() {
     for machine in Machine::ALL.into_iter().chain([Machine::Busy]) {
-        for runs in [1, 3, 5, 8] {
+        for runs in [1, 3, 8] {
             let alarms = alarms(machine, 2, runs);
             eprintln!("{machine:?}, {runs} a side: {alarms} alarms of {COMPARISONS}");
             assert!(alarms <= MOST_ALARMS, "{machine:?}, {runs} a side: {alarms}");
