@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::attribute;
 use crate::quota::Groups;
 
@@ -20,12 +22,23 @@ pub fn machine_available_bytes() -> Option<u64> {
     available(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-/// Bytes that this process may still map (`RLIMIT_AS`, `ulimit -v`); `None` without a limit, or
+/// The limits on what a process may map (`ulimit -v`, `ulimit -d`), and which number of
+/// /proc/self/statm says how many pages count towards each: all; what is private and can be written,
+/// the stack included.
+const MAPPING_LIMITS: [(Resource, usize); 2] = [(Resource::As, 0), (Resource::Data, 5)];
+
+/// Bytes that this process may still map (`RLIMIT_AS`, `RLIMIT_DATA`); `None` without a limit, or
 /// where it is not known what is mapped.
 pub fn address_space_left_bytes() -> Option<u64> {
-    let most = rustix::process::getrlimit(rustix::process::Resource::As).current?;
-    let mapped = mapped_pages(&std::fs::read_to_string("/proc/self/statm").ok()?)?;
-    Some(most.saturating_sub(mapped.saturating_mul(rustix::param::page_size() as u64)))
+    let limits = MAPPING_LIMITS
+        .map(|(resource, member)| getrlimit(resource).current.map(|most| (most, member)));
+    limits.iter().flatten().next()?;
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let page_bytes = rustix::param::page_size() as u64;
+    let left = |(most, member): (u64, usize)| {
+        Some(most.saturating_sub(mapped_pages(&statm, member)?.saturating_mul(page_bytes)))
+    };
+    limits.into_iter().flatten().filter_map(left).min()
 }
 
 /// What a new thread takes of the addresses of its process: its stack, and some for what it and the others
@@ -35,7 +48,7 @@ const THREAD_BYTES: u64 = 4 << 20;
 /// Whether there are addresses for another thread; asked by whoever starts one.
 ///
 /// # Errors
-/// There are too few (`ulimit -v`).
+/// There are too few (`ulimit -v`, `ulimit -d`).
 pub fn room_for_thread() -> io::Result<()> {
     room_for(THREAD_BYTES, address_space_left_bytes())
 }
@@ -48,7 +61,7 @@ const MEASURING_BYTES: u64 = 24 << 20;
 /// Whether there are addresses for measuring; asked once, before it begins.
 ///
 /// # Errors
-/// There are too few (`ulimit -v`).
+/// There are too few (`ulimit -v`, `ulimit -d`).
 pub fn room_to_measure() -> io::Result<()> {
     room_for(MEASURING_BYTES, address_space_left_bytes())
 }
@@ -57,7 +70,7 @@ fn room_for(needed_bytes: u64, left_bytes: Option<u64>) -> io::Result<()> {
     match left_bytes.filter(|left_bytes| *left_bytes < needed_bytes) {
         None => Ok(()),
         Some(left_bytes) => Err(io::Error::other(format!(
-            "{} KiB of addresses are needed, and ulimit -v leaves {}",
+            "{} KiB of addresses are needed, and ulimit leaves {}",
             needed_bytes >> 10,
             left_bytes >> 10
         ))),
@@ -75,9 +88,9 @@ pub fn share_addresses_of_threads() {
     }
 }
 
-/// The first number of /proc/self/statm.
-fn mapped_pages(statm: &str) -> Option<u64> {
-    statm.split_whitespace().next()?.parse().ok()
+/// A number of /proc/self/statm.
+fn mapped_pages(statm: &str, member: usize) -> Option<u64> {
+    statm.split_whitespace().nth(member)?.parse().ok()
 }
 
 /// Bytes of files, of all programs together, that storage does not have yet (`Dirty` and
@@ -112,13 +125,14 @@ mod tests {
     fn a_thread_is_refused_where_addresses_are_short() {
         assert!(room_for(4 << 20, None).is_ok() && room_for(4 << 20, Some(4 << 20)).is_ok());
         let why = room_for(4 << 20, Some(800 << 10)).unwrap_err().to_string();
-        assert_eq!(why, "4096 KiB of addresses are needed, and ulimit -v leaves 800");
+        assert_eq!(why, "4096 KiB of addresses are needed, and ulimit leaves 800");
     }
 
     #[test]
-    fn what_is_mapped_comes_first() {
-        assert_eq!(mapped_pages("2189 480 448 9 0 154 0\n"), Some(2189));
-        assert_eq!(mapped_pages(""), None);
+    fn all_that_is_mapped_comes_first_and_what_can_be_written_last_but_one() {
+        let pages = |statm| MAPPING_LIMITS.map(|(_, member)| mapped_pages(statm, member));
+        assert_eq!(pages("2189 480 448 9 0 154 0\n"), [Some(2189), Some(154)]);
+        assert_eq!(pages(""), [None, None]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Room {
                 format!("{PERCENT} % of the {free} bytes left to the control group")
             }
             _ if self.address_bytes == Some(free) && self.available_bytes != Some(free) => {
-                format!("{PERCENT} % of the {free} bytes that ulimit -v leaves")
+                format!("{PERCENT} % of the {free} bytes that ulimit leaves")
             }
             Some(available) => format!("{PERCENT} % of {available} free bytes"),
             None => format!("the kernel does not say what is free: {ASSUMED_BYTES} assumed"),
@@ -115,7 +115,7 @@ mod tests {
         assert!(reason(None, None).contains("does not say"));
         let bounded = Room::of(Some(10_000), Some(5_000), Some(2_000));
         assert_eq!(bounded.bytes, 1_200);
-        assert_eq!(bounded.reason(), "60 % of the 2000 bytes that ulimit -v leaves");
+        assert_eq!(bounded.reason(), "60 % of the 2000 bytes that ulimit leaves");
     }
 
     #[test]

@@ -27,7 +27,7 @@ const ANSWER_NS: u64 = 5_000_000_000;
 /// each time: the server takes them one by one.
 const PROOF_NS: u64 = 500_000;
 const PROOF_GROWTH_NS: u64 = 500_000;
-/// What an end of a flow takes of the addresses of a process (`ulimit -v`): a stack of 2 MiB, its
+/// What an end of a flow takes of the addresses of a process (`ulimit -v`, `-d`): a stack of 2 MiB, its
 /// latencies and buffers; and what must be left to everything else, which has no other answer to a
 /// want of memory than the end of the process.
 const FLOW_END_BYTES: u64 = 3 << 20;
@@ -269,7 +269,7 @@ impl Client {
         let needed_bytes = SPARE_BYTES + flows * ends * FLOW_END_BYTES;
         match left_bytes {
             Some(left_bytes) if left_bytes < needed_bytes => Err(TrialError::Failed(format!(
-                "{} of addresses are needed, and ulimit -v leaves {}",
+                "{} of addresses are needed, and ulimit leaves {}",
                 size_text(needed_bytes),
                 size_text(left_bytes),
             ))),

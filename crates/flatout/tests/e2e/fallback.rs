@@ -166,9 +166,13 @@ fn least_addresses_kib(folder: &Folder) -> u32 {
 fn where_addresses_are_short_the_cause_is_named_and_nothing_is_aborted() {
     let folder = Folder::new();
     random_file(&folder.join("data"), 20_000_000, 3);
+    std::fs::create_dir(folder.join("new")).unwrap();
     let least_kib = least_addresses_kib(&folder);
-    for limit in [0, 2, 4, 8].map(|mib| format!("-v {}", least_kib + mib * 1024)) {
-        for work in ["sum data", "read data", "bench disk", "bench cpu", "bench syscall"] {
+    let mapped = [0, 2, 4, 8].map(|mib| format!("-v {}", least_kib + mib * 1024));
+    let written = [6_000, 20_000, 26_000].map(|kib| format!("-d {kib}"));
+    let works = ["sum data", "read data", "copy -j32 data new", "bench disk", "bench syscall"];
+    for limit in mapped.into_iter().chain(written) {
+        for work in works {
             let options = if work.starts_with("bench") { " --quick --max-time 1s" } else { "" };
             let ran = limited(&folder, &limit, &format!("{work}{options}"));
             let said = &ran.stderr;

@@ -189,14 +189,11 @@ fn without_ipv6_its_rows_say_so() {
     let pair = needs!(Pair::new());
     let folder = Folder::new();
     needs!(ip(&format!("netns exec {} sysctl -qw net.ipv6.conf.all.disable_ipv6=1", pair.near)));
-    let words = "bench network --protocol tcp --rounds 1 --duration 5ms --format json";
-    let document = inside(&folder, &pair.near, &words.split(' ').collect::<Vec<_>>())
-        .run()
-        .exits(0)
-        .document();
+    let words = ["bench", "network", "--rounds", "1", "--duration", "5ms", "--format", "json"];
+    let document = inside(&folder, &pair.near, &words).run().exits(0).document();
     let of_ipv6: Vec<_> =
         rows(&document).iter().filter(|row| row["parameters"]["family"] == "ipv6").collect();
-    assert!(!of_ipv6.is_empty());
+    assert!(of_ipv6.len() >= 2);
     for row in of_ipv6 {
         assert_eq!(row["status"], "unsupported", "{row:#}");
     }

@@ -154,7 +154,7 @@ fn a_limit_on_addresses_is_named_and_ends_nothing() {
         if is_done {
             assert_valid(&ran.document());
         }
-        is_done && ran.stderr.contains("of addresses are needed, and ulimit -v leaves")
+        is_done && ran.stderr.contains("of addresses are needed, and ulimit leaves")
     };
     let first = (3..32).map(|step| step * 16).find(is_named).unwrap();
     // Threads reserve no 64 MiB each, which would be 2 GiB here.

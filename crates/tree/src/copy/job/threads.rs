@@ -14,7 +14,7 @@ const MOST_THREADS: u32 = 32;
 /// Threads from the start for each CPU at most.
 const MOST_THREADS_PER_CPU: u32 = 2;
 
-/// Addresses for each thread where they are limited (`ulimit -v`): its stack is 2 MiB, its buffers
+/// Addresses for each thread where they are limited (`ulimit -v`, `-d`): its stack is 2 MiB, its buffers
 /// are some more.
 const THREAD_ADDRESSES_BYTES: u64 = 64 << 20;
 
