@@ -130,7 +130,8 @@ fn latency(row: &Outcome, record: &Record) -> Option<Usual> {
         () if level(row, "DRAM") => return of(1.0, OF_DRAM),
         () if level(row, "L1") => (4.0, 5.0, "L1"),
         () if level(row, "L2") => (12.0, 20.0, "L2"),
-        () if level(row, "L3") => (40.0, 90.0, "L3"),
+        // Where cores share a ring 40 to 75, on the meshes of servers 70 to 130.
+        () if level(row, "L3") => (40.0, 130.0, "L3"),
         () => return None,
     };
     let origin = format!("{low}–{high} cycles for {name}");
