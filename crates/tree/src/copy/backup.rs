@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::listing::Lister;
 use super::reason::IS_BACKUP;
-use super::{Copy, Entry, Trouble, identity, refused, target};
+use super::{Entry, Trouble, identity, refused, target};
 
 const BACK_UP: &str = "back up";
 /// Others may make backups of the same file at the same time.
@@ -70,19 +70,15 @@ impl Backups {
     }
 
     /// Moves what bears the name aside; returns what it is called now, `None` where it is gone.
-    pub(super) fn make(
-        &self,
-        copy: &Copy<'_>,
-        entry: Entry<'_>,
-    ) -> Result<Option<CString>, Trouble> {
+    pub(super) fn make(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
         let is_copied = |backup: &CStr| match entry.directory.parent() {
             Some(_) => may_be_in(entry.pair.source(), backup),
             // What lies beside a file that the user named is not copied, unless that is named, too.
             None => {
                 let entry = Entry { target: backup, ..entry };
-                entry
-                    .in_the_way()
-                    .is_ok_and(|found| found.is_some_and(|found| copy.brought.has(entry, &found)))
+                entry.in_the_way().is_ok_and(|found| {
+                    found.is_some_and(|found| entry.copy.brought.has(entry, &found))
+                })
             }
         };
         self.move_aside(entry.pair.target(), entry.target, is_copied).map_err(target(BACK_UP))

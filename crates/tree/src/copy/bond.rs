@@ -45,17 +45,17 @@ pub(super) enum Alike {
 impl<'c> Bond<'c> {
     /// Where another name of the source was copied, makes this one a link to the copy. Otherwise the
     /// entry is to be copied.
-    pub(super) fn of(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Self, Trouble> {
-        Self::if_alike(copy, entry, facts, |_, _| Ok(Alike::Yes))
+    pub(super) fn of(entry: Entry<'c>, facts: &Stat) -> Result<Self, Trouble> {
+        Self::if_alike(entry, facts, |_, _| Ok(Alike::Yes))
     }
 
     /// The same where the copy below that root may hold other bytes.
     pub(super) fn if_alike(
-        copy: &'c Copy<'_>,
-        entry: Entry<'_>,
+        entry: Entry<'c>,
         facts: &Stat,
         alike: impl FnOnce(BorrowedFd<'_>, &links::Copy) -> Result<Alike, Trouble>,
     ) -> Result<Self, Trouble> {
+        let copy = entry.copy;
         if !copy.is_bound(entry, facts) {
             return Ok(Self::None);
         }
@@ -67,16 +67,16 @@ impl<'c> Bond<'c> {
         let has_changed = Cell::new(false);
         let is_still = |met| {
             has_changed.set(true);
-            entry.was_met(copy, facts, met)
+            entry.was_met(facts, met)
         };
         match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
             Claim::First(ticket) => Ok(Self::First(ticket)),
-            Claim::Known(known) if has_changed.get() && is_other(copy, entry, (root, &known))? => {
+            Claim::Known(known) if has_changed.get() && is_other(entry, (root, &known))? => {
                 copy.lose_links("a server has several files of one number");
                 Ok(Self::Again(source))
             }
             Claim::Known(known) => match alike(root, &known)? {
-                Alike::Yes => Ok(match link_once(copy, entry, (root, &known), facts)? {
+                Alike::Yes => Ok(match link_once(entry, (root, &known), facts)? {
                     Linking::Made => Self::Done(Outcome {
                         link_of: Some(known.path),
                         ..Outcome::of(Action::Linked)
@@ -99,7 +99,8 @@ impl<'c> Bond<'c> {
 
     /// What there is to be remembered of an entry that is copied, where nobody has to be waited for. `None`:
     /// another name of its source was, or is just now, copied.
-    pub(super) fn of_first(copy: &'c Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Option<Self> {
+    pub(super) fn of_first(entry: Entry<'c>, facts: &Stat) -> Option<Self> {
+        let copy = entry.copy;
         if !copy.is_bound(entry, facts) {
             return Some(Self::None);
         }
@@ -110,7 +111,6 @@ impl<'c> Bond<'c> {
     /// Has the entry copied, unless it is done.
     pub(super) fn or_copied(
         self,
-        copy: &Copy<'_>,
         entry: Entry<'_>,
         make: impl FnOnce() -> Result<Outcome, Trouble>,
     ) -> Result<Outcome, Trouble> {
@@ -118,18 +118,14 @@ impl<'c> Bond<'c> {
             return Ok(outcome);
         }
         let outcome = make()?;
-        self.copied(copy, entry, &outcome)?;
+        self.copied(entry, &outcome)?;
         Ok(outcome)
     }
 
     /// The entry was copied. One that is not as it should be, maybe somebody else's, gets no other
     /// names.
-    pub(super) fn copied(
-        self,
-        copy: &Copy<'_>,
-        entry: Entry<'_>,
-        outcome: &Outcome,
-    ) -> Result<(), Trouble> {
+    pub(super) fn copied(self, entry: Entry<'_>, outcome: &Outcome) -> Result<(), Trouble> {
+        let copy = entry.copy;
         if matches!(self, Self::None) || outcome.blemish.is_some() {
             return Ok(());
         }
@@ -179,7 +175,6 @@ impl Copy<'_> {
 ///
 /// Errors: the user wants to stop.
 fn is_other(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
 ) -> Result<bool, Trouble> {
@@ -199,58 +194,57 @@ fn is_other(
     let (source, target) = (source.as_fd(), target.as_fd());
     let length_bytes = facts.st_size as u64;
     let pair = Pair { source, target, length_bytes, sparse: [false; 2] };
-    let difference = copy.first_difference(&mut Comparer::default(), pair)?;
+    let difference = entry.copy.first_difference(&mut Comparer::default(), pair)?;
     Ok(!matches!(difference, Ok(None)))
 }
 
 /// The same where the name was claimed: it is again once what is in its way is gone. A copy that is not
 /// where it was from the root on is looked for in what its operand became: that may bear another name now.
 fn link_once(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     known: (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
 ) -> Result<Linking, Trouble> {
-    let mut made = link(copy, entry, known, facts);
+    let mut made = link(entry, known, facts);
     if matches!(made, Ok(Linking::Lost))
         && let Some((top, path)) = entry.directory.within_operand(&known.1.path)
     {
         let below = links::Copy { path, ..*known.1 };
-        made = link(copy, entry, (top.target(), &below), facts);
+        made = link(entry, (top.target(), &below), facts);
     }
     if let Err(Trouble::Obstacle(_)) = made {
-        copy.links.unclaim(Source::of(facts), known.1).map_err(Trouble::Source)?;
+        entry.copy.links.unclaim(Source::of(facts), known.1).map_err(Trouble::Source)?;
     }
     made
 }
 
 /// Makes another name of a file below `root`, the target or a snapshot.
 pub(super) fn link(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
 ) -> Result<Linking, Trouble> {
+    let copy = entry.copy;
     let own = copy.targets.links_root(entry.directory);
     let is_own = own.is_some_and(|own| own.as_raw_fd() == root.as_raw_fd());
     let is_file = kind_of(facts).is_file();
     match is_own && is_file && copy.attributes.keeps_flags() {
-        true => try_unlocked(copy, entry, (root, known), facts),
-        false => try_link(copy, entry, (root, known), facts),
+        true => try_unlocked(entry, (root, known), facts),
+        false => try_link(entry, (root, known), facts),
     }
 }
 
 /// Makes another name, once more without locks (chattr(1)) that this copy has set on the file, or an
 /// earlier one on what is in the way. One at a time: another thread would lock it again.
 fn try_unlocked(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
 ) -> Result<Linking, Trouble> {
+    let copy = entry.copy;
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _others_would_lock_it = lock(&ONE_AT_A_TIME);
-    let made = try_link(copy, entry, (root, known), facts);
+    let made = try_link(entry, (root, known), facts);
     let is_refused = match &made {
         Ok(made) => *made == Linking::Cannot(Errno::PERM),
         Err(trouble) => trouble.target_errno() == Some(Errno::PERM),
@@ -264,7 +258,7 @@ fn try_unlocked(
     let overwrite = copy.options.overwrite;
     let lifted = attributes.unlock_open(file.as_fd(), flags, overwrite);
     let in_the_way = attributes.unlock(entry.target_place(), flags, overwrite);
-    let made = try_link(copy, entry, (root, known), facts);
+    let made = try_link(entry, (root, known), facts);
     if let Some(flags) = lifted {
         lock_again(file.as_fd(), flags);
     }
@@ -276,16 +270,16 @@ fn try_unlocked(
 
 /// Makes another name.
 fn try_link(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     (root, known): (BorrowedFd<'_>, &links::Copy),
     facts: &Stat,
 ) -> Result<Linking, Trouble> {
+    let copy = entry.copy;
     let directory = entry.pair.target();
     let _one_at_a_time = copy.one_symlink(facts);
     let made = match links::link(root, known, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
-            if is_linked(copy, entry, (known.mark, facts))? {
+            if is_linked(entry, (known.mark, facts))? {
                 return Ok(Linking::WasThere);
             }
             let mut made = Linking::Made;
@@ -309,17 +303,13 @@ fn try_link(
 /// Looks whether what bears the name of a link to be is that link.
 ///
 /// Errors: it is something that this source may not take the place of.
-fn is_linked(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    (known, facts): (Identity, &Stat),
-) -> Result<bool, Trouble> {
+fn is_linked(entry: Entry<'_>, (known, facts): (Identity, &Stat)) -> Result<bool, Trouble> {
     let Some(found) = entry.in_the_way()? else { return Ok(false) };
     if mark(&found) == known {
         return Ok(true);
     }
     // What is in the way was judged by the rules of cp, where they hold.
-    if copy.rules().is_some() {
+    if entry.copy.rules().is_some() {
         return Ok(false);
     }
     match kind_of(facts) {

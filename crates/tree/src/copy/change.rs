@@ -28,11 +28,12 @@ pub(super) struct Before {
 impl Before {
     /// Looks at an entry that is no directory, where anybody wants to know. What cannot be looked at
     /// fails when it is copied.
-    pub(super) fn of(copy: &Copy<'_>, entry: Entry<'_>) -> Option<Self> {
+    pub(super) fn of(entry: Entry<'_>) -> Option<Self> {
+        let copy = entry.copy;
         if !copy.watch.wants_changes() {
             return None;
         }
-        let source = entry.facts(copy).ok()?;
+        let source = entry.facts().ok()?;
         let is_new = entry.pair.found().made.is_new();
         let found = if is_new { None } else { entry.in_the_way().ok()? };
         let found = found.filter(|found| is_alike(&source, found)).map(|found| {
@@ -43,9 +44,10 @@ impl Before {
     }
 
     /// Tells what was changed of it, if anything was.
-    pub(super) fn tell(&self, copy: &Copy<'_>, entry: Entry<'_>, outcome: &Outcome) {
+    pub(super) fn tell(&self, entry: Entry<'_>, outcome: &Outcome) {
+        let copy = entry.copy;
         let is_link = outcome.action == Action::Linked;
-        let lead = if is_link { link_of(copy, entry, outcome) } else { None };
+        let lead = if is_link { link_of(entry, outcome) } else { None };
         let update = match outcome.action {
             Action::Copied => b'>',
             Action::Made => b'c',
@@ -125,9 +127,9 @@ fn kind_letter(facts: &Stat) -> u8 {
 }
 
 /// The name of which an entry became another one.
-fn link_of(copy: &Copy<'_>, entry: Entry<'_>, outcome: &Outcome) -> Option<Lead> {
+fn link_of(entry: Entry<'_>, outcome: &Outcome) -> Option<Lead> {
     use super::rules::Form;
-    if copy.rules().is_some_and(|rules| rules.form == Form::HardLink) {
+    if entry.copy.rules().is_some_and(|rules| rules.form == Form::HardLink) {
         return Some(Lead::Link(entry.path(Side::Source)));
     }
     let known = outcome.link_of.as_ref()?;

@@ -16,6 +16,7 @@ use super::{Action, Copy, Directory, Identity, Pair, Refusal, Side, content, ide
 /// An entry of the source and the name of its copy.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'e> {
+    pub(super) copy: &'e Copy<'e>,
     pub(super) directory: &'e Arc<Directory>,
     pub(super) pair: &'e Pair,
     pub(super) source: &'e CStr,
@@ -54,8 +55,8 @@ impl<'e> Entry<'e> {
     }
 
     /// What the source is now, followed where the rules of the copy say so.
-    pub(super) fn facts(&self, copy: &Copy<'_>) -> Result<Stat, Trouble> {
-        match copy.follows(self.directory) {
+    pub(super) fn facts(&self) -> Result<Stat, Trouble> {
+        match self.copy.follows(self.directory) {
             true => rustix::fs::statat(self.pair.source(), self.source, AtFlags::empty())
                 .map_err(source("examine")),
             false => self.look(),
@@ -67,8 +68,8 @@ impl<'e> Entry<'e> {
     /// they were: rather two files of one than one of two.
     ///
     /// Cost: a statx.
-    pub(super) fn was_met(&self, copy: &Copy<'_>, facts: &Stat, met: Met) -> bool {
-        let follows = copy.follows(self.directory);
+    pub(super) fn was_met(&self, facts: &Stat, met: Met) -> bool {
+        let follows = self.copy.follows(self.directory);
         let flags = if follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         match rustix::fs::statx(self.pair.source(), self.source, flags, StatxFlags::BTIME) {
             Ok(now)
@@ -80,7 +81,7 @@ impl<'e> Entry<'e> {
             _ => {
                 let is_as_it_was = links::mark(facts).1 == met.mark;
                 if !is_as_it_was {
-                    copy.lose_links(
+                    self.copy.lose_links(
                         "their source was changed, and its filesystem tells no birth times",
                     );
                 }

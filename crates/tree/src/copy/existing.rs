@@ -39,7 +39,7 @@ impl Existing {
     ///
     /// Errors: it is the source itself, or nothing that a file may take the place of.
     pub(super) fn of(
-        lane: &mut Lane<'_, '_>,
+        lane: &mut Lane<'_>,
         entry: Entry<'_>,
         opened: &Opened,
     ) -> Result<Self, Trouble> {
@@ -110,7 +110,7 @@ fn refuse_protected(entry: Entry<'_>, source: Flags) -> Result<(), Trouble> {
 }
 
 fn is_unchanged(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     opened: &Opened,
     found: &Stat,
@@ -126,17 +126,13 @@ fn is_unchanged(
             Ok(copy.evidence.proves((source, from), (found, to)))
         }
         Unchanged::Content => has_same_bytes(lane, entry, (opened.file.as_fd(), source)),
-        Unchanged::SizeAndTime => Ok(has_same_time(copy, entry, source, found)),
+        Unchanged::SizeAndTime => Ok(has_same_time(entry, source, found)),
     }
 }
 
 /// Whether a copy has the time of its source, and got it after it was written.
-pub(super) fn has_same_time(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    source: &Stat,
-    found: &Stat,
-) -> bool {
+pub(super) fn has_same_time(entry: Entry<'_>, source: &Stat, found: &Stat) -> bool {
+    let copy = entry.copy;
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
     copy.granularity.is_same_time(source, found, directory, temporaries)
         && !copy.granularity.is_untouched(found, directory, temporaries)
@@ -144,7 +140,7 @@ pub(super) fn has_same_time(
 
 /// Whether what bears the name in the target is a file that holds the same bytes as this one.
 pub(super) fn has_same_bytes(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     one: OpenFile<'_>,
 ) -> Result<bool, Trouble> {
@@ -159,7 +155,7 @@ pub(super) type OpenFile<'f> = (BorrowedFd<'f>, &'f Stat);
 
 /// Whether two files hold the same bytes.
 pub(super) fn is_same(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     source: OpenFile<'_>,
     target: OpenFile<'_>,
 ) -> Result<bool, Trouble> {
@@ -195,10 +191,10 @@ impl Copy<'_> {
 
 /// Refuses what another name of `known`, which stands for this source, may not take the place of.
 pub(super) fn refuse_to_replace(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     (source, known): (&Stat, &Stat),
 ) -> Result<(), Trouble> {
+    let copy = entry.copy;
     if entry.pair.found().made.is_new() {
         return Ok(());
     }

@@ -32,7 +32,7 @@ use super::content::{Content, Copied, FileJob};
 use super::existing::has_same_time;
 use super::temporary::is_temporary;
 use super::{
-    Action, Copy, Entry, Lane, Node, Outcome, Refusal, Trouble, Unchanged, Work, count, identity,
+    Action, Entry, Lane, Node, Outcome, Refusal, Trouble, Unchanged, Work, count, identity,
     kind_of, mark, refused, target,
 };
 use crate::compare::content::Pair;
@@ -58,9 +58,9 @@ impl From<Trouble> for Setback {
 
 /// Copies a regular file: opens it, and goes on as often as that is worth it until its copy is
 /// complete.
-pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
+pub(super) fn copy(lane: &mut Lane<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    if let Some(outcome) = as_it_is(copy, entry)? {
+    if let Some(outcome) = as_it_is(entry)? {
         return Ok(outcome);
     }
     let opened = Opened::open(entry, copy, Reading::FILE)?;
@@ -69,12 +69,12 @@ pub(super) fn copy(lane: &mut Lane<'_, '_>, entry: Entry<'_>) -> Result<Outcome,
 
 /// Copies a file that is open, or makes its name a link to a copy.
 fn copy_opened(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     mut opened: Opened,
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    Bond::of(copy, entry, &opened.facts)?.or_copied(copy, entry, || {
+    Bond::of(entry, &opened.facts)?.or_copied(entry, || {
         if let Some(references) = &copy.references
             && let Some(linked) = references.link(lane, entry, &opened)?
         {
@@ -88,7 +88,8 @@ fn copy_opened(
 
 /// A file with one name whose copy counts as done by its size and time: neither is opened. `None`: a
 /// closer look is needed.
-fn as_it_is(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Option<Outcome>, Trouble> {
+fn as_it_is(entry: Entry<'_>) -> Result<Option<Outcome>, Trouble> {
+    let copy = entry.copy;
     let is_new = entry.pair.found().made.is_new();
     let is_opened = copy.references.is_some() || copy.attributes.keeps_any();
     if copy.unchanged() != Unchanged::SizeAndTime || is_new || is_opened {
@@ -100,7 +101,7 @@ fn as_it_is(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Option<Outcome>, Troubl
     if !is_pair
         || is_temporary(entry.target)
         || facts.st_size != found.st_size
-        || !has_same_time(copy, entry, &facts, &found)
+        || !has_same_time(entry, &facts, &found)
     {
         return Ok(None);
     }
@@ -111,11 +112,11 @@ fn as_it_is(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Option<Outcome>, Troubl
 
 /// Has a file filled at the place that `find` names, as often as that is worth it. `find` gets the
 /// reason why no new file can take the place of the one that is there, if that is known.
-pub(super) fn until_complete<'c, 'a>(
-    lane: &mut Lane<'c, 'a>,
+pub(super) fn until_complete<'c>(
+    lane: &mut Lane<'c>,
     entry: Entry<'_>,
     opened: &mut Opened,
-    mut find: impl FnMut(&mut Lane<'c, 'a>, &Opened, Option<Errno>) -> Result<Where, Trouble>,
+    mut find: impl FnMut(&mut Lane<'c>, &Opened, Option<Errno>) -> Result<Where, Trouble>,
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
     let first = if opened.reading.only_once { ATTEMPTS } else { 1 };
@@ -123,7 +124,7 @@ pub(super) fn until_complete<'c, 'a>(
     loop {
         let place = match find(lane, opened, in_place)? {
             Where::Open(place) => place,
-            Where::Done(found) => return put_right(copy, entry, opened, &found),
+            Where::Done(found) => return put_right(entry, opened, &found),
         };
         let result = match fill(lane, entry, opened, &place, attempt) {
             Ok(filled) => {
@@ -133,9 +134,9 @@ pub(super) fn until_complete<'c, 'a>(
                     State::Grew if place.bytes == Bytes::Own => opened.meet_times_again(),
                     _ => {}
                 }
-                place.finish(copy, entry, opened, filled)
+                place.finish(entry, opened, filled)
             }
-            Err(setback) => Err(place.give_up(copy, entry, opened, setback)),
+            Err(setback) => Err(place.give_up(entry, opened, setback)),
         };
         match result {
             Ok(outcome) => return Ok(outcome),
@@ -158,7 +159,7 @@ pub(super) fn until_complete<'c, 'a>(
 
 /// Has the bytes moved, and looks at the source again; reads the copy back where that is asked for.
 fn fill(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     opened: &Opened,
     place: &Place,
@@ -248,7 +249,7 @@ fn fill(
 }
 
 /// Looks what became of a source of which so much was read.
-fn state(lane: &Lane<'_, '_>, opened: &Opened, length_bytes: u64) -> Result<State, Trouble> {
+fn state(lane: &Lane<'_>, opened: &Opened, length_bytes: u64) -> Result<State, Trouble> {
     match opened.state(length_bytes)? {
         State::Shorter if lane.content.source_is_paged() => {
             let why = "it ended before the end that its length tells";
@@ -261,7 +262,7 @@ fn state(lane: &Lane<'_, '_>, opened: &Opened, length_bytes: u64) -> Result<Stat
 /// Whether a source begins with what was copied of it: if it grew, it was only added to. `None`: the copy
 /// cannot be read.
 fn is_prefix(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     opened: &Opened,
     target: BorrowedFd<'_>,
     length_bytes: u64,
@@ -282,12 +283,8 @@ fn is_prefix(
 
 /// A file that is there already may still have another owner, mode or attribute; not if it is known
 /// to be what was made of this source.
-fn put_right(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    opened: &Opened,
-    found: &Stat,
-) -> Result<Outcome, Trouble> {
+fn put_right(entry: Entry<'_>, opened: &Opened, found: &Stat) -> Result<Outcome, Trouble> {
+    let copy = entry.copy;
     if copy.unchanged() == Unchanged::Recorded {
         let source = (&opened.facts, entry.pair.source());
         copy.evidence.note(source, opened.moment, (found, entry.pair.target()));

@@ -34,7 +34,7 @@ impl Copy<'_> {
         let record = Record::of(Node::Named(entry.target_place()), path.as_bytes());
         let record = record.and_then(|(mut record, facts)| {
             // Its other names are still to come.
-            let has_names = || entry.facts(self).is_ok_and(|source| source.st_nlink > 1);
+            let has_names = || entry.facts().is_ok_and(|source| source.st_nlink > 1);
             if record.identity.is_none() && has_names() {
                 record.identity = Some((facts.st_dev, facts.st_ino));
             }

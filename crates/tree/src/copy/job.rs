@@ -378,12 +378,12 @@ impl<'a> Copy<'a> {
 }
 
 /// A thread at work. Where it panics, nobody waits for it.
-struct AtWork<'c, 'a> {
-    copy: &'c Copy<'a>,
+struct AtWork<'c> {
+    copy: &'c Copy<'c>,
     thread: i32,
 }
 
-impl Drop for AtWork<'_, '_> {
+impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         let mut workers = lock(&self.copy.workers);
         workers.hired -= 1;

@@ -38,8 +38,8 @@ const AHEAD_BYTES: u64 = 128 << 10;
 pub(super) const MUCH_BYTES: u64 = 1 << 20;
 
 /// A thread with its buffers, which are made when they are needed.
-pub(super) struct Lane<'c, 'a> {
-    pub(super) copy: &'c Copy<'a>,
+pub(super) struct Lane<'c> {
+    pub(super) copy: &'c Copy<'c>,
     pub(super) hire: Hire<'c>,
     pub(super) content: Content<'c>,
     pub(super) comparer: Comparer,
@@ -48,8 +48,8 @@ pub(super) struct Lane<'c, 'a> {
     looked: Looked,
 }
 
-impl<'c, 'a> Lane<'c, 'a> {
-    pub(super) fn new(copy: &'c Copy<'a>, hire: Hire<'c>) -> Self {
+impl<'c> Lane<'c> {
+    pub(super) fn new(copy: &'c Copy<'c>, hire: Hire<'c>) -> Self {
         let content = Content::new(&copy.options, &copy.methods);
         let (comparer, lister) = (Comparer::default(), Lister::default());
         let (apart, looked) = (file::Apart::of(copy), Looked::default());
@@ -92,17 +92,16 @@ impl<'c, 'a> Lane<'c, 'a> {
                 return Some(directory);
             }
             Work::Listing(directory) => {
-                visit::go_on_listing(copy, &mut self.lister, &directory);
+                visit::go_on_listing(self, &directory);
                 return Some(directory);
             }
             Work::Visit(directory, name, origin) => {
                 let visited = match copy.held.pair(&directory) {
                     Ok(pair) => {
                         let (directory, name) = (&directory, name.as_c_str());
-                        let entry = Entry { directory, pair: &pair, source: name, target: name };
-                        let visited =
-                            visit::visit(copy, (&mut self.lister, self.hire), entry, origin);
-                        visited.map(|(directory, first)| self.visited(directory, &first))
+                        let entry =
+                            Entry { copy, directory, pair: &pair, source: name, target: name };
+                        visit::visit(self, entry, origin)
                     }
                     Err(refusal) => {
                         copy.fail_source(&directory, Some(&name), refusal);
@@ -154,26 +153,27 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// The same where it is in use, up to then.
     fn entries_in_use(&mut self, directory: &Arc<Directory>, names: &Batch) {
+        let copy = self.copy;
         let before = usage::thread();
         let mut moved_much = false;
-        if let Some(pair) = visit::pair(self.copy, directory) {
-            if self.copy.fetches.load(Ordering::Relaxed) {
-                ask_ahead(self.copy, &pair, names);
+        if let Some(pair) = visit::pair(copy, directory) {
+            if copy.fetches.load(Ordering::Relaxed) {
+                ask_ahead(copy, &pair, names);
             }
             let (mut rest, none) = (names.iter(), Batch::default());
             while let Some((name, kind)) = rest.next() {
-                if self.copy.stop.is_due_on(pair.found().target.0) {
+                if copy.stop.is_due_on(pair.found().target.0) {
                     break;
                 }
                 self.let_others_go_first(directory);
-                let entry = Entry { directory, pair: &pair, source: name, target: name };
+                let entry = Entry { copy, directory, pair: &pair, source: name, target: name };
                 if !moved_much && self.begins_much(entry, kind, names) {
                     moved_much = true;
                     self.share(directory, std::mem::replace(&mut rest, none.iter()));
-                    self.copy.find_hands(self.hire);
+                    copy.find_hands(self.hire);
                 }
                 let is_large = file::copy_next(self, (entry, kind), &mut rest) >= MUCH_BYTES;
-                if is_large || self.copy.is_asked_for(&rest) {
+                if is_large || copy.is_asked_for(&rest) {
                     moved_much = true;
                     self.share(directory, rest);
                     break;
@@ -186,7 +186,7 @@ impl<'c, 'a> Lane<'c, 'a> {
             self.look_whether_it_waits(names.count() as u64, &before);
         }
         directory.end_use();
-        visit::piece_done(self.copy, directory);
+        visit::piece_done(copy, directory);
     }
 
     /// Decides who copies an entry that is no directory, by what it is now, and tells what came of it.
@@ -201,13 +201,13 @@ impl<'c, 'a> Lane<'c, 'a> {
             Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
         };
         if copy.selection.has_limits() {
-            match entry.facts(copy) {
+            match entry.facts() {
                 Ok(facts) if !copy.selection.is_within(&facts) => return 0,
                 Ok(_) => {}
                 Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
             }
         }
-        let before = Before::of(copy, entry);
+        let before = Before::of(entry);
         let (rules, mut copied) = (copy.rules_in(entry.directory), Err(Trouble::Became));
         let mut room = Room::Unasked;
         for _ in 0..LOOKS {
@@ -220,17 +220,17 @@ impl<'c, 'a> Lane<'c, 'a> {
                 (_, None) if is_plan => plan::copy(self, entry, kind, room),
                 (_, Some(rules)) => written::copy(self, entry, rules, kind),
                 (FileType::RegularFile, None) => file::copy(self, entry),
-                _ => special::copy(copy, entry),
+                _ => special::copy(entry),
             };
             match copied {
                 Err(Trouble::Became) => {}
-                Err(Trouble::Obstacle(_)) if mirror::make_way(copy, entry) => {
+                Err(Trouble::Obstacle(_)) if mirror::make_way(entry) => {
                     room = Room::Made;
                     continue;
                 }
                 _ => break,
             }
-            match entry.facts(copy) {
+            match entry.facts() {
                 Ok(facts) => kind = kind_of(facts),
                 Err(trouble) => {
                     copied = Err(trouble);
@@ -239,14 +239,14 @@ impl<'c, 'a> Lane<'c, 'a> {
             }
         }
         if let (Some(care), Ok(_)) = (care, &copied)
-            && let Err(trouble) = care.copied(copy, entry)
+            && let Err(trouble) = care.copied(entry)
         {
             copied = Err(trouble);
         }
         if let (Some(before), Ok(outcome)) = (before, &copied)
             && outcome.blemish.is_none()
         {
-            before.tell(copy, entry, outcome);
+            before.tell(entry, outcome);
         }
         copy.tell(entry, copied, begun_ns)
     }
@@ -275,7 +275,7 @@ impl<'c, 'a> Lane<'c, 'a> {
         is_first
             && kind.is_file()
             && self.copy.options.threads != 1
-            && entry.facts(self.copy).is_ok_and(|facts| facts.st_size as u64 >= MUCH_BYTES)
+            && entry.facts().is_ok_and(|facts| facts.st_size as u64 >= MUCH_BYTES)
     }
 
     /// Leaves the rest of a batch to whoever has time: its files are large, and a batch of them would
@@ -293,35 +293,36 @@ impl<'c, 'a> Lane<'c, 'a> {
 
     /// Begins with what the user named; true where it is a directory, which is not done by then.
     fn operand(&mut self, operand: &Operand) -> bool {
+        let copy = self.copy;
         let (source, target) = (split(&operand.source), split(&operand.target));
-        if let Err(failure) = self.copy.make_parents(operand) {
-            self.copy.fail(failure);
+        if let Err(failure) = copy.make_parents(operand) {
+            copy.fail(failure);
             return false;
         }
-        let (base, pair) = match base(self.copy, &source.0, &target.0, None) {
+        let (base, pair) = match base(copy, &source.0, &target.0, None) {
             Ok(base) => base,
             Err(failure) => {
-                self.copy.fail(failure);
+                copy.fail(failure);
                 return false;
             }
         };
-        let entry = Entry { directory: &base, pair: &pair, source: &source.1, target: &target.1 };
-        let kind = match entry.facts(self.copy) {
+        let entry =
+            Entry { copy, directory: &base, pair: &pair, source: &source.1, target: &target.1 };
+        let kind = match entry.facts() {
             Ok(facts) => kind_of(facts),
             Err(trouble) => {
-                self.copy.report(entry, trouble);
+                copy.report(entry, trouble);
                 return false;
             }
         };
         if !kind.is_dir() {
-            if self.copy.selection.takes_operand(entry.source.to_bytes()) {
+            if copy.selection.takes_operand(entry.source.to_bytes()) {
                 self.entry(entry, kind);
             }
             return false;
         }
         base.expect(1);
-        let begun = visit::begin(self.copy, (&mut self.lister, self.hire), entry);
-        begun.map(|(directory, first)| self.visited(directory, &first)).is_some()
+        visit::begin(self, entry).is_some()
     }
 }
 

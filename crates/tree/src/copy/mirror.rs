@@ -308,7 +308,7 @@ pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mute
 }
 
 /// What removes things in a directory of the target, where that is asked for.
-fn removal<'c, 'a>(copy: &'c Copy<'a>, directory: &Directory) -> Option<Removal<'c, 'a>> {
+fn removal<'c>(copy: &'c Copy<'_>, directory: &Directory) -> Option<Removal<'c>> {
     let deletion = copy.options.deletion?;
     match Removal::new(copy, deletion, directory) {
         Ok(removal) => Some(removal),
@@ -320,14 +320,15 @@ fn removal<'c, 'a>(copy: &'c Copy<'a>, directory: &Directory) -> Option<Removal<
 }
 
 /// Has what bears the name of a directory, and is none, make room. Returns whether the copy was made.
-pub(super) fn make_way_for_directory(copy: &Copy<'_>, entry: Entry<'_>, origin: Origin) -> Origin {
+pub(super) fn make_way_for_directory(entry: Entry<'_>, origin: Origin) -> Origin {
+    let copy = entry.copy;
     let is_named = entry.directory.parent().is_none();
     if origin == Origin::Fresh || copy.options.deletion.is_none() || is_named {
         return origin;
     }
     let found = entry.in_the_way().ok().flatten();
     let is_obstacle = found.is_some_and(|found| !kind_of(found).is_dir());
-    if !is_obstacle || !can_be_read(entry) || !make_way(copy, entry) {
+    if !is_obstacle || !can_be_read(entry) || !make_way(entry) {
         return origin;
     }
     if copy.is_plan() {
@@ -346,8 +347,8 @@ fn can_be_read(entry: Entry<'_>) -> bool {
 }
 
 /// Has something of another kind make room for an entry; false where it stays.
-pub(super) fn make_way(copy: &Copy<'_>, entry: Entry<'_>) -> bool {
-    removal(copy, entry.directory).is_some_and(|mut removal| {
+pub(super) fn make_way(entry: Entry<'_>) -> bool {
+    removal(entry.copy, entry.directory).is_some_and(|mut removal| {
         removal.remove(entry.pair, entry.target, Purpose::Room) == Fate::Gone
     })
 }

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use super::existing::OVERWRITE;
 use super::listing::Lister;
 use super::temporary::{fnv1a, is_temporary};
-use super::{Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, identity, refused};
+use super::{Directory, Entry, Identity, Pair, Refusal, Trouble, identity, refused};
 use crate::directory_stack::DIRECTORY;
 use crate::lock::lock;
 
@@ -227,7 +227,8 @@ impl Peculiarities {
 
 impl Care<'_> {
     /// The entry was copied.
-    pub(super) fn copied(mut self, copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Trouble> {
+    pub(super) fn copied(mut self, entry: Entry<'_>) -> Result<(), Trouble> {
+        let copy = entry.copy;
         let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
         if let Some((taken, source)) = &mut self.alike {
             taken.found.insert(made, *source);

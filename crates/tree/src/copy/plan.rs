@@ -54,11 +54,8 @@ pub(super) fn would_be_made(pair: &Pair, name: &CStr) -> Result<(), Errno> {
 }
 
 /// The pair of a directory that would be made.
-pub(super) fn pair(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    (from, facts): (OwnedFd, Stat),
-) -> Result<Pair, Trouble> {
+pub(super) fn pair(entry: Entry<'_>, (from, facts): (OwnedFd, Stat)) -> Result<Pair, Trouble> {
+    let copy = entry.copy;
     let (to, _) = stand_in(entry.pair.target()).map_err(target("hold"))?;
     let Found { target, inheritance, .. } = *entry.pair.found();
     copy.tell_of_directory(entry, &facts, None);
@@ -71,7 +68,7 @@ pub(super) fn pair(
 /// What would become of an entry that is no directory. `room`: whether what bears its name would have
 /// made room.
 pub(super) fn copy(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     kind: FileType,
     room: Room,
@@ -97,8 +94,8 @@ pub(super) fn copy(
         Some(found) if !kind_of(found).is_symlink() => refuse_loss(entry, &facts, found)?,
         _ => {}
     }
-    let ticket = match claim(copy, entry, &facts)? {
-        Some(Claim::Known(known)) => return link(copy, entry, &facts, (&known, found), room),
+    let ticket = match claim(entry, &facts)? {
+        Some(Claim::Known(known)) => return link(entry, &facts, (&known, found), room),
         Some(Claim::First(ticket)) => Some(ticket),
         None => None,
     };
@@ -117,7 +114,7 @@ pub(super) fn copy(
         (Some(found), None) => {
             let is_link = kind.is_symlink();
             let text = if is_link { Some(text_of(entry)?) } else { None };
-            special::stands(copy, entry, &facts, (&found, text.as_deref()))?.then_some(found)
+            special::stands(entry, &facts, (&found, text.as_deref()))?.then_some(found)
         }
     };
     if let Some(ticket) = ticket {
@@ -170,22 +167,18 @@ fn is_that(found: Option<&Stat>, known: &links::Copy) -> bool {
 }
 
 /// What is known of other names of a source; `None`: there are none, or they do not matter.
-fn claim<'c>(
-    copy: &'c Copy<'_>,
-    entry: Entry<'_>,
-    facts: &Stat,
-) -> Result<Option<Claim<'c>>, Trouble> {
+fn claim<'c>(entry: Entry<'c>, facts: &Stat) -> Result<Option<Claim<'c>>, Trouble> {
+    let copy = entry.copy;
     let keeps = facts.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS);
     if !keeps || copy.targets.links_root(entry.directory).is_none() {
         return Ok(None);
     }
-    let is_still = |met| entry.was_met(copy, facts, met);
+    let is_still = |met| entry.was_met(facts, met);
     copy.links.claim(Source::of(facts), is_still).map(Some).map_err(Trouble::Source)
 }
 
 /// A further name of something.
 fn link(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     facts: &Stat,
     (known, found): (&links::Copy, Option<Stat>),
@@ -198,7 +191,7 @@ fn link(
         refuse_loss(entry, facts, &found)?;
     }
     if found.is_some() || room == Room::Made {
-        count(&copy.tally.overwritten);
+        count(&entry.copy.tally.overwritten);
     }
     Ok(Outcome { link_of: Some(known.path.clone()), ..Outcome::of(Action::Linked) })
 }

@@ -92,7 +92,7 @@ impl References {
     /// The first file of a snapshot under another path that has the bytes of the source and `fits`.
     fn find_renamed(
         &self,
-        lane: &mut Lane<'_, '_>,
+        lane: &mut Lane<'_>,
         (entry, opened): (Entry<'_>, &Opened),
         wanted: Use,
         fits: impl Fn(&Found) -> Result<bool, Trouble>,
@@ -114,7 +114,7 @@ impl References {
             let Some(found) = roots().nth(number).and_then(|root| Found::open(root, &path)) else {
                 continue;
             };
-            if is_alike(copy, entry, opened, &found)
+            if is_alike(entry, opened, &found)
                 && has_same_bytes(lane, opened, &found)?
                 && fits(&found)?
             {
@@ -128,7 +128,7 @@ impl References {
     /// its root.
     fn unchanged(
         &self,
-        lane: &mut Lane<'_, '_>,
+        lane: &mut Lane<'_>,
         entry: Entry<'_>,
         opened: &Opened,
     ) -> Result<Option<(usize, Found)>, Trouble> {
@@ -151,7 +151,7 @@ impl References {
     /// The file of a snapshot of which the copy would become another name.
     pub(super) fn would_be_linked(
         &self,
-        lane: &mut Lane<'_, '_>,
+        lane: &mut Lane<'_>,
         entry: Entry<'_>,
         opened: &Opened,
     ) -> Result<Option<Stat>, Trouble> {
@@ -161,17 +161,17 @@ impl References {
     /// Makes the copy another name of an unchanged file of a snapshot; `None`: it is to be copied.
     pub(super) fn link(
         &self,
-        lane: &mut Lane<'_, '_>,
+        lane: &mut Lane<'_>,
         entry: Entry<'_>,
         opened: &Opened,
     ) -> Result<Option<Outcome>, Trouble> {
         let found = self.unchanged(lane, entry, opened)?;
         let copy = lane.copy;
         let Some((index, found)) = found else { return Ok(None) };
-        refuse_to_replace(copy, entry, (&opened.facts, &found.facts))?;
+        refuse_to_replace(entry, (&opened.facts, &found.facts))?;
         let known = links::Copy { path: found.path, mark: mark(&found.facts), was_there: true };
         let root = self.link[index].as_fd();
-        let action = match bond::link(copy, entry, (root, &known), &opened.facts)? {
+        let action = match bond::link(entry, (root, &known), &opened.facts)? {
             Linking::Made => Action::Linked,
             Linking::WasThere => Action::Unchanged,
             cannot => {
@@ -185,7 +185,7 @@ impl References {
     /// Gives the target the extents of a file of a snapshot; `None`: it is to be copied.
     pub(super) fn clone(
         &self,
-        lane: &mut Lane<'_, '_>,
+        lane: &mut Lane<'_>,
         entry: Entry<'_>,
         opened: &Opened,
         job: FileJob<'_>,
@@ -239,16 +239,17 @@ impl Found {
 /// Whether a file of a snapshot has the size and time of the source, and the same content where that
 /// is to be compared.
 fn is_unchanged(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     (entry, opened): (Entry<'_>, &Opened),
     found: &Found,
     compares: bool,
 ) -> Result<bool, Trouble> {
-    let is_alike = is_alike(lane.copy, entry, opened, found);
+    let is_alike = is_alike(entry, opened, found);
     Ok(is_alike && (!compares || has_same_bytes(lane, opened, found)?))
 }
 
-fn is_alike(copy: &Copy<'_>, entry: Entry<'_>, opened: &Opened, found: &Found) -> bool {
+fn is_alike(entry: Entry<'_>, opened: &Opened, found: &Found) -> bool {
+    let copy = entry.copy;
     let source = &opened.facts;
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
     source.st_size == found.facts.st_size
@@ -256,11 +257,7 @@ fn is_alike(copy: &Copy<'_>, entry: Entry<'_>, opened: &Opened, found: &Found) -
         && copy.granularity.is_same_time(source, &found.facts, directory, temporaries)
 }
 
-fn has_same_bytes(
-    lane: &mut Lane<'_, '_>,
-    opened: &Opened,
-    found: &Found,
-) -> Result<bool, Trouble> {
+fn has_same_bytes(lane: &mut Lane<'_>, opened: &Opened, found: &Found) -> Result<bool, Trouble> {
     is_same(lane, (opened.file.as_fd(), &opened.facts), (found.file.as_fd(), &found.facts))
 }
 

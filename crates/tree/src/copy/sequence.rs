@@ -30,16 +30,12 @@ const NAME_BYTES: usize = 40;
 
 /// Lists a directory whose copy was there, if what is in it is to be copied in this order, and makes
 /// a piece of work of it.
-pub(super) fn begin(
-    copy: &Copy<'_>,
-    lister: &mut Lister,
-    directory: &Arc<Directory>,
-    pair: &Pair,
-) -> bool {
-    if copy.rules().is_none() || is_empty(lister, pair.target()) {
+pub(super) fn begin(lane: &mut Lane<'_>, directory: &Arc<Directory>, pair: &Pair) -> bool {
+    let copy = lane.copy;
+    if copy.rules().is_none() || is_empty(&mut lane.lister, pair.target()) {
         return false;
     }
-    match names(copy, lister, directory, pair) {
+    match names(lane, directory, pair) {
         Ok(Some(names)) => {
             directory.is_listed(Listing::Whole);
             directory.go_in_turn(names);
@@ -64,11 +60,11 @@ fn is_empty(lister: &mut Lister, directory: BorrowedFd<'_>) -> bool {
 /// The names of a directory and what they are, the first one last. cp goes by inode numbers. `None`:
 /// there are too many.
 fn names(
-    copy: &Copy<'_>,
-    lister: &mut Lister,
+    lane: &mut Lane<'_>,
     directory: &Directory,
     pair: &Pair,
 ) -> Result<Option<Vec<(CString, FileType)>>, Refusal> {
+    let copy = lane.copy;
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut seen = peculiar::Names::default();
     let mut sieve = Sieve::of(copy, directory, Some(pair))?;
@@ -77,7 +73,7 @@ fn names(
         if copy.stop.is_due() {
             return Err(Refusal::interrupted("list"));
         }
-        more = lister.once(pair.source(), |name, kind, inode| {
+        more = lane.lister.once(pair.source(), |name, kind, inode| {
             let Some(kind) = sieve.taken(pair.source(), name, kind) else { return Ok(()) };
             seen.add(name, kind);
             bytes += name.to_bytes().len() + NAME_BYTES;
@@ -97,7 +93,7 @@ fn names(
 
 /// Copies what comes next: files that have nothing to do with others by all threads, everything else
 /// when all before it is done. When that is, this is called again.
-pub(super) fn go_on(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>) {
+pub(super) fn go_on(lane: &mut Lane<'_>, directory: &Arc<Directory>) {
     let copy = lane.copy;
     directory.begin_use();
     match visit::pair(copy, directory) {
@@ -108,7 +104,7 @@ pub(super) fn go_on(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>) {
     visit::piece_done(copy, directory);
 }
 
-fn go_through(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>, pair: &Arc<Pair>) {
+fn go_through(lane: &mut Lane<'_>, directory: &Arc<Directory>, pair: &Arc<Pair>) {
     let copy = lane.copy;
     let has_hands = may_part(copy);
     let mut batch = Batch::default();
@@ -136,14 +132,13 @@ fn go_through(lane: &mut Lane<'_, '_>, directory: &Arc<Directory>, pair: &Arc<Pa
         if directory.has_others_at_work() {
             return directory.put_back(name, kind);
         }
-        let entry = Entry { directory, pair, source: &name, target: &name };
+        let entry = Entry { copy, directory, pair, source: &name, target: &name };
         if !kind.is_dir() {
             lane.entry(entry, kind);
             continue;
         }
         directory.expect(1);
-        if let Some((below, first)) = visit::begin(copy, (&mut lane.lister, lane.hire), entry) {
-            lane.visited(below, &first);
+        if visit::begin(lane, entry).is_some() {
             return;
         }
     }

@@ -8,17 +8,17 @@ use rustix::io::Errno;
 use super::attributes::Place;
 use super::bond::Bond;
 use super::existing::{is_free, refuse_loss};
-use super::{Action, Appearance, Copy, Entry, Node, Outcome, Trouble, identity, kind_of, source};
+use super::{Action, Appearance, Entry, Node, Outcome, Trouble, identity, kind_of, source};
 
 /// Copies what is neither a file nor a directory.
-pub(super) fn copy(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
+pub(super) fn copy(entry: Entry<'_>) -> Result<Outcome, Trouble> {
     let facts = entry.look()?;
     let kind = kind_of(facts);
     if matches!(kind, FileType::RegularFile | FileType::Directory) {
         return Err(Trouble::Became);
     }
-    let bond = Bond::of(copy, entry, &facts)?;
-    bond.or_copied(copy, entry, || make(copy, entry, &facts).map(Outcome::of))
+    let bond = Bond::of(entry, &facts)?;
+    bond.or_copied(entry, || make(entry, &facts).map(Outcome::of))
 }
 
 /// Copies symlinks of a directory that was just made here, each call for all of them in turn, and returns
@@ -27,11 +27,8 @@ pub(super) fn copy(copy: &Copy<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble
 /// Figures: 20,000 symlinks in 20 directories, cached, new ext4 in memory, AMD EPYC (family 25, model 17),
 /// 2026-11-27, 13 rounds: one by one 1.04 (0.96–1.42) of the time, 1.03 of the CPU time. By two threads in one
 /// directory, 30,000 symlinks, 5 rounds: one by one 0.87, together in turns ([`Directory::making`]) 1.35 of the time.
-pub(super) fn copy_together<'n>(
-    copy: &Copy<'_>,
-    first: Entry<'n>,
-    names: &[&'n CStr],
-) -> Vec<&'n CStr> {
+pub(super) fn copy_together<'n>(first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n CStr> {
+    let copy = first.copy;
     let found = first.pair.found();
     let is_usual = found.made.is_new()
         && !copy.follows(first.directory)
@@ -63,7 +60,8 @@ pub(super) fn copy_together<'n>(
     made.iter().map(finished).collect()
 }
 
-fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
+fn make(entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
+    let copy = entry.copy;
     let is_symlink = kind_of(facts).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
     let (from, to) = (entry.source_place(), entry.target_place());
@@ -84,7 +82,7 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
     // replacement: two that refer to each other's places would both be let in.
     let _one_at_a_time = copy.one_symlink(facts);
     if let Some(found) = entry.in_the_way()?
-        && stands(copy, entry, facts, (&found, text.as_deref()))?
+        && stands(entry, facts, (&found, text.as_deref()))?
     {
         // Of two names of one symlink cp finds nothing to do either.
         if !is_symlink || identity(&found) != identity(facts) {
@@ -105,7 +103,6 @@ fn make(copy: &Copy<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Action, Troub
 ///
 /// Errors: it may not be replaced.
 pub(super) fn stands(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     facts: &Stat,
     (found, text): (&Stat, Option<&CStr>),
@@ -114,7 +111,7 @@ pub(super) fn stands(
         return Ok(true);
     }
     refuse_loss(entry, facts, found)?;
-    Ok(is_alike(entry, facts, found, text) && is_ours(found) && is_free(copy, facts, found)?)
+    Ok(is_alike(entry, facts, found, text) && is_ours(found) && is_free(entry.copy, facts, found)?)
 }
 
 /// Where a symlink points.

@@ -100,12 +100,8 @@ impl Standing {
     /// Looks at what bears the name. `source`: what is copied, followed as the rules say.
     ///
     /// Errors: it may not be overwritten by this source.
-    pub(super) fn of(
-        copy: &Copy<'_>,
-        entry: Entry<'_>,
-        rules: &Rules,
-        source: &Stat,
-    ) -> Result<Self, Trouble> {
+    pub(super) fn of(entry: Entry<'_>, rules: &Rules, source: &Stat) -> Result<Self, Trouble> {
+        let copy = entry.copy;
         if entry.pair.found().made.is_new() {
             // The directory was just made.
             return Ok(Self::Free);
@@ -119,7 +115,7 @@ impl Standing {
             Ok(found) => found,
             // A symlink may be there that leads nowhere.
             Err(Errno::NOENT) => {
-                refuse_just_made_symlink(copy, entry)?;
+                refuse_just_made_symlink(entry)?;
                 return Ok(Self::Free);
             }
             Err(Errno::LOOP) if rules.clearing == Clearing::Refused => {
@@ -130,10 +126,10 @@ impl Standing {
         if rules.skip == Skip::Existing {
             return Ok(Self::Skipped);
         }
-        let same = sameness(copy, entry, rules, (source, &found));
+        let same = sameness(entry, rules, (source, &found));
         match rules.skip {
             _ if same == Sameness::Refused => return Err(refused("copy to", SAME_FILE)),
-            Skip::NotOlder if !is_older(copy, entry, &found, source) => return Ok(Self::UpToDate),
+            Skip::NotOlder if !is_older(entry, &found, source) => return Ok(Self::UpToDate),
             Skip::ExistingFails => return Err(refused(OVERWRITE, IS_THERE)),
             _ => {}
         }
@@ -146,7 +142,7 @@ impl Standing {
         if kind_of(found).is_dir() {
             return Err(obstacle(OVERWRITE, DIRECTORY_OVER));
         }
-        refuse_just_made(copy, entry, &found)?;
+        refuse_just_made(entry, &found)?;
         if let Some(backups) = &copy.backups {
             backups.refuse_source(entry, source)?;
             return Ok(Self::BackedUp);
@@ -164,13 +160,9 @@ impl Standing {
     }
 
     /// Has what is kept make room; returns the name of its backup.
-    pub(super) fn make_room(
-        &self,
-        copy: &Copy<'_>,
-        entry: Entry<'_>,
-    ) -> Result<Option<CString>, Trouble> {
-        match (self, &copy.backups) {
-            (Self::BackedUp, Some(backups)) => backups.make(copy, entry),
+    pub(super) fn make_room(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
+        match (self, &entry.copy.backups) {
+            (Self::BackedUp, Some(backups)) => backups.make(entry),
             _ => Ok(None),
         }
     }
@@ -194,27 +186,29 @@ pub(super) fn remove(entry: Entry<'_>) -> Result<(), Trouble> {
 }
 
 /// Gives a backup its name back where nothing was made.
-pub(super) fn undo(copy: &Copy<'_>, entry: Entry<'_>, backup: Option<&CStr>) {
+pub(super) fn undo(entry: Entry<'_>, backup: Option<&CStr>) {
     if let Some(backup) = backup
         && let Err(trouble) = backup::put_back(entry, backup)
     {
-        copy.report(entry, trouble);
+        entry.copy.report(entry, trouble);
     }
 }
 
 /// What another operand has put there is not to be lost, nor written through.
-fn refuse_just_made(copy: &Copy<'_>, entry: Entry<'_>, found: &Stat) -> Result<(), Trouble> {
+fn refuse_just_made(entry: Entry<'_>, found: &Stat) -> Result<(), Trouble> {
+    let copy = entry.copy;
     let is_numbered =
         copy.backups.as_ref().is_some_and(|backups| backups.naming == Naming::Numbered);
     if !is_numbered && copy.brought.has(entry, found) {
         return Err(refused(OVERWRITE, JUST_MADE));
     }
-    refuse_just_made_symlink(copy, entry)
+    refuse_just_made_symlink(entry)
 }
 
 /// A symlink that another operand has brought is not written through, be there something behind it
 /// or not.
-fn refuse_just_made_symlink(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Trouble> {
+fn refuse_just_made_symlink(entry: Entry<'_>) -> Result<(), Trouble> {
+    let copy = entry.copy;
     if copy.backups.is_none()
         && entry.directory.parent().is_none()
         && let Some(name) = entry.in_the_way()?
@@ -228,7 +222,8 @@ fn refuse_just_made_symlink(copy: &Copy<'_>, entry: Entry<'_>) -> Result<(), Tro
 
 /// Whether what is there is older than the source. One that was given the time of the source is not, however
 /// fine the times of its filesystem are.
-fn is_older(copy: &Copy<'_>, entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
+fn is_older(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
+    let copy = entry.copy;
     let [there, wanted] = [found, source].map(|facts| (facts.st_mtime, facts.st_mtime_nsec));
     // What a symlink leads to may lie elsewhere.
     let may_be_coarser = copy.keeps_times() && found.st_dev == entry.pair.found().target.0;
@@ -250,16 +245,11 @@ enum Sameness {
 
 /// Whether source and target are one file, as cp sees it (`same_file_ok`): also by symlinks that are
 /// followed, or that would be put in the place of what they lead to.
-fn sameness(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    rules: &Rules,
-    (source, found): (&Stat, &Stat),
-) -> Sameness {
+fn sameness(entry: Entry<'_>, rules: &Rules, (source, found): (&Stat, &Stat)) -> Sameness {
     use Sameness::{Done, None, Refused};
     let is_symlink = |facts: &Stat| kind_of(facts).is_symlink();
     let is_same = |one: &Stat, other: &Stat| identity(one) == identity(other);
-    let (is_link, is_backed_up) = (rules.form == Form::HardLink, copy.backups.is_some());
+    let (is_link, is_backed_up) = (rules.form == Form::HardLink, entry.copy.backups.is_some());
     let one_unless = |fine: bool| if fine { None } else { Refused };
     if is_same(source, found) && is_link {
         return Done;

@@ -24,7 +24,7 @@ use super::peculiar::{self, ONE_NAME};
 use super::sieve::Sieve;
 use super::temporary::is_temporary;
 use super::{
-    Action, Copy, Directory, Entry, Event, Hire, Pair, Reach, Refusal, Side, Trouble, Work, count,
+    Action, Copy, Directory, Entry, Event, Lane, Pair, Reach, Refusal, Side, Trouble, Work, count,
     identity, mirror, plan, sequence,
 };
 use crate::spool::names::{Batch, Names};
@@ -55,11 +55,8 @@ struct Listed {
 }
 
 /// Begins with a directory that the user named. Its copy may be there.
-pub(super) fn begin(
-    copy: &Copy<'_>,
-    by: (&mut Lister, Hire<'_>),
-    entry: Entry<'_>,
-) -> Option<(Arc<Directory>, Batch)> {
+pub(super) fn begin(lane: &mut Lane<'_>, entry: Entry<'_>) -> Option<Arc<Directory>> {
+    let copy = lane.copy;
     let made = match leads_above(copy, entry.directory, entry.pair, entry.source) {
         // Its opening says why it is not copied.
         true => Err(Errno::EXIST),
@@ -75,30 +72,30 @@ pub(super) fn begin(
             return None;
         }
     };
-    visit(copy, by, entry, origin)
+    visit(lane, entry, origin)
 }
 
-/// Opens a directory whose copy is there and lists it. Returns it, in use, with the first of what is
-/// in it, to be copied at once; `None`: it could not be opened.
+/// Opens a directory whose copy is there, lists it, and copies the first of what is in it; `None`: it could
+/// not be opened.
 pub(super) fn visit(
-    copy: &Copy<'_>,
-    by: (&mut Lister, Hire<'_>),
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     origin: Origin,
-) -> Option<(Arc<Directory>, Batch)> {
+) -> Option<Arc<Directory>> {
+    let copy = lane.copy;
     let begun_ns = monotonic_ns();
     let parent = entry.directory;
     if origin == Origin::Fresh && copy.stop.is_full(entry.pair.found().target.0) {
         piece_done(copy, parent);
         return None;
     }
-    let origin = mirror::make_way_for_directory(copy, entry, origin);
-    let (below, access) = match open(copy, entry, origin) {
+    let origin = mirror::make_way_for_directory(entry, origin);
+    let (below, access) = match open(entry, origin) {
         Ok(opened) => opened,
         Err(trouble) => {
             let is_made = origin == Origin::Fresh && !copy.is_plan();
             if is_made && matches!(trouble, Trouble::Source(_)) {
-                take_back(copy, entry);
+                take_back(entry);
             }
             copy.report(entry, trouble);
             piece_done(copy, parent);
@@ -112,30 +109,26 @@ pub(super) fn visit(
     let directory = copy.held.enter(parent, Arc::new(below), begun_ns, None);
     let first = match access {
         _ if stays_out || is_full => Batch::default(),
-        Access::Full => list(copy, by, &directory, origin),
+        Access::Full => list(lane, &directory, origin),
         // Its attributes are copied all the same, as cp does.
         Access::SearchOnly => {
             copy.fail_source(&directory, None, Refusal::of("open")(Errno::ACCESS));
             Batch::default()
         }
     };
-    Some((directory, first))
+    Some(lane.visited(directory, &first))
 }
 
 /// Lists a directory and makes pieces of its entries; returns the first one.
-fn list(
-    copy: &Copy<'_>,
-    (lister, hire): (&mut Lister, Hire<'_>),
-    directory: &Arc<Directory>,
-    origin: Origin,
-) -> Batch {
+fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batch {
+    let copy = lane.copy;
     let Some(pair) = pair(copy, directory) else { return Batch::default() };
-    if origin == Origin::Existing && sequence::begin(copy, lister, directory, &pair) {
+    if origin == Origin::Existing && sequence::begin(lane, directory, &pair) {
         return Batch::default();
     }
     let is_empty = origin == Origin::Fresh && !copy.is_plan();
     let mut empty = Empty::of(is_empty.then(|| pair.target()));
-    let mut listed = match read_names(copy, (lister, hire), directory, (&pair, &mut empty)) {
+    let mut listed = match read_names(lane, directory, (&pair, &mut empty)) {
         Ok(listed) => listed,
         Err(refusal) => {
             copy.fail_listing(directory, refusal);
@@ -147,7 +140,7 @@ fn list(
     copy.peculiarities.remember(directory.number(), peculiar);
     // cp leaves none.
     if origin == Origin::Existing && copy.rules().is_none() && !copy.is_plan() {
-        remove_leftovers(copy, lister, pair.target());
+        remove_leftovers(copy, &mut lane.lister, pair.target());
     }
     let below = listed.fresh.count() + listed.existing.count();
     directory.expect(below as usize);
@@ -195,11 +188,11 @@ fn leads_above(copy: &Copy<'_>, directory: &Directory, pair: &Pair, name: &CStr)
 
 /// Reads all names, and makes the directories among them.
 fn read_names(
-    copy: &Copy<'_>,
-    (lister, hire): (&mut Lister, Hire<'_>),
+    lane: &mut Lane<'_>,
     directory: &Arc<Directory>,
     (pair, empty): (&Pair, &mut Empty<'_>),
 ) -> Result<Listed, Refusal> {
+    let (copy, hire) = (lane.copy, lane.hire);
     let names = || Names::new(MOST_BELOW_BYTES);
     let mut listed = Listed {
         files: Vec::new(),
@@ -211,7 +204,7 @@ fn read_names(
     let mut bytes = 0;
     let device = pair.found().target.0;
     let mut sieve = Sieve::of(copy, directory, Some(pair))?;
-    let result = lister.each(pair.source(), |name, kind| {
+    let result = lane.lister.each(pair.source(), |name, kind| {
         let Some(kind) = sieve.taken(pair.source(), name, kind) else { return Ok(()) };
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
@@ -256,12 +249,13 @@ fn read_names(
 }
 
 /// Takes the next names of a large directory.
-pub(super) fn go_on_listing(copy: &Copy<'_>, lister: &mut Lister, directory: &Arc<Directory>) {
+pub(super) fn go_on_listing(lane: &mut Lane<'_>, directory: &Arc<Directory>) {
+    let copy = lane.copy;
     let mut files = Vec::new();
     let mut is_over = true;
     if let Some(pair) = pair(copy, directory) {
         let result = Sieve::of(copy, directory, None).and_then(|mut sieve| {
-            lister.once(pair.source(), |name, kind, _| {
+            lane.lister.once(pair.source(), |name, kind, _| {
                 match sieve.taken(pair.source(), name, kind) {
                     Some(kind) if !kind.is_dir() => add(&mut files, name, kind),
                     _ => Ok(()),

@@ -26,7 +26,7 @@ const MAKE_SYMLINK: &str = "make a symlink to the source at";
 
 /// Copies what is no directory.
 pub(super) fn copy(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     rules: &Rules,
     kind: FileType,
@@ -35,17 +35,17 @@ pub(super) fn copy(
     if kind.is_file() && rules.form == Form::Copy && entry.pair.found().made.is_new() {
         return bytes(lane, entry, rules, Standing::Free);
     }
-    let facts = entry.facts(copy)?;
+    let facts = entry.facts()?;
     if kind_of(facts).is_dir() {
         return Err(Trouble::Became);
     }
-    let standing = Standing::of(copy, entry, rules, &facts)?;
+    let standing = Standing::of(entry, rules, &facts)?;
     let outcome = match (&standing, rules.form) {
         (Standing::Skipped, _) => return Ok(Outcome::of(Action::Unchanged)),
         (Standing::UpToDate, _) => return up_to_date(lane, entry, &facts),
-        (_, Form::HardLink | Form::Symlink) => link(copy, entry, rules, &standing),
+        (_, Form::HardLink | Form::Symlink) => link(entry, rules, &standing),
         _ if is_read(rules, &facts) => bytes(lane, entry, rules, standing),
-        _ => node(copy, entry, rules, (&standing, &facts)),
+        _ => node(entry, rules, (&standing, &facts)),
     }?;
     // A further name of something that was made is no thing of its own (cp records none).
     let is_further = rules.form != Form::HardLink && outcome.action == Action::Linked;
@@ -57,19 +57,18 @@ pub(super) fn copy(
 
 /// What is there stands for the source: further names of that are linked with it, and it with what
 /// stands for another one, unless bytes would be lost by that.
-fn up_to_date(lane: &mut Lane<'_, '_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
-    let copy = lane.copy;
+fn up_to_date(lane: &mut Lane<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
     let alike = |root: BorrowedFd<'_>, known: &links::Copy| {
         let is_unlike = is_unlike(lane, entry, root, known)?;
         Ok(if is_unlike { Alike::NoAndStays } else { Alike::Yes })
     };
-    let bond = Bond::if_alike(copy, entry, facts, alike)?;
-    bond.or_copied(copy, entry, || Ok(Outcome::of(Action::Unchanged)))
+    let bond = Bond::if_alike(entry, facts, alike)?;
+    bond.or_copied(entry, || Ok(Outcome::of(Action::Unchanged)))
 }
 
 /// Whether what bears the name holds other bytes than a copy below that root.
 pub(super) fn is_unlike(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     root: BorrowedFd<'_>,
     known: &links::Copy,
@@ -81,7 +80,7 @@ pub(super) fn is_unlike(
 
 /// Whether what stands for another name of a source holds its bytes: it may be newer, and have others.
 pub(super) fn may_be_that(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     opened: &file::Opened,
     root: BorrowedFd<'_>,
     known: &links::Copy,
@@ -98,23 +97,22 @@ pub(super) fn may_be_that(
 
 /// Makes room, has something made, and gives back what made room where nothing was.
 fn in_the_room(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     standing: &Standing,
     make: impl FnOnce() -> Result<Outcome, Trouble>,
 ) -> Result<Outcome, Trouble> {
-    let backup = standing.make_room(copy, entry)?;
-    copy.tell_of_making(entry, backup.as_deref());
+    let backup = standing.make_room(entry)?;
+    entry.copy.tell_of_making(entry, backup.as_deref());
     let made = make();
     if made.is_err() {
-        undo(copy, entry, backup.as_deref());
+        undo(entry, backup.as_deref());
     }
     made
 }
 
 /// A file with the bytes of the source.
 fn bytes(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     rules: &Rules,
     standing: Standing,
@@ -127,7 +125,7 @@ fn bytes(
     };
     let mut opened = file::Opened::open(entry, copy, reading)?;
     copy.entrust(entry, &opened.facts)?;
-    in_the_room(copy, entry, &standing, || {
+    in_the_room(entry, &standing, || {
         if matches!(standing, Standing::Removed) {
             remove(entry)?;
         }
@@ -135,15 +133,15 @@ fn bytes(
             Skip::NotOlder => may_be_that(lane, &opened, root, known),
             _ => Ok(Alike::Yes),
         };
-        let bond = Bond::if_alike(copy, entry, &opened.facts, alike)?;
+        let bond = Bond::if_alike(entry, &opened.facts, alike)?;
         let _turn = match &bond {
             Bond::Done(_) => None,
             _ => standing.take_turn(&copy.turns),
         };
-        bond.or_copied(copy, entry, || {
+        bond.or_copied(entry, || {
             let mut is_there = matches!(standing, Standing::InPlace(_));
-            file::until_complete(lane, entry, &mut opened, |lane, opened, _| {
-                let place = file::open_as_found(lane.copy, entry, opened, (rules, is_there));
+            file::until_complete(lane, entry, &mut opened, |_, opened, _| {
+                let place = file::open_as_found(entry, opened, (rules, is_there));
                 is_there = true;
                 place
             })
@@ -153,23 +151,23 @@ fn bytes(
 
 /// A symlink, FIFO, socket or device like the source.
 fn node(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     rules: &Rules,
     (standing, facts): (&Standing, &Stat),
 ) -> Result<Outcome, Trouble> {
+    let copy = entry.copy;
     copy.entrust(entry, facts)?;
     let is_symlink = kind_of(facts).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
-    in_the_room(copy, entry, standing, || {
-        let bond = Bond::of(copy, entry, facts)?;
+    in_the_room(entry, standing, || {
+        let bond = Bond::of(entry, facts)?;
         let (from, to) = (entry.source_place(), entry.target_place());
         let whole = |name: &CStr| {
             let place = Place { name, ..to };
             copy.attributes.make(place, facts, text.as_deref())?;
             copy.attributes.entry(from, place, facts, None)
         };
-        bond.or_copied(copy, entry, || {
+        bond.or_copied(entry, || {
             let made = match whole(to.name) {
                 // What has to go stays until something can take its place.
                 Err(refusal)
@@ -210,12 +208,8 @@ pub(super) fn replaces(rules: &Rules, standing: &Standing) -> bool {
 }
 
 /// A hard link of the source, or a symlink that leads to it.
-fn link(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    rules: &Rules,
-    standing: &Standing,
-) -> Result<Outcome, Trouble> {
+fn link(entry: Entry<'_>, rules: &Rules, standing: &Standing) -> Result<Outcome, Trouble> {
+    let copy = entry.copy;
     let directory = entry.pair.target();
     let is_hard = rules.form == Form::HardLink;
     let text = if is_hard { CString::default() } else { text_to(entry)? };
@@ -232,7 +226,7 @@ fn link(
         };
         made.map_err(super::failure::Refusal::of(operation))
     };
-    in_the_room(copy, entry, standing, || {
+    in_the_room(entry, standing, || {
         let made = match make(entry.target) {
             Err(refusal) if refusal.errno() == Some(Errno::EXIST) && replaces => {
                 copy.temporaries.replace(directory, entry.target, make)
@@ -241,7 +235,7 @@ fn link(
         };
         made.map_err(Trouble::Target)?;
         if !is_hard && copy.keeps_times() {
-            let facts = entry.facts(copy)?;
+            let facts = entry.facts()?;
             set_times(entry, &facts)?;
         }
         Ok(Outcome::of(if is_hard { Action::Linked } else { Action::Made }))

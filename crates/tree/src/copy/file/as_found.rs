@@ -13,7 +13,7 @@ use crate::copy::attributes::PRIVATE;
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::standing::{WRITE_THROUGH, remove};
 use crate::copy::{
-    Assurance, Clearing, Copy, Entry, Made, Refusal, Rules, Skip, Trouble, kind_of, refused, target,
+    Assurance, Clearing, Entry, Made, Refusal, Rules, Skip, Trouble, kind_of, refused, target,
 };
 
 /// How often it is looked whether somebody reads from a FIFO.
@@ -21,13 +21,12 @@ const WAIT: Duration = Duration::from_millis(10);
 
 /// Opens what bears the name, or makes a file where nothing does.
 pub(in crate::copy) fn open_as_found(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     opened: &Opened,
     (rules, is_there): (&Rules, bool),
 ) -> Result<Where, Trouble> {
     if is_there {
-        match open(copy, entry, opened, (rules, OFlags::empty())) {
+        match open(entry, opened, (rules, OFlags::empty())) {
             Err(trouble) => match trouble.target_errno() {
                 Some(Errno::NOENT) => {}
                 Some(_) if rules.clearing == Clearing::Refused => remove(entry)?,
@@ -36,7 +35,7 @@ pub(in crate::copy) fn open_as_found(
             place => return place,
         }
     }
-    match make(copy, entry, opened, rules) {
+    match make(entry, opened, rules) {
         Ok((file, name)) => {
             let found = entry.pair.found();
             let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
@@ -44,9 +43,7 @@ pub(in crate::copy) fn open_as_found(
             Ok(Where::Open(Place { file, made, name, device, bytes }))
         }
         Err(Errno::EXIST) if !leads_nowhere(entry)? => Err(target(CREATE)(Errno::EXIST)),
-        Err(Errno::EXIST) if rules.through_dangling => {
-            open(copy, entry, opened, (rules, OFlags::CREATE))
-        }
+        Err(Errno::EXIST) if rules.through_dangling => open(entry, opened, (rules, OFlags::CREATE)),
         Err(Errno::EXIST) => Err(refused(WRITE_THROUGH, LEADS_NOWHERE)),
         Err(errno) => Err(target(CREATE)(errno)),
     }
@@ -54,18 +51,13 @@ pub(in crate::copy) fn open_as_found(
 
 /// Makes a file. Where what is there may stay as it is, one that is not complete must not be taken for
 /// that by the next run: it gets its name when it is, but in a directory that lets no name go.
-fn make(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    opened: &Opened,
-    rules: &Rules,
-) -> Result<(OwnedFd, Name), Errno> {
+fn make(entry: Entry<'_>, opened: &Opened, rules: &Rules) -> Result<(OwnedFd, Name), Errno> {
     let directory = entry.pair.target();
     if rules.skip != Skip::Nothing && !rules.attributes_only {
         if entry.in_the_way().is_ok_and(|found| found.is_some()) {
             return Err(Errno::EXIST);
         }
-        match temporary(copy, entry, opened.flags) {
+        match temporary(entry, opened.flags) {
             Ok((file, name)) => return Ok((file, Name::Temporary(name, Over::Nothing))),
             Err(refusal) => match refusal.errno() {
                 Some(Errno::PERM) | None => {}
@@ -75,7 +67,7 @@ fn make(
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, entry.target, flags, PRIVATE)?;
-    copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
+    entry.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
     Ok((file, Name::New))
 }
 
@@ -86,11 +78,11 @@ fn leads_nowhere(entry: Entry<'_>) -> Result<bool, Trouble> {
 
 /// Opens what bears the name; a file is cut off, unless it is the source.
 fn open(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     opened: &Opened,
     (rules, more): (&Rules, OFlags),
 ) -> Result<Where, Trouble> {
+    let copy = entry.copy;
     // What is read back is a file; a FIFO that is open for reading, too, has nobody who reads from it.
     let reads = copy.options.assurance == Assurance::Verified && !is(entry, |kind| !kind.is_file());
     let access = if reads { OFlags::RDWR } else { OFlags::WRONLY };
@@ -110,12 +102,12 @@ fn open(
             opened => break opened.map_err(target(CREATE))?,
         }
     };
-    let facts = examined(copy, entry, opened, &file)?;
+    let facts = examined(entry, opened, &file)?;
     let kind = kind_of(facts);
     let bytes = Bytes::of(rules, &opened.facts, kind);
     let (file, bytes) = match bytes {
         bytes if kind.is_file() && bytes != Bytes::None => {
-            emptied(copy, entry, opened, (file, &facts), bytes)?
+            emptied(entry, opened, (file, &facts), bytes)?
         }
         bytes => (file, bytes),
     };

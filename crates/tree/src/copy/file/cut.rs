@@ -19,12 +19,12 @@ const MOST_LOOKS: u32 = 100;
 /// Cuts off an open file that is to be written anew. One that may be the source itself is compared with it
 /// instead: then nothing that is to be read is lost.
 pub(super) fn emptied(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     opened: &Opened,
     (file, facts): (OwnedFd, &Stat),
     bytes: Bytes,
 ) -> Result<(OwnedFd, Bytes), Trouble> {
+    let copy = entry.copy;
     if bytes == Bytes::All && may_be_the_source(copy, opened, (&file, facts))? {
         return Ok((with_reading(entry, (file, facts))?, Bytes::Own));
     }

@@ -23,11 +23,11 @@ impl Place {
     /// Sets the attributes of a file whose bytes are all there, gives it its name, and notes it.
     pub(super) fn finish(
         self,
-        copy: &Copy<'_>,
         entry: Entry<'_>,
         opened: &Opened,
         (copied, state): (Copied, State),
     ) -> Result<Outcome, Setback> {
+        let copy = entry.copy;
         // Bytes that are all there are not thrown away for an attribute.
         let mut finished = self.set_attributes(copy, opened);
         copy.targets.begin_writing(self.file.as_fd());
@@ -37,7 +37,7 @@ impl Place {
                 Ok(facts) => Some(mark(&facts)),
                 Err(errno) => {
                     let setback = target("examine")(errno).into();
-                    return Err(self.give_up(copy, entry, opened, setback));
+                    return Err(self.give_up(entry, opened, setback));
                 }
             },
         };
@@ -67,9 +67,9 @@ impl Place {
                 made.filter(|_| is_new)
             }
             Name::Temporary(name, over) => {
-                let act = || move_in(copy, entry, &file, (&name, &over));
-                if let Err(trouble) = unlocked(copy, entry, opened, act) {
-                    discard(copy, entry, &file, Some(&name));
+                let act = || move_in(entry, &file, (&name, &over));
+                if let Err(trouble) = unlocked(entry, opened, act) {
+                    discard(entry, &file, Some(&name));
                     return Err(match (trouble.target_errno(), over) {
                         (Some(errno), Over::File(_)) if needs_no_directory(errno) => {
                             Setback::Irreplaceable(errno)
@@ -102,17 +102,11 @@ impl Place {
     }
 
     /// Takes back what was begun. What had no room beside an old file may have it in its place.
-    pub(super) fn give_up(
-        self,
-        copy: &Copy<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
-        setback: Setback,
-    ) -> Setback {
+    pub(super) fn give_up(self, entry: Entry<'_>, opened: &Opened, setback: Setback) -> Setback {
         let Self { file, name, bytes, .. } = self;
         match &name {
-            Name::Temporary(temporary, _) => discard(copy, entry, &file, Some(temporary)),
-            Name::New => discard(copy, entry, &file, None),
+            Name::Temporary(temporary, _) => discard(entry, &file, Some(temporary)),
+            Name::New => discard(entry, &file, None),
             // It may hold a part of the source by now, and stays closed to whom that is closed, and older
             // than that. Room behind its end is given back.
             Name::Old => {
@@ -142,16 +136,11 @@ impl Place {
 }
 
 /// Moves a complete file to its name. The lock stays until it has that.
-fn move_in(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    file: &OwnedFd,
-    (name, over): (&CStr, &Over),
-) -> Result<(), Trouble> {
+fn move_in(entry: Entry<'_>, file: &OwnedFd, (name, over): (&CStr, &Over)) -> Result<(), Trouble> {
     closed(rustix::io::fcntl_dupfd_cloexec(file, 3).map_err(target("close"))?)?;
     let directory = entry.pair.target();
     match over {
-        Over::Obstacle if !mirror::make_way(copy, entry) => {
+        Over::Obstacle if !mirror::make_way(entry) => {
             Err(refused(OVERWRITE, "what is there stays"))
         }
         Over::Nothing => move_to_free(directory, name, entry.target).map_err(target(CREATE)),
@@ -162,7 +151,8 @@ fn move_in(
 
 /// Removes a file that was made here under a temporary name, or its own: then only if it is what
 /// bears that.
-pub(super) fn discard(copy: &Copy<'_>, entry: Entry<'_>, file: &OwnedFd, temporary: Option<&CStr>) {
+pub(super) fn discard(entry: Entry<'_>, file: &OwnedFd, temporary: Option<&CStr>) {
+    let copy = entry.copy;
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
     let discarded = match temporary {
         Some(name) => temporaries.discard_temporary(directory, name, file.as_fd()),

@@ -15,8 +15,8 @@ use crate::copy::attributes::{Flags, PRIVATE, Predecessor};
 use crate::copy::existing::{Existing, refuse_itself};
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
-    Appearance, Assurance, Copy, Entry, Lane, Made, Preserve, Refusal, Rules, Trouble, kind_of,
-    refused, target,
+    Appearance, Assurance, Entry, Lane, Made, Preserve, Refusal, Rules, Trouble, kind_of, refused,
+    target,
 };
 
 pub(super) const CREATE: &str = "create";
@@ -104,7 +104,7 @@ impl Place {
     /// Opens what the bytes go to; or finds that the file is there already. `in_place`: why no new
     /// file can take the place of one that is there.
     pub(super) fn open(
-        lane: &mut Lane<'_, '_>,
+        lane: &mut Lane<'_>,
         entry: Entry<'_>,
         opened: &Opened,
         in_place: Option<Errno>,
@@ -136,14 +136,14 @@ impl Place {
             Ok(Existing::Unchanged(found)) => return Ok(Where::Done(found)),
             Ok(Existing::Replace(found)) => {
                 let found = (opened, &found);
-                return Self::successor(copy, entry, found, in_place).map(Where::Open);
+                return Self::successor(entry, found, in_place).map(Where::Open);
             }
             Ok(Existing::ReplaceSymlink | Existing::Gone) => Over::Anything,
             // It goes when the file is complete.
             Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => Over::Obstacle,
             Err(trouble) => return Err(trouble),
         };
-        let (file, name) = temporary(copy, entry, opened.flags).map_err(Trouble::Target)?;
+        let (file, name) = temporary(entry, opened.flags).map_err(Trouble::Target)?;
         let name = Name::Temporary(name, over);
         Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
     }
@@ -151,29 +151,29 @@ impl Place {
     /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or
     /// where that cannot be, the file itself.
     fn successor(
-        copy: &Copy<'_>,
         entry: Entry<'_>,
         (opened, found): (&Opened, &Stat),
         in_place: Option<Errno>,
     ) -> Result<Self, Trouble> {
+        let copy = entry.copy;
         let appearance = copy.options.appearance;
         // What is written into one name is in all others, and two sources may go to two of them.
         let is_bound = found.st_nlink > 1;
         let why = match in_place {
             Some(errno) => errno,
             None if appearance == Appearance::InPlace && !is_bound => {
-                return Self::cut(copy, entry, opened, Bytes::All);
+                return Self::cut(entry, opened, Bytes::All);
             }
             None if appearance == Appearance::Amended && !is_bound => {
-                return match Self::cut(copy, entry, opened, Bytes::Different) {
+                return match Self::cut(entry, opened, Bytes::Different) {
                     // It may be written but not read.
                     Err(trouble) if trouble.target_errno() == Some(Errno::ACCESS) => {
-                        Self::cut(copy, entry, opened, Bytes::All)
+                        Self::cut(entry, opened, Bytes::All)
                     }
                     opened => opened,
                 };
             }
-            None => match Self::new_file(copy, entry, opened, found)? {
+            None => match Self::new_file(entry, opened, found)? {
                 Ok(place) => return Ok(place),
                 Err(errno) => errno,
             },
@@ -183,8 +183,8 @@ impl Place {
             return Err(target("replace")(why));
         }
         let place = match why {
-            Errno::NOSPC | Errno::DQUOT => Self::refill(copy, entry, opened, why)?,
-            _ => Self::cut(copy, entry, opened, Bytes::All)?,
+            Errno::NOSPC | Errno::DQUOT => Self::refill(entry, opened, why)?,
+            _ => Self::cut(entry, opened, Bytes::All)?,
         };
         copy.tell_in_place(entry, why);
         Ok(place)
@@ -192,14 +192,13 @@ impl Place {
 
     /// Makes the file that will take the place of another one; or says why there can be none.
     fn new_file(
-        copy: &Copy<'_>,
         entry: Entry<'_>,
         opened: &Opened,
         found: &Stat,
     ) -> Result<Result<Self, Errno>, Trouble> {
         let source = &opened.facts;
         let device = entry.pair.found().target.0;
-        let (file, name) = match temporary(copy, entry, opened.flags) {
+        let (file, name) = match temporary(entry, opened.flags) {
             Ok(made) => made,
             Err(refusal) => match refusal.errno() {
                 Some(errno)
@@ -213,7 +212,7 @@ impl Place {
         };
         let old = (entry.target_place(), found);
         let inheritance = entry.pair.found().inheritance;
-        let preceded = copy.attributes.precede(file.as_fd(), old, source, inheritance);
+        let preceded = entry.copy.attributes.precede(file.as_fd(), old, source, inheritance);
         let refused = match preceded {
             Ok(Some((made, predecessor))) => {
                 let name = Name::Temporary(name, Over::File(predecessor));
@@ -222,24 +221,20 @@ impl Place {
             Ok(None) => Ok(Err(Errno::PERM)),
             Err(refusal) => Err(Trouble::Target(refusal)),
         };
-        discard(copy, entry, &file, Some(&name));
+        discard(entry, &file, Some(&name));
         refused
     }
 
     /// Opens an existing file to be written again: empty, unless what is there is to be compared.
-    fn cut(
-        copy: &Copy<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
-        bytes: Bytes,
-    ) -> Result<Self, Trouble> {
+    fn cut(entry: Entry<'_>, opened: &Opened, bytes: Bytes) -> Result<Self, Trouble> {
+        let copy = entry.copy;
         let reads = match copy.options.assurance {
             Assurance::Accepted if bytes == Bytes::All => OFlags::WRONLY,
             _ => OFlags::RDWR,
         };
-        let (file, facts) = Self::open_old(copy, entry, opened, reads)?;
+        let (file, facts) = Self::open_old(entry, opened, reads)?;
         let (file, bytes) = match bytes {
-            Bytes::All => emptied(copy, entry, opened, (file, &facts), bytes)?,
+            Bytes::All => emptied(entry, opened, (file, &facts), bytes)?,
             bytes => {
                 close_to_others(copy, &file, &facts, &opened.facts);
                 (file, bytes)
@@ -252,17 +247,12 @@ impl Place {
     /// blocks that it will need are its own: what it gave up, another thread or program might take,
     /// and then neither the old bytes nor the new ones would be there. While it is neither, it is
     /// closed to others.
-    fn refill(
-        copy: &Copy<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
-        why: Errno,
-    ) -> Result<Self, Trouble> {
-        let (file, facts) = Self::open_old(copy, entry, opened, OFlags::RDWR)?;
+    fn refill(entry: Entry<'_>, opened: &Opened, why: Errno) -> Result<Self, Trouble> {
+        let (file, facts) = Self::open_old(entry, opened, OFlags::RDWR)?;
         if !has_reserved(&file, &facts, opened) {
             return Err(target("replace")(why));
         }
-        if copy.options.preserve.has(Preserve::MODE) {
+        if entry.copy.options.preserve.has(Preserve::MODE) {
             let mode = Mode::from_raw_mode(facts.st_mode) & PRIVATE;
             let _not_ours = rustix::fs::fchmod(&file, mode);
         }
@@ -275,18 +265,17 @@ impl Place {
 
     /// Opens an existing file as it is.
     fn open_old(
-        copy: &Copy<'_>,
         entry: Entry<'_>,
         opened: &Opened,
         reads: OFlags,
     ) -> Result<(OwnedFd, Stat), Trouble> {
         let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = unlocked(copy, entry, opened, || {
+        let file = unlocked(entry, opened, || {
             let at = (entry.pair.target(), entry.target);
-            when_given_back(copy, || rustix::fs::openat(at.0, at.1, flags, Mode::empty()))
+            when_given_back(entry.copy, || rustix::fs::openat(at.0, at.1, flags, Mode::empty()))
                 .map_err(target("open"))
         })?;
-        let facts = examined(copy, entry, opened, &file)?;
+        let facts = examined(entry, opened, &file)?;
         match kind_of(facts).is_file() {
             true => Ok((file, facts)),
             false => Err(refused("overwrite", "it is no file any more")),
@@ -298,26 +287,18 @@ impl Place {
 /// directory: a mounted file, or one to which a symlink leads.
 ///
 /// Errors: it is the source.
-pub(super) fn examined(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    opened: &Opened,
-    file: &OwnedFd,
-) -> Result<Stat, Trouble> {
+pub(super) fn examined(entry: Entry<'_>, opened: &Opened, file: &OwnedFd) -> Result<Stat, Trouble> {
     let facts = rustix::fs::fstat(file).map_err(target("examine"))?;
     refuse_itself(&facts, &opened.facts)?;
     if facts.st_dev != entry.pair.found().target.0 {
-        copy.targets.will_sync_file(file.as_fd(), facts.st_dev).map_err(target("hold"))?;
+        entry.copy.targets.will_sync_file(file.as_fd(), facts.st_dev).map_err(target("hold"))?;
     }
     Ok(facts)
 }
 
 /// Makes a file under a name of ours.
-pub(super) fn temporary(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    flags: Flags,
-) -> Result<(OwnedFd, CString), Refusal> {
+pub(super) fn temporary(entry: Entry<'_>, flags: Flags) -> Result<(OwnedFd, CString), Refusal> {
+    let copy = entry.copy;
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
     let name = match copy.peculiarities.has_temporary(entry.directory) {
         true => temporaries.name(),
@@ -333,11 +314,11 @@ pub(super) fn temporary(
 /// Does something with a file that is in the way; once more without its locks if they are what
 /// refuses it, and may be lifted.
 pub(super) fn unlocked<T>(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     opened: &Opened,
     act: impl Fn() -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
+    let copy = entry.copy;
     let done = act();
     if !done.as_ref().is_err_and(|trouble| trouble.target_errno() == Some(Errno::PERM)) {
         return done;

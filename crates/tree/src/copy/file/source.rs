@@ -136,7 +136,7 @@ impl Opened {
         reading: Reading,
     ) -> Result<Self, Trouble> {
         let moment = Moment::now();
-        let mut flags = reading_flags(copy, entry.pair);
+        let mut flags = reading_flags(entry.copy, entry.pair);
         flags.set(OFlags::NOFOLLOW, !reading.follows);
         let open = || open_unseen(entry.pair.source(), entry.source, flags);
         let file = match when_given_back(copy, open) {

@@ -96,7 +96,7 @@ struct Small<'n, 'b, 'c> {
 /// Copies an entry, and where it is time to copy several together, those of its kind that follow, files or
 /// symlinks. Returns the most bytes that one of them had.
 pub(in crate::copy) fn copy_next<'n>(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     (first, kind): (Entry<'n>, FileType),
     rest: &mut BatchIter<'n>,
 ) -> u64 {
@@ -118,7 +118,7 @@ pub(in crate::copy) fn copy_next<'n>(
     }
     let done = match kind {
         _ if names.len() < LEAST => Vec::new(),
-        FileType::Symlink => special::copy_together(lane.copy, first, &names),
+        FileType::Symlink => special::copy_together(first, &names),
         _ => plainly(lane, first, &names),
     };
     if most.is_none() || names.len() >= LEAST && done.len() < names.len() / 2 {
@@ -139,7 +139,7 @@ pub(in crate::copy) fn copy_next<'n>(
 }
 
 /// Copies what is as usual, and returns the names of that; of the others nothing is left behind.
-fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n CStr> {
+fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n CStr> {
     let (copy, found) = (lane.copy, first.pair.found());
     let devices = (found.facts.st_dev, found.target.0);
     let is_usual = found.made.is_new()
@@ -169,7 +169,7 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         wait_for_a_write(&source, &facts, moment);
         let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
         let entry = Entry { source: name, target: name, ..first };
-        let Some(bond) = Bond::of_first(copy, entry, &facts) else {
+        let Some(bond) = Bond::of_first(entry, &facts) else {
             further.push((entry, (source, facts)));
             return None;
         };
@@ -187,10 +187,10 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
         file.bytes = bytes;
         is_read
     });
-    make(copy, first, &mut files);
+    make(first, &mut files);
     // Nobody waits for others before those that wait for these are let go.
     let mut done: Vec<_> =
-        files.iter_mut().filter_map(|file| completed(copy, first, file, moment)).collect();
+        files.iter_mut().filter_map(|file| completed(first, file, moment)).collect();
     drop(files);
     done.extend(further.into_iter().filter_map(|(entry, opened)| {
         let is_done = copy.rules().is_none()
@@ -203,7 +203,7 @@ fn plainly<'n>(lane: &mut Lane<'_, '_>, first: Entry<'n>, names: &[&'n CStr]) ->
 
 /// Makes a link to the copy of another name, or has a file copied after all. `false`: it is to be looked at
 /// once more.
-fn is_linked(lane: &mut Lane<'_, '_>, entry: Entry<'_>, opened: Opened) -> bool {
+fn is_linked(lane: &mut Lane<'_>, entry: Entry<'_>, opened: Opened) -> bool {
     match copy_opened(lane, entry, opened) {
         Err(Trouble::Became | Trouble::Obstacle(_)) => false,
         copied => {
@@ -221,7 +221,8 @@ fn keeps_times(copy: &Copy<'_>) -> bool {
 type Act<'a> = dyn Fn(&Small<'_, '_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
 
 /// Makes copies, all but closed; those that were given up are not there.
-fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
+fn make(first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
+    let copy = first.copy;
     let (directory, device) = (first.pair.target(), first.pair.found().target.0);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let alone = first.directory.making();
@@ -235,7 +236,7 @@ fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
                 && act(file, target) != Ok(true)
             {
                 let entry = Entry { source: file.name, target: file.name, ..first };
-                discard(copy, entry, target, None);
+                discard(entry, target, None);
                 file.target = None;
             }
         }
@@ -257,11 +258,11 @@ fn make(copy: &Copy<'_>, first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
 /// Closes the copy of a source that was opened at a moment, and counts it; returns its name. `None`: there
 /// is none.
 fn completed<'n>(
-    copy: &Copy<'_>,
     first: Entry<'_>,
     file: &mut Small<'n, '_, '_>,
     moment: Moment,
 ) -> Option<&'n CStr> {
+    let copy = first.copy;
     let target = file.target.take()?;
     copy.targets.begin_writing(target.as_fd());
     let is_asked = copy.evidence.is_noting() || !matches!(file.bond, Bond::None);
@@ -278,7 +279,7 @@ fn completed<'n>(
     let mark = seen.map(|seen| mark(&seen));
     let outcome = Outcome { mark, ..Outcome::of(Action::Copied) };
     let bond = std::mem::replace(&mut file.bond, Bond::None);
-    if let Err(trouble) = bond.copied(copy, entry, &outcome) {
+    if let Err(trouble) = bond.copied(entry, &outcome) {
         copy.report(entry, trouble);
         return Some(file.name);
     }

@@ -43,8 +43,8 @@ pub(super) enum Purpose {
 }
 
 /// Removes things in one directory of the target.
-pub(super) struct Removal<'c, 'a> {
-    copy: &'c Copy<'a>,
+pub(super) struct Removal<'c> {
+    copy: &'c Copy<'c>,
     deletion: Deletion,
     ignored: Option<Arc<Ignored>>,
     /// The path of the directory, as it is shown.
@@ -64,9 +64,9 @@ struct Level {
     mode: Option<Mode>,
 }
 
-impl<'c, 'a> Removal<'c, 'a> {
+impl<'c> Removal<'c> {
     pub(super) fn new(
-        copy: &'c Copy<'a>,
+        copy: &'c Copy<'c>,
         deletion: Deletion,
         directory: &Directory,
     ) -> Result<Self, Refusal> {

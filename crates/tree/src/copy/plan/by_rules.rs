@@ -14,25 +14,25 @@ use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::standing::{Standing, WRITE_THROUGH, is_read};
 use crate::copy::written::{is_unlike, may_be_that, replaces, text_to};
 use crate::copy::{
-    Action, Copy, Entry, Form, Lane, Outcome, Rules, Skip, Trouble, count, kind_of, refused, target,
+    Action, Entry, Form, Lane, Outcome, Rules, Skip, Trouble, count, kind_of, refused, target,
 };
 
 /// As [`super::copy`].
 pub(in crate::copy) fn copy(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     rules: &Rules,
     room: Room,
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    let facts = entry.facts(copy)?;
+    let facts = entry.facts()?;
     let kind = kind_of(facts);
     if kind.is_dir() {
         return Err(Trouble::Became);
     }
     let standing = match room {
         Room::Made => Standing::Free,
-        Room::Unasked => Standing::of(copy, entry, rules, &facts)?,
+        Room::Unasked => Standing::of(entry, rules, &facts)?,
     };
     let is_there = !matches!(standing, Standing::Free);
     let is_in_the_way =
@@ -59,7 +59,7 @@ pub(in crate::copy) fn copy(
     });
     if rules.form == Form::Copy {
         let found = if is_there { entry.in_the_way()? } else { None };
-        match claim(copy, entry, &facts)? {
+        match claim(entry, &facts)? {
             Some(Claim::Known(known)) if is_that(found.as_ref(), &known) => {
                 return Ok(Outcome::of(Action::Unchanged));
             }
@@ -85,7 +85,7 @@ pub(in crate::copy) fn copy(
         }
     }
     if outcome.action == Action::Copied && !rules.attributes_only && kind.is_file() {
-        outcome.bytes = bytes_in(&opened(copy, entry, rules)?)?;
+        outcome.bytes = bytes_in(&opened(entry, rules)?)?;
         copy.tally.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
     }
     if (is_there || room == Room::Made) && outcome.action != Action::Unchanged {
@@ -98,13 +98,14 @@ pub(in crate::copy) fn copy(
 }
 
 /// The source, as it would be read.
-fn opened(copy: &Copy<'_>, entry: Entry<'_>, rules: &Rules) -> Result<Opened, Trouble> {
+fn opened(entry: Entry<'_>, rules: &Rules) -> Result<Opened, Trouble> {
+    let copy = entry.copy;
     Opened::open(entry, copy, Reading::by(rules, copy.follows(entry.directory)))
 }
 
 /// Whether what is up to date under another name holds other bytes than the source, which is copied.
 fn is_other(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     rules: &Rules,
     known: &links::Copy,
@@ -112,7 +113,7 @@ fn is_other(
     let copy = lane.copy;
     match copy.targets.links_root(entry.directory) {
         Some(root) if rules.skip == Skip::NotOlder && known.was_there => {
-            let opened = opened(copy, entry, rules)?;
+            let opened = opened(entry, rules)?;
             Ok(matches!(may_be_that(lane, &opened, root, known)?, Alike::No))
         }
         _ => Ok(false),
@@ -121,7 +122,7 @@ fn is_other(
 
 /// Whether what is up to date holds other bytes than the copy of another name has, or would have.
 fn stays(
-    lane: &mut Lane<'_, '_>,
+    lane: &mut Lane<'_>,
     entry: Entry<'_>,
     rules: &Rules,
     known: &links::Copy,
@@ -130,7 +131,7 @@ fn stays(
     match copy.targets.links_root(entry.directory) {
         Some(root) if known.mark.0 != NOT_THERE => is_unlike(lane, entry, root, known),
         _ => {
-            let opened = opened(copy, entry, rules)?;
+            let opened = opened(entry, rules)?;
             let source = (opened.file.as_fd(), &opened.facts);
             has_same_bytes(lane, entry, source).map(|is_same| !is_same)
         }

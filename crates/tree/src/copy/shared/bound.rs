@@ -82,7 +82,7 @@ impl Copy<'_> {
     }
 }
 
-impl Lane<'_, '_> {
+impl Lane<'_> {
     /// Does what other processes wait for, as long as they have too many names of this one: they do the
     /// same.
     pub(in crate::copy) fn let_others_go_first(&mut self, directory: &Directory) {

@@ -12,16 +12,13 @@ use crate::copy::directory::{self, Access, Found, Named, Origin};
 use crate::copy::reason::{HOLDS_SOURCE, INSIDE, LOOPS, OTHER_OVER, SAME_DIRECTORY};
 use crate::copy::rules::opening;
 use crate::copy::{
-    Copy, Entry, Inheritance, Made, Pair, Preserve, Refusal, Trouble, identity, plan, refused,
-    source, target,
+    Entry, Inheritance, Made, Pair, Preserve, Refusal, Trouble, identity, plan, refused, source,
+    target,
 };
 
 /// Opens both sides. Also tells what may be done with the source.
-pub(super) fn open(
-    copy: &Copy<'_>,
-    entry: Entry<'_>,
-    origin: Origin,
-) -> Result<(Pair, Access), Trouble> {
+pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
+    let copy = entry.copy;
     let opened = match copy.follows(entry.directory) {
         true => directory::open_followed(entry.pair.source(), entry.source),
         false => directory::open(entry.pair.source(), entry.source),
@@ -40,9 +37,9 @@ pub(super) fn open(
         return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
     }
     if origin == Origin::Fresh && copy.is_plan() {
-        return Ok((plan::pair(copy, entry, (from, facts))?, access));
+        return Ok((plan::pair(entry, (from, facts))?, access));
     }
-    let to = open_target(copy, entry)?;
+    let to = open_target(entry)?;
     let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
     let number = identity(&found);
     if number == identity(&facts) {
@@ -51,15 +48,14 @@ pub(super) fn open(
     if copy.targets.is_source(number) {
         return Err(refused("copy to", "it is the source itself"));
     }
-    refuse_overlap(copy, entry, (&from, facts.st_dev), (&to, found.st_dev), origin)?;
+    refuse_overlap(entry, (&from, facts.st_dev), (&to, found.st_dev), origin)?;
     if copy.is_snapshot(number) {
         return Err(refused("copy to", "it is a snapshot"));
     }
     let was_there = (origin == Origin::Existing).then_some((&found, [from.as_fd(), to.as_fd()]));
     copy.tell_of_directory(entry, &facts, was_there);
     let above = entry.pair.found().inheritance;
-    let has_rules = copy.rules().is_some();
-    let may_be_ours = !has_rules && !copy.is_plan();
+    let may_be_ours = copy.rules().is_none() && !copy.is_plan();
     let is_top = entry.directory.parent().is_none();
     let is_ours = origin == Origin::Fresh || may_be_ours && is_unfinished(entry, &found, &facts);
     if is_ours {
@@ -105,12 +101,12 @@ pub(super) fn open(
 /// Neither side may lie in the other, whatever filesystem shows it there; but a source in a target of which
 /// nothing is deleted.
 fn refuse_overlap(
-    copy: &Copy<'_>,
     entry: Entry<'_>,
     (source, from): (&OwnedFd, u64),
     (target, to): (&OwnedFd, u64),
     origin: Origin,
 ) -> Result<(), Trouble> {
+    let copy = entry.copy;
     let is_entered =
         || entry.directory.parent().is_none() || from != entry.pair.found().facts.st_dev;
     // Below, both are as they were there.
@@ -133,8 +129,8 @@ fn refuse_overlap(
 }
 
 /// Opens a directory of the target. It is enough if it may be searched.
-fn open_target(copy: &Copy<'_>, entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
-    let (_, open) = opening(&copy.options);
+fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
+    let (_, open) = opening(&entry.copy.options);
     match open(entry.pair.target(), entry.target) {
         Ok((opened, _)) => Ok(opened),
         Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => Err(refused("overwrite", OTHER_OVER)),

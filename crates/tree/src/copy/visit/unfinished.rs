@@ -43,10 +43,10 @@ fn belongs_to_us(found: &Stat) -> bool {
 
 /// Takes back a directory that was just made, where its source cannot be opened after all: cp makes
 /// none then. What else bears the name by now is not as it was made, or not empty.
-pub(super) fn take_back(copy: &Copy<'_>, entry: Entry<'_>) {
+pub(super) fn take_back(entry: Entry<'_>) {
     let (at, name) = (entry.pair.target(), entry.target);
     let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-    if found.is_ok_and(|found| is_as_made(&found, mode(copy)) && belongs_to_us(&found)) {
+    if found.is_ok_and(|found| is_as_made(&found, mode(entry.copy)) && belongs_to_us(&found)) {
         let _stays = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
     }
 }
