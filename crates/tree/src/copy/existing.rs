@@ -38,11 +38,8 @@ impl Existing {
     /// Looks at what is in the way of a regular file.
     ///
     /// Errors: it is the source itself, or nothing that a file may take the place of.
-    pub(super) fn of(
-        lane: &mut Lane<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
-    ) -> Result<Self, Trouble> {
+    pub(super) fn of(lane: &mut Lane<'_>, opened: &Opened<'_>) -> Result<Self, Trouble> {
+        let entry = opened.entry;
         let (copy, source) = (lane.copy, &opened.facts);
         let Some(found) = entry.in_the_way()? else { return Ok(Self::Gone) };
         refuse_obstacle(entry, source, &found)?;
@@ -54,7 +51,7 @@ impl Existing {
         }
         // Its attributes are not ours to put right.
         if !may_be_shared(copy, &found)
-            && is_unchanged(lane, entry, opened, &found)?
+            && is_unchanged(lane, opened, &found)?
             && is_free(copy, source, &found)?
         {
             return Ok(Self::Unchanged(found));
@@ -109,12 +106,8 @@ fn refuse_protected(entry: Entry<'_>, source: Flags) -> Result<(), Trouble> {
     }
 }
 
-fn is_unchanged(
-    lane: &mut Lane<'_>,
-    entry: Entry<'_>,
-    opened: &Opened,
-    found: &Stat,
-) -> Result<bool, Trouble> {
+fn is_unchanged(lane: &mut Lane<'_>, opened: &Opened<'_>, found: &Stat) -> Result<bool, Trouble> {
+    let entry = opened.entry;
     let (copy, source) = (lane.copy, &opened.facts);
     if source.st_size != found.st_size {
         return Ok(false);

@@ -59,29 +59,24 @@ impl From<Trouble> for Setback {
 /// Copies a regular file: opens it, and goes on as often as that is worth it until its copy is
 /// complete.
 pub(super) fn copy(lane: &mut Lane<'_>, entry: Entry<'_>) -> Result<Outcome, Trouble> {
-    let copy = lane.copy;
     if let Some(outcome) = as_it_is(entry)? {
         return Ok(outcome);
     }
-    let opened = Opened::open(entry, copy, Reading::FILE)?;
-    copy_opened(lane, entry, opened)
+    let opened = Opened::open(entry, Reading::FILE)?;
+    copy_opened(lane, opened)
 }
 
 /// Copies a file that is open, or makes its name a link to a copy.
-fn copy_opened(
-    lane: &mut Lane<'_>,
-    entry: Entry<'_>,
-    mut opened: Opened,
-) -> Result<Outcome, Trouble> {
-    let copy = lane.copy;
+fn copy_opened(lane: &mut Lane<'_>, mut opened: Opened<'_>) -> Result<Outcome, Trouble> {
+    let (copy, entry) = (lane.copy, opened.entry);
     Bond::of(entry, &opened.facts)?.or_copied(entry, || {
         if let Some(references) = &copy.references
-            && let Some(linked) = references.link(lane, entry, &opened)?
+            && let Some(linked) = references.link(lane, &opened)?
         {
             return Ok(linked);
         }
-        until_complete(lane, entry, &mut opened, |lane, opened, in_place| {
-            Place::open(lane, entry, opened, in_place)
+        until_complete(lane, &mut opened, |lane, opened, in_place| {
+            Place::open(lane, opened, in_place)
         })
     })
 }
@@ -114,29 +109,28 @@ fn as_it_is(entry: Entry<'_>) -> Result<Option<Outcome>, Trouble> {
 /// reason why no new file can take the place of the one that is there, if that is known.
 pub(super) fn until_complete<'c>(
     lane: &mut Lane<'c>,
-    entry: Entry<'_>,
-    opened: &mut Opened,
-    mut find: impl FnMut(&mut Lane<'c>, &Opened, Option<Errno>) -> Result<Where, Trouble>,
+    opened: &mut Opened<'_>,
+    mut find: impl FnMut(&mut Lane<'c>, &Opened<'_>, Option<Errno>) -> Result<Where, Trouble>,
 ) -> Result<Outcome, Trouble> {
-    let copy = lane.copy;
+    let (copy, entry) = (lane.copy, opened.entry);
     let first = if opened.reading.only_once { ATTEMPTS } else { 1 };
     let (mut attempt, mut in_place) = (first, None);
     loop {
         let place = match find(lane, opened, in_place)? {
             Where::Open(place) => place,
-            Where::Done(found) => return put_right(entry, opened, &found),
+            Where::Done(found) => return put_right(opened, &found),
         };
-        let result = match fill(lane, entry, opened, &place, attempt) {
+        let result = match fill(lane, opened, &place, attempt) {
             Ok(filled) => {
                 match filled.1 {
-                    State::Touched => opened.meet_again(copy),
+                    State::Touched => opened.meet_again(),
                     // Whoever added to it meanwhile sees its times stay.
                     State::Grew if place.bytes == Bytes::Own => opened.meet_times_again(),
                     _ => {}
                 }
-                place.finish(entry, opened, filled)
+                place.finish(opened, filled)
             }
-            Err(setback) => Err(place.give_up(entry, opened, setback)),
+            Err(setback) => Err(place.give_up(opened, setback)),
         };
         match result {
             Ok(outcome) => return Ok(outcome),
@@ -145,7 +139,7 @@ pub(super) fn until_complete<'c>(
             Err(Setback::Changed) => {
                 count(&copy.tally.retried);
                 copy.tell_of_a_change(entry);
-                let again = Opened::open(entry, copy, opened.reading)?;
+                let again = Opened::open(entry, opened.reading)?;
                 // Another file has the name by now: it is another one's links, too.
                 if identity(&again.facts) != identity(&opened.facts) {
                     return Err(Trouble::Became);
@@ -160,8 +154,7 @@ pub(super) fn until_complete<'c>(
 /// Has the bytes moved, and looks at the source again; reads the copy back where that is asked for.
 fn fill(
     lane: &mut Lane<'_>,
-    entry: Entry<'_>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     place: &Place,
     attempt: u32,
 ) -> Result<(Copied, State), Setback> {
@@ -174,7 +167,7 @@ fn fill(
         target_device: place.device,
         replaces: place.replaces(),
         share: &|large| {
-            copy.let_others_help(entry, opened, place, &large);
+            copy.let_others_help(opened, place, &large);
             copy.dispatch.offer(vec![Work::Large(large)]);
             copy.find_hands(hire);
         },
@@ -193,12 +186,12 @@ fn fill(
         }
         Bytes::None => return Ok((Copied::default(), State::Same)),
     }
-    let _shown_to_whoever_asks = copy.tally.at_work.note(entry, &opened.facts);
+    let _shown_to_whoever_asks = copy.tally.at_work.note(opened.entry, &opened.facts);
     let taken = match (place.bytes, &copy.references) {
         (Bytes::Different | Bytes::Own, _) => {
             Some(lane.content.amend(job, place.bytes == Bytes::Own).map_err(Trouble::of)?)
         }
-        (_, Some(references)) => references.clone(lane, entry, opened, job)?,
+        (_, Some(references)) => references.clone(lane, opened, job)?,
         _ => None,
     };
     let mut copied = match taken {
@@ -213,14 +206,14 @@ fn fill(
             Some(false) => state = State::Changed,
             // The next attempt can tell by the times.
             None if state == State::Untold && attempt < ATTEMPTS => {
-                opened.wait_for_a_step(copy);
+                opened.wait_for_a_step();
                 state = State::Changed;
             }
             None => state = State::Changed,
         }
     }
     // Nothing is cut off what may be the source: another file has its length by itself, or gets it next time.
-    if place.bytes == Bytes::Own && !is_as_long(copy, opened, &place.file)? {
+    if place.bytes == Bytes::Own && !is_as_long(opened, &place.file)? {
         state = State::Changed;
     }
     match state {
@@ -233,7 +226,7 @@ fn fill(
             }
         }
         State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),
-        State::Changed => copy.tell_of_unrest(entry),
+        State::Changed => copy.tell_of_unrest(opened.entry),
     }
     if state != State::Same {
         // Nobody knows whether what was read the second time was what was copied.
@@ -249,7 +242,7 @@ fn fill(
 }
 
 /// Looks what became of a source of which so much was read.
-fn state(lane: &Lane<'_>, opened: &Opened, length_bytes: u64) -> Result<State, Trouble> {
+fn state(lane: &Lane<'_>, opened: &Opened<'_>, length_bytes: u64) -> Result<State, Trouble> {
     match opened.state(length_bytes)? {
         State::Shorter if lane.content.source_is_paged() => {
             let why = "it ended before the end that its length tells";
@@ -263,7 +256,7 @@ fn state(lane: &Lane<'_>, opened: &Opened, length_bytes: u64) -> Result<State, T
 /// cannot be read.
 fn is_prefix(
     lane: &mut Lane<'_>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     target: BorrowedFd<'_>,
     length_bytes: u64,
 ) -> Result<Option<bool>, Trouble> {
@@ -283,7 +276,8 @@ fn is_prefix(
 
 /// A file that is there already may still have another owner, mode or attribute; not if it is known
 /// to be what was made of this source.
-fn put_right(entry: Entry<'_>, opened: &Opened, found: &Stat) -> Result<Outcome, Trouble> {
+fn put_right(opened: &Opened<'_>, found: &Stat) -> Result<Outcome, Trouble> {
+    let entry = opened.entry;
     let copy = entry.copy;
     if copy.unchanged() == Unchanged::Recorded {
         let source = (&opened.facts, entry.pair.source());

@@ -74,7 +74,7 @@ pub(super) fn copy(
     room: Room,
 ) -> Result<Outcome, Trouble> {
     let opened = match kind.is_file() {
-        true => Some(Opened::open(entry, lane.copy, Reading::FILE)?),
+        true => Some(Opened::open(entry, Reading::FILE)?),
         false => None,
     };
     let facts = match &opened {
@@ -100,14 +100,14 @@ pub(super) fn copy(
         None => None,
     };
     let linked = match (&opened, &copy.references) {
-        (Some(opened), Some(references)) => references.would_be_linked(lane, entry, opened)?,
+        (Some(opened), Some(references)) => references.would_be_linked(lane, opened)?,
         _ => None,
     };
     let is_that = found.as_ref().map(mark) == linked.as_ref().map(mark);
     let stands = match (found, &opened) {
         _ if linked.is_some() => linked,
         (None, _) => None,
-        (Some(_), Some(opened)) => match Existing::of(lane, entry, opened)? {
+        (Some(_), Some(opened)) => match Existing::of(lane, opened)? {
             Existing::Unchanged(found) => Some(found),
             _ => None,
         },
@@ -197,7 +197,7 @@ fn link(
 }
 
 /// Bytes of a file without its holes.
-fn bytes_in(opened: &Opened) -> Result<u64, Trouble> {
+fn bytes_in(opened: &Opened<'_>) -> Result<u64, Trouble> {
     let length = opened.facts.st_size as u64;
     if !is_sparse(&opened.facts) {
         return Ok(length);

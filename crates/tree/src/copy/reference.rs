@@ -93,7 +93,7 @@ impl References {
     fn find_renamed(
         &self,
         lane: &mut Lane<'_>,
-        (entry, opened): (Entry<'_>, &Opened),
+        opened: &Opened<'_>,
         wanted: Use,
         fits: impl Fn(&Found) -> Result<bool, Trouble>,
     ) -> Result<Option<(usize, Found)>, Trouble> {
@@ -114,10 +114,7 @@ impl References {
             let Some(found) = roots().nth(number).and_then(|root| Found::open(root, &path)) else {
                 continue;
             };
-            if is_alike(entry, opened, &found)
-                && has_same_bytes(lane, opened, &found)?
-                && fits(&found)?
-            {
+            if is_alike(opened, &found) && has_same_bytes(lane, opened, &found)? && fits(&found)? {
                 return Ok(Some((number - begin, found)));
             }
         }
@@ -129,22 +126,21 @@ impl References {
     fn unchanged(
         &self,
         lane: &mut Lane<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
+        opened: &Opened<'_>,
     ) -> Result<Option<(usize, Found)>, Trouble> {
         let copy = lane.copy;
         let compares = copy.options.unchanged == Unchanged::Content;
         let may_be_linked = |found: &Found| {
             let (from, to) = (opened.file.as_fd(), found.file.as_fd());
             Ok(copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
-                && is_for_this_source(copy, opened, found)?)
+                && is_for_this_source(opened, found)?)
         };
         let fits = |found: &Found| {
-            Ok(is_unchanged(lane, (entry, opened), found, compares)? && may_be_linked(found)?)
+            Ok(is_unchanged(lane, opened, found, compares)? && may_be_linked(found)?)
         };
-        match self.find(&self.link, entry, fits)? {
+        match self.find(&self.link, opened.entry, fits)? {
             Some(found) => Ok(Some(found)),
-            None => self.find_renamed(lane, (entry, opened), Use::Link, may_be_linked),
+            None => self.find_renamed(lane, opened, Use::Link, may_be_linked),
         }
     }
 
@@ -152,22 +148,19 @@ impl References {
     pub(super) fn would_be_linked(
         &self,
         lane: &mut Lane<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
+        opened: &Opened<'_>,
     ) -> Result<Option<Stat>, Trouble> {
-        Ok(self.unchanged(lane, entry, opened)?.map(|(_, found)| found.facts))
+        Ok(self.unchanged(lane, opened)?.map(|(_, found)| found.facts))
     }
 
     /// Makes the copy another name of an unchanged file of a snapshot; `None`: it is to be copied.
     pub(super) fn link(
         &self,
         lane: &mut Lane<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
+        opened: &Opened<'_>,
     ) -> Result<Option<Outcome>, Trouble> {
-        let found = self.unchanged(lane, entry, opened)?;
-        let copy = lane.copy;
-        let Some((index, found)) = found else { return Ok(None) };
+        let (copy, entry) = (lane.copy, opened.entry);
+        let Some((index, found)) = self.unchanged(lane, opened)? else { return Ok(None) };
         refuse_to_replace(entry, (&opened.facts, &found.facts))?;
         let known = links::Copy { path: found.path, mark: mark(&found.facts), was_there: true };
         let root = self.link[index].as_fd();
@@ -186,8 +179,7 @@ impl References {
     pub(super) fn clone(
         &self,
         lane: &mut Lane<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
+        opened: &Opened<'_>,
         job: FileJob<'_>,
     ) -> Result<Option<Copied>, Trouble> {
         let options = &lane.copy.options;
@@ -195,10 +187,10 @@ impl References {
         let compares = options.assurance == Assurance::Verified
             || options.inventory != Inventory::None
             || options.unchanged == Unchanged::Content;
-        let fits = |found: &Found| is_unchanged(lane, (entry, opened), found, compares);
-        let (found, is_assumed) = match self.find(&self.clone, entry, fits)? {
+        let fits = |found: &Found| is_unchanged(lane, opened, found, compares);
+        let (found, is_assumed) = match self.find(&self.clone, opened.entry, fits)? {
             Some(found) => (Some(found), !compares),
-            None => (self.find_renamed(lane, (entry, opened), Use::Clone, |_| Ok(true))?, false),
+            None => (self.find_renamed(lane, opened, Use::Clone, |_| Ok(true))?, false),
         };
         let Some((_, found)) = found else { return Ok(None) };
         let copied = lane.content.take_extents(job, (found.file.as_fd(), &found.facts));
@@ -240,29 +232,32 @@ impl Found {
 /// is to be compared.
 fn is_unchanged(
     lane: &mut Lane<'_>,
-    (entry, opened): (Entry<'_>, &Opened),
+    opened: &Opened<'_>,
     found: &Found,
     compares: bool,
 ) -> Result<bool, Trouble> {
-    let is_alike = is_alike(entry, opened, found);
+    let is_alike = is_alike(opened, found);
     Ok(is_alike && (!compares || has_same_bytes(lane, opened, found)?))
 }
 
-fn is_alike(entry: Entry<'_>, opened: &Opened, found: &Found) -> bool {
-    let copy = entry.copy;
-    let source = &opened.facts;
-    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
+fn is_alike(opened: &Opened<'_>, found: &Found) -> bool {
+    let (source, copy) = (&opened.facts, opened.entry.copy);
+    let (directory, temporaries) = (opened.entry.pair.target(), &copy.temporaries);
     source.st_size == found.facts.st_size
         && identity(source) != identity(&found.facts)
         && copy.granularity.is_same_time(source, &found.facts, directory, temporaries)
 }
 
-fn has_same_bytes(lane: &mut Lane<'_>, opened: &Opened, found: &Found) -> Result<bool, Trouble> {
+fn has_same_bytes(
+    lane: &mut Lane<'_>,
+    opened: &Opened<'_>,
+    found: &Found,
+) -> Result<bool, Trouble> {
     is_same(lane, (opened.file.as_fd(), &opened.facts), (found.file.as_fd(), &found.facts))
 }
 
 /// Names that are one file in a snapshot, and two in the source, must not become one file; nor must
 /// two files of the source that one file of the snapshot is like.
-fn is_for_this_source(copy: &Copy<'_>, opened: &Opened, found: &Found) -> Result<bool, Trouble> {
-    copy.take(identity(&found.facts), identity(&opened.facts))
+fn is_for_this_source(opened: &Opened<'_>, found: &Found) -> Result<bool, Trouble> {
+    opened.entry.copy.take(identity(&found.facts), identity(&opened.facts))
 }

@@ -81,7 +81,7 @@ pub(super) fn is_unlike(
 /// Whether what stands for another name of a source holds its bytes: it may be newer, and have others.
 pub(super) fn may_be_that(
     lane: &mut Lane<'_>,
-    opened: &file::Opened,
+    opened: &file::Opened<'_>,
     root: BorrowedFd<'_>,
     known: &links::Copy,
 ) -> Result<Alike, Trouble> {
@@ -123,7 +123,7 @@ fn bytes(
         Standing::Removed => reading.before_removal(entry),
         _ => reading,
     };
-    let mut opened = file::Opened::open(entry, copy, reading)?;
+    let mut opened = file::Opened::open(entry, reading)?;
     copy.entrust(entry, &opened.facts)?;
     in_the_room(entry, &standing, || {
         if matches!(standing, Standing::Removed) {
@@ -140,8 +140,8 @@ fn bytes(
         };
         bond.or_copied(entry, || {
             let mut is_there = matches!(standing, Standing::InPlace(_));
-            file::until_complete(lane, entry, &mut opened, |_, opened, _| {
-                let place = file::open_as_found(entry, opened, (rules, is_there));
+            file::until_complete(lane, &mut opened, |_, opened, _| {
+                let place = file::open_as_found(opened, (rules, is_there));
                 is_there = true;
                 place
             })

@@ -21,12 +21,12 @@ const WAIT: Duration = Duration::from_millis(10);
 
 /// Opens what bears the name, or makes a file where nothing does.
 pub(in crate::copy) fn open_as_found(
-    entry: Entry<'_>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     (rules, is_there): (&Rules, bool),
 ) -> Result<Where, Trouble> {
+    let entry = opened.entry;
     if is_there {
-        match open(entry, opened, (rules, OFlags::empty())) {
+        match open(opened, (rules, OFlags::empty())) {
             Err(trouble) => match trouble.target_errno() {
                 Some(Errno::NOENT) => {}
                 Some(_) if rules.clearing == Clearing::Refused => remove(entry)?,
@@ -35,7 +35,7 @@ pub(in crate::copy) fn open_as_found(
             place => return place,
         }
     }
-    match make(entry, opened, rules) {
+    match make(opened, rules) {
         Ok((file, name)) => {
             let found = entry.pair.found();
             let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
@@ -43,7 +43,7 @@ pub(in crate::copy) fn open_as_found(
             Ok(Where::Open(Place { file, made, name, device, bytes }))
         }
         Err(Errno::EXIST) if !leads_nowhere(entry)? => Err(target(CREATE)(Errno::EXIST)),
-        Err(Errno::EXIST) if rules.through_dangling => open(entry, opened, (rules, OFlags::CREATE)),
+        Err(Errno::EXIST) if rules.through_dangling => open(opened, (rules, OFlags::CREATE)),
         Err(Errno::EXIST) => Err(refused(WRITE_THROUGH, LEADS_NOWHERE)),
         Err(errno) => Err(target(CREATE)(errno)),
     }
@@ -51,7 +51,8 @@ pub(in crate::copy) fn open_as_found(
 
 /// Makes a file. Where what is there may stay as it is, one that is not complete must not be taken for
 /// that by the next run: it gets its name when it is, but in a directory that lets no name go.
-fn make(entry: Entry<'_>, opened: &Opened, rules: &Rules) -> Result<(OwnedFd, Name), Errno> {
+fn make(opened: &Opened<'_>, rules: &Rules) -> Result<(OwnedFd, Name), Errno> {
+    let entry = opened.entry;
     let directory = entry.pair.target();
     if rules.skip != Skip::Nothing && !rules.attributes_only {
         if entry.in_the_way().is_ok_and(|found| found.is_some()) {
@@ -77,11 +78,8 @@ fn leads_nowhere(entry: Entry<'_>) -> Result<bool, Trouble> {
 }
 
 /// Opens what bears the name; a file is cut off, unless it is the source.
-fn open(
-    entry: Entry<'_>,
-    opened: &Opened,
-    (rules, more): (&Rules, OFlags),
-) -> Result<Where, Trouble> {
+fn open(opened: &Opened<'_>, (rules, more): (&Rules, OFlags)) -> Result<Where, Trouble> {
+    let entry = opened.entry;
     let copy = entry.copy;
     // What is read back is a file; a FIFO that is open for reading, too, has nobody who reads from it.
     let reads = copy.options.assurance == Assurance::Verified && !is(entry, |kind| !kind.is_file());
@@ -102,13 +100,11 @@ fn open(
             opened => break opened.map_err(target(CREATE))?,
         }
     };
-    let facts = examined(entry, opened, &file)?;
+    let facts = examined(opened, &file)?;
     let kind = kind_of(facts);
     let bytes = Bytes::of(rules, &opened.facts, kind);
     let (file, bytes) = match bytes {
-        bytes if kind.is_file() && bytes != Bytes::None => {
-            emptied(entry, opened, (file, &facts), bytes)?
-        }
+        bytes if kind.is_file() && bytes != Bytes::None => emptied(opened, (file, &facts), bytes)?,
         bytes => (file, bytes),
     };
     let (made, device) = (Made::found(&facts), facts.st_dev);

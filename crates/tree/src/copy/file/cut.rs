@@ -19,16 +19,15 @@ const MOST_LOOKS: u32 = 100;
 /// Cuts off an open file that is to be written anew. One that may be the source itself is compared with it
 /// instead: then nothing that is to be read is lost.
 pub(super) fn emptied(
-    entry: Entry<'_>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     (file, facts): (OwnedFd, &Stat),
     bytes: Bytes,
 ) -> Result<(OwnedFd, Bytes), Trouble> {
-    let copy = entry.copy;
-    if bytes == Bytes::All && may_be_the_source(copy, opened, (&file, facts))? {
+    let entry = opened.entry;
+    if bytes == Bytes::All && may_be_the_source(opened, (&file, facts))? {
         return Ok((with_reading(entry, (file, facts))?, Bytes::Own));
     }
-    close_to_others(copy, &file, facts, &opened.facts);
+    close_to_others(entry.copy, &file, facts, &opened.facts);
     file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
     Ok((file, bytes))
 }
@@ -53,36 +52,31 @@ fn with_reading(entry: Entry<'_>, (file, facts): (OwnedFd, &Stat)) -> Result<Own
 /// Whether what is to be written may be the source under a number that another filesystem gives it. Then
 /// both have one length and time, which the kernel may remember otherwise, or the server tell less finely.
 fn may_be_the_source(
-    copy: &Copy<'_>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     (file, facts): (&OwnedFd, &Stat),
 ) -> Result<bool, Trouble> {
     let (devices, both) =
         ((opened.facts.st_dev, facts.st_dev), (opened.file.as_fd(), file.as_fd()));
-    if !copy.methods.may_show_one_file(devices, both).map_err(Trouble::Target)? {
+    if !opened.entry.copy.methods.may_show_one_file(devices, both).map_err(Trouble::Target)? {
         return Ok(false);
     }
-    let (source, found) = both_now(copy, opened, (file, facts))?;
+    let (source, found) = both_now(opened, (file, facts))?;
     let is_as_late = source.st_mtime.abs_diff(found.st_mtime) <= STEP_S;
     Ok(source.st_size == found.st_size && is_as_late)
 }
 
 /// Whether a file that may be the source is as long as that; or was empty, and files of the kernel give more
 /// than they say.
-pub(super) fn is_as_long(
-    copy: &Copy<'_>,
-    opened: &Opened,
-    file: &OwnedFd,
-) -> Result<bool, Trouble> {
+pub(super) fn is_as_long(opened: &Opened<'_>, file: &OwnedFd) -> Result<bool, Trouble> {
     if opened.facts.st_size == 0 {
         return Ok(true);
     }
-    let (source, found) = both_now(copy, opened, (file, &opened.facts))?;
+    let (source, found) = both_now(opened, (file, &opened.facts))?;
     Ok(source.st_size == found.st_size)
 }
 
 /// Whether a file that might have been the source was written, while that stayed what it was.
-pub(super) fn has_become_another(opened: &Opened, file: &OwnedFd) -> bool {
+pub(super) fn has_become_another(opened: &Opened<'_>, file: &OwnedFd) -> bool {
     let version =
         |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_ctime, facts.st_ctime_nsec);
     let ask = |file| file_data::ask_again(file, &opened.facts).ok();
@@ -95,14 +89,13 @@ pub(super) fn has_become_another(opened: &Opened, file: &OwnedFd) -> bool {
 /// What the source and a file are at one time: somebody who writes between two answers makes one file look
 /// like two.
 fn both_now(
-    copy: &Copy<'_>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     (file, facts): (&OwnedFd, &Stat),
 ) -> Result<(Stat, Stat), Trouble> {
     let ask = || file_data::ask_again(&opened.file, &opened.facts).map_err(source("examine"));
     let mut before = ask()?;
     for _ in 0..MOST_LOOKS {
-        if copy.stop.is_due() {
+        if opened.entry.copy.stop.is_due() {
             return Err(Trouble::Source(Refusal::interrupted("examine")));
         }
         let found = file_data::ask_again(file, facts).map_err(target("examine"))?;

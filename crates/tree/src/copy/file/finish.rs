@@ -16,20 +16,20 @@ use crate::copy::content::Copied;
 use crate::copy::existing::OVERWRITE;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::{Discarded, move_to_free};
-use crate::copy::{Action, Copy, Entry, Outcome, Refusal, Trouble, mark, mirror, refused, target};
+use crate::copy::{Action, Entry, Outcome, Refusal, Trouble, mark, mirror, refused, target};
 use crate::file_data;
 
 impl Place {
     /// Sets the attributes of a file whose bytes are all there, gives it its name, and notes it.
     pub(super) fn finish(
         self,
-        entry: Entry<'_>,
-        opened: &Opened,
+        opened: &Opened<'_>,
         (copied, state): (Copied, State),
     ) -> Result<Outcome, Setback> {
+        let entry = opened.entry;
         let copy = entry.copy;
         // Bytes that are all there are not thrown away for an attribute.
-        let mut finished = self.set_attributes(copy, opened);
+        let mut finished = self.set_attributes(opened);
         copy.targets.begin_writing(self.file.as_fd());
         let mark = match opened.facts.st_nlink {
             0 | 1 => None,
@@ -37,7 +37,7 @@ impl Place {
                 Ok(facts) => Some(mark(&facts)),
                 Err(errno) => {
                     let setback = target("examine")(errno).into();
-                    return Err(self.give_up(entry, opened, setback));
+                    return Err(self.give_up(opened, setback));
                 }
             },
         };
@@ -56,7 +56,7 @@ impl Place {
                     finished = Err(refusal);
                 }
             }
-            if is_certain { seen(copy, opened, file) } else { None }
+            if is_certain { seen(opened, file) } else { None }
         };
         let made = match name {
             Name::New | Name::Old => {
@@ -68,7 +68,7 @@ impl Place {
             }
             Name::Temporary(name, over) => {
                 let act = || move_in(entry, &file, (&name, &over));
-                if let Err(trouble) = unlocked(entry, opened, act) {
+                if let Err(trouble) = unlocked(opened, act) {
                     discard(entry, &file, Some(&name));
                     return Err(match (trouble.target_errno(), over) {
                         (Some(errno), Over::File(_)) if needs_no_directory(errno) => {
@@ -93,7 +93,8 @@ impl Place {
         Ok(Outcome { bytes, method, digest, mark, blemish, ..Outcome::of(Action::Copied) })
     }
 
-    fn set_attributes(&self, copy: &Copy<'_>, opened: &Opened) -> Result<Completeness, Refusal> {
+    fn set_attributes(&self, opened: &Opened<'_>) -> Result<Completeness, Refusal> {
+        let copy = opened.entry.copy;
         let (from, to) = (opened.file.as_fd(), self.file.as_fd());
         if let Name::Temporary(_, Over::File(predecessor)) = &self.name {
             copy.attributes.succeed(predecessor, to, self.made)?;
@@ -102,7 +103,8 @@ impl Place {
     }
 
     /// Takes back what was begun. What had no room beside an old file may have it in its place.
-    pub(super) fn give_up(self, entry: Entry<'_>, opened: &Opened, setback: Setback) -> Setback {
+    pub(super) fn give_up(self, opened: &Opened<'_>, setback: Setback) -> Setback {
+        let entry = opened.entry;
         let Self { file, name, bytes, .. } = self;
         match &name {
             Name::Temporary(temporary, _) => discard(entry, &file, Some(temporary)),
@@ -166,7 +168,8 @@ pub(super) fn discard(entry: Entry<'_>, file: &OwnedFd, temporary: Option<&CStr>
 }
 
 /// What a complete file is now, where that is to be noted. A call, but only then.
-fn seen(copy: &Copy<'_>, opened: &Opened, file: &OwnedFd) -> Option<Stat> {
+fn seen(opened: &Opened<'_>, file: &OwnedFd) -> Option<Stat> {
+    let copy = opened.entry.copy;
     // A large file may take so long that the time to note has come meanwhile.
     if opened.facts.st_size as u64 >= MUCH_BYTES {
         copy.evidence.look_at_the_clock();

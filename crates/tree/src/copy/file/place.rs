@@ -105,11 +105,10 @@ impl Place {
     /// file can take the place of one that is there.
     pub(super) fn open(
         lane: &mut Lane<'_>,
-        entry: Entry<'_>,
-        opened: &Opened,
+        opened: &Opened<'_>,
         in_place: Option<Errno>,
     ) -> Result<Where, Trouble> {
-        let copy = lane.copy;
+        let (copy, entry) = (lane.copy, opened.entry);
         let directory = entry.pair.target();
         let device = entry.pair.found().target.0;
         let inheritance = entry.pair.found().inheritance;
@@ -132,11 +131,10 @@ impl Place {
                 Err(errno) => return Err(target(CREATE)(errno)),
             }
         }
-        let over = match Existing::of(lane, entry, opened) {
+        let over = match Existing::of(lane, opened) {
             Ok(Existing::Unchanged(found)) => return Ok(Where::Done(found)),
             Ok(Existing::Replace(found)) => {
-                let found = (opened, &found);
-                return Self::successor(entry, found, in_place).map(Where::Open);
+                return Self::successor(opened, &found, in_place).map(Where::Open);
             }
             Ok(Existing::ReplaceSymlink | Existing::Gone) => Over::Anything,
             // It goes when the file is complete.
@@ -151,29 +149,29 @@ impl Place {
     /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or
     /// where that cannot be, the file itself.
     fn successor(
-        entry: Entry<'_>,
-        (opened, found): (&Opened, &Stat),
+        opened: &Opened<'_>,
+        found: &Stat,
         in_place: Option<Errno>,
     ) -> Result<Self, Trouble> {
-        let copy = entry.copy;
+        let copy = opened.entry.copy;
         let appearance = copy.options.appearance;
         // What is written into one name is in all others, and two sources may go to two of them.
         let is_bound = found.st_nlink > 1;
         let why = match in_place {
             Some(errno) => errno,
             None if appearance == Appearance::InPlace && !is_bound => {
-                return Self::cut(entry, opened, Bytes::All);
+                return Self::cut(opened, Bytes::All);
             }
             None if appearance == Appearance::Amended && !is_bound => {
-                return match Self::cut(entry, opened, Bytes::Different) {
+                return match Self::cut(opened, Bytes::Different) {
                     // It may be written but not read.
                     Err(trouble) if trouble.target_errno() == Some(Errno::ACCESS) => {
-                        Self::cut(entry, opened, Bytes::All)
+                        Self::cut(opened, Bytes::All)
                     }
                     opened => opened,
                 };
             }
-            None => match Self::new_file(entry, opened, found)? {
+            None => match Self::new_file(opened, found)? {
                 Ok(place) => return Ok(place),
                 Err(errno) => errno,
             },
@@ -183,19 +181,16 @@ impl Place {
             return Err(target("replace")(why));
         }
         let place = match why {
-            Errno::NOSPC | Errno::DQUOT => Self::refill(entry, opened, why)?,
-            _ => Self::cut(entry, opened, Bytes::All)?,
+            Errno::NOSPC | Errno::DQUOT => Self::refill(opened, why)?,
+            _ => Self::cut(opened, Bytes::All)?,
         };
-        copy.tell_in_place(entry, why);
+        copy.tell_in_place(opened.entry, why);
         Ok(place)
     }
 
     /// Makes the file that will take the place of another one; or says why there can be none.
-    fn new_file(
-        entry: Entry<'_>,
-        opened: &Opened,
-        found: &Stat,
-    ) -> Result<Result<Self, Errno>, Trouble> {
+    fn new_file(opened: &Opened<'_>, found: &Stat) -> Result<Result<Self, Errno>, Trouble> {
+        let entry = opened.entry;
         let source = &opened.facts;
         let device = entry.pair.found().target.0;
         let (file, name) = match temporary(entry, opened.flags) {
@@ -226,15 +221,15 @@ impl Place {
     }
 
     /// Opens an existing file to be written again: empty, unless what is there is to be compared.
-    fn cut(entry: Entry<'_>, opened: &Opened, bytes: Bytes) -> Result<Self, Trouble> {
-        let copy = entry.copy;
+    fn cut(opened: &Opened<'_>, bytes: Bytes) -> Result<Self, Trouble> {
+        let copy = opened.entry.copy;
         let reads = match copy.options.assurance {
             Assurance::Accepted if bytes == Bytes::All => OFlags::WRONLY,
             _ => OFlags::RDWR,
         };
-        let (file, facts) = Self::open_old(entry, opened, reads)?;
+        let (file, facts) = Self::open_old(opened, reads)?;
         let (file, bytes) = match bytes {
-            Bytes::All => emptied(entry, opened, (file, &facts), bytes)?,
+            Bytes::All => emptied(opened, (file, &facts), bytes)?,
             bytes => {
                 close_to_others(copy, &file, &facts, &opened.facts);
                 (file, bytes)
@@ -247,12 +242,12 @@ impl Place {
     /// blocks that it will need are its own: what it gave up, another thread or program might take,
     /// and then neither the old bytes nor the new ones would be there. While it is neither, it is
     /// closed to others.
-    fn refill(entry: Entry<'_>, opened: &Opened, why: Errno) -> Result<Self, Trouble> {
-        let (file, facts) = Self::open_old(entry, opened, OFlags::RDWR)?;
+    fn refill(opened: &Opened<'_>, why: Errno) -> Result<Self, Trouble> {
+        let (file, facts) = Self::open_old(opened, OFlags::RDWR)?;
         if !has_reserved(&file, &facts, opened) {
             return Err(target("replace")(why));
         }
-        if entry.copy.options.preserve.has(Preserve::MODE) {
+        if opened.entry.copy.options.preserve.has(Preserve::MODE) {
             let mode = Mode::from_raw_mode(facts.st_mode) & PRIVATE;
             let _not_ours = rustix::fs::fchmod(&file, mode);
         }
@@ -264,18 +259,15 @@ impl Place {
     }
 
     /// Opens an existing file as it is.
-    fn open_old(
-        entry: Entry<'_>,
-        opened: &Opened,
-        reads: OFlags,
-    ) -> Result<(OwnedFd, Stat), Trouble> {
+    fn open_old(opened: &Opened<'_>, reads: OFlags) -> Result<(OwnedFd, Stat), Trouble> {
+        let entry = opened.entry;
         let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = unlocked(entry, opened, || {
+        let file = unlocked(opened, || {
             let at = (entry.pair.target(), entry.target);
             when_given_back(entry.copy, || rustix::fs::openat(at.0, at.1, flags, Mode::empty()))
                 .map_err(target("open"))
         })?;
-        let facts = examined(entry, opened, &file)?;
+        let facts = examined(opened, &file)?;
         match kind_of(facts).is_file() {
             true => Ok((file, facts)),
             false => Err(refused("overwrite", "it is no file any more")),
@@ -287,7 +279,8 @@ impl Place {
 /// directory: a mounted file, or one to which a symlink leads.
 ///
 /// Errors: it is the source.
-pub(super) fn examined(entry: Entry<'_>, opened: &Opened, file: &OwnedFd) -> Result<Stat, Trouble> {
+pub(super) fn examined(opened: &Opened<'_>, file: &OwnedFd) -> Result<Stat, Trouble> {
+    let entry = opened.entry;
     let facts = rustix::fs::fstat(file).map_err(target("examine"))?;
     refuse_itself(&facts, &opened.facts)?;
     if facts.st_dev != entry.pair.found().target.0 {
@@ -314,17 +307,16 @@ pub(super) fn temporary(entry: Entry<'_>, flags: Flags) -> Result<(OwnedFd, CStr
 /// Does something with a file that is in the way; once more without its locks if they are what
 /// refuses it, and may be lifted.
 pub(super) fn unlocked<T>(
-    entry: Entry<'_>,
-    opened: &Opened,
+    opened: &Opened<'_>,
     act: impl Fn() -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
-    let copy = entry.copy;
     let done = act();
     if !done.as_ref().is_err_and(|trouble| trouble.target_errno() == Some(Errno::PERM)) {
         return done;
     }
-    let overwrite = copy.options.overwrite;
-    let lifted = copy.attributes.unlock(entry.target_place(), opened.flags, overwrite);
+    let copy = opened.entry.copy;
+    let (place, overwrite) = (opened.entry.target_place(), copy.options.overwrite);
+    let lifted = copy.attributes.unlock(place, opened.flags, overwrite);
     let Some(lifted) = lifted else { return done };
     act().inspect_err(|_| lifted.lock())
 }

@@ -12,7 +12,7 @@ use crate::file_data;
 
 /// Reserves the blocks that a file without holes needs to become the source; where that cannot be, it
 /// stays as it was.
-pub(super) fn has_reserved(file: &OwnedFd, facts: &Stat, opened: &Opened) -> bool {
+pub(super) fn has_reserved(file: &OwnedFd, facts: &Stat, opened: &Opened<'_>) -> bool {
     let (held, needed) = (facts.st_size as u64, opened.facts.st_size as u64);
     if held > 0 && file_data::next_extent(file.as_fd(), 0, held) != Ok(Some((0, held))) {
         return false;

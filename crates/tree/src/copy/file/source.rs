@@ -17,7 +17,8 @@ const WAIT: Duration = Duration::from_millis(10);
 const MOST_WAITS: u32 = 60_000;
 
 /// A source that is open, and what was known of it then.
-pub(in crate::copy) struct Opened {
+pub(in crate::copy) struct Opened<'e> {
+    pub(in crate::copy) entry: Entry<'e>,
     pub(in crate::copy) file: OwnedFd,
     pub(in crate::copy) facts: Stat,
     /// Where they are kept.
@@ -126,20 +127,16 @@ pub(in crate::copy) fn open_unseen(
     }
 }
 
-impl Opened {
+impl<'e> Opened<'e> {
     /// Opens the source. A pipe that took its place does not block, a symlink is not followed unless
     /// that is wanted, and the access time of a file of one's own stays: the kernel would write it
     /// to storage.
-    pub(in crate::copy) fn open(
-        entry: Entry<'_>,
-        copy: &Copy<'_>,
-        reading: Reading,
-    ) -> Result<Self, Trouble> {
+    pub(in crate::copy) fn open(entry: Entry<'e>, reading: Reading) -> Result<Self, Trouble> {
         let moment = Moment::now();
         let mut flags = reading_flags(entry.copy, entry.pair);
         flags.set(OFlags::NOFOLLOW, !reading.follows);
         let open = || open_unseen(entry.pair.source(), entry.source, flags);
-        let file = match when_given_back(copy, open) {
+        let file = match when_given_back(entry.copy, open) {
             Ok(file) => file,
             // A symlink, a socket.
             Err(Errno::LOOP | Errno::NXIO) if !reading.takes_all => return Err(Trouble::Became),
@@ -150,12 +147,12 @@ impl Opened {
         if kind.is_dir() || !kind.is_file() && !reading.takes_all {
             return Err(Trouble::Became);
         }
-        Ok(Self::of(copy, (file, facts), moment, reading))
+        Ok(Self::of(entry, (file, facts), moment, reading))
     }
 
     /// What was opened after that moment.
     pub(super) fn of(
-        copy: &Copy<'_>,
+        entry: Entry<'e>,
         (file, facts): (OwnedFd, Stat),
         moment: Moment,
         reading: Reading,
@@ -163,17 +160,17 @@ impl Opened {
         if kind_of(facts).is_file() {
             wait_for_a_write(&file, &facts, moment);
         }
-        let flags = copy.attributes.flags_of(file.as_fd());
-        Self { file, facts, flags, moment, reading }
+        let flags = entry.copy.attributes.flags_of(file.as_fd());
+        Self { entry, file, facts, flags, moment, reading }
     }
 
     /// Takes who owns it and who may use it for what they are now. Its times stay: it may be written by now.
-    pub(super) fn meet_again(&mut self, copy: &Copy<'_>) {
+    pub(super) fn meet_again(&mut self) {
         if let Ok(now) = rustix::fs::fstat(&self.file) {
             (self.facts.st_mode, self.facts.st_nlink) = (now.st_mode, now.st_nlink);
             (self.facts.st_uid, self.facts.st_gid) = (now.st_uid, now.st_gid);
         }
-        self.flags = copy.attributes.flags_of(self.file.as_fd());
+        self.flags = self.entry.copy.attributes.flags_of(self.file.as_fd());
     }
 
     /// Takes its times for what they are now.
@@ -185,12 +182,12 @@ impl Opened {
 
     /// Waits until a change from now on has another time than the last one before it was opened; not for a server
     /// whose clock is ahead.
-    pub(super) fn wait_for_a_step(&self, copy: &Copy<'_>) {
+    pub(super) fn wait_for_a_step(&self) {
         const WAIT: Duration = Duration::from_millis(5);
         const LONGEST_STEP: Duration = Duration::from_secs(3);
         let is_early = || may_change_unseen(&self.file, &self.facts, Moment::now());
         let mut waits = 0..LONGEST_STEP.as_millis() / WAIT.as_millis();
-        while is_early() && !copy.stop.is_due() && waits.next().is_some() {
+        while is_early() && !self.entry.copy.stop.is_due() && waits.next().is_some() {
             std::thread::sleep(WAIT);
         }
     }

@@ -195,7 +195,7 @@ fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec
     done.extend(further.into_iter().filter_map(|(entry, opened)| {
         let is_done = copy.rules().is_none()
             && !copy.stop.is_due_on(devices.1)
-            && is_linked(lane, entry, Opened::of(copy, opened, moment, Reading::FILE));
+            && is_linked(lane, Opened::of(entry, opened, moment, Reading::FILE));
         is_done.then_some(entry.source)
     }));
     done
@@ -203,8 +203,9 @@ fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec
 
 /// Makes a link to the copy of another name, or has a file copied after all. `false`: it is to be looked at
 /// once more.
-fn is_linked(lane: &mut Lane<'_>, entry: Entry<'_>, opened: Opened) -> bool {
-    match copy_opened(lane, entry, opened) {
+fn is_linked(lane: &mut Lane<'_>, opened: Opened<'_>) -> bool {
+    let entry = opened.entry;
+    match copy_opened(lane, opened) {
         Err(Trouble::Became | Trouble::Obstacle(_)) => false,
         copied => {
             lane.copy.tell(entry, copied, 0);

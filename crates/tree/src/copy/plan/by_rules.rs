@@ -98,9 +98,9 @@ pub(in crate::copy) fn copy(
 }
 
 /// The source, as it would be read.
-fn opened(entry: Entry<'_>, rules: &Rules) -> Result<Opened, Trouble> {
+fn opened<'e>(entry: Entry<'e>, rules: &Rules) -> Result<Opened<'e>, Trouble> {
     let copy = entry.copy;
-    Opened::open(entry, copy, Reading::by(rules, copy.follows(entry.directory)))
+    Opened::open(entry, Reading::by(rules, copy.follows(entry.directory)))
 }
 
 /// Whether what is up to date under another name holds other bytes than the source, which is copied.

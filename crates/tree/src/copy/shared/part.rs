@@ -17,7 +17,7 @@ use super::{Letter, Out, Parcel, Part, Piece, Shared};
 use crate::copy::content::{Content, FileJob, Large};
 use crate::copy::directory::Guest;
 use crate::copy::file::{Opened, Place, open_unseen, reading_flags};
-use crate::copy::{Copy, Directory, Entry, Pair, Work, visit};
+use crate::copy::{Copy, Directory, Pair, Work, visit};
 use crate::lock::lock;
 
 /// What other processes must know of a large file to help with it.
@@ -47,11 +47,11 @@ impl Copy<'_> {
     /// Lets other processes help with a file that is about to be copied.
     pub(in crate::copy) fn let_others_help(
         &self,
-        entry: Entry<'_>,
-        opened: &Opened,
+        opened: &Opened<'_>,
         place: &Place,
         large: &Large,
     ) {
+        let entry = opened.entry;
         let facts = rustix::fs::fstat(&place.file);
         if let (Some(_), Ok(target)) = (&self.shared, facts) {
             large.may_go_abroad(Abroad {
