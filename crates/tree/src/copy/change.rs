@@ -34,7 +34,7 @@ impl Before {
             return None;
         }
         let source = entry.facts().ok()?;
-        let is_new = entry.pair.found().made.is_new();
+        let is_new = entry.pair.found.made.is_new();
         let found = if is_new { None } else { entry.in_the_way().ok()? };
         let found = found.filter(|found| is_alike(&source, found)).map(|found| {
             let nodes = [entry.source_place(), entry.target_place()].map(Node::Named);

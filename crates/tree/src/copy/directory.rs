@@ -90,20 +90,12 @@ pub(crate) fn identity(facts: &Stat) -> Identity {
 /// Either may be an `O_PATH` descriptor: see [`open`].
 #[derive(Debug)]
 pub(super) struct Pair {
-    source: OwnedFd,
-    target: OwnedFd,
-    found: Found,
+    pub(super) source: OwnedFd,
+    pub(super) target: OwnedFd,
+    pub(super) found: Found,
 }
 
 impl Pair {
-    pub(super) fn new(source: OwnedFd, target: OwnedFd, found: Found) -> Self {
-        Self { source, target, found }
-    }
-
-    pub(super) fn found(&self) -> &Found {
-        &self.found
-    }
-
     pub(super) fn source(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
@@ -156,9 +148,10 @@ pub(super) struct Guest {
 pub(super) struct Directory {
     /// `None`: what the user named lies in it; it is not copied itself.
     parent: Option<Arc<Directory>>,
-    number: u64,
-    /// Another process gave pieces of it to this one: it completes the directory itself.
-    guest: Option<Guest>,
+    /// What tells it from the others that are copied at this time.
+    pub(super) number: u64,
+    /// The parcel of another process of which pieces are done here: it completes the directory itself.
+    pub(super) guest: Option<Guest>,
     /// When its visit began, on the system's clock.
     pub(super) begun_ns: u64,
     /// What must be done before it is finished: its listing, batches, directories below it.
@@ -227,11 +220,6 @@ impl Directory {
         Self { parent, number, guest, begun_ns, pending, listing, state, turn }
     }
 
-    /// The parcel of which pieces are done here.
-    pub(super) fn guest(&self) -> Option<Guest> {
-        self.guest
-    }
-
     /// Whether what is done in it is for this process only.
     pub(super) fn is_bound(&self) -> bool {
         self.guest.is_some_and(|guest| guest.is_bound)
@@ -265,11 +253,6 @@ impl Directory {
     /// The directory in which what the user named lies.
     pub(super) fn base_above(&self) -> &Self {
         self.upwards().last().unwrap_or(self)
-    }
-
-    /// What tells it from the others that are copied at this time.
-    pub(super) fn number(&self) -> u64 {
-        self.number
     }
 
     pub(super) fn parent(&self) -> Option<&Arc<Directory>> {

@@ -92,7 +92,7 @@ impl<'e> Entry<'e> {
 
     /// Whether source and target are one name in one directory.
     pub(super) fn is_one_name(&self) -> bool {
-        let found = self.pair.found();
+        let found = &self.pair.found;
         self.source == self.target && identity(&found.facts) == found.target
     }
 
@@ -113,7 +113,7 @@ impl<'e> Entry<'e> {
             Ok(found) if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) => {
                 rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor)
             }
-            _ => self.pair.found().target.0,
+            _ => self.pair.found.target.0,
         }
     }
 }

@@ -188,7 +188,7 @@ pub(super) fn refuse_to_replace(
     (source, known): (&Stat, &Stat),
 ) -> Result<(), Trouble> {
     let copy = entry.copy;
-    if entry.pair.found().made.is_new() {
+    if entry.pair.found.made.is_new() {
         return Ok(());
     }
     match entry.in_the_way()? {

@@ -85,7 +85,7 @@ fn copy_opened(lane: &mut Lane<'_>, mut opened: Opened<'_>) -> Result<Outcome, T
 /// closer look is needed.
 fn as_it_is(entry: Entry<'_>) -> Result<Option<Outcome>, Trouble> {
     let copy = entry.copy;
-    let is_new = entry.pair.found().made.is_new();
+    let is_new = entry.pair.found.made.is_new();
     let is_opened = copy.references.is_some() || copy.attributes.keeps_any();
     if copy.unchanged() != Unchanged::SizeAndTime || is_new || is_opened {
         return Ok(None);

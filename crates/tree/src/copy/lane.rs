@@ -162,7 +162,7 @@ impl<'c> Lane<'c> {
             }
             let (mut rest, none) = (names.iter(), Batch::default());
             while let Some((name, kind)) = rest.next() {
-                if copy.stop.is_due_on(pair.found().target.0) {
+                if copy.stop.is_due_on(pair.found.target.0) {
                     break;
                 }
                 self.let_others_go_first(directory);
@@ -373,7 +373,7 @@ pub(super) fn base(
             .map_err(|errno| refused(below, errno))?;
     }
     copy.targets.remember_base(&to, &target_facts).map_err(|errno| refused(target, errno))?;
-    Ok(Directory::base(Pair::new(from, to, found), guest))
+    Ok(Directory::base(Pair { source: from, target: to, found }, guest))
 }
 
 /// A path's directory, and its last name. A directory that is not named itself (`a/`, `.`, `..`,

@@ -108,8 +108,8 @@ pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
         return false;
     }
     let Some(pair) = visit::pair(copy, directory) else { return false };
-    let device = pair.found().target.0;
-    if pair.found().made.is_new() || copy.stop.is_full(device) || !copy.may_delete() {
+    let device = pair.found.target.0;
+    if pair.found.made.is_new() || copy.stop.is_full(device) || !copy.may_delete() {
         return false;
     }
     let surplus = match surplus(copy, directory, &pair) {
@@ -294,7 +294,7 @@ pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mute
                 Ok(batch) if batch.is_empty() => break,
                 Ok(batch) => batch,
                 Err(refusal) => {
-                    copy.fail_target((directory, pair.found().target.0), None, refusal);
+                    copy.fail_target((directory, pair.found.target.0), None, refusal);
                     break;
                 }
             };

@@ -124,7 +124,7 @@ impl Taken {
 }
 
 fn place(entry: Entry<'_>) -> (u64, u64) {
-    (entry.directory.number(), key(entry.target))
+    (entry.directory.number, key(entry.target))
 }
 
 /// Whether a filesystem may number each spelling of a name, as programs behind FUSE do, and clients of
@@ -188,7 +188,7 @@ impl Peculiarities {
         if !self.has_any.load(Ordering::Relaxed) {
             return None;
         }
-        lock(&self.directories).get(&directory.number()).cloned()
+        lock(&self.directories).get(&directory.number).cloned()
     }
 
     /// Whether names of this directory look like ours: then ours are to be names that nobody has.

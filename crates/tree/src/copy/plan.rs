@@ -42,7 +42,7 @@ pub(super) fn stand_in(target: BorrowedFd<'_>) -> Result<(OwnedFd, Access), Errn
 ///
 /// Errors: as those of mkdir(2).
 pub(super) fn would_be_made(pair: &Pair, name: &CStr) -> Result<(), Errno> {
-    if pair.found().made.is_new() {
+    if pair.found.made.is_new() {
         return Ok(());
     }
     let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -57,12 +57,12 @@ pub(super) fn would_be_made(pair: &Pair, name: &CStr) -> Result<(), Errno> {
 pub(super) fn pair(entry: Entry<'_>, (from, facts): (OwnedFd, Stat)) -> Result<Pair, Trouble> {
     let copy = entry.copy;
     let (to, _) = stand_in(entry.pair.target()).map_err(target("hold"))?;
-    let Found { target, inheritance, .. } = *entry.pair.found();
+    let Found { target, inheritance, .. } = entry.pair.found;
     copy.tell_of_directory(entry, &facts, None);
     copy.tell_of_making(entry, None);
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let made = Made::new(inheritance);
-    Ok(Pair::new(from, to, Found { named, facts, target, inheritance, made }))
+    Ok(Pair { source: from, target: to, found: Found { named, facts, target, inheritance, made } })
 }
 
 /// What would become of an entry that is no directory. `room`: whether what bears its name would have
@@ -85,7 +85,7 @@ pub(super) fn copy(
         return Err(Trouble::Became);
     }
     let copy = lane.copy;
-    let is_free = room == Room::Made || entry.pair.found().made.is_new();
+    let is_free = room == Room::Made || entry.pair.found.made.is_new();
     let found = if is_free { None } else { entry.in_the_way()? };
     // What has to make room first is tried again; only then is it the first of its names. A symlink may be
     // the very one that is wanted, and stay.

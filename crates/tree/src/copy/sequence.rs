@@ -85,7 +85,7 @@ fn names(
             return Ok(None);
         }
     }
-    copy.peculiarities.remember(directory.number(), seen.finish());
+    copy.peculiarities.remember(directory.number, seen.finish());
     // Names of one inode stay as they come.
     found.sort_by_key(|(inode, ..)| *inode);
     Ok(Some(found.into_iter().rev().map(|(_, name, kind)| (name, kind)).collect()))
@@ -109,7 +109,7 @@ fn go_through(lane: &mut Lane<'_>, directory: &Arc<Directory>, pair: &Arc<Pair>)
     let has_hands = may_part(copy);
     let mut batch = Batch::default();
     loop {
-        if copy.stop.is_due_on(pair.found().target.0) {
+        if copy.stop.is_due_on(pair.found.target.0) {
             return directory.forget_turns();
         }
         let next = directory.next_in_turn();

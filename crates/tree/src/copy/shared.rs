@@ -321,13 +321,13 @@ impl Copy<'_> {
         if (from.st_ino, to.st_ino) != (step.source.1, step.target.1) {
             return Err(Refusal::because(FOLLOW, "this process finds another directory there"));
         }
-        if is_top || to.st_dev != above.found().target.0 {
+        if is_top || to.st_dev != above.found.target.0 {
             let held = self.targets.will_sync(target.as_fd(), to.st_dev);
             held.map_err(Refusal::of("hold"))?;
         }
         if is_top {
             self.targets.remember_top(&from, &to);
         }
-        Ok(Pair::new(source, target, step.clone().found_here(from, &to)))
+        Ok(Pair { source, target, found: step.clone().found_here(from, &to) })
     }
 }

@@ -87,7 +87,7 @@ impl Brought {
 }
 
 fn key(entry: Entry<'_>, found: &Stat) -> (Identity, CString, Identity) {
-    (entry.pair.found().target, entry.target.to_owned(), identity(found))
+    (entry.pair.found.target, entry.target.to_owned(), identity(found))
 }
 
 /// Whether an entry of the source is read, so that a file comes of it.
@@ -102,7 +102,7 @@ impl Standing {
     /// Errors: it may not be overwritten by this source.
     pub(super) fn of(entry: Entry<'_>, rules: &Rules, source: &Stat) -> Result<Self, Trouble> {
         let copy = entry.copy;
-        if entry.pair.found().made.is_new() {
+        if entry.pair.found.made.is_new() {
             // The directory was just made.
             return Ok(Self::Free);
         }
@@ -226,7 +226,7 @@ fn is_older(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
     let copy = entry.copy;
     let [there, wanted] = [found, source].map(|facts| (facts.st_mtime, facts.st_mtime_nsec));
     // What a symlink leads to may lie elsewhere.
-    let may_be_coarser = copy.keeps_times() && found.st_dev == entry.pair.found().target.0;
+    let may_be_coarser = copy.keeps_times() && found.st_dev == entry.pair.found.target.0;
     let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
     there < wanted
         && !(may_be_coarser && copy.granularity.is_same_time(source, found, directory, temporaries))

@@ -66,7 +66,7 @@ pub(super) fn begin(lane: &mut Lane<'_>, entry: Entry<'_>) -> Option<Arc<Directo
         Ok(()) => Origin::Fresh,
         Err(Errno::EXIST) => Origin::Existing,
         Err(errno) => {
-            let base = (&**entry.directory, entry.pair.found().target.0);
+            let base = (&**entry.directory, entry.pair.found.target.0);
             copy.fail_target(base, Some(entry.target), Refusal::of(MAKE)(errno));
             piece_done(copy, entry.directory);
             return None;
@@ -85,7 +85,7 @@ pub(super) fn visit(
     let copy = lane.copy;
     let begun_ns = monotonic_ns();
     let parent = entry.directory;
-    if origin == Origin::Fresh && copy.stop.is_full(entry.pair.found().target.0) {
+    if origin == Origin::Fresh && copy.stop.is_full(entry.pair.found.target.0) {
         piece_done(copy, parent);
         return None;
     }
@@ -102,10 +102,10 @@ pub(super) fn visit(
             return None;
         }
     };
-    let is_mount = below.found().facts.st_dev != entry.pair.found().facts.st_dev;
+    let is_mount = below.found.facts.st_dev != entry.pair.found.facts.st_dev;
     let stays_out =
         is_mount && copy.options.reach == Reach::OneFilesystem && parent.parent().is_some();
-    let is_full = copy.stop.is_full(below.found().target.0);
+    let is_full = copy.stop.is_full(below.found.target.0);
     let directory = copy.held.enter(parent, Arc::new(below), begun_ns, None);
     let first = match access {
         _ if stays_out || is_full => Batch::default(),
@@ -137,7 +137,7 @@ fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batc
     };
     directory.is_listed(Listing::Whole);
     let peculiar = std::mem::take(&mut listed.names).finish();
-    copy.peculiarities.remember(directory.number(), peculiar);
+    copy.peculiarities.remember(directory.number, peculiar);
     // cp leaves none.
     if origin == Origin::Existing && copy.rules().is_none() && !copy.is_plan() {
         remove_leftovers(copy, &mut lane.lister, pair.target());
@@ -202,7 +202,7 @@ fn read_names(
         names: peculiar::Names::default(),
     };
     let mut bytes = 0;
-    let device = pair.found().target.0;
+    let device = pair.found.target.0;
     let mut sieve = Sieve::of(copy, directory, Some(pair))?;
     let result = lane.lister.each(pair.source(), |name, kind| {
         let Some(kind) = sieve.taken(pair.source(), name, kind) else { return Ok(()) };
@@ -308,7 +308,7 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
             directory.expect(1);
             return copy.dispatch.offer(vec![Work::InTurn(directory)]);
         }
-        if let (Some(guest), Some(shared)) = (directory.guest(), &copy.shared) {
+        if let (Some(guest), Some(shared)) = (directory.guest, &copy.shared) {
             copy.held.leave(&directory);
             return shared.is_done(guest);
         }
@@ -327,12 +327,12 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
 
 /// Gives a directory its attributes.
 fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
-    copy.peculiarities.forget(directory.number());
+    copy.peculiarities.forget(directory.number);
     if copy.stop.is_due() {
         return;
     }
     let Some(pair) = pair(copy, directory) else { return };
-    let Found { facts, made, target: (device, _), .. } = pair.found();
+    let Found { facts, made, target: (device, _), .. } = &pair.found;
     if copy.stop.is_full(*device) {
         return;
     }
@@ -360,8 +360,7 @@ fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
 /// Whether the names of the source are not those that were listed.
 fn has_changed(pair: &Pair) -> bool {
     let modified = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
-    rustix::fs::fstat(pair.source())
-        .is_ok_and(|now| modified(&now) != modified(&pair.found().facts))
+    rustix::fs::fstat(pair.source()).is_ok_and(|now| modified(&now) != modified(&pair.found.facts))
 }
 
 /// Adds a name to the last batch, or begins another.

@@ -32,7 +32,7 @@ pub(super) fn copy(
     kind: FileType,
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    if kind.is_file() && rules.form == Form::Copy && entry.pair.found().made.is_new() {
+    if kind.is_file() && rules.form == Form::Copy && entry.pair.found.made.is_new() {
         return bytes(lane, entry, rules, Standing::Free);
     }
     let facts = entry.facts()?;
@@ -245,10 +245,10 @@ fn link(entry: Entry<'_>, rules: &Rules, standing: &Standing) -> Result<Outcome,
 /// The text of a symlink that leads from the target to the source.
 pub(super) fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
     let text = entry.path(Side::Source).into_vec();
-    let is_new = entry.pair.found().made.is_new();
+    let is_new = entry.pair.found.made.is_new();
     let is_here = || {
         let here = rustix::fs::stat(".").map(|here| identity(&here));
-        here.is_ok_and(|here| here == entry.pair.found().target)
+        here.is_ok_and(|here| here == entry.pair.found.target)
     };
     if !text.starts_with(b"/") && (is_new || !is_here()) {
         return Err(refused(MAKE_SYMLINK, ELSEWHERE));

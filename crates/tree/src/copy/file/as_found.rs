@@ -37,7 +37,7 @@ pub(in crate::copy) fn open_as_found(
     }
     match make(opened, rules) {
         Ok((file, name)) => {
-            let found = entry.pair.found();
+            let found = &entry.pair.found;
             let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
             let (made, device) = (Made::new(found.inheritance), found.target.0);
             Ok(Where::Open(Place { file, made, name, device, bytes }))
@@ -68,7 +68,7 @@ fn make(opened: &Opened<'_>, rules: &Rules) -> Result<(OwnedFd, Name), Errno> {
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, entry.target, flags, PRIVATE)?;
-    entry.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
+    entry.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found.inheritance);
     Ok((file, Name::New))
 }
 

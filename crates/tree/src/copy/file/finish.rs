@@ -81,7 +81,7 @@ impl Place {
             }
         };
         // A file of an overlay has another device than its directory.
-        let devices = (opened.facts.st_dev, entry.pair.found().target.0);
+        let devices = (opened.facts.st_dev, entry.pair.found.target.0);
         if let Some(made) = made
             && copy.methods.keep_change_times(devices)
         {

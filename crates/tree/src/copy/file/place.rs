@@ -110,8 +110,8 @@ impl Place {
     ) -> Result<Where, Trouble> {
         let (copy, entry) = (lane.copy, opened.entry);
         let directory = entry.pair.target();
-        let device = entry.pair.found().target.0;
-        let inheritance = entry.pair.found().inheritance;
+        let device = entry.pair.found.target.0;
+        let inheritance = entry.pair.found.inheritance;
         let made = Made::new(inheritance);
         if copy.options.appearance != Appearance::Atomic && in_place.is_none() {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -192,7 +192,7 @@ impl Place {
     fn new_file(opened: &Opened<'_>, found: &Stat) -> Result<Result<Self, Errno>, Trouble> {
         let entry = opened.entry;
         let source = &opened.facts;
-        let device = entry.pair.found().target.0;
+        let device = entry.pair.found.target.0;
         let (file, name) = match temporary(entry, opened.flags) {
             Ok(made) => made,
             Err(refusal) => match refusal.errno() {
@@ -206,7 +206,7 @@ impl Place {
             },
         };
         let old = (entry.target_place(), found);
-        let inheritance = entry.pair.found().inheritance;
+        let inheritance = entry.pair.found.inheritance;
         let preceded = entry.copy.attributes.precede(file.as_fd(), old, source, inheritance);
         let refused = match preceded {
             Ok(Some((made, predecessor))) => {
@@ -283,7 +283,7 @@ pub(super) fn examined(opened: &Opened<'_>, file: &OwnedFd) -> Result<Stat, Trou
     let entry = opened.entry;
     let facts = rustix::fs::fstat(file).map_err(target("examine"))?;
     refuse_itself(&facts, &opened.facts)?;
-    if facts.st_dev != entry.pair.found().target.0 {
+    if facts.st_dev != entry.pair.found.target.0 {
         entry.copy.targets.will_sync_file(file.as_fd(), facts.st_dev).map_err(target("hold"))?;
     }
     Ok(facts)
@@ -299,7 +299,7 @@ pub(super) fn temporary(entry: Entry<'_>, flags: Flags) -> Result<(OwnedFd, CStr
         false => temporaries.name_for(entry.target, entry.directory.parent().is_some()),
     };
     let (file, name) = temporaries.file(directory, name)?;
-    copy.attributes.let_owner_in(file.as_fd(), entry.pair.found().inheritance);
+    copy.attributes.let_owner_in(file.as_fd(), entry.pair.found.inheritance);
     copy.attributes.begin_flags(file.as_fd(), flags);
     Ok((file, name))
 }

@@ -89,7 +89,7 @@ pub(in crate::copy) fn reading_flags(copy: &Copy<'_>, pair: &Pair) -> OFlags {
     let flags =
         OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
     // Files mostly belong to the owner of their directory.
-    match copy.user == 0 || copy.user == pair.found().facts.st_uid {
+    match copy.user == 0 || copy.user == pair.found.facts.st_uid {
         true => flags | OFlags::NOATIME,
         false => flags,
     }

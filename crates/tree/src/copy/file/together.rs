@@ -127,7 +127,7 @@ pub(in crate::copy) fn copy_next<'n>(
     let mut most_bytes = 0;
     for name in names.into_iter().filter(|&name| !done.iter().any(|&done| std::ptr::eq(done, name)))
     {
-        if lane.copy.stop.is_due_on(first.pair.found().target.0) {
+        if lane.copy.stop.is_due_on(first.pair.found.target.0) {
             break;
         }
         let entry = Entry { source: name, target: name, ..first };
@@ -140,7 +140,7 @@ pub(in crate::copy) fn copy_next<'n>(
 
 /// Copies what is as usual, and returns the names of that; of the others nothing is left behind.
 fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n CStr> {
-    let (copy, found) = (lane.copy, first.pair.found());
+    let (copy, found) = (lane.copy, &first.pair.found);
     let devices = (found.facts.st_dev, found.target.0);
     let is_usual = found.made.is_new()
         && !copy.follows(first.directory)
@@ -224,7 +224,7 @@ type Act<'a> = dyn Fn(&Small<'_, '_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
 /// Makes copies, all but closed; those that were given up are not there.
 fn make(first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
     let copy = first.copy;
-    let (directory, device) = (first.pair.target(), first.pair.found().target.0);
+    let (directory, device) = (first.pair.target(), first.pair.found.target.0);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let alone = first.directory.making();
     for file in files.iter_mut().take_while(|_| !copy.stop.is_due_on(device)) {

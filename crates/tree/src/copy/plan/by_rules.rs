@@ -38,7 +38,7 @@ pub(in crate::copy) fn copy(
     let is_in_the_way =
         is_there && !matches!(standing, Standing::BackedUp) && !replaces(rules, &standing);
     let makes = !matches!(standing, Standing::Skipped | Standing::UpToDate);
-    let is_new = room == Room::Made || entry.pair.found().made.is_new();
+    let is_new = room == Room::Made || entry.pair.found.made.is_new();
     let is_free = matches!(standing, Standing::Free) && !is_new;
     if is_free && !rules.through_dangling && is_read(rules, &facts) && entry.in_the_way()?.is_some()
     {

@@ -129,13 +129,13 @@ impl Copy<'_> {
         directory.end_use();
         let (pair, (source, facts, target)) = opened?;
         let Part { sides, ranges, method } = part;
-        let (directory, guest) = (Arc::clone(directory), directory.guest());
+        let (directory, guest) = (Arc::clone(directory), directory.guest);
         let abroad = Abroad { directory, sides, guest };
         let job = FileJob {
             source: source.as_fd(),
             target: target.as_fd(),
             facts: &facts,
-            target_device: pair.found().target.0,
+            target_device: pair.found.target.0,
             replaces: false,
             share: &|_| {},
             meanwhile: None,

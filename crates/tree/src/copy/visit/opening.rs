@@ -54,7 +54,7 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     }
     let was_there = (origin == Origin::Existing).then_some((&found, [from.as_fd(), to.as_fd()]));
     copy.tell_of_directory(entry, &facts, was_there);
-    let above = entry.pair.found().inheritance;
+    let above = entry.pair.found.inheritance;
     let may_be_ours = copy.rules().is_none() && !copy.is_plan();
     let is_top = entry.directory.parent().is_none();
     let is_ours = origin == Origin::Fresh || may_be_ours && is_unfinished(entry, &found, &facts);
@@ -84,7 +84,7 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
             (Inheritance::of(to.as_fd()), Made::found(&found))
         }
     };
-    if found.st_dev != entry.pair.found().target.0 || is_top {
+    if found.st_dev != entry.pair.found.target.0 || is_top {
         copy.targets.will_sync(to.as_fd(), found.st_dev).map_err(target("hold"))?;
     }
     if is_top {
@@ -95,7 +95,7 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     }
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let found = Found { named, facts, target: identity(&found), inheritance, made };
-    Ok((Pair::new(from, to, found), access))
+    Ok((Pair { source: from, target: to, found }, access))
 }
 
 /// Neither side may lie in the other, whatever filesystem shows it there; but a source in a target of which
@@ -107,8 +107,7 @@ fn refuse_overlap(
     origin: Origin,
 ) -> Result<(), Trouble> {
     let copy = entry.copy;
-    let is_entered =
-        || entry.directory.parent().is_none() || from != entry.pair.found().facts.st_dev;
+    let is_entered = || entry.directory.parent().is_none() || from != entry.pair.found.facts.st_dev;
     // Below, both are as they were there.
     if from == to || !is_entered() || copy.is_plan() {
         return Ok(());
