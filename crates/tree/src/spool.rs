@@ -10,7 +10,12 @@ pub(crate) mod names;
 mod tests;
 pub(crate) mod unnamed;
 
-use unnamed::Unnamed;
+use unnamed::{READ, Unnamed};
+
+/// Bytes of a record before its own.
+pub(crate) const LENGTH_BYTES: u64 = size_of::<u32>() as u64;
+/// Bytes that are read of a record in one go, with its length; most need no more.
+const USUAL_RECORD_BYTES: usize = 128;
 
 /// Appended bytes. Nothing is allocated and no file is made before they are needed.
 #[derive(Debug)]
@@ -64,6 +69,36 @@ impl Spool {
             self.tail.extend_from_slice(part);
         }
         Ok(offset)
+    }
+
+    /// Appends all `parts` as one record, which knows its length, or nothing. Returns where it begins.
+    ///
+    /// Errors: as [`Spool::append`]; it has more than 4 GiB.
+    pub(crate) fn append_record(&mut self, parts: &[&[u8]]) -> Result<u64, Refusal> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let length = u32::try_from(length);
+        let length = length.map_err(|_| Refusal::because(READ, "it would be too long"))?;
+        self.append(&[&[&length.to_ne_bytes()[..]], parts].concat())
+    }
+
+    /// Reads the record that begins at `offset`.
+    ///
+    /// Errors: the file cannot be read; there is no record.
+    pub(crate) fn record(&self, offset: u64) -> Result<Vec<u8>, Refusal> {
+        let damaged = || Refusal::because(READ, "it is damaged");
+        let mut start = [0; USUAL_RECORD_BYTES];
+        let count = self.read(offset, &mut start)?;
+        let (length, rest) = start[..count].split_first_chunk().ok_or_else(damaged)?;
+        let (begin, length) = (offset + LENGTH_BYTES, u32::from_ne_bytes(*length));
+        if begin + u64::from(length) > self.length_bytes() {
+            return Err(damaged());
+        }
+        if let Some(record) = rest.get(..length as usize) {
+            return Ok(record.to_vec());
+        }
+        let mut record = vec![0; length as usize];
+        let count = self.read(begin, &mut record)?;
+        if count == record.len() { Ok(record) } else { Err(damaged()) }
     }
 
     /// Reads what begins at `offset`, as much as there is and fits. Returns how much that was.

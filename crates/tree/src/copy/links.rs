@@ -15,6 +15,7 @@ use rustix::fs::Stat;
 
 use super::{Identity, Refusal, identity};
 use crate::lock::lock;
+use crate::wire::{goes_by_fields, message, take};
 
 mod path;
 mod slots;
@@ -48,18 +49,7 @@ pub(super) struct Met {
     pub(super) mark: u64,
 }
 
-const MET_BYTES: usize = 16;
-
-impl Met {
-    fn encoded(self) -> [u8; MET_BYTES] {
-        (u128::from(self.mark) << 64 | u128::from(self.changed_ns.cast_unsigned())).to_ne_bytes()
-    }
-
-    fn decoded(bytes: [u8; MET_BYTES]) -> Self {
-        let both = u128::from_ne_bytes(bytes);
-        Self { changed_ns: (both as u64).cast_signed(), mark: (both >> 64) as u64 }
-    }
-}
+goes_by_fields!(Met { changed_ns, mark });
 
 /// One name of a source that may have others.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +70,7 @@ impl Source {
 
     /// The path of its copy, as the table has it: behind what was met.
     fn path(&self, path: &[u8]) -> Vec<u8> {
-        [&self.met.encoded()[..], &[u8::from(self.was_there)], path].concat()
+        [&message(&[&self.met, &self.was_there]), path].concat()
     }
 }
 
@@ -103,10 +93,9 @@ pub(super) struct Copy {
 impl Copy {
     /// What the table knows under a path of [`Source::path`].
     fn split(self) -> Option<(Self, Met)> {
-        let (met, rest) = self.path.split_first_chunk()?;
-        let (&was_there, path) = rest.split_first()?;
-        let copy = Self { path: path.to_vec(), was_there: was_there != 0, ..self };
-        Some((copy, Met::decoded(*met)))
+        let path = &mut &self.path[..];
+        let (met, was_there) = take(path)?;
+        Some((Self { path: path.to_vec(), was_there, ..self }, met))
     }
 }
 

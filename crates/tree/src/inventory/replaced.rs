@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Record, key};
 use crate::copy::failure::Refusal;
-use crate::spool::Spool;
+use crate::spool::{LENGTH_BYTES, Spool};
 
 /// What may stay in memory of the lines, and of their names; the rest goes to files without a name.
 const MEMORY_BYTES: usize = 1 << 20;
@@ -19,7 +19,6 @@ const GROUP_NAMES: u64 = 1 << 15;
 /// Lines in the order in which they came. A bit of memory for each, and some MiB.
 #[derive(Debug)]
 pub struct LastLines {
-    /// Each with its length before it.
     lines: Spool,
     /// The keys of their names.
     keys: Spool,
@@ -42,9 +41,7 @@ impl LastLines {
         let mut line = Vec::new();
         record.append(&mut line);
         let key = key(std::os::unix::ffi::OsStrExt::as_bytes(record.name.as_os_str()));
-        // A name has some thousand bytes at most.
-        let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
-        self.lines.append(&[&length.to_le_bytes(), &line])?;
+        self.lines.append_record(&[&line])?;
         self.keys.append(&[&key.to_le_bytes()])?;
         self.count += 1;
         Ok(())
@@ -55,18 +52,14 @@ impl LastLines {
     /// Errors: a file cannot be read.
     pub fn each(self, mut take: impl FnMut(&[u8])) -> Result<u64, Refusal> {
         let replaced = self.replaced()?;
-        let (mut offset, mut line, mut taken) = (0, Vec::new(), 0);
+        let (mut offset, mut taken) = (0, 0);
         for number in 0..self.count {
-            let mut length = [0; 4];
-            self.lines.read(offset, &mut length)?;
-            line.resize(u32::from_le_bytes(length) as usize, 0);
-            offset += length.len() as u64;
+            let line = self.lines.record(offset)?;
+            offset += LENGTH_BYTES + line.len() as u64;
             if !is_set(&replaced, number) {
-                self.lines.read(offset, &mut line)?;
                 take(&line);
                 taken += 1;
             }
-            offset += line.len() as u64;
         }
         Ok(taken)
     }

@@ -21,7 +21,7 @@ const ATTEMPTS: u32 = 100;
 
 const MAKE: &str = "make a temporary file for";
 const WRITE: &str = "write the temporary file for";
-const READ: &str = "read the temporary file for";
+pub(super) const READ: &str = "read the temporary file for";
 
 /// `O_EXCL` says that the file shall never get a name.
 fn without_a_name(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {

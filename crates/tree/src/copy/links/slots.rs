@@ -2,6 +2,7 @@
 
 use crate::copy::Refusal;
 use crate::spool::unnamed::Unnamed;
+use crate::wire::{goes_by_fields, message, take};
 
 /// Bytes of a slot, in memory as in the file.
 pub(super) const SLOT_BYTES: usize = 32;
@@ -31,21 +32,9 @@ impl Slot {
     pub(super) fn path(&self) -> Option<u64> {
         self.state.checked_sub(FIRST_PATH)
     }
-
-    fn encoded(&self) -> [u8; SLOT_BYTES] {
-        let rest = u64::from(self.names_left) << 32 | u64::from(self.pair);
-        let words = [self.source_inode, self.target_inode, self.state, rest];
-        let words = words.map(u64::to_ne_bytes);
-        std::array::from_fn(|index| words[index / 8][index % 8])
-    }
-
-    fn decoded(bytes: &[u8; SLOT_BYTES]) -> Self {
-        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| bytes[at + index]));
-        let [source_inode, target_inode, state, rest] = [0, 8, 16, 24].map(word);
-        let (names_left, pair) = ((rest >> 32) as u32, rest as u32);
-        Self { source_inode, target_inode, state, names_left, pair }
-    }
 }
+
+goes_by_fields!(Slot { source_inode, target_inode, state, names_left, pair });
 
 /// A few slots that stand one behind the other.
 pub(super) type Window = [Slot; WINDOW_SLOTS];
@@ -99,9 +88,9 @@ impl Slots {
                 let mut bytes = [0; WINDOW_SLOTS * SLOT_BYTES];
                 let bytes = &mut bytes[..(end - begin) * SLOT_BYTES];
                 file.read((begin * SLOT_BYTES) as u64, bytes)?;
-                let (encoded, _) = bytes.as_chunks::<SLOT_BYTES>();
-                for (slot, bytes) in space.iter_mut().zip(encoded) {
-                    *slot = Slot::decoded(bytes);
+                let from = &mut &*bytes;
+                for slot in &mut space[..end - begin] {
+                    *slot = take(from).expect("the window was read whole");
                 }
                 Ok(&space[..end - begin])
             }
@@ -111,7 +100,9 @@ impl Slots {
     pub(super) fn set(&mut self, index: usize, slot: Slot) -> Result<(), Refusal> {
         match self {
             Self::Memory(slots) => slots[index] = slot,
-            Self::File { file, .. } => file.write((index * SLOT_BYTES) as u64, &slot.encoded())?,
+            Self::File { file, .. } => {
+                file.write((index * SLOT_BYTES) as u64, &message(&[&slot]))?
+            }
         }
         Ok(())
     }

@@ -9,14 +9,10 @@ use std::hash::{BuildHasher, RandomState};
 use super::slots::{EMPTY, FIRST_PATH, GONE, SLOT_BYTES, Slot, Slots, WINDOW_SLOTS, Window};
 use super::{Copy, Identity};
 use crate::copy::Refusal;
-use crate::spool::Spool;
+use crate::spool::{LENGTH_BYTES, Spool};
 
 /// Slots of the smallest table.
 const LEAST_SLOTS: usize = 4 * WINDOW_SLOTS;
-/// Bytes that are read of a path in one go, with its length; most need no more.
-const USUAL_PATH_BYTES: usize = 128;
-/// Bytes of the number before a path that says how long it is.
-const LENGTH_BYTES: usize = 4;
 
 /// Old paths that are left where they are: less is not worth the work, in memory or in a file.
 const TOLERATED_WASTE_BYTES: u64 = 1 << 20;
@@ -86,7 +82,7 @@ impl Table {
     /// One more name of `source` was seen: tells its copy, and forgets it with its last name.
     pub(super) fn see(&mut self, source: Identity) -> Result<Option<Copy>, Refusal> {
         let Lookup::Found(index, mut slot) = self.find(source)? else { return Ok(None) };
-        let path = path_at(&self.paths, slot.path())?;
+        let path = self.path(&slot)?;
         let mark = (self.pairs[slot.pair as usize].1, slot.target_inode);
         slot.names_left = slot.names_left.saturating_sub(1);
         if slot.names_left == 0 {
@@ -126,7 +122,7 @@ impl Table {
             self.rebuild()?;
         }
         let place = self.find(source)?;
-        let state = FIRST_PATH + append(&mut self.paths, path)?;
+        let state = FIRST_PATH + self.paths.append_record(&[path])?;
         let pair = self.pair(source.0, target.0);
         let (source_inode, target_inode) = (source.1, target.1);
         let slot = Slot { source_inode, target_inode, state, names_left, pair };
@@ -137,7 +133,7 @@ impl Table {
                 self.used += usize::from(was == EMPTY);
             }
             Lookup::Found(index, old) => {
-                let old = path_at(&self.paths, old.path())?;
+                let old = self.path(&old)?;
                 self.slots.set(index, slot)?;
                 self.waste(old.len());
             }
@@ -153,16 +149,23 @@ impl Table {
         target: Identity,
     ) -> Result<(), Refusal> {
         let Lookup::Found(index, slot) = self.find(source)? else { return Ok(()) };
-        let old = path_at(&self.paths, slot.path())?;
-        let state = FIRST_PATH + append(&mut self.paths, path)?;
+        let old = self.path(&slot)?;
+        let state = FIRST_PATH + self.paths.append_record(&[path])?;
         let pair = self.pair(source.0, target.0);
         self.slots.set(index, Slot { target_inode: target.1, state, pair, ..slot })?;
         self.waste(old.len());
         Ok(())
     }
 
+    /// Where the copy of a source is.
+    fn path(&self, slot: &Slot) -> Result<Vec<u8>, Refusal> {
+        let offset =
+            slot.path().ok_or(Refusal::because("link", "the temporary file is damaged"))?;
+        self.paths.record(offset)
+    }
+
     fn waste(&mut self, path_bytes: usize) {
-        self.wasted_bytes += (LENGTH_BYTES + path_bytes) as u64;
+        self.wasted_bytes += LENGTH_BYTES + path_bytes as u64;
         if self.live == 0 {
             self.paths.cut(0);
             self.wasted_bytes = 0;
@@ -205,8 +208,8 @@ impl Table {
                 let Some(path) = slot.path() else { continue };
                 let mut slot = *slot;
                 if let Some(paths) = &mut paths {
-                    let path = path_at(&self.paths, Some(path))?;
-                    slot.state = FIRST_PATH + append(paths, &path)?;
+                    let path = self.paths.record(path)?;
+                    slot.state = FIRST_PATH + paths.append_record(&[&path])?;
                 }
                 let source = (self.pairs[slot.pair as usize].0, slot.source_inode);
                 let place = search(&slots, self.hasher.hash_one(source), |_| false)?;
@@ -249,32 +252,6 @@ fn search(slots: &Slots, hash: u64, is_it: impl Fn(&Slot) -> bool) -> Result<Loo
     }
     // Only a table that was never built has no empty slot.
     Ok(free.unwrap_or(Lookup::Free { index: 0, was: GONE }))
-}
-
-fn append(paths: &mut Spool, path: &[u8]) -> Result<u64, Refusal> {
-    let length = u32::try_from(path.len());
-    let length = length.map_err(|_| Refusal::because("link", "its path is too long"))?;
-    paths.append(&[&length.to_ne_bytes(), path])
-}
-
-/// The path that begins at an offset with its length.
-fn path_at(paths: &Spool, offset: Option<u64>) -> Result<Vec<u8>, Refusal> {
-    let damaged = || Refusal::because("link", "the temporary file is damaged");
-    let offset = offset.ok_or_else(damaged)?;
-    let mut start = [0; USUAL_PATH_BYTES];
-    let count = paths.read(offset, &mut start)?;
-    let (length, rest) = start[..count].split_first_chunk::<LENGTH_BYTES>().ok_or_else(damaged)?;
-    let length = u32::from_ne_bytes(*length);
-    if offset + LENGTH_BYTES as u64 + u64::from(length) > paths.length_bytes() {
-        return Err(damaged());
-    }
-    let length = usize::try_from(length).map_err(|_| damaged())?;
-    if let Some(path) = rest.get(..length) {
-        return Ok(path.to_vec());
-    }
-    let mut path = vec![0; length];
-    let count = paths.read(offset + LENGTH_BYTES as u64, &mut path)?;
-    if count == length { Ok(path) } else { Err(damaged()) }
 }
 
 #[cfg(test)]

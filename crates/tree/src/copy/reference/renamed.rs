@@ -28,7 +28,7 @@ pub(super) struct Renamed(OnceLock<Index>);
 struct Index {
     /// A key, and where the path begins; sorted.
     files: Vec<(u64, u64)>,
-    /// For each: the number of its snapshot, the length of its path, and the path.
+    /// For each: the number of its snapshot, and its path.
     paths: Spool,
 }
 
@@ -80,10 +80,8 @@ impl Index {
                 }
                 let name = entry.name.to_bytes();
                 let between: &[u8] = if entry.above.is_empty() { b"" } else { b"/" };
-                let length = entry.above.len() + between.len() + name.len();
-                let head = [(number as u32).to_le_bytes(), (length as u32).to_le_bytes()].concat();
-                let parts = [&head, entry.above, between, name];
-                let appended = index.paths.append(&parts);
+                let number = (number as u32).to_le_bytes();
+                let appended = index.paths.append_record(&[&number, entry.above, between, name]);
                 let offset = appended.map_err(|_| std::io::Error::other("no room"))?;
                 index.files.push((key(&entry.facts), offset));
                 Ok(())
@@ -94,11 +92,8 @@ impl Index {
     }
 
     fn path(&self, offset: u64) -> Option<(usize, Vec<u8>)> {
-        let mut head = [[0; 4]; 2];
-        let whole = self.paths.read(offset, head.as_flattened_mut()).ok()?;
-        let [number, length] = head.map(|bytes| u32::from_le_bytes(bytes) as usize);
-        let mut path = vec![0; length];
-        let got = self.paths.read(offset + whole as u64, &mut path).ok()?;
-        (whole == 8 && got == length).then_some((number, path))
+        let record = self.paths.record(offset).ok()?;
+        let (number, path) = record.split_first_chunk()?;
+        Some((u32::from_le_bytes(*number) as usize, path.to_vec()))
     }
 }
