@@ -38,7 +38,7 @@ pub(super) use large::halves;
 pub(super) use large::{Done, Ranges};
 use methods::Pair;
 use room::{preallocate, set_length};
-pub(super) use short::{SHORT_BYTES, Way};
+pub(super) use short::SHORT_BYTES;
 pub(super) use tally::Tally;
 
 pub use large::Large;
@@ -205,11 +205,6 @@ impl<'a> Content<'a> {
     /// Whether this kernel alone knows how long the last source is: then it has as many bytes.
     pub fn source_is_paged(&self) -> bool {
         self.pair.as_ref().is_some_and(|pair| is_paged(&pair.facts.source))
-    }
-
-    /// Most requests of the ring that were in the kernel's hands at once.
-    pub fn most_in_flight(&self) -> u32 {
-        self.transfer.most_in_flight()
     }
 
     /// Ends with an error when the user wants to stop.

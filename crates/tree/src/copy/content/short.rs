@@ -18,31 +18,10 @@ pub(in crate::copy) const SHORT_BYTES: u64 = 128 << 10;
 /// 0.54, 0.34.
 const SHARED_FROM_BYTES: u64 = 8 << 10;
 
-/// What moves the bytes of a short file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::copy) enum Way {
-    /// pread(2) and pwrite(2).
-    Read,
-    /// copy_file_range(2).
-    Kernel,
-    /// FICLONE.
-    Share,
-}
-
-impl Way {
-    pub(in crate::copy) fn method(self) -> Method {
-        match self {
-            Self::Read => Method::Sync,
-            Self::Kernel => Method::CopyFileRange,
-            Self::Share => Method::Reflink,
-        }
-    }
-}
-
 /// What is best between two filesystems.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::copy) struct ShortWays {
-    usual: Way,
+    usual: Method,
     shared_from_bytes: Option<u64>,
 }
 
@@ -50,7 +29,7 @@ impl ShortWays {
     /// `None`: it is not known of both of them that they keep modes and times.
     pub(super) fn of(pair: &PairFacts, shares: bool) -> Option<Self> {
         const KNOWN: [&str; 4] = ["ext4", "xfs", "btrfs", "tmpfs"];
-        let usual = if is_kernels(pair) { Way::Kernel } else { Way::Read };
+        let usual = if is_kernels(pair) { Method::CopyFileRange } else { Method::Sync };
         let from = match pair.target.name {
             "xfs" => Some(SHARED_FROM_BYTES),
             "btrfs" => Some(1),
@@ -60,10 +39,11 @@ impl ShortWays {
         [pair.source.name, pair.target.name].iter().all(|name| KNOWN.contains(name)).then_some(ways)
     }
 
-    /// `None`: it is too long.
-    pub(in crate::copy) fn of_length(self, bytes: u64) -> Option<Way> {
+    /// What moves the bytes of a short file: pread(2) and pwrite(2), copy_file_range(2), or FICLONE. `None`: it is
+    /// too long.
+    pub(in crate::copy) fn of_length(self, bytes: u64) -> Option<Method> {
         let shares = self.shared_from_bytes.is_some_and(|from| bytes >= from);
-        (bytes < SHORT_BYTES).then_some(if shares { Way::Share } else { self.usual })
+        (bytes < SHORT_BYTES).then_some(if shares { Method::Reflink } else { self.usual })
     }
 }
 

@@ -15,6 +15,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+use flatout_io::transfer::Method;
 use rustix::fs::{FileType, Mode, OFlags, Stat, copy_file_range};
 use rustix::io::Errno;
 
@@ -23,7 +24,7 @@ use super::finish::{closed, discard, unfinish};
 use super::source::{Opened, Reading, is_as_it_was, open_unseen, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::bond::Bond;
-use crate::copy::content::{SHORT_BYTES, Way, is_sparse};
+use crate::copy::content::{SHORT_BYTES, is_sparse};
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
     Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Node,
@@ -87,7 +88,7 @@ struct Small<'n, 'b, 'c> {
     source: OwnedFd,
     facts: Stat,
     mode: Mode,
-    way: Way,
+    method: Method,
     /// What was read of it already.
     bytes: &'b [u8],
     target: Option<OwnedFd>,
@@ -165,7 +166,7 @@ fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec
             && !is_sparse(&facts)
             && !may_change_unseen(&source, &facts, moment)
             && (!keeps_times(copy) || are_kept_everywhere(&facts));
-        let way = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
+        let method = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
         wait_for_a_write(&source, &facts, moment);
         let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
         let entry = Entry { source: name, target: name, ..first };
@@ -173,11 +174,11 @@ fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec
             further.push((entry, (source, facts)));
             return None;
         };
-        Some(Small { name, bond, source, facts, mode, way, bytes: &[], target: None })
+        Some(Small { name, bond, source, facts, mode, method, bytes: &[], target: None })
     }));
     files.retain(|file| copy.attributes.has_none(Node::Open(file.source.as_fd())));
     files.retain_mut(|file| {
-        let length = if file.way == Way::Read { file.facts.st_size as usize } else { 0 };
+        let length = if file.method == Method::Sync { file.facts.st_size as usize } else { 0 };
         if length > room.len() {
             return false;
         }
@@ -242,13 +243,14 @@ fn make(first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
             }
         }
     };
-    each(&|file, target| match (file.way, file.facts.st_size as usize) {
+    each(&|file, target| match (file.method, file.facts.st_size as usize) {
         (_, 0) => Ok(true),
-        (Way::Read, length) => Ok(rustix::io::pwrite(target, file.bytes, 0)? == length),
-        (Way::Kernel, length) => {
+        (Method::Sync, length) => Ok(rustix::io::pwrite(target, file.bytes, 0)? == length),
+        (Method::CopyFileRange, length) => {
             Ok(copy_file_range(&file.source, None, target, None, length)? == length)
         }
-        (Way::Share, _) => rustix::fs::ioctl_ficlone(target, &file.source).map(|()| true),
+        (Method::Reflink, _) => rustix::fs::ioctl_ficlone(target, &file.source).map(|()| true),
+        _ => Ok(false),
     });
     each(&|file, _| Ok(is_as_it_was(&file.facts, &rustix::fs::fstat(&file.source)?)));
     if keeps_times(copy) {
@@ -288,7 +290,7 @@ fn completed<'n>(
     copy.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
     count(&copy.tally.files);
     if bytes > 0 {
-        copy.tally.moved(file.way.method(), bytes);
+        copy.tally.moved(file.method, bytes);
     }
     Some(file.name)
 }
