@@ -107,18 +107,6 @@ impl DirectoryStack {
         self.levels[between].iter_mut().for_each(|level| level.descriptor = None);
     }
 
-    /// Directories above the one that is looked at.
-    #[cfg(test)]
-    pub(crate) fn depth(&self) -> usize {
-        self.levels.len() - 1
-    }
-
-    /// Directories that are held open.
-    #[cfg(test)]
-    pub(crate) fn held(&self) -> usize {
-        self.levels.iter().filter(|level| level.descriptor.is_some()).count()
-    }
-
     /// Goes down into `name`.
     ///
     /// Errors: it is no directory (a symlink is none), or cannot be opened; then nothing changes.
@@ -198,6 +186,18 @@ mod tests {
     use std::ffi::CString;
 
     use super::*;
+
+    impl DirectoryStack {
+        /// Directories above the one that is looked at.
+        pub(crate) fn depth(&self) -> usize {
+            self.levels.len() - 1
+        }
+
+        /// Directories that are held open.
+        pub(crate) fn held(&self) -> usize {
+            self.levels.iter().filter(|level| level.descriptor.is_some()).count()
+        }
+    }
 
     #[test]
     fn a_tree_deeper_than_a_path_may_be_long_is_climbed_with_few_descriptors() {

@@ -39,18 +39,6 @@ impl Spool {
         self.written_bytes + self.tail.len() as u64
     }
 
-    /// Bytes of memory in use.
-    #[cfg(test)]
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.tail.capacity()
-    }
-
-    /// Whether anything went to a file.
-    #[cfg(test)]
-    pub(crate) fn has_file(&self) -> bool {
-        self.file.is_some()
-    }
-
     /// Appends all `parts`, or nothing. Returns where the first one begins.
     ///
     /// Errors: no file can be made, or the file cannot take the bytes.

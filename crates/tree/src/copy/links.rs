@@ -207,24 +207,6 @@ impl Links {
     ) -> Result<(), Refusal> {
         lock(&self.state).table.replace(source.identity, &source.path(path), target)
     }
-
-    /// Sources that are remembered.
-    #[cfg(test)]
-    pub(super) fn count(&self) -> u64 {
-        lock(&self.state).table.count()
-    }
-
-    /// Bytes of memory in use.
-    #[cfg(test)]
-    pub(super) fn memory_bytes(&self) -> usize {
-        lock(&self.state).table.memory_bytes()
-    }
-
-    /// Whether anything went to a file.
-    #[cfg(test)]
-    pub(super) fn has_file(&self) -> bool {
-        lock(&self.state).table.has_file()
-    }
 }
 
 /// The task to make the first copy of a source. One that is dropped has failed: another thread that

@@ -26,7 +26,7 @@ const LIST: &str = "list";
 /// Names with their types, in any number.
 #[derive(Debug)]
 pub(crate) struct Names {
-    spool: Spool,
+    pub(super) spool: Spool,
     count: u64,
 }
 
@@ -44,18 +44,6 @@ impl Names {
     /// Whether all were taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
-    }
-
-    /// Bytes of memory in use.
-    #[cfg(test)]
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.spool.memory_bytes()
-    }
-
-    /// Whether any went to a file.
-    #[cfg(test)]
-    pub(crate) fn has_file(&self) -> bool {
-        self.spool.has_file()
     }
 
     /// Adds a name behind the others.
@@ -103,7 +91,7 @@ impl Names {
 /// Some names in one piece of memory.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Batch {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     count: usize,
 }
 
@@ -116,12 +104,6 @@ impl Batch {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
-    }
-
-    /// Bytes of memory in use.
-    #[cfg(test)]
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
     }
 
     /// As bytes.

@@ -73,13 +73,6 @@ impl Inheritance {
     pub fn on_device(self, device: u64) -> Self {
         Self { device: if self.device == 0 { 0 } else { device }, ..self }
     }
-
-    /// Any, for tests of others.
-    #[cfg(test)]
-    pub fn of_tests(device: u64, owner: (u32, u32), acl: Option<u32>) -> Self {
-        let acl = acl.map_or(DefaultAcl::Unknown, DefaultAcl::Present);
-        Self { device, owner, group_is_certain: true, acl }
-    }
 }
 
 /// How a target came to be there.

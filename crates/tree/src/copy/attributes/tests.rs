@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use rustix::fs::{AtFlags, CWD, Gid, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 
+use super::inheritance::DefaultAcl;
 use super::*;
 use crate::copy::event::Event;
 use crate::copy::failure::Cause;
@@ -18,6 +19,14 @@ mod lists;
 mod mended;
 mod outsider;
 mod special;
+
+impl Inheritance {
+    /// Any, for tests of others.
+    pub fn of_tests(device: u64, owner: (u32, u32), acl: Option<u32>) -> Self {
+        let acl = acl.map_or(DefaultAcl::Unknown, DefaultAcl::Present);
+        Self { device, owner, group_is_certain: true, acl }
+    }
+}
 
 /// A user and a group that no process here is.
 const STRANGER: u32 = 4711;

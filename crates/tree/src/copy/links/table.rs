@@ -59,21 +59,6 @@ impl Table {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn count(&self) -> u64 {
-        self.live as u64
-    }
-
-    #[cfg(test)]
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.slots.memory_bytes() + self.paths.memory_bytes()
-    }
-
-    #[cfg(test)]
-    pub(super) fn has_file(&self) -> bool {
-        matches!(self.slots, Slots::File { .. }) || self.paths.has_file()
-    }
-
     /// Whether the copy of a source is known.
     pub(super) fn has(&self, source: Identity) -> Result<bool, Refusal> {
         self.find(source).map(|place| matches!(place, Lookup::Found(..)))
@@ -257,6 +242,20 @@ fn search(slots: &Slots, hash: u64, is_it: impl Fn(&Slot) -> bool) -> Result<Loo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Table {
+        pub(in crate::copy::links) fn count(&self) -> u64 {
+            self.live as u64
+        }
+
+        pub(in crate::copy::links) fn memory_bytes(&self) -> usize {
+            self.slots.memory_bytes() + self.paths.memory_bytes()
+        }
+
+        pub(in crate::copy::links) fn has_file(&self) -> bool {
+            matches!(self.slots, Slots::File { .. }) || self.paths.has_file()
+        }
+    }
 
     #[test]
     fn what_came_and_went_leaves_no_room_taken() {

@@ -7,6 +7,23 @@ use std::thread;
 use super::*;
 use crate::copy::failure::Cause;
 
+impl Links {
+    /// Sources that are remembered.
+    pub(super) fn count(&self) -> u64 {
+        lock(&self.state).table.count()
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn memory_bytes(&self) -> usize {
+        lock(&self.state).table.memory_bytes()
+    }
+
+    /// Whether anything went to a file.
+    pub(super) fn has_file(&self) -> bool {
+        lock(&self.state).table.has_file()
+    }
+}
+
 fn links(memory_bytes: u64) -> Links {
     Links::new(memory_bytes, CancelToken::manual())
 }
