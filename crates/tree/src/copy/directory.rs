@@ -229,13 +229,7 @@ impl Directory {
     ///
     /// Errors: it cannot be read back.
     pub(super) fn way(&self) -> Result<Vec<Closed>, Refusal> {
-        let known = |directory: &Self| {
-            Ok(match directory.known()? {
-                Known::Open(pair) => Closed::of(&pair.found),
-                Known::Closed(closed) => closed,
-            })
-        };
-        let mut way = self.upwards().map(known).collect::<Result<Vec<_>, _>>()?;
+        let mut way = self.upwards().map(Self::known).collect::<Result<Vec<_>, _>>()?;
         way.reverse();
         Ok(way)
     }
@@ -267,12 +261,12 @@ impl Directory {
         }
     }
 
-    /// What was known of it when it was let go; or its pair, which somebody has opened again.
-    fn known(&self) -> Result<Known, Refusal> {
+    /// What is known of it, be it open or not.
+    fn known(&self) -> Result<Closed, Refusal> {
         match &lock(&self.state).kept {
-            Kept::Open(pair) => Ok(Known::Open(Arc::clone(pair))),
-            Kept::Recorded(record) => record.read().map(Known::Closed),
-            Kept::Here(closed) => Ok(Known::Closed(Closed::clone(closed))),
+            Kept::Open(pair) => Ok(Closed::of(&pair.found)),
+            Kept::Recorded(record) => record.read(),
+            Kept::Here(closed) => Ok(Closed::clone(closed)),
             Kept::Nothing => Err(Refusal::because(GO_BACK, "it is finished")),
         }
     }
@@ -336,26 +330,9 @@ impl Directory {
     }
 }
 
-/// What is known of a directory, be it open or not.
-enum Known {
-    Open(Arc<Pair>),
-    Closed(Closed),
-}
-
-impl Known {
-    fn source(&self) -> Identity {
-        match self {
-            Self::Open(pair) => identity(&pair.found.facts),
-            Self::Closed(closed) => closed.source,
-        }
-    }
-
-    fn name(&self, side: Side) -> &CStr {
-        let named = match self {
-            Self::Open(pair) => &pair.found.named,
-            Self::Closed(closed) => &closed.named,
-        };
-        if side == Side::Source { &named.source } else { &named.target }
+impl Named {
+    fn on(&self, side: Side) -> &CStr {
+        if side == Side::Source { &self.source } else { &self.target }
     }
 }
 

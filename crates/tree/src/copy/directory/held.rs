@@ -10,7 +10,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::closed::{Closed, Record, Records};
-use super::{Access, Directory, GO_BACK, Guest, Identity, Kept, Known, Pair, identity, open};
+use super::{Access, Directory, GO_BACK, Guest, Identity, Kept, Pair, identity, open};
 use crate::copy::{Effect, Made, Refusal, plan};
 use crate::lock::lock;
 
@@ -108,9 +108,10 @@ impl Held {
             }
         };
         while let Some(below) = closed.pop() {
-            pair = match below.known()? {
-                Known::Open(pair) => pair,
-                Known::Closed(closed) => {
+            pair = match below.pair() {
+                Some(pair) => pair,
+                None => {
+                    let closed = below.known()?;
                     let source = (self.open_source)(pair.source(), &closed.named.source);
                     let target = match self.is_stood_in_for(&closed.made) {
                         true => plan::stand_in(pair.target()),
@@ -156,7 +157,8 @@ impl Held {
         let kept = std::mem::replace(&mut lock(&directory.state).kept, Kept::Nothing);
         let (Some(parent), Kept::Open(pair)) = (directory.parent(), kept) else { return };
         // Where that fails, whoever needs it will look for it by names, and say what is wrong.
-        let Ok(Known::Closed(closed)) = parent.known() else { return };
+        let known = if parent.pair().is_none() { parent.known().ok() } else { None };
+        let Some(closed) = known else { return };
         let target = match self.is_stood_in_for(&pair.found.made) {
             true => plan::stand_in(pair.target()),
             false => open(pair.target(), c".."),

@@ -15,7 +15,7 @@ impl Directory {
         // An operand such as `a/` is the name `.` in itself.
         parts.retain(|part| part != b".");
         parts.extend(self.upwards().map(|directory| {
-            let named = directory.known().map(|known| known.name(side).to_bytes().to_vec());
+            let named = directory.known().map(|known| known.named.on(side).to_bytes().to_vec());
             named.unwrap_or_else(|_| b"?".to_vec())
         }));
         let mut path = Vec::new();
@@ -35,7 +35,7 @@ impl Directory {
 
     /// Whether it is this directory of the source, or lies in it.
     pub(in crate::copy) fn is_within(&self, source: Identity) -> bool {
-        let is_it = |directory: &Self| directory.known().is_ok_and(|it| it.source() == source);
+        let is_it = |directory: &Self| directory.known().is_ok_and(|it| it.source == source);
         self.upwards_below_base().any(is_it)
     }
 
@@ -60,14 +60,14 @@ impl Directory {
     pub(in crate::copy) fn within_operand(&self, path: &[u8]) -> Option<(Arc<Pair>, Vec<u8>)> {
         let top = self.upwards_below_base().last()?;
         let pair = top.pair()?;
-        let name = top.known().ok()?.name(Side::Target).to_bytes().to_vec();
+        let name = top.known().ok()?.named.on(Side::Target).to_bytes().to_vec();
         let path = path.strip_prefix(&name[..])?.strip_prefix(b"/")?.to_vec();
         Some((pair, path))
     }
 
     /// The names from its base on, in the target.
     fn names(&self) -> Result<Vec<Vec<u8>>, Refusal> {
-        let name = |here: &Self| Ok(here.known()?.name(Side::Target).to_bytes().to_vec());
+        let name = |here: &Self| Ok(here.known()?.named.on(Side::Target).to_bytes().to_vec());
         let mut names = self.upwards_below_base().map(name).collect::<Result<Vec<_>, _>>()?;
         names.reverse();
         Ok(names)
