@@ -19,10 +19,9 @@ use std::path::Path;
 
 use flatout_io::Error as IoError;
 use flatout_sys::cancel::CancelToken;
-use rustix::fs::{AtFlags, Stat};
-use rustix::io::Errno;
 
 use crate::directory_stack::DirectoryStack;
+use crate::file_data::find;
 use crate::path;
 use content::Comparer;
 use link::Links;
@@ -209,7 +208,7 @@ impl Walk {
         let mut extra = Vec::new();
         let mut total = 0_u64;
         let listed = self.target.entries(|name, _, _| {
-            if stat(&self.source, name)?.is_none() {
+            if find(self.source.here(), name)?.is_none() {
                 total += 1;
                 if extra.len() < self.asked.most_named {
                     extra.push(name.to_owned());
@@ -247,14 +246,5 @@ impl Walk {
             let path = OsString::from_vec(self.path.clone());
             self.found.named.push(Difference { path, kind, detail: detail() });
         }
-    }
-}
-
-/// What is known of a name here; `None` where nobody has it.
-fn stat(stack: &DirectoryStack, name: &CStr) -> io::Result<Option<Stat>> {
-    match rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(facts) => Ok(Some(facts)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno.into()),
     }
 }

@@ -1,13 +1,14 @@
 //! What an open file holds: its bytes at a place, and where they are.
 
 use std::borrow::Borrow;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flatout_sys::filesystem;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::path::Arg;
 
 /// What lseek(2) says where a filesystem does not know of holes.
 const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
@@ -20,6 +21,37 @@ pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
 /// What something is, by what the kernel says of it.
 pub(crate) fn kind_of(facts: impl Borrow<Stat>) -> FileType {
     FileType::from_raw_mode(facts.borrow().st_mode)
+}
+
+/// What is new and nobody else has opened, for its maker to write and read.
+pub(crate) const NEW: OFlags = OFlags::RDWR
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// What bears a name; of a symlink, not of what it leads to.
+pub(crate) fn look(directory: impl AsFd, name: impl Arg) -> Result<Stat, Errno> {
+    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// The same; `None`: nothing bears it.
+pub(crate) fn find(directory: impl AsFd, name: impl Arg) -> Result<Option<Stat>, Errno> {
+    match look(directory, name) {
+        Err(Errno::NOENT) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// An open file by a name that leads to nothing else, be it a symlink itself: the kernel jumps to the file
+/// and goes no further.
+pub(crate) fn itself(file: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
+}
+
+/// The absolute path of an open file, as far as the kernel knows it. Without /proc there is none.
+pub(crate) fn path_of(file: impl AsFd) -> Option<Vec<u8>> {
+    rustix::fs::readlink(itself(file), Vec::new()).ok().map(CString::into_bytes)
 }
 
 /// Opens what bears a name for reading, be it a FIFO, which does not block; a symlink is not followed.
@@ -35,8 +67,7 @@ pub(crate) fn is_removed(directory: BorrowedFd<'_>) -> bool {
 
 /// Opens an open file once more, in another way: the link of /proc leads to the inode, not to its name.
 pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(itself, flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    rustix::fs::open(itself(file), flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Cuts an open file off, or makes it longer by a hole.

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::directory_stack::{DIRECTORY, DirectoryStack};
+use crate::file_data;
 
 /// Removes a directory and all that is in it. One that is not there is no error, a
 /// symlink is no directory.
@@ -91,8 +92,7 @@ pub(crate) fn open_to_empty(
             let pinned = rustix::fs::openat(folder, name, path, Mode::empty())?;
             // fchmod(2) wants more than a pinned path; by this name it is the same directory.
             let mode = Mode::from_raw_mode(rustix::fs::fstat(&pinned)?.st_mode);
-            let itself = format!("/proc/self/fd/{}", pinned.as_raw_fd());
-            rustix::fs::chmod(&itself, Mode::RWXU).map_err(|_| Errno::ACCESS)?;
+            rustix::fs::chmod(file_data::itself(&pinned), Mode::RWXU).map_err(|_| Errno::ACCESS)?;
             let opened = rustix::fs::openat(&pinned, c".", DIRECTORY, Mode::empty())?;
             Ok((opened, Some(mode)))
         }

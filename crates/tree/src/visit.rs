@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Stat};
+use rustix::fs::Stat;
 
 use crate::directory_stack::DirectoryStack;
 use crate::file_data::{self, kind_of};
@@ -116,7 +116,7 @@ fn level(
     let length = path.len();
     let has_names = selection.has_names();
     stack.entries(|name, _, _| {
-        let facts = rustix::fs::statat(stack.here(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let facts = file_data::look(stack.here(), name)?;
         let is_directory = kind_of(facts).is_dir();
         if has_names {
             path::push(path, name.to_bytes());

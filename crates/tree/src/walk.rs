@@ -16,12 +16,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode};
+use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 
 use crate::copy::Identity;
 use crate::directory_stack::{DIRECTORY, DirectoryStack};
-use crate::file_data::kind_of;
+use crate::file_data::{self, kind_of};
 use crate::item::{Item, Place, Wanted};
 use crate::path;
 use crate::sum::Failure;
@@ -152,7 +152,7 @@ impl Walk {
         };
         let name = OsStr::from_bytes(name).to_owned();
         let stack = self.stack.as_ref()?;
-        let look = || rustix::fs::statat(stack.here(), &name, AtFlags::SYMLINK_NOFOLLOW);
+        let look = || file_data::look(stack.here(), &name);
         let kind = match kind {
             FileType::Unknown => match look() {
                 Ok(facts) => kind_of(facts),

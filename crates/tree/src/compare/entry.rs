@@ -7,9 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Stat};
 
 use super::content::Pair;
-use super::{Kind, Walk, stat};
+use super::{Kind, Walk};
 use crate::copy::attributes::{Node, Place};
-use crate::file_data::{self, kind_of};
+use crate::file_data::{self, find, kind_of};
 
 /// Space that a copy may take beyond its source before holes count as filled: filesystems allocate
 /// ahead, and in clusters.
@@ -42,7 +42,7 @@ impl Walk {
     }
 
     pub(super) fn entry(&mut self, name: &CStr) -> Seen {
-        let source = match stat(&self.source, name) {
+        let source = match find(self.source.here(), name) {
             Ok(Some(facts)) => facts,
             // It went away meanwhile: then the copy's is an extra name, and found as such.
             Ok(None) => return Seen::Absent,
@@ -57,7 +57,7 @@ impl Walk {
             FileType::Symlink => Kind::MissingSymlink,
             _ => Kind::MissingSpecial,
         };
-        let target = match stat(&self.target, name) {
+        let target = match find(self.target.here(), name) {
             Ok(Some(facts)) => facts,
             Ok(None) => {
                 self.differ(absence, String::new);

@@ -168,7 +168,7 @@ fn links_are_compared_as_links() {
         let time = fs::symlink_metadata(target.with_file_name("source/dangling")).unwrap();
         let spec = rustix::fs::Timespec { tv_sec: time.mtime(), tv_nsec: time.mtime_nsec() };
         let times = rustix::fs::Timestamps { last_access: spec, last_modification: spec };
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         rustix::fs::utimensat(CWD, target.join("dangling"), &times, flags).unwrap();
     });
     assert_eq!(kind, (Kind::LinkTarget, "dangling".to_owned()));

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::listing::Lister;
 use super::reason::IS_BACKUP;
 use super::{Entry, Trouble, identity, refused, target};
+use crate::file_data;
 
 const BACK_UP: &str = "back up";
 /// Others may make backups of the same file at the same time.
@@ -134,7 +135,7 @@ impl Backups {
 /// what bears that name in the target would be gone.
 pub(super) fn may_be_in(directory: BorrowedFd<'_>, name: &CStr) -> bool {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let looked = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).err();
+    let looked = file_data::look(directory, name).err();
     let opened = rustix::fs::openat(directory, name, flags, Mode::empty()).err();
     [looked, opened] != [Some(Errno::NOENT); 2]
 }

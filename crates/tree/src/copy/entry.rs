@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::attributes::{self, Place};
 use super::links::{self, Met, nanoseconds};
 use super::{Action, Copy, Directory, Identity, Pair, Refusal, Side, content, identity};
+use crate::file_data::{find, look};
 
 /// An entry of the source and the name of its copy.
 #[derive(Clone, Copy)]
@@ -50,8 +51,7 @@ impl<'e> Entry<'e> {
 
     /// What the source is now.
     pub(super) fn look(&self) -> Result<Stat, Trouble> {
-        rustix::fs::statat(self.pair.source(), self.source, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(source("examine"))
+        look(self.pair.source(), self.source).map_err(source("examine"))
     }
 
     /// What the source is now, followed where the rules of the copy say so.
@@ -98,11 +98,7 @@ impl<'e> Entry<'e> {
 
     /// What bears the name in the target; `None`: nothing.
     pub(super) fn in_the_way(&self) -> Result<Option<Stat>, Trouble> {
-        match rustix::fs::statat(self.pair.target(), self.target, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => Ok(Some(found)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(target("examine")(errno)),
-        }
+        find(self.pair.target(), self.target).map_err(target("examine"))
     }
 
     /// The device that it lies on in the target: that of its directory, unless something is mounted

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
 use super::Refusal;
-use crate::file_data::is_removed;
+use crate::file_data::{self, is_removed};
 
 /// Bytes that getdents64(2) may fill at a time: some 1,500 names.
 const LISTING_BYTES: usize = 64 << 10;
@@ -66,17 +66,15 @@ impl Lister {
 /// The kind of an entry of a filesystem that does not list it. What cannot be told is a file: it
 /// will be looked at again.
 fn kind_of(directory: BorrowedFd<'_>, name: &CStr) -> FileType {
-    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(facts) => FileType::from_raw_mode(facts.st_mode),
-        Err(_) => FileType::RegularFile,
-    }
+    file_data::look(directory, name).map_or(FileType::RegularFile, file_data::kind_of)
 }
 
 /// The kind of what a name leads to; that of a symlink which leads nowhere is its own.
 pub(super) fn behind(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> FileType {
     match kind {
-        FileType::Symlink => rustix::fs::statat(directory, name, AtFlags::empty())
-            .map_or(kind, |facts| FileType::from_raw_mode(facts.st_mode)),
+        FileType::Symlink => {
+            rustix::fs::statat(directory, name, AtFlags::empty()).map_or(kind, file_data::kind_of)
+        }
         _ => kind,
     }
 }

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat};
+use rustix::fs::{Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use self::removal::{Fate, Purpose, Removal};
@@ -29,6 +29,7 @@ use super::{
     Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, Work, count, identity, kind_of, visit,
 };
 use crate::directory_stack::DIRECTORY;
+use crate::file_data;
 use crate::lock::lock;
 use crate::spool::names::Names;
 
@@ -176,7 +177,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
 
 /// Whether the source has a name by now, that is taken.
 fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool, Refusal> {
-    match rustix::fs::statat(pair.source(), name, AtFlags::SYMLINK_NOFOLLOW) {
+    match file_data::look(pair.source(), name) {
         Ok(facts) => {
             let kind = kind_of(facts);
             Ok(sieve.taken(pair.source(), name, kind).is_some())
@@ -219,7 +220,7 @@ impl Respelled {
 }
 
 fn look(pair: &Pair, name: &CStr) -> Option<Stat> {
-    rustix::fs::statat(pair.target(), name, AtFlags::SYMLINK_NOFOLLOW).ok()
+    file_data::look(pair.target(), name).ok()
 }
 
 /// Whether the target takes a name of the source for this one. `respelled` remembers those of a target

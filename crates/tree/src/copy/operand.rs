@@ -147,7 +147,7 @@ fn into(path: &Path) -> Result<Naming<'_>, Failure> {
     }
 }
 
-fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
+pub(super) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
     let path = path.as_os_str().to_owned();
     move |errno| Failure::of(Refusal::of(operation)(errno), path)
 }

@@ -10,7 +10,8 @@ use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::directory::{DIRECTORY, open_path};
-use super::{Copy, Event, Failure, Inheritance, Made, Operand, Preserve, Refusal};
+use super::operand::failed;
+use super::{Copy, Event, Failure, Inheritance, Made, Operand, Preserve};
 use crate::lock::lock;
 
 const MAKE: &str = "make the directory";
@@ -45,11 +46,6 @@ impl Parents {
     pub(super) fn are_made(&self) -> bool {
         self.below.is_some()
     }
-}
-
-fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
-    let path = path.as_os_str().to_owned();
-    move |errno| Failure::of(Refusal::of(operation)(errno), path)
 }
 
 impl Copy<'_> {

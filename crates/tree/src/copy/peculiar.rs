@@ -10,13 +10,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{FileType, Mode};
 
 use super::existing::OVERWRITE;
 use super::listing::Lister;
 use super::temporary::{fnv1a, is_temporary};
 use super::{Directory, Entry, Identity, Pair, Refusal, Trouble, identity, refused};
 use crate::directory_stack::DIRECTORY;
+use crate::file_data::look;
 use crate::lock::lock;
 
 /// Names of one directory that are compared with each other at most.
@@ -63,8 +64,7 @@ impl Names {
         let Some(other) = self.directories.get(&key(name)).filter(|other| ***other != *name) else {
             return false;
         };
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let found = [name, other].map(|name| rustix::fs::statat(pair.target(), name, flags));
+        let found = [name, other].map(|name| look(pair.target(), name));
         let [Ok(one), Ok(found)] = found else { return false };
         identity(&one) == identity(&found)
             || may_number_spellings(pair.target())

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::content::is_sparse;
@@ -21,7 +21,7 @@ use super::{
     Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Preserve, Trouble, count, kind_of,
     mark, source, target,
 };
-use crate::file_data;
+use crate::file_data::{self, find};
 
 /// The device of what is not there yet: no other one has this number.
 const NOT_THERE: u64 = u64::MAX;
@@ -45,12 +45,7 @@ pub(super) fn would_be_made(pair: &Pair, name: &CStr) -> Result<(), Errno> {
     if pair.found.made.is_new() {
         return Ok(());
     }
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    match rustix::fs::statat(pair.target(), name, flags) {
-        Err(Errno::NOENT) => Ok(()),
-        Ok(_) => Err(Errno::EXIST),
-        Err(errno) => Err(errno),
-    }
+    if find(pair.target(), name)?.is_some() { Err(Errno::EXIST) } else { Ok(()) }
 }
 
 /// The pair of a directory that would be made.

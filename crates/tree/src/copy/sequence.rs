@@ -9,8 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, SeekFrom, Stat};
-use rustix::io::Errno;
+use rustix::fs::{CWD, FileType, SeekFrom, Stat};
 
 use super::directory::Listing;
 use super::listing::Lister;
@@ -20,6 +19,7 @@ use super::{
     Copy, Directory, Entry, Form, Identity, Lane, Operand, Pair, Preserve, Refusal, Work, identity,
     kind_of, peculiar, visit,
 };
+use crate::file_data::{find, look};
 use crate::lock::lock;
 use crate::spool::names::Batch;
 
@@ -163,16 +163,15 @@ fn alone(
     (from, source): (BorrowedFd<'_>, &CStr),
     (to, target): (BorrowedFd<'_>, &CStr),
 ) -> Option<(Identity, Option<Identity>)> {
-    let look = |at, name| rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
     let is_file = |facts: &Stat| kind_of(facts).is_file();
     let facts = look(from, source).ok().filter(is_file)?;
     if facts.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS) {
         return None;
     }
     let source = identity(&facts);
-    match look(to, target) {
-        Err(Errno::NOENT) => Some((source, None)),
-        Ok(found) if is_file(&found) && found.st_nlink == 1 && identity(&found) != source => {
+    match find(to, target) {
+        Ok(None) => Some((source, None)),
+        Ok(Some(found)) if is_file(&found) && found.st_nlink == 1 && identity(&found) != source => {
             Some((source, Some(identity(&found))))
         }
         _ => None,

@@ -1,8 +1,8 @@
 //! Places where copies appear: what they must not be, and how they get to storage in the end.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ffi::{CStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::directory::DIRECTORY;
 use super::{Directory, Durability, Identity, Refusal, Side, identity};
+use crate::file_data;
 use crate::lock::lock;
 
 /// Filesystems that are held open at most until they are synced: each subvolume of btrfs looks like one.
@@ -224,9 +225,9 @@ fn hold(known: &BTreeMap<u64, Held>, opened: OwnedFd) -> Held {
     if known.values().filter(|held| matches!(held, Held::Open(_))).count() < MOST_HELD {
         return Held::Open(opened);
     }
-    match std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())) {
-        Ok(path) => Held::At(path),
-        Err(_) => Held::Open(opened),
+    match file_data::path_of(&opened) {
+        Some(path) => Held::At(OsString::from_vec(path).into()),
+        None => Held::Open(opened),
     }
 }
 

@@ -11,12 +11,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FlockOperation, OFlags, RenameFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, FlockOperation, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::attributes::PRIVATE;
 use super::{Identity, Refusal, identity, kind_of};
-use crate::file_data;
+use crate::file_data::{self, NEW, look};
 use crate::lock::lock;
 
 /// How the names begin.
@@ -91,9 +91,7 @@ impl Temporaries {
             return Err(refused(Errno::PERM));
         }
         for _ in 0..ATTEMPTS {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-            let made = rustix::fs::openat(directory, &name, flags | OFlags::CLOEXEC, PRIVATE);
-            let file = match made {
+            let file = match rustix::fs::openat(directory, &name, NEW, PRIVATE) {
                 Ok(file) => file,
                 Err(Errno::EXIST) => {
                     match self.remove_leftover(directory, &name) {
@@ -157,8 +155,7 @@ impl Temporaries {
         if self.job != 0 && job_of(name) == Some(self.job) {
             return Leftover::Stays;
         }
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let facts = match rustix::fs::statat(directory, name, flags) {
+        let facts = match look(directory, name) {
             Ok(facts) => facts,
             Err(Errno::NOENT) => return Leftover::Removed,
             Err(_) => return Leftover::Stays,
@@ -179,7 +176,7 @@ impl Temporaries {
                 return Leftover::Stays;
             }
             // Its maker may have ended between the two calls, and another one have begun.
-            let now = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            let now = look(directory, name);
             match (rustix::fs::fstat(&file), now) {
                 (Ok(held), Ok(now)) if identity(&held) == identity(&now) => {}
                 (_, Err(Errno::NOENT)) => return Leftover::Removed,
@@ -228,7 +225,7 @@ impl Temporaries {
         };
         let own = identity(&facts);
         let is_own = |name: &CStr| {
-            let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            let found = look(directory, name);
             found.is_ok_and(|found| identity(&found) == own)
         };
         if !is_own(name) {
@@ -336,7 +333,7 @@ pub(super) enum Leftover {
 mod tests {
     use std::os::fd::AsFd;
 
-    use rustix::fs::Mode;
+    use rustix::fs::{Mode, OFlags};
 
     use super::*;
 

@@ -43,10 +43,9 @@ pub fn unnamed_file(folder: &Path) -> Result<OwnedFd, Errno> {
 /// Where `O_TMPFILE` is not known: made exclusively, so that nothing planted is opened, and
 /// unlinked at once.
 fn named_for_a_moment(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for attempt in 0..ATTEMPTS {
         let name = format!(".flatout-spool-{}-{attempt}", std::process::id());
-        match rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+        match rustix::fs::openat(folder, &name, file_data::NEW, Mode::RUSR | Mode::WUSR) {
             Ok(file) => {
                 rustix::fs::unlinkat(folder, &name, AtFlags::empty())?;
                 return Ok(file);

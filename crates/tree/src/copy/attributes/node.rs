@@ -6,7 +6,7 @@
 //! read, and of names, need no /proc since Linux 6.13. It decides nothing.
 
 use std::ffi::{CStr, CString, OsString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
 use flatout_sys::attribute_at::{self, Owned};
@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::Place;
-use crate::file_data::errno_of;
+use crate::file_data::{self, errno_of, path_of};
 
 /// Names of attributes that fit without an allocation.
 const SMALL_LIST_BYTES: usize = 512;
@@ -114,8 +114,7 @@ impl<'a> Node<'a> {
     /// Its absolute path, for people: what the kernel knows of a descriptor.
     pub(super) fn shown(self) -> OsString {
         let (file, name, _) = self.located();
-        let known = rustix::fs::readlink(itself(file), Vec::new());
-        let mut path = known.map_or_else(|_| b"?".to_vec(), CString::into_bytes);
+        let mut path = path_of(file).unwrap_or_else(|| b"?".to_vec());
         if !name.is_empty() {
             crate::path::push(&mut path, name.to_bytes());
         }
@@ -311,11 +310,9 @@ fn may_search(directory: BorrowedFd<'_>) -> bool {
     rustix::fs::accessat(directory, c".", Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// A pinned file by a name that leads to nothing else, be it a symlink itself: the kernel jumps to
-/// the file and goes no further.
+/// The same as it is handed on.
 fn itself(file: BorrowedFd<'_>) -> CString {
-    let text = format!("/proc/self/fd/{}", file.as_raw_fd());
-    CString::new(text).expect("digits have no NUL")
+    CString::new(file_data::itself(file)).expect("digits have no NUL")
 }
 
 /// A name below its directory. The directory is a descriptor, the name one component that the `l`
@@ -324,7 +321,7 @@ fn path(place: Place<'_>) -> CString {
     if place.directory.as_raw_fd() == CWD.as_raw_fd() {
         return place.name.to_owned();
     }
-    let mut bytes = format!("/proc/self/fd/{}/", place.directory.as_fd().as_raw_fd()).into_bytes();
-    bytes.extend_from_slice(place.name.to_bytes());
+    let mut bytes = file_data::itself(place.directory).into_bytes();
+    crate::path::push(&mut bytes, place.name.to_bytes());
     CString::new(bytes).expect("neither digits nor a C string have a NUL inside")
 }

@@ -15,6 +15,7 @@ use crate::copy::standing::{WRITE_THROUGH, remove};
 use crate::copy::{
     Assurance, Clearing, Entry, Made, Refusal, Rules, Skip, Trouble, kind_of, refused, target,
 };
+use crate::file_data::NEW;
 
 /// How often it is looked whether somebody reads from a FIFO.
 const WAIT: Duration = Duration::from_millis(10);
@@ -66,8 +67,7 @@ fn make(opened: &Opened<'_>, rules: &Rules) -> Result<(OwnedFd, Name), Errno> {
             },
         }
     }
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(directory, entry.target, flags, PRIVATE)?;
+    let file = rustix::fs::openat(directory, entry.target, NEW, PRIVATE)?;
     entry.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found.inheritance);
     Ok((file, Name::New))
 }

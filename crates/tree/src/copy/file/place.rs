@@ -18,6 +18,7 @@ use crate::copy::{
     Appearance, Assurance, Entry, Lane, Made, Preserve, Refusal, Rules, Trouble, kind_of, refused,
     target,
 };
+use crate::file_data::NEW;
 
 pub(super) const CREATE: &str = "create";
 
@@ -114,9 +115,7 @@ impl Place {
         let inheritance = entry.pair.found.inheritance;
         let made = Made::new(inheritance);
         if copy.options.appearance != Appearance::Atomic && in_place.is_none() {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-            let flags = flags | OFlags::CLOEXEC;
-            let create = || rustix::fs::openat(directory, entry.target, flags, PRIVATE);
+            let create = || rustix::fs::openat(directory, entry.target, NEW, PRIVATE);
             match copy.stop.unless_due(create) {
                 Ok(file) => {
                     copy.attributes.let_owner_in(file.as_fd(), inheritance);

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use flatout_io::transfer::Method;
-use rustix::fs::{FileType, Mode, OFlags, Stat, copy_file_range};
+use rustix::fs::{FileType, Mode, Stat, copy_file_range};
 use rustix::io::Errno;
 
 use super::copy_opened;
@@ -30,7 +30,7 @@ use crate::copy::{
     Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Node,
     Outcome, Preserve, Skip, Trouble, When, count, kind_of, mark, special,
 };
-use crate::file_data::{Moment, may_change_unseen, wait_for_a_write};
+use crate::file_data::{Moment, NEW, may_change_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
 
 /// Files at a time: a batch of names. Each has two descriptors.
@@ -226,10 +226,9 @@ type Act<'a> = dyn Fn(&Small<'_, '_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
 fn make(first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
     let copy = first.copy;
     let (directory, device) = (first.pair.target(), first.pair.found.target.0);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let alone = first.directory.making();
     for file in files.iter_mut().take_while(|_| !copy.stop.is_due_on(device)) {
-        file.target = rustix::fs::openat(directory, file.name, flags, file.mode).ok();
+        file.target = rustix::fs::openat(directory, file.name, NEW, file.mode).ok();
     }
     drop(alone);
     let mut each = |act: &Act<'_>| {

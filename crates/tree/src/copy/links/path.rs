@@ -5,7 +5,7 @@
 //! refuses symlinks everywhere in it; where that is missing, directory by directory.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::{Copy, mark};
 use crate::copy::Refusal;
+use crate::file_data;
 
 /// Bytes of a path that are given to the kernel at once; it takes 4095.
 const PIECE_BYTES: usize = 4095;
@@ -101,8 +102,7 @@ fn link_inode(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) -> Result
 }
 
 fn link_through_proc(source: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
-    let own = format!("/proc/self/fd/{}", source.as_raw_fd());
-    rustix::fs::linkat(CWD, own, to, name, AtFlags::SYMLINK_FOLLOW)
+    rustix::fs::linkat(CWD, file_data::itself(source), to, name, AtFlags::SYMLINK_FOLLOW)
 }
 
 /// Opens the directory that the last component of `path` is in, and says what that is; `None` where

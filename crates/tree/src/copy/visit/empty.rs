@@ -14,10 +14,9 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::fs::AtFlags;
-
 use super::{offered, piece_done};
 use crate::copy::{Copy, Directory, Work};
+use crate::file_data;
 use crate::spool::names::Batch;
 
 /// As long as fewer names are in a directory, looking twice costs less. For more, other threads would
@@ -84,7 +83,7 @@ impl<'d> Empty<'d> {
 
 /// The kernel remembers that it is missing.
 fn look(directory: BorrowedFd<'_>, name: &CStr) {
-    let _missing = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    let _missing = file_data::look(directory, name);
 }
 
 /// Looks names up, and leaves them to whoever has time.

@@ -3,6 +3,7 @@
 use rustix::fs::{AtFlags, Mode, Stat};
 
 use crate::copy::{Copy, Entry};
+use crate::file_data;
 
 /// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
 /// else may write: it tells what a copy was killed over from what somebody keeps for himself.
@@ -45,7 +46,7 @@ fn belongs_to_us(found: &Stat) -> bool {
 /// none then. What else bears the name by now is not as it was made, or not empty.
 pub(super) fn take_back(entry: Entry<'_>) {
     let (at, name) = (entry.pair.target(), entry.target);
-    let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    let found = file_data::look(at, name);
     if found.is_ok_and(|found| is_as_made(&found, mode(entry.copy)) && belongs_to_us(&found)) {
         let _stays = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
     }

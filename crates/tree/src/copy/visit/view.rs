@@ -3,15 +3,16 @@
 //! very machine) has numbers of its own. A mark that is made in the target is looked for in the source.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use flatout_sys::filesystem::{self, Nature};
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::copy::Refusal;
 use crate::copy::temporary::Temporaries;
+use crate::file_data::{look, path_of};
 
 /// How the source and the target lie to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub(super) fn overlap(
 fn found(source: BorrowedFd<'_>, target: BorrowedFd<'_>, mark: &[u8]) -> Option<Overlap> {
     let is_there = |way: &[u8]| {
         let path = [way, mark].concat();
-        statat(source, OsStr::from_bytes(&path), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        look(source, OsStr::from_bytes(&path)).is_ok()
     };
     if is_there(b"") {
         return Some(Overlap::Same);
@@ -67,12 +68,6 @@ fn found(source: BorrowedFd<'_>, target: BorrowedFd<'_>, mark: &[u8]) -> Option<
     let levels = path_of(source)?.iter().filter(|byte| **byte == b'/').count();
     let mut above = (1..=levels).map(|level| b"../".repeat(level));
     above.any(|above| is_there(&above)).then_some(Overlap::SourceInTarget)
-}
-
-/// Without /proc there is none.
-fn path_of(directory: BorrowedFd<'_>) -> Option<Vec<u8>> {
-    let itself = format!("/proc/self/fd/{}", directory.as_raw_fd());
-    rustix::fs::readlink(itself, Vec::new()).ok().map(std::ffi::CString::into_bytes)
 }
 
 #[cfg(test)]
