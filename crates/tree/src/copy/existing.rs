@@ -125,10 +125,7 @@ fn is_unchanged(lane: &mut Lane<'_>, opened: &Opened<'_>, found: &Stat) -> Resul
 
 /// Whether a copy has the time of its source, and got it after it was written.
 pub(super) fn has_same_time(entry: Entry<'_>, source: &Stat, found: &Stat) -> bool {
-    let copy = entry.copy;
-    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
-    copy.granularity.is_same_time(source, found, directory, temporaries)
-        && !copy.granularity.is_untouched(found, directory, temporaries)
+    entry.is_same_time(source, found) && !entry.is_untouched(found)
 }
 
 /// Whether what bears the name in the target is a file that holds the same bytes as this one.

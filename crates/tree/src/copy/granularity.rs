@@ -1,12 +1,11 @@
 //! How fine the times of a filesystem are: a copy there may be right and yet not have the very
 //! time of its source.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 
 use rustix::fs::{AtFlags, Stat, Timespec, Timestamps};
 
-use super::temporary::Temporaries;
+use super::Entry;
 use crate::lock::lock;
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -23,26 +22,11 @@ struct Clock {
 
 /// What is known of the filesystems of the target, by device.
 #[derive(Debug, Default)]
-pub(super) struct Granularity {
-    /// Nothing may be tried: they are taken for usual ones.
-    is_guessed: bool,
-    known: Mutex<Vec<(u64, Clock)>>,
-}
+pub(super) struct Granularity(Mutex<Vec<(u64, Clock)>>);
 
-impl Granularity {
-    /// That of filesystems on which nothing is to be made.
-    pub(super) fn guessed() -> Self {
-        Self { is_guessed: true, ..Self::default() }
-    }
-
-    /// Whether the target has the time of the source, as well as its filesystem can have it.
-    pub(super) fn is_same_time(
-        &self,
-        source: &Stat,
-        target: &Stat,
-        directory: BorrowedFd<'_>,
-        temporaries: &Temporaries,
-    ) -> bool {
+impl Entry<'_> {
+    /// Whether a target has the time of the source, as well as its filesystem can have it.
+    pub(super) fn is_same_time(&self, source: &Stat, target: &Stat) -> bool {
         let [from, to] = [source, target].map(|facts| {
             i128::from(facts.st_mtime) * i128::from(SECOND_NS)
                 + i128::from(facts.st_mtime_nsec as i64)
@@ -54,49 +38,46 @@ impl Granularity {
         if from < to || from - to >= 2 * i128::from(SECOND_NS) {
             return false;
         }
-        let clock = self.clock(target.st_dev, directory, temporaries);
-        let step = i128::from(clock.step_ns);
+        let step = i128::from(self.clock(target.st_dev).step_ns);
         to % step == 0 && from - to < step
     }
 
     /// Whether nobody has given a file its time: it is the one at which it was written. Such a file
     /// is no copy, although it may have been written in the very tick in which the source was; and
     /// it may be a copy that somebody was killed over.
-    pub(super) fn is_untouched(
-        &self,
-        found: &Stat,
-        directory: BorrowedFd<'_>,
-        temporaries: &Temporaries,
-    ) -> bool {
-        (found.st_ctime, found.st_ctime_nsec) == (found.st_mtime, found.st_mtime_nsec)
-            && self.clock(found.st_dev, directory, temporaries).notes_changes
+    pub(super) fn is_untouched(&self, found: &Stat) -> bool {
+        !notes_changes(found) && self.clock(found.st_dev).notes_changes
     }
 
-    fn clock(&self, device: u64, directory: BorrowedFd<'_>, temporaries: &Temporaries) -> Clock {
-        let known = || lock(&self.known);
+    fn clock(&self, device: u64) -> Clock {
+        let known = || lock(&self.copy.granularity.0);
         if let Some(&(_, clock)) = known().iter().find(|(of, _)| *of == device) {
             return clock;
         }
         let usual = Clock { step_ns: 1, notes_changes: true };
-        let tried = if self.is_guessed { None } else { try_it(directory, temporaries) };
+        // Where nothing is to be made, nothing is tried.
+        let tried = if self.copy.is_plan() { None } else { self.try_it() };
         let clock = tried.unwrap_or(usual);
         known().push((device, clock));
         clock
     }
+
+    /// Gives a file a time and looks what became of it.
+    fn try_it(&self) -> Option<Clock> {
+        let (directory, temporaries) = (self.pair.target(), &self.copy.temporaries);
+        let (file, name) = temporaries.file(directory, temporaries.name_for(c"", false)).ok()?;
+        let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
+        let found = rustix::fs::futimens(&file, &times).and_then(|()| rustix::fs::fstat(&file));
+        let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
+        let found = found.ok()?;
+        let step_ns = step_of(found.st_mtime, found.st_mtime_nsec as i64);
+        Some(Clock { step_ns, notes_changes: notes_changes(&found) })
+    }
 }
 
-/// Gives a file a time and looks what became of it.
-fn try_it(directory: BorrowedFd<'_>, temporaries: &Temporaries) -> Option<Clock> {
-    let (file, name) = temporaries.file(directory, temporaries.name_for(c"", false)).ok()?;
-    let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
-    let found = rustix::fs::futimens(&file, &times).and_then(|()| rustix::fs::fstat(&file));
-    let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
-    let found = found.ok()?;
-    Some(Clock {
-        step_ns: step_of(found.st_mtime, found.st_mtime_nsec as i64),
-        notes_changes: (found.st_ctime, found.st_ctime_nsec)
-            != (found.st_mtime, found.st_mtime_nsec),
-    })
+/// Whether a file was changed at another time than the one that it has.
+fn notes_changes(found: &Stat) -> bool {
+    (found.st_ctime, found.st_ctime_nsec) != (found.st_mtime, found.st_mtime_nsec)
 }
 
 /// The step of a clock that made this of [`TRIAL`].

@@ -39,7 +39,7 @@ use super::stop::Stop;
 use super::tally::{Snapshot, Tally};
 use super::targets::Targets;
 use super::temporary::Temporaries;
-use super::{CopyOptions, Durability, Effect, Failure, Lane, Refusal, Unchanged, Work, kind_of};
+use super::{CopyOptions, Durability, Failure, Lane, Refusal, Unchanged, Work, kind_of};
 use crate::lock::lock;
 use crate::selection::Selection;
 pub use hiring::{Hire, Hiring};
@@ -176,10 +176,7 @@ impl<'a> Copy<'a> {
             held: Held::new(descriptors.pairs, opening(&options), options.effect),
             tally: Tally::default(),
             temporaries: Temporaries::default(),
-            granularity: match options.effect {
-                Effect::Done => Granularity::default(),
-                Effect::Planned => Granularity::guessed(),
-            },
+            granularity: Granularity::default(),
             targets: Targets::new(options.durability),
             evidence: Evidence::none(),
             taken: Taken::new(options.max_memory_bytes / TAKEN_SHARE),

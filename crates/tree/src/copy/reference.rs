@@ -132,8 +132,10 @@ impl References {
         let compares = copy.options.unchanged == Unchanged::Content;
         let may_be_linked = |found: &Found| {
             let (from, to) = (opened.file.as_fd(), found.file.as_fd());
+            // Names that are one file in a snapshot, and two in the source, must not become one file; nor
+            // must two files of the source that one file of the snapshot is like.
             Ok(copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
-                && is_for_this_source(opened, found)?)
+                && copy.take(identity(&found.facts), identity(&opened.facts))?)
         };
         let fits = |found: &Found| {
             Ok(is_unchanged(lane, opened, found, compares)? && may_be_linked(found)?)
@@ -241,11 +243,10 @@ fn is_unchanged(
 }
 
 fn is_alike(opened: &Opened<'_>, found: &Found) -> bool {
-    let (source, copy) = (&opened.facts, opened.entry.copy);
-    let (directory, temporaries) = (opened.entry.pair.target(), &copy.temporaries);
+    let source = &opened.facts;
     source.st_size == found.facts.st_size
         && identity(source) != identity(&found.facts)
-        && copy.granularity.is_same_time(source, &found.facts, directory, temporaries)
+        && opened.entry.is_same_time(source, &found.facts)
 }
 
 fn has_same_bytes(
@@ -254,10 +255,4 @@ fn has_same_bytes(
     found: &Found,
 ) -> Result<bool, Trouble> {
     is_same(lane, (opened.file.as_fd(), &opened.facts), (found.file.as_fd(), &found.facts))
-}
-
-/// Names that are one file in a snapshot, and two in the source, must not become one file; nor must
-/// two files of the source that one file of the snapshot is like.
-fn is_for_this_source(opened: &Opened<'_>, found: &Found) -> Result<bool, Trouble> {
-    opened.entry.copy.take(identity(&found.facts), identity(&opened.facts))
 }

@@ -223,13 +223,10 @@ fn refuse_just_made_symlink(entry: Entry<'_>) -> Result<(), Trouble> {
 /// Whether what is there is older than the source. One that was given the time of the source is not, however
 /// fine the times of its filesystem are.
 fn is_older(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
-    let copy = entry.copy;
     let [there, wanted] = [found, source].map(|facts| (facts.st_mtime, facts.st_mtime_nsec));
     // What a symlink leads to may lie elsewhere.
-    let may_be_coarser = copy.keeps_times() && found.st_dev == entry.pair.found.target.0;
-    let (directory, temporaries) = (entry.pair.target(), &copy.temporaries);
-    there < wanted
-        && !(may_be_coarser && copy.granularity.is_same_time(source, found, directory, temporaries))
+    let may_be_coarser = entry.copy.keeps_times() && found.st_dev == entry.pair.found.target.0;
+    there < wanted && !(may_be_coarser && entry.is_same_time(source, found))
 }
 
 /// Whether source and target are one.
