@@ -90,9 +90,7 @@ impl<'a> Node<'a> {
             _ => Self::Open(directory),
         }
     }
-}
 
-impl<'a> Node<'a> {
     /// A descriptor, a name in it (none: it is the file itself), and how the name is looked up.
     fn located(self) -> (BorrowedFd<'a>, &'a CStr, AtFlags) {
         match self {
@@ -143,14 +141,7 @@ impl<'a> Node<'a> {
         match self {
             Self::Open(file) => rustix::fs::futimens(file, times),
             Self::Pinned(file) | Self::PinnedDirectory(file) => {
-                match rustix::fs::utimensat(file, c"", times, AtFlags::EMPTY_PATH) {
-                    // Before Linux 5.8.
-                    Err(Errno::INVAL) => {
-                        let itself = itself(file);
-                        rustix::fs::utimensat(CWD, &itself, times, AtFlags::empty())
-                    }
-                    set => set,
-                }
+                rustix::fs::utimensat(file, c"", times, AtFlags::EMPTY_PATH)
             }
             Self::Named(_) => Err(Errno::BADF),
         }
