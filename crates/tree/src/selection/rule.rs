@@ -41,15 +41,11 @@ impl Rule {
     ///
     /// Errors: the pattern is none.
     pub fn new(verdict: Verdict, pattern: &[u8]) -> Result<Self, Malformed> {
-        let (anchored, rest) = match pattern.strip_prefix(b"/") {
-            Some(rest) => (true, rest),
-            None => (false, pattern),
-        };
+        let rest = pattern.strip_prefix(b"/").unwrap_or(pattern);
+        let anchored = rest.len() < pattern.len();
         let with_contents = rest.len() > 4 && rest.ends_with(b"/***");
-        let (only_directories, rest) = match rest.strip_suffix(b"/") {
-            Some(rest) => (true, rest),
-            None => (false, rest),
-        };
+        let only_directories = rest.ends_with(b"/");
+        let rest = rest.strip_suffix(b"/").unwrap_or(rest);
         let has_stars = rest.windows(2).any(|two| two == b"**");
         let scope = match (anchored, rest.contains(&b'/')) {
             (true, _) => Scope::Path,
@@ -76,15 +72,10 @@ impl Rule {
             Some(rest) => (Verdict::Include, rest),
             None => (Verdict::Exclude, line),
         };
-        let (only_directories, line) = match line.strip_suffix(b"/") {
-            Some(rest) => (true, rest),
-            None => (false, line),
-        };
-        let (scope, pattern) = match line.strip_prefix(b"/") {
-            Some(rest) => (Scope::Path, rest),
-            None if line.contains(&b'/') => (Scope::Path, line),
-            None => (Scope::Name, line),
-        };
+        let only_directories = line.ends_with(b"/");
+        let line = line.strip_suffix(b"/").unwrap_or(line);
+        let scope = if line.contains(&b'/') { Scope::Path } else { Scope::Name };
+        let pattern = line.strip_prefix(b"/").unwrap_or(line);
         // What git cannot understand matches nothing.
         let glob = Glob::new(pattern, Dialect::Git).ok()?;
         Some(Self { verdict, glob, scope, only_directories, with_contents: false })
