@@ -150,8 +150,8 @@ impl Sum {
     fn read(&self, mut batch: Batch, reader: &mut Reader<'_>) {
         let before = usage::thread().voluntary_switches;
         reader.waits_over_large = 0;
-        let files = batch.len() as u64;
-        let answers = batch.take().map(|entry| match entry {
+        let files = batch.entries.len() as u64;
+        let answers = std::mem::take(&mut batch.entries).into_iter().map(|entry| match entry {
             Ok(item) => reader.read(item),
             Err(known) => known,
         });
@@ -209,11 +209,6 @@ impl Sum {
             }
         }
         self.queue.close();
-    }
-
-    /// Lets all threads that have nothing to do help with a large file.
-    fn share(&self, large: &Arc<large::Large>) {
-        self.queue.share(large);
     }
 }
 

@@ -64,11 +64,6 @@ pub(super) fn open_path(
     }
 }
 
-/// Opens a directory that is to be listed, and nothing else.
-pub(super) fn open_to_list(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(at, name, DIRECTORY, Mode::empty())
-}
-
 /// What may be done with a directory that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {

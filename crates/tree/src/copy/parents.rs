@@ -41,11 +41,6 @@ impl Parents {
     pub(super) fn below(&self) -> Option<&Path> {
         self.below.as_deref()
     }
-
-    /// Whether any may have to be made.
-    pub(super) fn are_made(&self) -> bool {
-        self.below.is_some()
-    }
 }
 
 impl Copy<'_> {

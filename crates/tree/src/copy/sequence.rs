@@ -150,7 +150,7 @@ fn may_part(copy: &Copy<'_>) -> bool {
         rules.form == Form::Copy
             && !rules.asks
             && copy.backups.is_none()
-            && !copy.parents.are_made()
+            && copy.parents.below().is_none()
             && !copy.watch.wants_each()
     })
 }

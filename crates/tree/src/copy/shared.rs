@@ -66,6 +66,7 @@ pub struct Membership {
 }
 
 /// What this process shares with the others.
+#[derive(Default)]
 pub(super) struct Shared {
     rank: usize,
     size: usize,
@@ -124,14 +125,9 @@ impl Shared {
             rank,
             size,
             kept: kept.into_iter().collect(),
-            given: Mutex::default(),
-            bound: AtomicUsize::new(0),
-            outbox: Mutex::default(),
-            is_wanted: AtomicBool::new(false),
             others: Mutex::new(vec![None; size]),
-            sent: AtomicU64::new(0),
-            questions: question::Questions::default(),
             reporter,
+            ..Self::default()
         }
     }
 
@@ -145,11 +141,7 @@ impl Shared {
         lock(&self.outbox).push(Letter::Done(guest.giver, guest.number));
     }
 
-    /// Numbers a parcel of pieces that their directory waits for.
-    fn give(&self, directory: &Arc<Directory>, way: Vec<Closed>, pieces: Vec<Piece>) -> Parcel {
-        self.send_out(Out::Pieces(Arc::clone(directory), pieces.len()), way, pieces)
-    }
-
+    /// Numbers a parcel.
     fn send_out(&self, out: Out, way: Vec<Closed>, pieces: Vec<Piece>) -> Parcel {
         let mut given = lock(&self.given);
         let number = given.next;
@@ -205,7 +197,10 @@ impl Copy<'_> {
                 directory.end_use();
             }
             match way {
-                Ok(way) => parcels.push(shared.give(&directory, way, pieces)),
+                Ok(way) => {
+                    let out = Out::Pieces(directory, pieces.len());
+                    parcels.push(shared.send_out(out, way, pieces));
+                }
                 Err(refusal) => {
                     self.fail_source(&directory, None, refusal);
                     pieces.iter().for_each(|_| visit::piece_done(self, &directory));

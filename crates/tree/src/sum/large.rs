@@ -21,7 +21,7 @@ const SERIAL_THREADS: u32 = 2;
 
 /// The file, and how far it is.
 pub(super) struct Large {
-    file: OwnedFd,
+    pub(super) file: OwnedFd,
     cut: Cut,
     next: AtomicU64,
     /// Threads at work, as far as those who look for work must know.
@@ -149,11 +149,6 @@ impl Large {
             (None, Some(fold)) => Ok(fold.finish()),
             (failure, _) => Err(failure.unwrap_or(Trouble::Interrupted)),
         }
-    }
-
-    /// The descriptor.
-    pub(super) fn file(&self) -> &OwnedFd {
-        &self.file
     }
 
     fn hand_in(&self, index: u64, part: Result<Part, Trouble>) {

@@ -28,18 +28,8 @@ pub(super) type Entry = Result<Item, Summed>;
 /// Files that one thread reads.
 pub(super) struct Batch {
     number: u64,
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
     directories: usize,
-}
-
-impl Batch {
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Entry> + use<> {
-        std::mem::take(&mut self.entries).into_iter()
-    }
 }
 
 /// What a thread does next.

@@ -245,14 +245,14 @@ impl<'a> Reader<'a> {
             return self.around_the_cache(Opened { file, facts }, cut, item);
         }
         let large = Arc::new(Large::new(file, cut));
-        self.sum.share(&large);
+        self.sum.queue.share(&large);
         large.help(self);
         let digest = large.finish().map_err(|trouble| match trouble {
             Trouble::CutShort => Failure::Changed { shown: item.shown.clone() },
             Trouble::System(source) => cannot("read", &item.shown, source),
             Trouble::Interrupted => Failure::Interrupted,
         })?;
-        self.unchanged(large.file(), &facts, item)?;
+        self.unchanged(&large.file, &facts, item)?;
         Ok((digest, cut.length_bytes))
     }
 

@@ -52,7 +52,7 @@ pub struct Large {
     changed: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// Open while the file is copied; no helper holds them longer.
     files: Option<Arc<Files>>,
@@ -170,14 +170,7 @@ impl Large {
         pair: Arc<Pair>,
         (files, ranges): (Files, Ranges),
     ) -> Self {
-        let state = State {
-            files: Some(Arc::new(files)),
-            helpers: 0,
-            given: 0,
-            returned: Vec::new(),
-            tally: Tally::default(),
-            failure: None,
-        };
+        let state = State { files: Some(Arc::new(files)), ..State::default() };
         Self {
             length_bytes,
             task,
@@ -202,11 +195,6 @@ impl Large {
     pub(in crate::copy) fn remaining(&self) -> u32 {
         let (first, end) = self.left.get();
         if self.failed.load(Ordering::Relaxed) { 0 } else { end.saturating_sub(first) }
-    }
-
-    /// Other processes may help, who know the file by this.
-    pub(in crate::copy) fn may_go_abroad(&self, abroad: Abroad) {
-        let _is_set_once = self.place_abroad.set(abroad);
     }
 
     /// What other processes must know to help, if they may.

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat, Statx, StatxAttributes, StatxFla
 use rustix::io::Errno;
 
 use crate::copy::backup::may_be_in;
-use crate::copy::directory::{self};
+use crate::copy::directory::DIRECTORY;
 use crate::copy::options::{Deletion, Excluded};
 use crate::copy::temporary::is_in_use;
 use crate::copy::{Copy, Directory, Event, Failure, Pair, Refusal, Side, count, identity};
@@ -217,7 +217,7 @@ impl<'c> Removal<'c> {
             return Err(refuse("it is a snapshot"));
         }
         let opened = match self.copy.is_plan() {
-            true => directory::open_to_list(at, name).map(|opened| (opened, None)),
+            true => rustix::fs::openat(at, name, DIRECTORY, Mode::empty()).map(|it| (it, None)),
             false => open_to_empty(at, name),
         };
         let (opened, mode) = opened.map_err(|errno| match errno {

@@ -54,7 +54,7 @@ impl Copy<'_> {
         let entry = opened.entry;
         let facts = rustix::fs::fstat(&place.file);
         if let (Some(_), Ok(target)) = (&self.shared, facts) {
-            large.may_go_abroad(Abroad {
+            let _is_set_once = large.place_abroad.set(Abroad {
                 directory: Arc::clone(entry.directory),
                 sides: Sides {
                     source: entry.source.to_owned(),
