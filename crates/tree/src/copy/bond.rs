@@ -2,7 +2,7 @@
 //! others become links to the copy.
 
 use std::cell::Cell;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::attributes::lock_again;
 use super::existing::{refuse_loss, refuse_obstacle};
-use super::links::{self, Claim, Linking, Source, Ticket};
+use super::links::{self, Claim, Linking, Placed, Source, Ticket};
 use super::notices::LINKS_NOT_KEPT;
 use super::{
     Action, Copy, Entry, Identity, Outcome, Preserve, Refusal, Trouble, kind_of, mark, target,
@@ -46,14 +46,14 @@ impl<'c> Bond<'c> {
     /// Where another name of the source was copied, makes this one a link to the copy. Otherwise the
     /// entry is to be copied.
     pub(super) fn of(entry: Entry<'c>, facts: &Stat) -> Result<Self, Trouble> {
-        Self::if_alike(entry, facts, |_, _| Ok(Alike::Yes))
+        Self::if_alike(entry, facts, |_| Ok(Alike::Yes))
     }
 
     /// The same where the copy below that root may hold other bytes.
     pub(super) fn if_alike(
         entry: Entry<'c>,
         facts: &Stat,
-        alike: impl FnOnce(BorrowedFd<'_>, &links::Copy) -> Result<Alike, Trouble>,
+        alike: impl FnOnce(Placed<'_>) -> Result<Alike, Trouble>,
     ) -> Result<Self, Trouble> {
         let copy = entry.copy;
         if !copy.is_bound(entry, facts) {
@@ -69,32 +69,33 @@ impl<'c> Bond<'c> {
             has_changed.set(true);
             entry.was_met(facts, met)
         };
-        match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
-            Claim::First(ticket) => Ok(Self::First(ticket)),
-            Claim::Known(known) if has_changed.get() && is_other(entry, (root, &known))? => {
-                copy.lose_links("a server has several files of one number");
-                Ok(Self::Again(source))
-            }
-            Claim::Known(known) => match alike(root, &known)? {
-                Alike::Yes => Ok(match link_once(entry, (root, &known), facts)? {
-                    Linking::Made => Self::Done(Outcome {
-                        link_of: Some(known.path),
-                        ..Outcome::of(Action::Linked)
-                    }),
-                    Linking::WasThere => Self::Done(Outcome::of(Action::Unchanged)),
-                    cannot @ (Linking::Cannot(_) | Linking::Lost) => {
-                        copy.lose_links(cannot.cause());
-                        // Operands that are merged replace each other's copies.
-                        if cannot != Linking::Lost || !copy.has_run.load(Ordering::Relaxed) {
-                            copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
-                        }
-                        Self::Again(source)
-                    }
-                }),
-                Alike::NoAndStays => Ok(Self::Done(Outcome::of(Action::Unchanged))),
-                Alike::No => Ok(Self::Again(source)),
-            },
+        let known = match copy.links.claim(source, is_still).map_err(Trouble::Source)? {
+            Claim::First(ticket) => return Ok(Self::First(ticket)),
+            Claim::Known(known) => known,
+        };
+        let placed = Placed { root, copy: &known };
+        if has_changed.get() && is_other(entry, placed)? {
+            copy.lose_links("a server has several files of one number");
+            return Ok(Self::Again(source));
         }
+        Ok(match alike(placed)? {
+            Alike::Yes => match link_once(entry, placed, facts)? {
+                Linking::Made => {
+                    Self::Done(Outcome { link_of: Some(known.path), ..Outcome::of(Action::Linked) })
+                }
+                Linking::WasThere => Self::Done(Outcome::of(Action::Unchanged)),
+                cannot @ (Linking::Cannot(_) | Linking::Lost) => {
+                    copy.lose_links(cannot.cause());
+                    // Operands that are merged replace each other's copies.
+                    if cannot != Linking::Lost || !copy.has_run.load(Ordering::Relaxed) {
+                        copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
+                    }
+                    Self::Again(source)
+                }
+            },
+            Alike::NoAndStays => Self::Done(Outcome::of(Action::Unchanged)),
+            Alike::No => Self::Again(source),
+        })
     }
 
     /// What there is to be remembered of an entry that is copied, where nobody has to be waited for. `None`:
@@ -174,16 +175,13 @@ impl Copy<'_> {
 /// show files of several filesystems as those of one.
 ///
 /// Errors: the user wants to stop.
-fn is_other(
-    entry: Entry<'_>,
-    (root, known): (BorrowedFd<'_>, &links::Copy),
-) -> Result<bool, Trouble> {
+fn is_other(entry: Entry<'_>, known: Placed<'_>) -> Result<bool, Trouble> {
     let home = filesystem::of(entry.pair.source()).map(|home| home.nature);
     if !matches!(home, Ok(Nature::Network | Nature::Userspace)) {
         return Ok(false);
     }
     let source = file_data::open(entry.pair.source(), entry.source);
-    let (Ok(source), Some(target)) = (source, links::open_copy(root, known)) else {
+    let (Ok(source), Some(target)) = (source, links::open_copy(known.root, known.copy)) else {
         return Ok(true);
     };
     let facts = [&source, &target].map(rustix::fs::fstat);
@@ -200,51 +198,39 @@ fn is_other(
 
 /// The same where the name was claimed: it is again once what is in its way is gone. A copy that is not
 /// where it was from the root on is looked for in what its operand became: that may bear another name now.
-fn link_once(
-    entry: Entry<'_>,
-    known: (BorrowedFd<'_>, &links::Copy),
-    facts: &Stat,
-) -> Result<Linking, Trouble> {
+fn link_once(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking, Trouble> {
     let mut made = link(entry, known, facts);
     if matches!(made, Ok(Linking::Lost))
-        && let Some((top, path)) = entry.directory.within_operand(&known.1.path)
+        && let Some((top, path)) = entry.directory.within_operand(&known.copy.path)
     {
-        let below = links::Copy { path, ..*known.1 };
-        made = link(entry, (top.target(), &below), facts);
+        let below = links::Copy { path, ..*known.copy };
+        made = link(entry, Placed { root: top.target(), copy: &below }, facts);
     }
     if let Err(Trouble::Obstacle(_)) = made {
-        entry.copy.links.unclaim(Source::of(facts), known.1).map_err(Trouble::Source)?;
+        entry.copy.links.unclaim(Source::of(facts), known.copy).map_err(Trouble::Source)?;
     }
     made
 }
 
-/// Makes another name of a file below `root`, the target or a snapshot.
-pub(super) fn link(
-    entry: Entry<'_>,
-    (root, known): (BorrowedFd<'_>, &links::Copy),
-    facts: &Stat,
-) -> Result<Linking, Trouble> {
+/// Makes another name of a file of the target or of a snapshot.
+pub(super) fn link(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking, Trouble> {
     let copy = entry.copy;
     let own = copy.targets.links_root(entry.directory);
-    let is_own = own.is_some_and(|own| own.as_raw_fd() == root.as_raw_fd());
+    let is_own = own.is_some_and(|own| own.as_raw_fd() == known.root.as_raw_fd());
     let is_file = kind_of(facts).is_file();
     match is_own && is_file && copy.attributes.keeps_flags() {
-        true => try_unlocked(entry, (root, known), facts),
-        false => try_link(entry, (root, known), facts),
+        true => try_unlocked(entry, known, facts),
+        false => try_link(entry, known, facts),
     }
 }
 
 /// Makes another name, once more without locks (chattr(1)) that this copy has set on the file, or an
 /// earlier one on what is in the way. One at a time: another thread would lock it again.
-fn try_unlocked(
-    entry: Entry<'_>,
-    (root, known): (BorrowedFd<'_>, &links::Copy),
-    facts: &Stat,
-) -> Result<Linking, Trouble> {
+fn try_unlocked(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking, Trouble> {
     let copy = entry.copy;
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _others_would_lock_it = lock(&ONE_AT_A_TIME);
-    let made = try_link(entry, (root, known), facts);
+    let made = try_link(entry, known, facts);
     let is_refused = match &made {
         Ok(made) => *made == Linking::Cannot(Errno::PERM),
         Err(trouble) => trouble.target_errno() == Some(Errno::PERM),
@@ -252,13 +238,13 @@ fn try_unlocked(
     if !is_refused {
         return made;
     }
-    let Some(file) = links::open_copy(root, known) else { return made };
+    let Some(file) = links::open_copy(known.root, known.copy) else { return made };
     let attributes = &copy.attributes;
     let flags = attributes.flags_of(file.as_fd());
     let overwrite = copy.options.overwrite;
     let lifted = attributes.unlock_open(file.as_fd(), flags, overwrite);
     let in_the_way = attributes.unlock(entry.target_place(), flags, overwrite);
-    let made = try_link(entry, (root, known), facts);
+    let made = try_link(entry, known, facts);
     if let Some(flags) = lifted {
         lock_again(file.as_fd(), flags);
     }
@@ -269,22 +255,18 @@ fn try_unlocked(
 }
 
 /// Makes another name.
-fn try_link(
-    entry: Entry<'_>,
-    (root, known): (BorrowedFd<'_>, &links::Copy),
-    facts: &Stat,
-) -> Result<Linking, Trouble> {
+fn try_link(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking, Trouble> {
     let copy = entry.copy;
     let directory = entry.pair.target();
     let _one_at_a_time = copy.one_symlink(facts);
-    let made = match links::link(root, known, directory, entry.target) {
+    let made = match links::link(known.root, known.copy, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
-            if is_linked(entry, (known.mark, facts))? {
+            if is_linked(entry, (known.copy.mark, facts))? {
                 return Ok(Linking::WasThere);
             }
             let mut made = Linking::Made;
             let replaced = copy.temporaries.replace(directory, entry.target, |name| {
-                made = links::link(root, known, directory, name)?;
+                made = links::link(known.root, known.copy, directory, name)?;
                 match made {
                     Linking::Made => Ok(()),
                     _ => Err(Refusal::because("link", "")),

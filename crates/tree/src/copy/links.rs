@@ -7,6 +7,7 @@
 //! swapped meanwhile stands in [`mod@path`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::BorrowedFd;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -97,6 +98,13 @@ impl Copy {
         let (met, was_there) = take(path)?;
         Some((Self { path: path.to_vec(), was_there, ..self }, met))
     }
+}
+
+/// A copy, and the directory from which its path counts: the target, or a snapshot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Placed<'k> {
+    pub(super) root: BorrowedFd<'k>,
+    pub(super) copy: &'k Copy,
 }
 
 /// The answer to [`Links::claim`].

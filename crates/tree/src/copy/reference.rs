@@ -14,7 +14,7 @@ use rustix::fs::Stat;
 use super::content::{Copied, FileJob};
 use super::existing::{is_same, refuse_to_replace};
 use super::file::Opened;
-use super::links::{self, Linking, open_below};
+use super::links::{self, Linking, Placed, open_below};
 use super::{
     Action, Assurance, Copy, Entry, Identity, Inventory, Lane, Outcome, Trouble, Unchanged, bond,
     identity, kind_of, mark,
@@ -165,8 +165,8 @@ impl References {
         let Some((index, found)) = self.unchanged(lane, opened)? else { return Ok(None) };
         refuse_to_replace(entry, (&opened.facts, &found.facts))?;
         let known = links::Copy { path: found.path, mark: mark(&found.facts), was_there: true };
-        let root = self.link[index].as_fd();
-        let action = match bond::link(entry, (root, &known), &opened.facts)? {
+        let known = Placed { root: self.link[index].as_fd(), copy: &known };
+        let action = match bond::link(entry, known, &opened.facts)? {
             Linking::Made => Action::Linked,
             Linking::WasThere => Action::Unchanged,
             cannot => {

@@ -4,7 +4,7 @@
 //! Read next: `standing.rs`, what is done about a name; `file/as_found.rs`, where bytes go.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::attributes::{self, Place};
 use super::bond::{Alike, Bond};
 use super::existing::{has_same_bytes, is_same};
+use super::links::Placed;
 use super::reason::ELSEWHERE;
 use super::special::text_of;
 use super::standing::{Standing, is_read, remove, undo};
@@ -58,22 +59,21 @@ pub(super) fn copy(
 /// What is there stands for the source: further names of that are linked with it, and it with what
 /// stands for another one, unless bytes would be lost by that.
 fn up_to_date(lane: &mut Lane<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Outcome, Trouble> {
-    let alike = |root: BorrowedFd<'_>, known: &links::Copy| {
-        let is_unlike = is_unlike(lane, entry, root, known)?;
+    let alike = |known: Placed<'_>| {
+        let is_unlike = is_unlike(lane, entry, known)?;
         Ok(if is_unlike { Alike::NoAndStays } else { Alike::Yes })
     };
     let bond = Bond::if_alike(entry, facts, alike)?;
     bond.or_copied(entry, || Ok(Outcome::of(Action::Unchanged)))
 }
 
-/// Whether what bears the name holds other bytes than a copy below that root.
+/// Whether what bears the name holds other bytes than a copy.
 pub(super) fn is_unlike(
     lane: &mut Lane<'_>,
     entry: Entry<'_>,
-    root: BorrowedFd<'_>,
-    known: &links::Copy,
+    known: Placed<'_>,
 ) -> Result<bool, Trouble> {
-    let Some(other) = links::open_copy(root, known) else { return Ok(true) };
+    let Some(other) = links::open_copy(known.root, known.copy) else { return Ok(true) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     has_same_bytes(lane, entry, (other.as_fd(), &facts)).map(|is_same| !is_same)
 }
@@ -82,15 +82,14 @@ pub(super) fn is_unlike(
 pub(super) fn may_be_that(
     lane: &mut Lane<'_>,
     opened: &file::Opened<'_>,
-    root: BorrowedFd<'_>,
-    known: &links::Copy,
+    known: Placed<'_>,
 ) -> Result<Alike, Trouble> {
     let source = (opened.file.as_fd(), &opened.facts);
-    if !known.was_there || !kind_of(opened.facts).is_file() {
+    if !known.copy.was_there || !kind_of(opened.facts).is_file() {
         return Ok(Alike::Yes);
     }
     // What cannot be read is as it was made, or is not to be linked to.
-    let Some(other) = links::open_copy(root, known) else { return Ok(Alike::Yes) };
+    let Some(other) = links::open_copy(known.root, known.copy) else { return Ok(Alike::Yes) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     Ok(if is_same(lane, source, (other.as_fd(), &facts))? { Alike::Yes } else { Alike::No })
 }
@@ -118,7 +117,7 @@ fn bytes(
     standing: Standing,
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    let reading = file::Reading::by(rules, copy.follows(entry.directory));
+    let reading = file::Reading::by(rules, entry);
     let reading = match standing {
         Standing::Removed => reading.before_removal(entry),
         _ => reading,
@@ -129,8 +128,8 @@ fn bytes(
         if matches!(standing, Standing::Removed) {
             remove(entry)?;
         }
-        let alike = |root: BorrowedFd<'_>, known: &links::Copy| match rules.skip {
-            Skip::NotOlder => may_be_that(lane, &opened, root, known),
+        let alike = |known: Placed<'_>| match rules.skip {
+            Skip::NotOlder => may_be_that(lane, &opened, known),
             _ => Ok(Alike::Yes),
         };
         let bond = Bond::if_alike(entry, &opened.facts, alike)?;

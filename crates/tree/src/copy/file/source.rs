@@ -44,7 +44,8 @@ impl Reading {
         Self { follows: false, takes_all: false, only_once: false };
 
     /// As the rules of cp have it.
-    pub(in crate::copy) fn by(rules: &Rules, follows: bool) -> Self {
+    pub(in crate::copy) fn by(rules: &Rules, entry: Entry<'_>) -> Self {
+        let follows = entry.copy.follows(entry.directory);
         Self { follows, takes_all: rules.specials == Specials::Read, only_once: false }
     }
 

@@ -28,7 +28,7 @@ use crate::copy::content::{SHORT_BYTES, is_sparse};
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
     Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Node,
-    Outcome, Preserve, Skip, Trouble, When, count, kind_of, mark, special,
+    Outcome, Skip, Trouble, When, count, kind_of, mark, special,
 };
 use crate::file_data::{Moment, NEW, may_change_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
@@ -165,7 +165,7 @@ fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec
             && kind_of(facts).is_file()
             && !is_sparse(&facts)
             && !may_change_unseen(&source, &facts, moment)
-            && (!keeps_times(copy) || are_kept_everywhere(&facts));
+            && (!copy.keeps_times() || are_kept_everywhere(&facts));
         let method = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
         wait_for_a_write(&source, &facts, moment);
         let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
@@ -215,10 +215,6 @@ fn is_linked(lane: &mut Lane<'_>, opened: Opened<'_>) -> bool {
     }
 }
 
-fn keeps_times(copy: &Copy<'_>) -> bool {
-    copy.options.preserve.has(Preserve::TIMESTAMPS)
-}
-
 /// What is done to a copy; `false`: it is given up.
 type Act<'a> = dyn Fn(&Small<'_, '_, '_>, &OwnedFd) -> Result<bool, Errno> + 'a;
 
@@ -252,7 +248,7 @@ fn make(first: Entry<'_>, files: &mut [Small<'_, '_, '_>]) {
         _ => Ok(false),
     });
     each(&|file, _| Ok(is_as_it_was(&file.facts, &rustix::fs::fstat(&file.source)?)));
-    if keeps_times(copy) {
+    if copy.keeps_times() {
         each(&|file, target| rustix::fs::futimens(target, &timestamps(&file.facts)).map(|()| true));
     }
 }

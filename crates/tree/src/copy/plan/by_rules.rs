@@ -9,7 +9,7 @@ use super::{NOT_THERE, Room, bytes_in, claim, is_that, note};
 use crate::copy::bond::Alike;
 use crate::copy::existing::has_same_bytes;
 use crate::copy::file::{Opened, Reading};
-use crate::copy::links::{self, Claim, Source};
+use crate::copy::links::{self, Claim, Placed, Source};
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::standing::{Standing, WRITE_THROUGH, is_read};
 use crate::copy::written::{is_unlike, may_be_that, replaces, text_to};
@@ -99,8 +99,7 @@ pub(in crate::copy) fn copy(
 
 /// The source, as it would be read.
 fn opened<'e>(entry: Entry<'e>, rules: &Rules) -> Result<Opened<'e>, Trouble> {
-    let copy = entry.copy;
-    Opened::open(entry, Reading::by(rules, copy.follows(entry.directory)))
+    Opened::open(entry, Reading::by(rules, entry))
 }
 
 /// Whether what is up to date under another name holds other bytes than the source, which is copied.
@@ -110,11 +109,10 @@ fn is_other(
     rules: &Rules,
     known: &links::Copy,
 ) -> Result<bool, Trouble> {
-    let copy = lane.copy;
-    match copy.targets.links_root(entry.directory) {
+    match lane.copy.targets.links_root(entry.directory) {
         Some(root) if rules.skip == Skip::NotOlder && known.was_there => {
-            let opened = opened(entry, rules)?;
-            Ok(matches!(may_be_that(lane, &opened, root, known)?, Alike::No))
+            let known = Placed { root, copy: known };
+            Ok(matches!(may_be_that(lane, &opened(entry, rules)?, known)?, Alike::No))
         }
         _ => Ok(false),
     }
@@ -127,9 +125,10 @@ fn stays(
     rules: &Rules,
     known: &links::Copy,
 ) -> Result<bool, Trouble> {
-    let copy = lane.copy;
-    match copy.targets.links_root(entry.directory) {
-        Some(root) if known.mark.0 != NOT_THERE => is_unlike(lane, entry, root, known),
+    match lane.copy.targets.links_root(entry.directory) {
+        Some(root) if known.mark.0 != NOT_THERE => {
+            is_unlike(lane, entry, Placed { root, copy: known })
+        }
         _ => {
             let opened = opened(entry, rules)?;
             let source = (opened.file.as_fd(), &opened.facts);
