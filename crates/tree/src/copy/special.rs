@@ -130,6 +130,12 @@ fn is_ours(found: &Stat) -> bool {
     user.is_root() || found.st_uid == user.as_raw()
 }
 
+/// Whether what bears the name is a symlink with this text.
+pub(super) fn leads_to(entry: Entry<'_>, text: &CStr) -> bool {
+    let there = rustix::fs::readlinkat(entry.pair.target(), entry.target, Vec::new());
+    there.is_ok_and(|there| *there == *text)
+}
+
 /// Whether what is there is what would be made.
 fn is_alike(entry: Entry<'_>, facts: &Stat, found: &Stat, text: Option<&CStr>) -> bool {
     let kind = kind_of(facts);
@@ -137,10 +143,7 @@ fn is_alike(entry: Entry<'_>, facts: &Stat, found: &Stat, text: Option<&CStr>) -
         return false;
     }
     match (kind, text) {
-        (FileType::Symlink, Some(text)) => {
-            let at = entry.pair.target();
-            rustix::fs::readlinkat(at, entry.target, Vec::new()).is_ok_and(|there| *there == *text)
-        }
+        (FileType::Symlink, Some(text)) => leads_to(entry, text),
         (FileType::CharacterDevice | FileType::BlockDevice, _) => facts.st_rdev == found.st_rdev,
         _ => true,
     }

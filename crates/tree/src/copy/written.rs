@@ -15,7 +15,7 @@ use super::bond::{Alike, Bond};
 use super::existing::{has_same_bytes, is_same};
 use super::links::Placed;
 use super::reason::ELSEWHERE;
-use super::special::text_of;
+use super::special::{leads_to, text_of};
 use super::standing::{Standing, is_read, remove, undo};
 use super::{
     Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble, file,
@@ -179,7 +179,7 @@ fn node(
                     match rules.clearing {
                         Clearing::Refused => copy.temporaries.replace(to.directory, to.name, whole),
                         _ if rules.skip == Skip::NotOlder
-                            && leads_there(entry, text.as_deref()) =>
+                            && text.as_deref().is_some_and(|text| leads_to(entry, text)) =>
                         {
                             Ok(())
                         }
@@ -192,12 +192,6 @@ fn node(
             Ok(Outcome::of(Action::Made))
         })
     })
-}
-
-/// Whether what bears the name is a symlink with this text.
-fn leads_there(entry: Entry<'_>, text: Option<&CStr>) -> bool {
-    let there = rustix::fs::readlinkat(entry.pair.target(), entry.target, Vec::new());
-    there.is_ok_and(|there| Some(there.as_c_str()) == text)
 }
 
 /// Whether a link takes the place of what bears its name.
