@@ -37,6 +37,9 @@ pub use replaced::LastLines;
 const BUFFER_BYTES: usize = 256 << 10;
 const MODE_BITS: u32 = 0o7777;
 
+/// Shows something of an entry.
+type Say = fn(&Record) -> String;
+
 /// An entry, as it is or should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
@@ -151,30 +154,24 @@ impl Record {
             let words = [found, self].map(|one| line::kind_word(one.kind));
             return vec![format!("{} instead of {}", words[0], words[1])];
         }
-        let mut tell = |what: &str, found: String, wanted: String| {
+        let facts: [(&str, Say); 6] = [
+            ("mode", |it| format!("{:04o}", it.mode)),
+            ("owner", |it| format!("{}:{}", it.owner.0, it.owner.1)),
+            ("time", |it| format!("{}.{:09}", it.time.0, it.time.1)),
+            ("size", |it| it.length_bytes.to_string()),
+            ("link", |it| {
+                it.text.clone().map(OsString::from_vec).map(flatout_io::quote).unwrap_or_default()
+            }),
+            ("device", |it| {
+                it.device.map(|(major, minor)| format!("{major}:{minor}")).unwrap_or_default()
+            }),
+        ];
+        for (what, say) in facts {
+            let [found, wanted] = [found, self].map(say);
             if found != wanted {
                 all.push(format!("{what} {found} instead of {wanted}"));
             }
-        };
-        let octal = |record: &Self| format!("{:04o}", record.mode);
-        tell("mode", octal(found), octal(self));
-        let owner = |record: &Self| format!("{}:{}", record.owner.0, record.owner.1);
-        tell("owner", owner(found), owner(self));
-        let time = |record: &Self| format!("{}.{:09}", record.time.0, record.time.1);
-        tell("time", time(found), time(self));
-        tell("size", found.length_bytes.to_string(), self.length_bytes.to_string());
-        let text = |record: &Self| {
-            let text = record
-                .text
-                .as_ref()
-                .map(|text| flatout_io::quote(OsString::from_vec(text.clone())));
-            text.unwrap_or_default()
-        };
-        tell("link", text(found), text(self));
-        let device = |record: &Self| {
-            record.device.map_or_else(String::new, |(major, minor)| format!("{major}:{minor}"))
-        };
-        tell("device", device(found), device(self));
+        }
         if self.attributes != found.attributes {
             all.push("other extended attributes or lists".to_owned());
         }
