@@ -20,17 +20,8 @@ pub fn digest(algorithm: Algorithm, bytes: &[u8]) -> Option<Digest> {
 
 fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
     let (pairs, []) = digits.as_chunks::<2>() else { return None };
-    pairs.iter().map(|pair| Some((value(pair[0])? << 4) | value(pair[1])?)).collect()
-}
-
-/// The value of a hexadecimal digit.
-fn value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
+    let value = |digit| char::from(digit).to_digit(16);
+    pairs.iter().map(|pair| Some((value(pair[0])? << 4 | value(pair[1])?) as u8)).collect()
 }
 
 /// Reads the digits of a digest; `None` when they are none of this algorithm's.
