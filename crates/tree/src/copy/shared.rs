@@ -108,12 +108,10 @@ enum Out {
 enum Letter {
     /// Names that this process is to copy, and no other.
     Bound(usize, Parcel),
-    /// What came of ranges of a file.
-    Part(usize, u64, Done),
     /// All of a parcel is done.
     Done(usize, u64),
-    /// Something is asked of a process.
-    Question(usize, Vec<u8>),
+    /// This message.
+    Message(usize, Vec<u8>),
 }
 
 impl Shared {

@@ -45,7 +45,7 @@ const STOP: u8 = 6;
 pub(super) const END: u8 = 7;
 const FINAL: u8 = 8;
 pub(super) const CLOSE: u8 = 9;
-const PART: u8 = 10;
+pub(super) const PART: u8 = 10;
 const BEAT: u8 = 13;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -279,10 +279,7 @@ impl Member<'_, '_> {
         for letter in std::mem::take(&mut *lock(&self.shared.outbox)) {
             match letter {
                 Letter::Bound(to, parcel) => self.give(to, (false, 0), &[parcel]),
-                Letter::Part(to, number, done) => {
-                    self.send(to, &message(&[&PART, &number, &done]));
-                }
-                Letter::Question(to, question) => self.send(to, &question),
+                Letter::Message(to, message) => self.send(to, &message),
                 Letter::Done(to, number) => {
                     let is_incomplete = self.copy.mirror.is_incomplete();
                     self.send(to, &message(&[&DONE, &number, &is_incomplete]));

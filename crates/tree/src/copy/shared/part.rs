@@ -12,6 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
+use super::member::PART;
 use super::parcel::Sides;
 use super::{Letter, Out, Parcel, Part, Piece, Shared};
 use crate::copy::content::{Content, FileJob, Large};
@@ -19,6 +20,7 @@ use crate::copy::directory::Guest;
 use crate::copy::file::{Opened, Place, open_unseen, reading_flags};
 use crate::copy::{Copy, Directory, Pair, Work, visit};
 use crate::lock::lock;
+use crate::wire::message;
 
 /// What other processes must know of a large file to help with it.
 pub(in crate::copy) struct Abroad {
@@ -109,7 +111,8 @@ impl Copy<'_> {
         };
         large.help(content, Some(&self.tally.bytes));
         if let (Some(shared), Some(done)) = (&self.shared, large.completed()) {
-            lock(&shared.outbox).push(Letter::Part(guest.giver, guest.number, done));
+            let part_done = message(&[&PART, &guest.number, &done]);
+            lock(&shared.outbox).push(Letter::Message(guest.giver, part_done));
             visit::piece_done(self, &abroad.directory);
         }
     }

@@ -52,7 +52,7 @@ impl Questions {
 impl Shared {
     fn send_question(&self, whom: usize, number: u64, question: Question) {
         let message = message(&[&QUESTION, &number, &question]);
-        lock(&self.outbox).push(Letter::Question(whom, message));
+        lock(&self.outbox).push(Letter::Message(whom, message));
     }
 
     /// Asks another process; `None`: the copy was stopped meanwhile.
