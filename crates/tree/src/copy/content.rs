@@ -31,7 +31,6 @@ use flatout_sys::page_cache::begin_writeback;
 use rustix::fs::Stat;
 
 use choice::{Choice, is_paged};
-use difference::Blocks;
 use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
 #[cfg(test)]
 pub(super) use large::halves;
@@ -111,7 +110,8 @@ pub struct Content<'a> {
     transfer: Transfer,
     stop: Stop,
     pair: Option<Arc<Pair>>,
-    blocks: Blocks,
+    /// What source and target hold at one place; memory is taken with the first file that is amended.
+    blocks: [Vec<u8>; 2],
     _counted: Arc<()>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Content<'a> {
         if is_one_of_many {
             transfer.be_one_of_many();
         }
-        let (stop, blocks) = (Stop::new(options.cancel, None), Blocks::default());
+        let (stop, blocks) = (Stop::new(options.cancel, None), Default::default());
         Self { options, methods, transfer, stop, pair: None, blocks, _counted: counted }
     }
 

@@ -49,11 +49,9 @@ impl Existing {
         if kind_of(found).is_symlink() {
             return Ok(Self::ReplaceSymlink);
         }
-        // Its attributes are not ours to put right.
-        if !may_be_shared(copy, &found)
-            && is_unchanged(lane, opened, &found)?
-            && is_free(copy, source, &found)?
-        {
+        // Where a snapshot may have the very inode, its attributes are not ours to put right.
+        let may_be_shared = copy.references.is_some() && found.st_nlink > 1;
+        if !may_be_shared && is_unchanged(lane, opened, &found)? && is_free(copy, source, &found)? {
             return Ok(Self::Unchanged(found));
         }
         // As cp, which writes into a file with one name, and removes one with several.
@@ -67,11 +65,6 @@ impl Existing {
 /// Whether something has several names, and that matters: what happens to one happens to all.
 pub(super) fn is_bound(copy: &Copy<'_>, found: &Stat) -> bool {
     found.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS)
-}
-
-/// Whether a snapshot may have the very inode.
-pub(super) fn may_be_shared(copy: &Copy<'_>, found: &Stat) -> bool {
-    copy.references.is_some() && found.st_nlink > 1
 }
 
 /// Whether what bears the name in the target may stand for this source. Another name of something

@@ -150,9 +150,10 @@ impl<'a> Iterator for BatchIter<'a> {
     type Item = (&'a CStr, FileType);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (name, kind, rest) = entry_of(self.rest)?;
-        self.rest = rest;
-        Some((name, kind))
+        let (&kind, rest) = self.rest.split_first()?;
+        let name = CStr::from_bytes_until_nul(rest).ok()?;
+        self.rest = &rest[name.to_bytes_with_nul().len()..];
+        Some((name, kind_of(kind)))
     }
 }
 
@@ -160,13 +161,6 @@ impl<'a> Iterator for BatchIter<'a> {
 fn fitting(name: &CStr) -> Result<&[u8], Refusal> {
     let name = name.to_bytes_with_nul();
     if name.len() < LONGEST_BYTES { Ok(name) } else { Err(Refusal::of(LIST)(Errno::NAMETOOLONG)) }
-}
-
-/// The first entry of some packed ones, and the others.
-fn entry_of(bytes: &[u8]) -> Option<(&CStr, FileType, &[u8])> {
-    let (&kind, bytes) = bytes.split_first()?;
-    let name = CStr::from_bytes_until_nul(bytes).ok()?;
-    Some((name, kind_of(kind), &bytes[name.to_bytes_with_nul().len()..]))
 }
 
 /// Never 0: an entry has one NUL, and that is its end.

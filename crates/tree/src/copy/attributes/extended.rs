@@ -234,11 +234,6 @@ impl Attributes<'_> {
     pub(super) fn carries(&self, name: &CStr) -> bool {
         wanted_by(name).is_some_and(|wanted| self.preserve.has(wanted))
     }
-
-    /// Whether any of these is carried.
-    pub(super) fn any_wanted(&self, names: &Names) -> bool {
-        names.iter().any(|name| self.carries(name))
-    }
 }
 
 /// Digests of the extended attributes of an entry and of its lists, and of what only root sees

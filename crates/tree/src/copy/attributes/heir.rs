@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Gid, Stat, Uid};
+use rustix::fs::{Gid, Stat, Uid};
 
 use super::extended::without_acl;
 use super::inheritance::Origin;
@@ -109,16 +109,5 @@ impl Attributes<'_> {
     /// Whether a list says who may use a file, besides its mode. A call.
     pub fn has_list(&self, file: BorrowedFd<'_>) -> bool {
         Node::Open(file).list(acl::ACCESS) != Ok(None)
-    }
-
-    /// The mode that stays with a file: without the bits that lend rights, where its owner changed.
-    pub(super) fn kept_mode(
-        &self,
-        kind: FileType,
-        (mode, made): (u32, Made),
-        owner: (u32, u32),
-    ) -> u32 {
-        let lends = kind == FileType::RegularFile && owner != made.owner;
-        if lends { mode & !SET_ID_BITS } else { mode }
     }
 }

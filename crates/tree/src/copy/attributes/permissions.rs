@@ -45,7 +45,9 @@ impl Attributes<'_> {
             if self.preserve.has(Preserve::WHAT_IS_THERE) {
                 return None;
             }
-            let kept = self.kept_mode(job.kind, (found, job.made), owner);
+            // Bits that lend rights do not stay with a file whose owner changed.
+            let lends = job.kind == FileType::RegularFile && owner != job.made.owner;
+            let kept = if lends { found & !SET_ID_BITS } else { found };
             // What was there may be somebody else's, to whom its mode belongs.
             let is_as_found = || job.target.stat().is_ok_and(|now| now.st_mode & MODE_BITS == kept);
             let is_untouched = job.was_there() && is_as_found();

@@ -69,7 +69,7 @@ impl Attributes<'_> {
     /// Whether neither side has attributes that matter; where one has, a closer look is taken.
     fn same_extended(&self, job: &Job<'_>) -> Result<bool, Refusal> {
         let names = self.source_names(job)?;
-        if !self.wants_extended() || self.any_wanted(&names) {
+        if !self.wants_extended() || names.iter().any(|name| self.carries(name)) {
             return Ok(!self.wants_extended());
         }
         let found = job.target.names();

@@ -32,13 +32,6 @@ pub(in crate::copy) struct Amending {
     own: bool,
 }
 
-/// What both files hold at one place; memory is taken with the first file.
-#[derive(Debug, Default)]
-pub(super) struct Blocks {
-    source: Vec<u8>,
-    target: Vec<u8>,
-}
-
 impl Content<'_> {
     /// Makes an open file what the source of the job is, and writes nothing that it holds already.
     /// Holes of the source become holes; what it has written as zeros may stay a hole. One that is the source's
@@ -121,7 +114,7 @@ impl Content<'_> {
         self.look()?;
         // Who gives way to others does so here, too.
         self.wait_for(0)?;
-        let Blocks { mut source, mut target } = std::mem::take(&mut self.blocks);
+        let [mut source, mut target] = std::mem::take(&mut self.blocks);
         source.resize(CHUNK_BYTES as usize, 0);
         target.resize(CHUNK_BYTES as usize, 0);
         let read = |source: &mut [u8]| {
@@ -161,7 +154,7 @@ impl Content<'_> {
             written += self.put(route, &source[from..to], place + from as u64)?;
             begin = to;
         }
-        self.blocks = Blocks { source, target };
+        self.blocks = [source, target];
         Ok((got as u64, written))
     }
 
