@@ -32,7 +32,6 @@ const RANGE_BYTES: u64 = 4 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The file, and how far it is.
-#[derive(Debug)]
 pub struct Large {
     length_bytes: u64,
     task: Task,

@@ -5,7 +5,6 @@
 //! again. What it cannot open it gives back undone. The file is complete when all parts are.
 
 use std::ffi::CString;
-use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -28,12 +27,6 @@ pub(in crate::copy) struct Abroad {
     sides: Sides,
     /// It is a part of a file that another process has.
     guest: Option<Guest>,
-}
-
-impl fmt::Debug for Abroad {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Abroad").field("sides", &self.sides).finish_non_exhaustive()
-    }
 }
 
 impl Shared {
