@@ -172,10 +172,7 @@ impl<'a> Content<'a> {
         if choice::is_written_out(&job, &pair.facts) {
             let _told_by_fsync = begin_writeback(job.target, 0, 0);
         }
-        let seen = match seen {
-            Some(seen) => seen,
-            None => self.digest_of_source(&job, length_bytes)?,
-        };
+        let seen = seen.map_or_else(|| self.digest_of_source(&job, length_bytes), Ok)?;
         Ok(Copied::new((tally.bytes(), tally.most()), length_bytes, seen))
     }
 

@@ -79,18 +79,14 @@ impl<'c> Removal<'c> {
     pub(super) fn remove(&mut self, pair: &Pair, name: &CStr, purpose: Purpose) -> Fate {
         let at = pair.target();
         self.within(name, |removal| {
-            let found = match look(at, name) {
-                Err(Errno::NOENT) => return Fate::Gone,
-                Err(errno) => return removal.fail(Refusal::of("examine")(errno)),
-                Ok(found) => found,
-            };
-            match is_directory(&found) {
+            let removed = removal.find(at, name).and_then(|found| match is_directory(&found) {
                 true => removal.tree(at, name, &found, purpose),
                 false => {
                     let at = (at, Some(pair.source()));
-                    removal.unlink(at, name, purpose, AtFlags::empty())
+                    Ok(removal.unlink(at, name, purpose, AtFlags::empty()))
                 }
-            }
+            });
+            removed.unwrap_or_else(|fate| fate)
         })
     }
 
@@ -112,24 +108,24 @@ impl<'c> Removal<'c> {
     }
 
     /// Empties a directory, and removes it if nothing in it stays.
-    fn tree(&mut self, at: BorrowedFd<'_>, name: &CStr, found: &Statx, purpose: Purpose) -> Fate {
-        let (root, mode) = match self.open(at, name, found) {
-            Ok(opened) => opened,
-            Err(fate) => return fate,
-        };
-        let mut stack = match DirectoryStack::at(root) {
-            Ok(stack) => stack,
-            Err(error) => return self.fail_io(&error),
-        };
+    ///
+    /// Errors: what becomes of it where it cannot be gone through.
+    fn tree(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+        found: &Statx,
+        purpose: Purpose,
+    ) -> Result<Fate, Fate> {
+        let (root, mode) = self.open(at, name, found)?;
+        let mut stack = DirectoryStack::at(root).map_err(|error| self.fail_io(&error))?;
         let mut levels = vec![self.list(&stack, CString::default(), mode)];
         while let Some(level) = levels.last_mut() {
             let Some(name) = level.below.pop() else {
                 let Some(done) = levels.pop() else { break };
-                let fate = match self.leave_level(&mut stack, done, (at, name, purpose)) {
-                    Ok(fate) => fate,
-                    Err(error) => return self.fail_io(&error),
-                };
-                let Some(above) = levels.last_mut() else { return fate };
+                let left = self.leave_level(&mut stack, done, (at, name, purpose));
+                let fate = left.map_err(|error| self.fail_io(&error))?;
+                let Some(above) = levels.last_mut() else { return Ok(fate) };
                 above.fate = above.fate.max(fate);
                 self.leave();
                 continue;
@@ -146,7 +142,7 @@ impl<'c> Removal<'c> {
                 }
             }
         }
-        Fate::Gone
+        Ok(Fate::Gone)
     }
 
     /// Leaves a directory that is emptied as far as may be, and removes it if nothing is in it. One
@@ -188,14 +184,18 @@ impl<'c> Removal<'c> {
         if self.copy.stop.is_due() {
             return Err(Fate::Stays);
         }
-        let found = match look(stack.here(), name) {
-            Err(Errno::NOENT) => return Err(Fate::Gone),
-            Err(errno) => return Err(self.fail(Refusal::of("examine")(errno))),
-            Ok(found) => found,
-        };
+        let found = self.find(stack.here(), name)?;
         let (opened, mode) = self.open(stack.here(), name, &found)?;
         stack.enter(opened).map_err(|error| self.fail_io(&error))?;
         Ok(mode)
+    }
+
+    /// What bears a name; or what becomes of it where that cannot be seen.
+    fn find(&self, at: BorrowedFd<'_>, name: &CStr) -> Result<Statx, Fate> {
+        look(at, name).map_err(|errno| match errno {
+            Errno::NOENT => Fate::Gone,
+            errno => self.fail(Refusal::of("examine")(errno)),
+        })
     }
 
     /// Opens a directory that was just looked at.
