@@ -41,7 +41,6 @@ use rustix::io::Errno;
 pub use self::difference::Difference;
 pub(crate) use self::extended::digests_of;
 use self::extended::without_acl;
-pub use self::heir::Predecessor;
 use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
 pub use self::inode_flags::{Flags, Unlocked, lock_again};

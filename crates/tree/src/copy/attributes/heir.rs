@@ -14,17 +14,11 @@ use crate::copy::{Preserve, Refusal};
 const KEEP: &str = "keep the attributes of";
 const CAPABILITY: &[u8] = b"security.capability";
 
-/// A file that is to make room, and what was seen of it.
-#[derive(Debug)]
-pub struct Predecessor {
-    /// Pinned where something of it is kept that only it can tell.
-    file: Option<OwnedFd>,
-}
-
 impl Attributes<'_> {
     /// Prepares a new file to take the place of `found`, which bears the name `old`: it gets the owner
     /// that it would have had if it had been written into. `None`: that owner cannot be given, and a
-    /// new file would be somebody else's; one with several names is not written into, and goes.
+    /// new file would be somebody else's; one with several names is not written into, and goes. The old one is
+    /// pinned where something of it is kept that only it can tell.
     ///
     /// Cost: a call where the owners differ; others only where attributes are not carried over.
     /// Errors: something else bears the name by now.
@@ -34,7 +28,7 @@ impl Attributes<'_> {
         (old, found): (Place<'_>, &Stat),
         source: &Stat,
         inheritance: Inheritance,
-    ) -> Result<Option<(Made, Predecessor)>, Refusal> {
+    ) -> Result<Option<(Made, Option<OwnedFd>)>, Refusal> {
         let mut made = Made::new(inheritance);
         let owner = (found.st_uid, found.st_gid);
         let wanted = (source.st_uid, source.st_gid);
@@ -62,14 +56,14 @@ impl Attributes<'_> {
             made.successor_mode = Some(found.st_mode & kept);
         }
         if !keeps_mode && !keeps_extended {
-            return Ok(Some((made, Predecessor { file: None })));
+            return Ok(Some((made, None)));
         }
         let file = pin(old).map_err(Refusal::of(LOOK))?;
         let now = rustix::fs::fstat(&file).map_err(Refusal::of(LOOK))?;
         if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino) {
             return Err(replaced());
         }
-        Ok(Some((made, Predecessor { file: Some(file) })))
+        Ok(Some((made, Some(file))))
     }
 
     /// Gives a new file what it keeps of its predecessor; to be called when its bytes are complete and
@@ -78,11 +72,11 @@ impl Attributes<'_> {
     /// Errors: the list that says who may use the file cannot be kept.
     pub fn succeed(
         &self,
-        predecessor: &Predecessor,
+        predecessor: Option<&OwnedFd>,
         new: BorrowedFd<'_>,
         made: Made,
     ) -> Result<(), Refusal> {
-        let Some(file) = &predecessor.file else { return Ok(()) };
+        let Some(file) = predecessor else { return Ok(()) };
         let (old, new) = (Node::Pinned(file.as_fd()), Node::Open(new));
         let names = old.names().map_err(Refusal::of(KEEP))?;
         for name in names.iter().filter(|name| !self.carries(name)) {

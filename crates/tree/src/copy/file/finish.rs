@@ -97,7 +97,7 @@ impl Place {
         let copy = opened.entry.copy;
         let (from, to) = (opened.file.as_fd(), self.file.as_fd());
         if let Name::Temporary(_, Over::File(predecessor)) = &self.name {
-            copy.attributes.succeed(predecessor, to, self.made)?;
+            copy.attributes.succeed(predecessor.as_ref(), to, self.made)?;
         }
         copy.attributes.file(from, to, &opened.facts, self.made)
     }

@@ -11,7 +11,7 @@ use super::cut::{close_to_others, emptied};
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
-use crate::copy::attributes::{Flags, PRIVATE, Predecessor};
+use crate::copy::attributes::{Flags, PRIVATE};
 use crate::copy::existing::{Existing, refuse_itself};
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
@@ -70,8 +70,8 @@ pub(in crate::copy) enum Name {
 
 /// What a file may take the place of.
 pub(in crate::copy) enum Over {
-    /// This file.
-    File(Predecessor),
+    /// This file, pinned where that tells what of it is kept.
+    File(Option<OwnedFd>),
     /// Whatever bears its name by then.
     Anything,
     /// Something of another kind, which makes room first.
