@@ -141,9 +141,10 @@ pub enum Inventory {
 }
 
 /// When the copy returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
     /// When the kernel has all.
+    #[default]
     Cached,
     /// When storage has all (`--sync`).
     Durable,

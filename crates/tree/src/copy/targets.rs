@@ -40,7 +40,7 @@ struct LinksRoot {
 }
 
 /// What is known of the places where copies appear.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Targets {
     durability: Durability,
     /// The directory below which links are looked up.
@@ -58,14 +58,7 @@ pub(super) struct Targets {
 
 impl Targets {
     pub(super) fn new(durability: Durability) -> Self {
-        Self {
-            durability,
-            links_root: OnceLock::new(),
-            copies: Mutex::default(),
-            sources: Mutex::default(),
-            filesystems: Mutex::default(),
-            some_unreadable: AtomicBool::new(false),
-        }
+        Self { durability, ..Self::default() }
     }
 
     /// Other operands begin: the sources of an earlier round are read, and may be written.
