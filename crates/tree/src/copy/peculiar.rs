@@ -195,17 +195,7 @@ impl Peculiarities {
     pub(super) fn has_temporary(&self, directory: &Directory) -> bool {
         self.of(directory).is_some_and(|peculiar| peculiar.has_temporary)
     }
-}
 
-/// Care for an entry whose name needs it, until it is copied.
-pub(super) struct Care<'c> {
-    peculiar: Arc<Peculiar>,
-    /// Of a name that several names of the source may mean: its source. One after the other: each
-    /// must see what the one before it has made.
-    alike: Option<(MutexGuard<'c, Taken>, Identity)>,
-}
-
-impl Peculiarities {
     /// Care for this entry; `None`: it needs none.
     ///
     /// Errors: another name of the source has brought what bears the name.
@@ -223,6 +213,14 @@ impl Peculiarities {
         }
         Ok(Some(care))
     }
+}
+
+/// Care for an entry whose name needs it, until it is copied.
+pub(super) struct Care<'c> {
+    peculiar: Arc<Peculiar>,
+    /// Of a name that several names of the source may mean: its source. One after the other: each
+    /// must see what the one before it has made.
+    alike: Option<(MutexGuard<'c, Taken>, Identity)>,
 }
 
 impl Care<'_> {

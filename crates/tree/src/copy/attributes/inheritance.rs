@@ -66,9 +66,7 @@ impl Inheritance {
     pub fn inside_new(self) -> Self {
         Self { acl: DefaultAcl::Absent, ..self }
     }
-}
 
-impl Inheritance {
     /// The same by the number that the device has on this host.
     pub fn on_device(self, device: u64) -> Self {
         Self { device: if self.device == 0 { 0 } else { device }, ..self }

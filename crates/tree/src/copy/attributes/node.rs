@@ -261,28 +261,16 @@ impl<'a> Node<'a> {
             removed => removed,
         }
     }
-}
 
-/// How extended attributes are reached. Linux 6.13 takes a directory and a name, so that /proc is
-/// needed only for what is pinned and no directory.
-enum Way<'a> {
-    Open(BorrowedFd<'a>),
-    At(Place<'a>),
-    /// A path to a pinned file itself.
-    Itself(CString),
-    /// A path to a name that is not followed.
-    Below(CString),
-}
-
-impl<'a> Node<'a> {
     fn way(self) -> Way<'a> {
-        let knows_names = || attribute_at::is_there();
         match self {
             Self::Open(file) => Way::Open(file),
-            Self::Named(place) if knows_names() => Way::At(place),
+            Self::Named(place) if attribute_at::is_there() => Way::At(place),
             Self::Named(place) => Way::Below(path(place)),
             // Who may not search it may not look up even that.
-            Self::PinnedDirectory(directory) if knows_names() && may_search(directory) => {
+            Self::PinnedDirectory(directory)
+                if attribute_at::is_there() && may_search(directory) =>
+            {
                 Way::At(Place { directory, name: c"." })
             }
             Self::Pinned(file) | Self::PinnedDirectory(file) => Way::Itself(itself(file)),
@@ -297,11 +285,22 @@ impl<'a> Node<'a> {
     }
 }
 
+/// How extended attributes are reached. Linux 6.13 takes a directory and a name, so that /proc is
+/// needed only for what is pinned and no directory.
+enum Way<'a> {
+    Open(BorrowedFd<'a>),
+    At(Place<'a>),
+    /// A path to a pinned file itself.
+    Itself(CString),
+    /// A path to a name that is not followed.
+    Below(CString),
+}
+
 fn may_search(directory: BorrowedFd<'_>) -> bool {
     rustix::fs::accessat(directory, c".", Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// The same as it is handed on.
+/// A pinned file by a name that leads to nothing else ([`file_data::itself`]).
 fn itself(file: BorrowedFd<'_>) -> CString {
     CString::new(file_data::itself(file)).expect("digits have no NUL")
 }
