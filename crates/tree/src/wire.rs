@@ -208,7 +208,7 @@ goes_as!(Method, u8, |it| it.index() as u8, |index| Self::ALL.get(usize::from(in
 goes_as!(OsString, Vec<u8>, |it| it.as_bytes().to_vec(), |bytes| Some(Self::from_vec(bytes)));
 goes_as!(CString, Vec<u8>, |it| it.to_bytes().to_vec(), |bytes| Self::new(bytes).ok());
 goes_as!(String, Vec<u8>, |it| it.as_bytes().to_vec(), |bytes| Self::from_utf8(bytes).ok());
-goes_as!(Batch, Vec<u8>, |it| it.packed().to_vec(), |bytes| Self::unpacked(&bytes));
+goes_as!(Batch, Vec<u8>, |it| it.bytes.clone(), |bytes| Self::unpacked(&bytes));
 goes_as!(Errno, i32, |it| it.raw_os_error(), |number| {
     ERRNOS.contains(&number).then(|| Self::from_raw_os_error(number))
 });

@@ -72,7 +72,7 @@ impl Backups {
 
     /// Moves what bears the name aside; returns what it is called now, `None` where it is gone.
     pub(super) fn make(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
-        let is_copied = |backup: &CStr| match entry.directory.parent() {
+        let is_copied = |backup: &CStr| match entry.directory.parent {
             Some(_) => may_be_in(entry.pair.source(), backup),
             // What lies beside a file that the user named is not copied, unless that is named, too.
             None => {

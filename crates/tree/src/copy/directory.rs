@@ -142,7 +142,7 @@ pub(super) struct Guest {
 /// A directory on its way.
 pub(super) struct Directory {
     /// `None`: what the user named lies in it; it is not copied itself.
-    parent: Option<Arc<Directory>>,
+    pub(super) parent: Option<Arc<Directory>>,
     /// What tells it from the others that are copied at this time.
     pub(super) number: u64,
     /// The parcel of another process of which pieces are done here: it completes the directory itself.
@@ -242,10 +242,6 @@ impl Directory {
     /// The directory in which what the user named lies.
     pub(super) fn base_above(&self) -> &Self {
         self.upwards().last().unwrap_or(self)
-    }
-
-    pub(super) fn parent(&self) -> Option<&Arc<Directory>> {
-        self.parent.as_ref()
     }
 
     /// The pair, if it is not let go.

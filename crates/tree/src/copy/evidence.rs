@@ -156,7 +156,7 @@ impl Evidence {
     /// What is known, for the other processes.
     pub fn packed(&self) -> Vec<u8> {
         let has_place = !matches!(*lock(&self.notes), Notes::Nowhere);
-        message(&[&has_place, &self.is_noting(), &self.knows_devices, self.known.near()])
+        message(&[&has_place, &self.is_noting(), &self.knows_devices, &self.known.near])
     }
 
     /// What [`Evidence::packed`] made, in a process that tells the first one what is to be noted.

@@ -323,7 +323,7 @@ fn removal<'c>(copy: &'c Copy<'_>, directory: &Directory) -> Option<Removal<'c>>
 /// Has what bears the name of a directory, and is none, make room. Returns whether the copy was made.
 pub(super) fn make_way_for_directory(entry: Entry<'_>, origin: Origin) -> Origin {
     let copy = entry.copy;
-    let is_named = entry.directory.parent().is_none();
+    let is_named = entry.directory.parent.is_none();
     if origin == Origin::Fresh || copy.options.deletion.is_none() || is_named {
         return origin;
     }

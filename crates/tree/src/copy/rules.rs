@@ -99,9 +99,7 @@ impl Copy<'_> {
     /// is not followed for being named.
     pub(super) fn rules_in(&self, directory: &Directory) -> Option<Rules> {
         self.rules().map(|rules| match rules.follow {
-            Follow::Named if directory.parent().is_some() => {
-                Rules { follow: Follow::Never, ..rules }
-            }
+            Follow::Named if directory.parent.is_some() => Rules { follow: Follow::Never, ..rules },
             _ => rules,
         })
     }
@@ -118,7 +116,7 @@ impl Copy<'_> {
     pub(super) fn follows(&self, directory: &Directory) -> bool {
         self.rules().is_some_and(|rules| match rules.follow {
             Follow::Never => false,
-            Follow::Named => directory.parent().is_none(),
+            Follow::Named => directory.parent.is_none(),
             Follow::Always => true,
         })
     }

@@ -41,7 +41,7 @@ impl<'c> Sieve<'c> {
         };
         let mut path = directory.path_below_operand()?;
         if let Some(pair) = begun.filter(|_| rules.git == Git::Obeyed) {
-            let above = directory.parent().and_then(|parent| parent.ignored());
+            let above = directory.parent.as_ref().and_then(|parent| parent.ignored());
             let ignored = Ignored::of(pair.source(), &path, above);
             directory.ignore(ignored.map_err(Refusal::of(READ_RULES))?);
         }

@@ -73,7 +73,7 @@ pub(super) struct Brought(Mutex<HashSet<(Identity, CString, Identity)>>);
 impl Brought {
     /// Notes what bears a name that the user gave.
     pub(super) fn note(&self, entry: Entry<'_>) {
-        if entry.directory.parent().is_none()
+        if entry.directory.parent.is_none()
             && let Ok(Some(found)) = entry.in_the_way()
         {
             lock(&self.0).insert(key(entry, &found));
@@ -82,7 +82,7 @@ impl Brought {
 
     /// Whether that is what bears a name that the user gave.
     pub(super) fn has(&self, entry: Entry<'_>, found: &Stat) -> bool {
-        entry.directory.parent().is_none() && lock(&self.0).contains(&key(entry, found))
+        entry.directory.parent.is_none() && lock(&self.0).contains(&key(entry, found))
     }
 }
 
@@ -210,7 +210,7 @@ fn refuse_just_made(entry: Entry<'_>, found: &Stat) -> Result<(), Trouble> {
 fn refuse_just_made_symlink(entry: Entry<'_>) -> Result<(), Trouble> {
     let copy = entry.copy;
     if copy.backups.is_none()
-        && entry.directory.parent().is_none()
+        && entry.directory.parent.is_none()
         && let Some(name) = entry.in_the_way()?
         && kind_of(name).is_symlink()
         && copy.brought.has(entry, &name)

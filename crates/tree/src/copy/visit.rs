@@ -104,7 +104,7 @@ pub(super) fn visit(
     };
     let is_mount = below.found.facts.st_dev != entry.pair.found.facts.st_dev;
     let stays_out =
-        is_mount && copy.options.reach == Reach::OneFilesystem && parent.parent().is_some();
+        is_mount && copy.options.reach == Reach::OneFilesystem && parent.parent.is_some();
     let is_full = copy.stop.is_full(below.found.target.0);
     let directory = copy.held.enter(parent, Arc::new(below), begun_ns, None);
     let first = match access {
@@ -312,13 +312,13 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
             copy.held.leave(&directory);
             return shared.is_done(guest);
         }
-        let Some(parent) = directory.parent().cloned() else { return };
+        let Some(parent) = directory.parent.clone() else { return };
         if mirror::begin(copy, &directory) {
             return;
         }
         complete(copy, &directory);
         copy.held.leave(&directory);
-        if parent.parent().is_none() {
+        if parent.parent.is_none() {
             copy.next_operand();
         }
         directory = parent;

@@ -91,7 +91,7 @@ impl Names {
 /// Some names in one piece of memory.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Batch {
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     count: usize,
 }
 
@@ -106,12 +106,7 @@ impl Batch {
         self.count == 0
     }
 
-    /// As bytes.
-    pub(crate) fn packed(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// What [`Batch::packed`] gave; `None`: it is none.
+    /// Of its bytes; `None`: it is none.
     pub(crate) fn unpacked(bytes: &[u8]) -> Option<Self> {
         let mut batch = Self { bytes: bytes.to_vec(), count: 0 };
         let mut entries = batch.iter();

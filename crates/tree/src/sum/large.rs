@@ -194,7 +194,7 @@ impl Large {
     /// Maps a segment, or reads it where it cannot be mapped, or its bytes are wanted.
     fn part(&self, index: u64, reader: &mut Reader<'_>) -> Result<Part, Trouble> {
         let (offset, length) = self.cut.segment(index);
-        let _permit = reader.permit();
+        let _permit = reader.sum.windows.take();
         if !self.cut.is_serial()
             && let Ok(window) = Window::map(self.file.as_fd(), offset, length)
         {

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use crate::file_data::{Moment, kind_of, look_again, may_change_unseen};
 use crate::item::{Item, Place, Wanted};
 
-use super::lanes::{self, Permit};
+use super::lanes;
 use super::large::{Large, Trouble};
 use super::opened::{Opened, cannot, io_failure, open};
 use super::{Failure, Found, Sum, Summed};
@@ -46,7 +46,7 @@ const WINDOWS_BYTES: u64 = 16 << 20;
 
 /// What a thread needs to read files.
 pub(super) struct Reader<'a> {
-    sum: &'a Sum,
+    pub(super) sum: &'a Sum,
     buffer: Vec<u8>,
     pub(super) cutter: Cutter,
     /// How often the thread waited over large files: for a device that is busy, for a ring, for
@@ -67,11 +67,6 @@ impl<'a> Reader<'a> {
 
     pub(super) fn is_cancelled(&self) -> bool {
         self.sum.options.cancel.is_cancelled()
-    }
-
-    /// Leave to map a segment.
-    pub(super) fn permit(&self) -> Permit<'a> {
-        self.sum.windows.take()
     }
 
     /// Digests a file, or checks it.

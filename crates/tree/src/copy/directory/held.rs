@@ -96,7 +96,7 @@ impl Held {
         let mut closed = Vec::new();
         let mut here = directory;
         let mut pair = loop {
-            match (here.pair(), here.parent()) {
+            match (here.pair(), &here.parent) {
                 (Some(pair), _) => break pair,
                 (None, Some(parent)) => {
                     closed.push(here);
@@ -137,7 +137,7 @@ impl Held {
                 }
             }
         };
-        if directory.parent().is_some() {
+        if directory.parent.is_some() {
             let mut open = lock(&self.open);
             open.insert(directory.number, Arc::downgrade(directory));
             self.let_go(&mut open);
@@ -155,7 +155,7 @@ impl Held {
     pub(in crate::copy) fn leave(&self, directory: &Arc<Directory>) {
         lock(&self.open).remove(&directory.number);
         let kept = std::mem::replace(&mut lock(&directory.state).kept, Kept::Nothing);
-        let (Some(parent), Kept::Open(pair)) = (directory.parent(), kept) else { return };
+        let (Some(parent), Kept::Open(pair)) = (&directory.parent, kept) else { return };
         // Where that fails, whoever needs it will look for it by names, and say what is wrong.
         let known = if parent.pair().is_none() { parent.known().ok() } else { None };
         let Some(closed) = known else { return };

@@ -288,7 +288,7 @@ mod tests {
     const NAME: &str = "0123456789abcdef0123456789abcdef";
 
     fn noted(path: &Path) -> Vec<Fingerprint> {
-        open(path).0.near().clone()
+        open(path).0.near.clone()
     }
 
     fn open(path: &Path) -> (Noted, Ledger) {
@@ -307,7 +307,7 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 3]).unwrap();
         let (known, mut ledger) = open(&path);
-        assert_eq!(*known.near(), [1]);
+        assert_eq!(*known.near, [1]);
         assert!(ledger.add(3) && ledger.add(1));
         ledger.finish(Reached::Part, &known);
         assert_eq!(noted(&path), [1, 3], "what broke off does not shift the rest");
@@ -326,7 +326,7 @@ mod tests {
         assert!((0..1000).all(|number| ledger.add(number)));
         ledger.finish(Reached::Part, &Noted::none());
         let ledger = Ledger::new(&path, None);
-        let last = |most| ledger.known((most, most)).unwrap().near().clone();
+        let last = |most| ledger.known((most, most)).unwrap().near.clone();
         assert_eq!(last(3), [997, 998, 999]);
         assert_eq!(last(0), []);
         assert_eq!(last(2000).len(), 1000);

@@ -14,8 +14,8 @@ const WAITING_BYTES: usize = 64 << 10;
 pub(super) struct Noted {
     /// Those in memory at most.
     most: usize,
-    /// Sorted, once all are there.
-    near: Vec<Fingerprint>,
+    /// Those in memory; sorted, once all are there.
+    pub(super) near: Vec<Fingerprint>,
     runs: Vec<Run>,
     spool: Spool,
 }
@@ -46,11 +46,6 @@ impl Noted {
 
     pub(super) fn is_empty(&self) -> bool {
         self.near.is_empty() && self.runs.is_empty()
-    }
-
-    /// Those in memory.
-    pub(super) fn near(&self) -> &Vec<Fingerprint> {
-        &self.near
     }
 
     /// Cost: for each run a read of a page.

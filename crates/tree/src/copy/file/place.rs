@@ -295,7 +295,7 @@ pub(super) fn temporary(entry: Entry<'_>, flags: Flags) -> Result<(OwnedFd, CStr
     let name = match copy.peculiarities.has_temporary(entry.directory) {
         true => temporaries.name(),
         // What the user names lies in a directory that nobody lists.
-        false => temporaries.name_for(entry.target, entry.directory.parent().is_some()),
+        false => temporaries.name_for(entry.target, entry.directory.parent.is_some()),
     };
     let (file, name) = temporaries.file(directory, name)?;
     copy.attributes.let_owner_in(file.as_fd(), entry.pair.found.inheritance);

@@ -62,7 +62,7 @@ impl Copy<'_> {
         };
         let owner = shared.owner(facts.st_ino);
         // What the user named may have another name in the target.
-        let is_named = entry.directory.parent().is_none();
+        let is_named = entry.directory.parent.is_none();
         if owner == shared.rank || entry.directory.is_bound() || is_named {
             return Ok(());
         }

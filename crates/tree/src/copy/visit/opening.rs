@@ -56,7 +56,7 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     copy.tell_of_directory(entry, &facts, was_there);
     let above = entry.pair.found.inheritance;
     let may_be_ours = copy.rules().is_none() && !copy.is_plan();
-    let is_top = entry.directory.parent().is_none();
+    let is_top = entry.directory.parent.is_none();
     let is_ours = origin == Origin::Fresh || may_be_ours && is_unfinished(entry, &found, &facts);
     if is_ours {
         attributes::open_up(to.as_fd(), &found);
@@ -107,7 +107,7 @@ fn refuse_overlap(
     origin: Origin,
 ) -> Result<(), Trouble> {
     let copy = entry.copy;
-    let is_entered = || entry.directory.parent().is_none() || from != entry.pair.found.facts.st_dev;
+    let is_entered = || entry.directory.parent.is_none() || from != entry.pair.found.facts.st_dev;
     // Below, both are as they were there.
     if from == to || !is_entered() || copy.is_plan() {
         return Ok(());
