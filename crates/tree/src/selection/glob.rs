@@ -30,8 +30,8 @@ enum Token {
     Byte(u8),
     /// `?`: any byte but a slash.
     Any,
-    /// `[…]`: one of these bytes, as a bitmap; never a slash.
-    Class(Box<[u64; 4]>),
+    /// `[…]`: one of the bytes that are set; never a slash.
+    Class(Box<Class>),
     /// `*`: bytes other than slashes.
     Star,
     /// `**`: any bytes.
@@ -43,6 +43,9 @@ enum Token {
 /// A pattern, ready to be held against paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob(Vec<Token>);
+
+/// Whether each byte is meant.
+type Class = [bool; 256];
 
 /// A place to go on from when the rest does not match: token, byte.
 type Place = Option<(usize, usize)>;
@@ -142,7 +145,7 @@ impl Token {
         match self {
             Self::Byte(own) => *own == byte,
             Self::Any => byte != b'/',
-            Self::Class(class) => has(class, byte),
+            Self::Class(class) => class[usize::from(byte)],
             Self::Star | Self::Deep | Self::Directories => false,
         }
     }
@@ -167,14 +170,6 @@ fn star(pattern: &[u8], (begins, ends): (usize, &mut usize), dialect: Dialect) -
     }
 }
 
-fn has(class: &[u64; 4], byte: u8) -> bool {
-    class[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
-}
-
-fn add(class: &mut [u64; 4], byte: u8) {
-    class[usize::from(byte >> 6)] |= 1 << (byte & 63);
-}
-
 /// Tells whether a byte is of a kind.
 type IsOfKind = fn(&u8) -> bool;
 
@@ -195,8 +190,8 @@ const CLASSES: [(&[u8], IsOfKind); 12] = [
 ];
 
 /// What stands in brackets, and how long it is up to the closing one.
-fn class(text: &[u8]) -> Result<([u64; 4], usize), Malformed> {
-    let mut class = [0; 4];
+fn class(text: &[u8]) -> Result<(Class, usize), Malformed> {
+    let mut class = [false; 256];
     let is_negated = matches!(text.first(), Some(b'!' | b'^'));
     let begin = usize::from(is_negated);
     let mut at = begin;
@@ -210,7 +205,7 @@ fn class(text: &[u8]) -> Result<([u64; 4], usize), Malformed> {
         {
             let kind = CLASSES.iter().find(|(known, _)| *known == name);
             let (_, is_in) = kind.ok_or(Malformed::Unclosed)?;
-            (0..=u8::MAX).filter(is_in).for_each(|byte| add(&mut class, byte));
+            (0..=u8::MAX).filter(is_in).for_each(|byte| class[usize::from(byte)] = true);
             at += length;
             continue;
         }
@@ -223,12 +218,12 @@ fn class(text: &[u8]) -> Result<([u64; 4], usize), Malformed> {
             low
         };
         // The first one is meant wherever the range ends, as rsync and git have it.
-        (low..=high.max(low)).for_each(|byte| add(&mut class, byte));
+        class[usize::from(low)..=usize::from(high.max(low))].fill(true);
     }
     if is_negated {
-        class = class.map(|bits| !bits);
+        class = class.map(|is_in| !is_in);
     }
-    class[0] &= !(1 << b'/');
+    class[usize::from(b'/')] = false;
     Ok((class, at + 1))
 }
 
