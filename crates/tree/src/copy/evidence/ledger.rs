@@ -9,8 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -19,7 +17,6 @@ use rustix::fs::{FlockOperation, OFlags};
 
 use super::noted::Noted;
 use super::{Fingerprint, Reached};
-use crate::copy::listing::Lister;
 
 const MAGIC: &[u8] = b"flatout evidence 1\n";
 /// Magic, the boot's number, and a line end.
@@ -256,10 +253,9 @@ fn is_ledger(path: &Path) -> bool {
 
 /// Removes the oldest ledgers where there are too many; nothing else that lies there.
 fn make_room(directory: &Path) {
-    let Ok(opened) = File::open(directory) else { return };
     let mut ledgers = Vec::new();
-    let _as_far_as_it_goes = Lister::default().each(opened.as_fd(), |name, _| {
-        let path = directory.join(OsStr::from_bytes(name.to_bytes()));
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
         if let Ok(facts) = path.symlink_metadata()
             && facts.is_file()
             && is_ledger(&path)
@@ -267,8 +263,7 @@ fn make_room(directory: &Path) {
             let modified = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             ledgers.push((modified, facts.len(), path));
         }
-        Ok(())
-    });
+    }
     ledgers.sort();
     let mut bytes: u64 = ledgers.iter().map(|(_, bytes, _)| bytes).sum();
     let mut count = ledgers.len();
