@@ -3,30 +3,14 @@
 //! Numbers are aligned at the decimal point and never cut; columns of words are narrowed and
 //! wrapped when the page is too narrow.
 
-use crate::page::Align;
+use crate::page::{Align, Cell};
 use crate::{
     style::{Style, Tone},
     text,
 };
 
-/// Safe text and its meaning.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Cell {
-    pub text: String,
-    pub tone: Tone,
-}
-
-impl Cell {
-    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
-        Self { text: text.into(), tone }
-    }
-
-    pub fn plain(text: impl Into<String>) -> Self {
-        Self::new(text, Tone::Plain)
-    }
-}
-
-/// A row: as many cells as there are columns, or fewer, of which the last then takes all the rest.
+/// Cells of safe text in their tones: as many as there are columns, or fewer, of which the last then
+/// takes all the rest.
 pub(super) type Row = Vec<Cell>;
 
 /// Columns and rows.
@@ -95,7 +79,8 @@ impl Grid {
         let available = style.width().saturating_sub(indent);
         let widths = self.fitted_widths(&rows, available);
         let mut out = String::new();
-        let heads: Row = self.heads.iter().map(|(head, _)| Cell::new(head, Tone::Dim)).collect();
+        let heads: Row =
+            self.heads.iter().map(|(head, _)| Cell::new(head.as_str(), Tone::Dim)).collect();
         if heads.iter().any(|head| !head.text.is_empty()) {
             self.push_row(&mut out, &heads, &widths, indent, style);
         }

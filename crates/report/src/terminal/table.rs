@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::grid::{Cell, Grid};
+use super::grid::Grid;
 use super::{INDENT, Terminal, letter};
 use crate::order;
-use crate::page::{self, Align, Column, Detail, Table, Wide};
+use crate::page::{Align, Cell, Column, Detail, Table, Wide};
 use crate::style::Tone;
 use crate::text::{self, Joined};
 
@@ -178,7 +178,7 @@ impl Terminal<'_> {
     fn cell(
         &self,
         table: &Table,
-        cell: &page::Cell,
+        cell: &Cell,
         column: Option<&Column>,
         legend: &mut Vec<String>,
     ) -> Cell {
@@ -207,8 +207,8 @@ impl Terminal<'_> {
         Cell::new(text.trim_end(), cell.tone)
     }
 
-    fn notes(&self, cells: &[page::Cell]) -> Cell {
-        let told: Vec<&page::Cell> = cells.iter().filter(|cell| cell.has_note()).collect();
+    fn notes(&self, cells: &[Cell]) -> Cell {
+        let told: Vec<&Cell> = cells.iter().filter(|cell| cell.has_note()).collect();
         let words = told.iter().flat_map(|cell| [cell.badge.to_owned(), marks(cell)]);
         Cell::new(words.filter(|word| !word.is_empty()).joined(" "), Tone::Warn)
     }
@@ -223,7 +223,7 @@ fn name_columns(table: &Table) -> usize {
 }
 
 /// `[1,2]`; nothing for no notes.
-fn marks(cell: &page::Cell) -> String {
+fn marks(cell: &Cell) -> String {
     let numbers = cell.numbers();
     if numbers.is_empty() { numbers } else { format!("[{numbers}]") }
 }
