@@ -13,7 +13,7 @@ use flatout_measure::record::Record;
 use serde_json::{Map, Value};
 
 use self::forms::{hide_hosts, is_address, without_places, without_uuids, without_values};
-use crate::{label, page::commands};
+use crate::{label, order, page::commands};
 
 /// What a page may tell about where it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,37 +60,39 @@ fn tells(key: &str, text: &str) -> bool {
     !(is_word || is_kind || is_place && is_common(text))
 }
 
-/// A text that must not be told, and what is told instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Secret {
-    text: String,
-    shown: String,
-}
+/// What is told instead of each text that must not be told, by the length of these.
+type Secrets = BTreeMap<usize, HashMap<String, String>>;
 
-impl Secret {
-    fn hidden(text: &str) -> Self {
-        Self { text: text.to_owned(), shown: HIDDEN.to_owned() }
+/// Has something else told instead of a text, unless that is known of it already.
+fn keep(secrets: &mut Secrets, text: &str, shown: impl Into<String>) {
+    if !text.is_empty() {
+        let known = secrets.entry(text.len()).or_default();
+        known.entry(text.to_owned()).or_insert_with(|| shown.into());
     }
 }
 
-/// The hosts of several processes, by which rows name these (`3 HOST`): which of them are one, a page
-/// tells nevertheless.
-fn hosts(record: &Record) -> Vec<Secret> {
+/// Hides a text everywhere, unless it is too short for that.
+fn hide(secrets: &mut Secrets, text: &str) {
+    if text.len() >= SHORTEST_SECRET {
+        keep(secrets, text, HIDDEN);
+    }
+}
+
+/// Keeps the hosts of several processes, by which rows name these (`3 HOST`): which of them are one, a
+/// page tells nevertheless.
+fn keep_hosts(record: &Record, secrets: &mut Secrets) {
     let processes = record.results.iter().filter_map(|row| row.parameter_text("process"));
     let names = processes.filter_map(|process| Some(process.split_once(' ')?.1));
-    let mut hosts: Vec<Secret> = Vec::new();
-    for text in names.map(str::to_owned) {
-        if hosts.iter().all(|known| known.text != text) {
-            hosts.push(Secret { text, shown: format!("host {}", hosts.len() + 1) });
-        }
+    for (name, number) in order::distinct(names).into_iter().zip(1..) {
+        keep(secrets, name, format!("host {number}"));
     }
-    hosts
 }
 
 /// The record without host name, serial numbers and paths.
 pub fn hidden(record: &Record) -> Record {
     let mut record = record.clone();
-    let (mut secrets, mut moved) = (hosts(&record), HashMap::new());
+    let mut secrets = Secrets::new();
+    keep_hosts(&record, &mut secrets);
     hide_members(&mut record.start.environment, &mut secrets);
     hide_hosts(&mut record.start.argv, &mut secrets);
     for outcome in &mut record.results {
@@ -100,10 +102,12 @@ pub fn hidden(record: &Record) -> Record {
         if let Some(file) = file {
             let shown = base_name(&file).to_owned();
             outcome.parameters.insert("file".to_owned(), shown.clone().into());
-            moved.insert(file, shown);
+            // Of files that were moved the last names stay, whatever else is said of them.
+            if file.len() >= SHORTEST_SECRET {
+                secrets.entry(file.len()).or_default().insert(file, shown);
+            }
         }
     }
-    let secrets = by_length(secrets, moved);
     let clean = |text: &mut String| *text = cleaned(text, &secrets);
 
     if let Some(program) = record.start.argv.first_mut() {
@@ -126,21 +130,6 @@ pub fn hidden(record: &Record) -> Record {
     record
 }
 
-/// What is told instead of each secret, by the length of these.
-type Secrets = BTreeMap<usize, HashMap<String, String>>;
-
-/// All secrets, each once; of files that were moved the last names stay.
-fn by_length(secrets: Vec<Secret>, moved: HashMap<String, String>) -> Secrets {
-    let mut known = Secrets::new();
-    let long = |(text, _): &(String, String)| text.len() >= SHORTEST_SECRET;
-    let others = secrets.into_iter().map(|secret| (secret.text, secret.shown));
-    for (text, shown) in moved.into_iter().filter(long).chain(others) {
-        known.entry(text.len()).or_default().entry(text).or_insert(shown);
-    }
-    known.remove(&0);
-    known
-}
-
 /// The last name of a path; the whole of one that every machine has.
 pub(crate) fn base_name(path: &str) -> &str {
     if is_common(path) {
@@ -158,20 +147,19 @@ fn identifies(key: &str) -> bool {
     NAMES.split(' ').any(named) || key == "host_name" || key.contains("serial_")
 }
 
-fn hide_in_map(members: &mut Map<String, Value>, secrets: &mut Vec<Secret>) {
+fn hide_in_map(members: &mut Map<String, Value>, secrets: &mut Secrets) {
     for (key, value) in members.iter_mut() {
         match value {
             Value::String(text) if key == "options" => *text = without_values(text, secrets),
             Value::String(text) if key == commands::KEY => *text = without_places(text),
             Value::String(text) if identifies(key) && !tells(key, text) => {}
             Value::String(text) if identifies(key) => {
-                if text.len() >= SHORTEST_SECRET {
-                    secrets.push(Secret::hidden(text));
-                }
+                hide(secrets, text);
                 *text = HIDDEN.to_owned();
             }
             Value::Array(items) if identifies(key) => {
-                secrets.extend(items.iter().filter_map(Value::as_str).map(Secret::hidden));
+                let texts = items.iter().filter_map(Value::as_str);
+                texts.for_each(|text| keep(secrets, text, HIDDEN));
                 *value = HIDDEN.into();
             }
             nested => hide_members(nested, secrets),
@@ -179,7 +167,7 @@ fn hide_in_map(members: &mut Map<String, Value>, secrets: &mut Vec<Secret>) {
     }
 }
 
-fn hide_members(value: &mut Value, secrets: &mut Vec<Secret>) {
+fn hide_members(value: &mut Value, secrets: &mut Secrets) {
     match value {
         Value::Object(members) => hide_in_map(members, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| hide_members(item, secrets)),
@@ -273,8 +261,8 @@ mod tests {
 
     #[test]
     fn secrets_are_hidden_as_whole_words() {
-        let secrets = ["box", "my file.bin"].map(Secret::hidden);
-        let secrets = by_length(secrets.into(), HashMap::new());
+        let mut secrets = Secrets::new();
+        ["box", "my file.bin"].into_iter().for_each(|text| hide(&mut secrets, text));
         assert_eq!(cleaned("box, boxes, my file.bin!", &secrets), "(hidden), boxes, (hidden)!");
     }
 

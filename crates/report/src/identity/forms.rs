@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{HIDDEN, SHORTEST_SECRET, Secret, is_common};
+use super::{HIDDEN, Secrets, hide, is_common};
 use crate::text::Joined;
 
 /// Mount options whose values name a host or a person.
@@ -15,7 +15,7 @@ const OPTIONS: [&str; 8] =
 const LINE_OPTIONS: [(&str, &str); 2] = [("--filename=", "FILE"), ("--directory=", "DIRECTORY")];
 
 /// Hides what the command line says of another machine: `--connect HOST[:PORT]`, `-cHOST`.
-pub(super) fn hide_hosts(argv: &mut [String], secrets: &mut Vec<Secret>) {
+pub(super) fn hide_hosts(argv: &mut [String], secrets: &mut Secrets) {
     let mut is_value = false;
     for word in argv {
         let is_option = matches!(word.as_str(), "-c" | "--connect") && !is_value;
@@ -30,8 +30,7 @@ pub(super) fn hide_hosts(argv: &mut [String], secrets: &mut Vec<Secret>) {
         let host = word.split_off(place);
         word.push_str(HIDDEN);
         let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
-        let told = [&*host, name].into_iter().filter(|text| text.len() >= SHORTEST_SECRET);
-        secrets.extend(told.map(Secret::hidden));
+        [&*host, name].into_iter().for_each(|text| hide(secrets, text));
     }
 }
 
@@ -44,12 +43,10 @@ pub(super) fn is_address(word: &str) -> bool {
 }
 
 /// Mount options without the values that name a host or a person.
-pub(super) fn without_values(options: &str, secrets: &mut Vec<Secret>) -> String {
+pub(super) fn without_values(options: &str, secrets: &mut Secrets) -> String {
     let clean = |option: &str| match option.split_once('=') {
         Some((key, value)) if OPTIONS.contains(&key) => {
-            if value.len() >= SHORTEST_SECRET {
-                secrets.push(Secret::hidden(value));
-            }
+            hide(secrets, value);
             format!("{key}={HIDDEN}")
         }
         _ => option.to_owned(),
@@ -145,7 +142,7 @@ mod tests {
 
     #[test]
     fn options_of_a_mount_tell_no_host() {
-        let mut secrets = Vec::new();
+        let mut secrets = Secrets::new();
         let found = without_values("rw,addr=192.0.2.7,vers=4.2,username=anna", &mut secrets);
         assert_eq!(found, "rw,addr=(hidden),vers=4.2,username=(hidden)");
         assert_eq!(secrets.len(), 2);
@@ -161,10 +158,11 @@ mod tests {
             ("bench -c db.corp cpu", "bench -c (hidden) cpu"),
             ("bench --csv x", "bench --csv x"),
         ] {
-            let (mut argv, mut secrets) = (argv(line), Vec::new());
+            let (mut argv, mut secrets) = (argv(line), Secrets::new());
             hide_hosts(&mut argv, &mut secrets);
             assert_eq!(argv.join(" "), expected);
-            assert_eq!(secrets.iter().any(|secret| secret.text == "db.corp"), line != expected);
+            let is_known = secrets.values().any(|known| known.contains_key("db.corp"));
+            assert_eq!(is_known, line != expected);
         }
         for (word, expected) in [
             ("10.0.0.5", true),
