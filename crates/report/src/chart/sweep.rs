@@ -2,7 +2,7 @@
 //!
 //! Plots and matrices are made from this.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use flatout_measure::record::{Chart, Outcome, Record};
 
@@ -21,8 +21,6 @@ pub struct Sweep<'a> {
     pub line_parameters: Vec<String>,
     /// The lines in order of first appearance.
     pub lines: Vec<Line<'a>>,
-    /// Positions in `record.results` of all rows that the sweep shows.
-    pub members: Vec<usize>,
     /// Parameters that are equal in all rows, in words.
     pub constants: Vec<String>,
 }
@@ -56,7 +54,7 @@ impl<'a> Sweep<'a> {
 
     /// The scale that suits all figures of the sweep together.
     pub fn scale(&self) -> Scale {
-        Scale::of_all(self.unit, self.figures())
+        Scale::of_all(self.unit, self.outcomes().into_iter().filter_map(label::figure))
     }
 
     /// An x value as it is written beside a row.
@@ -67,13 +65,6 @@ impl<'a> Sweep<'a> {
     /// The rows that the sweep shows, line by line.
     pub(crate) fn outcomes(&self) -> Vec<&'a Outcome> {
         self.lines.iter().flat_map(|line| line.points.iter().flatten().copied()).collect()
-    }
-
-    fn figures(&self) -> impl Iterator<Item = f64> + '_ {
-        self.lines
-            .iter()
-            .flat_map(|line| line.points.iter().flatten())
-            .filter_map(|o| label::figure(o))
     }
 }
 
@@ -94,46 +85,28 @@ pub fn sweeps(record: &Record) -> Vec<Sweep<'_>> {
     record.charts.iter().filter_map(|chart| of(&record.results, chart)).collect()
 }
 
-/// Positions of the results that no sweep shows and that are listed as rows.
-pub(crate) fn rows_left(record: &Record, sweeps: &[Sweep<'_>]) -> BTreeSet<usize> {
-    let shown: BTreeSet<usize> =
-        sweeps.iter().flat_map(|sweep| sweep.members.iter().copied()).collect();
-    (0..record.results.len()).filter(|index| !shown.contains(index)).collect()
+/// The rows that sweeps show, by their places in memory; the others are listed.
+pub(crate) fn rows_shown(sweeps: &[Sweep<'_>]) -> HashSet<*const Outcome> {
+    sweeps.iter().flat_map(Sweep::outcomes).map(std::ptr::from_ref).collect()
 }
 
 /// The sweep that a chart makes of these results; none where no line has enough figures.
 pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'a>> {
-    let candidates: Vec<(usize, f64)> = results
-        .iter()
-        .enumerate()
-        .filter(|(_, outcome)| outcome.id == chart.id)
-        .filter_map(|(index, outcome)| Some((index, x_of(outcome, chart)?)))
-        .collect();
-    let unit = results[candidates.first()?.0].unit.as_str();
-    let candidates: Vec<_> =
-        candidates.into_iter().filter(|(index, _)| results[*index].unit == unit).collect();
+    let own = results.iter().filter(|outcome| outcome.id == chart.id);
+    let mut candidates: Vec<(f64, &Outcome)> =
+        own.filter_map(|outcome| Some((x_of(outcome, chart)?, outcome))).collect();
+    let unit = candidates.first()?.1.unit.as_str();
+    candidates.retain(|(_, outcome)| outcome.unit == unit);
 
-    let mut x_values: Vec<f64> = candidates.iter().map(|(_, x)| *x).collect();
+    let mut x_values: Vec<f64> = candidates.iter().map(|(x, _)| *x).collect();
     x_values.sort_by(f64::total_cmp);
     x_values.dedup();
 
-    let rows: Vec<&Outcome> = candidates.iter().map(|(index, _)| &results[*index]).collect();
-    let (varying, constant) = split_parameters(&rows, chart);
-    let mut line_parameters: Vec<String> = chart.line_parameters.clone();
-    line_parameters.extend(varying);
-
-    let mut sweep = Sweep {
-        chart,
-        unit,
-        x_values,
-        line_parameters,
-        lines: Vec::new(),
-        members: Vec::new(),
-        constants: constant,
-    };
-    for (index, x) in candidates {
-        place(&mut sweep, index, x, &results[index]);
-    }
+    let rows: Vec<&Outcome> = candidates.iter().map(|(_, outcome)| *outcome).collect();
+    let (varying, constants) = split_parameters(&rows, chart);
+    let line_parameters = chart.line_parameters.iter().cloned().chain(varying).collect();
+    let mut sweep = Sweep { chart, unit, x_values, line_parameters, lines: Vec::new(), constants };
+    candidates.into_iter().for_each(|(x, outcome)| place(&mut sweep, x, outcome));
     let has_curve = |line: &Line<'_>| {
         let figures = line.points.iter().flatten().filter(|row| label::figure(row).is_some());
         figures.count() >= LEAST_POINTS
@@ -169,7 +142,7 @@ fn split_parameters(rows: &[&Outcome], chart: &Chart) -> (Vec<String>, Vec<Strin
 
 /// Puts a row into its line. A second row with the same parameters is left to the list of rows, and so
 /// are those of lines that are too many.
-fn place<'a>(sweep: &mut Sweep<'a>, index: usize, x: f64, outcome: &'a Outcome) {
+fn place<'a>(sweep: &mut Sweep<'a>, x: f64, outcome: &'a Outcome) {
     let Ok(column) = sweep.x_values.binary_search_by(|known| known.total_cmp(&x)) else { return };
     let labels: Vec<String> = sweep
         .line_parameters
@@ -186,11 +159,7 @@ fn place<'a>(sweep: &mut Sweep<'a>, index: usize, x: f64, outcome: &'a Outcome) 
             sweep.lines.len() - 1
         }
     };
-    let point = &mut sweep.lines[at].points[column];
-    if point.is_none() {
-        *point = Some(outcome);
-        sweep.members.push(index);
-    }
+    sweep.lines[at].points[column].get_or_insert(outcome);
 }
 
 #[cfg(test)]
@@ -228,6 +197,13 @@ mod tests {
         Record { schema: String::new(), start, results, charts: vec![chart], end: End::default() }
     }
 
+    /// The places of the rows that no sweep shows.
+    fn rows_left(record: &Record) -> Vec<usize> {
+        let shown = rows_shown(&sweeps(record));
+        let is_left = |at: &usize| !shown.contains(&std::ptr::from_ref(&record.results[*at]));
+        (0..record.results.len()).filter(is_left).collect()
+    }
+
     #[test]
     fn a_parameter_that_varies_unasked_becomes_part_of_the_line() {
         let record = record(vec![
@@ -242,7 +218,7 @@ mod tests {
         assert_eq!(sweeps[0].x_values, [1.0, 2.0, 4.0]);
         assert_eq!(sweeps[0].lines.len(), 2);
         assert_eq!(sweeps[0].lines[1].name(), "read, 2 threads");
-        assert_eq!(rows_left(&record, &sweeps), BTreeSet::from([3, 4]));
+        assert_eq!(rows_left(&record), [3, 4]);
     }
 
     #[test]
@@ -253,7 +229,7 @@ mod tests {
         let sweeps = sweeps(&record);
         let [sweep] = &sweeps[..] else { panic!("one line has three points") };
         assert_eq!(sweep.lines.len(), MOST_PLACES / 1500);
-        assert_eq!(sweep.members.len() + rows_left(&record, &sweeps).len(), 3003);
+        assert_eq!(sweep.outcomes().len() + rows_left(&record).len(), 3003);
     }
 
     #[test]
@@ -261,6 +237,6 @@ mod tests {
         let row = |bytes: u32| row(json!({"block_bytes": bytes, "engine": "read"}));
         let record = record(vec![row(1), row(2)]);
         assert!(sweeps(&record).is_empty());
-        assert_eq!(rows_left(&record, &[]), BTreeSet::from([0, 1]));
+        assert_eq!(rows_left(&record), [0, 1]);
     }
 }

@@ -98,9 +98,8 @@ fn facts_of_machine(record: &Record) -> Option<Section> {
 
 fn areas(record: &Record, race: &Race<'_>, notes: &mut Notes) -> Vec<Section> {
     let sweeps = sweep::sweeps(record);
-    let rows_left = sweep::rows_left(record, &sweeps);
-    let numbered = record.results.iter().enumerate();
-    let areas = order::grouped(numbered.map(|(at, row)| (label::area(&row.id), (at, row))));
+    let shown = sweep::rows_shown(&sweeps);
+    let areas = order::grouped(record.results.iter().map(|row| (label::area(&row.id), row)));
     let mut sections = Vec::new();
     // Below the name of the area that it is about, or before all.
     if !areas.iter().any(|(area, _)| *area == "disk") {
@@ -113,9 +112,8 @@ fn areas(record: &Record, race: &Race<'_>, notes: &mut Notes) -> Vec<Section> {
         if area == "disk" {
             storage::push(&mut section, &record.start.environment);
         }
-        let listed = all.iter().filter(|(at, _)| rows_left.contains(at));
-        let rows: Vec<&Outcome> = listed.map(|(_, row)| *row).collect();
-        let all: Vec<&Outcome> = all.into_iter().map(|(_, row)| row).collect();
+        let is_listed = |row: &&Outcome| !shown.contains(&std::ptr::from_ref(*row));
+        let rows: Vec<&Outcome> = all.iter().copied().filter(is_listed).collect();
         let sweeps: Vec<&Sweep<'_>> =
             sweeps.iter().filter(|sweep| label::area(&sweep.chart.id) == area).collect();
         if area == race::AREA {
