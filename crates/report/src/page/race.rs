@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(crate) use pair::{Pair, Pairs, Verdict};
 pub(crate) use remark::Incomparable;
 
-use crate::{label, quantity, text::Joined};
+use crate::{label, order, quantity, text::Joined};
 
 /// The area whose rows are those of a race.
 pub(crate) const AREA: &str = "versus";
@@ -61,7 +61,6 @@ pub(crate) struct Workload<'a> {
     /// What tells it from the other workloads of its test; empty where there is none.
     pub words: Vec<String>,
     pub entries: Vec<Entry<'a>>,
-    parameters: Map<String, Value>,
 }
 
 /// One who took part.
@@ -75,9 +74,8 @@ pub(crate) struct Entry<'a> {
 /// The race in these rows, which are all of its area.
 pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
     let mut race = Race::default();
-    let mut pairs = Vec::new();
-    let mut speeds = Vec::new();
-    let mut incomparable = Vec::new();
+    let (mut pairs, mut incomparable) = (Vec::new(), Vec::new());
+    let (mut entries, mut speeds) = (Vec::new(), Vec::new());
     for outcome in rows.iter().copied() {
         let test = label::test(&outcome.id);
         match (test, outcome.parameter_text(CONTESTANT)) {
@@ -88,72 +86,39 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
             (MISSING, _) => race.not_raced.push(remark::reason(outcome)),
             (INCOMPARABLE, _) => incomparable.push(outcome),
             (_, Some(_)) if test.ends_with(SPEED) => speeds.push(outcome),
-            (_, Some(contestant)) => race.enter(test, contestant, outcome),
+            (_, Some(contestant)) => {
+                entries.push((test, Entry { contestant, outcome, speed: None }))
+            }
             (_, None) => race.others.push(outcome),
         }
     }
-    for speed in speeds {
-        if !race.has_speed_row(speed) {
-            race.others.push(speed);
-        }
+    for (test, entry) in &mut entries {
+        let own = speeds.iter().position(|speed| entry.has_speed(test, speed));
+        entry.speed = own.map(|at| speeds.remove(at));
     }
-    race.tests.iter_mut().for_each(Test::name_workloads);
+    race.others.extend(speeds);
+    let tests = order::grouped(entries.into_iter()).into_iter();
+    race.tests = tests.map(|(name, entries)| Test::of(name, entries)).collect();
     race.pairs = pair::lists(&pairs);
     race.incomparable = remark::incomparable(&incomparable);
     race
 }
 
 impl<'a> Race<'a> {
-    fn enter(&mut self, name: &'a str, contestant: &'a str, outcome: &'a Outcome) {
-        let parameters = without_contestant(outcome);
-        let at = self.tests.iter().position(|test| test.name == name).unwrap_or_else(|| {
-            self.tests.push(Test { name, constants: Vec::new(), workloads: Vec::new() });
-            self.tests.len() - 1
-        });
-        let workloads = &mut self.tests[at].workloads;
-        let entry = Entry { contestant, outcome, speed: None };
-        match workloads.iter_mut().find(|workload| workload.parameters == parameters) {
-            Some(workload) => workload.entries.push(entry),
-            None => {
-                workloads.push(Workload { words: Vec::new(), entries: vec![entry], parameters })
-            }
-        }
-    }
-
-    /// Puts a speed beside its time; whether there is one.
-    fn has_speed_row(&mut self, speed: &'a Outcome) -> bool {
-        let test = label::test(&speed.id).trim_end_matches(SPEED);
-        let workloads = self.tests.iter_mut().filter(|known| known.name == test);
-        let mut entries = workloads
-            .flat_map(|test| &mut test.workloads)
-            .flat_map(|workload| &mut workload.entries);
-        let own = entries
-            .find(|entry| entry.speed.is_none() && entry.outcome.parameters == speed.parameters);
-        own.map(|entry| entry.speed = Some(speed)).is_some()
-    }
-
     /// The rows of all contestants.
     pub fn contestants(&self) -> Vec<&'a Outcome> {
-        let workloads = self.tests.iter().flat_map(|test| &test.workloads);
-        let entries = workloads.flat_map(|workload| &workload.entries);
-        entries.map(|entry| entry.outcome).collect()
+        self.tests.iter().flat_map(Test::entries).map(|entry| entry.outcome).collect()
     }
 }
 
-fn without_contestant(outcome: &Outcome) -> Map<String, Value> {
-    let own = outcome.parameters.iter().filter(|(key, _)| *key != CONTESTANT);
-    own.map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
-impl Test<'_> {
-    fn name_workloads(&mut self) {
-        let all: Vec<&Map<String, Value>> =
-            self.workloads.iter().map(|workload| &workload.parameters).collect();
-        let (constants, words) = label::told_apart(&all);
-        self.constants = constants;
-        for (workload, words) in self.workloads.iter_mut().zip(words) {
-            workload.words = words;
-        }
+impl<'a> Test<'a> {
+    fn of(name: &'a str, entries: Vec<Entry<'a>>) -> Self {
+        let keyed = entries.into_iter().map(|entry| (entry.workload(), entry));
+        let (parameters, entries): (Vec<_>, Vec<_>) = order::grouped(keyed).into_iter().unzip();
+        let (constants, words) = label::told_apart(&parameters.iter().collect::<Vec<_>>());
+        let workloads = words.into_iter().zip(entries);
+        let workloads = workloads.map(|(words, entries)| Workload { words, entries }).collect();
+        Self { name, constants, workloads }
     }
 
     /// Name and constants in one line.
@@ -167,12 +132,25 @@ impl Test<'_> {
         self.entries().next().map_or("figure", |entry| label::figure_noun(&entry.outcome.unit))
     }
 
-    pub fn entries(&self) -> impl Iterator<Item = &Entry<'_>> {
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<'a>> {
         self.workloads.iter().flat_map(|workload| &workload.entries)
     }
 }
 
 impl Entry<'_> {
+    /// Whether the row is that of its speed: both have the same parameters.
+    fn has_speed(&self, test: &str, speed: &Outcome) -> bool {
+        label::test(&speed.id).trim_end_matches(SPEED) == test
+            && speed.parameters == self.outcome.parameters
+    }
+
+    /// All parameters but who took part.
+    fn workload(&self) -> Map<String, Value> {
+        let mut parameters = self.outcome.parameters.clone();
+        parameters.remove(CONTESTANT);
+        parameters
+    }
+
     fn fact(&self, key: &str) -> Option<f64> {
         self.outcome.fact_number(key)
     }
