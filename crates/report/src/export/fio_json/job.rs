@@ -15,27 +15,14 @@ pub(super) struct Job {
     pub(super) value: Value,
 }
 
-/// Which side of a job a row fills.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Read,
-    Write,
-}
-
 /// The patterns that only read or only write, in fio's words. Of rows that do both at once it is not
 /// known how their latencies divide.
-const PATTERNS: [(&str, Side); 4] = [
-    ("read", Side::Read),
-    ("randread", Side::Read),
-    ("write", Side::Write),
-    ("randwrite", Side::Write),
-];
+const PATTERNS: [&str; 4] = ["read", "randread", "write", "randwrite"];
 
 /// What a row does, from the line that checks it with fio: `--rw=read:8k` is a read, too.
-fn pattern(options: &Map<String, Value>) -> Option<(&'static str, Side)> {
-    let rw = options.get("rw")?.as_str()?;
-    let rw = rw.split_once(':').map_or(rw, |(rw, _)| rw);
-    PATTERNS.into_iter().find(|(name, _)| *name == rw)
+fn pattern(options: &Map<String, Value>) -> Option<&'static str> {
+    let rw = options.get("rw")?.as_str()?.split(':').next();
+    PATTERNS.into_iter().find(|known| rw == Some(*known))
 }
 
 /// The job of a row; none if fio's shape has no place for it.
@@ -44,7 +31,7 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
         return None;
     }
     let mut options = options(outcome);
-    let (rw, side) = pattern(&options)?;
+    let rw = pattern(&options)?;
     let number = |key: &str| outcome.parameter_number(key);
     let block_bytes = number("block_bytes").filter(|bytes| *bytes > 0.0)?;
     let rates = Rates::of(outcome, block_bytes)?;
@@ -65,10 +52,8 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
     let elapsed_ns = fact("elapsed_ns").filter(|ns| *ns > 0.0);
     let share = |key: &str| Some(fact(key)? / elapsed_ns? * 100.0);
     let filled = rates.side(outcome, mean_ns(outcome, &rates, threads * depth));
-    let (read, write) = match side {
-        Side::Read => (filled, empty()),
-        Side::Write => (empty(), filled),
-    };
+    let is_read = rw.ends_with("read");
+    let (read, write) = if is_read { (filled, empty()) } else { (empty(), filled) };
     let value = json!({
         "jobname": name(outcome),
         "groupid": 0,
