@@ -3,7 +3,7 @@
 //! Every layer that the record names is shown in its order, also one of a kind that is not known
 //! here. What the record does not know is called unknown where a reader would ask for it.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Block, Pairs, PairsKind, Section};
 use crate::{label, quantity, style::Tone, text::Joined};
@@ -30,8 +30,10 @@ pub(super) fn push(section: &mut Section, environment: &Value) {
         section.push(Block::Text(line, Tone::Plain));
         remarks.into_iter().for_each(|remark| section.push(Block::Text(remark, Tone::Warn)));
     }
-    let blocks: Vec<Block> =
-        places(environment).flat_map(|place| objects(place, "layers")).flat_map(details).collect();
+    let blocks: Vec<Block> = objects(environment, "storage")
+        .flat_map(|place| objects(place, "layers"))
+        .flat_map(details)
+        .collect();
     if !blocks.is_empty() {
         section.push_for_browser(Block::folded("Every layer", blocks));
     }
@@ -39,15 +41,11 @@ pub(super) fn push(section: &mut Section, environment: &Value) {
 
 /// The chains of an environment, in its order; none where it has no storage.
 pub(super) fn chains(environment: &Value) -> Vec<Chain> {
-    places(environment).map(chain).collect()
+    objects(environment, "storage").map(chain).collect()
 }
 
-fn places(environment: &Value) -> impl Iterator<Item = &Map<String, Value>> {
-    environment["storage"].as_array().into_iter().flatten().filter_map(Value::as_object)
-}
-
-fn chain(place: &Map<String, Value>) -> Chain {
-    let layers: Vec<&Map<String, Value>> =
+fn chain(place: &Value) -> Chain {
+    let layers: Vec<&Value> =
         objects(place, "layers").filter(|layer| !is_repeated(place, layer)).collect();
     let mut line = words(place, "place").unwrap_or("a place without a name").to_owned();
     let mut links: Vec<String> = Vec::new();
@@ -92,33 +90,34 @@ fn chain(place: &Map<String, Value>) -> Chain {
     Chain { line, remarks }
 }
 
-fn objects<'a>(
-    of: &'a Map<String, Value>,
-    key: &str,
-) -> impl Iterator<Item = &'a Map<String, Value>> {
-    of.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+fn objects<'a>(of: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    of[key].as_array().into_iter().flatten().filter(|item| item.is_object())
 }
 
-fn words<'a>(of: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
-    of.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+fn words<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
+    of[key].as_str().filter(|text| !text.is_empty())
 }
 
-fn kind(layer: &Map<String, Value>) -> &str {
+fn facts(layer: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    layer.as_object().into_iter().flatten()
+}
+
+fn kind(layer: &Value) -> &str {
     words(layer, "kind").unwrap_or("layer")
 }
 
 /// Whether a layer only says that the place itself is the device.
-fn is_repeated(place: &Map<String, Value>, layer: &Map<String, Value>) -> bool {
-    let name = words(layer, "name").filter(|_| layer.len() <= 2);
+fn is_repeated(place: &Value, layer: &Value) -> bool {
+    let name = words(layer, "name").filter(|_| facts(layer).count() <= 2);
     name.is_some_and(|name| words(place, "place") == Some(&format!("/dev/{name}")))
 }
 
-fn layer_text(layer: &Map<String, Value>) -> String {
+fn layer_text(layer: &Value) -> String {
     let name = words(layer, "name").unwrap_or("unnamed");
     match kind(layer) {
         "mount" => mount_text(layer),
         "overlay" => {
-            let by_size = layer.get("by_size").and_then(Value::as_bool) == Some(true);
+            let by_size = layer["by_size"] == true;
             let seen = if by_size { ", found below by the size alone" } else { "" };
             match (words(layer, "lower"), words(layer, "upper")) {
                 (Some(lower), _) => format!("overlay, lower layer {lower}"),
@@ -128,7 +127,7 @@ fn layer_text(layer: &Map<String, Value>) -> String {
         }
         "loop" => {
             let backing = words(layer, "backing").unwrap_or("unknown");
-            let caching = match layer.get("direct_io").and_then(Value::as_bool) {
+            let caching = match layer["direct_io"].as_bool() {
                 Some(true) => ", direct",
                 Some(false) => ", through the page cache",
                 None => "",
@@ -152,13 +151,13 @@ fn layer_text(layer: &Map<String, Value>) -> String {
 }
 
 /// The devices that an array is made of, where the record names them.
-fn members(layer: &Map<String, Value>) -> String {
-    let names = layer.get("members").and_then(Value::as_array).into_iter().flatten();
+fn members(layer: &Value) -> String {
+    let names = layer["members"].as_array().into_iter().flatten();
     let names = names.filter_map(Value::as_str).joined(", ");
     if names.is_empty() { names } else { format!(" of {names}") }
 }
 
-fn mount_text(layer: &Map<String, Value>) -> String {
+fn mount_text(layer: &Value) -> String {
     let mut text = words(layer, "filesystem").unwrap_or("an unknown filesystem").to_owned();
     // A device below has a layer of its own; a server or a dataset has not.
     if let Some(source) = words(layer, "source")
@@ -175,35 +174,36 @@ fn mount_text(layer: &Map<String, Value>) -> String {
     text
 }
 
-fn disk_text(name: &str, layer: &Map<String, Value>) -> String {
+fn disk_text(name: &str, layer: &Value) -> String {
     let mut parts = vec![name.to_owned()];
     let plain = |key: &str| words(layer, key).map(|text| text.trim().to_owned());
     parts.extend(plain("model"));
     parts.extend(plain("transport"));
-    if layer.get("rotational").and_then(Value::as_bool) == Some(true) {
+    if layer["rotational"] == true {
         parts.push("rotating".to_owned());
     }
     parts.extend(plain("write_cache"));
     parts.extend(words(layer, "scheduler").map(|scheduler| format!("scheduler {scheduler}")));
-    let bytes = layer.get("size_bytes").and_then(Value::as_u64);
+    let bytes = layer["size_bytes"].as_u64();
     parts.push(bytes.map_or("size unknown".to_owned(), quantity::rounded_size));
     parts.join(", ")
 }
 
-fn link_text(disk: &Map<String, Value>) -> String {
-    let Some(link) = disk.get("link").and_then(Value::as_object) else {
+fn link_text(disk: &Value) -> String {
+    let link = &disk["link"];
+    if !link.is_object() {
         return "link unknown".to_owned();
-    };
+    }
     let name = words(link, "name").unwrap_or("unnamed");
-    match link.get("bytes_per_s").and_then(Value::as_f64) {
+    match link["bytes_per_s"].as_f64() {
         Some(rate) => format!("link {name}, {}", quantity::value("bytes/s", rate)),
         None => format!("link {name}"),
     }
 }
 
 /// Free bytes of the filesystem, with its size where that is known too.
-fn room(place: &Map<String, Value>) -> Option<String> {
-    let bytes = |key: &str| place.get(key).and_then(Value::as_f64);
+fn room(place: &Value) -> Option<String> {
+    let bytes = |key: &str| place[key].as_f64();
     let free = quantity::value("bytes", bytes("free_bytes")?);
     Some(match bytes("size_bytes") {
         Some(size) => format!("{free} free of {}", quantity::value("bytes", size)),
@@ -226,7 +226,7 @@ fn nature_text(nature: &str) -> Option<String> {
 }
 
 /// What a control group allows, for example `control group /a limits reads to 95.4 MiB/s`.
-fn limit_text(limit: &Map<String, Value>) -> Option<String> {
+fn limit_text(limit: &Value) -> Option<String> {
     let known = [
         ("read_bytes_per_s", "bytes/s", "reads"),
         ("write_bytes_per_s", "bytes/s", "writes"),
@@ -234,7 +234,7 @@ fn limit_text(limit: &Map<String, Value>) -> Option<String> {
         ("write_operations_per_s", "operations/s", "writes"),
     ];
     let bounds = known.iter().filter_map(|(key, unit, what)| {
-        let bound = limit.get(*key).and_then(Value::as_f64)?;
+        let bound = limit[*key].as_f64()?;
         Some(format!("{what} to {}", quantity::value(unit, bound)))
     });
     let bounds = Some(bounds.joined(", ")).filter(|bounds| !bounds.is_empty())?;
@@ -244,17 +244,17 @@ fn limit_text(limit: &Map<String, Value>) -> Option<String> {
 }
 
 /// A layer of a kind that this version has not heard of: whatever the record says.
-fn unknown_layer(kind: &str, layer: &Map<String, Value>) -> String {
-    let told = layer.iter().filter(|(key, value)| *key != "kind" && !value.is_null());
+fn unknown_layer(kind: &str, layer: &Value) -> String {
+    let told = facts(layer).filter(|(key, value)| *key != "kind" && !value.is_null());
     std::iter::once(kind.to_owned())
         .chain(told.map(|(key, value)| label::parameter(key, value)))
         .joined(" ")
 }
 
 /// Every member of a layer as pairs.
-fn details(layer: &Map<String, Value>) -> [Block; 2] {
+fn details(layer: &Value) -> [Block; 2] {
     let heading = [Some(kind(layer)), words(layer, "name")].into_iter().flatten().joined(" ");
-    let told = layer.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "name"));
+    let told = facts(layer).filter(|(key, _)| !matches!(key.as_str(), "kind" | "name"));
     let pairs = told.map(|(key, value)| (label::noun(key), label::plain(key, value)));
     let pairs = Block::Pairs(Pairs::new(PairsKind::Facts, pairs));
     [Block::Heading(heading, Tone::Plain), pairs]
