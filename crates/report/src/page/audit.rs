@@ -75,39 +75,33 @@ pub(crate) const FACTS: [Fact; 19] = facts! {
     Side "stolen_ratio", "steal": "share of the CPU time that the hypervisor gave to others";
 };
 
-/// Rows that share one line, under one name.
-struct Group<'a> {
-    name: String,
-    outcomes: Vec<&'a Outcome>,
-}
-
 /// The audit of rows, each by itself, and of sweeps, one line each, with what its columns mean; none
 /// if no row proves a thing.
-pub(super) fn audit(rows: &[&Outcome], sweeps: &[&Sweep<'_>]) -> Option<(Table, Pairs)> {
-    let names = label::short_names(rows);
-    let mut groups: Vec<Group<'_>> = names
-        .into_iter()
-        .zip(rows)
-        .map(|(name, outcome)| Group { name, outcomes: vec![*outcome] })
-        .collect();
-    groups.extend(sweeps.iter().map(|sweep| {
+pub(super) fn audit<'a>(rows: &[&'a Outcome], sweeps: &[&Sweep<'a>]) -> Option<(Table, Pairs)> {
+    let of_row = |(name, outcome): (String, &&'a Outcome)| (name, vec![*outcome]);
+    let of_sweep = |sweep: &&Sweep<'a>| {
         let outcomes = sweep.outcomes();
-        let name = format!("{}, {} rows", label::test(&sweep.chart.id), outcomes.len());
-        Group { name, outcomes }
-    }));
-    let all = || groups.iter().flat_map(|group| &group.outcomes);
+        (format!("{}, {} rows", label::test(&sweep.chart.id), outcomes.len()), outcomes)
+    };
+    // Rows that share one line, under one name.
+    let named = label::short_names(rows).into_iter().zip(rows).map(of_row);
+    let groups: Vec<(String, Vec<&Outcome>)> = named.chain(sweeps.iter().map(of_sweep)).collect();
+    let all = || groups.iter().flat_map(|(_, outcomes)| outcomes);
     if !all().any(|outcome| proves(outcome)) {
         return None;
     }
-    let facts = facts_told(&groups);
+    // The facts that some row has a figure for.
+    let is_told = |fact: &&Fact| {
+        let mut numbers = all().filter_map(|outcome| outcome.fact_number(fact.key));
+        numbers.any(|number| fact.worth != Exception || number > 0.0)
+    };
+    let facts: Vec<&Fact> = FACTS.iter().filter(is_told).collect();
     let head = |fact: &&Fact| Column::named(vec![fact.head.to_owned()], column::number(""));
     let columns = std::iter::once(column::TEST.into()).chain(facts.iter().map(head));
-    let row = |group: &Group<'_>| {
-        let ranges: Vec<Option<String>> =
-            facts.iter().map(|fact| range(&group.outcomes, fact)).collect();
+    let row = |(name, outcomes): &(String, Vec<&Outcome>)| {
+        let ranges: Vec<Option<String>> = facts.iter().map(|fact| range(outcomes, fact)).collect();
         ranges.iter().any(Option::is_some).then(|| {
-            let words = group.name.split(", ").map(str::to_owned).collect();
-            let name = Cell::words(words);
+            let name = Cell::words(name.split(", ").map(str::to_owned).collect());
             Row::new(std::iter::once(name).chain(ranges.into_iter().map(Cell::or_dash)).collect())
         })
     };
@@ -127,16 +121,6 @@ pub(super) fn audit(rows: &[&Outcome], sweeps: &[&Sweep<'_>]) -> Option<(Table, 
     };
     let pairs = facts.iter().map(|fact| (fact.head, meaning(fact)));
     Some((table, Pairs::new(PairsKind::Legend, pairs)))
-}
-
-/// The facts that some row has a figure for.
-fn facts_told(groups: &[Group<'_>]) -> Vec<&'static Fact> {
-    let all = || groups.iter().flat_map(|group| &group.outcomes);
-    let is_told = |fact: &&Fact| {
-        let mut numbers = all().filter_map(|outcome| outcome.fact_number(fact.key));
-        numbers.any(|number| fact.worth != Exception || number > 0.0)
-    };
-    FACTS.iter().filter(is_told).collect()
 }
 
 /// What measuring itself costs per operation, from the cheapest row to the dearest.
