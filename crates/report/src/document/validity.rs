@@ -48,16 +48,9 @@ fn machine_load(load: &Load) -> Result<(), String> {
     let most = f64::from(load.cpus);
     cpus("others_cpus", load.others_cpus, most)?;
     // Ticks are coarse: more of them can be counted than there were.
-    let ratios = [
-        ("stolen_ratio", Some(load.stolen_ratio), f64::INFINITY),
-        ("run_queue_wait_ratio", load.run_queue_wait_ratio, 1.0),
-        ("cpu_pressure_ratio", load.cpu_pressure_ratio, f64::INFINITY),
-    ];
-    for (name, ratio, most) in ratios {
-        if let Some(ratio) = ratio.filter(|ratio| !(0.0..=most).contains(ratio)) {
-            return Err(format!("{name}: {ratio} is no share"));
-        }
-    }
+    share("stolen_ratio", Some(load.stolen_ratio), f64::INFINITY)?;
+    share("run_queue_wait_ratio", load.run_queue_wait_ratio, 1.0)?;
+    share("cpu_pressure_ratio", load.cpu_pressure_ratio, f64::INFINITY)?;
     let used = load.programs.iter().map(|program| Some(program.cpus));
     used.into_iter().try_for_each(|used| cpus("programs[].cpus", used, f64::INFINITY))
 }
@@ -71,6 +64,13 @@ fn cpus(name: &str, used: Option<f64>, most: f64) -> Result<(), String> {
     }
 }
 
+fn share(name: &str, ratio: Option<f64>, most: f64) -> Result<(), String> {
+    match ratio.filter(|ratio| !(0.0..=most).contains(ratio)) {
+        Some(ratio) => Err(format!("{name}: {ratio} is no share")),
+        None => Ok(()),
+    }
+}
+
 /// As [`machine_load`], of the trials of a row.
 fn use_of_cpus(audit: &Map<String, Value>, most: f64) -> Result<(), String> {
     let Some(of_row) = audit.get(USE_OF_CPUS.name()) else { return Ok(()) };
@@ -78,10 +78,7 @@ fn use_of_cpus(audit: &Map<String, Value>, most: f64) -> Result<(), String> {
     cpus("own_cpus", used("own_cpus"), f64::INFINITY)?;
     cpus("kernel_cpus", used("kernel_cpus"), f64::INFINITY)?;
     cpus("others_cpus", used("others_cpus"), most)?;
-    match used("run_queue_wait_ratio").filter(|ratio| !(0.0..=1.0).contains(ratio)) {
-        Some(ratio) => Err(format!("run_queue_wait_ratio: {ratio} is no share")),
-        None => Ok(()),
-    }
+    share("run_queue_wait_ratio", used("run_queue_wait_ratio"), 1.0)
 }
 
 fn row(outcome: &Outcome) -> Result<(), String> {
