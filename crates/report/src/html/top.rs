@@ -58,7 +58,7 @@ impl Writer {
 
 /// What stands above the columns.
 fn heads(summary: &Summary, class: &str) -> String {
-    let [_, figure, interval, share, _, why] = summary.heads.0.map(escaped);
+    let [_, figure, interval, share, _, why] = summary.heads.map(escaped);
     let share = match class {
         "summary changes" => "<span class=\"share\">worse · better</span>".to_owned(),
         "summary" => format!("<span class=\"share\">{share}</span>"),

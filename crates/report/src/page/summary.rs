@@ -28,11 +28,13 @@ pub(crate) const MOST_LINES: usize = 14;
 const LONGEST_NAME: usize = 120;
 /// How the origin of a range begins that other records gave.
 const IN_RECORDS: &str = "this machine in ";
+const HEADS: [&str; 6] = ["", "median", "±", "limit", "usual", "bottleneck"];
 
 /// Figures worth a line each.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    pub heads: Heads,
+    /// Above name, figure, interval, share of the bound, what is usual, and why.
+    pub heads: [&'static str; 6],
     pub lines: Vec<SummaryLine>,
     /// What else there is to say, in a few words: `7 more pairs`.
     pub rest: String,
@@ -96,16 +98,6 @@ impl Summary {
 pub(crate) enum UsualPlace {
     InColumn,
     InRemark,
-}
-
-/// What stands above the columns: name, figure, interval, share of the bound, what is usual, and why.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Heads(pub [&'static str; 6]);
-
-impl Default for Heads {
-    fn default() -> Self {
-        Self(["", "median", "±", "limit", "usual", "bottleneck"])
-    }
 }
 
 /// One thing that people compare.
@@ -184,7 +176,7 @@ pub(super) fn of_record(record: &Record, race: &Race<'_>, earlier: &[Record]) ->
 
 /// The lines of figures, and what is usual for them.
 fn figures(record: &Record, earlier: &[Record]) -> Summary {
-    let mut summary = Summary::default();
+    let mut summary = Summary { heads: HEADS, ..Summary::default() };
     for (name, row) in rows(record) {
         let mut line = line(&name, row);
         let known = usual::here(&name, row, record, earlier);
@@ -321,7 +313,7 @@ pub(crate) fn summary_table(summary: &Summary, usual: UsualPlace) -> Table {
         has_usual.then_some(column::USUAL),
         Some(column::BOTTLENECK),
     ];
-    let named = known.into_iter().zip(summary.heads.0);
+    let named = known.into_iter().zip(summary.heads);
     let columns = named.filter_map(|(known, head)| {
         let short = head;
         Some(Column::named(

@@ -2,13 +2,13 @@
 
 use flatout_measure::comparison::{Comparison, Row, Verdict};
 
-use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use super::{MOST_LINES, Summary, SummaryLine};
 use crate::page::comparison::Strip;
 use crate::page::{Block, Part, Section, units, words};
 use crate::style::Tone;
 use crate::{label, quantity, text::Joined};
 
-const HEADS: Heads = Heads(["", "NEW", "NEW ÷ OLD (95 %)", "", "", "verdict"]);
+const HEADS: [&str; 6] = ["", "NEW", "NEW ÷ OLD (95 %)", "", "", "verdict"];
 
 /// What a comparison comes to.
 pub(in crate::page) fn of_comparison(

@@ -2,13 +2,13 @@
 
 use flatout_measure::record::Status;
 
-use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use super::{MOST_LINES, Summary, SummaryLine};
 use crate::page::Ratio;
 use crate::page::race::{AREA, Pair, Race, Verdict};
 use crate::style::Tone;
 use crate::{label, text::Joined};
 
-const HEADS: Heads = Heads(["", "times as fast", "95 % interval", "", "", "result"]);
+const HEADS: [&str; 6] = ["", "times as fast", "95 % interval", "", "", "result"];
 
 pub(super) fn summary(race: &Race<'_>) -> Summary {
     let all = race.pairs.iter().flat_map(|pairs| &pairs.pairs);

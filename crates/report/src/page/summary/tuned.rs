@@ -3,10 +3,10 @@
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use super::{Heads, MOST_LINES, Summary, SummaryLine};
+use super::{MOST_LINES, Summary, SummaryLine};
 use crate::{label, order, quantity, text::Joined};
 
-const HEADS: Heads = Heads(["", "picked", "±", "", "", "settings"]);
+const HEADS: [&str; 6] = ["", "picked", "±", "", "", "settings"];
 /// Whether the settings of a row were picked, in its audit.
 const CHOSEN: &str = "chosen";
 /// Where it was done, of several directories.
