@@ -107,9 +107,7 @@ fn of_tuning(rows: &[&Outcome]) -> Vec<Bars> {
             true => bar(row, &format!("{}: picked", tuned::settings(row)), 1),
             false => bar(row, &tuned::settings(row), 0),
         });
-        let groups = vec![Group { name: String::new(), bars: bars.collect() }];
-        let is_drawn = groups[0].bars.len() > 1;
-        is_drawn.then(|| Bars::new(&format!("tune-{work}"), &work, &rows[0].unit, groups))
+        Bars::of_one(&format!("tune-{work}"), &work, &rows[0].unit, bars.collect())
     };
     works.into_iter().filter_map(one).collect()
 }
@@ -144,14 +142,9 @@ fn of_view(charts: &[Chart], rows: &[&Outcome], view: &View) -> Vec<Bars> {
     let limit = LARGEST * figures.get(figures.len() / 2).copied().unwrap_or(f64::INFINITY);
     let (usual, large): (Vec<Bar>, Vec<Bar>) =
         bars.into_iter().partition(|bar| bar.point.y <= limit);
-    let titles = [view.title.to_owned(), format!("{}: the largest", view.title)];
-    let keys = [view.key.to_owned(), format!("{}-large", view.key)];
-    let pictures = [usual, large].into_iter().zip(titles).zip(keys);
-    let one = |((bars, title), key): ((Vec<Bar>, String), String)| {
-        let groups = vec![Group { name: String::new(), bars }];
-        (groups[0].bars.len() > 1).then(|| Bars::new(&key, &title, view.unit, groups))
-    };
-    pictures.filter_map(one).collect()
+    let usual = Bars::of_one(view.key, view.title, view.unit, usual);
+    let (key, title) = (format!("{}-large", view.key), format!("{}: the largest", view.title));
+    usual.into_iter().chain(Bars::of_one(&key, &title, view.unit, large)).collect()
 }
 
 fn bar(row: &Outcome, name: &str, hue: usize) -> Option<Bar> {
@@ -186,6 +179,14 @@ fn of_test(test: &Test<'_>, race: &Race<'_>) -> Option<Bars> {
 }
 
 impl Bars {
+    /// Bars of one group; a single one has no picture.
+    fn of_one(key: &str, title: &str, unit: &str, bars: Vec<Bar>) -> Option<Self> {
+        (bars.len() > 1).then(|| {
+            let group = Group { name: String::new(), bars };
+            Self::new(key, title, unit, vec![group])
+        })
+    }
+
     fn new(key: &str, title: &str, unit: &str, groups: Vec<Group>) -> Self {
         let figures = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.point.y);
         let scale = Scale::of_all(unit, figures);
