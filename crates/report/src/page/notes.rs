@@ -35,9 +35,8 @@ type Key = (String, String);
 pub(super) struct Notes {
     notes: Vec<Note>,
     by_warning: BTreeMap<Key, usize>,
-    sentences: BTreeMap<String, usize>,
-    /// Where the note of a code is that takes further sentences.
-    shared: BTreeMap<String, usize>,
+    /// How many sentences a code has, and where its note is that takes further ones.
+    codes: BTreeMap<String, (usize, Option<usize>)>,
     /// Rows of the record that carry each warning, so that asking for a mark counts nothing.
     rows: BTreeMap<Key, usize>,
     /// Reasons for which several rows have no figure.
@@ -101,21 +100,18 @@ impl Notes {
         if self.repeated_reasons.contains(key) {
             return self.push(code, own, true);
         }
-        let sentences = self.sentences.entry(code.to_owned()).or_default();
-        *sentences += 1;
         let label = LABELS.iter().find(|(label, _)| *label == code);
+        let (sentences, shared) = self.codes.entry(code.to_owned()).or_default();
+        *sentences += 1;
         let is_full = *sentences > MOST_SENTENCES_PER_CODE;
-        if let Some(at) = self.shared.get(code) {
+        if let Some(at) = *shared {
             if let Some((_, sentence)) = label {
-                self.notes[*at].text = Some((*sentence).to_owned());
+                self.notes[at].text = Some((*sentence).to_owned());
             }
-            return *at;
+            return at;
         }
-        let at = self.push(code, own.filter(|_| !is_full), false);
-        if is_full || label.is_some() {
-            self.shared.insert(code.to_owned(), at);
-        }
-        at
+        *shared = (is_full || label.is_some()).then_some(self.notes.len());
+        self.push(code, own.filter(|_| !is_full), false)
     }
 
     fn push(&mut self, code: &str, text: Option<String>, is_reason: bool) -> usize {
