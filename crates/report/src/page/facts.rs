@@ -51,17 +51,15 @@ fn processor(environment: &Value) -> Option<String> {
     let allowed = allowed.filter(|allowed| online != Some(*allowed));
     let simd = environment["simd"].as_str();
     let limit = environment["simd_limit"].as_str().map(|limit| format!(" (limited to {limit})"));
+    let quota = environment["cpu_quota_cpus"].as_f64();
     let words = [
-        environment["cpu_model"].as_str()?.to_owned(),
-        online.map(|online| quantity::counted(online as usize, "CPU")).unwrap_or_default(),
-        allowed.map(|allowed| format!("{allowed} of them allowed")).unwrap_or_default(),
-        environment["cpu_quota_cpus"]
-            .as_f64()
-            .map(|quota| format!("quota of {}", quantity::number(quota)))
-            .unwrap_or_default(),
-        simd.map(|simd| format!("{simd}{}", limit.unwrap_or_default())).unwrap_or_default(),
+        Some(environment["cpu_model"].as_str()?.to_owned()),
+        online.map(|online| quantity::counted(online as usize, "CPU")),
+        allowed.map(|allowed| format!("{allowed} of them allowed")),
+        quota.map(|quota| format!("quota of {}", quantity::number(quota))),
+        simd.map(|simd| format!("{simd}{}", limit.unwrap_or_default())),
     ];
-    Some(words.into_iter().filter(|word| !word.is_empty()).joined(", "))
+    Some(words.into_iter().flatten().filter(|word| !word.is_empty()).joined(", "))
 }
 
 fn memory(environment: &Value) -> Option<String> {
