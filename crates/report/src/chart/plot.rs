@@ -6,7 +6,7 @@
 mod curve;
 pub mod switch;
 
-use flatout_measure::record::{Outcome, Series, Status};
+use flatout_measure::record::{Outcome, Status};
 
 use super::axis::{Axis, Spacing};
 use super::sweep::{LEAST_POINTS, Sweep};
@@ -99,8 +99,6 @@ const UNJOINED: [(&str, &str); 1] = [("memory/roofline", "STREAM measured")];
 const LOGARITHMIC: [&str; 2] = ["memory/roofline", "memory/latency"];
 /// From this ratio of the largest to the smallest figure on, both spacings are worth a look.
 const TELLING_RATIO: f64 = 3.0;
-/// So many times the usual step between two points of a curve is a gap.
-const GAP_STEPS: f64 = 4.0;
 /// The unit of x in a picture of percentiles: −log₁₀ of the share that is above.
 pub(crate) const NINES: &str = "nines";
 
@@ -198,22 +196,6 @@ impl Plot {
         switch::add(plot, &nouns, &labels)
     }
 
-    /// The picture of one curve of an outcome.
-    pub fn of_series(series: &Series) -> Self {
-        let points = series.points.iter().filter(|[x, y]| x.is_finite() && y.is_finite());
-        let points = points.map(|[x, y]| Point::bare(*x, *y));
-        let runs = without_gaps(points.collect());
-        Self {
-            x_name: label::noun(&series.x),
-            x_unit: label::unit_of(&series.x).to_owned(),
-            x_log2: false,
-            y_unit: series.y.clone(),
-            scale: Scale::of_all(&series.y, series.points.iter().map(|point| point[1])),
-            lines: vec![PlotLine { name: series.name.clone(), runs, ..PlotLine::default() }],
-            ..Self::default()
-        }
-    }
-
     /// Whether figures by powers of ten would tell more than from zero, or the other way round:
     /// all are above zero, and the largest is several times the smallest. Not where zero must show.
     pub(crate) fn has_two_spacings(&self) -> bool {
@@ -230,7 +212,7 @@ impl Plot {
         self.y_axis().is_some_and(|axis| axis.spacing == Spacing::Log10)
     }
 
-    fn points(&self) -> impl Iterator<Item = &Point> {
+    pub(crate) fn points(&self) -> impl Iterator<Item = &Point> {
         self.lines.iter().flat_map(PlotLine::points)
     }
 
@@ -308,15 +290,6 @@ pub(crate) fn y_tick(value: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     }
-}
-
-/// A curve over time in runs: where nothing was seen for much longer than usual, it is parted.
-fn without_gaps(points: Vec<Point>) -> Vec<Vec<Point>> {
-    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].x - pair[0].x).collect();
-    steps.sort_by(f64::total_cmp);
-    let usual = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
-    let is_near = |a: &Point, b: &Point| b.x - a.x <= GAP_STEPS * usual;
-    points.chunk_by(is_near).map(<[Point]>::to_vec).collect()
 }
 
 /// The points of a line; a row without figure parts them, an x at which the line has no row does

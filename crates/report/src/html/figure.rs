@@ -9,7 +9,7 @@ use super::markup::escaped;
 use super::svg;
 use super::weight;
 use super::writer::Writer;
-use crate::chart::plot::{Plot, PlotLine, Point, YSpacing};
+use crate::chart::plot::{Plot, Point, YSpacing};
 use crate::page::{Chart, Curve};
 
 /// Values that the style sheet has rules for, `.k0` and `.v0` to `.k39` and `.v39`.
@@ -58,7 +58,7 @@ impl Writer {
     /// The opening tag and the caption; `key` names the picture for programs.
     fn open_figure(&mut self, key: &str, title: &str, captions: &[&str], plot: &Plot) {
         let wide = if plot.lines.len() >= WIDE_FROM_LINES { " class=\"wide\"" } else { "" };
-        let count = plot.lines.iter().flat_map(|line| line.points()).count();
+        let count = plot.points().count();
         let (key, title) = (escaped(key), escaped(title));
         self.figures += 1;
         let captions: String = captions
@@ -74,7 +74,7 @@ impl Writer {
 
     /// Switches and drawing, on both axes where both tell something.
     fn drawing(&mut self, name: &str, plot: &Plot) {
-        let count = plot.lines.iter().flat_map(|line| line.points()).count();
+        let count = plot.points().count();
         let is_log = plot.is_logarithmic();
         let twice =
             self.detail.has_both_axes && count <= MOST_POINTS_TWICE && plot.has_two_spacings();
@@ -143,7 +143,7 @@ impl Writer {
     /// across a gap.
     fn thinned(&mut self, plot: &Plot) -> Plot {
         let most = self.detail.curve_points;
-        let count = plot.lines.iter().flat_map(PlotLine::points).count();
+        let count = plot.points().count();
         let mut plot = plot.clone();
         if count > most {
             self.leave_out(weight::POINTS);

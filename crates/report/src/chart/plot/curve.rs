@@ -9,6 +9,8 @@ use crate::{label, quantity::Scale};
 
 /// Percentiles that are worth a label.
 pub(super) const PERCENTILES: [f64; 8] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
+/// So many times the usual step between two points of a curve is a gap.
+const GAP_STEPS: f64 = 4.0;
 /// Decimals of a percentile's name at most: `p99.99999`.
 const MOST_DECIMALS: usize = 6;
 
@@ -77,7 +79,14 @@ impl Plot {
 
     /// The picture of a rate over time, with the burst and what was sustained after it.
     pub(crate) fn over_time(series: &Series, outcome: &Outcome) -> Self {
-        let mut plot = Self { y_spacing: YSpacing::Linear, ..Self::of_series(series) };
+        let mut line = line(&series.name, 0, series.points.clone());
+        line.runs = line.runs.iter().flat_map(|points| without_gaps(points)).collect();
+        let mut plot = Self {
+            x_name: label::noun(&series.x),
+            x_unit: label::unit_of(&series.x).to_owned(),
+            y_spacing: YSpacing::Linear,
+            ..Self::of_lines(vec![line], &series.y)
+        };
         if series.y != outcome.unit || label::unit_of(&series.x) != "s" {
             return plot;
         }
@@ -99,6 +108,15 @@ fn line(name: &str, at: usize, points: Vec<[f64; 2]>) -> PlotLine {
     let points = points.into_iter().filter(|[x, y]| x.is_finite() && y.is_finite());
     let points = points.map(|[x, y]| Point::bare(x, y)).collect();
     PlotLine { name: name.to_owned(), hue: at, runs: vec![points], ..PlotLine::default() }
+}
+
+/// A curve over time in runs: where nothing was seen for much longer than usual, it is parted.
+fn without_gaps(points: &[Point]) -> Vec<Vec<Point>> {
+    let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].x - pair[0].x).collect();
+    steps.sort_by(f64::total_cmp);
+    let usual = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+    let is_near = |a: &Point, b: &Point| b.x - a.x <= GAP_STEPS * usual;
+    points.chunk_by(is_near).map(<[Point]>::to_vec).collect()
 }
 
 /// Places and nanoseconds of the percentiles that a row has, ascending.

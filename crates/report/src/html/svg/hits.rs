@@ -17,7 +17,7 @@ const COLUMNS_FROM: usize = 40;
 pub(crate) fn hits(plot: &Plot) -> String {
     let Some(frame) = Frame::of(plot) else { return String::new() };
     let mut out = String::from("<div class=\"hits\">\n");
-    let count = plot.lines.iter().flat_map(PlotLine::points).count();
+    let count = plot.points().count();
     let in_columns = plot.lines.len() == 1 && count >= COLUMNS_FROM;
     for line in &plot.lines {
         let classes = value_classes(plot, line);
