@@ -2,7 +2,6 @@
 
 use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::warning;
-use serde_json::Value;
 
 use crate::{label, order};
 
@@ -12,12 +11,6 @@ pub(crate) struct Incomparable {
     pub against: String,
     pub rows: Vec<String>,
     pub reason: String,
-}
-
-/// A text among the parameters or the facts of a row.
-fn text<'a>(outcome: &'a Outcome, key: &str) -> Option<&'a str> {
-    let value = outcome.parameters.get(key).or_else(|| outcome.audit.get(key));
-    value.and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
 pub(super) fn reason(outcome: &Outcome) -> String {
@@ -32,8 +25,7 @@ pub(super) fn is_absent(outcome: &Outcome) -> bool {
 
 /// The name of a rival that is not installed, and where it comes from: `xcp (cargo install xcp)`.
 pub(super) fn missing(outcome: &Outcome) -> String {
-    let name = ["rival", "contestant", "name"].iter().find_map(|key| text(outcome, key));
-    match (name, text(outcome, "package")) {
+    match (outcome.parameter_text("rival"), outcome.fact_text("package")) {
         (Some(name), Some(package)) => format!("{name} ({package})"),
         (Some(name), None) => name.to_owned(),
         (None, _) => reason(outcome),
@@ -43,9 +35,9 @@ pub(super) fn missing(outcome: &Outcome) -> String {
 /// What cannot be raced, by rival and reason.
 pub(super) fn incomparable(rows: &[&Outcome]) -> Vec<Incomparable> {
     let keyed = rows.iter().map(|outcome| {
-        let row = text(outcome, "row").map(str::to_owned);
+        let row = outcome.parameter_text("row").map(str::to_owned);
         let row = row.unwrap_or_else(|| label::parameters(&outcome.parameters));
-        ((text(outcome, "against").unwrap_or("?").to_owned(), reason(outcome)), row)
+        ((outcome.parameter_text("against").unwrap_or("?").to_owned(), reason(outcome)), row)
     });
     let groups = order::grouped(keyed).into_iter();
     groups.map(|((against, reason), rows)| Incomparable { against, rows, reason }).collect()

@@ -145,8 +145,10 @@ fn the_missing_and_the_incomparable_are_told_once() {
     };
     let incomparable =
         |name: &str| warned("versus/incomparable", json!({"against": "fio", "row": name}), "why");
+    let mut missing = warned("versus/missing", json!({"rival": "xcp"}), "x");
+    missing.audit.insert("package".to_owned(), "cargo install xcp".into());
     let rows = [
-        warned("versus/missing", json!({"rival": "xcp", "package": "cargo install xcp"}), "x"),
+        missing,
         warned("versus/missing", json!({}), "only a sentence"),
         Outcome {
             warnings: vec![Warning::new("unsupported", "iperf3 is not raced: no network")],
