@@ -12,18 +12,14 @@ pub(super) fn push_contestants(section: &mut Section, race: &Race<'_>, notes: &m
         section.push(Block::Heading(test.title(), Tone::Plain));
         section.push(Block::Table(contestants(test, notes)));
     }
-    let has =
-        |fact: &dyn Fn(&Entry<'_>) -> bool| race.tests.iter().flat_map(Test::entries).any(fact);
-    let told = [
-        (column::CPU, has(&|entry| entry.cpu().is_some())),
-        (column::MEMORY, has(&|entry| entry.memory().is_some())),
-    ];
-    let told = told.iter().filter(|(_, is_told)| *is_told);
-    let mut pairs: Vec<(&str, &str)> = told.map(|(known, _)| (known.head, known.meaning)).collect();
-    if has(&|entry| entry.may_be_inherited()) {
-        pairs.push(("≤", race::INHERITED_MEANING));
-    }
-    push_legend(section, &pairs);
+    let entries = || race.tests.iter().flat_map(Test::entries);
+    let is_told = |(known, fact): &&FactColumn| {
+        !known.meaning.is_empty() && entries().any(|entry| fact(entry).is_some())
+    };
+    let told = FACTS.iter().filter(is_told).map(|(known, _)| (known.head, known.meaning));
+    let is_inherited = entries().any(Entry::may_be_inherited);
+    let inherited = is_inherited.then_some(("≤", race::INHERITED_MEANING));
+    push_legend(section, &told.chain(inherited).collect::<Vec<_>>());
 }
 
 fn push_legend(section: &mut Section, pairs: &[(&str, &str)]) {
@@ -36,14 +32,15 @@ fn push_legend(section: &mut Section, pairs: &[(&str, &str)]) {
 /// A column and its cell for each who took part.
 type FactColumn = (column::Known, fn(&Entry<'_>) -> Option<String>);
 
+const FACTS: [FactColumn; 3] = [
+    (column::SPEED, |entry| entry.speed_text()),
+    (column::CPU, |entry| entry.cpu()),
+    (column::MEMORY, |entry| entry.memory()),
+];
+
 fn contestants(test: &Test<'_>, notes: &mut Notes) -> Table {
-    let facts: [FactColumn; 3] = [
-        (column::SPEED, |entry| entry.speed_text()),
-        (column::CPU, |entry| entry.cpu()),
-        (column::MEMORY, |entry| entry.memory()),
-    ];
     let is_told = |(_, fact): &&FactColumn| test.entries().any(|entry| fact(entry).is_some());
-    let facts: Vec<&FactColumn> = facts.iter().filter(is_told).collect();
+    let facts: Vec<&FactColumn> = FACTS.iter().filter(is_told).collect();
     let figure = Column::named(vec![test.figure_head().to_owned()], column::MEDIAN);
     let mut columns = vec![column::CONTESTANT.into(), figure, column::INTERVAL.into()];
     columns.extend(facts.iter().map(|(known, _)| Column::from(*known)));
