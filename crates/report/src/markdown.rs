@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::chart::words;
-use crate::page::{Align, Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind};
+use crate::page::{Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind};
 use crate::page::{Row, Section, Table, commands, summary_table};
 use crate::style::Tone;
 use crate::text::{self, Joined};
@@ -189,7 +189,9 @@ fn rows(table: &Table) -> String {
     let has_notes = table.has_notes() || table.rows.iter().any(|row| !row.remark.is_empty());
     let mut heads: Vec<String> =
         columns.iter().map(|at| escaped(&head(&table.columns[*at]))).collect();
-    let mut rules: Vec<&str> = columns.iter().map(|at| rule(&table.columns[*at])).collect();
+    let is_of_numbers = |at: &usize| table.columns[*at].known.align.is_of_numbers();
+    let rule = |at: &usize| if is_of_numbers(at) { "--:" } else { "---" };
+    let mut rules: Vec<&str> = columns.iter().map(rule).collect();
     if has_notes {
         heads.push("notes".to_owned());
         rules.push("---");
@@ -218,13 +220,6 @@ fn head(column: &Column) -> String {
     match (column.known.detail, heads.last()) {
         (Detail::Hover, _) => heads.join(", "),
         (_, last) => last.copied().unwrap_or_default().to_owned(),
-    }
-}
-
-fn rule(column: &Column) -> &'static str {
-    match column.known.align {
-        Align::Right | Align::Decimal => "--:",
-        _ => "---",
     }
 }
 

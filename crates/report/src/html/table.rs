@@ -48,10 +48,7 @@ impl Writer {
 }
 
 fn column_class(column: &Column) -> &'static str {
-    match column.known.align {
-        Align::Right | Align::Decimal => " class=\"number\"",
-        _ => "",
-    }
+    if column.known.align.is_of_numbers() { " class=\"number\"" } else { "" }
 }
 
 /// The cells of a row; one that is shorter than the table ends in a cell that takes all the rest.

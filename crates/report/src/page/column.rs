@@ -18,6 +18,12 @@ pub(crate) enum Align {
     Picture,
 }
 
+impl Align {
+    pub fn is_of_numbers(self) -> bool {
+        matches!(self, Self::Right | Self::Decimal)
+    }
+}
+
 /// Where the details of cells stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {

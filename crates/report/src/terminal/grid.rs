@@ -56,7 +56,7 @@ impl Grid {
     }
 
     fn is_words(&self, column: usize) -> bool {
-        !matches!(self.heads[column].1, Align::Right | Align::Decimal)
+        !self.heads[column].1.is_of_numbers()
     }
 
     /// Takes out the column under this head; returns whether there was one. A cell that takes all
