@@ -30,10 +30,9 @@ pub(in crate::page) fn of_comparison(
     let own = label::own_words(&named.collect::<Vec<_>>());
     let mut rows: Vec<(&Row, Vec<String>)> = comparison.rows.iter().zip(own).collect();
     rows.retain(|(row, _)| differing(row));
+    let rank = |row: &Row| words::ORDER.iter().position(|known| *known == row.verdict);
     let size = |row: &Row| row.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-    rows.sort_by(|(a, _), (b, _)| {
-        rank(a.verdict).cmp(&rank(b.verdict)).then(size(b).total_cmp(&size(a)))
-    });
+    rows.sort_by(|(a, _), (b, _)| rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a))));
     let left = rows.get(MOST_LINES..).unwrap_or_default();
     let unlisted = Some(left.iter().map(|(row, _)| row.verdict.word()).collect());
     if !rows.is_empty() {
@@ -55,11 +54,6 @@ pub(in crate::page) fn of_comparison(
     }
     let advice = words::threshold(comparison).pop().unwrap_or_default();
     section.with(Block::Text(advice, Tone::Dim))
-}
-
-fn rank(verdict: Verdict) -> usize {
-    let order = [Verdict::Worse, Verdict::Better, Verdict::Unclear];
-    order.iter().position(|known| *known == verdict).unwrap_or(order.len())
 }
 
 fn line(row: &Row, tone: fn(Verdict) -> Tone) -> SummaryLine {

@@ -171,7 +171,7 @@ pub(super) fn rows(record: &Record) -> Vec<(String, &Outcome)> {
     let mut found: Vec<(String, &Outcome)> = Vec::new();
     for line in LINES.iter().filter(|line| is_few || !line.is_further) {
         if let Some(row) = line.pick(&all)
-            && !found.iter().any(|(_, known)| std::ptr::eq(*known, row))
+            && is_new(&found, row)
         {
             found.push((line.name_of(row), row));
         }
@@ -185,12 +185,13 @@ pub(super) fn rows(record: &Record) -> Vec<(String, &Outcome)> {
     found
 }
 
+fn is_new(found: &[(String, &Outcome)], row: &Outcome) -> bool {
+    !found.iter().any(|(_, known)| std::ptr::eq(*known, row))
+}
+
 /// Rows without a line yet: all where all have room, else the best of each test.
 fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
     let names = label::short_names(all);
-    let is_new = |found: &[(String, &Outcome)], row: &Outcome| {
-        !found.iter().any(|(_, known)| std::ptr::eq(*known, row))
-    };
     let has_room = all.len() <= MOST_LINES;
     for (name, row) in names.into_iter().zip(all) {
         if found.len() >= MOST_LINES {
