@@ -9,7 +9,7 @@
 mod family;
 
 use flatout_measure::record::{Ceiling, Outcome, Provenance, Record};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::family::{Families, Labels};
 use super::{better, raw, told};
@@ -127,7 +127,11 @@ fn told_apart(results: &[Outcome]) -> Vec<Labels> {
     let own = results.iter().map(|outcome| {
         let mut labels = Labels::default();
         labels.add("id", &outcome.id);
-        add_parameters(&mut labels, &outcome.parameters);
+        for (key, value) in &outcome.parameters {
+            let is_reserved = RESERVED.contains(&key.to_ascii_lowercase().as_str());
+            let prefix = if is_reserved { "parameter_" } else { "" };
+            labels.add(&format!("{prefix}{key}"), &raw(value));
+        }
         let count: &mut u64 = seen.entry(labels.to_string()).or_default();
         *count += 1;
         if *count > 1 {
@@ -136,16 +140,6 @@ fn told_apart(results: &[Outcome]) -> Vec<Labels> {
         labels
     });
     own.collect()
-}
-
-fn add_parameters(labels: &mut Labels, parameters: &Map<String, Value>) {
-    for (key, value) in parameters {
-        if RESERVED.contains(&key.to_ascii_lowercase().as_str()) {
-            labels.add(&format!("parameter_{key}"), &raw(value));
-        } else {
-            labels.add(key, &raw(value));
-        }
-    }
 }
 
 /// The unit as the end of a name, and by what a figure is divided to be in it.

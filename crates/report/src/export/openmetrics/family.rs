@@ -1,7 +1,7 @@
 //! Lines of metrics, family by family: the format wants all samples of a name together.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use crate::text::{self, Joined};
 
@@ -69,7 +69,7 @@ pub(super) fn name_part(text: &str) -> String {
     if name.is_empty() { "other".to_owned() } else { name.to_owned() }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Family {
     name: String,
     help: String,
@@ -88,21 +88,15 @@ impl Families {
     pub(super) fn add(&mut self, name: &str, help: &str, labels: &Labels, value: f64) {
         let at = self.families.iter().position(|family| family.name == name);
         let at = at.unwrap_or_else(|| {
-            self.families.push(Family {
-                name: name.to_owned(),
-                help: help.to_owned(),
-                lines: String::new(),
-                known: BTreeSet::new(),
-            });
+            let (name, help) = (name.to_owned(), help.to_owned());
+            self.families.push(Family { name, help, ..Family::default() });
             self.families.len() - 1
         });
         let family = &mut self.families[at];
         let labels = labels.to_string();
-        // Writing into a String cannot fail.
-        let _ = match family.known.insert(labels.clone()) {
-            true => writeln!(family.lines, "{name}{labels} {value}"),
-            false => Ok(()),
-        };
+        if family.known.insert(labels.clone()) {
+            family.lines.push_str(&format!("{name}{labels} {value}\n"));
+        }
     }
 
     /// The whole text.
