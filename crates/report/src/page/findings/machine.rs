@@ -68,27 +68,25 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
     let environment = &record.start.environment;
     let text = |key: &str| environment[key].as_str();
     let number = |key: &str| environment[key].as_f64();
+    let less = |part: &str, whole: &str| {
+        let (part, whole) = (number(part)?, number(whole)?);
+        (part < whole).then_some((part, whole))
+    };
     let areas = label::areas(record);
     let has = |area: &str| areas.contains(&area);
     let mut found = Vec::new();
     let mut find = |severity, text: String, advice: &str| {
         found.push(Finding::new(severity, text, advice));
     };
-    if let (Some(allowed), Some(online)) = (number("cpus_allowed"), number("cpus_online"))
-        && allowed < online
-    {
+    if let Some((allowed, online)) = less("cpus_allowed", "cpus_online") {
         let text = format!("only {allowed} of {online} CPUs may be used");
         find(Warn, text, "look at taskset, cpuset.cpus or the container's settings");
     }
-    if let (Some(quota), Some(online)) = (number("cpu_quota_cpus"), number("cpus_online"))
-        && quota < online
-    {
+    if let Some((quota, online)) = less("cpu_quota_cpus", "cpus_online") {
         let text = format!("CPU quota of {} of {online} CPUs", quantity::number(quota));
         find(Warn, text, "raise cpu.max of the control group");
     }
-    if let (Some(limit), Some(memory)) = (number("memory_limit_bytes"), number("memory_bytes"))
-        && limit < memory
-    {
+    if let Some((limit, memory)) = less("memory_limit_bytes", "memory_bytes") {
         let [limit, memory] = [limit, memory].map(|bytes| quantity::value("bytes", bytes));
         let text = format!("memory is limited to {limit} of {memory}");
         find(Note, text, "raise memory.max of the control group");
