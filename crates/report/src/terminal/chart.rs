@@ -33,15 +33,18 @@ pub fn chart(plot: &Plot, height: usize, style: &Style) -> String {
     let label_width = y_ticks.iter().map(|(_, label)| text::width(label)).max().unwrap_or(0);
     let width = style.width().saturating_sub(INDENT + label_width + 2).clamp(8, WIDEST);
 
+    // From 0 to 1 in both directions.
+    let place =
+        |point: &Point| (x_axis.position(point.x), y_axis.position(point.y / plot.scale.divisor));
     let mut canvas = Canvas::new(width, height, style.unicode);
     for (index, line) in plot.lines.iter().enumerate() {
         for run in &line.runs {
-            canvas.draw_line(&scaled_points(run.iter(), plot, &x_axis, &y_axis), index);
+            canvas.draw_line(&run.iter().map(place).collect::<Vec<_>>(), index);
         }
     }
     for (index, line) in plot.lines.iter().enumerate() {
-        let scaled = scaled_points(line.points(), plot, &x_axis, &y_axis);
-        canvas.draw_letters(&scaled, index, plot.lines.len());
+        let places: Vec<(f64, f64)> = line.points().map(place).collect();
+        canvas.draw_letters(&places, index, plot.lines.len());
     }
 
     let gutter = " ".repeat(INDENT);
@@ -65,17 +68,6 @@ pub fn chart(plot: &Plot, height: usize, style: &Style) -> String {
     push_x_axis(&mut out, plot, &x_axis, label_width, width, style);
     push_legend(&mut out, plot, style);
     out
-}
-
-/// Points as places from 0 to 1 in both directions.
-fn scaled_points<'a>(
-    points: impl Iterator<Item = &'a Point>,
-    plot: &Plot,
-    x: &Axis,
-    y: &Axis,
-) -> Vec<(f64, f64)> {
-    let place = |point: &Point| (x.position(point.x), y.position(point.y / plot.scale.divisor));
-    points.map(place).collect()
 }
 
 /// The cell of a place among `cells`.
