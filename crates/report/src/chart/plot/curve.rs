@@ -31,44 +31,43 @@ impl Plot {
     pub(crate) fn of_latencies(rows: &[&Outcome]) -> Option<Self> {
         let timed: Vec<&Outcome> =
             rows.iter().copied().filter(|row| percentiles(row).len() > 1).collect();
-        if timed.is_empty() {
-            return None;
-        }
-        let names = label::short_names(&timed);
-        let rows = timed.iter().zip(&names).enumerate();
-        let lines = rows.map(|(at, (row, name))| line(name, at, percentiles(row))).collect();
-        let plot = Self {
+        let named = label::short_names(&timed).into_iter().zip(&timed);
+        let named =
+            named.map(|(name, row)| (label::test(&row.id).to_owned(), name, percentiles(row)));
+        Some(Self {
             x_name: "percentile of the operations".to_owned(),
             x_unit: NINES.to_owned(),
             y_spacing: YSpacing::Logarithmic,
-            ..Self::of_lines(lines, "ns")
-        };
-        let tests: Vec<Vec<String>> =
-            timed.iter().map(|row| vec![label::test(&row.id).to_owned()]).collect();
-        Some(switch::add(plot, &["test".to_owned()], &tests))
+            ..Self::of_named("test", "ns", named)?
+        })
     }
 
     /// The samples of each row in the order in which they were taken: run by run. Rows share a
     /// unit.
     pub(crate) fn of_runs(rows: &[(&str, &Outcome)]) -> Option<Self> {
         let unit = &rows.first()?.1.unit;
-        let points = |row: &Outcome| -> Vec<[f64; 2]> {
+        let named = rows.iter().map(|(name, row)| {
             let runs = row.samples.iter().enumerate();
-            runs.map(|(at, sample)| [(at + 1) as f64, *sample]).collect()
-        };
-        let lines: Vec<PlotLine> = rows
-            .iter()
-            .enumerate()
-            .map(|(at, (name, row))| line(name, at, points(row)))
-            .filter(|line| line.points().count() > 1)
-            .collect();
-        if lines.is_empty() {
-            return None;
-        }
-        let labels: Vec<Vec<String>> = lines.iter().map(|line| vec![line.name.clone()]).collect();
+            let runs = runs.map(|(at, sample)| [(at + 1) as f64, *sample]).collect();
+            ((*name).to_owned(), (*name).to_owned(), runs)
+        });
         let (x_name, y_spacing) = ("run".to_owned(), YSpacing::Either);
-        let plot = Self { x_name, y_spacing, ..Self::of_lines(lines, unit) };
-        Some(switch::add(plot, &["shown".to_owned()], &labels))
+        Some(Self { x_name, y_spacing, ..Self::of_named("shown", unit, named)? })
+    }
+
+    /// A line of each name that has two points at least, to be switched by the word before its name;
+    /// `None` where there is no line.
+    fn of_named(
+        noun: &str,
+        unit: &str,
+        named: impl Iterator<Item = (String, String, Vec<[f64; 2]>)>,
+    ) -> Option<Self> {
+        let lines = named.enumerate();
+        let lines = lines.map(|(at, (word, name, points))| (vec![word], line(&name, at, points)));
+        let (words, lines): (Vec<Vec<String>>, Vec<PlotLine>) =
+            lines.filter(|(_, line)| line.points().count() > 1).unzip();
+        let is_drawn = !lines.is_empty();
+        is_drawn.then(|| switch::add(Self::of_lines(lines, unit), &[noun.to_owned()], &words))
     }
 
     fn of_lines(lines: Vec<PlotLine>, unit: &str) -> Self {
