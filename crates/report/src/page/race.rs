@@ -9,7 +9,6 @@ use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
 pub(crate) use pair::{Pair, Pairs, Verdict};
-pub(crate) use remark::Incomparable;
 
 use crate::{label, order, quantity, text::Joined};
 
@@ -41,7 +40,8 @@ pub(crate) struct Race<'a> {
     pub missing: Vec<String>,
     /// Why others that are known are not raced, a sentence each.
     pub not_raced: Vec<String>,
-    pub incomparable: Vec<Incomparable>,
+    /// What cannot be compared with whom, a sentence each.
+    pub incomparable: Vec<String>,
     /// Rows that are none of these, to be shown as rows of any bench are.
     pub others: Vec<&'a Outcome>,
 }

@@ -89,8 +89,7 @@ pub(super) fn push_pairs(section: &mut Section, race: &Race<'_>, notes: &mut Not
     }
     if !race.incomparable.is_empty() {
         section.push(Block::Heading("cannot be compared".to_owned(), Tone::Plain));
-        let item = |one: &race::Incomparable| format!("{}: {}", one.against, one.sentence());
-        section.push(Block::List(race.incomparable.iter().map(item).collect()));
+        section.push(Block::List(race.incomparable.clone()));
     }
 }
 

@@ -3,15 +3,7 @@
 use flatout_measure::record::{Outcome, Warning};
 use flatout_measure::warning;
 
-use crate::{label, order};
-
-/// Rows that cannot be raced against one rival, for one reason.
-#[derive(Debug)]
-pub(crate) struct Incomparable {
-    pub against: String,
-    pub rows: Vec<String>,
-    pub reason: String,
-}
+use crate::{label, order, text::unless_empty};
 
 pub(super) fn reason(outcome: &Outcome) -> String {
     outcome.warnings.first().map(|warning| warning.text.clone()).unwrap_or_default()
@@ -32,21 +24,16 @@ pub(super) fn missing(outcome: &Outcome) -> String {
     }
 }
 
-/// What cannot be raced, by rival and reason.
-pub(super) fn incomparable(rows: &[&Outcome]) -> Vec<Incomparable> {
+/// What cannot be raced, by rival and reason: `fio: create, stat: why`.
+pub(super) fn incomparable(rows: &[&Outcome]) -> Vec<String> {
     let keyed = rows.iter().map(|outcome| {
         let row = outcome.parameter_text("row").map(str::to_owned);
         let row = row.unwrap_or_else(|| label::parameters(&outcome.parameters));
-        ((outcome.parameter_text("against").unwrap_or("?").to_owned(), reason(outcome)), row)
+        ((outcome.parameter_text("against").unwrap_or("?"), reason(outcome)), row)
     });
-    let groups = order::grouped(keyed).into_iter();
-    groups.map(|((against, reason), rows)| Incomparable { against, rows, reason }).collect()
-}
-
-impl Incomparable {
-    /// The rows, then why.
-    pub fn sentence(&self) -> String {
-        let rows = self.rows.join(", ");
-        if self.reason.is_empty() { rows } else { format!("{rows}: {}", self.reason) }
-    }
+    let told = |((against, reason), rows): ((&str, String), Vec<String>)| {
+        let reason = unless_empty(&reason, |reason| format!(": {reason}"));
+        format!("{against}: {}{reason}", rows.join(", "))
+    };
+    order::grouped(keyed).into_iter().map(told).collect()
 }
