@@ -140,18 +140,16 @@ impl Writer {
             self.line(&format!("<h2{class}>{}</h2>", escaped(&section.heading)));
         }
         self.room = [self.detail.charts, self.detail.curves];
-        let (drawn, told): (Vec<&Block>, Vec<&Block>) =
-            section.blocks_of_page().partition(|block| is_drawn(block));
-        // Where the figures come from stands before the pictures of them.
-        let is_origin = |block: &&&Block| matches!(block, Block::Text(..) | Block::Folded(_));
-        let origin = told.iter().take_while(is_origin).count();
-        told[..origin].iter().for_each(|block| self.block(block));
-        self.gallery(&drawn);
-        told[origin..].iter().for_each(|block| self.block(block));
+        self.blocks(section.blocks_of_page());
         self.line("</section>");
     }
 
-    fn gallery(&mut self, drawn: &[&Block]) {
+    /// Pictures first, but for where the figures come from.
+    fn blocks<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {
+        let (drawn, told): (Vec<&Block>, Vec<&Block>) = blocks.partition(|block| is_drawn(block));
+        let is_origin = |block: &&&Block| matches!(block, Block::Text(..) | Block::Folded(_));
+        let origin = told.iter().take_while(is_origin).count();
+        told[..origin].iter().for_each(|block| self.block(block));
         if !drawn.is_empty() {
             self.line("<div class=\"gallery\">");
             let (bars, others): (Vec<&Block>, Vec<&Block>) =
@@ -159,6 +157,7 @@ impl Writer {
             bars.iter().chain(&others).for_each(|block| self.block(block));
             self.line("</div>");
         }
+        told[origin..].iter().for_each(|block| self.block(block));
     }
 
     fn block(&mut self, block: &Block) {
@@ -241,10 +240,7 @@ impl Writer {
         let open = if folded.is_open { " open" } else { "" };
         let name = escaped(&folded.name);
         self.line(&format!("<details{open}>\n<summary>{name}</summary>"));
-        let (drawn, told): (Vec<&Block>, Vec<&Block>) =
-            folded.blocks.iter().partition(|block| is_drawn(block));
-        self.gallery(&drawn);
-        told.iter().for_each(|block| self.block(block));
+        self.blocks(folded.blocks.iter());
         self.line("</details>");
     }
 
