@@ -86,17 +86,11 @@ impl Terminal<'_> {
     /// A wrapped paragraph behind a head, of which the head has the tone.
     fn hang(&mut self, head: &str, text: &str, tone: Tone) {
         let (head, text) = (self.shown(head), self.shown(text));
-        let block = text::hanging(&head, &text, self.style.width());
-        for (index, line) in block.lines().enumerate() {
-            match line.strip_prefix(&*head).filter(|_| index == 0 && !head.trim().is_empty()) {
-                Some(rest) => {
-                    self.out.push_str(&self.style.paint(head.trim_end(), tone));
-                    self.out.push_str(&head[head.trim_end().len()..]);
-                    self.out.push_str(rest);
-                }
-                None => self.out.push_str(line),
-            }
-            self.out.push('\n');
+        let (sign, indent) = (head.trim_end(), text::width(&head));
+        let mut before = self.style.paint(sign, tone) + &head[sign.len()..];
+        for line in text::wrap(&text, self.style.width().saturating_sub(indent)) {
+            self.out.push_str(&format!("{before}{line}\n"));
+            before = " ".repeat(indent);
         }
     }
 

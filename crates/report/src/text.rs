@@ -213,14 +213,6 @@ pub(crate) fn pieces(word: &str) -> Vec<&str> {
     pieces
 }
 
-/// The wrapped text as one block: the first line after `head`, the others below it, indented by
-/// the width of `head`. No line feed at the end.
-pub(crate) fn hanging(head: &str, text: &str, columns: usize) -> String {
-    let indent = width(head);
-    let lines = wrap(text, columns.saturating_sub(indent));
-    format!("{head}{}", lines.join(&format!("\n{}", " ".repeat(indent))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,10 +254,5 @@ mod tests {
         assert_eq!(wrap("abc\u{a0}<--c", 4), ["abc\u{a0}", "<--c"]);
         assert_eq!(wrap("abc\u{a0}def", 3), ["abc", "def"]);
         assert_eq!(wrap("parameters", 9), ["parameter", "s"]);
-    }
-
-    #[test]
-    fn hanging_lines_stand_below_the_first() {
-        assert_eq!(hanging("[1] ", "aa bb cc", 9), "[1] aa bb\n    cc");
     }
 }
