@@ -7,7 +7,7 @@ use flatout_measure::record::{Chart, Outcome};
 
 use super::axis::Axis;
 use super::plot::Point;
-use crate::page::race::{Race, Test};
+use crate::page::race::{Entry, Race, Test, Workload};
 use crate::page::tuned;
 use crate::{label, order, quantity::Scale};
 
@@ -158,18 +158,17 @@ pub(crate) fn of_race(race: &Race<'_>) -> Vec<Bars> {
 
 fn of_test(test: &Test<'_>, race: &Race<'_>) -> Option<Bars> {
     let by_speed = test.entries().all(|entry| entry.speed.is_some());
-    let entries = race.tests.iter().flat_map(Test::entries);
-    let contestants = order::distinct(entries.map(|entry| entry.contestant));
+    let contestants = order::distinct(race.entries().map(|entry| entry.contestant));
     let hue = |name: &str| contestants.iter().position(|known| *known == name).unwrap_or(0);
-    let mut groups: Vec<Group> = Vec::new();
-    for workload in &test.workloads {
-        let bars = workload.entries.iter().filter_map(|entry| {
-            let row = if by_speed { entry.speed? } else { entry.outcome };
-            bar(row, entry.contestant, hue(entry.contestant))
-        });
-        groups.push(Group { name: workload.words.join(", "), bars: bars.collect() });
-    }
-    groups.retain(|group| group.bars.len() > 1);
+    let bar_of = |entry: &Entry<'_>| {
+        let row = if by_speed { entry.speed? } else { entry.outcome };
+        bar(row, entry.contestant, hue(entry.contestant))
+    };
+    let group = |workload: &Workload<'_>| {
+        let bars: Vec<Bar> = workload.entries.iter().filter_map(bar_of).collect();
+        (bars.len() > 1).then(|| Group { name: workload.words.join(", "), bars })
+    };
+    let groups = test.workloads.iter().filter_map(group).collect();
     let first = test.entries().next()?;
     let unit = if by_speed { &first.speed?.unit } else { &first.outcome.unit };
     let what = if by_speed { "speed" } else { test.figure_head() };

@@ -105,9 +105,9 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
 }
 
 impl<'a> Race<'a> {
-    /// The rows of all contestants.
-    pub fn contestants(&self) -> Vec<&'a Outcome> {
-        self.tests.iter().flat_map(Test::entries).map(|entry| entry.outcome).collect()
+    /// All who took part in anything.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<'a>> {
+        self.tests.iter().flat_map(Test::entries)
     }
 }
 
@@ -151,33 +151,31 @@ impl Entry<'_> {
         parameters
     }
 
-    fn fact(&self, key: &str) -> Option<f64> {
-        self.outcome.fact_number(key)
-    }
-
     /// User and system CPU time of one run.
     pub fn cpu(&self) -> Option<String> {
-        let sum = || Some(self.fact("user_ns")? + self.fact("system_ns")?);
-        let ns = self.fact("cpu_ns").or_else(sum)?;
+        let sum =
+            || Some(self.outcome.fact_number("user_ns")? + self.outcome.fact_number("system_ns")?);
+        let ns = self.outcome.fact_number("cpu_ns").or_else(sum)?;
         Some(quantity::value("ns", ns))
     }
 
     /// The parts of the CPU time, in words.
     pub fn cpu_parts(&self) -> Option<String> {
-        let text = |key: &str| Some(quantity::value("ns", self.fact(key)?));
+        let text = |key: &str| Some(quantity::value("ns", self.outcome.fact_number(key)?));
         Some(format!("user {}, system {}", text("user_ns")?, text("system_ns")?))
     }
 
     /// Peak resident memory; with a sign where it may be another's.
     pub fn memory(&self) -> Option<String> {
-        let bytes = self.fact("peak_memory_bytes")?;
+        let bytes = self.outcome.fact_number("peak_memory_bytes")?;
         let sign = if self.may_be_inherited() { "≤ " } else { "" };
         Some(format!("{sign}{}", quantity::value("bytes", bytes)))
     }
 
     pub fn may_be_inherited(&self) -> bool {
         let of = self.outcome.fact_text("peak_memory_of");
-        of.is_some_and(|of| of != "itself") && self.fact("peak_memory_bytes").is_some()
+        of.is_some_and(|of| of != "itself")
+            && self.outcome.fact_number("peak_memory_bytes").is_some()
     }
 
     /// Its speed, where the workload has one besides its time.

@@ -12,12 +12,11 @@ pub(super) fn push_contestants(section: &mut Section, race: &Race<'_>, notes: &m
         section.push(Block::Heading(test.title(), Tone::Plain));
         section.push(Block::Table(contestants(test, notes)));
     }
-    let entries = || race.tests.iter().flat_map(Test::entries);
     let is_told = |(known, fact): &&FactColumn| {
-        !known.meaning.is_empty() && entries().any(|entry| fact(entry).is_some())
+        !known.meaning.is_empty() && race.entries().any(|entry| fact(entry).is_some())
     };
     let told = FACTS.iter().filter(is_told).map(|(known, _)| (known.head, known.meaning));
-    let is_inherited = entries().any(Entry::may_be_inherited);
+    let is_inherited = race.entries().any(Entry::may_be_inherited);
     let inherited = is_inherited.then_some(("≤", race::INHERITED_MEANING));
     push_legend(section, &told.chain(inherited).collect::<Vec<_>>());
 }

@@ -160,7 +160,7 @@ fn push_race(
     pictures::push_for_browser(section, record, (all, race), notes);
     pictures::push_curves(section, all, &[]);
     push_rows(section, &race.others, notes);
-    let contestants = race.contestants();
+    let contestants: Vec<&Outcome> = race.entries().map(|entry| entry.outcome).collect();
     push_audit(section, &contestants, &[]);
     race_tables::push_pairs(section, race, notes);
     push_facts(section, &contestants);
