@@ -266,14 +266,8 @@ fn in_tag(text: &str) -> String {
 
 /// Text from data with control characters spelled out and Markdown's own characters escaped.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in in_tag(text).chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
+    let is_own = |c| matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$');
+    text::replaced(&in_tag(text), |c| is_own(c).then(|| format!("\\{c}").into()))
 }
 
 #[cfg(test)]

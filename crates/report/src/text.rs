@@ -5,6 +5,8 @@
 //! `\u{202e}`. A backslash stays a backslash, so the escapes are for eyes, not for parsers; the
 //! JSON document keeps every character without loss.
 
+use std::borrow::Cow;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::style::Style;
@@ -50,23 +52,32 @@ pub(crate) fn is_unsafe(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with every unsafe character spelled out.
-pub fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push_str("\\n"),
-            '\r' => shown.push_str("\\r"),
-            '\t' => shown.push_str("\\t"),
-            // From here on `\xNN` is a byte of a name that is no UTF-8 (`flatout_io::escape`).
-            c if is_unsafe(c) && c.is_ascii() => {
-                shown.push_str(&format!("\\x{:02x}", c as u32));
-            }
-            c if is_unsafe(c) => shown.push_str(&format!("\\u{{{:x}}}", c as u32)),
-            c => shown.push(c),
+/// The text with other text in place of some of its characters.
+pub(crate) fn replaced(text: &str, by: impl Fn(char) -> Option<Cow<'static, str>>) -> String {
+    let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
+    for (at, c) in text.char_indices() {
+        if let Some(other) = by(c) {
+            out.push_str(&text[copied..at]);
+            out.push_str(&other);
+            copied = at + c.len_utf8();
         }
     }
-    shown
+    out + &text[copied..]
+}
+
+/// The text with every unsafe character spelled out.
+pub fn visible(text: &str) -> String {
+    replaced(text, |c| {
+        Some(match c {
+            '\n' => "\\n".into(),
+            '\r' => "\\r".into(),
+            '\t' => "\\t".into(),
+            c if !is_unsafe(c) => return None,
+            // From here on `\xNN` is a byte of a name that is no UTF-8 (`flatout_io::escape`).
+            c if c.is_ascii() => format!("\\x{:02x}", c as u32).into(),
+            c => format!("\\u{{{:x}}}", c as u32).into(),
+        })
+    })
 }
 
 /// The text as this terminal can show it: safe, and in ASCII where only ASCII is understood.
@@ -75,27 +86,25 @@ pub fn shown(text: &str, style: &Style) -> String {
     if style.unicode || safe.is_ascii() {
         return safe;
     }
-    let mut ascii = String::with_capacity(safe.len());
-    for c in safe.chars() {
-        match c {
-            c if c.is_ascii() => ascii.push(c),
-            'µ' | 'μ' => ascii.push('u'),
-            '±' => ascii.push_str("+-"),
-            '×' => ascii.push('x'),
-            '÷' => ascii.push('/'),
-            '−' | '–' | '—' | '‐' | '‑' => ascii.push('-'),
-            '…' => ascii.push_str("..."),
-            '·' | '•' => ascii.push('|'),
-            '≤' => ascii.push_str("<="),
-            '≥' => ascii.push_str(">="),
-            '→' => ascii.push_str("->"),
-            '‘' | '’' => ascii.push('\''),
-            '“' | '”' => ascii.push('"'),
-            '\u{a0}' | '\u{2009}' | '\u{202f}' => ascii.push(' '),
-            c => ascii.push_str(&format!("\\u{{{:x}}}", c as u32)),
-        }
-    }
-    ascii
+    replaced(&safe, |c| {
+        Some(match c {
+            c if c.is_ascii() => return None,
+            'µ' | 'μ' => "u".into(),
+            '±' => "+-".into(),
+            '×' => "x".into(),
+            '÷' => "/".into(),
+            '−' | '–' | '—' | '‐' | '‑' => "-".into(),
+            '…' => "...".into(),
+            '·' | '•' => "|".into(),
+            '≤' => "<=".into(),
+            '≥' => ">=".into(),
+            '→' => "->".into(),
+            '‘' | '’' => "'".into(),
+            '“' | '”' => "\"".into(),
+            '\u{a0}' | '\u{2009}' | '\u{202f}' => " ".into(),
+            c => format!("\\u{{{:x}}}", c as u32).into(),
+        })
+    })
 }
 
 /// The text with its spaces made unbreakable for [`wrap`]; the grid turns them back.

@@ -87,19 +87,12 @@ fn name(outcome: &Outcome) -> String {
 /// The text as a part of a name: what would end the part, or is no text, is written as `%` and the
 /// hexadecimal digits of its bytes.
 fn word(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let is_part = !c.is_whitespace() && !text::is_unsafe(c) && !matches!(c, '/' | '%' | '=');
-        if is_part {
-            out.push(c);
-        } else {
-            let mut bytes = [0; 4];
-            for byte in c.encode_utf8(&mut bytes).bytes() {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-        }
-    }
-    if out.is_empty() { "%".to_owned() } else { out }
+    let is_part =
+        |c: char| !c.is_whitespace() && !text::is_unsafe(c) && !matches!(c, '/' | '%' | '=');
+    let spelled =
+        |c: char| -> String { c.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    let word = text::replaced(text, |c| (!is_part(c)).then(|| spelled(c).into()));
+    if word.is_empty() { "%".to_owned() } else { word }
 }
 
 /// The unit as benchstat knows it: it gives `B/s` binary prefixes and makes seconds of `ns/op`.

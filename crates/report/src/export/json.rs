@@ -54,15 +54,8 @@ pub(crate) fn embeddable(document: &impl Serialize) -> String {
 
 /// Replaces characters that can only stand inside strings by `\u` escapes.
 fn escaped(json: &str, is_unsafe: impl Fn(char) -> bool) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        if is_unsafe(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    let spelled = |c: char| -> String {
+        c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    };
+    text::replaced(json, |c| is_unsafe(c).then(|| spelled(c).into()))
 }

@@ -4,18 +4,16 @@ use crate::{style::Tone, text};
 
 /// The text for element content and quoted attributes; control characters are spelled out first.
 pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text::visible(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
+    text::replaced(&text::visible(text), |c| {
+        Some(match c {
+            '&' => "&amp;".into(),
+            '<' => "&lt;".into(),
+            '>' => "&gt;".into(),
+            '"' => "&quot;".into(),
+            '\'' => "&#39;".into(),
+            _ => return None,
+        })
+    })
 }
 
 /// The attribute for a tone; empty for what is plain.
