@@ -40,17 +40,8 @@ pub fn parse_memberships(text: &str) -> Vec<Membership> {
         .collect()
 }
 
-/// Reads `cpu.max` (version 2): the CPUs that the quota is worth; `None` when unlimited.
-pub fn parse_cpu_max(text: &str) -> Option<f64> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    cpus(quota, period)
-}
-
-/// Reads `cpu.cfs_quota_us` and `cpu.cfs_period_us` (version 1) likewise.
-pub fn parse_cfs_quota(quota: &str, period: &str) -> Option<f64> {
-    cpus(quota.trim(), period.trim())
-}
-
+/// The CPUs that a quota is worth, by the two numbers of `cpu.max` (version 2), or of `cpu.cfs_quota_us`
+/// and `cpu.cfs_period_us` (version 1); `None` when unlimited.
 fn cpus(quota: &str, period: &str) -> Option<f64> {
     let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
@@ -164,14 +155,7 @@ impl Levels {
             });
             // A container may have mounts of other parts of the tree besides.
             let mount = trees.min_by_key(|mount| !group.starts_with(&mount.root))?;
-            let mut folders = folders(root, group, mount);
-            // Before Linux 5.11 a group of version 1 may leave alone what is below it.
-            let spares =
-                |folder: &PathBuf| attribute::flag(folder, "memory.use_hierarchy") == Some(false);
-            if let Some(above) = folders.iter().skip(1).position(spares) {
-                folders.truncate(1 + above);
-            }
-            Some(Self { version, folders })
+            Some(Self { version, folders: folders(root, group, mount) })
         })
     }
 
@@ -200,8 +184,11 @@ impl Levels {
     fn quota(&self, folder: &Path) -> Option<f64> {
         let read = |name: &str| attribute::text(folder, name);
         match self.version {
-            Version::V1 => parse_cfs_quota(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
-            Version::V2 => parse_cpu_max(&read("cpu.max")?),
+            Version::V1 => cpus(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
+            Version::V2 => {
+                let max = read("cpu.max")?;
+                max.split_once(' ').and_then(|(quota, period)| cpus(quota, period))
+            }
         }
     }
 }

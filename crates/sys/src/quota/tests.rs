@@ -61,11 +61,10 @@ fn of_several_mounts_the_one_counts_that_shows_the_group() {
 
 #[test]
 fn quotas_are_worth_cpus() {
-    assert_eq!(parse_cpu_max("150000 100000\n"), Some(1.5));
-    assert_eq!(parse_cpu_max("max 100000\n"), None);
-    assert_eq!(parse_cpu_max(""), None);
-    assert_eq!(parse_cfs_quota("200000\n", "100000\n"), Some(2.0));
-    assert_eq!(parse_cfs_quota("-1\n", "100000\n"), None);
+    assert_eq!(cpus("150000", "100000"), Some(1.5));
+    assert_eq!(cpus("max", "100000"), None);
+    assert_eq!(cpus("", ""), None);
+    assert_eq!(cpus("-1", "100000"), None);
 }
 
 #[test]
@@ -120,20 +119,14 @@ fn version_1_in_a_container_that_sees_a_part_of_the_tree() {
 }
 
 #[test]
-fn a_limit_above_counts_where_the_kernel_counts_for_it() {
-    let limits = |middle: &str| {
-        let limit = |at: &'static str, bytes| (at, bytes);
-        let tree = Tree::new(&[
-            ("proc/self/cgroup", "4:memory:/a/b\n"),
-            ("proc/self/mountinfo", "9 1 0:9 / /m rw - cgroup cgroup rw,memory\n"),
-            limit("m/a/memory.limit_in_bytes", "1000000\n"),
-            limit("m/a/b/memory.limit_in_bytes", "2000000\n"),
-            ("m/a/memory.use_hierarchy", middle),
-        ]);
-        Groups::discover(tree.root()).memory_limit_bytes()
-    };
-    assert_eq!(limits("1\n"), Some(1_000_000));
-    assert_eq!(limits("0\n"), Some(2_000_000), "a group that counts itself alone");
+fn a_limit_above_counts_in_version_1_too() {
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "4:memory:/a/b\n"),
+        ("proc/self/mountinfo", "9 1 0:9 / /m rw - cgroup cgroup rw,memory\n"),
+        ("m/a/memory.limit_in_bytes", "1000000\n"),
+        ("m/a/b/memory.limit_in_bytes", "2000000\n"),
+    ]);
+    assert_eq!(Groups::discover(tree.root()).memory_limit_bytes(), Some(1_000_000));
 }
 
 #[test]
