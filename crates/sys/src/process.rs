@@ -25,7 +25,7 @@ use crate::cause::answered;
 use crate::clock::monotonic_ns;
 
 pub use memory::MemoryOf;
-use trace::{Leader, Started};
+use trace::{Birth, Leader, Started};
 
 /// The end of standard error that is kept: what a program says last is why it ended.
 const STDERR_BYTES: usize = 64 << 10;
@@ -102,7 +102,7 @@ pub struct Account {
 /// its start, at its end and at each signal that it gets, of some 10 µs each.
 pub fn run(program: &Program<'_>, limits: &Limits) -> io::Result<Account> {
     let started = trace::start(program)?;
-    let leader = started.leader.clone();
+    let leader = started.birth.leader.clone();
     let account = supervise(started, program.stdout_bytes, limits);
     if account.is_err() {
         // Whatever went wrong here, nothing is left running. What has ended takes no notice.
@@ -125,7 +125,7 @@ pub fn end_with_us(command: &mut Command) {
 /// Drains the pipes of a program until it ends or has to.
 fn supervise(started: Started, stdout_bytes: usize, limits: &Limits) -> io::Result<Account> {
     let started_ns = monotonic_ns();
-    let Started { leader, stdout, stderr, ended, result } = started;
+    let Started { birth: Birth { leader, stdout, stderr }, ended, result } = started;
     let mut capture = Capture::new(stdout, stderr, stdout_bytes)?;
     let end = loop {
         let passed_ns = monotonic_ns().saturating_sub(started_ns);

@@ -79,22 +79,28 @@ fn of(whom: libc::c_int) -> Usage {
     // It fails where a filter denies it; then the zeroed bytes are a valid `rusage`, because all its
     // fields are integers. So whoever takes the difference of two readings expects the later one to
     // be less.
-    let raw = unsafe {
+    unsafe {
         libc::getrusage(whom, raw.as_mut_ptr());
         raw.assume_init()
-    };
-    Usage {
-        user_ns: timeval_ns(raw.ru_utime),
-        system_ns: timeval_ns(raw.ru_stime),
-        peak_memory_bytes: count(raw.ru_maxrss).saturating_mul(1024),
-        minor_faults: count(raw.ru_minflt),
-        device_read_bytes: count(raw.ru_inblock).saturating_mul(512),
-        voluntary_switches: count(raw.ru_nvcsw),
-        involuntary_switches: count(raw.ru_nivcsw),
+    }
+    .into()
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(raw: libc::rusage) -> Self {
+        Self {
+            user_ns: timeval_ns(raw.ru_utime),
+            system_ns: timeval_ns(raw.ru_stime),
+            peak_memory_bytes: count(raw.ru_maxrss).saturating_mul(1024),
+            minor_faults: count(raw.ru_minflt),
+            device_read_bytes: count(raw.ru_inblock).saturating_mul(512),
+            voluntary_switches: count(raw.ru_nvcsw),
+            involuntary_switches: count(raw.ru_nivcsw),
+        }
     }
 }
 
-pub(crate) fn timeval_ns(time: libc::timeval) -> u64 {
+fn timeval_ns(time: libc::timeval) -> u64 {
     count(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(count(time.tv_usec) * 1_000)
 }
 

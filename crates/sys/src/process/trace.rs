@@ -15,17 +15,15 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 
 use super::memory::Peaks;
-use super::{Account, End, Program};
+use super::{Account, Program};
 use crate::cause::{answered, cause_text};
 use crate::clock::monotonic_ns;
 use crate::memory::{process_bytes, room_for_thread};
-use crate::usage::timeval_ns;
+use crate::usage::Usage;
 
 /// A program that runs.
 pub(super) struct Started {
-    pub(super) leader: Leader,
-    pub(super) stdout: File,
-    pub(super) stderr: File,
+    pub(super) birth: Birth,
     /// Becomes readable, at its end, when the program has ended.
     pub(super) ended: OwnedFd,
     pub(super) result: Receiver<io::Result<Account>>,
@@ -51,10 +49,10 @@ impl Leader {
 }
 
 /// What the thread says once the program runs.
-struct Birth {
-    leader: Leader,
-    stdout: File,
-    stderr: File,
+pub(super) struct Birth {
+    pub(super) leader: Leader,
+    pub(super) stdout: File,
+    pub(super) stderr: File,
 }
 
 /// What a program reads.
@@ -77,8 +75,7 @@ pub(super) fn start(program: &Program<'_>) -> io::Result<Started> {
     })?;
     let birth: io::Result<Birth> =
         birth.recv().map_err(|_| io::Error::other("the thread of the program is gone"))?;
-    let Birth { leader, stdout, stderr } = birth?;
-    Ok(Started { leader, stdout, stderr, ended, result })
+    Ok(Started { birth: birth?, ended, result })
 }
 
 fn command(program: &Program<'_>) -> io::Result<Command> {
@@ -294,26 +291,23 @@ fn reap(leader: &Leader, life: Life, before: &Before) -> io::Result<Account> {
     }
     *is_reaped = true;
     // SAFETY: zeroed above, and written by wait4.
-    let usage = unsafe { usage.assume_init() };
-    let usage_bytes = u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024);
-    let (own_bytes, is_shell) = (life.own_bytes, before.is_shell);
-    let parent_bytes = before.parent_bytes;
+    let Usage { user_ns, system_ns, peak_memory_bytes: usage_bytes, .. } =
+        unsafe { usage.assume_init() }.into();
+    let &Before { parent_bytes, is_shell, .. } = before;
     let (peak_memory_bytes, peak_memory_of) =
-        Peaks { own_bytes, usage_bytes, parent_bytes, is_shell }.judge();
+        Peaks { own_bytes: life.own_bytes, usage_bytes, parent_bytes, is_shell }.judge();
     let exit_code = match libc::WIFSIGNALED(status) {
         true => 128 + libc::WTERMSIG(status),
         false => libc::WEXITSTATUS(status),
     };
     Ok(Account {
-        stdout: Vec::new(),
-        stderr: Vec::new(),
         exit_code,
         elapsed_ns: life.elapsed_ns,
-        user_ns: timeval_ns(usage.ru_utime),
-        system_ns: timeval_ns(usage.ru_stime),
+        user_ns,
+        system_ns,
         peak_memory_bytes,
         peak_memory_of,
-        end: End::Itself,
+        ..Account::default()
     })
 }
 
