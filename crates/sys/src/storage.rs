@@ -41,8 +41,9 @@ pub struct Chain {
     /// The layers, each above those that it rests on. One that rests on several devices is
     /// followed by all of them, each with what lies below it; a device appears only once.
     pub layers: Vec<Layer>,
-    /// The block devices with nothing known below them.
-    pub bottom: Vec<DeviceNumber>,
+    /// The block devices with nothing known below them, whose accounts tell what really moved; empty
+    /// where no block device is known. One of them may be a loop device whose file lies in memory.
+    pub disks: Vec<DeviceNumber>,
     /// What kind of place each branch ends in; `None` where that cannot be seen.
     pub grounds: Vec<Option<Nature>>,
 }
@@ -148,12 +149,6 @@ impl Chain {
         first.filter(|_| self.grounds.iter().all(|ground| *ground == first))
     }
 
-    /// The bottom-most block devices, those whose accounts tell what really moved. Empty where
-    /// no block device is known. One of them may be a loop device whose file lies in memory.
-    pub fn disks(&self) -> Vec<DeviceNumber> {
-        self.bottom.clone()
-    }
-
     /// All block devices of the chain, from the top down.
     pub fn devices(&self) -> Vec<DeviceNumber> {
         self.layers.iter().filter_map(Layer::device).collect()
@@ -203,8 +198,8 @@ fn build(
         None => walk.filesystem(&origin, path).unwrap_or_else(|| fallback_name.to_owned()),
     };
     let nature = if origin.node.is_some() { Nature::Disk } else { Nature::named(&filesystem) };
-    let stack::Walk { layers, bottom, grounds, .. } = walk;
-    Chain { nature, filesystem, layers, bottom, grounds }
+    let stack::Walk { layers, disks, grounds, .. } = walk;
+    Chain { nature, filesystem, layers, disks, grounds }
 }
 
 /// How this machine is asked.

@@ -110,7 +110,7 @@ impl Finding<'_> {
             .map(|(disk, own)| (disk - own).max(0.0));
         let reads_through_cache =
             row.test.io_type() == IoType::Read && row.tuning.caching != Caching::Direct;
-        let knows_reads = !file.chain.disks().is_empty() || file.is_in_memory();
+        let knows_reads = !file.chain.disks.is_empty() || file.is_in_memory();
         let hits = ratio(get(fact::PROCESS_READ_BYTES), read_bytes)
             .filter(|_| reads_through_cache && knows_reads)
             .map(|missed| (1.0 - missed).max(0.0));
@@ -289,7 +289,7 @@ fn moves_what_is_asked(file: &TestFile) -> bool {
         }
         _ => false,
     };
-    file.chain.disks().len() == 1 && !file.chain.layers.iter().any(multiplies)
+    file.chain.disks.len() == 1 && !file.chain.layers.iter().any(multiplies)
 }
 
 /// The largest request that the disks take.

@@ -65,8 +65,7 @@ impl Attempt<'_> {
         let threads = self.row.tuning.threads;
         let files: Vec<Vec<OwnedFd>> =
             (0..threads).map(|_| self.open(fresh)).collect::<Result<_, _>>()?;
-        let disks = self.file.chain.disks();
-        let scope = Scope::Machine(&disks);
+        let scope = Scope::Machine(&self.file.chain.disks);
         let prepare = |index| self.prepare(&files[index as usize], index);
         let work = |index, engine: &mut Operations<'_>, begun_ns| {
             // Shares add up to what is allowed; a thread may get none.

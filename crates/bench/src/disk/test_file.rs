@@ -162,7 +162,7 @@ impl TestFile {
             let what = if self.place.kind == Kind::Device { "the device" } else { &*name };
             let text = format!("{what} lies in memory at the bottom: no storage is involved");
             self.warn(warning::MEMORY_FILESYSTEM, text);
-        } else if is_above_disks && (ground.is_none() || self.chain.disks().is_empty()) {
+        } else if is_above_disks && (ground.is_none() || self.chain.disks.is_empty()) {
             let text = "no block device is known behind this place: what a device moved cannot be \
                         shown";
             self.warn(warning::DEVICE_UNKNOWN, text);

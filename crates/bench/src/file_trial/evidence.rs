@@ -104,7 +104,7 @@ impl Bottom {
         let chain = storage::chain(Path::new("/"), file, path).ok();
         let bottom = chain.map_or_else(Self::default, |chain| Self {
             ground: chain.ground(),
-            disks: chain.disks(),
+            disks: chain.disks,
         });
         // Without /proc there is no mount table, but the filesystem still says what it is.
         let ground = bottom.ground.or_else(|| is_kept_in_memory(file).then_some(Nature::Memory));

@@ -40,7 +40,7 @@ pub struct Walk<'a> {
     nested: usize,
     seen: Vec<DeviceNumber>,
     pub layers: Vec<Layer>,
-    pub bottom: Vec<DeviceNumber>,
+    pub disks: Vec<DeviceNumber>,
     /// What kind of place each branch ends in; `None` where that cannot be seen.
     pub grounds: Vec<Option<Nature>>,
 }
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
             nested: 0,
             seen: Vec::new(),
             layers: Vec::new(),
-            bottom: Vec::new(),
+            disks: Vec::new(),
             grounds: Vec::new(),
         }
     }
@@ -268,7 +268,7 @@ impl<'a> Walk<'a> {
             }
         };
         if !goes_on {
-            self.bottom.push(device);
+            self.disks.push(device);
         }
         true
     }

@@ -136,7 +136,7 @@ fn through_lvm_and_luks_to_an_nvme_disk() {
     assert_eq!(words(&chain), LAPTOP_ROOT);
     assert_eq!((chain.nature, chain.filesystem.as_str()), (Nature::Disk, "ext4"));
     assert_eq!(chain.devices()[0], number(254, 2));
-    assert_eq!(chain.disks(), [number(259, 0)]);
+    assert_eq!(chain.disks, [number(259, 0)]);
     assert_eq!(chain.ground(), Some(Nature::Disk));
     assert_eq!(chain.devices(), [number(254, 2), number(254, 0), number(259, 2), number(259, 0)]);
     let Some(Layer::Disk(disk)) = chain.layers.last() else { panic!("{chain:?}") };
@@ -168,7 +168,7 @@ fn a_loop_device_leads_into_the_filesystem_of_its_file() {
     expected.extend(LAPTOP_ROOT);
     assert_eq!(words(&chain), expected);
     assert_eq!(chain.devices()[0], number(7, 0));
-    assert_eq!(chain.disks(), [number(259, 0)]);
+    assert_eq!(chain.disks, [number(259, 0)]);
     let removed = chain_of(&tree, "/removed/file");
     assert_eq!(words(&removed)[2..], LAPTOP_ROOT, "found by the directory of the removed file");
 }
@@ -177,7 +177,7 @@ fn a_loop_device_leads_into_the_filesystem_of_its_file() {
 fn a_loop_device_in_memory_is_the_bottom_itself() {
     let chain = chain_of(&laptop(), "/in-memory/file");
     assert_eq!(words(&chain)[2..], ["tmpfs of tmpfs"]);
-    assert_eq!(chain.disks(), [number(7, 1)]);
+    assert_eq!(chain.disks, [number(7, 1)]);
     assert_eq!(chain.ground(), Some(Nature::Memory), "whatever the loop device counts");
 }
 
@@ -188,7 +188,7 @@ fn no_disk_below_memory_and_network() {
         let chain = chain_of(&tree, path);
         assert_eq!((chain.nature, chain.layers.len()), (nature, 1));
         assert_eq!(chain.ground(), Some(nature));
-        assert_eq!((chain.disks(), chain.devices()), (vec![], vec![]));
+        assert_eq!((&chain.disks, chain.devices()), (&vec![], vec![]));
     }
 }
 
@@ -273,7 +273,7 @@ fn an_array_is_followed_by_all_its_disks() {
         "disk sdb",
     ];
     assert_eq!(words(&chain), expected);
-    assert_eq!(chain.disks(), [number(8, 0), number(8, 16)]);
+    assert_eq!(chain.disks, [number(8, 0), number(8, 16)]);
     let Some(Layer::Disk(disk)) = chain.layers.last() else { panic!("{chain:?}") };
     assert_eq!(disk.transport.as_deref(), Some("sata"));
     assert_eq!(disk.link.as_ref().map(|link| link.bytes_per_s), Some(600_000_000));
@@ -283,7 +283,7 @@ fn an_array_is_followed_by_all_its_disks() {
 #[test]
 fn btrfs_names_one_device_and_has_two() {
     let chain = chain_of(&server(), "/data/file");
-    assert_eq!(chain.disks(), [number(8, 16), number(8, 0)], "that of the one it names first");
+    assert_eq!(chain.disks, [number(8, 16), number(8, 0)], "that of the one it names first");
 }
 
 #[test]
@@ -304,9 +304,9 @@ fn an_overlay_in_a_container_is_found_by_the_size_of_its_filesystem() {
     let found = chain_of(&tree, "/container/file");
     assert_eq!(words(&found)[2..], ["ext4 of /dev/sda3", "partition sda3", "disk sda"]);
     assert!(matches!(&found.layers[1], Layer::Overlay { by_size: true, .. }), "{found:?}");
-    assert_eq!((found.disks(), found.ground()), (vec![number(8, 0)], Some(Nature::Disk)));
+    assert_eq!((&found.disks, found.ground()), (&vec![number(8, 0)], Some(Nature::Disk)));
     let ambiguous = chain_of(&tree, "/alike/file");
-    assert_eq!((ambiguous.disks(), ambiguous.ground()), (vec![], None), "two of that size");
+    assert_eq!((&ambiguous.disks, ambiguous.ground()), (&vec![], None), "two of that size");
     assert_eq!(chain_of(&tree, "/nowhere/file").ground(), None);
 }
 
@@ -314,7 +314,7 @@ fn an_overlay_in_a_container_is_found_by_the_size_of_its_filesystem() {
 fn an_overlay_upon_itself_ends() {
     let chain = chain_of(&server(), "/loop/file");
     assert!(chain.layers.len() <= 20, "{chain:?}");
-    assert_eq!(chain.disks(), []);
+    assert_eq!(chain.disks, []);
 }
 
 #[test]
@@ -356,5 +356,5 @@ fn a_disk_of_which_nothing_is_known_but_its_number() {
     let root = Path::new("/nonexistent");
     let chain = build(root, &mounts, TABLE, origin, root, "tmpfs");
     assert_eq!(chain.layers, [Layer::Disk(Disk::unknown(SDA1))]);
-    assert_eq!(chain.disks(), [SDA1]);
+    assert_eq!(chain.disks, [SDA1]);
 }

@@ -32,7 +32,7 @@ fn a_temporary_file_lies_in_a_mount_that_statfs_knows_too() {
     eprintln!("{found:#?}");
     assert_eq!(found.nature == Nature::Memory, told.in_memory);
     assert!(matches!(found.layers.first(), Some(Layer::Mount { .. })), "{found:?}");
-    for device in found.disks() {
+    for device in found.disks {
         assert!(Path::new(&format!("/sys/dev/block/{device}")).exists());
     }
 }
@@ -42,7 +42,7 @@ fn proc_has_no_disk() {
     let file = File::open("/proc/self/status").unwrap();
     let found = chain(Path::new(ROOT), file.as_fd(), Path::new("/proc")).unwrap();
     assert_eq!((found.nature, found.filesystem.as_str()), (Nature::Memory, "proc"));
-    assert_eq!(found.disks(), []);
+    assert_eq!(found.disks, []);
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn loop_mounts_lead_to_the_disk_of_their_image() {
         assert_eq!(loop_of(&found), (mounted.image().as_path(), Some(false)));
         let below = chain_at(mounted.image().parent().unwrap());
         assert_eq!(found.layers[2..], below.layers, "the image's own chain");
-        if !below.disks().is_empty() {
-            assert_eq!(found.disks(), below.disks());
+        if !below.disks.is_empty() {
+            assert_eq!(found.disks, below.disks);
         }
     }
 }
@@ -116,7 +116,7 @@ fn an_image_in_memory_ends_at_its_loop_device() {
     drop(file);
     run("losetup", &["--detach", &node]);
     assert!(matches!(&found.layers[1], Layer::Mount { filesystem, .. } if filesystem == "tmpfs"));
-    assert_eq!(found.disks(), [found.devices()[0]]);
+    assert_eq!(found.disks, [found.devices()[0]]);
     assert_eq!(found.ground(), Some(Nature::Memory));
 }
 
@@ -162,7 +162,7 @@ fn a_partition_leads_to_its_disk_and_has_an_account() {
     let Layer::Partition { name: part, .. } = &found.layers[0] else { panic!("{found:?}") };
     assert_eq!(*part, format!("{name}p1"));
     assert!(matches!(&found.layers[1], Layer::Loop { name: disk, .. } if disk == name));
-    assert_eq!(found.disks(), [found.layers[1].device().unwrap()]);
+    assert_eq!(found.disks, [found.layers[1].device().unwrap()]);
     assert!(account.unwrap().read.bytes >= 4096);
 }
 
