@@ -15,6 +15,7 @@ use rustix::param::page_size;
 
 use crate::attribute;
 use crate::cause::answered;
+use crate::filesystem::{self, Nature};
 
 /// The number of cachestat(2): one for all architectures, as every call since Linux 5.1.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -109,8 +110,7 @@ pub fn all_samples(descriptor: BorrowedFd<'_>, length_bytes: u64) -> Option<Cach
 
 /// Whether a file lies on an overlay, of which cachestat(2) knows no pages (Linux 6.18).
 fn is_overlay(descriptor: BorrowedFd<'_>) -> bool {
-    const OVERLAYFS_SUPER_MAGIC: i64 = 0x794c_7630;
-    rustix::fs::fstatfs(descriptor).is_ok_and(|facts| facts.f_type == OVERLAYFS_SUPER_MAGIC)
+    filesystem::of(descriptor).is_ok_and(|found| found.nature == Nature::Overlay)
 }
 
 /// Whether mincore(2) tells the truth about a file: since Linux 5.2 it calls every page resident
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn of_a_range_only_that_is_written_back() {
         let file = written(2 << 20);
-        if crate::filesystem::of(file.as_fd()).unwrap().in_memory {
+        if filesystem::of(file.as_fd()).unwrap().in_memory {
             return eprintln!("skipped: memory is not written back");
         }
         begin_writeback(file.as_fd(), 0, 1 << 20).unwrap();
@@ -325,7 +325,7 @@ mod tests {
     fn eviction_writes_back_first_and_says_what_is_left() {
         let file = written(2 << 20);
         let left = evict(file.as_fd(), 0, 2 << 20).unwrap();
-        let kind = crate::filesystem::of(file.as_fd()).unwrap();
+        let kind = filesystem::of(file.as_fd()).unwrap();
         let expected = if kind.in_memory { 2 << 20 } else { 0 };
         assert_eq!(left.cached_bytes, expected, "on {}", kind.name);
     }
