@@ -118,8 +118,8 @@ impl Turn {
 pub fn pipe_ask(to: BorrowedFd<'_>, from: BorrowedFd<'_>, rounds: u64) -> io::Result<()> {
     let mut byte = [1];
     for _ in 0..rounds {
-        transfer(Direction::Write, to, &mut byte)?;
-        transfer(Direction::Read, from, &mut byte)?;
+        transfer(libc::SYS_write, to, &mut byte)?;
+        transfer(libc::SYS_read, from, &mut byte)?;
     }
     Ok(())
 }
@@ -132,24 +132,15 @@ pub fn pipe_ask(to: BorrowedFd<'_>, from: BorrowedFd<'_>, rounds: u64) -> io::Re
 pub fn pipe_answer(from: BorrowedFd<'_>, to: BorrowedFd<'_>, rounds: u64) -> io::Result<()> {
     let mut byte = [0];
     for _ in 0..rounds {
-        transfer(Direction::Read, from, &mut byte)?;
-        transfer(Direction::Write, to, &mut byte)?;
+        transfer(libc::SYS_read, from, &mut byte)?;
+        transfer(libc::SYS_write, to, &mut byte)?;
     }
     Ok(())
 }
 
-#[derive(Clone, Copy)]
-enum Direction {
-    Read,
-    Write,
-}
-
+/// Reads or writes one byte, by the number of the call.
 #[inline(always)]
-fn transfer(direction: Direction, pipe: BorrowedFd<'_>, byte: &mut [u8; 1]) -> io::Result<()> {
-    let number = match direction {
-        Direction::Read => libc::SYS_read,
-        Direction::Write => libc::SYS_write,
-    };
+fn transfer(number: libc::c_long, pipe: BorrowedFd<'_>, byte: &mut [u8; 1]) -> io::Result<()> {
     let (descriptor, start) = (pipe.as_raw_fd() as usize, byte.as_mut_ptr() as usize);
     loop {
         // SAFETY: the kernel reads or writes the one byte, which is borrowed exclusively.
