@@ -32,29 +32,20 @@ struct Value {
 
 /// Extent size, for new entries, and of what is written to shared ones (`FS_XFLAG_EXTSIZE` and so
 /// on, linux/fs.h).
-const EXTENT_HINTS: u64 = 0x800 | 0x1000 | 0x1_0000;
+pub const EXTENT_HINTS: u64 = 0x800 | 0x1000 | 0x1_0000;
 
 /// How the extents of a file, or of what is made in a directory, are to be laid out (xfs).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExtentHints {
-    flags: u64,
-    extent_bytes: u32,
-    cow_extent_bytes: u32,
+    /// Which of [`EXTENT_HINTS`] are set.
+    pub flags: u64,
+    /// Units: bytes, a multiple of the block size.
+    pub extent_bytes: u32,
+    /// The same of what is written to shared extents.
+    pub cow_extent_bytes: u32,
 }
 
 impl ExtentHints {
-    /// What was said in a directory to be the extent size of new entries.
-    ///
-    /// Units: bytes, a multiple of the block size.
-    pub fn for_new_entries(extent_bytes: u32) -> Self {
-        Self { flags: 0x1000, extent_bytes, cow_extent_bytes: 0 }
-    }
-
-    /// The extent size of a file that is empty yet. Units: as above.
-    pub fn of_a_file(extent_bytes: u32) -> Self {
-        Self { flags: 0x800, extent_bytes, cow_extent_bytes: 0 }
-    }
-
     /// Whether nothing was said.
     pub fn are_none(self) -> bool {
         self.flags == 0

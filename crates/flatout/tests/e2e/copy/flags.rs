@@ -286,9 +286,9 @@ fn extent_size_hints_are_kept_where_there_are_any() {
         let file = File::open(path).unwrap();
         act(Owned { directory: file.as_fd(), name: c"", follows: false }).unwrap()
     };
-    for (name, hints) in
-        [("sub", ExtentHints::for_new_entries(1 << 16)), ("file", ExtentHints::of_a_file(1 << 20))]
-    {
+    // FS_XFLAG_EXTSZINHERIT and FS_XFLAG_EXTSIZE of linux/fs.h.
+    for (name, flags, extent_bytes) in [("sub", 0x1000, 1 << 16), ("file", 0x800, 1 << 20)] {
+        let hints = ExtentHints { flags, extent_bytes, cow_extent_bytes: 0 };
         if name == "file" {
             File::create(source.join(name)).unwrap();
         }
