@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use flatout_sys::{filesystem, usage};
+use flatout_sys::{extent, filesystem, usage};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -231,29 +231,13 @@ impl Source {
     /// Bytes in holes and in extents that were allocated but never written: they cost no device
     /// any work. Looks at no more than the first 4096 pieces. Cost: two lseeks per piece.
     pub fn hole_bytes(&self) -> u64 {
-        const MAX_PIECES: usize = 4096;
+        const MAX_PIECES: u32 = 4096;
         if !self.regular || self.kind != Kind::Sized {
             return 0;
         }
-        let (mut position, mut holes) = (0, 0);
-        for _ in 0..MAX_PIECES {
-            let data = match rustix::fs::seek(&self.file, SeekFrom::Data(position)) {
-                Ok(data) => data,
-                Err(Errno::NXIO) => {
-                    holes += self.length_bytes.saturating_sub(position);
-                    break;
-                }
-                Err(_) => break,
-            };
-            holes += data - position;
-            match rustix::fs::seek(&self.file, SeekFrom::Hole(data)) {
-                Ok(end) if end < self.length_bytes => position = end,
-                _ => break,
-            }
-        }
         // The offset of the descriptor is shared with nobody who reads by it.
-        let _ = rustix::fs::seek(&self.file, SeekFrom::Start(0));
-        holes
+        let found = extent::by_seeking(self.file(), 0..self.length_bytes, MAX_PIECES);
+        found.map_or(0, |found| found.hole_bytes)
     }
 }
 
