@@ -35,7 +35,7 @@ pub(crate) fn obstacle(
 pub(crate) fn refused(caching: Caching, why: &str, used: &str) -> Fallback {
     let is_direct = caching == Caching::Direct;
     let code = if is_direct { "direct_refused" } else { "dontcache_refused" };
-    Fallback::new(code, format!("{caching} I/O was not possible: {why}; {used} buffered"))
+    Fallback::new(code, &format!("{caching} I/O"), why, &format!("{used} buffered"))
 }
 
 /// The same file with a descriptor of its own, which goes around the cache where `caching` wants it:

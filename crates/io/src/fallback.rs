@@ -1,5 +1,7 @@
 //! "This kernel or filesystem can't", as a value.
 
+use std::fmt::Display;
+
 /// What was asked for, could not be done, and what was done instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fallback {
@@ -10,8 +12,8 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// A fallback with its code and sentence.
-    pub fn new(code: &'static str, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+    /// What could not be had, why, and what is done instead.
+    pub fn new(code: &'static str, what: &str, why: impl Display, instead: &str) -> Self {
+        Self { code, text: format!("{what} was not possible: {why}; {instead}") }
     }
 }

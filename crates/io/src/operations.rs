@@ -199,9 +199,8 @@ impl<'a> Operations<'a> {
             Ok(operations) => Ok((operations, None)),
             Err(error) => {
                 let Some(why) = uring_refusal(&error) else { return Err(error) };
-                let text =
-                    format!("io_uring was not possible: {why}; one request at a time by sync");
-                let fallback = Fallback::new("uring_refused", text);
+                let instead = "one request at a time by sync";
+                let fallback = Fallback::new("uring_refused", "io_uring", why, instead);
                 Ok((Self::sync(files, access, slot_bytes)?, Some(fallback)))
             }
         }

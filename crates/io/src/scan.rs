@@ -111,32 +111,31 @@ impl Scanner {
         if source.kind() != Kind::Sized {
             return Ok((Self { source, engine: Prepared::Streamed(buffer()?) }, None));
         }
-        let (engine, fallback) = match tuning.engine {
-            Engine::Sync => (Prepared::Blocking(buffer()?), None),
+        let instead = "read with sync";
+        let no_ring = |why: &str| Fallback::new("uring_refused", "io_uring", why, instead);
+        let prepared = match tuning.engine {
+            Engine::Sync => Ok(Prepared::Blocking(buffer()?)),
             Engine::Mmap => match mapped::reserve(&source, length) {
-                Ok(window) => (Prepared::Mapped(Some(window)), None),
-                Err(why) => {
-                    let text = format!("mmap was not possible: {why}; read with sync");
-                    (Prepared::Blocking(buffer()?), Some(Fallback::new("mmap_refused", text)))
-                }
+                Ok(window) => Ok(Prepared::Mapped(Some(window))),
+                Err(why) => Err(Fallback::new("mmap_refused", "mmap", why, instead)),
             },
             Engine::Uring if is_served(&source) => {
-                let why = "the filesystem is served by a program, and may answer short";
-                let text = format!("io_uring was not possible: {why}; read with sync");
-                (Prepared::Blocking(buffer()?), Some(Fallback::new("uring_refused", text)))
+                Err(no_ring("the filesystem is served by a program, and may answer short"))
             }
             Engine::Uring => match Ring::new(&[source.file()], tuning.depth, length) {
-                Ok(ring) => (Prepared::Ringed(Box::new(ring)), None),
-                Err(error) => {
-                    let Some(why) = uring_refusal(&error) else {
-                        return Err(Error::system("make a ring for", &path)(error));
-                    };
-                    let text = format!("io_uring was not possible: {why}; read with sync");
-                    (Prepared::Blocking(buffer()?), Some(Fallback::new("uring_refused", text)))
-                }
+                Ok(ring) => Ok(Prepared::Ringed(Box::new(ring))),
+                Err(error) => match uring_refusal(&error) {
+                    Some(why) => Err(no_ring(&why)),
+                    None => return Err(Error::system("make a ring for", &path)(error)),
+                },
             },
         };
-        Ok((Self { source, engine }, fallback))
+        Ok(match prepared {
+            Ok(engine) => (Self { source, engine }, None),
+            Err(fallback) => {
+                (Self { source, engine: Prepared::Blocking(buffer()?) }, Some(fallback))
+            }
+        })
     }
 
     /// The engine that this lane uses; `None` for streams.

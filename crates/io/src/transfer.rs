@@ -13,7 +13,6 @@ mod splice;
 mod sync;
 mod zeros;
 
-use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,7 +43,7 @@ const MOST_BLOCK_BYTES: u64 = 1 << 30;
 flatout_sys::words! {
     /// How bytes get across.
     #[derive(Hash)]
-    pub enum Method: name, ALL {
+    pub enum Method: name, ALL, text {
         /// Extents are shared: FICLONE of the whole file.
         Reflink = "reflink",
         /// copy_file_range(2): the kernel copies.
@@ -64,12 +63,6 @@ impl Method {
     /// Its place in [`Method::ALL`].
     pub fn index(self) -> usize {
         self as usize
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
     }
 }
 
