@@ -1,13 +1,11 @@
 //! How a command ended: its record, and what is said besides.
 
-use std::ffi::OsStr;
-
 use flatout_bench::Error;
 use flatout_io::escape;
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::environment;
 use flatout_measure::load::LoadWatch;
-use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start, Status};
+use flatout_measure::record::{End, Outcome, Record, SCHEMA, Start, Status};
 use flatout_measure::{verdict, warning};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -49,16 +47,10 @@ pub enum Keep {
 /// A record in the making.
 #[derive(Debug)]
 pub struct Draft {
-    start: Start,
+    /// What there is so far.
+    pub record: Record,
     started_ns: u64,
     load: Option<LoadWatch>,
-    /// The rows so far.
-    pub results: Vec<Outcome>,
-    /// Which rows belong together in one picture.
-    pub charts: Vec<Chart>,
-    /// What went wrong so far.
-    pub errors: Vec<String>,
-    exit_code: i32,
 }
 
 impl Draft {
@@ -75,42 +67,35 @@ impl Draft {
 
     /// Begins a record now.
     pub fn begin(seed: u64) -> Self {
-        Self::of(std::env::args_os().map(|argument| escape(&argument)).collect(), seed)
-    }
-
-    fn of(argv: Vec<String>, seed: u64) -> Self {
         let start = Start {
             tool: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
-            argv,
+            argv: std::env::args_os().map(escape).collect(),
             seed,
             time: now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             environment: environment::capture(std::path::Path::new("/")).to_value(),
         };
-        let started_ns = SystemClock.now_ns();
-        Self {
+        let record = Record {
+            schema: SCHEMA.to_owned(),
             start,
-            started_ns,
-            load: None,
             results: Vec::new(),
             charts: Vec::new(),
-            errors: Vec::new(),
-            exit_code: DONE,
-        }
+            end: End::default(),
+        };
+        Self { record, started_ns: SystemClock.now_ns(), load: None }
     }
 
     /// Notes that something went wrong. The gravest code stays: interrupted, wrong use, failed.
     pub fn fail(&mut self, code: i32, text: String) {
-        self.errors.push(text);
-        self.exit_code = self.exit_code.max(code);
+        self.record.end.fail(code, text);
     }
 
     /// Notes that nothing at all was measured, where nothing else has gone wrong.
     pub fn require_a_figure(&mut self) {
-        if self.exit_code != DONE || self.results.iter().any(|row| row.median.is_some()) {
+        let Record { results, end, .. } = &self.record;
+        if end.exit_code != DONE || results.iter().any(|row| row.median.is_some()) {
             return;
         }
-        let why = self
-            .results
+        let why = results
             .iter()
             .find_map(|row| Some(format!(": {}: {}", row.id, row.warnings.first()?.text)));
         self.fail(FAILED, format!("nothing was measured{}", why.unwrap_or_default()));
@@ -119,7 +104,8 @@ impl Draft {
     /// Notes what of these rows failed, or beside them; each text once.
     pub fn note_failures<'r>(&mut self, rows: impl IntoIterator<Item = &'r Outcome>) {
         for warning in rows.into_iter().flat_map(|row| &row.warnings) {
-            if warning.code == warning::FAILED && !self.errors.contains(&warning.text) {
+            let is_new = !self.record.end.errors.contains(&warning.text);
+            if warning.code == warning::FAILED && is_new {
                 self.fail(FAILED, warning.text.clone());
             }
         }
@@ -137,14 +123,9 @@ impl Draft {
         self.fail(code, error.to_string());
     }
 
-    /// What was known at the beginning, for a document whose rows are not kept.
-    pub fn start(&self) -> &Start {
-        &self.start
-    }
-
     /// Notes what lies between a place that was measured and its disks.
     pub fn add_storage(&mut self, storage: Value) {
-        if let Value::Object(environment) = &mut self.start.environment
+        if let Value::Object(environment) = &mut self.record.start.environment
             && let Value::Array(places) =
                 environment.entry("storage").or_insert_with(|| Value::Array(Vec::new()))
         {
@@ -154,12 +135,13 @@ impl Draft {
 
     /// Adds a row; its status may change the exit code.
     pub fn add(&mut self, outcome: Outcome) {
-        match outcome.status {
-            Status::Interrupted => self.exit_code = self.exit_code.max(INTERRUPTED),
-            Status::Failed => self.exit_code = self.exit_code.max(FAILED),
-            _ => {}
-        }
-        self.results.push(outcome);
+        let code = match outcome.status {
+            Status::Interrupted => INTERRUPTED,
+            Status::Failed => FAILED,
+            _ => DONE,
+        };
+        self.record.end.exit_code = self.record.end.exit_code.max(code);
+        self.record.results.push(outcome);
     }
 
     /// Completes the record, and answers the six questions about it.
@@ -170,22 +152,10 @@ impl Draft {
     }
 
     /// Completes the record.
-    pub fn conclude(self) -> Conclusion {
-        let elapsed_s = (SystemClock.now_ns() - self.started_ns) as f64 / 1e9;
-        let record = Record {
-            schema: SCHEMA.to_owned(),
-            start: self.start,
-            results: self.results,
-            charts: self.charts,
-            end: End {
-                elapsed_s,
-                exit_code: self.exit_code,
-                errors: self.errors,
-                load: self.load.map(|load| load.end()),
-                verdict: Vec::new(),
-            },
-        };
-        Conclusion { record, earlier: Vec::new(), keep: Keep::Nothing }
+    pub fn conclude(mut self) -> Conclusion {
+        self.record.end.elapsed_s = (SystemClock.now_ns() - self.started_ns) as f64 / 1e9;
+        self.record.end.load = self.load.map(|load| load.end());
+        Conclusion { record: self.record, earlier: Vec::new(), keep: Keep::Nothing }
     }
 }
 
@@ -233,14 +203,6 @@ pub fn ended(code: i32, text: String) -> Conclusion {
     let mut draft = Draft::begin(0);
     draft.fail(code, text);
     draft.conclude()
-}
-
-/// The record of a command line that was refused.
-pub fn refused(argv: &[impl AsRef<OsStr>], text: String) -> Record {
-    let argv = argv.iter().map(|argument| escape(argument.as_ref())).collect();
-    let mut draft = Draft::of(argv, 0);
-    draft.fail(WRONG_USE, text);
-    draft.conclude().record
 }
 
 #[cfg(test)]

@@ -227,7 +227,7 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
     }
     complain_of_use(&line, &refusal.argv);
     if refusal.wants_json() {
-        let record = conclusion::refused(&refusal.argv, line);
+        let record = conclusion::ended(conclusion::WRONG_USE, line).record;
         let json = flatout_report::render(&record, Format::Json, &Style::default());
         // The refusal is already on standard error; a closed pipe changes nothing.
         let _ = to_standard_output(json.as_bytes());

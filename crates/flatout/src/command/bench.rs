@@ -85,7 +85,7 @@ fn measure(
         false => Progress::begin(all_ns),
     };
     let mut roofline = Vec::new();
-    let noise = noise_file::of(&draft.start().environment);
+    let noise = noise_file::of(&draft.record.start.environment);
     for job in &mut jobs {
         let plan = job::plan(arguments, seed, noise.clone());
         let plan = schedule.plan(&estimates, SystemClock.now_ns(), plan);
@@ -107,7 +107,7 @@ fn measure(
     drop(progress);
     let (rows, chart) = roofline::of(&roofline);
     rows.into_iter().for_each(|row| draft.add(row));
-    draft.charts.extend(chart);
+    draft.record.charts.extend(chart);
     draft.require_a_figure();
     Ok((keep, earlier))
 }
@@ -135,7 +135,7 @@ fn add(draft: &mut Draft, found: Found) {
     }
     // What went wrong beside a figure that stands, such as files that could not be removed.
     draft.note_failures(found.outcomes.iter().filter(|row| row.status != Status::Failed));
-    draft.charts.extend(found.charts);
+    draft.record.charts.extend(found.charts);
     found.outcomes.into_iter().for_each(|outcome| draft.add(outcome));
     found.storage.into_iter().for_each(|storage| draft.add_storage(storage));
 }

@@ -32,7 +32,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         time_ns: arguments.max_time,
         machine: profile::machine(),
         kernel: profile::kernel(),
-        time: draft.start().time.clone(),
+        time: draft.record.start.time.clone(),
         seed,
         cancel,
     };

@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     if let Some(Err(error)) = place.map(leave) {
         draft.fail(FAILED, error.to_string());
     }
-    draft.charts = versus::charts(&rows);
+    draft.record.charts = versus::charts(&rows);
     note_failures(&mut draft, &rows);
     let asides = field.rows().into_iter().chain(versus::disk::incomparable(&ground));
     rows.into_iter().chain(asides).for_each(|row| draft.add(row));

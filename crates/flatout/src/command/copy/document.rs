@@ -34,7 +34,7 @@ impl Document {
         exit_code: i32,
         place: Option<&Place>,
     ) -> Result<(), String> {
-        self.draft.results.push(row(account));
+        self.draft.record.results.push(row(account));
         let mut record = self.draft.conclude().record;
         (record.end.exit_code, record.end.errors) = (exit_code, errors);
         let shown = |record: &Record| match self.format {

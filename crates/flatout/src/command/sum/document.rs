@@ -42,7 +42,7 @@ impl Document {
     /// Begins a document; returns its first lines too.
     pub fn begin(arguments: &Sum) -> (Self, String) {
         let draft = Draft::begin(SEED);
-        let start = json::streamed_start(draft.start());
+        let start = json::streamed_start(&draft.record.start);
         let default = (!arguments.check).then_some(Algorithm::Blake3);
         let algorithm = arguments.digest.or(default);
         (Self { draft, rows: 0, errors: Errors::default(), algorithm }, start)
@@ -117,9 +117,8 @@ impl Document {
             outcome.warnings.push(Warning::new(warning::INTERRUPTED, text));
         }
         let row = self.write(&outcome);
-        self.draft.errors = self.errors.into_list();
         let mut end = self.draft.conclude().record.end;
-        end.exit_code = exit_code;
+        (end.exit_code, end.errors) = (exit_code, self.errors.into_list());
         format!("{row}{}", json::streamed_end(&end))
     }
 }
