@@ -17,19 +17,13 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 pub use defined::in_order;
 use defined::{ABSENT, Defined, OPTIONS, Takes};
 use flatout_sys::cancel::CancelToken;
-use flatout_tree::copy::attributes::umask;
 use flatout_tree::copy::operand::{Destination, Wording};
-use flatout_tree::copy::options::{
-    Appearance, Assurance, CopyOptions, Durability, Effect, Inventory, Overwrite, Preserve, Reach,
-    Tuned, Unchanged, When,
-};
+use flatout_tree::copy::options::{Appearance, CopyOptions, Preserve, Reach, Unchanged, When};
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
-use super::copy::first;
+use super::copy::{Copy, first};
 use crate::command::cp::complaint::quote;
 
-/// A part of the 32 MiB that a copy may take in all.
-const MEMORY_BYTES: u64 = 8 << 20;
 const PATHS: &str = "paths";
 const BARE: Preserve = Preserve::MODE.with(Preserve::OWNERSHIP).with(Preserve::TIMESTAMPS);
 
@@ -69,7 +63,8 @@ pub struct Cp {
     suffix: Option<OsString>,
     reflink: When,
     sparse: When,
-    reach: Reach,
+    /// How far the copy goes.
+    pub reach: Reach,
     /// Directories above sources are made in the target.
     pub parents: bool,
     /// What is done is said.
@@ -244,11 +239,6 @@ impl Cp {
         (self.debug && !self.is_attributes_only).then_some(words)
     }
 
-    /// How far the copy goes.
-    pub fn reach(&self) -> Reach {
-        self.reach
-    }
-
     fn rules(&self) -> Rules {
         let makes_specials = self.is_recursive && !self.reads_specials;
         Rules {
@@ -278,25 +268,12 @@ impl Cp {
             preserve: self.preserve,
             appearance: Appearance::AsFound(rules),
             unchanged: Unchanged::Never,
-            overwrite: Overwrite::Writable,
-            effect: Effect::Done,
-            deletion: None,
             reach: self.reach,
-            method: None,
             reflink: self.reflink,
             sparse: self.sparse,
-            assurance: Assurance::Accepted,
-            durability: Durability::Cached,
             // Questions are asked one after the other.
             threads: u32::from(rules.asks),
-            block_bytes: 0,
-            depth: 0,
-            tuned: Tuned::default(),
-            max_fds: 0,
-            inventory: Inventory::None,
-            max_memory_bytes: MEMORY_BYTES,
-            umask: Some(umask()),
-            cancel,
+            ..Copy::default().options(cancel)
         }
     }
 }

@@ -91,7 +91,7 @@ fn backup_of(path: &Path, backups: &Backups) -> Result<PathBuf, rustix::io::Errn
 /// Finds out what goes where, and says what does not.
 fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
     let (sources, wording) = (arguments.sources(), Some(arguments.wording()));
-    let plan = operand::plan(&sources, destination, arguments.reach(), wording);
+    let plan = operand::plan(&sources, destination, arguments.reach, wording);
     let plan =
         plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
     for source in &plan.repeated {
