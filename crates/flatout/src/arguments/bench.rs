@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, Command, ValueEnum, ValueHint};
 use flatout_bench::cache::Clearing;
-use flatout_bench::option::{directory, flag, size, time};
+use flatout_bench::option::{count_to, directory, flag, size, time};
 use flatout_io::escape;
 use flatout_report::text::Joined;
 
@@ -32,7 +32,7 @@ pub struct Bench {
     pub quick: bool,
     /// Run each row N times [default: until it is precise]
     #[arg(short = 'n', long = "runs", aliases = ["rounds", "trials"], value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        value_parser = count_to(10_000))]
     pub rounds: Option<u32>,
     /// Time for everything [default: 90s; by area]
     #[arg(long, value_name = "TIME", value_parser = time)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
-use flatout_bench::option::Wish;
+use flatout_bench::option::{Wish, count_to};
 use flatout_report::comparison::Form;
 
 use super::bench::Name;
@@ -45,7 +45,7 @@ pub struct Compare {
         value_name = "N",
         help_heading = "Runs that are made",
         conflicts_with_all = ["more_old", "more_new"],
-        value_parser = clap::value_parser!(u32).range(1..=100)
+        value_parser = count_to(100)
     )]
     pub runs: Option<u32>,
     /// Areas of `flatout bench` to run [default: its short set of everything]

@@ -19,7 +19,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use flatout_bench::option::{Wish, words};
+use flatout_bench::option::{Wish, count_to, words};
+use flatout_bench::workers::MAX_THREADS;
 use flatout_io::transfer::Method;
 use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
@@ -51,8 +52,6 @@ flatout copy [OPTIONS] SOURCE... TARGET
 
 const AFTER: &str = include_str!("help/copy.txt").trim_ascii_end();
 
-/// The most threads that may be asked for.
-const MAX_THREADS: i64 = 1024;
 /// Below this many descriptors no two directories and two files can be open at once.
 const MIN_FDS: i64 = 16;
 /// A part of the 32 MiB that a copy may take in all.
@@ -150,13 +149,13 @@ pub struct Copy {
     )]
     pub engine: Wish<Method>,
     /// Threads [default: as many as are useful]
-    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS), help_heading = "Tuning")]
+    #[arg(short = 'j', long, value_name = "N", value_parser = count_to(MAX_THREADS), help_heading = "Tuning")]
     pub threads: Option<u32>,
     /// Bytes per request [default: what is fastest]
     #[arg(long, value_name = "SIZE", value_parser = block_size, help_heading = "Tuning")]
     pub block_size: Option<u64>,
     /// Requests in flight per thread, for the uring engine [default: what is fastest]
-    #[arg(long = "iodepth", alias = "depth", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)), help_heading = "Tuning")]
+    #[arg(long = "iodepth", alias = "depth", value_name = "N", value_parser = count_to(MAX_DEPTH), help_heading = "Tuning")]
     pub depth: Option<u32>,
     /// Descriptors open at a time [default: what the limit of the process allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(MIN_FDS..), help_heading = "Tuning")]

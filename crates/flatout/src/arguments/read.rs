@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use flatout_bench::choice::{self, Wishes};
-use flatout_bench::option::{SPLIT, Wish, time, words};
+use flatout_bench::option::{SPLIT, Wish, count_to, time, words};
 use flatout_bench::read::{CacheStart, Clearing, DigestKind, Job, Limit};
 use flatout_io::{Engine, MachineProfile, Split};
 use flatout_sys::cancel::CancelToken;
@@ -46,7 +46,7 @@ pub struct Read {
     /// Read it N times; from 6 on there is a 95 % interval
     #[arg(short = 'n', long = "runs", aliases = ["trials", "rounds"], value_name = "N",
         default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        value_parser = count_to(100_000))]
     pub trials: u32,
     #[command(flatten)]
     pub output: Output,

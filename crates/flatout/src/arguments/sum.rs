@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use flatout_bench::option::{Wish, Words, words};
+use flatout_bench::option::{Wish, Words, count_to, words};
+use flatout_bench::workers::MAX_THREADS;
 use flatout_io::digest::Algorithm;
 use flatout_tree::manifest::{Form, LineEnd, Manifest};
 
@@ -11,9 +12,6 @@ use super::copy::first;
 use super::shared::{file, path};
 
 const AFTER: &str = include_str!("help/sum.txt").trim_ascii_end();
-
-/// The most threads that may be asked for.
-const MAX_THREADS: i64 = 1024;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
@@ -28,7 +26,7 @@ pub struct Sum {
     #[arg(short, long)]
     pub recursive: bool,
     /// Threads that read [default: as many as are useful]
-    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_THREADS))]
+    #[arg(short = 'j', long, value_name = "N", value_parser = count_to(MAX_THREADS))]
     pub threads: Option<u32>,
     /// Read manifests and check the files that they list
     #[arg(short, long, help_heading = "Check")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shared::Output;
-use flatout_bench::option::{size, time};
+use flatout_bench::option::{count_to, size, time};
 
 const AFTER: &str = include_str!("help/tune.txt").trim_ascii_end();
 
@@ -22,7 +22,7 @@ pub struct Tune {
     /// Try each setting exactly so often, whatever time it takes unless --max-time is given
     /// [default: 6 to 12 times, with --quick 3]
     #[arg(short = 'n', long = "runs", aliases = ["rounds", "trials"], value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        value_parser = count_to(10_000))]
     pub rounds: Option<u32>,
     /// Time for everything, from making files to removing them; figures that are not precise by
     /// then say so, and settings for which there is none are left out

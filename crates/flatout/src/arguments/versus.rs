@@ -6,7 +6,7 @@ use clap::Args;
 use flatout_bench::versus::{State, Trees, copy};
 
 use super::shared::Output;
-use flatout_bench::option::{directory, each_once, size, time};
+use flatout_bench::option::{count_to, directory, each_once, size, time};
 
 const AFTER: &str = include_str!("help/versus.txt").trim_ascii_end();
 
@@ -22,7 +22,7 @@ pub struct Versus {
     pub directory: PathBuf,
     /// Race exactly so many rounds [default: at least 6, until the ratios are precise]
     #[arg(short = 'n', long = "runs", aliases = ["rounds", "trials"], value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        value_parser = count_to(10_000))]
     pub rounds: Option<u32>,
     /// Time for everything, from making files to removing targets; ratios that are not precise by
     /// then say so, and the longest races are left out where there is no time for all
