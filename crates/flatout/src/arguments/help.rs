@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, Command};
+use flatout_bench::option::distinct;
 use flatout_report::text::Joined;
 
 use super::bench::{self, Name};
@@ -130,11 +131,7 @@ pub fn words(argv: &[OsString]) -> Vec<String> {
     let mut found = vec![command.to_owned()];
     if command == "bench" {
         let areas = words.take_while(|word| *word != "--").filter(|word| Name::of(word).is_some());
-        for area in areas {
-            if !found.iter().any(|known| known == area) {
-                found.push(area.to_owned());
-            }
-        }
+        found.extend(distinct(areas, PartialEq::eq).into_iter().map(str::to_owned));
     }
     found
 }

@@ -9,6 +9,7 @@ pub mod noise_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use flatout_bench::option::distinct;
 use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, are_one_run, compare};
@@ -120,12 +121,7 @@ fn learned<'a>(
 fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
     let records = read_each(paths)?;
     let count = records.len();
-    let mut kept: Vec<Record> = Vec::with_capacity(count);
-    for record in records {
-        if !kept.iter().any(|one| are_one_run(one, &record)) {
-            kept.push(record);
-        }
-    }
+    let kept = distinct(records, are_one_run);
     if kept.len() < count {
         let text =
             format!("of {count} files {} are of runs that are counted already", count - kept.len());

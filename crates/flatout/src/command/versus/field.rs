@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use flatout_bench::Error;
+use flatout_bench::option::distinct;
 use flatout_bench::versus::rival::{self, Discipline, Found, Rival};
 use flatout_bench::versus::run::SystemRunner;
 use flatout_measure::record::{Outcome, Status};
@@ -30,12 +31,7 @@ pub(super) struct Field {
 /// Errors: nobody is called so.
 pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Error> {
     let is_named = !names.is_empty();
-    let mut rivals: Vec<&'static Rival> = Vec::new();
-    for rival in named(names)? {
-        if !rivals.contains(&rival) {
-            rivals.push(rival);
-        }
-    }
+    let mut rivals: Vec<&'static Rival> = distinct(named(names)?, PartialEq::eq);
     if !is_named {
         rivals.extend(rival::ALL.iter().filter(|rival| rival.has_counterpart()));
     }
