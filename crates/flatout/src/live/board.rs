@@ -20,7 +20,7 @@ pub struct Eta {
 }
 
 /// One row.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Line {
     id: String,
     /// Its id and its parameters.
@@ -49,7 +49,7 @@ impl Line {
 }
 
 /// The run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Board {
     /// The rows, in the order in which they began.
     pub lines: Vec<Line>,
@@ -69,15 +69,7 @@ pub struct Board {
 impl Board {
     /// A run on so many CPUs of which nothing is known yet.
     pub fn new(cpus: u32) -> Self {
-        Self {
-            lines: Vec::new(),
-            current: None,
-            preparing: String::new(),
-            eta: Eta::default(),
-            load: None,
-            cpus,
-            counting: UseOfCpus::default(),
-        }
+        Self { cpus, ..Self::default() }
     }
 
     /// Takes in what happened.
@@ -133,13 +125,8 @@ impl Board {
         let name = format!("{id} {}", flatout_report::parameters_text(parameters));
         let name = name.trim_end();
         self.lines.iter().rposition(|line| line.name == name).unwrap_or_else(|| {
-            self.lines.push(Line {
-                id: id.to_owned(),
-                name: name.to_owned(),
-                standing: None,
-                half_widths: Series::default(),
-                is_closed: false,
-            });
+            let (id, name) = (id.to_owned(), name.to_owned());
+            self.lines.push(Line { id, name, ..Line::default() });
             self.lines.len() - 1
         })
     }

@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use flatout_measure::progress::Standing;
 use flatout_measure::record::Status;
 use flatout_measure::sampler::NOISY;
 use flatout_report::{Style as Terminal, quantity, sparkline, text};
@@ -181,7 +180,7 @@ impl View<'_> {
             words.push(Span::raw(format!("  {}", text::pad_right(&curve, CURVE - 2))));
         }
         if has_trials {
-            words.push(Span::raw(trials(standing)));
+            words.push(Span::raw(text::pad_left(&quantity::count(standing.trials), TRIALS)));
         }
         Words::from(words)
     }
@@ -217,10 +216,6 @@ impl View<'_> {
         };
         Words::raw(self.clip(&said, self.width))
     }
-}
-
-fn trials(standing: &Standing) -> String {
-    text::pad_left(&quantity::count(standing.trials), TRIALS)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The view at the sizes of usual, large and tiny terminals.
 
 use flatout_measure::guard::UseOfCpus;
-use flatout_measure::progress::Event;
+use flatout_measure::progress::{Event, Standing};
 use ratatui_core::layout::Rect;
 use serde_json::{Map, Value, json};
 
