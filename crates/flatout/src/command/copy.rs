@@ -106,7 +106,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     let limits = is_worth_it.then(|| limits(&plan)).flatten();
     let fetched_before = limits.as_ref().map_or(0, |_| fetched_bytes());
     let options = CopyOptions {
-        tuned: limits.as_ref().map(Limits::tuned).unwrap_or_default(),
+        tuned: limits.as_ref().map(|limits| limits.tuned).unwrap_or_default(),
         ..arguments.options(cancel)
     };
     let goes_into_itself = account::goes_into_itself(arguments, &plan);

@@ -37,7 +37,8 @@ pub struct Limits {
     is_one: bool,
     /// The oldest of the measurements, RFC 3339.
     time: String,
-    tuned: Tuned,
+    /// The settings that were the best here.
+    pub tuned: Tuned,
 }
 
 /// What a copy moved, and what of it went over devices.
@@ -111,11 +112,6 @@ impl Limits {
                 large: Some(large.tuning),
             },
         })
-    }
-
-    /// The settings that were the best here.
-    pub fn tuned(&self) -> Tuned {
-        self.tuned
     }
 
     /// How close a copy came to the limit; `None` where it moved nothing, or was too short to tell.

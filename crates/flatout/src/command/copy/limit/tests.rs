@@ -127,7 +127,7 @@ fn nothing_is_said_where_nothing_is_known() {
 
 #[test]
 fn settings_are_those_of_cached_files_and_threads_of_both() {
-    let tuned = limits().tuned();
+    let tuned = limits().tuned;
     assert_eq!((tuned.usual_threads, tuned.most_threads), (Some(2), Some(8)));
     assert_eq!(tuned.large.map(|large| large.threads), Some(2));
 }
