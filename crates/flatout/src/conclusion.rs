@@ -193,6 +193,23 @@ fn now() -> Zoned {
     Timestamp::now().to_zoned(zone::of_user().unwrap_or(TimeZone::UTC))
 }
 
+/// The row of all that a command moved; `rate` is in bytes per second.
+pub fn total(id: &str, rate: Option<f64>) -> Outcome {
+    Outcome {
+        id: id.to_owned(),
+        unit: "bytes/s".to_owned(),
+        median: rate,
+        n: u64::from(rate.is_some()),
+        samples: rate.into_iter().collect(),
+        ..Outcome::default()
+    }
+}
+
+/// Bytes per second; `None` where nothing was moved.
+pub fn rate(bytes: u64, elapsed_ns: u64) -> Option<f64> {
+    (bytes > 0 && elapsed_ns > 0).then(|| bytes as f64 / (elapsed_ns as f64 / 1e9))
+}
+
 /// Members of an object.
 pub fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -12,10 +12,10 @@ use flatout_tree::copy::{Ended, Snapshot};
 use super::limit::{Limits, Moved, Share};
 use super::resume;
 use crate::arguments::copy::{Copy as Arguments, method_name};
-use crate::conclusion::{DONE, FAILED, INTERRUPTED};
+use crate::conclusion::{DONE, FAILED, INTERRUPTED, rate};
 
 /// Figures of a copy that has ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Account {
     /// What was done.
     pub totals: Snapshot,
@@ -98,14 +98,10 @@ impl Account {
         Self {
             totals: ended.totals,
             objections,
-            deletes: false,
-            is_plan: false,
             elapsed_ns,
-            unwritten_bytes: None,
-            goes_into_itself: false,
             is_interrupted: ended.interrupted,
             is_out_of_space: ended.out_of_space,
-            share: None,
+            ..Self::default()
         }
     }
 
@@ -185,9 +181,7 @@ impl Account {
 
     /// Bytes per second that lie in files copied; `None` where there are none.
     pub fn rate(&self) -> Option<f64> {
-        let bytes = self.totals.bytes_copied();
-        let is_measurable = bytes > 0 && self.elapsed_ns > 0;
-        is_measurable.then(|| bytes as f64 / (self.elapsed_ns as f64 / 1e9))
+        rate(self.totals.bytes_copied(), self.elapsed_ns)
     }
 
     /// The methods that moved something, with their files and bytes.
@@ -215,14 +209,13 @@ impl Account {
     /// Everything in one line.
     pub fn closing_line(&self) -> String {
         let totals = &self.totals;
-        let noun = if totals.files == 1 { "file" } else { "files" };
-        let files = quantity::count(totals.files);
+        let files = quantity::counted(totals.files as usize, "file");
         let bytes = quantity::rounded_size(self.bytes());
         if self.is_plan {
-            return self.plan_line(&format!("{files} {noun}, {bytes}"));
+            return self.plan_line(&format!("{files}, {bytes}"));
         }
         let seconds = quantity::number(self.elapsed_ns as f64 / 1e9);
-        let mut line = format!("{files} {noun}, {bytes} in {seconds} s");
+        let mut line = format!("{files}, {bytes} in {seconds} s");
         if let Some(rate) = self.rate() {
             line.push_str(&format!(": {}", quantity::value("bytes/s", rate)));
         }
@@ -275,18 +268,7 @@ mod tests {
             ],
             ..Snapshot::default()
         };
-        Account {
-            totals,
-            objections: 0,
-            deletes: false,
-            is_plan: false,
-            elapsed_ns: 2_000_000_000,
-            unwritten_bytes: None,
-            goes_into_itself: false,
-            is_interrupted: false,
-            is_out_of_space: false,
-            share: None,
-        }
+        Account { totals, elapsed_ns: 2_000_000_000, ..Account::default() }
     }
 
     #[test]

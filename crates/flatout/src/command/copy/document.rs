@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::account::Account;
 use super::limit::Share;
 use crate::arguments::copy::CopyFormat;
-use crate::conclusion::{Draft, FAILED, members};
+use crate::conclusion::{Draft, FAILED, members, total};
 use crate::output::{self, place::Place};
 
 /// Nothing here is random.
@@ -56,15 +56,7 @@ impl Document {
 fn row(account: &Account) -> Outcome {
     let totals = &account.totals;
     let deleted = account.deletes.then_some(totals.deleted);
-    let rate = account.rate();
-    let mut outcome = Outcome {
-        id: "copy/total".to_owned(),
-        unit: "bytes/s".to_owned(),
-        median: rate,
-        n: u64::from(rate.is_some()),
-        samples: rate.into_iter().collect(),
-        ..Outcome::default()
-    };
+    let mut outcome = total("copy/total", account.rate());
     outcome.audit = members([
         ("files", totals.files.into()),
         ("directories", totals.directories.into()),
@@ -85,30 +77,29 @@ fn row(account: &Account) -> Outcome {
         ("files_by_method", by_method(account, |(name, files, _)| (name, files))),
         ("bytes_by_method", by_method(account, |(name, _, bytes)| (name, bytes))),
     ]);
+    let mut note = |status, code, text| {
+        outcome.status = status;
+        outcome.warnings.push(Warning::new(code, text));
+    };
     if account.failed() > 0 {
         let text = format!("{} of the entries were not copied", account.failed());
-        outcome.status = Status::Degraded;
-        outcome.warnings.push(Warning::new(warning::FAILED, text));
+        note(Status::Degraded, warning::FAILED, text);
     }
     if totals.incomplete > 0 {
         let why = "without their owner, access control list, mode or times, or while they changed";
         let text = format!("{} of the entries were copied {why}", totals.incomplete);
-        outcome.status = Status::Degraded;
-        outcome.warnings.push(Warning::new(warning::FAILED, text));
+        note(Status::Degraded, warning::FAILED, text);
     }
     if let Some(text) = account.spared_text() {
-        outcome.status = Status::Degraded;
-        outcome.warnings.push(Warning::new(warning::FAILED, text));
+        note(Status::Degraded, warning::FAILED, text);
     }
     if account.is_out_of_space {
-        let text = "the copy ended because there was no room left";
-        outcome.status = Status::Failed;
-        outcome.warnings.push(Warning::new(warning::FAILED, text));
+        let text = "the copy ended because there was no room left".to_owned();
+        note(Status::Failed, warning::FAILED, text);
     }
     if account.is_interrupted {
-        let text = "the copy was interrupted before everything was copied";
-        outcome.status = Status::Interrupted;
-        outcome.warnings.push(Warning::new(warning::INTERRUPTED, text));
+        let text = "the copy was interrupted before everything was copied".to_owned();
+        note(Status::Interrupted, warning::INTERRUPTED, text);
     }
     outcome
 }

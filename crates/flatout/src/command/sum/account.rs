@@ -2,6 +2,8 @@
 
 use flatout_report::quantity;
 
+use crate::conclusion::rate;
+
 /// Shorter runs need no closing line.
 const WORTH_SAYING_NS: u64 = 1_000_000_000;
 
@@ -25,8 +27,7 @@ pub struct Account {
 impl Account {
     /// Bytes per second; `None` where nothing was read.
     pub fn rate(&self, elapsed_ns: u64) -> Option<f64> {
-        let is_measurable = self.bytes > 0 && elapsed_ns > 0;
-        is_measurable.then(|| self.bytes as f64 / (elapsed_ns as f64 / 1e9))
+        rate(self.bytes, elapsed_ns)
     }
 
     /// One line about a run that took a while.
@@ -34,12 +35,11 @@ impl Account {
         if elapsed_ns < WORTH_SAYING_NS {
             return None;
         }
-        let noun = if self.files == 1 { "file" } else { "files" };
-        let files = quantity::count(self.files);
+        let files = quantity::counted(self.files as usize, "file");
         let bytes = quantity::rounded_size(self.bytes);
         let seconds = quantity::number(elapsed_ns as f64 / 1e9);
         let rate = quantity::value("bytes/s", self.rate(elapsed_ns).unwrap_or(0.0));
-        Some(format!("{files} {noun}, {bytes} in {seconds} s: {rate}"))
+        Some(format!("{files}, {bytes} in {seconds} s: {rate}"))
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::account::Account;
 use crate::arguments::sum::Sum;
-use crate::conclusion::{Draft, Errors, INTERRUPTED, members};
+use crate::conclusion::{Draft, Errors, INTERRUPTED, members, total};
 
 /// Nothing here is random.
 const SEED: u64 = 1;
@@ -86,15 +86,7 @@ impl Document {
 
     /// The last row and the end.
     pub fn end(mut self, account: &Account, elapsed_ns: u64, exit_code: i32) -> String {
-        let rate = account.rate(elapsed_ns);
-        let mut outcome = Outcome {
-            id: "sum/total".to_owned(),
-            unit: "bytes/s".to_owned(),
-            median: rate,
-            n: u64::from(rate.is_some()),
-            samples: rate.into_iter().collect(),
-            ..Outcome::default()
-        };
+        let mut outcome = total("sum/total", account.rate(elapsed_ns));
         let digest = self.algorithm.map_or(Value::Null, |algorithm| algorithm.name().into());
         outcome.parameters = members([("digest", digest)]);
         outcome.audit = members([
