@@ -14,7 +14,6 @@ mod location;
 mod mount;
 mod stack;
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -52,18 +51,7 @@ pub struct Chain {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
     /// A mounted filesystem.
-    Mount {
-        /// The kernel's name of its type.
-        filesystem: String,
-        /// What was mounted: a device node, an export, a name.
-        source: OsString,
-        /// Where.
-        mount_point: PathBuf,
-        /// Options of this mount.
-        options: OsString,
-        /// Options of the filesystem, which all its mounts have.
-        filesystem_options: OsString,
-    },
+    Mount(Mount),
     /// The filesystem above takes writes into a directory of another one.
     Overlay {
         /// That directory; `None` for an overlay that is only read.
@@ -127,7 +115,7 @@ impl Layer {
     /// The number of the block device that this layer is.
     pub fn device(&self) -> Option<DeviceNumber> {
         match self {
-            Self::Mount { .. } | Self::Overlay { .. } => None,
+            Self::Mount(_) | Self::Overlay { .. } => None,
             Self::Loop { device, .. }
             | Self::Partition { device, .. }
             | Self::Mapper { device, .. }

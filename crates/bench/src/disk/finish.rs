@@ -284,9 +284,7 @@ fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
 fn moves_what_is_asked(file: &TestFile) -> bool {
     let multiplies = |layer: &Layer| match layer {
         Layer::Raid { .. } | Layer::Stacked { .. } => true,
-        Layer::Mount { filesystem, .. } => {
-            ["btrfs", "zfs", "bcachefs"].contains(&filesystem.as_str())
-        }
+        Layer::Mount(mount) => ["btrfs", "zfs", "bcachefs"].contains(&mount.filesystem.as_str()),
         _ => false,
     };
     file.chain.disks.len() == 1 && !file.chain.layers.iter().any(multiplies)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flatout_sys::Nature;
-use flatout_sys::storage::{Disk, IoLimit, Layer};
+use flatout_sys::storage::{Disk, IoLimit, Layer, Mount};
 use serde_json::{Value, json};
 
 use super::place::Kind;
@@ -34,7 +34,7 @@ fn words(path: &Path) -> String {
 
 fn layer(layer: &Layer) -> Value {
     match layer {
-        Layer::Mount { filesystem, source, options, .. } => json!({
+        Layer::Mount(Mount { filesystem, source, options, .. }) => json!({
             "kind": "mount",
             "filesystem": filesystem,
             "source": flatout_io::escape(source),

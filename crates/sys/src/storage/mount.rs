@@ -20,13 +20,13 @@ pub struct Mount {
     pub root: PathBuf,
     /// Where.
     pub mount_point: PathBuf,
-    /// As they stand in the table, not decoded.
-    pub options: Vec<u8>,
+    /// Options of this mount.
+    pub options: OsString,
     /// The kernel's name of its filesystem.
     pub filesystem: String,
     /// What was mounted: a device node, an export, a name.
     pub source: OsString,
-    /// As they stand in the table, not decoded: a comma inside a value is `\054` here.
+    /// Options of the filesystem, which all its mounts have. As they stand in the table, not decoded: a comma inside a value is `\054` here.
     pub filesystem_options: Vec<u8>,
 }
 
@@ -133,7 +133,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let device = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
     let root = decode(fields.next()?).into();
     let mount_point = decode(fields.next()?).into();
-    let options = fields.next()?.to_vec();
+    let options = decode(fields.next()?);
     // Then come any number of tags, and a lone dash behind them.
     fields.find(|field| *field == b"-")?;
     Some(Mount {

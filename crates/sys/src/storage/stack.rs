@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::mount::{self, Mount, MountTable};
+use super::mount::{Mount, MountTable};
 use super::{DeviceNumber, Disk, Layer, Origin};
 use crate::attribute;
 use crate::filesystem::Nature;
@@ -78,13 +78,7 @@ impl<'a> Walk<'a> {
     /// Adds a mount and what lies below it, of which `path` is a place. Like all that follow, it
     /// answers whether a block device lies below.
     fn mount(&mut self, mount: &Mount, path: &Path) -> bool {
-        self.layers.push(Layer::Mount {
-            filesystem: mount.filesystem.clone(),
-            source: mount.source.clone(),
-            mount_point: mount.mount_point.clone(),
-            options: mount::decode(&mount.options),
-            filesystem_options: mount::decode(&mount.filesystem_options),
-        });
+        self.layers.push(Layer::Mount(mount.clone()));
         match Nature::named(&mount.filesystem) {
             Nature::Overlay => self.overlay(mount, path),
             Nature::Disk => self.rest_on(&self.devices_of(mount), None),

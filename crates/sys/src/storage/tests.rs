@@ -45,7 +45,7 @@ fn words(chain: &Chain) -> Vec<String> {
 
 fn word(layer: &Layer) -> String {
     match layer {
-        Layer::Mount { filesystem, source, .. } => {
+        Layer::Mount(Mount { filesystem, source, .. }) => {
             format!("{filesystem} of {}", source.to_string_lossy())
         }
         Layer::Overlay { upper, lower: None, .. } => format!("overlay {upper:?}"),

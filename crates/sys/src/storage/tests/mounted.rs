@@ -31,7 +31,7 @@ fn a_temporary_file_lies_in_a_mount_that_statfs_knows_too() {
     let told = filesystem::of(file.as_fd()).unwrap();
     eprintln!("{found:#?}");
     assert_eq!(found.nature == Nature::Memory, told.in_memory);
-    assert!(matches!(found.layers.first(), Some(Layer::Mount { .. })), "{found:?}");
+    assert!(matches!(found.layers.first(), Some(Layer::Mount(_))), "{found:?}");
     for device in found.disks {
         assert!(Path::new(&format!("/sys/dev/block/{device}")).exists());
     }
@@ -51,7 +51,7 @@ fn loop_mounts_lead_to_the_disk_of_their_image() {
         let Some(mounted) = Mounted::new(kind) else { continue };
         let found = chain_at(mounted.path());
         assert_eq!((found.nature, found.filesystem.as_str()), (Nature::Disk, kind));
-        let Layer::Mount { mount_point, .. } = &found.layers[0] else { panic!("{found:?}") };
+        let Layer::Mount(Mount { mount_point, .. }) = &found.layers[0] else { panic!("{found:?}") };
         assert_eq!(mount_point, mounted.path(), "the blank in the name was decoded");
         assert_eq!(loop_of(&found), (mounted.image().as_path(), Some(false)));
         let below = chain_at(mounted.image().parent().unwrap());
@@ -115,7 +115,7 @@ fn an_image_in_memory_ends_at_its_loop_device() {
     let found = chain(Path::new(ROOT), file.as_fd(), Path::new("/dev")).unwrap();
     drop(file);
     run("losetup", &["--detach", &node]);
-    assert!(matches!(&found.layers[1], Layer::Mount { filesystem, .. } if filesystem == "tmpfs"));
+    assert!(matches!(&found.layers[1], Layer::Mount(mount) if mount.filesystem == "tmpfs"));
     assert_eq!(found.disks, [found.devices()[0]]);
     assert_eq!(found.ground(), Some(Nature::Memory));
 }
