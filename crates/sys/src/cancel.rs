@@ -167,7 +167,7 @@ fn handler() -> libc::sighandler_t {
 
 /// Gives the signal our handler, unless whoever started us wanted it ignored.
 fn listen(signal: libc::c_int) -> io::Result<()> {
-    if action_of(signal)? == libc::SIG_IGN { Ok(()) } else { install(signal, on_signal) }
+    if action_of(signal)? == libc::SIG_IGN { Ok(()) } else { install(signal, on_signal, 0) }
 }
 
 /// What happens when the signal comes.
@@ -181,17 +181,9 @@ pub(crate) fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     }
 }
 
-/// Has a signal handled. A call that it interrupts ends with `EINTR`.
-pub(crate) fn install(signal: libc::c_int, handler: Handler) -> io::Result<()> {
-    install_with(signal, handler, 0)
-}
-
-/// The same, with the flags of sigaction(2).
-pub(crate) fn install_with(
-    signal: libc::c_int,
-    handler: Handler,
-    flags: libc::c_int,
-) -> io::Result<()> {
+/// Has a signal handled, with the flags of sigaction(2). Without `SA_RESTART` a call that it interrupts
+/// ends with `EINTR`.
+pub(crate) fn install(signal: libc::c_int, handler: Handler, flags: libc::c_int) -> io::Result<()> {
     // SAFETY: a zeroed sigaction is a valid value; the handlers of this crate do only what
     // signal-safety(7) allows (atomics, write, tcsetattr, clock_gettime, signal, raise).
     unsafe {
@@ -249,7 +241,7 @@ mod tests {
     #[test]
     fn a_signal_that_asks_for_no_end_does_not_end_a_wait() {
         extern "C" fn nothing(_: libc::c_int) {}
-        install(libc::SIGUSR2, nothing).unwrap();
+        install(libc::SIGUSR2, nothing, 0).unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let (told, number) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {

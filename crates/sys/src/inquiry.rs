@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use crate::cancel::{action_of, install_with, wake};
+use crate::cancel::{action_of, install, wake};
 
 /// An end that could not be told is seen so much later.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
@@ -34,7 +34,7 @@ pub fn listen() -> io::Result<Option<Inquiries>> {
     if action_of(libc::SIGUSR1)? == libc::SIG_IGN {
         return Ok(None);
     }
-    install_with(libc::SIGUSR1, on_signal, libc::SA_RESTART)?;
+    install(libc::SIGUSR1, on_signal, libc::SA_RESTART)?;
     ASKED.store(false, Ordering::SeqCst);
     Ok(Some(Inquiries::default()))
 }

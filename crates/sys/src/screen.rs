@@ -83,7 +83,7 @@ impl Screen {
         let stop = (libc::SIGTSTP, on_stop as Handler);
         for (signal, handler) in [stop, (libc::SIGQUIT, obey), (libc::SIGABRT, obey)] {
             if action_of(signal)? == libc::SIG_DFL {
-                install(signal, handler)?;
+                install(signal, handler, 0)?;
             }
         }
         enter()?;
@@ -188,7 +188,7 @@ fn stop() {
     // It returns when the program goes on.
     obey(libc::SIGTSTP);
     // Where this fails, Ctrl-Z stops the program without asking, as any other.
-    let _ = install(libc::SIGTSTP, on_stop);
+    let _ = install(libc::SIGTSTP, on_stop, 0);
     let _ = enter();
 }
 
