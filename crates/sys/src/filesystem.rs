@@ -81,6 +81,15 @@ impl Filesystem {
     pub fn is_served(&self) -> bool {
         matches!(self.nature, Nature::Network | Nature::Userspace) || self.name == "unknown"
     }
+
+    /// Whether each change of a file has a time of its own once somebody has looked at the one before it
+    /// (`FS_MGTIME`); elsewhere all changes within a tick of the kernel's clock have the same.
+    pub fn times_each_change(&self) -> bool {
+        static KERNEL: LazyLock<bool> = LazyLock::new(|| {
+            has_fine_times(rustix::system::uname().release().to_str().unwrap_or_default())
+        });
+        *KERNEL && matches!(self.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
+    }
 }
 
 /// Magic numbers of statfs(2) and `linux/magic.h`, names as in /proc/filesystems.
@@ -127,17 +136,6 @@ const KNOWN: &[(u64, &str)] = &[
     (0x6367_7270, "cgroup2"),
     (0x0027_e0eb, "cgroup"),
 ];
-
-impl Filesystem {
-    /// Whether each change of a file has a time of its own once somebody has looked at the one before it
-    /// (`FS_MGTIME`); elsewhere all changes within a tick of the kernel's clock have the same.
-    pub fn times_each_change(&self) -> bool {
-        static KERNEL: LazyLock<bool> = LazyLock::new(|| {
-            has_fine_times(rustix::system::uname().release().to_str().unwrap_or_default())
-        });
-        *KERNEL && matches!(self.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
-    }
-}
 
 fn has_fine_times(release: &str) -> bool {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);

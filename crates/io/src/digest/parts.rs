@@ -112,9 +112,7 @@ impl Cutter {
             }
         })
     }
-}
 
-impl Cutter {
     /// The part of segment `index`, of bytes that nobody else needs.
     ///
     /// Panics: as [`Self::part`].
