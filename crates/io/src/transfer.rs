@@ -138,6 +138,7 @@ pub enum End {
 ///
 /// Cost: nothing until a method is used. Then one block for sync, a pipe for splice, and blocks for each
 /// request in flight for uring.
+#[derive(Default)]
 pub struct Transfer {
     block_bytes: u64,
     depth: u32,
@@ -155,17 +156,7 @@ impl Transfer {
     pub fn new(block_bytes: u64, depth: u32) -> Self {
         let pieces = (block_bytes == 0).then(Pieces::default);
         let block_bytes = block_bytes.min(MOST_BLOCK_BYTES);
-        let pieces_of_pipe = Pieces::default();
-        Self {
-            block_bytes,
-            depth,
-            is_one_of_many: false,
-            buffer: None,
-            pieces,
-            pipe: None,
-            pieces_of_pipe,
-            ring: None,
-        }
+        Self { block_bytes, depth, pieces, ..Self::default() }
     }
 
     /// Keeps the buffer short, also for long ranges, where no length is asked for: many threads have one
