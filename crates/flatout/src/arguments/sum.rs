@@ -87,17 +87,6 @@ pub enum SumFormat {
     Json,
 }
 
-/// What a check prints about files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Talk {
-    /// Every file.
-    All,
-    /// Only what is wrong.
-    Wrong,
-    /// Nothing.
-    Nothing,
-}
-
 impl Sum {
     /// Whether it reads trees, which several processes find alike.
     pub fn is_of_trees(&self) -> bool {
@@ -115,15 +104,6 @@ impl Sum {
         Manifest {
             form: if self.tag { Form::Tagged } else { Form::Untagged },
             end: if self.zero { LineEnd::Zero } else { LineEnd::Feed },
-        }
-    }
-
-    /// What a check prints about files.
-    pub fn talk(&self) -> Talk {
-        match (self.status, self.quiet) {
-            (true, _) => Talk::Nothing,
-            (_, true) => Talk::Wrong,
-            _ => Talk::All,
         }
     }
 

@@ -18,7 +18,6 @@ use super::input::{self, Input};
 use super::inventory;
 use super::session::Session;
 use super::{files, in_threads};
-use crate::arguments::sum::Talk;
 use crate::conclusion::FAILED;
 use crate::output;
 
@@ -163,7 +162,7 @@ impl Check<'_, '_> {
     fn found(&self, summed: Summed) -> ControlFlow<()> {
         let mut session = self.session.borrow_mut();
         let mut counts = self.counts.borrow_mut();
-        let talks = session.arguments.talk() != Talk::Nothing;
+        let talks = !session.arguments.status;
         match &summed.result {
             Ok(found) => {
                 session.count(found);
@@ -211,8 +210,7 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
     if is_strict {
         session.differ();
     }
-    let talk = session.arguments.talk();
-    if talk != Talk::Nothing {
+    if !session.arguments.status {
         let lines = ["line is improperly formatted", "lines are improperly formatted"];
         warn(counts.malformed, lines);
         let files = ["listed file could not be read", "listed files could not be read"];
@@ -226,7 +224,7 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
         }
     }
     if session.arguments.ignore_missing && counts.matched == 0 {
-        if talk == Talk::Nothing {
+        if session.arguments.status {
             session.differ();
         } else {
             session.fail(FAILED, format!("{path:?}: no file was verified"));

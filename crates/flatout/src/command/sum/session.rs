@@ -11,7 +11,7 @@ use flatout_tree::sum::{Failure, Found, Summed};
 
 use super::account::Account;
 use super::document::{Document, Verdict};
-use crate::arguments::sum::{Sum, SumFormat, Talk};
+use crate::arguments::sum::{Sum, SumFormat};
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 use crate::output;
 use crate::output::stream::{Stopped, Stream};
@@ -79,17 +79,17 @@ impl<'a> Session<'a> {
         if let Some(document) = &mut self.document {
             document.fail(String::from_utf8_lossy(&named(shown, &what)).into_owned());
         }
-        match self.arguments.talk() {
-            Talk::Nothing => ControlFlow::Continue(()),
-            _ => self.say(shown, &what),
+        match self.arguments.status {
+            true => ControlFlow::Continue(()),
+            false => self.say(shown, &what),
         }
     }
 
     /// Takes in that an entry is as it should be.
     pub fn right(&mut self, shown: &OsStr) -> ControlFlow<()> {
-        match self.arguments.talk() {
-            Talk::All => self.say(shown, "OK"),
-            _ => ControlFlow::Continue(()),
+        match self.arguments.status || self.arguments.quiet {
+            true => ControlFlow::Continue(()),
+            false => self.say(shown, "OK"),
         }
     }
 
