@@ -18,7 +18,7 @@ use flatout_io::cause_text;
 use flatout_measure::record::{Record, Status};
 use flatout_report::text::{self, Joined};
 use flatout_report::{Format, Identity, Style};
-use flatout_sys::standard_output;
+use flatout_sys::standard;
 
 use crate::arguments::help;
 use crate::arguments::refusal::Refusal;
@@ -35,7 +35,7 @@ static TALK: OnceLock<Talk> = OnceLock::new();
 /// anything is measured.
 pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
     let Some(path) = &output.output else {
-        return standard_output::descriptor().map(drop).map_err(unwritten);
+        return standard::output().map(drop).map_err(unwritten);
     };
     let place = Place::find(path)?;
     let is_it = |input: &PathBuf| {
@@ -266,7 +266,7 @@ fn pairs(record: &Record, style: &Style) -> String {
 
 /// Writes to standard output.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
-    match standard_output::write_all(bytes) {
+    match standard::write_all(bytes) {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritten(error)),
         _ => Ok(()),

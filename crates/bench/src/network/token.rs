@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use flatout_io::cause_text;
-use flatout_sys::standard_input;
+use flatout_sys::standard;
 
 /// Shortest token that is taken: shorter ones can be tried out.
 pub const LEAST_TOKEN_BYTES: usize = 16;
@@ -49,7 +49,7 @@ impl Key {
         let complain = |why: String| format!("cannot read the token file {path:?}: {why}");
         let mut text = String::new();
         let opened = match path == Path::new("-") {
-            true => standard_input::open(),
+            true => standard::input(),
             false => File::open(path),
         };
         let file = opened.map_err(|error| complain(cause_text(&error)))?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_measure::record::Record;
 use flatout_report::document;
-use flatout_sys::standard_input;
+use flatout_sys::standard;
 
 use crate::output::cannot;
 
@@ -15,7 +15,7 @@ pub fn document(path: &Path) -> Result<Record, String> {
     if path != Path::new("-") {
         return document::read(path).map_err(|error| error.to_string());
     }
-    let input = standard_input::open().map_err(cannot("open standard input"))?;
+    let input = standard::input().map_err(cannot("open standard input"))?;
     document::parse_from(input, path).map_err(|error| error.to_string())
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatout_io::{cause_text, quote};
-use flatout_sys::standard_output;
+use flatout_sys::standard;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
@@ -74,7 +74,7 @@ impl Place {
 
     /// Standard output, whatever that is.
     pub fn standard_output() -> Self {
-        let found = standard_output::descriptor().and_then(|out| Ok(rustix::fs::fstat(out)?));
+        let found = standard::output().and_then(|out| Ok(rustix::fs::fstat(out)?));
         Self { path: "-".into(), way: Way::Standard, found: found.ok() }
     }
 
@@ -135,7 +135,7 @@ impl Place {
     pub fn check(&self) -> Result<(), String> {
         let directory = match &self.way {
             Way::Standard => {
-                let open = standard_output::descriptor();
+                let open = standard::output();
                 return open.map(drop).map_err(|error| self.failure(&error));
             }
             Way::Through(_) => return Ok(()),
@@ -176,14 +176,9 @@ impl Place {
 
     /// A file for what comes piece by piece; with a name, it is nobody's until [`Place::complete`].
     pub fn begin(&self) -> Result<(File, Option<OsString>), String> {
-        let begun = match &self.way {
-            Way::Named { directory, .. } => {
-                self.part(directory).map(|(file, part)| (file, Some(part))).map_err(Into::into)
-            }
-            Way::Standard => standard().map(|file| (file, None)),
-            Way::Through(path) => self.through(path).map(|file| (file, None)),
-        };
-        begun.map_err(|error| self.failure(&error))
+        let Some((directory, _)) = self.named() else { return Ok((self.open()?, None)) };
+        let begun = self.part(directory).map_err(|errno| self.failure(&errno.into()));
+        begun.map(|(file, part)| (file, Some(part)))
     }
 
     /// Gives what was begun its place.
@@ -325,7 +320,7 @@ impl Place {
 
 /// Standard output under another number, which can be closed.
 fn standard() -> io::Result<File> {
-    standard_output::descriptor()?.as_fd().try_clone_to_owned().map(File::from)
+    standard::output()?.as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// Follows the symlinks at the end of a path to the place where a file would be made.

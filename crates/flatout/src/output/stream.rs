@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use flatout_sys::standard_output;
+use flatout_sys::standard;
 use rustix::fs::{FileType, Stat};
 
 use super::place::{Place, identity};
@@ -78,7 +78,7 @@ impl Stream {
 
     fn flush(&mut self) -> Result<(), Stopped> {
         let (result, place) = match &mut self.into {
-            None => (standard_output::write_all(&self.buffer), None),
+            None => (standard::write_all(&self.buffer), None),
             Some(Target { file, place, .. }) => (file.write_all(&self.buffer), Some(place)),
         };
         self.buffer.clear();

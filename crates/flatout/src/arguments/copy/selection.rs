@@ -9,7 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, ValueHint};
 use flatout_bench::option::size;
 use flatout_io::{cause_text, escape, quote};
-use flatout_sys::standard_input;
+use flatout_sys::standard;
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Git, Moment, Selection as Selected};
@@ -155,7 +155,7 @@ fn identity(facts: &Stat) -> (u64, u64) {
 fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     let opened = match path.as_os_str().as_bytes() {
-        b"-" => standard_input::open(),
+        b"-" => standard::input(),
         _ => std::fs::File::open(path),
     };
     match opened.and_then(|mut file| file.read_to_end(&mut text)) {

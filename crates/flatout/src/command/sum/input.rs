@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use flatout_sys::cancel::{CancelToken, Ready, wait_readable};
-use flatout_sys::standard_input;
+use flatout_sys::standard;
 use rustix::fs::{Mode, OFlags};
 
 /// Bytes read at a time.
@@ -20,7 +20,7 @@ pub struct Input {
 
 /// Opens a manifest; `-` is standard input.
 pub fn open(path: &Path, cancel: CancelToken) -> io::Result<BufReader<Input>> {
-    let file = if path.as_os_str() == "-" { standard_input::open()? } else { open_at_once(path)? };
+    let file = if path.as_os_str() == "-" { standard::input()? } else { open_at_once(path)? };
     Ok(BufReader::with_capacity(BUFFER_BYTES, Input { file, cancel }))
 }
 

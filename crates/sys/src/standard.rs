@@ -1,17 +1,19 @@
-//! Standard output as it was when the program began, for results that must not be lost in silence.
+//! Standard input and output as they were when the program began, for what must not be lost in silence.
 //!
 //! The runtime of Rust opens `/dev/null` where a standard descriptor is closed, and its own standard
-//! output takes EBADF for success. Both are failures here, as in coreutils.
+//! input and output take EBADF for the end and for success. Both are failures here, as in coreutils: a
+//! list that nobody gave would be an empty one.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
-static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Looks before the runtime does: it is called ahead of `main`, as any constructor.
+/// Looks and acts before the runtime does: it is called ahead of `main`, as any constructor.
 // SAFETY: the section holds addresses of functions that the C runtime calls with the C convention
 // and ignorable arguments, once, before other threads are; `look` is such a function. It uses
 // nothing of the runtime of Rust, which does not stand yet.
@@ -20,16 +22,29 @@ static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: fcntl(2) with F_GETFD takes any number for a descriptor and no pointer.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    WAS_CLOSED.store(flags < 0, Ordering::Relaxed);
+    // SAFETY: fcntl(2) with F_GETFD takes any number for a descriptor and no pointer. open(2) gets a
+    // path that ends with NUL and lives as long as the program; it takes the lowest free descriptor.
+    unsafe {
+        if libc::fcntl(libc::STDIN_FILENO, libc::F_GETFD) < 0 {
+            libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
+        }
+        let flags = libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD);
+        OUTPUT_WAS_CLOSED.store(flags < 0, Ordering::Relaxed);
+    }
 }
 
-/// The descriptor.
+/// Another descriptor of standard input, without a buffer.
+///
+/// Errors: none is free. Its reads give EBADF where it was closed when the program began.
+pub fn input() -> io::Result<File> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// The descriptor of standard output.
 ///
 /// Errors: EBADF where it was closed when the program began.
-pub fn descriptor() -> io::Result<impl AsFd> {
-    match WAS_CLOSED.load(Ordering::Relaxed) {
+pub fn output() -> io::Result<impl AsFd> {
+    match OUTPUT_WAS_CLOSED.load(Ordering::Relaxed) {
         true => Err(Errno::BADF.into()),
         false => Ok(io::stdout()),
     }
@@ -43,7 +58,7 @@ pub fn write_all(bytes: &[u8]) -> io::Result<()> {
         return Ok(());
     }
     let turn = io::stdout().lock();
-    descriptor()?;
+    output()?;
     Unbuffered(turn.as_fd()).write_all(bytes)
 }
 
