@@ -146,9 +146,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
 
 /// What was measured for the filesystems of all that is to be copied.
 fn limits(plan: &Plan) -> Option<Limits> {
-    let profile = profile::load()?;
-    let operands: Vec<Operand> = plan.rounds.iter().flatten().cloned().collect();
-    Limits::of(Some(&profile), &operands)
+    Limits::of(&*profile::load()?, plan.rounds.iter().flatten())
 }
 
 /// Bytes that devices were asked for by this process so far; 0 where nobody knows.

@@ -74,14 +74,14 @@ impl Limits {
     /// pair, or nothing was measured for it.
     ///
     /// Cost: an open and a few looks at each operand, if there is a profile at all.
-    pub fn of(profile: Option<&MachineProfile>, operands: &[Operand]) -> Option<Self> {
-        let profile = profile?;
-        let (first, others) = operands.split_first()?;
-        let pair = pair(first)?;
-        if others.iter().any(|operand| self::pair(operand).as_ref() != Some(&pair)) {
-            return None;
-        }
-        Self::of_pair(profile, &pair.0, &pair.1)
+    pub fn of<'o>(
+        profile: &MachineProfile,
+        mut operands: impl Iterator<Item = &'o Operand>,
+    ) -> Option<Self> {
+        let (source, target) = pair(operands.next()?)?;
+        let is_it =
+            |operand| pair(operand).is_some_and(|(from, to)| from == source && to == target);
+        operands.all(is_it).then(|| Self::of_pair(profile, &source, &target)).flatten()
     }
 
     fn of_pair(profile: &MachineProfile, source: &str, target: &str) -> Option<Self> {

@@ -122,7 +122,7 @@ fn nothing_is_said_where_nothing_is_known() {
     assert_eq!(limits().share(&moved), None, "too short");
     let none = Moved { files: 0, elapsed_ns: 1_000_000_000, ..moved };
     assert_eq!(limits().share(&none), None, "nothing was moved");
-    assert!(Limits::of(None, &[]).is_none());
+    assert!(Limits::of(&profile(), [].iter()).is_none());
 }
 
 #[test]
