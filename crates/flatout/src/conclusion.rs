@@ -24,6 +24,9 @@ pub const INTERRUPTED: i32 = 130;
 /// A fault of the program itself, as Rust has it.
 pub const FAULT: i32 = 101;
 
+/// The seed in the records of commands in which nothing is random.
+pub const NO_SEED: u64 = 1;
+
 /// A finished command.
 #[derive(Debug)]
 pub struct Conclusion {

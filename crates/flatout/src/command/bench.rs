@@ -75,7 +75,8 @@ fn measure(
     if arguments.live {
         live::check().map_err(Error::Usage)?;
     }
-    let mut jobs = announce(job::jobs(arguments, seed, cancel, make)?, arguments)?;
+    let mut jobs = job::jobs(arguments, seed, cancel, make)?;
+    announce(&jobs, arguments)?;
     let schedule = Schedule::new(arguments, &jobs, begun_ns, SystemClock.now_ns());
     let mut estimates: Vec<u64> = jobs.iter().map(|job| job.estimate.usual_ns).collect();
     let all_ns = estimates.iter().fold(0, |sum, job_ns| u64::saturating_add(sum, *job_ns));
@@ -159,7 +160,7 @@ fn fail(draft: &mut Draft, error: &Error) {
 }
 
 /// Says beforehand what will be written and how long it takes.
-fn announce(jobs: Vec<Planned>, arguments: &Arguments) -> Result<Vec<Planned>, Error> {
+fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
     let sum = |part: fn(&Estimate) -> u64| {
         jobs.iter().map(|job| part(&job.estimate)).fold(0, u64::saturating_add)
     };
@@ -193,7 +194,7 @@ fn announce(jobs: Vec<Planned>, arguments: &Arguments) -> Result<Vec<Planned>, E
         }
     };
     output::notice(&format!("measuring {what}, takes about {seconds} s"));
-    Ok(jobs)
+    Ok(())
 }
 
 /// The most that may be written, where that is clearly more than is expected.

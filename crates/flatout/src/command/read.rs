@@ -15,15 +15,12 @@ use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::read::Read;
-use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, WRONG_USE};
+use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED, NO_SEED, WRONG_USE};
 use crate::profile;
-
-/// Seed of the order of trials; a read makes no random data.
-const SEED: u64 = 1;
 
 /// Reads all the files. One that cannot be read does not stop the others.
 pub fn run(arguments: &Read, cancel: CancelToken) -> Conclusion {
-    let mut draft = Draft::begin(SEED);
+    let mut draft = Draft::begin(NO_SEED);
     let profile = profile::load();
     for file in &arguments.files {
         match read_file(arguments, arguments.job(file, profile.clone(), cancel)) {
@@ -104,7 +101,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
         min_trials: trials,
         max_trials: trials,
         budget_ns: u64::MAX / 4,
-        seed: SEED,
+        seed: NO_SEED,
         ..Plan::default()
     };
     let mut sampler = Sampler {

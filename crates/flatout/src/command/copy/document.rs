@@ -8,11 +8,8 @@ use serde_json::{Map, Value};
 use super::account::Account;
 use super::limit::Share;
 use crate::arguments::copy::CopyFormat;
-use crate::conclusion::{Draft, FAILED, members, total};
+use crate::conclusion::{Draft, FAILED, NO_SEED, members, total};
 use crate::output::{self, place::Place};
-
-/// Nothing here is random.
-const SEED: u64 = 1;
 
 /// Figures in the making.
 pub struct Document {
@@ -23,7 +20,7 @@ pub struct Document {
 impl Document {
     /// Begins now: describing the machine is no part of copying.
     pub fn begin(format: CopyFormat) -> Self {
-        Self { draft: Draft::begin(SEED), format }
+        Self { draft: Draft::begin(NO_SEED), format }
     }
 
     /// Writes the figures where they are wanted.

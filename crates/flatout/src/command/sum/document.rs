@@ -12,10 +12,7 @@ use serde_json::Value;
 
 use super::account::Account;
 use crate::arguments::sum::Sum;
-use crate::conclusion::{Draft, Errors, INTERRUPTED, members, total};
-
-/// Nothing here is random.
-const SEED: u64 = 1;
+use crate::conclusion::{Draft, Errors, INTERRUPTED, NO_SEED, members, total};
 
 /// A document whose rows are not kept.
 pub struct Document {
@@ -41,7 +38,7 @@ pub enum Verdict<'a> {
 impl Document {
     /// Begins a document; returns its first lines too.
     pub fn begin(arguments: &Sum) -> (Self, String) {
-        let draft = Draft::begin(SEED);
+        let draft = Draft::begin(NO_SEED);
         let start = json::streamed_start(&draft.record.start);
         let default = (!arguments.check).then_some(Algorithm::Blake3);
         let algorithm = arguments.digest.or(default);
