@@ -1,14 +1,12 @@
 //! `flatout copy`. The words that its options take: `copy/words.rs`; which attributes are kept:
-//! `copy/kept.rs`; snapshots: `copy/snapshot.rs`; limits:
-//! `copy/limits.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated,
-//! the last one counts.
+//! `copy/kept.rs`; what makes no sense together: `copy/contradiction.rs`, with snapshots
+//! `copy/snapshot.rs`. Options may be repeated, the last one counts.
 
 mod age;
 mod as_cp;
 mod contradiction;
 mod in_order;
 mod kept;
-mod limits;
 mod mirror;
 mod selection;
 mod snapshot;
@@ -36,11 +34,9 @@ use flatout_tree::copy::options::{
 use as_cp::AsCp;
 use flatout_tree::copy::rules::Rules;
 use kept::Kept;
-use limits::Limits;
 use mirror::Mirror;
 use selection::Selection;
-use snapshot::Snapshot;
-use words::{ENGINES, WHEN, block_size, memory_size};
+use words::{ENGINES, WHEN, block_size, memory_size, rate};
 
 use super::shared::{meant, path};
 
@@ -128,10 +124,22 @@ pub struct Copy {
     /// side is changed: auto (from the first second of the copy on), always, never [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = words(WHEN), hide_possible_values = true, help_heading = "Replacing")]
     pub resume: Option<When>,
-    #[command(flatten)]
-    pub snapshot: Snapshot,
-    #[command(flatten)]
-    pub limits: Limits,
+    /// Make unchanged files hard links to those in DIR: of the same size, time, owner, mode and extended
+    /// attributes; may be repeated. DIR stands for TARGET: a relative one is looked up from here
+    #[arg(long, value_name = "DIR", value_parser = path(), value_hint = ValueHint::DirPath, help_heading = "Snapshots", action = clap::ArgAction::Append)]
+    pub link_dest: Vec<PathBuf>,
+    /// Have files that are in DIR with the same size and time share its extents instead of being
+    /// copied; may be repeated. Attributes are those of the source
+    #[arg(long, value_name = "DIR", value_parser = path(), value_hint = ValueHint::DirPath, help_heading = "Snapshots", action = clap::ArgAction::Append)]
+    pub reflink_dest: Vec<PathBuf>,
+    /// Move so many bytes a second at most, by all threads together: 10M are 10 MiB/s, 0 is no
+    /// limit. Shared extents, which move nothing, are not limited
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Limits")]
+    pub bwlimit: Option<u64>,
+    /// Give way to others: nice 19, I/O of the idle class, and rests while work waits for CPUs or
+    /// storage (PSI)
+    #[arg(long, help_heading = "Limits")]
+    pub background: bool,
     /// Read each copy back from the device; its digest must be that of what was read
     #[arg(long, help_heading = "Certainty")]
     pub verify: bool,
@@ -255,6 +263,11 @@ impl Copy {
         Some(format!(
             "several processes cannot do {option} together; with --single each does it all"
         ))
+    }
+
+    /// Earlier snapshots, from which files are taken.
+    pub fn snapshots(&self) -> Vec<PathBuf> {
+        [&self.link_dest[..], &self.reflink_dest[..]].concat()
     }
 
     fn inventory(&self) -> Inventory {

@@ -198,8 +198,7 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
     // What cannot be planned is said later.
     let plan = operand::plan(sources, &destination, arguments.reach(), arguments.wording());
     let plan = plan.unwrap_or_default();
-    let named = &arguments.snapshot;
-    let snapshots = [&named.link_dest[..], &named.reflink_dest[..]].concat();
+    let snapshots = arguments.snapshots();
     if let Some(error) =
         deletes.then(|| demand::mirror_obstacle(&plan, arguments.wording(), &snapshots)).flatten()
     {

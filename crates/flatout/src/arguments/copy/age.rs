@@ -25,7 +25,7 @@ fn moment(
     }
     let at = match (text.parse::<Timestamp>(), text.parse::<DateTime>()) {
         (Ok(at), _) => Some(at),
-        (_, Ok(at)) => zoned(at, zone()?),
+        (_, Ok(at)) => at.to_zoned(zone()?).ok().map(|at| at.timestamp()),
         _ => None,
     };
     match at {
@@ -36,10 +36,6 @@ fn moment(
         Some(at) => Ok((at.as_second() - 1, (at.subsec_nanosecond() + 1_000_000_000) as u32)),
         None => Err("it is neither an age (90s, 5m, 12h, 7d, 4w) nor a date (2026-11-24, '2026-11-24 18:30')".to_owned()),
     }
-}
-
-fn zoned(at: DateTime, zone: TimeZone) -> Option<Timestamp> {
-    at.to_zoned(zone).ok().map(|at| at.timestamp())
 }
 
 fn seconds(text: &str) -> Option<i64> {

@@ -73,7 +73,7 @@ impl Copy {
             (self.atomic, "--atomic"),
             (self.checksum, "--checksum"),
             (self.quick_check, "--quick-check"),
-            (!self.snapshot.link_dest.is_empty(), "--link-dest"),
+            (!self.link_dest.is_empty(), "--link-dest"),
         ])?;
         Some(format!(
             "{other} contradicts -i -n -u -l -s -b -H -L: what is there is treated as by cp"

@@ -1,31 +1,16 @@
-//! `--link-dest` and `--reflink-dest`: earlier snapshots, from which unchanged files are taken.
+//! `--link-dest` and `--reflink-dest`, and what makes no sense with them.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueHint};
 use flatout_tree::copy::options::When;
 
-use super::{Copy, path};
+use super::Copy;
 
 /// Snapshots at most. Each is open all the time, and is searched for each file.
 const MOST: usize = 8;
 
-#[derive(Debug, Clone, Default, Args)]
-pub struct Snapshot {
-    /// Make unchanged files hard links to those in DIR: of the same size, time, owner, mode and extended
-    /// attributes; may be repeated. DIR stands for TARGET: a relative one is looked up from here
-    #[arg(long, value_name = "DIR", value_parser = path(), value_hint = ValueHint::DirPath, help_heading = "Snapshots", action = clap::ArgAction::Append)]
-    pub link_dest: Vec<PathBuf>,
-    /// Have files that are in DIR with the same size and time share its extents instead of being
-    /// copied; may be repeated. Attributes are those of the source
-    #[arg(long, value_name = "DIR", value_parser = path(), value_hint = ValueHint::DirPath, help_heading = "Snapshots", action = clap::ArgAction::Append)]
-    pub reflink_dest: Vec<PathBuf>,
-}
-
 impl Copy {
     /// Says which options make no sense together with a snapshot.
     pub(super) fn wrong_snapshot(&self) -> Option<String> {
-        let Snapshot { link_dest, reflink_dest } = &self.snapshot;
+        let Self { link_dest, reflink_dest, .. } = self;
         let option = match (link_dest.is_empty(), reflink_dest.is_empty()) {
             (true, true) => return None,
             (false, _) => "--link-dest",

@@ -8,6 +8,8 @@ use flatout_tree::copy::options::{Preserve, When};
 
 /// Longest block. Each thread needs it in memory.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
+/// Less is a number that was meant in KiB, as rsync takes it, or a copy that never ends.
+const LEAST_BYTES_PER_SECOND: u64 = 1 << 10;
 /// Less would hold nothing that is worth remembering.
 const MIN_MEMORY_BYTES: u64 = 64 << 10;
 
@@ -59,6 +61,18 @@ pub fn attributes(list: &str) -> Result<Preserve, String> {
             format!("{name:?} is no attribute; known are {known}")
         })
     })
+}
+
+/// `--bwlimit`: a size, behind which `/s` may stand.
+pub fn rate(text: &str) -> Result<u64, String> {
+    match size(text.strip_suffix("/s").unwrap_or(text))? {
+        0 => Ok(0),
+        bytes if bytes >= LEAST_BYTES_PER_SECOND => Ok(bytes),
+        _ => {
+            let least = size_text(LEAST_BYTES_PER_SECOND);
+            Err(format!("it must be {least} a second or more; a number without a unit is in bytes"))
+        }
+    }
 }
 
 pub fn block_size(text: &str) -> Result<u64, String> {

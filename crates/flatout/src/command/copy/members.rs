@@ -71,8 +71,7 @@ impl Members {
         let Some((group, boots)) = Group::join()? else { return Ok(None) };
         let job = monotonic_ns() << 16 ^ u64::from(std::process::id());
         let mut files = arguments.selection.files();
-        let named = &arguments.snapshot;
-        files.extend([&named.link_dest[..], &named.reflink_dest[..]].concat());
+        files.extend(arguments.snapshots());
         let (hosts, kept) = (hosts(boots), Vec::new());
         Ok(Some(Self { group, job, umask, hosts, kept, files, is_over: false }))
     }

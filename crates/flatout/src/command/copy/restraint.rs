@@ -13,7 +13,7 @@ use crate::arguments::copy::Copy as Arguments;
 /// it starts, is the least from now on. What cannot be had is said. Each of several processes has its
 /// part of the rate.
 pub fn limits(arguments: &Arguments, processes: u64, remark: &dyn Fn(&str)) -> Limits {
-    let gives_way = arguments.limits.background;
+    let gives_way = arguments.background;
     if gives_way {
         if let Err(error) = priority::give_way() {
             let cause = cause_text(&error);
@@ -26,7 +26,6 @@ pub fn limits(arguments: &Arguments, processes: u64, remark: &dyn Fn(&str)) -> L
             );
         }
     }
-    let part =
-        arguments.limits.bwlimit.filter(|&rate| rate > 0).map(|rate| (rate / processes).max(1));
+    let part = arguments.bwlimit.filter(|&rate| rate > 0).map(|rate| (rate / processes).max(1));
     Limits::new(part, gives_way)
 }

@@ -19,8 +19,8 @@ const CLONE: &str = "--reflink-dest";
 ///
 /// Errors: a line that says which of them cannot serve, and why.
 pub fn open(arguments: &Arguments) -> Result<Option<References>, String> {
-    let named = &arguments.snapshot;
-    if named.link_dest.is_empty() && named.reflink_dest.is_empty() {
+    let Arguments { link_dest, reflink_dest, .. } = arguments;
+    if link_dest.is_empty() && reflink_dest.is_empty() {
         return Ok(None);
     }
     let (sources, destination) = arguments.operands();
@@ -36,7 +36,7 @@ pub fn open(arguments: &Arguments) -> Result<Option<References>, String> {
     let is_directory = |path: &PathBuf| {
         rustix::fs::lstat(path).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
     };
-    let (link, clone) = (all(LINK, &named.link_dest)?, all(CLONE, &named.reflink_dest)?);
+    let (link, clone) = (all(LINK, link_dest)?, all(CLONE, reflink_dest)?);
     Ok(Some(References::new(link, clone, becomes && sources.iter().all(is_directory))))
 }
 
