@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use flatout_sys::filesystem::{self, DirectAlignment};
+use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -84,11 +84,9 @@ fn direct_obstacle(file: BorrowedFd<'_>, block_bytes: u64) -> Option<String> {
         return Some(format!("{} keeps its files in memory", filesystem.name));
     }
     let alignment = match filesystem::direct_alignment(file) {
-        Ok(DirectAlignment::Refused) => {
-            return Some("the filesystem takes none for this file".to_owned());
-        }
-        Ok(DirectAlignment::Bytes { offset, .. }) => u64::from(offset),
-        Ok(DirectAlignment::Unknown) | Err(_) => USUAL_ALIGNMENT_BYTES,
+        Ok(Some(0)) => return Some("the filesystem takes none for this file".to_owned()),
+        Ok(Some(bytes)) => u64::from(bytes),
+        Ok(None) | Err(_) => USUAL_ALIGNMENT_BYTES,
     };
     (!block_bytes.is_multiple_of(alignment)).then(|| {
         format!("a block of {block_bytes} bytes is no multiple of the {alignment} it asks for")

@@ -180,36 +180,13 @@ pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
     Ok(format!("{name} {}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
 }
 
-/// What direct I/O on a file asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DirectAlignment {
-    /// Memory and offset must be multiples of these.
-    Bytes {
-        /// Alignment of the buffer.
-        memory: u32,
-        /// Alignment of offset and length.
-        offset: u32,
-    },
-    /// This file takes no direct I/O.
-    Refused,
-    /// The kernel does not say (before 6.1, or a filesystem without the answer).
-    Unknown,
-}
-
-/// What direct I/O on this file asks for. Cost: one statx.
-pub fn direct_alignment(descriptor: BorrowedFd<'_>) -> io::Result<DirectAlignment> {
+/// What offset and length of direct I/O on this file must be multiples of; 0: it takes none. `None`: the
+/// kernel does not say (before 6.1, or a filesystem without the answer). Cost: one statx.
+pub fn direct_alignment(descriptor: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     let wanted = StatxFlags::from_bits_retain(libc::STATX_DIOALIGN);
     let facts = statx(descriptor, "", AtFlags::EMPTY_PATH, wanted)?;
-    Ok(if facts.stx_mask & libc::STATX_DIOALIGN == 0 {
-        DirectAlignment::Unknown
-    } else if facts.stx_dio_offset_align == 0 {
-        DirectAlignment::Refused
-    } else {
-        DirectAlignment::Bytes {
-            memory: facts.stx_dio_mem_align,
-            offset: facts.stx_dio_offset_align,
-        }
-    })
+    let is_told = facts.stx_mask & libc::STATX_DIOALIGN != 0;
+    Ok(is_told.then_some(facts.stx_dio_offset_align))
 }
 
 #[cfg(test)]
