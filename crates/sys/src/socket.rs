@@ -22,7 +22,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::sockopt;
 use rustix::net::{RecvFlags, SendFlags};
 
-pub use option::{Switch, drops, set_busy_poll, set_gro, set_zero_copy};
+pub use option::{drops, set_busy_poll, set_gro, set_zero_copy};
 
 /// The longest datagram of UDP over IPv4: 65,535 bytes less the headers of IP and UDP.
 pub const LONGEST_DATAGRAM_BYTES: usize = 65_507;

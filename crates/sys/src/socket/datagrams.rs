@@ -112,15 +112,6 @@ pub struct Incoming {
     received: usize,
 }
 
-/// How long [`Incoming::receive`] waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// For the first message, as long as the socket's timeout says.
-    First,
-    /// Not at all.
-    No,
-}
-
 impl Incoming {
     /// Room for `count` messages of up to `slot_bytes`; longer ones are cut.
     ///
@@ -130,21 +121,19 @@ impl Incoming {
         Ok(Self { batch: Batch::new(count, slot_bytes)?, received: 0 })
     }
 
-    /// Receives what is there, at most as many messages as there is room for; returns how many.
+    /// Receives what is there, at most as many messages as there is room for, and waits for the first one
+    /// as long as the socket's timeout says; returns how many.
     ///
     /// # Errors
     /// Those of recvmmsg(2): `WouldBlock` where nothing came.
-    pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<usize> {
+    pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.received = 0;
         let Batch { headers, control, .. } = &mut self.batch;
         for (header, control) in headers.iter_mut().zip(control.iter_mut()) {
             header.msg_hdr.msg_control = control.as_mut_ptr().cast();
             header.msg_hdr.msg_controllen = size_of_val(control) as _;
         }
-        let flags = match wait {
-            Wait::First => libc::MSG_WAITFORONE,
-            Wait::No => libc::MSG_DONTWAIT,
-        };
+        let flags = libc::MSG_WAITFORONE;
         let (socket, none) = (socket.as_raw_fd(), std::ptr::null_mut());
         let (headers, count) = (headers.as_mut_ptr(), headers.len() as libc::c_uint);
         // SAFETY: the headers describe vectors, slots and control words that `self` owns, each as
@@ -204,7 +193,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::socket::option::{Switch, set_gro};
+    use crate::socket::option::set_gro;
 
     fn pair() -> (UdpSocket, UdpSocket) {
         let far = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -222,12 +211,13 @@ mod tests {
         (0..5).for_each(|index| outgoing.slot_mut(index).fill(index as u8 + 1));
         assert_eq!(outgoing.send(near.as_fd(), 5, 60).unwrap(), 5);
         let mut incoming = Incoming::new(8, 50).unwrap();
-        assert_eq!(incoming.receive(far.as_fd(), Wait::First).unwrap(), 5);
+        assert_eq!(incoming.receive(far.as_fd()).unwrap(), 5);
         for index in 0..5 {
             let (bytes, segment) = incoming.message(index);
             assert_eq!((bytes, segment), (&[index as u8 + 1; 50][..], None), "cut to the room");
         }
-        let error = incoming.receive(far.as_fd(), Wait::No).unwrap_err();
+        far.set_nonblocking(true).unwrap();
+        let error = incoming.receive(far.as_fd()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
@@ -239,11 +229,11 @@ mod tests {
         outgoing.slot_mut(0).iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 100) as u8);
         let mut incoming = Incoming::new(16, 65_536).unwrap();
         outgoing.send(near.as_fd(), 1, 950).unwrap();
-        assert_eq!(incoming.receive(far.as_fd(), Wait::First).unwrap(), 10, "cut into ten");
+        assert_eq!(incoming.receive(far.as_fd()).unwrap(), 10, "cut into ten");
         assert_eq!(incoming.message(9), (&[9; 50][..], None));
-        set_gro(far.as_fd(), Switch::On).unwrap();
+        set_gro(far.as_fd()).unwrap();
         outgoing.send(near.as_fd(), 1, 950).unwrap();
-        assert_eq!(incoming.receive(far.as_fd(), Wait::First).unwrap(), 1, "and joined again");
+        assert_eq!(incoming.receive(far.as_fd()).unwrap(), 1, "and joined again");
         let (bytes, segment) = incoming.message(0);
         assert_eq!((bytes.len(), bytes[949], segment), (950, 9, Some(100)));
     }

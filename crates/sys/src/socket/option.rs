@@ -14,12 +14,12 @@ const MEMINFO_NUMBERS: usize = 16;
 const SO_MEMINFO: libc::c_int = 55;
 
 /// Has the kernel join datagrams of one sender into a large one with the size of the parts
-/// (`UDP_GRO`, Linux 5.0), or stop doing so.
+/// (`UDP_GRO`, Linux 5.0).
 ///
 /// # Errors
 /// `ENOPROTOOPT` where the kernel cannot.
-pub fn set_gro(socket: BorrowedFd<'_>, gro: Switch) -> io::Result<()> {
-    set(socket, libc::SOL_UDP, libc::UDP_GRO, gro as libc::c_int)
+pub fn set_gro(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
 /// Lets `MSG_ZEROCOPY` be used on a TCP socket (Linux 4.14).
@@ -38,15 +38,6 @@ pub fn set_zero_copy(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub fn set_busy_poll(socket: BorrowedFd<'_>, microseconds: u32) -> io::Result<()> {
     let time = libc::c_int::try_from(microseconds).unwrap_or(libc::c_int::MAX);
     set(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, time)
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Switch {
-    /// Off.
-    Off = 0,
-    /// On.
-    On = 1,
 }
 
 /// How many packets this socket has dropped since it was made, because its buffer was full: the
@@ -122,13 +113,5 @@ mod tests {
         let dropped = drops(receiver.as_fd()).unwrap();
         assert!(dropped > 0);
         assert_eq!(got + dropped, count, "loopback loses nothing elsewhere");
-    }
-
-    #[test]
-    fn offloads_can_be_switched() {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        for gro in [Switch::On, Switch::Off] {
-            set_gro(socket.as_fd(), gro).unwrap();
-        }
     }
 }

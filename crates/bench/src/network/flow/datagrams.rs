@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flatout_sys::monotonic_ns;
-use flatout_sys::socket::datagrams::{Incoming, Outgoing, Wait, set_segment};
-use flatout_sys::socket::{self, LONGEST_DATAGRAM_BYTES, Switch};
+use flatout_sys::socket::datagrams::{Incoming, Outgoing, set_segment};
+use flatout_sys::socket::{self, LONGEST_DATAGRAM_BYTES};
 
 use super::bulk::Quota;
 use super::{Counters, GRACE_NS, Test, WorkerEnd};
@@ -152,7 +152,7 @@ pub(super) fn receive(
     let spec = &test.spec;
     let from = socket.as_fd();
     if spec.offload.joins() {
-        socket::set_gro(from, Switch::On)?;
+        socket::set_gro(from)?;
     }
     end.report.buffer_bytes = socket::ask_receive_buffer(from, RECEIVE_BUFFER_BYTES)? as u64;
     socket.set_read_timeout(Some(LOOK))?;
@@ -171,7 +171,7 @@ pub(super) fn receive(
     let mut last_ns = 0;
     let mut empty_since_ns = None;
     loop {
-        match incoming.receive(from, Wait::First) {
+        match incoming.receive(from) {
             Ok(count) => {
                 (0..count).for_each(|index| received.note(incoming.message(index)));
                 counters.bytes.store(received.bytes, Ordering::Relaxed);
