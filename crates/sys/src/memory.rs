@@ -19,7 +19,7 @@ pub fn available_bytes() -> Option<u64> {
 
 /// Bytes that the machine has without swapping (`MemAvailable` of /proc/meminfo); `None` if unknown.
 pub fn machine_available_bytes() -> Option<u64> {
-    available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    field(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
 /// The limits on what a process may map (`ulimit -v`, `ulimit -d`), and which number of
@@ -105,10 +105,6 @@ pub fn process_bytes(process: &str, member: &str) -> Option<u64> {
     field(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?, member)
 }
 
-fn available(meminfo: &str) -> Option<u64> {
-    field(meminfo, "MemAvailable:")
-}
-
 fn unwritten(meminfo: &str) -> Option<u64> {
     Some(field(meminfo, "Dirty:")? + field(meminfo, "Writeback:")?)
 }
@@ -144,8 +140,8 @@ mod tests {
     #[test]
     fn the_line_is_found() {
         let text = "MemTotal:       24684084 kB\nMemAvailable:   20000000 kB\n";
-        assert_eq!(available(text), Some(20_480_000_000));
-        assert_eq!(available("MemTotal: 1 kB\n"), None);
+        assert_eq!(field(text, "MemAvailable:"), Some(20_480_000_000));
+        assert_eq!(field("MemTotal: 1 kB\n", "MemAvailable:"), None);
         let text = "Dirty:  3 kB\nWriteback:   2 kB\nWritebackTmp:  9 kB\n";
         assert_eq!(unwritten(text), Some(5 * 1024));
         assert_eq!(unwritten("Dirty:  3 kB\n"), None);
