@@ -22,7 +22,7 @@ use crate::live;
 use crate::output;
 use crate::progress::Progress;
 
-use job::{Planned, Schedule};
+use job::Planned;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -77,9 +77,9 @@ fn measure(
     }
     let mut jobs = job::jobs(arguments, seed, cancel, make)?;
     announce(&jobs, arguments)?;
-    let schedule = Schedule::new(arguments, &jobs, begun_ns, SystemClock.now_ns());
     let mut estimates: Vec<u64> = jobs.iter().map(|job| job.estimate.usual_ns).collect();
-    let all_ns = estimates.iter().fold(0, |sum, job_ns| u64::saturating_add(sum, *job_ns));
+    let all_ns = estimates.iter().copied().fold(0, u64::saturating_add);
+    let ends_ns = job::ends_ns(arguments, all_ns, begun_ns, SystemClock.now_ns());
     let mut progress = match arguments.live {
         true => Progress::live(all_ns)
             .map_err(|error| Error::NoRoom(output::cannot("take the screen")(error)))?,
@@ -89,7 +89,7 @@ fn measure(
     let noise = noise_file::of(&draft.record.start.environment);
     for job in &mut jobs {
         let plan = job::plan(arguments, seed, noise.clone());
-        let plan = schedule.plan(&estimates, SystemClock.now_ns(), plan);
+        let plan = job::share(ends_ns, &estimates, SystemClock.now_ns(), plan);
         let expected_ns = estimates.remove(0);
         let found =
             progress.measure(expected_ns, plan, cancel, |sampler| job.area.measure(sampler));

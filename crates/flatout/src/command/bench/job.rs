@@ -116,39 +116,27 @@ fn part_ns(whole_ns: u64, weights: &[u64], at: usize) -> u64 {
     (u128::from(whole_ns) * u128::from(weights[at]) / all.max(1)) as u64
 }
 
-/// When everything is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Schedule {
-    /// On the system's clock; [`u64::MAX`] where a number of trials was asked for.
-    pub(super) ends_ns: u64,
+/// When everything is over, on the system's clock, of a run that takes `usual_ns` from `now_ns` on unless
+/// another time was asked for; [`u64::MAX`] where a number of trials was.
+pub(super) fn ends_ns(arguments: &Arguments, usual_ns: u64, begun_ns: u64, now_ns: u64) -> u64 {
+    match (arguments.max_time, arguments.rounds) {
+        (Some(asked_ns), _) => {
+            begun_ns.saturating_add(asked_ns - closing_ns(asked_ns, slowdown::now()))
+        }
+        (None, Some(_)) => u64::MAX,
+        (None, None) => now_ns.saturating_add(usual_ns),
+    }
 }
 
-impl Schedule {
-    /// The end of a run that begins `now_ns`: the time asked for is over, or the usual one.
-    pub(super) fn new(arguments: &Arguments, jobs: &[Planned], begun_ns: u64, now_ns: u64) -> Self {
-        let usual_ns = jobs.iter().map(|job| job.estimate.usual_ns).fold(0, u64::saturating_add);
-        let ends_ns = match (arguments.max_time, arguments.rounds) {
-            (Some(asked_ns), _) => {
-                let closing_ns = closing_ns(asked_ns, slowdown::now());
-                begun_ns.saturating_add(asked_ns - closing_ns)
-            }
-            (None, Some(_)) => u64::MAX,
-            (None, None) => now_ns.saturating_add(usual_ns),
-        };
-        Self { ends_ns }
+/// What the first of these areas gets, by their estimates: its part of what is left until `ends_ns`, so
+/// that what one leaves goes to the next, and what one takes too much is taken from all that follow.
+pub(super) fn share(ends_ns: u64, estimates_ns: &[u64], now_ns: u64, base: Plan) -> Plan {
+    if ends_ns == u64::MAX {
+        let budget_ns = estimates_ns.first().copied().unwrap_or(0);
+        return Plan { budget_ns, ends_ns, ..base };
     }
-
-    /// What the first of these areas gets, by their estimates: its part of what is left, so that
-    /// what one leaves goes to the next, and what one takes too much is taken from all that follow.
-    pub(super) fn plan(&self, estimates_ns: &[u64], now_ns: u64, base: Plan) -> Plan {
-        if self.ends_ns == u64::MAX {
-            let budget_ns = estimates_ns.first().copied().unwrap_or(0);
-            return Plan { budget_ns, ends_ns: u64::MAX, ..base };
-        }
-        let left_ns = self.ends_ns.saturating_sub(now_ns);
-        let budget_ns = part_ns(left_ns, estimates_ns, 0);
-        Plan { budget_ns, ends_ns: now_ns.saturating_add(budget_ns), ..base }
-    }
+    let budget_ns = part_ns(ends_ns.saturating_sub(now_ns), estimates_ns, 0);
+    Plan { budget_ns, ends_ns: now_ns.saturating_add(budget_ns), ..base }
 }
 
 /// What is kept of the time asked for to write down what was found, where all is so many times slower.
@@ -185,9 +173,8 @@ mod tests {
 
     #[test]
     fn what_one_area_leaves_goes_to_the_next_and_what_it_takes_is_taken_from_all() {
-        let schedule = Schedule { ends_ns: 100 };
         let budget = |estimates: &[u64], now_ns| {
-            let plan = schedule.plan(estimates, now_ns, Plan::default());
+            let plan = share(100, estimates, now_ns, Plan::default());
             assert_eq!(plan.ends_ns, now_ns + plan.budget_ns);
             plan.budget_ns
         };
@@ -196,7 +183,7 @@ mod tests {
         assert_eq!(budget(&[30, 60], 55), 15, "the first took too long");
         assert_eq!(budget(&[60], 20), 80, "the others took less");
         assert_eq!(budget(&[60], 200), 0);
-        let endless = Schedule { ends_ns: u64::MAX }.plan(&[7], 5, Plan::default());
+        let endless = share(u64::MAX, &[7], 5, Plan::default());
         assert_eq!((endless.budget_ns, endless.ends_ns), (7, u64::MAX));
     }
 
