@@ -7,8 +7,8 @@ use flatout_measure::environment;
 use flatout_measure::load::LoadWatch;
 use flatout_measure::record::{End, Outcome, Record, SCHEMA, Start, Status};
 use flatout_measure::{verdict, warning};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value};
 
 use crate::zone;
@@ -70,11 +70,13 @@ impl Draft {
 
     /// Begins a record now.
     pub fn begin(seed: u64) -> Self {
+        // In UTC where nobody knows the zone.
+        let now = Timestamp::now().to_zoned(zone::of_user().unwrap_or(TimeZone::UTC));
         let start = Start {
             tool: concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned(),
             argv: std::env::args_os().map(escape).collect(),
             seed,
-            time: now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            time: now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             environment: environment::capture(std::path::Path::new("/")).to_value(),
         };
         let record = Record {
@@ -189,11 +191,6 @@ impl Errors {
         }
         self.first
     }
-}
-
-/// The time of day, in UTC where nobody knows the zone.
-fn now() -> Zoned {
-    Timestamp::now().to_zoned(zone::of_user().unwrap_or(TimeZone::UTC))
 }
 
 /// The row of all that a command moved; `rate` is in bytes per second.

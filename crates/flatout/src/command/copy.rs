@@ -114,7 +114,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     let is_alone = members.is_none();
     let Copied { ended, refused_ways, has_one_pair, stays_in_memory } =
         copy(arguments, job, &witness, members);
-    terminal.iter().for_each(Terminal::end);
+    terminal.iter().for_each(|terminal| terminal.bar.finish_and_clear());
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
     account.deletes = options.deletion.is_some();
     account.is_plan = arguments.mirror.dry_run;
@@ -348,7 +348,7 @@ fn run_round(
             Some(members) => members.run(copy, operands, &threads),
             None => Ok(copy.run(operands, &threads)),
         };
-        match witness.terminal() {
+        match witness.terminal {
             Some(terminal) => terminal.during(copy, &sources, work),
             None => work(),
         }
@@ -378,7 +378,7 @@ fn conclude(
         output::complain(&text);
     }
     // The figures say it all where they go to the same terminal.
-    let is_told = arguments.verbose || witness.terminal().is_some();
+    let is_told = arguments.verbose || witness.terminal.is_some();
     if account.is_plan && document.is_none() && arguments.log.is_none() {
         output::say(&account.closing_line());
     } else if is_told && document.is_none() {

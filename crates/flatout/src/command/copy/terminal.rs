@@ -20,7 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A terminal that somebody looks at.
 pub struct Terminal {
-    bar: ProgressBar,
+    /// What is drawn there.
+    pub bar: ProgressBar,
     begun: Instant,
 }
 
@@ -31,16 +32,6 @@ impl Terminal {
             return None;
         }
         Some(Self { bar: bar("{bar:10} {percent:>3} %  {wide_msg}"), begun: Instant::now() })
-    }
-
-    /// Writes something else between two drawings.
-    pub fn aside(&self, write: impl FnOnce()) {
-        self.bar.suspend(write);
-    }
-
-    /// Takes the bar away.
-    pub fn end(&self) {
-        self.bar.finish_and_clear();
     }
 
     /// Shows how far the copy is while `work` goes on. Without threads to spare it is not shown.

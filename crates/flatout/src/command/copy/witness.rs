@@ -26,7 +26,8 @@ const ENOUGH_FILES: u32 = 64;
 pub struct Witness<'a> {
     log: Option<Log>,
     manifest: Option<Listing>,
-    terminal: Option<&'a Terminal>,
+    /// Where somebody looks on.
+    pub terminal: Option<&'a Terminal>,
     told: Told,
     said: Mutex<Said>,
 }
@@ -62,11 +63,6 @@ impl<'a> Witness<'a> {
         Self { manifest, ..self }
     }
 
-    /// Where somebody looks on.
-    pub fn terminal(&self) -> Option<&'a Terminal> {
-        self.terminal
-    }
-
     /// Operands that were not even tried.
     pub fn objections(&self) -> u64 {
         self.said().objections
@@ -79,7 +75,7 @@ impl<'a> Witness<'a> {
     /// Does something to the terminal between two drawings, if anything is drawn.
     fn aside(&self, act: impl FnOnce()) {
         match self.terminal {
-            Some(terminal) => terminal.aside(act),
+            Some(terminal) => terminal.bar.suspend(act),
             None => act(),
         }
     }
