@@ -98,7 +98,7 @@ const _: () = assert!(size_of::<Extent>() == 56);
 const _: () = assert!(size_of::<Request>() == 32 + 56 * BATCH_EXTENTS);
 
 fn mapped(descriptor: BorrowedFd<'_>, offset: u64, end: u64) -> io::Result<Extents> {
-    let mut tally = Tally::new(offset, end);
+    let mut tally = Tally { position: offset, end, ..Tally::default() };
     let mut flags = FIEMAP_FLAG_SYNC;
     while tally.position < end {
         let mut request = Box::new(Request {
@@ -131,6 +131,7 @@ fn mapped(descriptor: BorrowedFd<'_>, offset: u64, end: u64) -> io::Result<Exten
 }
 
 /// Sums of extents that come in the order of the file.
+#[derive(Default)]
 struct Tally {
     position: u64,
     end: u64,
@@ -140,10 +141,6 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(offset: u64, end: u64) -> Self {
-        Self { position: offset, end, extents: 0, found: Extents::default(), unwritten_bytes: 0 }
-    }
-
     fn add(&mut self, extent: &Extent) {
         let start = extent.logical.clamp(self.position, self.end);
         let stop = extent.logical.saturating_add(extent.length).clamp(start, self.end);

@@ -155,7 +155,7 @@ fn supervise(started: Started, stdout_bytes: usize, limits: &Limits) -> io::Resu
         End::TimeOver | End::Cancelled => put_down(&leader, &mut capture, &result)?,
     }?;
     capture.drain()?;
-    let (stdout, stderr) = capture.finish();
+    let Capture { out: stdout, err: stderr, .. } = capture;
     Ok(Account { stdout, stderr, end, ..account })
 }
 
@@ -238,10 +238,6 @@ impl Capture {
             let surplus = self.err.len().saturating_sub(STDERR_BYTES);
             self.err.drain(..surplus);
         })
-    }
-
-    fn finish(self) -> (Vec<u8>, Vec<u8>) {
-        (self.out, self.err)
     }
 }
 
