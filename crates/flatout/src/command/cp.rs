@@ -35,7 +35,8 @@ pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
         Ok(place) => place,
         Err(error) => return output::give_up(conclusion::FAILED, &error),
     };
-    let witness = Witness::new(arguments);
+    let (is_verbose, hole_search) = (arguments.verbose, arguments.hole_search());
+    let witness = Witness { is_verbose, hole_search, ..Witness::default() };
     let plan = plan(arguments, &destination, &witness);
     let below = match &destination {
         Destination::Into(directory) if arguments.parents => Some(directory.clone()),
@@ -106,6 +107,7 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
 }
 
 /// Says what happens.
+#[derive(Default)]
 struct Witness {
     is_verbose: bool,
     /// How each file was copied is said, and that holes were looked for in this way.
@@ -116,15 +118,6 @@ struct Witness {
 }
 
 impl Witness {
-    fn new(arguments: &Cp) -> Self {
-        Self {
-            is_verbose: arguments.verbose,
-            hole_search: arguments.hole_search(),
-            failures: AtomicU64::new(0),
-            asking: Mutex::default(),
-        }
-    }
-
     /// What `--debug` wants to know.
     fn tell_how(&self, action: Action, source: &OsStr, method: Option<Method>) {
         let Some(holes) = self.hole_search else { return };
