@@ -32,7 +32,7 @@ pub use crate::overhead::{Overhead, calibrate};
 
 pub use pairs::Pair;
 pub use row::note_use_of_cpus;
-use row::{Closed, Sampled, Surroundings};
+use row::{Closed, Sampled, Stolen, Surroundings};
 
 /// Readings of the clock inside the timed region of a trial.
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
@@ -225,8 +225,9 @@ impl Run<'_, '_, '_> {
             tests.into_iter().map(|(test, rows)| (test, Prior::of(&rows))).collect();
         let kin = |row: &dyn Row| tests.get(&row.id()).copied().flatten().or(all);
         let cpus = self.sampler.witness.cpus();
+        let stolen = Stolen::of(&self.rows);
         let finish = |row: Sampled<'_>| {
-            let surroundings = Surroundings { kin: kin(row.case.row), cpus };
+            let surroundings = Surroundings { kin: kin(row.case.row), cpus, stolen };
             row.finish(plan, overhead, &surroundings)
         };
         self.rows.into_iter().map(finish).collect()

@@ -209,7 +209,7 @@ codes! {
     SMT_CONTENTION = "smt_contention" => Circumstance;
     /// Twice the work did not take twice the time.
     NOT_LINEAR = "not_linear" => NotDone;
-    /// The hypervisor took a part of the CPU time in trials that count.
+    /// The hypervisor took a part of the CPU time, in trials that count or in many of the phase's.
     STOLEN_TIME = "stolen_time" => NotLasting;
     /// Both ends are on this machine: what is measured is its kernel and memory, no network.
     LOOPBACK = "loopback" => Label;

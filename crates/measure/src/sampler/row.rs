@@ -2,8 +2,10 @@
 //! the end: `row/finish.rs`.
 
 mod finish;
+mod stolen;
 
 pub use finish::note_use_of_cpus;
+pub(super) use stolen::Stolen;
 
 use std::collections::BTreeMap;
 
@@ -51,6 +53,8 @@ pub(super) struct Surroundings {
     pub(super) kin: Option<Prior>,
     /// CPUs of the machine.
     pub(super) cpus: u32,
+    /// What the hypervisor took from all rows of the phase.
+    pub(super) stolen: Stolen,
 }
 
 /// A trial with a figure.

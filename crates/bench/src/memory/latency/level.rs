@@ -118,9 +118,10 @@ fn conclude(
         }
         outcome.take_over(&source);
     }
-    let is_beside_others = warning::has(&outcome.warnings, warning::LOCAL_LOAD);
+    let has = |code| warning::has(&outcome.warnings, code);
+    let is_beside_others = has(warning::LOCAL_LOAD) || has(warning::STOLEN_TIME);
     let known = Knowledge {
-        is_loaded: is_beside_others || warning::has(&outcome.warnings, warning::DISTURBED),
+        is_loaded: is_beside_others || has(warning::DISTURBED),
         is_beside_others,
         assumed_deviation: row.label().deviation_between_runs,
         ..Knowledge::default()

@@ -6,7 +6,7 @@ use super::super::fact::{
     TRIALS_RUN, USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
 };
 use super::super::warnings;
-use super::{Closed, Sampled, Surroundings, Taken, is_own_doing};
+use super::{Closed, Sampled, Stolen, Surroundings, Taken, is_own_doing};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
 use crate::guard::{Spoil, UseOfCpus};
@@ -49,11 +49,15 @@ impl Sampled<'_> {
         if let Some(all) = use_of_cpus {
             note_use_of_cpus(&mut outcome, &mut facts, all, beside.cpus);
         }
-        let is_beside_others = warning::has(&outcome.warnings, warning::LOCAL_LOAD)
+        let is_stolen = self.note_stolen(&mut outcome, beside.stolen);
+        let is_beside_others = is_stolen
+            || warning::has(&outcome.warnings, warning::LOCAL_LOAD)
             || use_of_cpus.is_some_and(|all| all.is_beside_load(beside.cpus));
         let is_loaded = self.disturbed > 0 || is_beside_others;
-        let known = self.knowledge(plan);
-        let known = Knowledge { kin: beside.kin, is_loaded, is_beside_others, ..known };
+        let least_deviation = if is_stolen { interval::STOLEN_DEVIATION } else { 0.0 };
+        let kin = beside.kin;
+        let known = Knowledge { kin, is_loaded, is_beside_others, ..self.knowledge(plan) };
+        let known = Knowledge { least_deviation, ..known };
         let interval = |figures: &[f64], facts: &mut Facts| {
             facts.set(BETWEEN_RUNS, between_runs(figures, &known));
             interval::of_runs(figures, &known)
@@ -165,6 +169,20 @@ impl Sampled<'_> {
             facts.set(INTERVALS_DISTURBED, self.disturbed);
         }
         self.note_disturbance(outcome);
+    }
+
+    /// Says that the hypervisor took CPU time, from this row or, for the most part, from those measured with
+    /// it. A trial is short beside the kernel's ticks, so rows from which none was seen to go are no quieter.
+    fn note_stolen(&self, outcome: &mut Outcome, of_phase: Stolen) -> bool {
+        let own = Stolen::of([self]);
+        let Some(Stolen { trials, of }) = [own, of_phase].into_iter().find(|all| all.is_much())
+        else {
+            return false;
+        };
+        let whose = if own.is_much() { "trials" } else { "trials of all rows" };
+        let text = format!("the hypervisor took CPU time during {trials} of {of} {whose}");
+        outcome.warn(warning::STOLEN_TIME, text);
+        true
     }
 
     fn note_disturbance(&self, outcome: &mut Outcome) {

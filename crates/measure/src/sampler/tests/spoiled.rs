@@ -214,3 +214,27 @@ fn what_is_sustained_has_the_time_in_it_that_others_took() {
     };
     assert_eq!([false, true].map(least), [1000.0, 500.0]);
 }
+
+/// The hypervisor takes time from every third trial of two rows, or from two trials in all.
+#[test]
+fn what_the_hypervisor_takes_much_from_is_measured_beside_others() {
+    let stolen_from = |is_stolen: fn(u64) -> bool| {
+        let clock = FakeClock::default();
+        let interval = |number: u64| {
+            let steal_ns = if is_stolen(number) { 50 * MS } else { 0 };
+            let end = Reading { monotonic_ns: 10 * MS, raw_ns: 10 * MS, ..Reading::default() };
+            [Reading::default(), Reading { steal_ns, ..end }]
+        };
+        let witness = FakeWitness::new((0..80).flat_map(interval));
+        let cases = ["a/b", "a/c"].map(|id| case(id, &clock, |_| 10 * MS));
+        run_watched(&clock, cases.into(), &Plan::default(), witness)
+    };
+    for row in stolen_from(|number| number % 3 == 0) {
+        assert_eq!(codes(&row), [warning::STOLEN_TIME]);
+        assert!(row.half_width().unwrap() > 0.19, "{row:?}");
+    }
+    for row in stolen_from(|number| number < 2) {
+        assert_eq!(codes(&row), [""; 0]);
+        assert!(row.half_width().unwrap() < 0.01, "{row:?}");
+    }
+}
