@@ -54,7 +54,14 @@ impl Sampled<'_> {
             || warning::has(&outcome.warnings, warning::LOCAL_LOAD)
             || use_of_cpus.is_some_and(|all| all.is_beside_load(beside.cpus));
         let is_loaded = self.disturbed > 0 || is_beside_others;
-        let least_deviation = if is_stolen { interval::STOLEN_DEVIATION } else { 0.0 };
+        let least_deviation = match is_stolen {
+            true => interval::STOLEN_DEVIATION,
+            // Where a sibling spoiled one trial, the others saw it, too, if less of it.
+            _ if self.reasons.contains_key(Spoil::SiblingContention.name()) => {
+                interval::DISTURBED_DEVIATION
+            }
+            _ => 0.0,
+        };
         let kin = beside.kin;
         let known = Knowledge { kin, is_loaded, is_beside_others, ..self.knowledge(plan) };
         let known = Knowledge { least_deviation, ..known };

@@ -116,6 +116,7 @@ fn a_trial_may_have_a_witness_of_its_own() {
     let outcome = &run_quietly(&clock, vec![own], &Plan::default())[0];
     assert_eq!(outcome.audit["spoil_reasons"], json!({"SMT sibling contention": 1}));
     assert_eq!(outcome.n, 6);
+    assert!(outcome.half_width().unwrap() > 0.07, "the other trials saw the sibling, too");
 }
 
 #[test]
