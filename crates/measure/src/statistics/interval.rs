@@ -51,7 +51,7 @@ const LOADED_DEVIATION: f64 = 0.3;
 pub const DISTURBED_DEVIATION: f64 = 0.04;
 
 /// What runs differ by at least during which the hypervisor took CPU time, if others do not move the row
-/// otherwise: peaks of quiet moments had 0.85 and 0.69 of what they had in eight other runs.
+/// otherwise: peaks of quiet moments had 0.88 to 0.91 and 0.68 to 0.75 of what they had in eight other runs.
 pub const STOLEN_DEVIATION: f64 = 0.1;
 
 /// One trial in so many may lie far from the others and say nothing of them: its like moves no
