@@ -4,7 +4,7 @@ use flatout_sys::launcher::{EPERM, IO_URING_SETUP, Resource, deny, limit};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::bin::{Folder, Ran, closed_pipe, warnings};
+use crate::bin::{Folder, Ran, closed_pipe, in_enough_time, warnings};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root, needs_storage};
 use crate::schema::assert_valid;
 use crate::skip::needs;
@@ -69,8 +69,12 @@ fn holds_all_areas_with_limits_and_six_answers(document: &Value) {
 #[test]
 fn rows_for_which_there_is_no_time_are_the_last_and_say_so() {
     let folder = Folder::new();
-    let words = ["bench", "cache", "--max-time", "2s", "--max-write", "24M", "--format", "json"];
-    let document = folder.flatout(words).run().exits(0).document();
+    let ran = in_enough_time(2, |time| {
+        let words =
+            ["bench", "cache", "--max-time", time, "--max-write", "24M", "--format", "json"];
+        folder.flatout(words).run().if_measured()
+    });
+    let document = ran.exits(0).document();
     assert_valid(&document);
     let is_late = |row: &&Value| warnings(row).contains(&"time_short");
     let late: Vec<_> = document["results"].as_array().unwrap().iter().filter(is_late).collect();
@@ -90,9 +94,12 @@ fn a_memory_limit_leaves_rows_out_and_ends_nobody() {
         let wrapper = group.wrapper();
         let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
         for &area in areas {
-            let words =
-                [&["bench"], area, &["--quick", "--max-time", "2s", "--format", "json"]].concat();
-            let document = folder.under(&wrapper, &words).run().exits(0).document();
+            let ran = in_enough_time(2, |time| {
+                let options = ["--quick", "--max-time", time, "--format", "json"];
+                let words = [&["bench"], area, &options].concat();
+                folder.under(&wrapper, &words).run().if_measured()
+            });
+            let document = ran.exits(0).document();
             assert_valid(&document);
             for row in document["results"].as_array().unwrap() {
                 let is_said = row["median"].is_number() || !warnings(row).is_empty();
@@ -207,9 +214,12 @@ fn rows_that_a_memory_limit_keeps_from_being_hot_say_so() {
     let folder = Folder::new();
     let wrapper = group.wrapper();
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
-    let words = "bench cache --quick --max-time 6s --max-write 320M --format json";
-    let arguments: Vec<&str> = words.split(' ').collect();
-    let document = folder.under(&wrapper, &arguments).run().exits(0).document();
+    let ran = in_enough_time(6, |time| {
+        let words = format!("bench cache --quick --max-time {time} --max-write 320M --format json");
+        let arguments: Vec<&str> = words.split(' ').collect();
+        folder.under(&wrapper, &arguments).run().if_measured()
+    });
+    let document = ran.exits(0).document();
     assert_valid(&document);
     let rows = rows(&document, "cache/");
     let hot: Vec<&Value> =

@@ -231,7 +231,22 @@ pub struct Ran {
     said: String,
 }
 
+/// What `run` finds in the time it is told: so many seconds, which do where little else runs, else
+/// ten or fifty times as many.
+pub fn in_enough_time<T>(seconds: u32, run: impl Fn(&str) -> Option<T>) -> T {
+    let found = [1, 10, 50].into_iter().find_map(|times| run(&format!("{}s", seconds * times)));
+    found.unwrap_or_else(|| panic!("nothing in {} s", seconds * 50))
+}
+
 impl Ran {
+    /// None if it was over before anything was measured, as beside others.
+    pub fn if_measured(self) -> Option<Self> {
+        let is_over = self.code == Some(1)
+            && self.stderr.contains("nothing was measured")
+            && self.stderr.contains("there was no time for it");
+        (!is_over).then_some(self)
+    }
+
     /// Fails unless it ended with this code.
     #[track_caller]
     pub fn exits(&self, code: i32) -> &Self {

@@ -6,7 +6,7 @@ use flatout_sys::launcher::deny;
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::bin::{Folder, Ran};
+use crate::bin::{Folder, Ran, in_enough_time};
 use crate::schema::assert_valid;
 use crate::skip::{needs, skip};
 use crate::throttle::Throttle;
@@ -120,10 +120,14 @@ fn short<'a>(area: &'a str, rounds: &'a str) -> Vec<&'a str> {
     [&[area], &small[..], &["--quick", "--rounds", rounds, "--format", "json"]].concat()
 }
 
-/// The short set of an area, as much of it as five seconds allow.
-fn hasty(area: &str) -> Vec<&str> {
-    let small = if area == "memory" { SMALL_ARRAYS } else { SMALL_MATRICES };
-    [&[area], &small[..], &["--quick", "--max-time", "5s", "--format", "json"]].concat()
+/// The short set of an area, as much of it as that time allows.
+fn hasty<'a>(area: &'a str, time: &'a str) -> Vec<&'a str> {
+    let small = match area {
+        "memory" => &SMALL_ARRAYS[..],
+        "cpu" => &SMALL_MATRICES,
+        _ => &[],
+    };
+    [&[area], small, &["--quick", "--max-time", time, "--format", "json"]].concat()
 }
 
 #[test]
@@ -148,9 +152,15 @@ fn a_quota_lowers_the_peak_and_is_named() {
     let wrapper = half.wrapper();
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
     let folder = Folder::new();
-    let run = |arguments: &[&str]| folder.under(&wrapper, arguments).run().exits(0).document();
+    let document_of = |area: &str, options: &[&str]| {
+        let ran = in_enough_time(4, |time| {
+            let words = [&["bench"], &hasty(area, time)[..], options].concat();
+            folder.under(&wrapper, &words).run().if_measured()
+        });
+        ran.exits(0).document()
+    };
     let measured = |row: &&Value| row["median"].is_number();
-    let document = run(&[&["bench"], &hasty("cpu")[..], &["--threads", "1"]].concat());
+    let document = document_of("cpu", &["--threads", "1"]);
     assert_possible(&document);
     let throughput: Vec<_> =
         rows(&document, "cpu/throughput").into_iter().filter(measured).collect();
@@ -162,7 +172,7 @@ fn a_quota_lowers_the_peak_and_is_named() {
     }
     let all = document["results"].as_array().unwrap();
     assert!(all.iter().all(|row| row["status"] != "invalid"), "bursts are possible");
-    let document = run(&[&["bench"], &hasty("memory")[..], &["--threads", "1"]].concat());
+    let document = document_of("memory", &["--threads", "1"]);
     assert_possible(&document);
     let of_memory: Vec<_> =
         document["results"].as_array().unwrap().iter().filter(measured).collect();
@@ -171,7 +181,7 @@ fn a_quota_lowers_the_peak_and_is_named() {
     for row in rows(&document, "memory/sequential-copy").iter().filter(|row| measured(row)) {
         assert!(is_named(&row), "{row:#}");
     }
-    let document = run(&["bench", "syscall", "--quick", "--max-time", "1s", "--format", "json"]);
+    let document = document_of("syscall", &[]);
     let all = document["results"].as_array().unwrap();
     let several = all.iter().filter(|row| row["parameters"]["threads"].as_u64() > Some(1));
     for row in several.filter(|row| row["median"].is_number()) {
@@ -187,16 +197,19 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
     };
     for area in ["cpu", "memory"] {
         let folder = Folder::new();
-        let arguments = [&["bench"], &hasty(area)[..]].concat();
-        let mut running = folder.flatout(arguments).start();
-        // Threads of trials come and go: the first of them, beside the main thread and the
-        // watchdog, is a sign that measuring has begun.
-        running.wait_until("status", |status| {
-            let threads = status.lines().find_map(|line| line.strip_prefix("Threads:"));
-            threads.is_some_and(|count| count.trim().parse().is_ok_and(|count: u32| count > 2))
+        let ran = in_enough_time(5, |time| {
+            let arguments = [&["bench"], &hasty(area, time)[..]].concat();
+            let mut running = folder.flatout(arguments).start();
+            // Threads of trials come and go: the first of them, beside the main thread and the
+            // watchdog, is a sign that measuring has begun.
+            running.wait_until("status", |status| {
+                let threads = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+                threads.is_some_and(|count| count.trim().parse().is_ok_and(|count: u32| count > 2))
+            });
+            running.confine(kept);
+            running.wait().if_measured()
         });
-        running.confine(kept);
-        let document = running.wait().exits(0).document();
+        let document = ran.exits(0).document();
         assert_possible(&document);
         let all = document["results"].as_array().unwrap();
         assert!(all.iter().any(|row| codes(row).contains(&"cpus_changed")), "{area}");
@@ -219,7 +232,7 @@ fn one_cpu_is_enough_and_a_program_on_it_makes_no_figure_impossible() {
             // Programs inherit the CPUs of the thread that starts them.
             let confined = scope.spawn(move || {
                 affinity::pin_to(cpu).unwrap();
-                bench(&hasty(area))
+                in_enough_time(5, |time| bench(&hasty(area, time)).if_measured())
             });
             confined.join()
         };

@@ -6,7 +6,7 @@ use flatout_sys::launcher::{EPERM, IO_URING_SETUP, Resource, deny, limit};
 use rustix::process::Signal;
 
 use super::{LITTLE, Serving, rows, token};
-use crate::bin::{Folder, Ran, assert_warned};
+use crate::bin::{Folder, Ran, assert_warned, in_enough_time};
 use crate::schema::assert_valid;
 
 fn bench<'f>(folder: &'f Folder, at: &str, arguments: &[&str]) -> crate::bin::Flatout<'f> {
@@ -142,14 +142,14 @@ fn a_limit_on_addresses_is_named_and_ends_nothing() {
     // The two ends of 16 streams need 100 MiB: between what the program itself needs, which differs
     // from build to build, and enough for all, no limit is missed in steps of 16 MiB.
     let streams = ["-P", "16", "--protocol", "tcp", "--direction", "up", "--measure", "throughput"];
-    let run = |most_mib: u32| {
+    let run = |most_mib: u32, time: &str| {
         let script = format!("ulimit -v {} && exec \"$@\"", most_mib << 10);
-        let arguments = ["bench", "network", "--quick", "--max-time", "3s", "--format", "json"];
+        let arguments = ["bench", "network", "--quick", "--max-time", time, "--format", "json"];
         let arguments = [&arguments[..], &streams].concat();
         folder.under(&["sh", "-c", &script, "sh"], &arguments).run()
     };
     let is_named = |most_mib: &u32| {
-        let ran = run(*most_mib);
+        let ran = run(*most_mib, "3s");
         let is_done = matches!(ran.code, Some(0 | 1)) && !ran.stdout.is_empty();
         if is_done {
             assert_valid(&ran.document());
@@ -158,7 +158,7 @@ fn a_limit_on_addresses_is_named_and_ends_nothing() {
     };
     let first = (3..32).map(|step| step * 16).find(is_named).unwrap();
     // Threads reserve no 64 MiB each, which would be 2 GiB here.
-    run(first + 160).exits(0);
+    in_enough_time(3, |time| run(first + 160, time).if_measured()).exits(0);
 }
 
 #[test]
