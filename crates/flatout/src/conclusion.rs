@@ -27,6 +27,21 @@ pub const FAULT: i32 = 101;
 /// The seed in the records of commands in which nothing is random.
 pub const NO_SEED: u64 = 1;
 
+/// Why a command does not begin.
+#[derive(Debug)]
+pub struct Refused {
+    /// What it exits with.
+    pub code: i32,
+    /// Said to the user.
+    pub text: String,
+}
+
+impl From<String> for Refused {
+    fn from(text: String) -> Self {
+        Self { code: FAILED, text }
+    }
+}
+
 /// A finished command.
 #[derive(Debug)]
 pub struct Conclusion {

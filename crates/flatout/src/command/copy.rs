@@ -41,9 +41,10 @@ use flatout_tree::copy::{Copy, Ended, Operand};
 use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
+use crate::conclusion::{self, Refused};
 use crate::launched::Launched;
 use crate::output::place::{Place, identity};
-use crate::{conclusion, output, profile};
+use crate::{output, profile};
 use account::Account;
 use aside::Kept;
 use changes::Changes;
@@ -80,9 +81,9 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launche
 fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) -> ExitCode {
     let (Own { selection, output, log, manifest }, references) = match prepare(arguments) {
         Ok(prepared) => prepared,
-        Err(error) => {
+        Err(Refused { code, text }) => {
             let wants_json = arguments.figures() == Some(CopyFormat::Json);
-            return output::cannot_begin(conclusion::FAILED, error, wants_json);
+            return output::cannot_begin(code, text, wants_json);
         }
     };
     let document = arguments.figures().map(Document::begin);
@@ -174,15 +175,15 @@ struct Own {
 
 /// Looks before anything is copied whether it can be, and at the places for results; begins the
 /// log.
-fn prepare(arguments: &Arguments) -> Result<(Own, Option<References>), String> {
+fn prepare(arguments: &Arguments) -> Result<(Own, Option<References>), Refused> {
     if let Some(error) = disguise::obstacle() {
-        return Err(error);
+        return Err(error.into());
     }
     let references = snapshot::open(arguments)?;
     own(arguments).map(|own| (own, references))
 }
 
-fn own(arguments: &Arguments) -> Result<Own, String> {
+fn own(arguments: &Arguments) -> Result<Own, Refused> {
     let found = |path: &Path| match path.as_os_str() == "-" {
         true => Ok(Place::standard_output()),
         false => Place::find(path),
@@ -202,14 +203,14 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
     if let Some(error) =
         deletes.then(|| demand::mirror_obstacle(&plan, arguments.wording(), &snapshots)).flatten()
     {
-        return Err(error);
+        return Err(error.into());
     }
     let operands: Vec<Operand> = plan.rounds.into_iter().flatten().collect();
     let read = [arguments.selection.files(), snapshots].concat();
     let kept = Kept { sources, read: &read, operands: &operands, reach: arguments.reach() };
     for place in places.iter().flatten() {
         if let Some(error) = kept.obstacle(place) {
-            return Err(error);
+            return Err(error.into());
         }
         place.check()?;
     }
@@ -218,7 +219,7 @@ fn own(arguments: &Arguments) -> Result<Own, String> {
         if let (Some(first), Some(second)) = (&places[one], &places[other])
             && first.is_same(second)
         {
-            return Err(format!("{} and {} name the same file", names[one], names[other]));
+            return Err(format!("{} and {} name the same file", names[one], names[other]).into());
         }
     }
     let [output, log, manifest] = places;

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::age::age;
 use super::in_order::{InOrder, Said};
+use crate::conclusion::{self, Refused};
 
 const HEADING: &str = "Selection";
 
@@ -90,8 +91,9 @@ impl Selection {
 
     /// What is selected, with what its files say.
     ///
-    /// Errors: one of them cannot be read, or has something in it that makes no sense.
-    pub fn selected(&self) -> Result<Selected, String> {
+    /// Errors: one of them cannot be read, or has something in it that makes no sense, which is wrong use as
+    /// on the command line.
+    pub fn selected(&self) -> Result<Selected, Refused> {
         let mut rules = Vec::new();
         for filter in &self.filters.0 {
             match filter {
@@ -112,9 +114,14 @@ impl Selection {
         if self.zero { 0 } else { b'\n' }
     }
 
-    fn read_rules(&self, path: &PathBuf, rules: &mut Vec<Rule>) -> Result<(), String> {
+    /// What ends so.
+    fn unit(&self) -> &'static str {
+        if self.zero { "entry" } else { "line" }
+    }
+
+    fn read_rules(&self, path: &PathBuf, rules: &mut Vec<Rule>) -> Result<(), Refused> {
         let text = read(path)?;
-        for line in text.split(|&byte| byte == self.end()) {
+        for (index, line) in text.split(|&byte| byte == self.end()).enumerate() {
             let line = if self.zero { line } else { line.strip_suffix(b"\r").unwrap_or(line) };
             let is_comment = !self.zero && matches!(line.first(), Some(b'#' | b';'));
             if line.is_empty() || is_comment {
@@ -127,20 +134,27 @@ impl Selection {
             };
             rules.push(Rule::new(verdict, pattern).map_err(|why| {
                 let pattern = escape(OsString::from_vec(pattern.to_vec()));
-                format!("{}: the pattern {pattern} makes no sense: {why}", quote(path))
+                let place = format!("{}, {} {}", quote(path), self.unit(), index + 1);
+                nonsense(format!("{place}: the pattern {pattern} makes no sense: {why}"))
             })?);
         }
         Ok(())
     }
 
-    fn read_list(&self, path: &PathBuf) -> Result<Listed, String> {
+    fn read_list(&self, path: &PathBuf) -> Result<Listed, Refused> {
         let text = read(path)?;
-        let listed = Listed::new(text.split(|&byte| byte == self.end()));
-        listed.map_err(|(name, why)| {
+        let paths = || text.split(|&byte| byte == self.end());
+        Listed::new(paths()).map_err(|(name, why)| {
+            let index = paths().position(|path| path == name).unwrap_or_default();
+            let place = format!("{}, {} {}", quote(path), self.unit(), index + 1);
             let name = escape(OsString::from_vec(name));
-            format!("{}: {name} is no path below the source: {why}", quote(path))
+            nonsense(format!("{place}: {name} is no path below the source: {why}"))
         })
     }
+}
+
+fn nonsense(text: String) -> Refused {
+    Refused { code: conclusion::WRONG_USE, text }
 }
 
 fn is_pipe(facts: &Stat) -> bool {
@@ -198,7 +212,8 @@ mod tests {
         let command = Selection::augment_args(Command::new("copy"));
         let matches = command.try_get_matches_from([&["copy"], words].concat());
         let matches = matches.map_err(|error| error.to_string())?;
-        Selection::from_arg_matches(&matches).unwrap().selected()
+        let selection = Selection::from_arg_matches(&matches).unwrap();
+        selection.selected().map_err(|refused| format!("{}: {}", refused.code, refused.text))
     }
 
     fn rule(verdict: Verdict, pattern: &str) -> Rule {
@@ -225,9 +240,10 @@ mod tests {
         let words = ["--zero", "--exclude-from", file.to_str().unwrap()];
         let expected = [rule(Exclude, "#x"), rule(Exclude, "a\nb")];
         assert_eq!(selected(&words).unwrap().rules, expected);
-        std::fs::write(&file, "[a\n").unwrap();
+        std::fs::write(&file, "# one\n\n[a\n").unwrap();
         let refusal = selected(&["--exclude-from", file.to_str().unwrap()]).unwrap_err();
-        assert!(refusal.ends_with("the pattern [a makes no sense: a [ has no ]"), "{refusal}");
+        let expected = ", line 3: the pattern [a makes no sense: a [ has no ]";
+        assert!(refusal.starts_with("2: ") && refusal.ends_with(expected), "{refusal}");
         assert!(selected(&["--exclude=[a"]).unwrap_err().contains("a [ has no ]"));
         assert!(selected(&["--exclude="]).is_err());
     }
@@ -239,10 +255,8 @@ mod tests {
         std::fs::write(&file, "a/b\n../c\n").unwrap();
         let words = ["--files-from", file.to_str().unwrap()];
         let refusal = selected(&words).unwrap_err();
-        assert!(
-            refusal.ends_with("../c is no path below the source: it has .. in it"),
-            "{refusal}"
-        );
+        let expected = ", line 2: ../c is no path below the source: it has .. in it";
+        assert!(refusal.starts_with("2: ") && refusal.ends_with(expected), "{refusal}");
         std::fs::write(&file, "a\nb\0c\0").unwrap();
         let listed = selected(&[&words[..], &["--zero"]].concat()).unwrap().listed.unwrap();
         assert_eq!(listed.paths().collect::<Vec<_>>(), [&b"a\nb"[..], b"c"]);

@@ -268,7 +268,8 @@ fn hosts(mut boots: Vec<String>) -> Hosts {
 ///
 /// Errors: it cannot be read here.
 fn own(arguments: &Arguments) -> Result<(Selection, Option<References>), String> {
-    Ok((arguments.selection.selected()?, snapshot::open(arguments)?))
+    let selection = arguments.selection.selected().map_err(|refused| refused.text)?;
+    Ok((selection, snapshot::open(arguments)?))
 }
 
 /// The host, and the inode number of each path, 0 where there is nothing; or why this process cannot

@@ -69,6 +69,10 @@ fn rules_select_as_rsync_does() {
     }
     copy(&folder, &[b"--exclude=[a"]).complains(2, &["a [ has no ]"]);
     copy(&folder, &[b"--exclude-from=nowhere"]).complains(1, &["nowhere"]);
+    // What makes no sense is the same wrong use in a file, which is named with the line.
+    fs::write(folder.join("rules"), "# these\n*.o\n[a\n").unwrap();
+    copy(&folder, &[b"--exclude-from=rules"]).complains(2, &["\"rules\", line 3: ", "[a"]);
+    assert!(!folder.join("copy").exists());
 }
 
 #[test]
@@ -130,7 +134,8 @@ fn only_what_is_listed_is_copied() {
     assert_eq!(files(&folder.join("copy")), [b"a/b".to_vec()].into());
     for outside in ["../list", "/etc/passwd", "a/../../list"] {
         fs::write(&list, outside).unwrap();
-        copy(&folder, &[b"--files-from=list"]).complains(1, &["no path below the source"]);
+        copy(&folder, &[b"--files-from=list"])
+            .complains(2, &["\"list\", line 1: ", "no path below the source"]);
         assert!(!folder.join("copy").exists());
     }
     fs::write(&list, "a/c\n").unwrap();
