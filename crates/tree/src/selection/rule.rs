@@ -43,9 +43,9 @@ impl Rule {
     pub fn new(verdict: Verdict, pattern: &[u8]) -> Result<Self, Malformed> {
         let rest = pattern.strip_prefix(b"/").unwrap_or(pattern);
         let anchored = rest.len() < pattern.len();
-        let with_contents = rest.len() > 4 && rest.ends_with(b"/***");
         let only_directories = rest.ends_with(b"/");
         let rest = rest.strip_suffix(b"/").unwrap_or(rest);
+        let with_contents = rest.ends_with(b"/***");
         let has_stars = rest.windows(2).any(|two| two == b"**");
         let scope = match (anchored, rest.contains(&b'/')) {
             (true, _) => Scope::Path,
@@ -153,6 +153,10 @@ mod tests {
             ("/a/***", "a/b/c", FILE, true),
             ("/a/***", "a", FILE, false),
             ("/a/**", "a", DIRECTORY, false),
+            ("a/***/", "x/a", DIRECTORY, true),
+            ("/a/***/", "a", DIRECTORY, true),
+            ("/a/***/", "a/b", DIRECTORY, true),
+            ("/a/***/", "a/b", FILE, false),
             ("a\\b", "a\\b", FILE, true),
             ("a\\*b", "a*b", FILE, true),
             ("a\\*b", "axb", FILE, false),
