@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, Args, ValueHint};
 use flatout_bench::option::size;
 use flatout_io::{cause_text, escape, quote};
 use flatout_sys::standard;
+use flatout_tree::selection::glob::Malformed;
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Git, Moment, Selection as Selected};
@@ -55,7 +56,25 @@ pub struct Selection {
 #[derive(Debug, Clone)]
 enum Filter {
     Rule(Rule),
+    /// Those before it do not count.
+    Forget,
     File(PathBuf),
+}
+
+impl Filter {
+    /// One rule, as rsync(1) has it: `+ ` and `- ` before the pattern say what becomes of what it means,
+    /// whichever option it is given to; `!` alone forgets what came before.
+    fn new(verdict: Verdict, text: &[u8]) -> Result<Self, Malformed> {
+        if text == b"!" {
+            return Ok(Self::Forget);
+        }
+        let (verdict, pattern) = match (text.strip_prefix(b"+ "), text.strip_prefix(b"- ")) {
+            (Some(pattern), _) => (Verdict::Include, pattern),
+            (_, Some(pattern)) => (Verdict::Exclude, pattern),
+            _ => (verdict, text),
+        };
+        Rule::new(verdict, pattern).map(Self::Rule)
+    }
 }
 
 impl Selection {
@@ -63,7 +82,7 @@ impl Selection {
     pub fn files(&self) -> Vec<PathBuf> {
         let rules = self.filters.0.iter().filter_map(|filter| match filter {
             Filter::File(path) => Some(path),
-            Filter::Rule(_) => None,
+            Filter::Rule(_) | Filter::Forget => None,
         });
         rules.chain(&self.files_from).cloned().collect()
     }
@@ -98,6 +117,7 @@ impl Selection {
         for filter in &self.filters.0 {
             match filter {
                 Filter::Rule(rule) => rules.push(rule.clone()),
+                Filter::Forget => rules.clear(),
                 Filter::File(path) => self.read_rules(path, &mut rules)?,
             }
         }
@@ -127,16 +147,16 @@ impl Selection {
             if line.is_empty() || is_comment {
                 continue;
             }
-            let (verdict, pattern) = match (line.strip_prefix(b"+ "), line.strip_prefix(b"- ")) {
-                (Some(pattern), _) => (Verdict::Include, pattern),
-                (_, Some(pattern)) => (Verdict::Exclude, pattern),
-                _ => (Verdict::Exclude, line),
-            };
-            rules.push(Rule::new(verdict, pattern).map_err(|why| {
-                let pattern = escape(OsString::from_vec(pattern.to_vec()));
-                let place = format!("{}, {} {}", quote(path), self.unit(), index + 1);
-                nonsense(format!("{place}: the pattern {pattern} makes no sense: {why}"))
-            })?);
+            match Filter::new(Verdict::Exclude, line) {
+                Ok(Filter::Rule(rule)) => rules.push(rule),
+                Ok(_) => rules.clear(),
+                Err(why) => {
+                    let place = format!("{}, {} {}", quote(path), self.unit(), index + 1);
+                    let pattern = escape(OsString::from_vec(line.to_vec()));
+                    let text = format!("{place}: the pattern {pattern} makes no sense: {why}");
+                    return Err(nonsense(text));
+                }
+            }
         }
         Ok(())
     }
@@ -185,8 +205,8 @@ impl Said for Filter {
             option.help_heading(HEADING)
         };
         let rule = |verdict| {
-            let rule = move |pattern: OsString| Rule::new(verdict, pattern.as_bytes());
-            OsStringValueParser::new().try_map(move |pattern| rule(pattern).map(Self::Rule))
+            let rule = move |text: OsString| Self::new(verdict, text.as_bytes());
+            OsStringValueParser::new().try_map(rule)
         };
         let include = option("include", "GLOB")
             .value_parser(rule(Verdict::Include))
@@ -246,6 +266,23 @@ mod tests {
         assert!(refusal.starts_with("2: ") && refusal.ends_with(expected), "{refusal}");
         assert!(selected(&["--exclude=[a"]).unwrap_err().contains("a [ has no ]"));
         assert!(selected(&["--exclude="]).is_err());
+    }
+
+    #[test]
+    fn what_stands_before_a_pattern_counts_more_than_the_option() {
+        use Verdict::{Exclude, Include};
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("rules");
+        let found = |words: &[&str]| selected(words).unwrap().rules;
+        let words = ["--exclude=+ a", "--include=- b", "--exclude=- !", "--include=+c"];
+        let expected =
+            [rule(Include, "a"), rule(Exclude, "b"), rule(Exclude, "!"), rule(Include, "+c")];
+        assert_eq!(found(&words), expected);
+        assert_eq!(found(&["--exclude=a", "--include=!", "--exclude=b"]), [rule(Exclude, "b")]);
+        std::fs::write(&file, "a\n!\nb\n").unwrap();
+        let words = ["--exclude=c", "--exclude-from", file.to_str().unwrap(), "--exclude=d"];
+        assert_eq!(found(&words), [rule(Exclude, "b"), rule(Exclude, "d")]);
+        assert!(selected(&["--exclude=+ "]).is_err());
     }
 
     #[test]
