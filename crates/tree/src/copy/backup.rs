@@ -1,8 +1,7 @@
 //! What cp(1) moves aside before something else gets its name (`--backup`).
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -42,15 +41,15 @@ impl Backups {
     /// Errors: the directory cannot be listed.
     pub fn name_of(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<CString, Errno> {
         let number = match self.naming {
-            Naming::Simple => 0,
+            Naming::Simple => Vec::new(),
             Naming::Existing | Naming::Numbered => highest(directory, name)?,
         };
-        let mut text = name.to_bytes().to_vec();
-        match (self.naming, number) {
-            (Naming::Simple, _) | (Naming::Existing, 0) => text.extend_from_slice(&self.suffix),
-            _ => text.extend_from_slice(format!(".~{}~", number + 1).as_bytes()),
-        }
-        CString::new(text).map_err(|_| Errno::INVAL)
+        let tail = match self.naming {
+            Naming::Simple => self.suffix.clone(),
+            Naming::Existing if number.is_empty() => self.suffix.clone(),
+            _ => [b".~", following(number).as_slice(), b"~"].concat(),
+        };
+        CString::new([name.to_bytes(), &tail].concat()).map_err(|_| Errno::INVAL)
     }
 
     /// Refuses to move something to a name under which the source lies.
@@ -150,27 +149,40 @@ pub(super) fn put_back(entry: Entry<'_>, backup: &CStr) -> Result<(), Trouble> {
     .map_err(target("put back"))
 }
 
-/// The highest number of a backup of this file; 0: there is none.
-fn highest(directory: BorrowedFd<'_>, name: &CStr) -> Result<u64, Errno> {
+/// The highest number of a backup of this file, of however many digits; none where there is none.
+fn highest(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<u8>, Errno> {
     let flags = super::directory::DIRECTORY;
     let listed = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
-    let mut highest = 0;
+    let mut highest = Vec::new();
     let result = Lister::default().each(std::os::fd::AsFd::as_fd(&listed), |found, _| {
-        let number = number_of(name.to_bytes(), found.to_bytes());
-        highest = highest.max(number.unwrap_or(0));
+        let number = number_of(name.to_bytes(), found.to_bytes()).unwrap_or_default();
+        if (number.len(), number) > (highest.len(), &highest[..]) {
+            highest = number.to_vec();
+        }
         Ok(())
     });
     result.map_err(|refusal| refusal.errno().unwrap_or(Errno::IO))?;
     Ok(highest)
 }
 
-/// The number of a backup of `name`; `None`: it is none.
-fn number_of(name: &[u8], found: &[u8]) -> Option<u64> {
-    let digits = found.strip_prefix(name)?.strip_prefix(b".~")?.strip_suffix(b"~")?;
-    if digits.first().is_none_or(|&first| first == b'0') || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
+/// The digits of the number after this one.
+fn following(mut digits: Vec<u8>) -> Vec<u8> {
+    let nines = digits.iter().rev().take_while(|&&digit| digit == b'9').count();
+    let rest = digits.len() - nines;
+    digits[rest..].fill(b'0');
+    match rest.checked_sub(1) {
+        Some(last) => digits[last] += 1,
+        None => digits.insert(0, b'1'),
     }
-    OsStr::from_bytes(digits).to_str()?.parse().ok()
+    digits
+}
+
+/// The digits of the number of a backup of `name`; `None`: it is none.
+fn number_of<'f>(name: &[u8], found: &'f [u8]) -> Option<&'f [u8]> {
+    let digits = found.strip_prefix(name)?.strip_prefix(b".~")?.strip_suffix(b"~")?;
+    let is_number =
+        !digits.is_empty() && digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit);
+    is_number.then_some(digits)
 }
 
 #[cfg(test)]
@@ -180,17 +192,39 @@ mod tests {
     #[test]
     fn only_names_with_a_number_count() {
         for (found, number) in [
-            ("a.~1~", Some(1)),
-            ("a.~12~", Some(12)),
+            ("a.~1~", Some("1")),
+            ("a.~12~", Some("12")),
             ("a.~0~", None),
             ("a.~01~", None),
             ("a.~~", None),
             ("a.~1x~", None),
             ("a~", None),
             ("ab.~1~", None),
-            ("a.~99999999999999999999~", None),
+            ("a.~99999999999999999999~", Some("99999999999999999999")),
         ] {
-            assert_eq!(number_of(b"a", found.as_bytes()), number, "{found}");
+            let expected = number.map(str::as_bytes);
+            assert_eq!(number_of(b"a", found.as_bytes()), expected, "{found}");
         }
+    }
+
+    #[test]
+    fn numbers_go_on_however_many_digits_they_have() {
+        let backups = Backups { naming: Naming::Numbered, suffix: b"~".to_vec() };
+        let place = tempfile::tempdir().unwrap();
+        let directory = std::fs::File::open(place.path()).unwrap();
+        for (found, next) in [
+            ("", "a.~1~"),
+            ("a.~9~", "a.~10~"),
+            ("a.~18~", "a.~19~"),
+            ("a.~18446744073709551615~", "a.~18446744073709551616~"),
+            ("a.~99999999999999999999~", "a.~100000000000000000000~"),
+        ] {
+            if !found.is_empty() {
+                std::fs::write(place.path().join(found), "").unwrap();
+            }
+            let name = backups.name_of(std::os::fd::AsFd::as_fd(&directory), c"a").unwrap();
+            assert_eq!(name.to_str(), Ok(next));
+        }
+        assert!(backups.has_made(c"a.~18446744073709551616~"));
     }
 }

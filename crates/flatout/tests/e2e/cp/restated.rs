@@ -34,6 +34,11 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("backup-dir", "mkdir x y; $CP -a x y; $CP -ab x y"),
     ("backup-is-src", "echo a > a; echo t > a~; $CP --b=simple a~ a; $CP --b=numbered a~ a"),
     (
+        "backup-numbers",
+        "for n in 9 099 18446744073709551615 99999999999999999999; do mkdir $n; cd $n; echo a > a; echo b > b
+         echo kept > b.~$n~; $CP --b=numbered a b; $CP -b a b; head *; cd ..; done",
+    ),
+    (
         "copy-FMR",
         "for i in 1 3 5 7; do dd if=/proc/self/exe of=j bs=1k count=1 seek=$((i * 5)) conv=notrunc \
          status=none; done; $CP --reflink=never j j2; cmp j j2",
