@@ -44,7 +44,7 @@ pub(crate) fn is_among(word: &str, list: &str) -> bool {
 }
 
 /// Whether a character could change anything else than its own place on the screen.
-pub(crate) fn is_unsafe(c: char) -> bool {
+pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flatout_io::cause_text;
+use flatout_report::text::is_unsafe;
 use flatout_tree::copy::failure::{Cause, Failure};
 use flatout_tree::copy::operand::Objection;
 use flatout_tree::copy::reason::{
@@ -13,12 +14,18 @@ use flatout_tree::copy::reason::{
 };
 use rustix::io::Errno;
 
-/// A name as a shell takes it back: in quotes, what cannot be shown spelt out.
+use crate::output::is_unicode;
+
+/// A name as a shell takes it back: in quotes, what cannot be shown here spelt out.
 pub fn quote(name: impl AsRef<OsStr>) -> String {
-    let bytes = name.as_ref().as_bytes();
+    let is_unicode = is_unicode();
+    let is_spelt = |letter| is_unsafe(letter) || !is_unicode && !letter.is_ascii();
+    quoted(name.as_ref().as_bytes(), is_spelt)
+}
+
+fn quoted(bytes: &[u8], is_spelt: impl Fn(char) -> bool) -> String {
     let text = std::str::from_utf8(bytes).ok();
-    let is_shown = text.is_some_and(|text| !text.chars().any(char::is_control));
-    if let Some(text) = text.filter(|_| is_shown) {
+    if let Some(text) = text.filter(|text| !text.chars().any(&is_spelt)) {
         let is_double = text.contains('\'') && !text.contains(['"', '$', '`', '\\', '!']);
         return match is_double {
             true => format!("\"{text}\""),
@@ -26,35 +33,49 @@ pub fn quote(name: impl AsRef<OsStr>) -> String {
         };
     }
     let mut quoted = String::from("'");
-    let mut is_spelt = false;
-    let mut switch = |quoted: &mut String, to: bool| {
-        if is_spelt != to {
-            quoted.push_str(if to { "'$'" } else { "''" });
-            is_spelt = to;
+    let mut spells = false;
+    let mut switch = |quoted: &mut String, to: bool, mark: &str| {
+        if std::mem::replace(&mut spells, to) != to {
+            quoted.push_str(mark);
         }
     };
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
-            switch(&mut quoted, letter.is_control());
             match letter {
-                '\n' => quoted.push_str("\\n"),
-                '\t' => quoted.push_str("\\t"),
-                '\r' => quoted.push_str("\\r"),
-                '\'' => quoted.push_str("'\\''"),
-                letter if letter.is_control() => {
-                    let bytes = letter.to_string().into_bytes();
-                    bytes.iter().for_each(|byte| quoted.push_str(&format!("\\{byte:03o}")));
+                // It ends what was spelt out, too.
+                '\'' => {
+                    switch(&mut quoted, false, "");
+                    quoted.push_str("'\\''");
                 }
-                letter => quoted.push(letter),
+                letter if is_spelt(letter) => {
+                    switch(&mut quoted, true, "'$'");
+                    spell(&mut quoted, letter.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                letter => {
+                    switch(&mut quoted, false, "''");
+                    quoted.push(letter);
+                }
             }
         }
-        for byte in chunk.invalid() {
-            switch(&mut quoted, true);
-            quoted.push_str(&format!("\\{byte:03o}"));
+        if !chunk.invalid().is_empty() {
+            switch(&mut quoted, true, "'$'");
+            spell(&mut quoted, chunk.invalid());
         }
     }
     quoted.push('\'');
     quoted
+}
+
+/// Bytes as they stand in `$'…'`.
+fn spell(quoted: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        match byte {
+            b'\n' => quoted.push_str("\\n"),
+            b'\t' => quoted.push_str("\\t"),
+            b'\r' => quoted.push_str("\\r"),
+            byte => quoted.push_str(&format!("\\{byte:03o}")),
+        }
+    }
 }
 
 /// Why an entry was not copied.
@@ -181,17 +202,21 @@ mod tests {
 
     #[test]
     fn names_are_quoted_as_a_shell_takes_them_back() {
-        for (name, quoted) in [
-            (b"a".as_slice(), "'a'"),
-            (b"", "''"),
-            (b"a b$", "'a b$'"),
-            (b"a'b", "\"a'b\""),
-            (b"a'$b", "'a'\\''$b'"),
-            (b"a\nb", "'a'$'\\n''b'"),
-            (b"\x01\xffx", "''$'\\001\\377''x'"),
-            ("größe".as_bytes(), "'größe'"),
+        for (name, in_unicode, in_ascii) in [
+            (b"a".as_slice(), "'a'", "'a'"),
+            (b"", "''", "''"),
+            (b"a b$", "'a b$'", "'a b$'"),
+            (b"a'b", "\"a'b\"", "\"a'b\""),
+            (b"a'$b", "'a'\\''$b'", "'a'\\''$b'"),
+            (b"a\nb", "'a'$'\\n''b'", "'a'$'\\n''b'"),
+            (b"\x01\xffx", "''$'\\001\\377''x'", "''$'\\001\\377''x'"),
+            (b"\xff'x", "''$'\\377'\\''x'", "''$'\\377'\\''x'"),
+            ("größe".as_bytes(), "'größe'", "'gr'$'\\303\\266\\303\\237''e'"),
+            ("a\u{2028}".as_bytes(), "'a'$'\\342\\200\\250'", "'a'$'\\342\\200\\250'"),
         ] {
-            assert_eq!(quote(OsStr::from_bytes(name)), quoted);
+            assert_eq!(quoted(name, is_unsafe), in_unicode);
+            let is_spelt = |letter: char| is_unsafe(letter) || !letter.is_ascii();
+            assert_eq!(quoted(name, is_spelt), in_ascii);
         }
     }
 }
