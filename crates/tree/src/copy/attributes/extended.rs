@@ -32,6 +32,8 @@ const STORED_LISTS: [&CStr; 2] = [c"trusted.SGI_ACL_FILE", c"trusted.SGI_ACL_DEF
 /// The operation of a refusal that the source is to blame for.
 const READ: &str = super::READ_SOURCE;
 const SET: &str = "set the extended attributes of";
+const LIST: &str = "list the extended attributes of";
+const TOO_MANY: &str = "it has more than the kernel lists (64 KiB of names)";
 const REMOVE: &str = "remove an extended attribute of";
 const REMOVE_ACL: &str = "remove the access control list of";
 
@@ -42,7 +44,8 @@ pub(super) struct Carried {
     pub(super) changed: bool,
     /// The list was lost; its group and all others may do no more than this.
     pub(super) without_list: Option<u32>,
-    /// An attribute that the target has no room for. The others are carried all the same.
+    /// An attribute that the target has no room for, or that cannot be listed. The others are carried all
+    /// the same.
     pub(super) late: Option<Refusal>,
 }
 
@@ -88,7 +91,7 @@ impl Attributes<'_> {
         if !self.wants_extended() {
             return Ok(Names::none());
         }
-        match job.source.names() {
+        match job.source.known_names() {
             // Without /proc nobody can ask a file that is not open.
             Err(errno @ (Errno::NOENT | Errno::ACCESS | Errno::PERM)) => {
                 self.lose(job, Loss::OtherAttribute, Some(errno));
@@ -174,6 +177,9 @@ impl Attributes<'_> {
             }
             self.set(job, name, &value, &mut carried)?;
         }
+        if names.is_part() {
+            carried.late = Some(Refusal::because(READ, TOO_MANY));
+        }
         Ok(carried)
     }
 
@@ -212,7 +218,10 @@ impl Attributes<'_> {
         if !self.wants_extended() {
             return Ok(());
         }
-        let Ok(found) = job.target.names() else { return Ok(()) };
+        let Ok(found) = job.target.known_names() else { return Ok(()) };
+        if self.has_unknown_surplus(&found, names, job.kind) {
+            carried.late = Some(Refusal::because(LIST, TOO_MANY));
+        }
         for name in found.iter().filter(|name| self.is_surplus(name, names, job.kind)) {
             if name == acl::ACCESS {
                 close_group(job);
@@ -228,7 +237,13 @@ impl Attributes<'_> {
     pub(super) fn is_surplus(&self, name: &CStr, names: &Names, kind: FileType) -> bool {
         let is_merged = kind == FileType::Directory && !self.is_mirror;
         let may_stay = self.preserve.has(Preserve::WHAT_IS_THERE) || is_merged;
-        self.carries(name) && is_removable(name) && (is_list(name) || !may_stay) && !names.has(name)
+        let must_go = is_list(name) || !may_stay && !names.is_part();
+        self.carries(name) && is_removable(name) && must_go && !names.has(name)
+    }
+
+    /// Whether a target that has too many attributes for a list should lose some of them.
+    pub(super) fn has_unknown_surplus(&self, found: &Names, names: &Names, kind: FileType) -> bool {
+        found.is_part() && self.is_surplus(c"user.", names, kind)
     }
 
     pub(super) fn carries(&self, name: &CStr) -> bool {

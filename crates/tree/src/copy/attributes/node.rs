@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result};
 
-use super::Place;
+use super::{Place, acl};
 use crate::file_data::{self, errno_of, path_of};
 
 /// Names of attributes that fit without an allocation.
@@ -51,11 +51,12 @@ pub(crate) struct Names {
     small: [u8; SMALL_LIST_BYTES],
     large: Vec<u8>,
     length_bytes: usize,
+    is_part: bool,
 }
 
 impl Names {
     pub(super) const fn none() -> Self {
-        Self { small: [0; SMALL_LIST_BYTES], large: Vec::new(), length_bytes: 0 }
+        Self { small: [0; SMALL_LIST_BYTES], large: Vec::new(), length_bytes: 0, is_part: false }
     }
 
     fn fill(list: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Self> {
@@ -75,6 +76,11 @@ impl Names {
         bytes[..self.length_bytes]
             .split_inclusive(|&byte| byte == 0)
             .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+    }
+
+    /// Whether there are others, which nobody can list.
+    pub(super) const fn is_part(&self) -> bool {
+        self.is_part
     }
 
     pub(super) fn has(&self, wanted: &CStr) -> bool {
@@ -190,6 +196,24 @@ impl<'a> Node<'a> {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
             names => names,
         }
+    }
+
+    /// The same; where there are more than the kernel lists, those of them that say what others may do.
+    pub(super) fn known_names(self) -> Result<Names> {
+        match self.names() {
+            Err(Errno::TOOBIG) => {}
+            names => return names,
+        }
+        let mut names = Names { is_part: true, ..Names::none() };
+        for name in [acl::ACCESS, acl::DEFAULT, c"security.capability"] {
+            if matches!(self.value(name), Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS)) {
+                continue;
+            }
+            let (bytes, begin) = (name.to_bytes_with_nul(), names.length_bytes);
+            names.length_bytes += bytes.len();
+            names.small[begin..names.length_bytes].copy_from_slice(bytes);
+        }
+        Ok(names)
     }
 
     /// Whether it has none.

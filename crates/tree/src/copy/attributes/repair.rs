@@ -69,13 +69,15 @@ impl Attributes<'_> {
     /// Whether neither side has attributes that matter; where one has, a closer look is taken.
     fn same_extended(&self, job: &Job<'_>) -> Result<bool, Refusal> {
         let names = self.source_names(job)?;
-        if !self.wants_extended() || names.iter().any(|name| self.carries(name)) {
+        if !self.wants_extended() || names.is_part() || names.iter().any(|name| self.carries(name))
+        {
             return Ok(!self.wants_extended());
         }
-        let found = job.target.names();
+        let found = job.target.known_names();
         Ok(found.is_err()
             || found.is_ok_and(|found| {
-                !found.iter().any(|name| self.is_surplus(name, &names, job.kind))
+                !self.has_unknown_surplus(&found, &names, job.kind)
+                    && !found.iter().any(|name| self.is_surplus(name, &names, job.kind))
             }))
     }
 }

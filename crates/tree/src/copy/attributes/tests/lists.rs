@@ -103,3 +103,40 @@ fn without_modes_what_a_directory_hands_on_decides() {
     assert_eq!(mode(&facts), 0o640);
     assert_eq!(names(&folders.target.join("file")), ["system.posix_acl_access"]);
 }
+
+/// Gives it more names than the kernel lists; whether that can be had.
+fn crowd(path: &Path) -> bool {
+    let name = |number: u32| CString::new(format!("user.{number:0>240}")).unwrap();
+    (0..300).all(|number| set(path, &name(number), b"x").is_ok())
+}
+
+#[test]
+fn a_list_and_a_mode_are_kept_beside_more_attributes_than_can_be_listed() {
+    let shared = Path::new("/dev/shm");
+    needs!(shared.is_dir(), "no tmpfs");
+    let folders = Folders::below(shared);
+    let path = folders.source_file("file", 0o600);
+    needs!(set(&path, acl::ACCESS, &generous_list()).is_ok(), "no lists here");
+    needs!(crowd(&path), "no room for many attributes here");
+    let refusal = folders.copy("file").unwrap_err();
+    assert!(matches!(refusal.cause, Cause::Reason(_)), "{refusal:?}");
+    let target = folders.target.join("file");
+    assert_eq!(get(&target, acl::ACCESS), get(&path, acl::ACCESS));
+    let [wanted, found] = [&path, &target].map(|path| path.metadata().unwrap());
+    assert_eq!((mode(&wanted), wanted.mtime_nsec()), (mode(&found), found.mtime_nsec()));
+}
+
+#[test]
+fn a_list_goes_that_lies_among_more_attributes_than_can_be_listed() {
+    let shared = Path::new("/dev/shm");
+    needs!(shared.is_dir(), "no tmpfs");
+    let folders = Folders::below(shared);
+    folders.source_file("file", 0o660);
+    let target = folders.target.join("file");
+    fs::write(&target, "file").unwrap();
+    needs!(set(&target, acl::ACCESS, &generous_list()).is_ok(), "no lists here");
+    needs!(crowd(&target), "no room for many attributes here");
+    let refusal = folders.repair(c"file").unwrap_err();
+    assert!(matches!(refusal.cause, Cause::Reason(_)), "others stay, which is said: {refusal:?}");
+    assert_eq!((get(&target, acl::ACCESS), mode(&target.metadata().unwrap())), (None, 0o660));
+}
