@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Mode, OFlags, SeekFrom, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use self::removal::{Fate, Purpose, Removal};
@@ -43,6 +43,8 @@ const MOST_SHARED: u64 = 8;
 
 const LIST: &str = "list";
 const COMPARE: &str = "compare with its source";
+const DELETE_FROM: &str = "delete from";
+const WITHOUT_KEY: &str = "it is encrypted, and its key is not there";
 
 /// Names that are to go, shared by threads.
 pub(super) type Surplus = Arc<Mutex<Names>>;
@@ -171,8 +173,22 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         (None, Err(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
             Ok(Names::new(MOST_SURPLUS_BYTES))
         }
+        (None, Ok(())) if surplus.count() > 0 && is_without_key(target) => {
+            Err(Trouble::Target(Refusal::because(DELETE_FROM, WITHOUT_KEY)))
+        }
         (None, listed) => listed.map_err(Trouble::Target).map(|()| surplus),
     }
+}
+
+/// Whether a directory is encrypted and its key is not there (fscrypt): what it lists are no names, and none
+/// can be made, but each can be deleted.
+fn is_without_key(directory: BorrowedFd<'_>) -> bool {
+    let facts = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty());
+    let is_encrypted =
+        facts.is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::ENCRYPTED));
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let make = || rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR);
+    is_encrypted && make().is_err_and(|errno| errno == Errno::NOKEY)
 }
 
 /// Whether the source has a name by now, that is taken.

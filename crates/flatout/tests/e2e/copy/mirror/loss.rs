@@ -1,8 +1,11 @@
 //! What a mirror must not take with it: what it has just brought, what a symlink stands for, what is
 //! kept aside, and what nothing takes the place of in the end.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::process::Command;
 
 use super::{assert_holds, paths, plant};
 use crate::bin::Folder;
@@ -165,13 +168,57 @@ fn names_of_one_file_that_become_two_are_no_success() {
     fs::hard_link(folder.join("source/a"), folder.join("source/sub/b")).unwrap();
     let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
     let at = folder.join("target/sub");
-    let mut mount = std::process::Command::new("mount");
+    let mut mount = Command::new("mount");
     assert!(mount.arg("--bind").arg(mounted.path()).arg(&at).status().unwrap().success());
     let copied = folder.flatout(["copy", "-T", "source", "target"]).run();
     let cp = folder.flatout(["cp", "-a", "source/.", "target"]).run();
-    assert!(std::process::Command::new("umount").arg(&at).status().unwrap().success());
+    assert!(Command::new("umount").arg(&at).status().unwrap().success());
     assert_eq!(fs::read_to_string(mounted.path().join("b")).unwrap(), "source/a");
     copied.complains(1, &["became files of their own"]);
     cp.complains(1, &["cannot create hard link"]);
+    mounted.finish();
+}
+
+/// Names that are listed without a key are none of the source's, and all could be deleted, where nothing can
+/// be made (fscrypt).
+#[test]
+fn an_encrypted_directory_without_its_key_is_not_emptied() {
+    needs!(needs_program("xfs_io"));
+    needs!(needs_program("tune2fs"));
+    let mounted = needs!(Mounted::new(Kind::Ext4));
+    let (folder, top) = (Folder::new(), mounted.path());
+    let target = top.join("encrypted");
+    fs::create_dir(&target).unwrap();
+    plant(&folder, &["source/a", "source/sub/b"]);
+    let run = |program: &str, words: &[&OsStr]| {
+        let key = folder.join("key");
+        fs::write(&key, [7; 64]).unwrap();
+        let ran = Command::new(program).args(words).stdin(fs::File::open(key).unwrap()).output();
+        let ran = ran.unwrap();
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+        if ran.status.success() { Ok(text) } else { Err(format!("{program} failed: {ran:?}")) }
+    };
+    let on = |place: &Path, command: &str| {
+        run("xfs_io", &["-r".as_ref(), "-c".as_ref(), command.as_ref(), place.as_os_str()])
+    };
+    needs!(run("tune2fs", &["-O".as_ref(), "encrypt".as_ref(), mounted.node().as_os_str()]));
+    let said = needs!(on(&top, "add_enckey"));
+    let key = said.split_whitespace().last().unwrap_or_default();
+    needs!(on(&target, &format!("set_encpolicy {key}")));
+    let words = ["copy", "--delete", "-T", "source", target.to_str().unwrap()];
+    folder.flatout(words).run().exits(0);
+    needs!(on(&top, &format!("rm_enckey {key}")));
+    needs!(
+        fs::write(target.join("new"), "")
+            .map_or(Ok(()), |()| Err("it still has its key".to_owned()))
+    );
+    for dry in [&["--dry-run"][..], &[]] {
+        let ran = folder.flatout([&words[..], dry].concat()).run();
+        let refusal = "cannot delete from \"";
+        assert!(ran.exits(1).stderr.contains(refusal) && ran.stderr.contains("its key"), "{ran}");
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 2);
+    }
+    needs!(on(&top, "add_enckey"));
+    assert_eq!(fs::read_to_string(target.join("sub/b")).unwrap(), "source/sub/b");
     mounted.finish();
 }
