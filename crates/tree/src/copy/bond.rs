@@ -152,6 +152,7 @@ impl<'c> Bond<'c> {
                 }
             }
             (Self::Again(source), Ok(made)) => {
+                let source = Source { was_there: outcome.action == Action::Unchanged, ..source };
                 // Where that cannot be remembered, the next one is a file of its own, too.
                 let _forgotten =
                     path().and_then(|path| copy.links.copied_again(source, &path, made));

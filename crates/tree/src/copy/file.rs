@@ -31,6 +31,7 @@ use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};
 use super::existing::has_same_time;
 use super::temporary::is_temporary;
+use super::written::counts_for;
 use super::{
     Action, Entry, Lane, Node, Outcome, Refusal, Trouble, Unchanged, Work, count, identity,
     kind_of, mark, refused, target,
@@ -69,7 +70,8 @@ pub(super) fn copy(lane: &mut Lane<'_>, entry: Entry<'_>) -> Result<Outcome, Tro
 /// Copies a file that is open, or makes its name a link to a copy.
 fn copy_opened(lane: &mut Lane<'_>, mut opened: Opened<'_>) -> Result<Outcome, Trouble> {
     let (copy, entry) = (lane.copy, opened.entry);
-    Bond::of(entry, &opened.facts)?.or_copied(entry, || {
+    let bond = Bond::if_alike(entry, &opened.facts, |known| counts_for(lane, &opened, known))?;
+    bond.or_copied(entry, || {
         if let Some(references) = &copy.references
             && let Some(linked) = references.link(lane, &opened)?
         {

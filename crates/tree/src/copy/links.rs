@@ -59,7 +59,7 @@ pub(super) struct Source {
     /// How many it has, this one counted.
     pub(super) names: u64,
     pub(super) met: Met,
-    was_there: bool,
+    pub(super) was_there: bool,
 }
 
 impl Source {

@@ -11,12 +11,14 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use super::bond::Alike;
 use super::content::is_sparse;
 use super::directory::{Access, Found, Named};
 use super::existing::{Existing, refuse_loss, refuse_obstacle};
 use super::file::{Opened, Reading};
-use super::links::{self, Claim, Source, Ticket};
+use super::links::{self, Claim, Placed, Source, Ticket};
 use super::special::{self, text_of};
+use super::written::counts_for;
 use super::{
     Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Preserve, Trouble, count, kind_of,
     mark, source, target,
@@ -90,9 +92,11 @@ pub(super) fn copy(
         _ => {}
     }
     let ticket = match claim(entry, &facts)? {
-        Some(Claim::Known(known)) => return link(entry, &facts, (&known, found), room),
+        Some(Claim::Known(known)) if !is_other(lane, opened.as_ref(), &known)? => {
+            return link(entry, &facts, (&known, found), room);
+        }
         Some(Claim::First(ticket)) => Some(ticket),
-        None => None,
+        _ => None,
     };
     let linked = match (&opened, &copy.references) {
         (Some(opened), Some(references)) => references.would_be_linked(lane, opened)?,
@@ -170,6 +174,17 @@ fn claim<'c>(entry: Entry<'c>, facts: &Stat) -> Result<Option<Claim<'c>>, Troubl
     }
     let is_still = |met| entry.was_met(facts, met);
     copy.links.claim(Source::of(facts), is_still).map(Some).map_err(Trouble::Source)
+}
+
+/// Whether what counts as done under another name would not take the place of what bears this one.
+fn is_other(
+    lane: &mut Lane<'_>,
+    opened: Option<&Opened<'_>>,
+    known: &links::Copy,
+) -> Result<bool, Trouble> {
+    let Some(opened) = opened else { return Ok(false) };
+    let Some(root) = lane.copy.targets.links_root(opened.entry.directory) else { return Ok(false) };
+    Ok(matches!(counts_for(lane, opened, Placed { root, copy: known })?, Alike::No))
 }
 
 /// A further name of something.

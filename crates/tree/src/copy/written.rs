@@ -14,12 +14,13 @@ use super::attributes::{self, Place};
 use super::bond::{Alike, Bond};
 use super::existing::{has_same_bytes, is_same};
 use super::links::Placed;
+use super::notices::LINKS_NOT_KEPT;
 use super::reason::ELSEWHERE;
 use super::special::{leads_to, text_of};
 use super::standing::{Standing, is_read, remove, undo};
 use super::{
-    Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble, file,
-    identity, kind_of, links, refused, target,
+    Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble,
+    Unchanged, file, identity, kind_of, links, mark, refused, target,
 };
 
 const LINK: &str = "link";
@@ -92,6 +93,29 @@ pub(super) fn may_be_that(
     let Some(other) = links::open_copy(known.root, known.copy) else { return Ok(Alike::Yes) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     Ok(if is_same(lane, source, (other.as_fd(), &facts))? { Alike::Yes } else { Alike::No })
+}
+
+/// Whether a copy that counts as done by its size and time alone may take the place of another file of
+/// the target: only if it holds the bytes of the source.
+pub(super) fn counts_for(
+    lane: &mut Lane<'_>,
+    opened: &file::Opened<'_>,
+    known: Placed<'_>,
+) -> Result<Alike, Trouble> {
+    let (copy, entry) = (lane.copy, opened.entry);
+    if copy.unchanged() != Unchanged::SizeAndTime || !known.copy.was_there {
+        return Ok(Alike::Yes);
+    }
+    let is_another = |found: Stat| kind_of(found).is_file() && mark(&found) != known.copy.mark;
+    if !entry.in_the_way()?.is_some_and(is_another) {
+        return Ok(Alike::Yes);
+    }
+    let alike = may_be_that(lane, opened, known)?;
+    if matches!(alike, Alike::No) {
+        copy.lose_links("what counts as done by size and time holds other bytes");
+        copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
+    }
+    Ok(alike)
 }
 
 /// Makes room, has something made, and gives back what made room where nothing was.

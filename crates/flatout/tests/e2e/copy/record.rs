@@ -143,6 +143,46 @@ fn names_that_hold_different_bytes_never_become_one_file() {
     }
 }
 
+/// Of two names that count as done by size and time, one may hold other bytes than the source: it does
+/// not take the place of the other.
+#[test]
+fn what_counts_as_done_by_its_time_replaces_no_name_that_holds_the_bytes() {
+    needs!(under_test());
+    let folder = Folder::new();
+    let (source, target) = (folder.join("src"), folder.join("dst"));
+    fs::create_dir(&source).unwrap();
+    // Names come in the order of the directory, so that of some pairs the wrong one is first.
+    let names = || (0..40).map(|number| [format!("{number}"), format!("{number} too")]);
+    for [name, other] in names() {
+        write(source.join(&name), &format!("{name:0>4}"));
+        fs::hard_link(source.join(&name), source.join(other)).unwrap();
+    }
+    folder.flatout(["copy", "-T", "src", "dst"]).leaves("dst").run().exits(0);
+    let others: Vec<_> = names().map(|[_, other]| target.join(other)).collect();
+    for pair in others.chunks(2) {
+        fs::rename(&pair[0], target.join("between")).unwrap();
+        fs::rename(&pair[1], &pair[0]).unwrap();
+        fs::rename(target.join("between"), &pair[1]).unwrap();
+    }
+    let words = ["copy", "--quick-check", "-T", "src", "dst", "--format", "json"];
+    let planned = folder.flatout([&words[..], &["--dry-run"]].concat()).run();
+    let ran = folder.flatout(words).run();
+    for [name, _] in names() {
+        assert_eq!(read(target.join(&name)), format!("{name:0>4}"), "{name}{ran}");
+    }
+    for ran in [ran, planned] {
+        assert!(ran.exits(1).stderr.contains("some names of one file became files of their own"));
+    }
+    folder.flatout(["copy", "--checksum", "-T", "src", "dst"]).run().exits(0);
+    let inode = |name: &str| target.join(name).metadata().unwrap().ino();
+    for [name, other] in names() {
+        assert_eq!(
+            (read(target.join(&name)), inode(&name)),
+            (read(target.join(&other)), inode(&other))
+        );
+    }
+}
+
 #[test]
 fn a_rerun_skips_what_it_noted_until_either_side_changes() {
     needs!(under_test());
