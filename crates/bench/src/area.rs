@@ -3,6 +3,7 @@
 //! A new area is a type for its rows, a trial, a bound for each row, and an [`Area`]; the program
 //! knows areas by this trait alone.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use flatout_measure::{Chart, Outcome, Sampler};
@@ -143,4 +144,11 @@ pub struct Found {
     pub roofline: Vec<Part>,
     /// What lies between the place and its disks: an entry of `start.environment.storage`.
     pub storage: Option<Value>,
+}
+
+/// A number before its noun: `1 thread`, `2 threads`.
+pub(crate) fn counted(number: impl Display, noun: &str) -> String {
+    let number = number.to_string();
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }

@@ -39,8 +39,8 @@ pub mod workers;
 pub mod write;
 pub mod write_limit;
 
-use area::Seconds;
 pub use area::{Area, Estimate, Extent, Found, Pace, Run};
+use area::{Seconds, counted};
 pub use error::Error;
 use file_trial::page_cache::{CacheStart, Clearing};
 use flatout_io::Error as IoError;

@@ -9,6 +9,7 @@
 
 use flatout_measure::{Chart, DERIVED_FROM, Facts, Key, Label, Outcome, Row, Unit, blank};
 
+use crate::counted;
 use crate::memory::levels::MEMORY;
 
 /// Id of the rows.
@@ -97,7 +98,7 @@ fn roofs(parts: &[Part]) -> Vec<Roof> {
             if (level == MEMORY) != is_memory {
                 continue;
             }
-            let name = label(level, threads);
+            let name = format!("{level}, {}", counted(threads, "thread"));
             match roofs.iter_mut().find(|roof| roof.name == name) {
                 Some(roof) => roof.bytes_per_s = roof.bytes_per_s.max(bytes_per_s),
                 None => roofs.push(Roof { name, threads, bytes_per_s }),
@@ -105,11 +106,6 @@ fn roofs(parts: &[Part]) -> Vec<Roof> {
         }
     }
     roofs
-}
-
-fn label(what: &str, threads: u32) -> String {
-    let plural = if threads == 1 { "" } else { "s" };
-    format!("{what}, {threads} thread{plural}")
 }
 
 /// The rate of f64 multiply-adds with so many threads: as measured, or what the fastest thread of
@@ -145,7 +141,7 @@ fn line(roof: &Roof, flop_per_s: f64) -> Vec<Outcome> {
 fn point(part: &Part) -> Option<Outcome> {
     let Part::Loop { threads, flop_per_byte, outcome } = part else { return None };
     let scaled = |value: f64| value * flop_per_byte;
-    let curve = label("STREAM measured", *threads);
+    let curve = format!("STREAM measured, {}", counted(threads, "thread"));
     let audit = Facts::default().with(DERIVED_FROM, outcome.id.clone()).to_json();
     Some(Outcome {
         audit,

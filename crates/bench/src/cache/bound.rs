@@ -4,6 +4,7 @@ use flatout_io::Engine;
 use flatout_measure::{Ceiling, Measured, ceiling};
 
 use super::row::{Row, State, Test};
+use crate::counted;
 
 /// Blocks below this are bound by the call that fetches them.
 const CALL_BOUND_BYTES: u64 = 16 << 10;
@@ -28,8 +29,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>]) {
                 let at = memory.iter().filter(|row| row.0 == threads).max_by(faster);
                 let held = at.or(memory.iter().max_by(faster));
                 let count = held.map_or(threads, |row| row.0);
-                let noun = if count == 1 { "thread" } else { "threads" };
-                let name = format!("bare memory read, {count} {noun}");
+                let name = format!("bare memory read, {}", counted(count, "thread"));
                 Ceiling::measured(name, held.map(|row| row.1))
             }
             // The best row of a run is no bound: a device is faster a moment later.

@@ -13,6 +13,7 @@ use super::experiment::Experiment;
 use super::row::{Row, Work};
 use super::site::Site;
 use crate::corpus::{Corpus, Shape};
+use crate::counted;
 use crate::versus::fact;
 
 /// From this share of its time on, the start of the program limits a copy.
@@ -125,8 +126,7 @@ impl Model {
 
     fn limit(&self, median: Option<f64>, corpus: &Corpus, site: &Site) -> Ceiling {
         let is_cold = site.options.state == State::Cold;
-        let plural = if site.cpus == 1 { "" } else { "s" };
-        let threads = format!("{} thread{plural}", site.cpus);
+        let threads = counted(site.cpus, "thread");
         let name = match is_cold {
             true => format!("files made and bytes written by {threads}, or read"),
             false => format!("files made and bytes written by {threads}"),

@@ -15,6 +15,7 @@ use super::sharing::{self, Verdict};
 use super::topology::{self, Topology};
 use super::trial::{Placement, Setting};
 use super::{caveat, fact};
+use crate::counted;
 
 /// CPU time of the threads as a share of their time, below which others had the CPU so often that
 /// this is in the slices that count, too. Stolen time is missing in it where the kernel is told.
@@ -133,8 +134,8 @@ fn hold(
     (kernel, share, is_mixed): (Kernel, Share, bool),
 ) {
     let used = share.cores_used();
-    let plural = if used == 1.0 { "" } else { "s" };
-    let name = format!("peak of {} core{plural} at the clock in this load", round(used));
+    let cores = counted(round(used), "core");
+    let name = format!("peak of {cores} at the clock in this load");
     let clock_hz = facts.number(fact::CLOCK_HZ);
     let bound = match (clock_hz, count.and_then(|count| Some((count.ports?, count.per_cycle)))) {
         _ if is_mixed => {
@@ -226,8 +227,7 @@ pub(super) fn double_peak(rows: &[Measured<UnitRow>], threads: u32) -> Ceiling {
     let bounds = of_work.filter_map(|measured| measured.outcome.ceiling.as_ref());
     let known = bounds.filter_map(|bound| Some((bound.value?, bound.provenance)));
     let highest = known.max_by(|a, b| a.0.total_cmp(&b.0));
-    let plural = if threads == 1 { "" } else { "s" };
-    let name = format!("peak of f64 multiply-add, {threads} thread{plural}");
+    let name = format!("peak of f64 multiply-add, {}", counted(threads, "thread"));
     match highest {
         Some((value, provenance)) => Ceiling::known(name, Some(value), provenance),
         None => Ceiling::unknown(name),

@@ -6,6 +6,7 @@
 use flatout_sys::throughput::Kernel;
 
 use super::ports::Ports;
+use crate::counted;
 
 /// What a row's threads had to themselves.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +43,6 @@ impl Share {
 
     fn words(&self) -> String {
         let used = self.cores_used();
-        let plural = if used == 1.0 { "" } else { "s" };
         if self.is_limited_by_quota() {
             return format!("{used:.2} CPUs (quota of the control group, or what was got of it)");
         }
@@ -51,7 +51,7 @@ impl Share {
             (true, _) => "all CPUs",
             (false, false) => "one for each thread",
         };
-        format!("{used} CPU{plural} ({from})")
+        format!("{} ({from})", counted(used, "CPU"))
     }
 }
 

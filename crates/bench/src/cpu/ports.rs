@@ -4,6 +4,8 @@
 //! share which the measured loop reaches says something. Its steps per cycle, at the clock read
 //! beside it, must be a whole number within 3 %; otherwise nobody knows.
 
+use crate::counted;
+
 /// How far a count may lie from a whole number, as a share of that number.
 const TOLERANCE: f64 = 0.03;
 /// More ports of one kind than any core has.
@@ -27,10 +29,10 @@ impl Ports {
 
     /// For people: `2 ports`, or `2 ports for 3 micro-operations`.
     pub(super) fn words(self) -> String {
-        let plural = if self.ports == 1 { "" } else { "s" };
+        let ports = counted(self.ports, "port");
         match self.micro_operations {
-            1 => format!("{} port{plural}", self.ports),
-            count => format!("{} port{plural} for {count} micro-operations", self.ports),
+            1 => ports,
+            count => format!("{ports} for {count} micro-operations"),
         }
     }
 }

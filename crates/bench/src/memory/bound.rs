@@ -8,6 +8,7 @@ use flatout_sys::stream::Kernel;
 use super::levels::{Levels, MEMORY};
 use super::row::{RateRow, Work};
 use super::{fact, stream};
+use crate::counted;
 use crate::roofline::{self, Part};
 
 /// What a working set lives in that the curve places in memory, but that the last cache could hold.
@@ -199,8 +200,7 @@ impl Best {
         }
         // A row is no bound of itself.
         let (_, rate) = best.filter(|(owner, _)| *owner != index)?;
-        let noun = if cpus == 1 { "CPU" } else { "CPUs" };
-        let name = format!("fastest memory traffic of {cpus} {noun}");
+        let name = format!("fastest memory traffic of {}", counted(cpus, "CPU"));
         Some(Ceiling::best_seen(name, Some(*rate)))
     }
 }

@@ -4,6 +4,7 @@ use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
 
 use super::fact;
 use super::row::{Call, Descriptor, ENTRY, Floor, Placement, Row, Variant};
+use crate::counted;
 
 /// Adds the rates and the ratio to an empty call to the facts of each row, and names its floor,
 /// the bare kernel entry.
@@ -62,8 +63,7 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
             "the clock costs as much as a system call: its source cannot be read from user space",
         ));
     }
-    let plural = if entry_threads == 1 { "" } else { "s" };
-    let entry = format!("a call that does nothing, {entry_threads} thread{plural}");
+    let entry = format!("a call that does nothing, {}", counted(entry_threads, "thread"));
     let limit = match floor(row) {
         Floor::Own => Ceiling::unknown("none is known: it is what others are held against"),
         Floor::Unknown => Ceiling::unknown("none is known: it does more than enter the kernel"),
