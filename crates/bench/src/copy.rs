@@ -282,7 +282,7 @@ fn measure_in(
         // What was measured in each phase is told apart by it.
         let name = (planned.phases.len() > 1).then_some(number + 1);
         let rows = phase.rows.clone();
-        let (rows, late) = measure_phase(number, name, rows, &site, &mut sampler.with(plan))?;
+        let (rows, late) = measure_phase(name, rows, &site, &mut sampler.with(plan))?;
         measured.extend(rows);
         outcomes.extend(late.iter().map(|left| left_out_row(left, options.state)));
     }
@@ -307,7 +307,6 @@ fn share_ns(phases: &[Phase], left_ns: u64) -> u64 {
 /// Makes the trees of a phase, copies them in rounds, and empties them. Returns the rows, and the
 /// trees for which there was no time.
 fn measure_phase(
-    number: usize,
     phase: Option<usize>,
     wanted: Vec<Wanted>,
     site: &Site,
@@ -316,7 +315,7 @@ fn measure_phase(
     let bare_bytes = choose::bare_bytes(&wanted);
     let mut trees: Vec<Wanted> = [Wanted::empty()].into_iter().chain(wanted).collect();
     let making_ns = if sampler.plan.ends_ns == u64::MAX { u64::MAX } else { sampler.left_ns() };
-    let late = site.begin_phase(number, &trees, making_ns, &mut *sampler.events)?;
+    let late = site.begin_phase(&trees, making_ns, &mut *sampler.events)?;
     trees.retain(|tree| late.iter().all(|late| !Rc::ptr_eq(&late.corpus, &tree.corpus)));
     let late = late.into_iter().map(|wanted| LeftOut { wanted, why: Why::Time }).collect();
     let is_exact = site.options.run.rounds.is_some();

@@ -5,7 +5,6 @@
 //! is gone, whatever its number means today.
 
 use std::ffi::CString;
-use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -176,8 +175,8 @@ pub(crate) fn spread_directories_of(path: &Path) {
 }
 
 /// A name that begins so and that no run gave to a directory, so that its group is another one.
-pub(crate) fn unused_name(word: &str, number: impl fmt::Display) -> String {
-    format!("{word}-{number:04}-{:x}", flatout_sys::clock::monotonic_ns())
+pub(crate) fn unused_name(word: &str) -> String {
+    format!("{word}-{:x}", flatout_sys::clock::monotonic_ns())
 }
 
 /// Takes the bytes out of all files of a tree, and leaves the files. What may not be written to keeps

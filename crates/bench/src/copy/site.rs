@@ -5,7 +5,7 @@
 //! and no inode is freed while there are copies to come: creating files is 10 to 40 times slower
 //! on ext4 for a minute after many were deleted.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
 
@@ -38,7 +38,6 @@ pub(super) struct Site {
     pub(super) folder: PathBuf,
     /// Where the trees of this phase lie.
     sources: RefCell<PathBuf>,
-    given: Cell<u64>,
     /// What trees and copies may write.
     pub(super) limit: WriteLimit,
 }
@@ -73,7 +72,6 @@ impl Site {
             ends_ns: u64::MAX,
             folder,
             sources: RefCell::default(),
-            given: Cell::new(0),
             limit: WriteLimit::new(options.run.max_write_bytes, read_bytes),
         })
     }
@@ -85,12 +83,11 @@ impl Site {
     /// Errors: those of making them.
     pub(super) fn begin_phase(
         &self,
-        number: usize,
         trees: &[Wanted],
         most_ns: u64,
         events: &mut dyn FnMut(Event),
     ) -> Result<Vec<Wanted>, Error> {
-        let sources = self.folder.join(place::unused_name("sources", number));
+        let sources = self.folder.join(place::unused_name("sources"));
         self.sources.replace(sources.clone());
         let total: u64 = trees.iter().map(|wanted| wanted.corpus.bytes).sum();
         let (mut done, mut made_bytes) = (0, 0_u64);
@@ -142,8 +139,7 @@ impl Site {
 
     /// A name that nothing has had.
     pub(super) fn fresh(&self) -> PathBuf {
-        let number = self.given.replace(self.given.get() + 1);
-        self.folder.join(place::unused_name("copy", number))
+        self.folder.join(place::unused_name("copy"))
     }
 
     /// Whether cold copies are wanted where files live in memory.

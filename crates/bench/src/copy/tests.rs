@@ -107,7 +107,7 @@ fn each_tree_has_a_time_with_all_its_samples_and_a_picture() {
         assert!(audit("peak_memory_bytes") > 0.0 && audit("standard_deviation_ns") >= 0.0);
         assert_eq!(audit("compared_entries"), files as f64);
         let command = row.audit["command"].as_str().unwrap();
-        assert!(command.starts_with("flatout copy -T --resume=never sources-0000-"), "{command}");
+        assert!(command.starts_with("flatout copy -T --resume=never sources-"), "{command}");
         let ceiling = row.ceiling.as_ref().unwrap();
         assert!(!ceiling.limiter.is_empty(), "{row:?}");
     }

@@ -111,7 +111,7 @@ fn a_tree_that_holds_the_race_or_lies_in_its_folder_is_refused() {
 fn directories_of_a_spread_one_have_groups_of_their_own_and_new_names() {
     let (place, _) = directory();
     spread_directories_of(place.path());
-    assert_ne!(unused_name("set", 1), unused_name("set", 1));
+    assert_ne!(unused_name("set"), unused_name("set"));
     let flags = rustix::fs::ioctl_getflags(File::open(place.path()).unwrap());
     let is_spread = flags.is_ok_and(|flags| flags.contains(TOP_OF_TREES));
     let filesystem = flatout_sys::filesystem::of(File::open(place.path()).unwrap().as_fd());

@@ -1,7 +1,6 @@
 //! A place that is tuned: its folder, the files that are read there, and names for those that are
 //! written.
 
-use std::cell::Cell;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -149,7 +148,6 @@ pub(super) struct TunedPlace {
     pub(super) large: PathBuf,
     pub(super) tiny: PathBuf,
     targets: PathBuf,
-    made: Cell<u64>,
     removing_file_ns: u64,
 }
 
@@ -175,7 +173,6 @@ impl TunedPlace {
                 sizes,
                 large,
                 tiny,
-                made: Cell::new(0),
                 removing_file_ns: scratch::removing_file_ns(directory),
             }),
             Err(error) => {
@@ -188,8 +185,7 @@ impl TunedPlace {
 
     /// A name that nothing has yet.
     pub(super) fn fresh(&self) -> PathBuf {
-        self.made.set(self.made.get() + 1);
-        self.targets.join(place::unused_name("target", self.made.get()))
+        self.targets.join(place::unused_name("target"))
     }
 
     /// The large file.

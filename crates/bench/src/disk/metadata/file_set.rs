@@ -58,12 +58,11 @@ impl FileSet {
     /// Makes the directories of a file_set; files come later.
     pub(super) fn make(
         place: &TestDirectory,
-        number: u32,
         files: u32,
         directories: u32,
         spread: Directories,
     ) -> Result<Self, Errno> {
-        let text = place::unused_name("set", number);
+        let text = place::unused_name("set");
         let path = place.path().join(&text);
         let own = test_directory::make_directory(place.descriptor(), &c_string(text))?;
         for index in 0..directories {

@@ -24,7 +24,6 @@ pub(super) struct TestFiles<'a> {
     pub(super) options: &'a MetadataOptions,
     pub(super) filesystem: Filesystem,
     place: TestDirectory,
-    sets_made: Cell<u32>,
     inodes_made: Cell<u64>,
     /// What earlier trials left for others, by the test that takes it: what is looked at never changes,
     /// and is that of the stat rows.
@@ -40,14 +39,7 @@ impl<'a> TestFiles<'a> {
         spread_directories(place.descriptor());
         let filesystem = filesystem::of(place.descriptor())
             .map_err(IoError::system("examine", &options.directory))?;
-        Ok(Self {
-            options,
-            filesystem,
-            place,
-            sets_made: Cell::new(0),
-            inodes_made: Cell::new(0),
-            kept: RefCell::default(),
-        })
+        Ok(Self { options, filesystem, place, inodes_made: Cell::new(0), kept: RefCell::default() })
     }
 
     /// Removes everything.
@@ -114,9 +106,7 @@ impl<'a> TestFiles<'a> {
             return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
         }
         self.inodes_made.set(inodes);
-        let number = self.sets_made.get();
-        self.sets_made.set(number + 1);
-        FileSet::make(&self.place, number, files, directories, spread)
+        FileSet::make(&self.place, files, directories, spread)
             .map_err(|errno| failure(self.options, errno, "make directories in", self.place.path()))
     }
 

@@ -47,14 +47,13 @@ pub struct Targets {
     room: Amount,
     taken: Amount,
     live: Vec<PathBuf>,
-    given: u64,
 }
 
 impl Targets {
     /// Targets in `folder`, which is made when it is needed.
     pub fn new(folder: PathBuf, room_bytes: u64) -> Self {
         let room = Amount { bytes: room_bytes, inodes: u64::MAX };
-        Self { folder, room, taken: Amount::default(), live: Vec::new(), given: 0 }
+        Self { folder, room, taken: Amount::default(), live: Vec::new() }
     }
 
     /// The folder, made if need be.
@@ -86,8 +85,7 @@ impl Targets {
 
     /// A name that no copy has had.
     pub fn fresh(&mut self, takes: Amount) -> PathBuf {
-        let path = self.folder.join(place::unused_name("copy", self.given));
-        self.given += 1;
+        let path = self.folder.join(place::unused_name("copy"));
         self.taken = self.taken.plus(takes);
         self.live.push(path.clone());
         path
