@@ -8,26 +8,13 @@ use flatout_measure::{TrialError, warning};
 use flatout_sys::CancelToken;
 use flatout_sys::process::{self, Account, End, Limits, Program};
 
-/// Why a run has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunError {
-    /// The program could not be started.
-    Refused(String),
-    /// It took longer than it may, and was ended.
-    TooLong {
-        /// The time that it had.
-        limit_ns: u64,
-    },
-    /// The user wants to stop; the program was ended.
-    Interrupted,
-}
-
 /// Runs programs.
 pub trait Runner {
     /// Runs one to its end, at most `limit_ns`.
     ///
-    /// Errors: it gave no result. A program that fails by itself is a result.
-    fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, RunError>;
+    /// Errors: it cannot be started. A program that fails, or was ended ([`Account::end`]), is a
+    /// result.
+    fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, String>;
 }
 
 /// Bytes of standard output that are kept: the digests of a few hundred thousand files.
@@ -41,19 +28,14 @@ pub struct SystemRunner {
 }
 
 impl Runner for SystemRunner {
-    fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, RunError> {
+    fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, String> {
         let program =
             Program { argv, directory: None, environment: &[], stdout_bytes: STDOUT_BYTES };
         let limits = Limits { time_ns: Some(limit_ns), cancel: self.cancel };
-        let account = process::run(&program, &limits).map_err(|error| {
+        process::run(&program, &limits).map_err(|error| {
             let name = argv.first().map_or("", |name| name.to_str().unwrap_or("?"));
-            RunError::Refused(format!("cannot start {name:?}: {}", cause_text(&error)))
-        })?;
-        match account.end {
-            End::Itself => Ok(account),
-            End::TimeOver => Err(RunError::TooLong { limit_ns }),
-            End::Cancelled => Err(RunError::Interrupted),
-        }
+            format!("cannot start {name:?}: {}", cause_text(&error))
+        })
     }
 }
 
@@ -107,15 +89,14 @@ pub(crate) fn run_in_time(
     let usual_ns = RUN_LEAST_NS.saturating_add((expected_s * RUN_STRETCH * 1e9) as u64);
     let limit_ns = usual_ns.min(left_ns.saturating_add(GRACE_NS));
     let command = || command_text(argv);
-    Err(match runner.run(argv, limit_ns) {
-        Ok(spent) if spent.exit_code == 0 => return Ok(spent),
-        Ok(spent) => TrialError::Failed(complaint(name, &command(), &spent)),
-        Err(RunError::Interrupted) => TrialError::Interrupted,
-        Err(RunError::Refused(text)) => TrialError::Failed(format!("{name}: {text}")),
-        Err(RunError::TooLong { .. }) if limit_ns < usual_ns => {
-            TrialError::NoMore(warning::no_time())
-        }
-        Err(RunError::TooLong { limit_ns }) => {
+    let spent = runner.run(argv, limit_ns);
+    let spent = spent.map_err(|text| TrialError::Failed(format!("{name}: {text}")))?;
+    Err(match spent.end {
+        End::Itself if spent.exit_code == 0 => return Ok(spent),
+        End::Itself => TrialError::Failed(complaint(name, &command(), &spent)),
+        End::Cancelled => TrialError::Interrupted,
+        End::TimeOver if limit_ns < usual_ns => TrialError::NoMore(warning::no_time()),
+        End::TimeOver => {
             let seconds = limit_ns / 1_000_000_000;
             TrialError::Failed(format!("{name} was ended after {seconds} s: {}", command()))
         }

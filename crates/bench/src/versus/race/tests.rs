@@ -9,9 +9,10 @@ use flatout_measure::clock::FakeClock;
 use flatout_measure::guard::{FakeWitness, Reading, Witness};
 use flatout_measure::{Better, Key, Plan, Sampler, Status};
 
+use flatout_sys::process::End;
+
 use super::*;
 use crate::versus::State;
-use crate::versus::run::RunError;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -88,10 +89,10 @@ impl<'a> Stopwatch<'a> {
 }
 
 impl Runner for Stopwatch<'_> {
-    fn run(&mut self, argv: &[OsString], _: u64) -> Result<Account, RunError> {
+    fn run(&mut self, argv: &[OsString], _: u64) -> Result<Account, String> {
         if self.runs.len() == self.interrupted_after {
             self.is_interrupted.set(true);
-            return Err(RunError::Interrupted);
+            return Ok(Account { end: End::Cancelled, ..Account::default() });
         }
         let index: usize = argv[0].to_str().unwrap().parse().unwrap();
         self.runs.push(index);
@@ -276,10 +277,10 @@ fn a_race_that_was_given_its_time_uses_it_though_its_ratio_is_clear() {
 fn a_run_that_the_end_of_the_time_ends_takes_nothing_from_the_others() {
     struct Slow<'a>(Stopwatch<'a>);
     impl Runner for Slow<'_> {
-        fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, RunError> {
+        fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, String> {
             match self.0.runs.len() {
                 0..6 => self.0.run(argv, limit_ns),
-                _ => Err(RunError::TooLong { limit_ns }),
+                _ => Ok(Account { end: End::TimeOver, ..Account::default() }),
             }
         }
     }

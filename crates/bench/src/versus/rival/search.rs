@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use flatout_sys::process::End;
 use rustix::fs::{Access, access};
 
 use super::{ALL, Discipline, Found, Rival};
@@ -85,7 +86,8 @@ fn version(rival: &Rival, program: &Path, runner: &mut dyn Runner) -> String {
     }
     let words = rival.version.iter().map(|word| (*word).into());
     let argv: Vec<OsString> = std::iter::once(program.into()).chain(words).collect();
-    let Ok(account) = runner.run(&argv, VERSION_LIMIT_NS) else { return String::new() };
+    let ended = runner.run(&argv, VERSION_LIMIT_NS).ok().filter(|one| one.end == End::Itself);
+    let Some(account) = ended else { return String::new() };
     let line = first_line(&account.stdout).or_else(|| first_line(&account.stderr));
     // fcp says its version and exits with 1; others fail because they do not know the option.
     let is_bare = |line: &String| line.starts_with(|letter: char| letter.is_ascii_digit());
@@ -106,15 +108,14 @@ mod tests {
     use flatout_sys::process::Account;
 
     use super::*;
-    use crate::versus::run::RunError;
 
     /// Answers whatever it is asked.
-    struct Answer(Result<Account, RunError>);
+    struct Answer(Account);
 
     impl Runner for Answer {
-        fn run(&mut self, _: &[OsString], limit_ns: u64) -> Result<Account, RunError> {
+        fn run(&mut self, _: &[OsString], limit_ns: u64) -> Result<Account, String> {
             assert_eq!(limit_ns, VERSION_LIMIT_NS);
-            self.0.clone()
+            Ok(self.0.clone())
         }
     }
 
@@ -162,13 +163,13 @@ mod tests {
         let said = |stdout: &[u8], stderr: &[u8], exit_code| {
             let (stdout, stderr) = (stdout.to_vec(), stderr.to_vec());
             let account = Account { stdout, stderr, exit_code, ..Account::default() };
-            version(dd, Path::new("/bin/dd"), &mut Answer(Ok(account)))
+            version(dd, Path::new("/bin/dd"), &mut Answer(account))
         };
         assert_eq!(said(b"\n dd \x1b[1m9.1\nmore", b"", 0), "dd [1m9.1");
         assert_eq!(said(b"", b"xxhsum 0.8\n", 0), "xxhsum 0.8");
         assert_eq!(said(b"usage", b"", 1), "");
         assert_eq!(said(b"", b"0.2.2\n", 1), "0.2.2");
-        let hung = RunError::TooLong { limit_ns: 1 };
-        assert_eq!(version(dd, Path::new("/bin/dd"), &mut Answer(Err(hung))), "");
+        let hung = Account { end: End::TimeOver, stdout: b"1".to_vec(), ..Account::default() };
+        assert_eq!(version(dd, Path::new("/bin/dd"), &mut Answer(hung)), "");
     }
 }
