@@ -74,7 +74,8 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
                 let parameters =
                     Parameters::default().with("order", order).with("threads", threads);
                 let printed = Some(Unit::FlopPerSecond);
-                let race = Race::against(found, (test, parameters), 2.0 * once_s + 1.0, work);
+                let race =
+                    Race::against(ground, found, (test, parameters), 2.0 * once_s + 1.0, work);
                 races.push(Race { printed, ..race });
             }
         }
@@ -87,7 +88,8 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
             let once_s = arrays * 8.0 * order as f64 / PLANNED_BYTES_PER_S;
             let parameters = Parameters::default().with("kernel", what).with("threads", threads);
             let printed = Some(Unit::BytesPerSecond);
-            let race = Race::against(found, ("stream", parameters), 2.0 * once_s + 1.5, work);
+            let race =
+                Race::against(ground, found, ("stream", parameters), 2.0 * once_s + 1.5, work);
             races.push(Race { printed, ..race });
         }
     }

@@ -117,7 +117,7 @@ fn copiers(ground: &Ground) -> Vec<(Contestant, Copier)> {
     let ours = rivals
         .peek()
         .is_some()
-        .then(|| (Contestant::flatout(), copier(own, ground.flatout.clone())));
+        .then(|| (Contestant::flatout(&ground.flatout), copier(own, ground.flatout.clone())));
     ours.into_iter().chain(rivals).collect()
 }
 

@@ -114,26 +114,24 @@ fn copy(
         source,
         targets: ground.targets(),
         block_bytes,
-        flatout: ground.flatout.clone(),
-        dd: dd.path.clone(),
         kept: Vec::new(),
         most_kept: free_memory.min(ground.room_bytes.saturating_sub(room_bytes(ground))) / bytes,
     };
     let blocks = bytes / block_bytes;
     // Copied, then compared, which reads both.
     let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
-    let race = Race::against(dd, (test, parameters(bytes, block_bytes)), expected_s, workload);
+    let race =
+        Race::against(ground, dd, (test, parameters(bytes, block_bytes)), expected_s, workload);
     Race { bytes, made, written_bytes: bytes, ..race }
 }
 
 fn read(ground: &Ground, dd: &Found, bytes: u64, block_bytes: u64) -> Race<'static> {
     let source = ground.source(1, bytes);
     let made = Some(source.made(ground));
-    let workload =
-        ReadWorkload { block_bytes, source, flatout: ground.flatout.clone(), dd: dd.path.clone() };
+    let workload = ReadWorkload { source, block_bytes };
     let expected_s = START_S + bytes as f64 / PLANNED_RATE;
     let name = ("dd-read", parameters(bytes, block_bytes));
-    let race = Race::against(dd, name, expected_s, workload);
+    let race = Race::against(ground, dd, name, expected_s, workload);
     Race { bytes, made, ..race }
 }
 
@@ -152,8 +150,6 @@ struct CopyWorkload {
     source: Source,
     targets: PathBuf,
     block_bytes: u64,
-    flatout: PathBuf,
-    dd: PathBuf,
     /// Targets that are still there.
     kept: Vec<PathBuf>,
     /// So many of them may be.
@@ -188,14 +184,14 @@ impl Workload for CopyWorkload {
         self.kept.push(target.clone());
         Ok(match is_flatout(run) {
             true => vec![
-                self.flatout.clone().into(),
+                (&run.contestant.program).into(),
                 "transfer".into(),
                 source.into(),
                 target.into(),
                 "--block-size".into(),
                 block.into(),
             ],
-            false => dd_argv(&self.dd, source, target, block),
+            false => dd_argv(&run.contestant.program, source, target, block),
         })
     }
 
@@ -215,8 +211,6 @@ impl Workload for CopyWorkload {
 struct ReadWorkload {
     source: Source,
     block_bytes: u64,
-    flatout: PathBuf,
-    dd: PathBuf,
 }
 
 impl Workload for ReadWorkload {
@@ -225,10 +219,10 @@ impl Workload for ReadWorkload {
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let source = &self.source.path();
+        let (program, source) = (&run.contestant.program, &self.source.path());
         Ok(match is_flatout(run) {
-            true => vec![self.flatout.clone().into(), "read".into(), source.into()],
-            false => dd_argv(&self.dd, source, "/dev/null", self.block_bytes.to_string()),
+            true => vec![program.into(), "read".into(), source.into()],
+            false => dd_argv(program, source, "/dev/null", self.block_bytes.to_string()),
         })
     }
 

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_measure::{Facts, Parameters};
@@ -119,30 +119,21 @@ fn race(
     let expected_s = bytes as f64 / PLANNED_RATE + files.unwrap_or(0) as f64 / PLANNED_FILES_PER_S;
     let test = if files.is_some() { "sum-files" } else { "sum-file" };
     let made = Some(source.made(ground));
-    let workload = SumWorkload {
-        source,
-        state,
-        entry,
-        flatout: ground.flatout.clone(),
-        program: found.path.clone(),
-        expected: None,
-    };
-    Race { bytes, made, ..Race::against(found, (test, parameters), expected_s, workload) }
+    let workload = SumWorkload { source, state, entry, expected: None };
+    Race { bytes, made, ..Race::against(ground, found, (test, parameters), expected_s, workload) }
 }
 
 struct SumWorkload {
     source: Source,
     state: State,
     entry: &'static Entry,
-    flatout: PathBuf,
-    program: PathBuf,
     /// Digests by file name, once they are known.
     expected: Option<BTreeMap<Vec<u8>, String>>,
 }
 
 impl SumWorkload {
-    fn flatout_argv(&self) -> Argv {
-        let mut argv: Argv = vec![self.flatout.clone().into(), "sum".into()];
+    fn flatout_argv(&self, program: &Path) -> Argv {
+        let mut argv: Argv = vec![program.into(), "sum".into()];
         if self.entry.algorithm != Algorithm::Blake3 {
             argv.extend(["--digest".into(), self.entry.algorithm.name().into()]);
         }
@@ -153,16 +144,16 @@ impl SumWorkload {
         argv
     }
 
-    fn rival_argv(&self) -> Argv {
+    fn rival_argv(&self, program: &Path) -> Argv {
         let arguments = self.entry.arguments.iter().map(OsString::from);
         if self.source.files().is_none() {
-            let program = std::iter::once(self.program.clone().into());
+            let program = std::iter::once(program.into());
             return program.chain(arguments).chain([self.source.path().into()]).collect();
         }
         let mut text = OsString::from("find ");
         text.push(quoted(self.source.path().as_os_str()));
         text.push(" -type f -print0 | xargs -0 ");
-        text.push(quoted(self.program.as_os_str()));
+        text.push(quoted(program.as_os_str()));
         for argument in arguments {
             text.push(" ");
             text.push(quoted(&argument));
@@ -191,8 +182,8 @@ impl Workload for SumWorkload {
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let argv = if run.index == 0 { self.flatout_argv() } else { self.rival_argv() };
-        Ok(argv)
+        let program = &run.contestant.program;
+        Ok(if run.index == 0 { self.flatout_argv(program) } else { self.rival_argv(program) })
     }
 
     fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {

@@ -184,7 +184,8 @@ fn race(
     let invocations = [flatout, theirs];
     let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
     let expected_s = AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s };
-    let race = Race::against(found, (work.pattern.name(), parameters), expected_s, workload);
+    let race =
+        Race::against(ground, found, (work.pattern.name(), parameters), expected_s, workload);
     Some(Race { printed: Some(unit), made, written_bytes, ..race })
 }
 

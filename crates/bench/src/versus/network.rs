@@ -97,20 +97,20 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let seconds = if ground.extent == Extent::Full { 2 } else { 1 };
     let of = |found: &Found| {
         let works = WORKS.into_iter().filter(|work| work.rival == found.rival.name);
-        works.map(|work| race(&ground.flatout, found, work, seconds)).collect::<Vec<_>>()
+        works.map(|work| race(ground, found, work, seconds)).collect::<Vec<_>>()
     };
     ground.of(Discipline::Network).flat_map(of).collect()
 }
 
-fn race(flatout: &Path, found: &Found, work: Work, seconds: u32) -> Race<'static> {
+fn race(ground: &Ground, found: &Found, work: Work, seconds: u32) -> Race<'static> {
     let mut parameters = Parameters::default().with("protocol", work.protocol);
     parameters.set_known("sender", work.theirs.contains(&"-Z").then_some("sendfile"));
     let name = if work.unit == Unit::Nanoseconds { "message_bytes" } else { "block_bytes" };
     let parameters = parameters.with(name, work.block_bytes);
     let test = work.id.strip_prefix("network/").unwrap_or(work.id);
-    let (flatout, rival) = (flatout.into(), found.path.clone().into());
-    let workload = NetworkWorkload { work, seconds, flatout, rival };
-    let race = Race::against(found, (test, parameters), f64::from(seconds) + AROUND_S, workload);
+    let workload = NetworkWorkload { work, seconds };
+    let race =
+        Race::against(ground, found, (test, parameters), f64::from(seconds) + AROUND_S, workload);
     Race { printed: Some(work.unit), ..race }
 }
 
@@ -118,12 +118,10 @@ fn race(flatout: &Path, found: &Found, work: Work, seconds: u32) -> Race<'static
 struct NetworkWorkload {
     work: Work,
     seconds: u32,
-    flatout: OsString,
-    rival: OsString,
 }
 
 impl NetworkWorkload {
-    fn ours(&self) -> Argv {
+    fn ours(&self, program: &Path) -> Argv {
         let Work { id, protocol, block_bytes, ours, .. } = self.work;
         let measure = if id.ends_with("latency") { "latency" } else { "throughput" };
         let mut words = format!(
@@ -137,10 +135,10 @@ impl NetworkWorkload {
             words += " --direction up";
         }
         let words = words.split_whitespace().chain(ours.iter().copied());
-        std::iter::once(self.flatout.clone()).chain(words.map(OsString::from)).collect()
+        std::iter::once(program.into()).chain(words.map(OsString::from)).collect()
     }
 
-    fn theirs(&self, port: u16) -> Argv {
+    fn theirs(&self, program: &Path, port: u16) -> Argv {
         let Work { rival, block_bytes, theirs, .. } = self.work;
         let (far, near) = match rival {
             "iperf3" => (
@@ -158,13 +156,14 @@ impl NetworkWorkload {
         };
         let script = ["sh", "-c", SCRIPT, "sh", &far].map(OsString::from).into_iter();
         let near = near.split_whitespace().chain(theirs.iter().copied()).map(OsString::from);
-        script.chain([self.rival.clone()]).chain(near.collect::<Vec<_>>()).collect()
+        script.chain([program.into()]).chain(near.collect::<Vec<_>>()).collect()
     }
 }
 
 impl Workload for NetworkWorkload {
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        if run.index == 0 { Ok(self.ours()) } else { Ok(self.theirs(free_port()?)) }
+        let program = &run.contestant.program;
+        if run.index == 0 { Ok(self.ours(program)) } else { Ok(self.theirs(program, free_port()?)) }
     }
 
     fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error> {

@@ -8,7 +8,7 @@ mod row;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flatout_measure::clock::Clock;
 use flatout_measure::guard::{self, FakeWitness, Witness};
@@ -33,19 +33,22 @@ pub struct Contestant {
     pub name: String,
     /// Its version, as its program says it; empty where it says none.
     pub version: String,
+    /// The program, or the library, that it is.
+    pub program: PathBuf,
 }
 
 impl From<&Found> for Contestant {
     fn from(found: &Found) -> Self {
-        Self { name: found.rival.name.to_owned(), version: found.version.clone() }
+        let Found { rival, path, version } = found.clone();
+        Self { name: rival.name.to_owned(), version, program: path }
     }
 }
 
 impl Contestant {
     /// Ourselves.
-    pub fn flatout() -> Self {
+    pub fn flatout(program: &Path) -> Self {
         let version = concat!("flatout ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { name: "flatout".to_owned(), version }
+        Self { name: "flatout".to_owned(), version, program: program.to_owned() }
     }
 }
 
@@ -168,6 +171,7 @@ impl Race<'_> {
 impl Race<'static> {
     /// Flatout against one rival, by time, over no bytes that count.
     pub(super) fn against(
+        ground: &Ground,
         found: &Found,
         (test, parameters): (&'static str, Parameters),
         expected_s: f64,
@@ -180,7 +184,7 @@ impl Race<'static> {
             bytes: 0,
             made: None,
             written_bytes: 0,
-            contestants: vec![Contestant::flatout(), found.into()],
+            contestants: vec![Contestant::flatout(&ground.flatout), found.into()],
             expected_s,
             workload: Box::new(workload),
         }

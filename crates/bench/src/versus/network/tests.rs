@@ -5,7 +5,7 @@ use crate::versus::rival;
 
 fn workload(rival: &'static str, at: usize) -> NetworkWorkload {
     let work = WORKS.into_iter().filter(|work| work.rival == rival).nth(at).unwrap();
-    NetworkWorkload { work, seconds: 1, flatout: "flatout".into(), rival: "/bin/rival".into() }
+    NetworkWorkload { work, seconds: 1 }
 }
 
 fn text(words: &[OsString]) -> String {
@@ -16,14 +16,15 @@ fn text(words: &[OsString]) -> String {
 fn each_work_is_the_same_for_both() {
     assert!(WORKS.iter().all(|work| rival::named(work.rival).is_ok()));
     let udp = workload("iperf3", 2);
-    let (ours, theirs) = (text(&udp.ours()), text(&udp.theirs(7)));
+    let [flatout, rival] = ["flatout", "/bin/rival"].map(Path::new);
+    let (ours, theirs) = (text(&udp.ours(flatout)), text(&udp.theirs(rival, 7)));
     assert!(ours.contains("--protocol udp --streams 1 --block-size 1460"), "{ours}");
     assert!(theirs.ends_with("-p 7 -t 1 -l 1460 -J -u -b 0"), "{theirs}");
     let tcp = workload("sockperf", 0);
-    let theirs = text(&tcp.theirs(7));
+    let theirs = text(&tcp.theirs(rival, 7));
     assert!(theirs.contains("server -i 127.0.0.1 -p 7 --tcp /bin/rival ping-pong"), "{theirs}");
     assert!(theirs.ends_with("-m 64 --full-rtt --tcp"), "{theirs}");
-    assert!(text(&tcp.ours()).contains("--measure latency"));
+    assert!(text(&tcp.ours(flatout)).contains("--measure latency"));
     assert!(free_port().unwrap() > 0);
 }
 

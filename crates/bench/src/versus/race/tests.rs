@@ -115,7 +115,11 @@ impl Runner for Stopwatch<'_> {
 }
 
 fn among(names: &[&str], track: Fake) -> Race<'static> {
-    let contestant = |name: &&str| Contestant { name: (*name).to_owned(), version: "1".to_owned() };
+    let contestant = |name: &&str| Contestant {
+        name: (*name).to_owned(),
+        version: "1".to_owned(),
+        program: name.into(),
+    };
     Race {
         test: "copy",
         parameters: Parameters::default(),

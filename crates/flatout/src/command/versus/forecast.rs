@@ -113,7 +113,7 @@ mod tests {
             bytes,
             made: Some(Made { path: bytes.to_string().into(), bytes, removing_ns: 0 }),
             written_bytes: bytes,
-            contestants: vec![Contestant::flatout(), Contestant::flatout()],
+            contestants: vec![Contestant::flatout("flatout".as_ref()); 2],
             expected_s,
             workload: Box::new(Nothing),
         }
