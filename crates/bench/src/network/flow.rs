@@ -112,16 +112,9 @@ struct Test {
     closing: AtomicBool,
     /// Nobody needs the test any more.
     aborted: AtomicBool,
-    start: OnceLock<Start>,
+    is_on: OnceLock<bool>,
     /// The CPUs that flows are tied to, in turn; none where they are free.
     cpus: Vec<usize>,
-}
-
-/// What becomes of a test whose threads are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Start {
-    Run,
-    Abort,
 }
 
 impl Test {
@@ -133,7 +126,7 @@ impl Test {
             stop: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
-            start: OnceLock::new(),
+            is_on: OnceLock::new(),
             cpus: match spec.placement {
                 Placement::Free => Vec::new(),
                 _ => cores::in_order().unwrap_or_default(),
@@ -144,7 +137,7 @@ impl Test {
     /// Lets the threads begin.
     fn begin(&self) {
         self.start_ns.store(monotonic_ns(), Ordering::Release);
-        self.decide(Start::Run);
+        let _later = self.is_on.set(true);
     }
 
     /// Ends all threads, whether they have begun or not.
@@ -152,17 +145,12 @@ impl Test {
         for flag in [&self.aborted, &self.stop, &self.closing] {
             flag.store(true, Ordering::Relaxed);
         }
-        self.decide(Start::Abort);
-    }
-
-    /// The first word stands.
-    fn decide(&self, start: Start) {
-        let _later = self.start.set(start);
+        let _later = self.is_on.set(false);
     }
 
     /// Waits for the beginning. False: there is none.
     fn wait(&self) -> bool {
-        *self.start.wait() == Start::Run
+        *self.is_on.wait()
     }
 
     /// Whether senders should end.
@@ -274,7 +262,10 @@ fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
 /// The work of one flow's thread, where it is placed.
 fn work(test: &Test, connection: &Connection) -> WorkerEnd {
     let Connection { flow, counters, .. } = connection;
-    place(test, *flow);
+    if let Some(cpu) = cpu_of(&test.cpus, test.end, test.spec, flow.index) {
+        // Not being tied costs steadiness only.
+        let _ = affinity::pin_to(cpu);
+    }
     let mut end = WorkerEnd::default();
     let sends = test.end.sends(flow.traffic);
     let done = match (&connection.socket, flow.traffic) {
@@ -306,14 +297,6 @@ fn work(test: &Test, connection: &Connection) -> WorkerEnd {
         end.report.worker_ns = test.elapsed_ns();
     }
     end
-}
-
-/// Ties a flow to its CPU, where there is one.
-fn place(test: &Test, flow: Flow) {
-    if let Some(cpu) = cpu_of(&test.cpus, test.end, test.spec, flow.index) {
-        // Not being tied costs steadiness only.
-        let _ = affinity::pin_to(cpu);
-    }
 }
 
 /// Each end takes the CPUs in turn; where both share them, the server begins with the second, so that

@@ -39,16 +39,9 @@ struct Blocks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copies {
     /// Out of shared memory.
-    One,
+    One = 1,
     /// Into it, and out.
     Two,
-}
-
-impl Copies {
-    /// As a number.
-    pub fn per_byte(self) -> u32 {
-        if self == Self::One { 1 } else { 2 }
-    }
 }
 
 /// One trial: `warm_ns` and then `window_ns` of copying.

@@ -91,7 +91,7 @@ impl Row for NetworkRow {
     fn label(&self) -> Label {
         let label = match self {
             Self::Memcpy(copies) => Label::new("network/loopback-memcpy", Unit::BytesPerSecond)
-                .with("copies_per_byte", copies.per_byte())
+                .with("copies_per_byte", *copies as u32)
                 .with("block_bytes", memcpy::BLOCK_BYTES),
             Self::Test(test) => {
                 let Spec { work, protocol, .. } = test.spec;

@@ -125,7 +125,8 @@ impl Server {
                 acceptor.wait();
                 acceptor.accept(lifetime)?;
                 acceptor.advance_handshakes();
-                acceptor.drop_gone();
+                // Clients that wait may only wait or leave.
+                acceptor.waiting.retain_mut(|one| matches!(one.channel.poll(), Ok(None)));
                 if let Some((peer, end)) = acceptor.ended() {
                     notice(Notice::Ended(peer, end));
                     if lifetime == Lifetime::Once {
@@ -136,7 +137,9 @@ impl Server {
                     notice(Notice::Begins(peer));
                 }
             }
-            acceptor.refuse_waiting();
+            for client in &mut acceptor.waiting {
+                refuse(&mut client.channel, "the server ends".to_owned());
+            }
             Ok(())
         })
     }
@@ -319,11 +322,6 @@ impl<'s> Acceptor<'_, 's> {
         let _ = self.waiting[index].channel.send(&Frame::Waiting { waiting });
     }
 
-    /// Clients that wait may only wait or leave.
-    fn drop_gone(&mut self) {
-        self.waiting.retain_mut(|client| matches!(client.channel.poll(), Ok(None)));
-    }
-
     /// How the session ended, if it has.
     fn ended(&mut self) -> Option<(SocketAddr, Result<u32, ChannelError>)> {
         let active = self.active.take_if(|active| active.thread.is_finished())?;
@@ -356,13 +354,6 @@ impl<'s> Acceptor<'_, 's> {
         self.active = Some(Active { peer, key, arrivals, thread });
         (0..self.waiting.len()).for_each(|index| self.tell_position(index));
         Ok(Some(peer))
-    }
-
-    /// Tells who still waits that there will be no session.
-    fn refuse_waiting(&mut self) {
-        for client in &mut self.waiting {
-            refuse(&mut client.channel, "the server ends".to_owned());
-        }
     }
 }
 

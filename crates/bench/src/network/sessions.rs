@@ -45,12 +45,8 @@ pub fn with<T>(options: &Options, work: impl FnOnce(&Sessions) -> T) -> Result<T
     })
 }
 
-/// A server of this process's own, where it is, and which key it knows.
-struct Own {
-    shortage: Shortage,
-    at: SocketAddr,
-    key: Key,
-}
+/// A server of this process's own: where it is, which key it knows, and what it lacks.
+type Own = (SocketAddr, Key, Shortage);
 
 /// Starts a server for one session.
 fn start_server<'s>(
@@ -69,7 +65,7 @@ fn start_server<'s>(
     // Not counted: it accepts connections.
     let started = memory::room_for_thread().and_then(|()| thread.spawn_scoped(scope, serve));
     started.map_err(broken)?;
-    Ok(Own { shortage, at, key })
+    Ok((at, key, shortage))
 }
 
 fn connect(
@@ -100,7 +96,7 @@ impl Sessions {
             return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });
         }
         let own = |address: IpAddr| {
-            let Own { shortage, at, key } = start_server(address)?;
+            let (at, key, shortage) = start_server(address)?;
             // What it says to strangers is less than it knows.
             connect(options, &[at], &key).map_err(|error| match shortage.text() {
                 Some(shortage) => Error::Network(format!("the server at {at} {shortage}")),

@@ -164,7 +164,7 @@ pub(super) fn receive(
         (spec.datagram_bytes as usize).max(PROOF_BYTES) + 1
     };
     let mut incoming = Incoming::new((BATCH_BYTES * 4 / room).clamp(1, 2 * BATCH), room)?;
-    let mut received = Received { spec: *spec, flow, ledger: Ledger::default(), bytes: 0 };
+    let (mut ledger, mut received_bytes) = (Ledger::default(), 0);
     if !test.wait() {
         return Ok(());
     }
@@ -173,14 +173,16 @@ pub(super) fn receive(
     loop {
         match incoming.receive(from) {
             Ok(count) => {
-                (0..count).for_each(|index| received.note(incoming.message(index)));
-                counters.bytes.store(received.bytes, Ordering::Relaxed);
+                let messages = (0..count).map(|index| incoming.message(index));
+                received_bytes +=
+                    messages.map(|one| note(one, spec, flow, &mut ledger)).sum::<u64>();
+                counters.bytes.store(received_bytes, Ordering::Relaxed);
                 last_ns = test.elapsed_ns();
             }
             Err(error) if is_passing(&error) => {
                 if test.closing.load(Ordering::Acquire) {
                     // The sender has ended, and nothing is left in the socket.
-                    received.ledger.begin_late();
+                    ledger.begin_late();
                     empty_since_ns.get_or_insert_with(monotonic_ns);
                 }
             }
@@ -193,7 +195,7 @@ pub(super) fn receive(
         let is_whole = is_closing && {
             // What the socket has dropped will not come, and need not be waited for.
             let drops = socket::drops(from)?.saturating_sub(drops_before);
-            let known = received.ledger.unique().saturating_add(drops.saturating_mul(per_packet));
+            let known = ledger.unique().saturating_add(drops.saturating_mul(per_packet));
             known >= counters.expected.load(Ordering::Acquire)
                 && (empty_since_ns.is_some() || drops == 0)
         };
@@ -205,42 +207,32 @@ pub(super) fn receive(
     }
     let sent = counters.expected.load(Ordering::Acquire);
     let drops = socket::drops(from)?.saturating_sub(drops_before);
-    end.report.account = received.ledger.close(sent, drops, per_packet);
-    end.report.total_bytes = received.bytes;
+    end.report.account = ledger.close(sent, drops, per_packet);
+    end.report.total_bytes = received_bytes;
     end.report.worker_ns = last_ns.max(1);
     Ok(())
 }
 
-/// What came of a flow.
-struct Received {
-    spec: Spec,
+/// Takes note of a message, which may be several datagrams joined. Returns the bytes of new ones.
+fn note(
+    (message, segment): (&[u8], Option<usize>),
+    spec: &Spec,
     flow: u16,
-    ledger: Ledger,
-    /// Bytes of different datagrams.
-    bytes: u64,
-}
-
-impl Received {
-    /// Takes note of a message, which may be several datagrams joined.
-    fn note(&mut self, (message, segment): (&[u8], Option<usize>)) {
-        let segment = segment.unwrap_or(message.len()).max(1);
-        for datagram in message.chunks(segment) {
-            match number_of(datagram, &self.spec, self.flow) {
-                Some(number) if datagram.len() == self.spec.datagram_bytes as usize => {
-                    if self.ledger.take(number) {
-                        self.bytes += datagram.len() as u64;
-                    }
-                }
-                // A proof that was repeated once more than needed is on its way at the beginning.
-                _ if is_proof(datagram) => {}
-                _ => self.ledger.take_foreign(),
+    ledger: &mut Ledger,
+) -> u64 {
+    let mut new_bytes = 0;
+    for datagram in message.chunks(segment.unwrap_or(message.len()).max(1)) {
+        let length = datagram.len();
+        match number_of(datagram, spec, flow) {
+            Some(number) if length == spec.datagram_bytes as usize => {
+                new_bytes += if ledger.take(number) { length as u64 } else { 0 };
             }
+            // A proof that was repeated once more than needed is on its way at the beginning.
+            _ if length == PROOF_BYTES && datagram.starts_with(&PROOF_MARK.to_be_bytes()) => {}
+            _ => ledger.take_foreign(),
         }
     }
-}
-
-fn is_proof(datagram: &[u8]) -> bool {
-    datagram.len() == PROOF_BYTES && datagram.starts_with(&PROOF_MARK.to_be_bytes())
+    new_bytes
 }
 
 #[cfg(test)]
@@ -269,18 +261,21 @@ mod tests {
     #[test]
     fn only_datagrams_of_the_flow_are_counted() {
         let spec = Spec { test: 7, ..spec(100, 100, Offload::Plain) };
-        let mut received = Received { spec, flow: 3, ledger: Ledger::default(), bytes: 0 };
+        let (mut ledger, mut bytes) = (Ledger::default(), 0);
+        let mut take = |message: &[u8], segment| {
+            bytes += note((message, segment), &spec, 3, &mut ledger);
+        };
         let mut joined = vec![0; 250];
         write_header(&mut joined, &spec, 3, 0);
         write_header(&mut joined[100..], &spec, 3, 1);
         write_header(&mut joined[200..], &spec, 3, 2);
-        received.note((&joined, Some(100)));
+        take(&joined, Some(100));
         let mut other = vec![0; 100];
         write_header(&mut other, &spec, 4, 9);
-        received.note((&other, None));
-        received.note((&[1, 2, 3], None));
-        let account = received.ledger.close(3, 0, 1);
+        take(&other, None);
+        take(&[1, 2, 3], None);
+        let account = ledger.close(3, 0, 1);
         assert_eq!((account.unique, account.foreign, account.lost), (2, 3, 1));
-        assert_eq!(received.bytes, 200, "what is cut short does not count");
+        assert_eq!(bytes, 200, "what is cut short does not count");
     }
 }
