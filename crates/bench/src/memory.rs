@@ -171,7 +171,8 @@ fn measure_rates(
     };
     let mut rows = terms.rows().map_err(Error::NoRoom)?;
     // Where time is too short for all of this memory, arrays are as long as it allows.
-    let wanted_bytes = bytes(row::extents(&rows)) + row::SLACK_BYTES;
+    let Extents { source_bytes, target_bytes } = row::extents(&rows);
+    let wanted_bytes = source_bytes.saturating_add(target_bytes) + row::SLACK_BYTES;
     let time_ns = sampler.left_ns() / group_count / GETTING_PARTS[1];
     if let Some(had_bytes) = in_time(sampler, time_ns, wanted_bytes)
         && had_bytes < wanted_bytes
@@ -239,10 +240,6 @@ fn measure_group(
 fn in_time(sampler: &Sampler<'_>, time_ns: u64, wanted_bytes: u64) -> Option<u64> {
     let has_end = sampler.plan.ends_ns != u64::MAX;
     has_end.then(|| room::had_in(time_ns, wanted_bytes))
-}
-
-fn bytes(Extents { source_bytes, target_bytes }: Extents) -> u64 {
-    source_bytes.saturating_add(target_bytes)
 }
 
 /// The pictures of this area.

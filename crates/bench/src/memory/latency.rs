@@ -28,7 +28,7 @@ use crate::Extent;
 
 use grid::Grid;
 use load::Loads;
-use ring::{Rings, Shape};
+use ring::Rings;
 use row::LatencyRow;
 
 /// Length of a timed walk: an interrupt of five microseconds in it is a thousandth.
@@ -98,18 +98,13 @@ impl Chases {
         let load_bytes = if has_load { self.loads.total_bytes } else { 0 };
         let on_nodes = node::memories(hardware.nodes, hardware.cpus) as u64;
         let set_bytes =
-            self.memory_shapes(LINE_BYTES).first().map_or(0, |shape| shape.working_set_bytes);
+            self.grid.memory_shapes(LINE_BYTES).first().map_or(0, |shape| shape.working_set_bytes);
         let beside = load_bytes.saturating_add(on_nodes.saturating_mul(set_bytes));
         self.grid.room_bytes().saturating_add(beside)
     }
 
-    /// Rings in memory for rows that need one, best first; none where there is not the room.
-    fn memory_shapes(&self, run_bytes: u64) -> Vec<Shape> {
-        self.grid.memory_shapes(run_bytes)
-    }
-
     fn reaches_memory(&self) -> bool {
-        !self.memory_shapes(LINE_BYTES).is_empty()
+        !self.grid.memory_shapes(LINE_BYTES).is_empty()
     }
 
     fn case(&self, row: LatencyRow) -> Case<'_, LatencyRow> {

@@ -65,7 +65,7 @@ impl Levels {
         let memory = (!known.is_empty()).then_some(memory);
         Self {
             levels: known.iter().map(cache).chain(memory).collect(),
-            largest_declared_bytes: largest(&known),
+            largest_declared_bytes: known.last().map(|cache| cache.bytes),
         }
     }
 
@@ -305,10 +305,6 @@ fn knee_bytes(curve: &[Point], climb: Climb, below_ns: f64, above_ns: f64) -> u6
     let part = &curve[climb.first..=climb.last];
     let passed = part.iter().position(|point| point.latency_ns > middle_ns).unwrap_or(part.len());
     part[passed.saturating_sub(1)].working_set_bytes
-}
-
-fn largest(caches: &[DataCache]) -> Option<u64> {
-    caches.iter().map(|cache| cache.bytes).max()
 }
 
 fn cache_name(index: usize) -> &'static str {

@@ -69,16 +69,12 @@ impl Terms<'_> {
         }
         // One half to read from and one to write to; of arrays, two are read and one is written.
         let bytes = self.bytes.min(usable / 2);
-        let array_bytes = stream::array_bytes(self.last_cache_bytes()).min(usable / 4);
+        let array_bytes = stream::array_bytes(self.levels.last_cache_bytes()).min(usable / 4);
         // Where time is short, it is for the first.
         let mut rows = self.stream_rows(array_bytes);
         rows.extend(self.block_rows(bytes));
         rows.extend(self.working_set_rows(usable / 2));
         Ok(rows)
-    }
-
-    fn last_cache_bytes(&self) -> Option<u64> {
-        self.levels.last_cache_bytes()
     }
 
     fn block_rows(&self, bytes: u64) -> Vec<RateRow> {
@@ -105,7 +101,7 @@ impl Terms<'_> {
         let fitting: Vec<u32> =
             self.threads.iter().copied().filter(|&threads| threads <= self.cpus).collect();
         let threads = if fitting.is_empty() { &self.threads } else { &fitting };
-        let wanted = stream::array_bytes(self.last_cache_bytes());
+        let wanted = stream::array_bytes(self.levels.last_cache_bytes());
         let row = |(threads, kernel)| {
             let share_bytes = part(array_bytes, threads);
             let mut row = self.row(Work::Stream(kernel), threads, share_bytes, self.bytes);
@@ -115,7 +111,8 @@ impl Terms<'_> {
                     self.room_reason
                 );
                 // Three of them, one after the other, are beyond a cache that holds one.
-                let is_beyond = self.last_cache_bytes().is_some_and(|bytes| array_bytes >= bytes);
+                let is_beyond =
+                    self.levels.last_cache_bytes().is_some_and(|bytes| array_bytes >= bytes);
                 let code = if is_beyond { warning::SIZE_REDUCED } else { warning::FITS_IN_CACHE };
                 row.warn(code, text);
             }
@@ -157,7 +154,7 @@ impl Terms<'_> {
     /// A row whose threads have arrays of `share_bytes`; `bytes` are used instead of what was asked
     /// for.
     fn row(&self, work: Work, threads: u32, share_bytes: u64, bytes: u64) -> RateRow {
-        let stores = Stores::for_bytes(bytes, self.last_cache_bytes());
+        let stores = Stores::for_bytes(bytes, self.levels.last_cache_bytes());
         let second = |kernel: Kernel| u64::from(kernel.uses().second);
         let (test, sources) = match work {
             Work::Block { pattern, block_bytes } => (block::test(pattern, block_bytes, stores), 1),

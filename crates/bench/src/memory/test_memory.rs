@@ -144,7 +144,7 @@ impl TestMemory {
             .collect();
         let filled = self.on_workers(
             threads,
-            |index| Ok(take(&lanes[index as usize])),
+            |index| Ok(lock(&lanes[index as usize]).take()),
             |lane| {
                 let Some((start, (source, target))) = lane else { return Vec::new() };
                 target.fill(0.0);
@@ -219,7 +219,7 @@ impl TestMemory {
         let lanes = memory.lanes(parts).ok_or_else(no_room)?;
         let slots: Vec<_> = lanes.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
         let prepare = |index: u32| {
-            let mut lane = take(&slots[index as usize]).ok_or_else(no_room)?;
+            let mut lane = lock(&slots[index as usize]).take().ok_or_else(no_room)?;
             let prepared = prepare(index, &mut lane);
             Ok((lane, prepared))
         };
@@ -300,11 +300,6 @@ impl Memory {
         };
         Some(lanes.enumerate().map(lane).collect())
     }
-}
-
-/// Takes what a thread was given; each gets its own once.
-fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
-    lock(slot).take()
 }
 
 /// The pieces that begin at `starts`; the last one ends with the whole.

@@ -45,7 +45,9 @@ pub(super) fn points(extent: Extent, levels: &Levels) -> Vec<(u64, &'static [Ker
 /// for sure, and that one. A short run has one per level, half as large as the level.
 fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
     let most = levels.last_cache_bytes().map_or(ASSUMED_MEMORY_BYTES, |bytes| bytes * 4);
-    let half = |level: &Level| level.bytes.map(|bytes| prev_power_of_two(bytes / 2));
+    let half = |level: &Level| {
+        level.bytes.map(|bytes| (bytes / 2).checked_ilog2().map_or(0, |log2| 1 << log2))
+    };
     let mut sizes: Vec<u64> = match extent {
         Extent::Few => return Vec::new(),
         Extent::Quick => levels.levels.iter().filter_map(half).collect(),
@@ -56,10 +58,6 @@ fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
     sizes.sort_unstable();
     sizes.dedup();
     sizes
-}
-
-fn prev_power_of_two(bytes: u64) -> u64 {
-    if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
 }
 
 /// Bytes of each array of a kernel.

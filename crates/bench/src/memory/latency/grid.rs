@@ -23,7 +23,7 @@ const BASE_DENSE_BYTES: u64 = 16 * MIB;
 /// The points of a curve.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
-    shapes: Vec<Shape>,
+    pub(super) shapes: Vec<Shape>,
     longest_bytes: u64,
     wanted_bytes: u64,
     /// Size of the largest cache.
@@ -59,10 +59,6 @@ impl Grid {
             }
             grid.longest_bytes /= 2;
         }
-    }
-
-    pub(super) fn shapes(&self) -> &[Shape] {
-        &self.shapes
     }
 
     /// Memory of all rings that are kept, and of one more while it is made.
@@ -147,7 +143,7 @@ mod tests {
     use crate::tests::caches::caches;
 
     fn sets(grid: &Grid, pages: Pages) -> Vec<u64> {
-        let of = grid.shapes().iter().filter(|shape| shape.pages == pages);
+        let of = grid.shapes.iter().filter(|shape| shape.pages == pages);
         of.map(|shape| shape.working_set_bytes).collect()
     }
 
@@ -168,7 +164,7 @@ mod tests {
             .map(|shape| (shape.pages, shape.working_set_bytes / MIB))
             .collect();
         assert_eq!(memory, [(Pages::Huge, 512), (Pages::Huge, 256), (Pages::Base, 512)]);
-        assert!(grid.shapes().iter().all(|&shape| grid.cut_from(shape).is_none()));
+        assert!(grid.shapes.iter().all(|&shape| grid.cut_from(shape).is_none()));
         assert!(grid.room_bytes() < 3 * GIB, "{}", grid.room_bytes());
     }
 
@@ -177,9 +173,9 @@ mod tests {
         for room_bytes in [2 * GIB, GIB, 100 * MIB, 10 * MIB] {
             let grid = Grid::new(Extent::Full, room_bytes, &[]);
             assert!(grid.room_bytes() <= room_bytes || grid.longest_bytes <= MIB);
-            let longest = grid.shapes().iter().max_by_key(|shape| shape.working_set_bytes).unwrap();
+            let longest = grid.shapes.iter().max_by_key(|shape| shape.working_set_bytes).unwrap();
             assert_eq!(grid.cut_from(*longest), Some(GIB));
-            assert_eq!(grid.cut_from(grid.shapes()[0]), None);
+            assert_eq!(grid.cut_from(grid.shapes[0]), None);
         }
     }
 

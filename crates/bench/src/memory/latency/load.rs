@@ -15,13 +15,6 @@ use crate::workers;
 /// Bytes between two pauses: some ten microseconds, a thousandth of a walk.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// How much of the time the load works, and which random data it reads.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) percent: u32,
-    pub(super) seed: u64,
-}
-
 /// What the loads read; made when a row first needs it, by the threads that read it.
 pub(super) struct Loads {
     /// Memory that all loads together read.
@@ -39,17 +32,17 @@ impl Loads {
         Self { total_bytes, buffers: RefCell::new(Vec::new()) }
     }
 
-    /// Runs `work` while a thread on each of `cpus` makes the load. `work` is handed a function
-    /// that tells the bytes that all of them have read.
+    /// Runs `work` while a thread on each of `cpus` reads random data of a seed in `percent` of the
+    /// time. `work` is handed a function that tells the bytes that all of them have read.
     pub(super) fn during<T>(
         &self,
-        load: Load,
+        (percent, seed): (u32, u64),
         cpus: &[usize],
         work: impl FnOnce(&(dyn Fn() -> u64 + Sync)) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
         let mut buffers = self.buffers.borrow_mut();
         if buffers.len() != cpus.len() && !cpus.is_empty() {
-            *buffers = self.make(cpus, load.seed)?;
+            *buffers = self.make(cpus, seed)?;
         }
         let counters: Vec<Counter> = cpus.iter().map(|_| Counter::default()).collect();
         let (stop, ready) = (AtomicBool::new(false), AtomicU32::new(0));
@@ -63,7 +56,7 @@ impl Loads {
                 let reading = move || {
                     let tied = affinity::pin_to(cpu);
                     ready.fetch_add(1, Ordering::Release);
-                    tied.map(|()| read(buffer.as_slice(), load.percent, stop, &counter.0))
+                    tied.map(|()| read(buffer.as_slice(), percent, stop, &counter.0))
                 };
                 threads.push(workers::spawn(scope, reading)?);
             }
@@ -137,7 +130,7 @@ mod tests {
     fn loads_read_and_end_with_the_work() {
         let loads = Loads::new(1 << 20);
         let cpu = affinity::allowed_cpus().unwrap()[0];
-        let full = Load { percent: 100, seed: 1 };
+        let full = (100, 1);
         let read = loads.during(full, &[cpu], |count| {
             while count() < 3 << 20 {
                 thread::yield_now();
@@ -153,6 +146,6 @@ mod tests {
     #[test]
     fn a_cpu_that_cannot_be_is_an_error() {
         let loads = Loads::new(1 << 20);
-        assert!(loads.during(Load { percent: 50, seed: 1 }, &[usize::MAX], |_| Ok(())).is_err());
+        assert!(loads.during((50, 1), &[usize::MAX], |_| Ok(())).is_err());
     }
 }

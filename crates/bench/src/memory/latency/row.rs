@@ -47,13 +47,13 @@ impl LatencyRow {
     /// The rings that it can walk through, best first.
     pub(super) fn shapes(&self, chases: &Chases) -> Vec<Shape> {
         let on = |pair: Pair, run_bytes| -> Vec<Shape> {
-            let shapes = chases.memory_shapes(run_bytes).into_iter();
+            let shapes = chases.grid.memory_shapes(run_bytes).into_iter();
             shapes.map(|shape| Shape { node: Some(pair.memory_node), ..shape }).collect()
         };
         match *self {
             Self::Curve(shape) => vec![shape],
-            Self::Parallel { run_bytes, .. } => chases.memory_shapes(run_bytes),
-            Self::Loaded { .. } => chases.memory_shapes(LINE_BYTES),
+            Self::Parallel { run_bytes, .. } => chases.grid.memory_shapes(run_bytes),
+            Self::Loaded { .. } => chases.grid.memory_shapes(LINE_BYTES),
             Self::NodeLatency(pair) => on(pair, LINE_BYTES),
             Self::NodeRate(pair) => on(pair, RUN_BYTES),
             Self::HandOver(_) => Vec::new(),
@@ -92,7 +92,7 @@ impl Row for LatencyRow {
 /// left out where there is not the room for such a working set.
 pub(super) fn all(chases: &Chases, nodes: &[Node], cpus: &[usize]) -> Vec<LatencyRow> {
     let extent = chases.extent;
-    let mut rows: Vec<_> = chases.grid.shapes().iter().copied().map(LatencyRow::Curve).collect();
+    let mut rows: Vec<_> = chases.grid.shapes.iter().copied().map(LatencyRow::Curve).collect();
     if chases.reaches_memory() {
         rows.extend(parallel(extent));
         rows.extend(loaded(extent));

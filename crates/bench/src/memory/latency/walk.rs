@@ -10,7 +10,6 @@ use flatout_sys::{affinity, monotonic_ns};
 
 use super::super::fact;
 use super::Chases;
-use super::load::Load;
 use super::ring::{self, Shape, page_bytes};
 use super::row::LatencyRow;
 use crate::fact::ALL_TIME_NS;
@@ -53,7 +52,7 @@ pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sam
     let chase = &*chase;
     let (walk_ns, warm_nodes) = (chases.walk_ns, warm_nodes(shape, chases.cache_bytes));
     let (start, count) = (seed as usize % chase.places(), row.chases());
-    let walked = chases.loads.during(Load { percent, seed }, &loaders, |load_bytes| {
+    let walked = chases.loads.during((percent, seed), &loaders, |load_bytes| {
         workers::on_cpu(cpu, || {
             chase.warm(start, warm_nodes);
             let walked = walk(chase, chase.apart(start, count), walk_ns, load_bytes)?;
@@ -238,7 +237,6 @@ mod tests {
             trials.push(Box::new(move || _ = super::super::hand_over::sample(pair).unwrap()));
         }
         let loads = Loads::new(1 << 20);
-        let load = Load { percent: 100, seed: 1 };
         trials.push(Box::new(move || {
             let until_read = |count: &(dyn Fn() -> u64 + Sync)| {
                 while count() < 64 << 20 {
@@ -246,7 +244,7 @@ mod tests {
                 }
                 Ok(())
             };
-            loads.during(load, &cpus[..1], until_read).unwrap();
+            loads.during((100, 1), &cpus[..1], until_read).unwrap();
         }));
         let test =
             "memory::latency::walk::tests::chases_loads_and_hand_overs_tell_that_they_waited";
