@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_trial_of_fio_is_as_long_as_that_of_the_row() {
         let words = duel(Pattern::RandomWrite, Extents::Written).fio(1 << 26, 250_000_000);
-        let words = words.unwrap().words;
+        let words = words.unwrap().0;
         for word in ["--rw=randwrite", "--runtime=250ms", "--iodepth=16", "--filename=/nowhere"] {
             assert!(words.iter().any(|known| known == word), "{word}: {words:?}");
         }
@@ -89,7 +89,7 @@ mod tests {
     fn a_fresh_file_is_made_in_the_directory_and_removed() {
         let duel = duel(Pattern::SequentialWrite, Extents::Fresh);
         assert_eq!(duel.row.parameters().value("extents"), Some(&"fresh".into()));
-        let words = duel.fio(1 << 26, 250_000_000).unwrap().words;
+        let words = duel.fio(1 << 26, 250_000_000).unwrap().0;
         assert!(words.iter().any(|word| word == "--filename=/nowhere/flatout-fio.tmp"));
         assert!(words.iter().any(|word| word == "--unlink=1"), "{words:?}");
     }

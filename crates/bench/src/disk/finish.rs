@@ -11,7 +11,7 @@ use super::pattern::{IoType, Test};
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
 use super::{Terms, bound, fact, fio, overhead};
-use crate::file_trial::evidence;
+use crate::file_trial::evidence::{self, ratio};
 
 /// Requests of the disk per request from which on the requests were split.
 const SPLIT_RATIO: f64 = 1.5;
@@ -224,7 +224,8 @@ impl Finding<'_> {
             .number(fact::DISK_REQUESTS_PER_REQUEST_RATIO)
             .filter(|&ratio| ratio > SPLIT_RATIO && self.others_share() <= OTHERS_SHARE);
         let block_bytes = self.row.tuning.block_bytes;
-        let text = match (counted, largest_request_bytes(file)) {
+        let largest_bytes = file.disks().filter_map(|disk| disk.max_request_bytes).min();
+        let text = match (counted, largest_bytes) {
             (Some(ratio), _) => format!("each request became {ratio:.1} requests of the disk"),
             (None, Some(most)) if block_bytes > most => format!(
                 "requests of {block_bytes} bytes are split: the disk takes at most {most} at once"
@@ -275,11 +276,6 @@ impl Finding<'_> {
     }
 }
 
-/// A part of a whole that is not nothing.
-fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
-    Some(part? / whole.filter(|&whole| whole > 0.0)?)
-}
-
 /// Whether the layers below hand on each byte once.
 fn moves_what_is_asked(file: &TestFile) -> bool {
     let multiplies = |layer: &Layer| match layer {
@@ -288,11 +284,6 @@ fn moves_what_is_asked(file: &TestFile) -> bool {
         _ => false,
     };
     file.chain.disks.len() == 1 && !file.chain.layers.iter().any(multiplies)
-}
-
-/// The largest request that the disks take.
-fn largest_request_bytes(file: &TestFile) -> Option<u64> {
-    file.disks().filter_map(|disk| disk.max_request_bytes).min()
 }
 
 /// Compares the first read of cold blocks with the second one.

@@ -66,21 +66,15 @@ pub(super) fn nearest(
     facts
 }
 
-/// One trial of a row by fio.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trial {
-    /// What follows fio's name.
-    pub(crate) words: Vec<String>,
-    /// What fio does otherwise; empty where there is nothing.
-    pub(crate) note: String,
-}
+/// What follows fio's name, and what it does otherwise; empty where there is nothing.
+pub(crate) type Trial = (Vec<String>, String);
 
 /// A trial of a row by fio, as long as the row's own; none where fio has nothing like it. The file
 /// must be there, unless each trial has a fresh one.
 pub(super) fn trial(row: &Row, place: &Place, length_bytes: u64, terms: &Terms) -> Option<Trial> {
     let job = Job::new(row, place, length_bytes, terms, Figure::Own).ok()?;
     let job = Job { leftover: None, steady_ns: 0, registers: false, ..job };
-    Some(Trial { words: job.words(), note: job.notes().join("; ") })
+    Some((job.words(), job.notes().join("; ")))
 }
 
 impl Terms {

@@ -3,7 +3,6 @@
 use flatout_measure::{Facts, Further, Key, Latencies, LoopKind, Sample, Series, Warning, warning};
 use flatout_sys::CacheState;
 
-use super::Terms;
 use super::fact;
 use super::lane::Tally;
 use super::pass::{LEAD_NS, Pass};
@@ -78,18 +77,6 @@ pub(super) fn of_two(row: &Row, file: &TestFile, first: &Pass, second: &Pass) ->
         facts: facts(second),
     };
     Sample { further: vec![second], ..of(row, file, first) }
-}
-
-/// Why a row that writes gets no more trials.
-pub(super) fn write_limit(terms: &Terms) -> Warning {
-    let text = format!("the limit of {} bytes written was reached", terms.most_write_bytes);
-    Warning::new(warning::WRITE_LIMIT, text)
-}
-
-/// Why the cold-blocks row gets no more trials.
-pub(super) fn no_more_cold_blocks() -> Warning {
-    let text = "every piece of the file was read once: none is cold any more";
-    Warning::new(warning::FEW_TRIALS, text)
 }
 
 fn facts(pass: &Pass) -> Facts {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use flatout_measure::case::Trial;
-use flatout_measure::{Case, Sample, TrialError, size_text};
+use flatout_measure::{Case, Sample, TrialError, Warning, size_text, warning};
 
 use super::Terms;
 use super::estimate;
@@ -77,7 +77,8 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
 fn cold_piece(row: &Row, whole: Range, number: u64) -> Result<Range, TrialError> {
     let pieces = COLD_PIECES.min(whole.blocks);
     if number >= pieces {
-        return Err(TrialError::NoMore(sample::no_more_cold_blocks()));
+        let text = "every piece of the file was read once: none is cold any more";
+        return Err(TrialError::NoMore(Warning::new(warning::FEW_TRIALS, text)));
     }
     let share = whole.blocks / pieces;
     let most = (MOST_COLD_BYTES / row.tuning.block_bytes).max(1);
@@ -98,7 +99,8 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     let left = file.left_bytes.load(Ordering::Relaxed);
     let most_operations = operations(wanted, left, cost_bytes);
     if most_operations == 0 {
-        return Err(TrialError::NoMore(sample::write_limit(terms)));
+        let text = format!("the limit of {} bytes written was reached", terms.most_write_bytes);
+        return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
     }
     let taken = most_operations * cost_bytes;
     let passed = match row.extents {

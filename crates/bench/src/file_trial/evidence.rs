@@ -29,8 +29,9 @@ const FILLED_SHARE: f64 = 0.1;
 /// Share of the bytes written below which what the machine dirtied shows that they were not.
 const DIRTIED_SHARE: f64 = 0.5;
 
-fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
+/// A part of a whole that is not nothing.
+pub(crate) fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+    Some(part? / whole.filter(|&whole| whole > 0.0)?)
 }
 
 /// Evidence of bytes that a device had to move. `accounts` are those that there are of the same
@@ -43,7 +44,7 @@ pub(crate) fn moved(
 ) -> Evidence {
     let least = accounts.iter().copied().collect::<Option<Vec<f64>>>();
     let least = least.and_then(|known| known.into_iter().reduce(f64::min));
-    match (ground, least.and_then(|least| ratio(least, asked_bytes))) {
+    match (ground, ratio(least, Some(asked_bytes))) {
         (Some(Nature::Memory), _) => {
             let text = "the chain ends in memory: no device took part";
             Evidence::read(Happened::No, BOTTOM, 0.0, text)
@@ -79,7 +80,7 @@ pub(crate) fn buffered(facts: &Facts, written_bytes: f64) -> Option<Evidence> {
         return (written_bytes > 0.0 && !is_shown).then(|| Evidence::missing(FILLED_RATIO, text));
     };
     let filled = facts.number(CACHE_LOOKS_FILLED).unwrap_or(0.0);
-    let share = ratio(filled, looks).filter(|&share| share > FILLED_SHARE)?;
+    let share = ratio(Some(filled), Some(looks)).filter(|&share| share > FILLED_SHARE)?;
     let text = format!(
         "direct requests went through the page cache: {filled:.0} of {looks:.0} looks while they ran \
          found pages of the file there"
@@ -138,7 +139,7 @@ pub(crate) fn fetched(
 
 /// Evidence that a read was served from the page cache.
 pub(crate) fn hot(read_bytes: f64, fetched_bytes: Option<f64>) -> Evidence {
-    let Some(share) = fetched_bytes.and_then(|fetched| ratio(fetched, read_bytes)) else {
+    let Some(share) = ratio(fetched_bytes, Some(read_bytes)) else {
         return Evidence::missing(MISSED_RATIO, "nobody counts what was fetched from storage");
     };
     let happened = if share <= MISSED_SHARE { Happened::Yes } else { Happened::No };

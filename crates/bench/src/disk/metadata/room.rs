@@ -56,7 +56,10 @@ impl Needs {
         };
         // The unlink rows use the files that the create rows left, or as many as those could have
         // made.
-        let attempts = u64::from(attempts_most(super::most_trials(options.extent)));
+        // Trials that the sampler begins at most: those that count, and as many spoiled ones until
+        // it sees that quiet ones will not come.
+        let counted = super::most_trials(options.extent) + WARM_UP_TRIALS;
+        let attempts = u64::from(counted + SPOILED_TRIALS.max(counted + 1));
         for row in row::rows(&[Test::Create, Test::Fsync], options) {
             add(row.test, attempts, row.directories);
         }
@@ -120,13 +123,6 @@ impl Free {
         let needs = Needs::of(options);
         self.inodes.is_none_or(|most| needs.inodes <= most) && needs.bytes <= self.bytes
     }
-}
-
-/// Trials of a row that the sampler begins at most: those that count, and as many spoiled ones
-/// until it sees that quiet ones will not come.
-fn attempts_most(trials: u32) -> u32 {
-    let counted = trials + WARM_UP_TRIALS;
-    counted + SPOILED_TRIALS.max(counted + 1)
 }
 
 pub(super) fn files_of(test: Test, options: &MetadataOptions) -> u32 {

@@ -11,7 +11,7 @@ use super::seen::{self, Seen, number, wrong};
 use super::work::{Trial, Work};
 use crate::Error;
 use crate::disk::Pattern;
-use crate::disk::duel::{Duel, Extents, FioTrial};
+use crate::disk::duel::{Duel, Extents};
 use crate::versus::race::{Argv, Checked};
 use flatout_measure::Unit;
 use flatout_sys::process::Account;
@@ -87,7 +87,7 @@ pub(super) const INCOMPARABLE: [(&str, &str); 9] = [
 /// How fio is called for one trial, and what it does otherwise; none where it cannot do the row or
 /// read the file's name.
 pub(super) fn invocation(program: &Path, duel: &Duel, trial: Trial) -> Option<(Argv, String)> {
-    let FioTrial { words, note } = duel.fio(trial.length_bytes, trial.runtime_ns)?;
+    let (words, note) = duel.fio(trial.length_bytes, trial.runtime_ns)?;
     let words = words.into_iter().chain(["--output-format=json".to_owned()]);
     let argv = std::iter::once(program.into()).chain(words.map(Into::into)).collect();
     Some((argv, note))
