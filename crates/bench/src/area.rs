@@ -117,19 +117,14 @@ pub struct Seconds {
 impl Seconds {
     /// What the area takes that writes nothing.
     pub fn estimate(&self, run: &Run) -> Estimate {
-        let usual_ns = run.time_ns.unwrap_or_else(|| self.nanoseconds(run));
-        Estimate { usual_ns, ..Estimate::default() }
-    }
-
-    /// The usual time for the rows of this run.
-    fn nanoseconds(&self, run: &Run) -> u64 {
         let seconds = match (run.extent, run.pace) {
             (Extent::Few, Pace::Quick) => self.few_quick,
             (Extent::Few, Pace::Usual) => self.few,
             (Extent::Quick, _) => self.quick,
             (Extent::Full, _) => self.full,
         };
-        seconds * 1_000_000_000
+        let usual_ns = run.time_ns.unwrap_or(seconds * 1_000_000_000);
+        Estimate { usual_ns, ..Estimate::default() }
     }
 }
 

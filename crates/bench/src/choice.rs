@@ -82,18 +82,14 @@ const MOST_THREADS_PER_CPU: u32 = 4;
 const THREAD_WORTH_BYTES: u64 = 4 << 20;
 /// Below this length read(2) beats mapping.
 const MAP_WORTH_BYTES: u64 = 1 << 20;
-/// Block of the mmap engine: what the consumer sees at a time.
-const MMAP_BLOCK_BYTES: u64 = 1 << 20;
+/// Block of the mmap engine, what the consumer sees at a time; and that for which `--block-count`
+/// alone counts.
+pub const MMAP_BLOCK_BYTES: u64 = 1 << 20;
 /// Block of the sync engine: fits the second-level cache with room to spare.
 const SYNC_BLOCK_BYTES: u64 = 256 << 10;
 /// Block and depth of the uring engine.
 const URING_BLOCK_BYTES: u64 = 1 << 20;
 const URING_DEPTH: u32 = 16;
-
-/// The block size for which `--block-count` alone counts.
-pub fn default_read_block_bytes() -> u64 {
-    MMAP_BLOCK_BYTES
-}
 
 /// Settings for reading. What was measured here goes before the defaults, as a whole: where engine,
 /// caching or block are asked for, the rest would be that of another way.

@@ -132,7 +132,7 @@ impl Reader {
         let wanted_bytes = wanted_bytes(&job)?;
         if job.block_count.is_some() {
             // A count of blocks means blocks of one size, whatever engine is taken.
-            job.wishes.block_bytes.get_or_insert(choice::default_read_block_bytes());
+            job.wishes.block_bytes.get_or_insert(choice::MMAP_BLOCK_BYTES);
         }
         let source = Source::open(&job.path)?;
         let end_bytes = match source.kind() {
@@ -152,7 +152,7 @@ impl Reader {
         }
         choice.tuning.caching = source.caching();
         if job.wishes.threads.is_none()
-            && let Err(error) = workers::try_to_start(choice.tuning.threads)
+            && let Err(error) = workers::each(choice.tuning.threads, |_| ())
         {
             // The one that is there does the work of those that cannot be had.
             choice.tuning.threads = (error.number - 1).max(1);
@@ -233,7 +233,7 @@ impl Reader {
 
 /// The bytes asked for.
 fn wanted_bytes(job: &Job) -> Result<Option<u64>, Error> {
-    let block_bytes = job.wishes.block_bytes.unwrap_or(choice::default_read_block_bytes());
+    let block_bytes = job.wishes.block_bytes.unwrap_or(choice::MMAP_BLOCK_BYTES);
     job.block_count.map(|count| limits::length(count, block_bytes)).transpose()
 }
 

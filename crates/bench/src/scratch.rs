@@ -127,13 +127,9 @@ pub(crate) fn shared_from_bytes(directory: &Path) -> Option<u64> {
     let nameless = || open_unnamed(directory).ok();
     let (source, target) = nameless().zip(nameless())?;
     rustix::fs::ioctl_ficlone(&target, &source).ok()?;
-    on(directory).ok().map(|filesystem| least_shared_bytes(filesystem.name))
-}
-
-/// From which length on `flatout copy` has files share extents on a filesystem that can; on xfs it reads and
-/// writes shorter ones.
-fn least_shared_bytes(filesystem: &str) -> u64 {
-    if filesystem == "xfs" { XFS_SHARED_BYTES } else { 0 }
+    // `flatout copy` reads and writes shorter ones on xfs.
+    let least_bytes = |name| if name == "xfs" { XFS_SHARED_BYTES } else { 0 };
+    on(directory).ok().map(|filesystem| least_bytes(filesystem.name))
 }
 
 /// Nanoseconds per byte that it takes to make a file durable: the least of a few, for what is announced.
@@ -291,13 +287,6 @@ impl Scratch {
         Ok(made)
     }
 
-    /// A file without a name or content in `directory`.
-    ///
-    /// Errors: those of the kernel.
-    pub(crate) fn unnamed(directory: &Path) -> Result<File, Error> {
-        open_unnamed(directory)
-    }
-
     /// Makes an unnamed file without content in `directory`.
     ///
     /// Errors: those of the kernel.
@@ -353,7 +342,10 @@ pub fn probe(directory: &Path) -> Result<(), Error> {
     open_unnamed(directory).map(drop)
 }
 
-fn open_unnamed(directory: &Path) -> Result<File, Error> {
+/// A file without a name or content in `directory`.
+///
+/// Errors: those of the kernel.
+pub(crate) fn open_unnamed(directory: &Path) -> Result<File, Error> {
     let made = flatout_tree::unnamed_file(directory).map(File::from);
     Ok(made.map_err(IoError::system("make a test file in", directory))?)
 }

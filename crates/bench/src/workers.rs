@@ -161,14 +161,6 @@ pub(crate) fn each<T: Send>(
     Ok((finished.results, finished.elapsed_ns))
 }
 
-/// Starts so many threads, which do nothing.
-///
-/// Errors: one cannot be started.
-/// Cost: that of starting them; nothing for one.
-pub fn try_to_start(count: u32) -> Result<(), ThreadError> {
-    each(count, |_| ()).map(drop)
-}
-
 /// Who wants to know when the work begins and ends: readings taken there hold neither what
 /// the preparation costs nor what giving buffers back costs.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flatout_sys::{fill_random, monotonic_ns};
 
-use crate::scratch::{self, Scratch};
+use crate::scratch;
 use crate::versus::state;
 
 /// Bytes of the file that is copied, and of each piece of it.
@@ -67,7 +67,7 @@ impl Pace {
     fn tried(directory: &Path) -> Option<Self> {
         let mut piece = vec![0; PIECE_BYTES];
         fill_random(&mut piece, 1, 0);
-        let open = || Scratch::unnamed(directory).ok();
+        let open = || scratch::open_unnamed(directory).ok();
         let source = open()?;
         let make_byte_s = seconds(|| {
             for at in 0..FILE_BYTES / PIECE_BYTES as u64 {

@@ -1,7 +1,7 @@
 //! Making a corpus: under a name of its own first, then renamed, and only then is its description
 //! written beside it. So one whose making was cut off is never taken for complete.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub fn ensure(corpus: &Corpus, corpora: &Path, cancel: CancelToken) -> Result<Pa
     if is_made(corpus, corpora) && Tally::of(&tree).is_ok_and(is_whole) {
         return Ok(tree);
     }
-    fs::create_dir_all(corpora).map_err(IoError::system("make the directory", corpora))?;
+    folder(corpora)?;
     remove_file(&marker)?;
     remove_tree(&tree).map_err(IoError::system("remove", &tree))?;
     // One name for all runs: what a killed one left is removed by the next.
@@ -122,8 +122,7 @@ fn make(corpus: &Corpus, root: &Path, cancel: CancelToken) -> Result<(), Error> 
 }
 
 fn folder(path: &Path) -> Result<(), Error> {
-    let made = DirBuilder::new().recursive(true).create(path);
-    Ok(made.map_err(IoError::system("make the directory", path))?)
+    Ok(fs::create_dir_all(path).map_err(IoError::system("make the directory", path))?)
 }
 
 fn source_tree(root: &Path, files: u64, writer: &mut Writer) -> Result<(), Error> {

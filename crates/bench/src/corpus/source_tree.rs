@@ -91,7 +91,13 @@ impl Plan {
             .collect();
         let mut amounts = (0, 0, 0);
         for part in &self.parts {
-            amounts.2 += if let Part::Directory(path) = part { new_folders(path) } else { 1 };
+            amounts.2 += match part {
+                // Those in `empty` come in one go.
+                Part::Directory(path) if path.starts_with("empty") => {
+                    path.components().count().max(2) as u64 - 1
+                }
+                _ => 1,
+            };
             if let Part::File { path, .. } | Part::HardLink { to: path, .. } = part {
                 amounts.0 += sizes.get(path).copied().unwrap_or_default();
                 amounts.1 += 1;
@@ -99,11 +105,6 @@ impl Plan {
         }
         amounts
     }
-}
-
-/// Directories that making `path` makes: those in `empty` come in one go.
-fn new_folders(path: &std::path::Path) -> u64 {
-    if path.starts_with("empty") { path.components().count().max(2) as u64 - 1 } else { 1 }
 }
 
 /// Each below one that stands before it. The first is the root.

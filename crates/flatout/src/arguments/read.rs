@@ -54,7 +54,7 @@ pub struct Read {
 
 impl Read {
     fn blocks(&self) -> Result<(Option<u64>, Option<u64>), String> {
-        self.moving.blocks(choice::default_read_block_bytes())
+        self.moving.blocks(choice::MMAP_BLOCK_BYTES)
     }
 
     /// Says what cannot be read.

@@ -229,7 +229,7 @@ impl Workload for CopyWorkload {
         if !self.is_copied {
             self.targets.borrow_mut().empty(&self.target, amount(&self.corpus))?;
         }
-        let lacks = copier.lacks.get_or_insert_with(|| lacking(&found));
+        let lacks = copier.lacks.get_or_insert_with(|| counted(&found, |_| true));
         let warning = (!lacks.is_empty())
             .then(|| Warning::new(warning::KEEPS_LESS, format!("keeps less than cp -a: {lacks}")));
         let facts = Facts::default()
@@ -258,11 +258,6 @@ fn broken(found: &Comparison, promise: Fidelity) -> Option<String> {
     let first = found.first_of(promise)?;
     let kinds = counted(found, |kind| promise.has(kind));
     Some(format!("the copy is not the source: {first}; differences: {kinds}"))
-}
-
-/// What a copy lacks though nobody promised it; empty where it lacks nothing.
-fn lacking(found: &Comparison) -> String {
-    counted(found, |_| true)
 }
 
 fn counted(found: &Comparison, is_meant: impl Fn(Kind) -> bool) -> String {
