@@ -29,7 +29,6 @@ pub use crate::area::Extent;
 use crate::{Error, place, scratch};
 use race::{Made, Race};
 use rival::{Discipline, Found};
-use source::Source;
 
 /// The folder below the directory of a race; everything that a race makes lies there.
 pub const FOLDER: &str = place::RACE.folder;
@@ -112,11 +111,6 @@ impl Ground {
     /// Where the targets of this process lie; they are removed.
     pub fn targets(&self) -> PathBuf {
         targets(&self.directory).join(std::process::id().to_string())
-    }
-
-    /// A file among the corpora, or a folder with so many of one length.
-    fn source(&self, files: u64, file_bytes: u64) -> Source {
-        Source::new(self.corpora(), (files, file_bytes), self.cancel)
     }
 
     /// The rivals of one discipline.

@@ -106,8 +106,10 @@ fn fit<'a>(
 /// Flatout, and the rivals that can be called; nobody where there is no rival.
 fn copiers(ground: &Ground) -> Vec<(Contestant, Copier)> {
     let is_privileged = rustix::process::geteuid().is_root();
-    let copier =
-        |manner: Manner, program| Copier::new(manner, manner.promise_as(is_privileged), program);
+    let copier = |manner: Manner, program| {
+        let promise = manner.promise_as(is_privileged);
+        Copier { manner, promise, program, lacks: None }
+    };
     let rivals = ground.of(Discipline::Copy).filter_map(|found| {
         let manner = Manner::of(found.rival.name)?;
         Some((found.into(), copier(manner, found.path.clone())))

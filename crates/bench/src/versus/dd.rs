@@ -14,7 +14,7 @@ use flatout_tree::compare::is_same;
 
 use crate::Error;
 use crate::corpus::make::remove_file;
-use crate::versus::race::{Argv, Checked, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::operand;
 use crate::versus::source::Source;
@@ -108,8 +108,8 @@ fn copy(
     block_bytes: u64,
 ) -> Race<'static> {
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
-    let source = ground.source(1, bytes);
-    let made = Some(source.made(ground));
+    let source = Source::new(ground, 1, bytes);
+    let made = Some(Made::of(&source.corpus, ground));
     let workload = CopyWorkload {
         source,
         targets: ground.targets(),
@@ -126,8 +126,8 @@ fn copy(
 }
 
 fn read(ground: &Ground, dd: &Found, bytes: u64, block_bytes: u64) -> Race<'static> {
-    let source = ground.source(1, bytes);
-    let made = Some(source.made(ground));
+    let source = Source::new(ground, 1, bytes);
+    let made = Some(Made::of(&source.corpus, ground));
     let workload = ReadWorkload { source, block_bytes };
     let expected_s = START_S + bytes as f64 / PLANNED_RATE;
     let name = ("dd-read", parameters(bytes, block_bytes));
@@ -177,7 +177,7 @@ impl Workload for CopyWorkload {
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let name = format!("{}-{}-{}", self.source.bytes(), self.block_bytes, run.number);
+        let name = format!("{}-{}-{}", self.source.corpus.bytes, self.block_bytes, run.number);
         let target = self.targets.join(name);
         let source = &self.source.path();
         let block = self.block_bytes.to_string();
@@ -230,7 +230,7 @@ impl Workload for ReadWorkload {
     fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {
         let said = [&account.stdout[..], &account.stderr[..]].concat();
         let said = String::from_utf8_lossy(&said).replace(',', "");
-        let bytes = self.source.bytes().to_string();
+        let bytes = self.source.corpus.bytes.to_string();
         if !said.split_whitespace().any(|word| word == bytes) {
             return Err(Error::Usage(format!("it does not say that it read {bytes} bytes")));
         }

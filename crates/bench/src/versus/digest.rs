@@ -15,7 +15,7 @@ use flatout_measure::{Facts, Parameters};
 use flatout_sys::process::Account;
 use flatout_tree::visit::visit;
 
-use crate::versus::race::{Argv, Checked, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
 use crate::versus::source::Source;
@@ -61,11 +61,11 @@ fn sizes(extent: Extent) -> (u64, u64) {
 }
 
 fn large(ground: &Ground) -> Source {
-    ground.source(1, sizes(ground.extent).0)
+    Source::new(ground, 1, sizes(ground.extent).0)
 }
 
 fn small(ground: &Ground) -> Source {
-    ground.source(sizes(ground.extent).1, SMALL_BYTES)
+    Source::new(ground, sizes(ground.extent).1, SMALL_BYTES)
 }
 
 fn raced(ground: &Ground) -> impl Iterator<Item = (&'static Entry, &Found)> {
@@ -79,10 +79,10 @@ fn raced(ground: &Ground) -> impl Iterator<Item = (&'static Entry, &Found)> {
 pub fn room_bytes(ground: &Ground) -> u64 {
     let mut bytes = 0;
     if raced(ground).next().is_some() {
-        bytes += large(ground).bytes();
+        bytes += large(ground).corpus.bytes;
     }
     if raced(ground).any(|(entry, _)| entry.has_small) {
-        bytes += small(ground).bytes();
+        bytes += small(ground).corpus.bytes;
     }
     bytes
 }
@@ -111,14 +111,14 @@ fn race(
     source: Source,
     state: State,
 ) -> Race<'static> {
-    let (bytes, files) = (source.bytes(), source.files());
+    let (bytes, files) = (source.corpus.bytes, source.files());
     let mut parameters =
         Parameters::default().with("digest", entry.algorithm.name()).with("bytes", bytes);
     parameters.set_known("files", files);
     parameters.set("cache_state", state.name());
     let expected_s = bytes as f64 / PLANNED_RATE + files.unwrap_or(0) as f64 / PLANNED_FILES_PER_S;
     let test = if files.is_some() { "sum-files" } else { "sum-file" };
-    let made = Some(source.made(ground));
+    let made = Some(Made::of(&source.corpus, ground));
     let workload = SumWorkload { source, state, entry, expected: None };
     Race { bytes, made, ..Race::against(ground, found, (test, parameters), expected_s, workload) }
 }

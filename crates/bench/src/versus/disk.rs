@@ -19,7 +19,7 @@ use flatout_sys::process::Account;
 use crate::Error;
 use crate::corpus::make::remove_file;
 use crate::disk::duel::{Duel, Extents};
-use crate::versus::race::{Argv, Checked, Race, Run, Workload};
+use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State, state};
@@ -154,7 +154,7 @@ fn race(
     let is_once = work.extents == Extents::Fresh || rival == Rival::Iozone;
     let length_bytes = if is_once { size.once_bytes } else { size.file_bytes };
     let trial = Trial { length_bytes, runtime_ns: size.runtime_ns };
-    let file = ground.source(1, size.file_bytes).named(FILE_NAME);
+    let file = Source::new(ground, 1, size.file_bytes).named(FILE_NAME);
     let path = match work.extents {
         Extents::Written => file.path(),
         Extents::Fresh => ground.targets(),
@@ -180,7 +180,7 @@ fn race(
     let trial_s = trial.runtime_ns as f64 / 1e9;
     let turns = if rival == Rival::Iozone { 3.0 } else { 1.0 };
     let once_s = turns * length_bytes as f64 / GUESSED_BYTES_PER_S;
-    let made = Some(file.made(ground));
+    let made = Some(Made::of(&file.corpus, ground));
     let invocations = [flatout, theirs];
     let workload = DiskWorkload { rival, work, trial, duel, file, targets, invocations, note };
     let expected_s = AROUND_S + if is_once { once_s.max(trial_s) } else { trial_s };

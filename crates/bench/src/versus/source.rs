@@ -8,7 +8,6 @@ use flatout_sys::CancelToken;
 
 use super::fact;
 use crate::corpus::{Corpus, Shape, make};
-use crate::versus::race::Made;
 use crate::versus::{Ground, State, state};
 use crate::{Clearing, Error};
 
@@ -18,21 +17,22 @@ const FOLDER_FILES: u64 = 100;
 /// One file, or many files of one length in directories.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
-    corpus: Corpus,
+    pub(super) corpus: Corpus,
     corpora: PathBuf,
     cancel: CancelToken,
 }
 
 impl Source {
-    /// So many files of so many bytes, to lie among `corpora`.
-    pub(super) fn new(
-        corpora: PathBuf,
-        (files, file_bytes): (u64, u64),
-        cancel: CancelToken,
-    ) -> Self {
+    /// So many files of so many bytes, to lie among the corpora.
+    pub(super) fn new(ground: &Ground, files: u64, file_bytes: u64) -> Self {
+        let corpus = Self::corpus(files, file_bytes);
+        Self { corpus, corpora: ground.corpora(), cancel: ground.cancel }
+    }
+
+    fn corpus(files: u64, file_bytes: u64) -> Corpus {
         let directories = files.div_ceil(FOLDER_FILES);
         let shape = Shape::Files { files, file_bytes, directories, depth: 0 };
-        Self { corpus: Corpus::new(format!("{files}x{file_bytes}"), shape), corpora, cancel }
+        Corpus::new(format!("{files}x{file_bytes}"), shape)
     }
 
     /// The same under a name of its own, for a race that writes to it.
@@ -52,19 +52,9 @@ impl Source {
         self.corpora.join(&self.corpus.name)
     }
 
-    /// What making it takes.
-    pub(super) fn made(&self, ground: &Ground) -> Made {
-        Made::of(&self.corpus, ground)
-    }
-
     /// How many files, where it is not one.
     pub(super) fn files(&self) -> Option<u64> {
         Some(self.corpus.files).filter(|&files| files > 1)
-    }
-
-    /// Length of all of them.
-    pub(super) fn bytes(&self) -> u64 {
-        self.corpus.bytes
     }
 
     /// Makes it unless it is there, in time: once that is over, as after a wish to stop, nothing is
@@ -101,7 +91,8 @@ mod tests {
     use super::*;
 
     fn source(corpora: &Path, files: u64) -> Source {
-        Source::new(corpora.to_owned(), (files, 5000), CancelToken::manual())
+        let (corpora, cancel) = (corpora.to_owned(), CancelToken::manual());
+        Source { corpus: Source::corpus(files, 5000), corpora, cancel }
     }
 
     #[test]
@@ -110,7 +101,7 @@ mod tests {
         for files in [1, 250] {
             let source = source(folder.path(), files);
             source.make(u64::MAX).unwrap();
-            assert_eq!((source.path().is_file(), source.bytes()), (files == 1, 5000 * files));
+            assert_eq!((source.path().is_file(), source.corpus.bytes), (files == 1, 5000 * files));
             let made = || fs::metadata(source.root()).unwrap().modified().unwrap();
             let before = made();
             source.make(u64::MAX).unwrap();

@@ -28,16 +28,10 @@ const NAMED: usize = 3;
 #[derive(Debug, Clone)]
 pub(super) struct Copier {
     pub(super) manner: Manner,
-    promise: Fidelity,
-    program: PathBuf,
+    pub(super) promise: Fidelity,
+    pub(super) program: PathBuf,
     /// What its first copy lacked, though it did not promise it.
-    lacks: Option<String>,
-}
-
-impl Copier {
-    pub(super) fn new(manner: Manner, promise: Fidelity, program: PathBuf) -> Self {
-        Self { manner, promise, program, lacks: None }
-    }
+    pub(super) lacks: Option<String>,
 }
 
 /// A race of copiers.
