@@ -17,8 +17,7 @@ use std::path::Path;
 
 use flatout_measure::{Plan, Sampler, record_counted, size_text};
 
-use super::witness::OfTheJob;
-use super::{Shared, fact};
+use super::{OfTheJob, Shared, fact};
 use crate::disk::Options;
 use crate::disk::metadata::test_directory::TestDirectory;
 use crate::{Area, Error, Estimate, Extent, Found, IoError, Run, scratch};

@@ -17,8 +17,7 @@ use flatout_measure::{Case, Chart, Plan, Sample, Sampler, TrialError, record_cou
 use flatout_sys::monotonic_ns;
 
 use super::team::Team;
-use super::witness::OfTheJob;
-use super::{Shared, fact};
+use super::{OfTheJob, Shared, fact};
 use crate::option::time;
 use crate::{Area, Error, Estimate, Extent, Found, Run};
 

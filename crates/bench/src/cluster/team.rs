@@ -79,11 +79,6 @@ impl<W: Work> Team<W> {
         format!("{rank} {}", self.hosts[rank])
     }
 
-    /// Different hosts.
-    pub(super) fn host_count(&self) -> usize {
-        host_count(&self.hosts)
-    }
-
     /// Has each do what it is told, at one time; what they answer, in the order of their ranks.
     ///
     /// Errors: the first that one of them reports; [`TrialError::Interrupted`].

@@ -14,7 +14,7 @@ use flatout_sys::{CancelToken, Nature, monotonic_ns};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::team::Team;
+use super::super::team::{Team, host_count};
 use super::super::window::{Lane, Part, Together};
 use super::super::{Shared, fact};
 use super::hosts::{one_host_away, shared_bytes, slowest_host};
@@ -145,7 +145,7 @@ impl<'d> Leader<'d> {
 
     /// All rows, in the order of their phases.
     pub(super) fn rows(&self) -> Vec<DiskRow> {
-        let (processes, hosts) = (self.team.size(), self.team.host_count());
+        let (processes, hosts) = (self.team.size(), host_count(&self.team.hosts));
         let of_phase = |phase: Phase| {
             let item_bytes = phase.target().item_bytes(self.terms.block_bytes);
             let row = move |wear_out| DiskRow { phase, wear_out, item_bytes, processes, hosts };
@@ -379,7 +379,7 @@ impl<'d> Leader<'d> {
             let text = "part of the files was still in the page cache when it began";
             warn(warning::NOT_COLD, text.to_owned());
         }
-        if phase == Phase::SharedRead && self.team.host_count() == 1 && size > 0 {
+        if phase == Phase::SharedRead && host_count(&self.team.hosts) == 1 && size > 0 {
             let text = "the small files were written on the same host: its page cache has them";
             warn(warning::NOT_COLD, text.to_owned());
         }
