@@ -22,6 +22,7 @@ use std::rc::Rc;
 use clap::{ArgAction, Args};
 use flatout_measure::{Measured, Outcome, Plan, Sampler, Warning, record_counted, warning};
 use flatout_sys::memory;
+use flatout_tree::copy::options::Durability;
 
 use crate::option::flag;
 use crate::place::{COPYING, Place};
@@ -75,20 +76,11 @@ pub struct Options {
     pub state: State,
     /// Besides, the time until storage has the copy
     #[arg(long = "durable", action = ArgAction::SetTrue,
-        value_parser = flag([Until::Cached, Until::Durable]))]
-    pub until: Until,
+        value_parser = flag([Durability::Cached, Durability::Durable]))]
+    pub until: Durability,
     /// How the cache is cleared before cold copies.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
-}
-
-/// When a copy counts as done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// When the program has ended; the page cache has the bytes.
-    Cached,
-    /// Then, and once more when storage has them.
-    Durable,
 }
 
 /// Trees that lie there at the same time.
@@ -172,7 +164,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         time_s: asked_ns as f64 / 1e9,
         rounds,
         is_cold: options.state == State::Cold,
-        is_durable: options.until == Until::Durable,
+        is_durable: options.until == Durability::Durable,
         pace,
     };
     let chosen = choose(wanted, &limits);

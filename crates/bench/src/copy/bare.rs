@@ -12,9 +12,9 @@ use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::case::Trial;
 use flatout_measure::{Case, Facts, Key, Measured, Sample, TrialError};
 use flatout_sys::{fill_random, monotonic_ns};
+use flatout_tree::copy::options::Durability;
 use rustix::fs::{Mode, OFlags};
 
-use super::Until;
 use super::choose::BARE_FILES;
 use super::row::{Row, Work};
 use super::site::Site;
@@ -140,7 +140,7 @@ fn end(
     let elapsed_ns = finished?.elapsed_ns;
     let facts = Facts::default().with(COMPLETED, amount);
     let mut sample = Sample { amount, elapsed_ns, facts, ..Sample::default() };
-    if site.options.until == Until::Durable {
+    if site.options.until == Durability::Durable {
         site.settle()?;
         let durable_ns = elapsed_ns.saturating_add(monotonic_ns() - ended_ns);
         sample.further.push(durable(amount, durable_ns));

@@ -49,7 +49,7 @@ impl Ground {
                 ..Selection::default()
             },
             state: State::Hot,
-            until: Until::Cached,
+            until: Durability::Cached,
             clearing: Clearing::File,
             planned: None,
             pace: None,
@@ -144,7 +144,7 @@ fn a_program_that_fails_is_named_with_its_last_words() {
 #[test]
 fn what_is_durable_has_a_row_and_takes_no_less() {
     let mut ground = Ground::new(FAITHFUL);
-    ground.options.until = Until::Durable;
+    ground.options.until = Durability::Durable;
     let measured = ground.measure().unwrap();
     let rows = own(&measured);
     let of = |until: &str| {

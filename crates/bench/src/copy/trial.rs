@@ -9,8 +9,8 @@ use flatout_measure::{
 };
 use flatout_sys::monotonic_ns;
 use flatout_tree::compare::{Asked, Fidelity, compare};
+use flatout_tree::copy::options::Durability;
 
-use super::Until;
 use super::choose::{self, Wanted};
 use super::pace::Pace;
 use super::row::{Row, Work};
@@ -64,7 +64,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let spent = run_in_time(&mut runner, (NAME, &call), expected_s, left_ns)?;
     let ended_ns = monotonic_ns();
     let mut further = Vec::new();
-    if options.until == Until::Durable {
+    if options.until == Durability::Durable {
         site.settle()?;
         let elapsed_ns = spent.elapsed_ns.saturating_add(monotonic_ns() - ended_ns);
         further.push(durable(1.0, elapsed_ns));
