@@ -56,14 +56,15 @@ pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
             lock(&readings).1 = Account::read(scope);
         },
     };
-    let finished = workers::run_watched(threads, watch, prepare, |index, prepared| {
-        work(index, prepared, *begun_ns.get_or_init(monotonic_ns))
-    })?;
+    let (results, elapsed_ns) =
+        workers::run_watched(threads, watch, prepare, |index, prepared| {
+            work(index, prepared, *begun_ns.get_or_init(monotonic_ns))
+        })?;
     let (before, worked) = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Ran {
-        results: finished.results,
+        results,
         begun_ns: begun_ns.into_inner().unwrap_or_else(monotonic_ns),
-        elapsed_ns: finished.elapsed_ns,
+        elapsed_ns,
         accounts: Accounts { before, synced: worked.clone(), worked },
     })
 }

@@ -89,14 +89,8 @@ impl Spent {
     }
 }
 
-/// What the workers did, and when.
-#[derive(Debug)]
-pub struct Finished<T> {
-    /// One result per worker, in order.
-    pub results: Vec<T>,
-    /// From the first start to the last end.
-    pub elapsed_ns: u64,
-}
+/// What the workers did, in order, and the nanoseconds from the first start to the last end.
+pub type Finished<T> = (Vec<T>, u64);
 
 /// Runs `prepare` and then `work` in `count` threads. The clock runs for `work` alone; all
 /// workers start it together. A worker whose preparation fails hands its error on without
@@ -156,9 +150,8 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
 pub(crate) fn each<T: Send>(
     count: u32,
     work: impl Fn(u32) -> T + Sync,
-) -> Result<(Vec<T>, u64), ThreadError> {
-    let finished = run(count, |_| Ok(()), |index, ()| Ok::<_, ThreadError>(work(index)))?;
-    Ok((finished.results, finished.elapsed_ns))
+) -> Result<Finished<T>, ThreadError> {
+    run(count, |_| Ok(()), |index, ()| Ok(work(index)))
 }
 
 /// Who wants to know when the work begins and ends: readings taken there hold neither what
@@ -223,7 +216,7 @@ pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
     let results = results.into_iter();
     let results =
         results.filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-    Ok(Finished { results: results.collect::<Result<_, _>>()?, elapsed_ns })
+    Ok((results.collect::<Result<_, _>>()?, elapsed_ns))
 }
 
 /// Runs `worker` in `count` threads, which `builder` describes, a single one in the calling thread, and
@@ -349,7 +342,7 @@ mod tests {
             |_, index| Ok((*index, ready.load(Ordering::SeqCst))),
         );
         let expected: Vec<_> = (0..4).map(|index| (index, 4)).collect();
-        assert_eq!(finished.unwrap().results, expected);
+        assert_eq!(finished.unwrap().0, expected);
     }
 
     #[test]
@@ -410,6 +403,6 @@ mod tests {
     fn a_single_worker_runs_in_the_calling_thread() {
         let own = thread::current().id();
         let finished = run(1, |_| Ok::<_, Text>(()), |_, ()| Ok(thread::current().id()));
-        assert_eq!(finished.unwrap().results, [own]);
+        assert_eq!(finished.unwrap().0, [own]);
     }
 }

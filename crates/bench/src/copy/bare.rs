@@ -137,7 +137,7 @@ fn end(
     finished: Result<Finished<()>, Error>,
 ) -> Result<Sample, TrialError> {
     let ended_ns = monotonic_ns();
-    let elapsed_ns = finished?.elapsed_ns;
+    let (_, elapsed_ns) = finished?;
     let facts = Facts::default().with(COMPLETED, amount);
     let mut sample = Sample { amount, elapsed_ns, facts, ..Sample::default() };
     if site.options.until == Durability::Durable {

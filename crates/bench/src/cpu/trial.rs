@@ -151,7 +151,7 @@ pub(super) fn run(
         Ok(SampleWindow { before: *before, after: load.clock(), ..window })
     };
     // A single worker works in the thread that calls, which must not stay pinned.
-    Ok(workers::in_own_thread(|| workers::run(setting.threads, prepare, work))??.results)
+    Ok(workers::in_own_thread(|| workers::run(setting.threads, prepare, work))??.0)
 }
 
 fn pin_to(cpu: usize) -> Result<(), TrialError> {

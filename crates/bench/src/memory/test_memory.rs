@@ -195,8 +195,7 @@ impl TestMemory {
             prepare(index)
         };
         let work = |_, prepared: &mut P| Ok::<_, TrialError>(work(prepared));
-        let finished = workers::in_own_thread(|| workers::run(threads, pinned, work))??;
-        Ok((finished.results, finished.elapsed_ns))
+        workers::in_own_thread(|| workers::run(threads, pinned, work))?
     }
 
     /// Runs `work` over the parts, a thread each, timed from the first start to the last end;

@@ -46,7 +46,7 @@ pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialErr
         });
     }
     let target = work::Target::of(row)?;
-    let finished = workers::run(
+    let (stretches, _) = workers::run(
         threads,
         |index| {
             let work = work::of(row, &target, sources[index as usize], site.block_bytes)?;
@@ -62,7 +62,7 @@ pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialErr
             Ok(Stretch { start, end, empty_loop: call::empty_loop_time(count) })
         },
     )?;
-    Ok(merge(&finished.results))
+    Ok(merge(&stretches))
 }
 
 fn merge(stretches: &[Stretch]) -> Timing {
