@@ -88,16 +88,10 @@ impl Job {
 pub enum Limit {
     /// When all blocks are read.
     Blocks,
-    /// When all blocks are read or this time has passed.
-    Duration {
-        /// The time.
-        ns: u64,
-    },
-    /// The block count starts at 1 and doubles until a read takes at least this long.
-    MinTime {
-        /// The time.
-        ns: u64,
-    },
+    /// When all blocks are read or so many nanoseconds have passed.
+    Duration(u64),
+    /// The block count starts at 1 and doubles until a read takes at least so many nanoseconds.
+    MinTime(u64),
 }
 
 /// What is computed of the bytes.
@@ -259,7 +253,7 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
         sampled,
         dirty,
         cpus: affinity::allowed_cpu_count(),
-        may_stop: matches!(job.limit, Limit::Duration { .. }),
+        may_stop: matches!(job.limit, Limit::Duration(_)),
     }
 }
 

@@ -91,7 +91,7 @@ fn read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
     };
     fits(row)?;
     let job = Job::exactly(file.path(), &row.tuning, state, files.cancel);
-    Job { limit: Limit::Duration { ns }, ..job }.sample()
+    Job { limit: Limit::Duration(ns), ..job }.sample()
 }
 
 /// Refuses a row whose buffers do not fit into memory.

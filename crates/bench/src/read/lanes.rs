@@ -46,8 +46,8 @@ impl Reader {
     pub fn trial(&self) -> Result<Measured, Error> {
         let mut measured = match self.job.limit {
             Limit::Blocks => self.read_blocks(self.blocks_in_range(), None)?,
-            Limit::Duration { ns } => self.read_blocks(self.blocks_in_range(), Some(ns))?,
-            Limit::MinTime { ns } => self.read_for(ns)?,
+            Limit::Duration(ns) => self.read_blocks(self.blocks_in_range(), Some(ns))?,
+            Limit::MinTime(ns) => self.read_for(ns)?,
         };
         self.audit_caching(&mut measured);
         if measured.bytes > 0 && measured.elapsed_ns < SHORT_RUN_NS {

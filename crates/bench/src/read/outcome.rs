@@ -69,8 +69,8 @@ impl Reader {
         facts.set_known("digest_xor32", digest.map(|digest| format!("{digest:08x}")));
         match self.job.limit {
             // Bytes that took the time which was asked for.
-            Limit::MinTime { .. } => facts.set("size_found_bytes", measured.bytes),
-            Limit::Duration { ns } => facts.set(fact::ENDED_EARLY, self.how_far(measured, ns)),
+            Limit::MinTime(_) => facts.set("size_found_bytes", measured.bytes),
+            Limit::Duration(ns) => facts.set(fact::ENDED_EARLY, self.how_far(measured, ns)),
             Limit::Blocks if measured.stopped => {
                 let text = format!("interrupted after {} bytes", measured.bytes);
                 facts.set(fact::ENDED_EARLY, text);

@@ -71,8 +71,8 @@ impl Read {
     ) -> Job {
         let (block_count, block_bytes) = self.blocks().unwrap_or_default();
         let limit = match (self.duration, self.min_time) {
-            (Some(ns), _) => Limit::Duration { ns },
-            (None, Some(ns)) => Limit::MinTime { ns },
+            (Some(ns), _) => Limit::Duration(ns),
+            (None, Some(ns)) => Limit::MinTime(ns),
             (None, None) => Limit::Blocks,
         };
         Job {
