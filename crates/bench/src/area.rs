@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use flatout_measure::{Chart, Outcome, Sampler};
+use flatout_measure::{Chart, Outcome, Sampler, TrialError};
 use flatout_sys::CancelToken;
 use serde_json::Value;
 
@@ -146,4 +146,9 @@ pub(crate) fn counted(number: impl Display, noun: &str) -> String {
     let number = number.to_string();
     let plural = if number == "1" { "" } else { "s" };
     format!("{number} {noun}{plural}")
+}
+
+/// Errors: [`TrialError::Interrupted`] where somebody asked to stop.
+pub(crate) fn go_on(cancel: CancelToken) -> Result<(), TrialError> {
+    if cancel.is_cancelled() { Err(TrialError::Interrupted) } else { Ok(()) }
 }

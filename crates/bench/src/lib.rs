@@ -40,7 +40,7 @@ pub mod write;
 pub mod write_limit;
 
 pub use area::{Area, Estimate, Extent, Found, Pace, Run};
-use area::{Seconds, counted};
+use area::{Seconds, counted, go_on};
 pub use error::Error;
 use file_trial::page_cache::{CacheStart, Clearing};
 use flatout_io::Error as IoError;

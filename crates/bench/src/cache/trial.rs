@@ -8,7 +8,7 @@ use super::Options;
 use super::row::{Row, State, Test};
 use crate::file_trial::evidence;
 use crate::read::{Job, Limit, Reader};
-use crate::{CacheStart, Clearing, Error, Scratch, fact, limits, workers};
+use crate::{CacheStart, Clearing, Error, Scratch, fact, go_on, limits, workers};
 
 /// Longest hot trial. Long enough for a million 1-byte reads, short enough for many rows.
 const HOT_TRIAL_NS: u64 = 25_000_000;
@@ -69,9 +69,7 @@ pub(super) fn case(row: Row, files: &TestFiles) -> Case<'_, Row> {
                 Test::Third => series(&row, files, &[cold, hot], hot),
                 Test::Cleared => series(&row, files, &[cold, hot], cold),
             };
-            if files.cancel.is_cancelled() {
-                return Err(TrialError::Interrupted);
-            }
+            go_on(files.cancel)?;
             let sample = sample?;
             let in_memory = warning::has(&sample.warnings, warning::MEMORY_FILESYSTEM);
             if row.state == State::Cold && in_memory {

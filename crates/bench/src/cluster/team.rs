@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clocks::{self, Offset};
 use super::{Shared, Wire, disk, network};
+use crate::go_on;
 
 /// Between two looks at what has come, when there was nothing.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -111,9 +112,7 @@ impl<W: Work> Team<W> {
                 None => std::thread::sleep(PAUSE),
             }
         }
-        if self.cancel.is_cancelled() {
-            return Err(TrialError::Interrupted);
-        }
+        go_on(self.cancel)?;
         let replies = replies.into_iter().flatten().enumerate();
         let named = replies.map(|(rank, reply)| {
             let host = &self.hosts[rank];

@@ -18,7 +18,7 @@ use super::site::Site;
 use crate::versus::copy::command::Manner;
 use crate::versus::run::{SystemRunner, command_text, run_in_time};
 use crate::versus::{fact, race, state};
-use crate::{Error, IoError, place};
+use crate::{Error, IoError, go_on, place};
 
 /// Differences of each kind that a message may name.
 const NAMED: usize = 3;
@@ -40,9 +40,7 @@ fn trial(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     site.limit.take(wanted.corpus.written_bytes(site.shared_from_bytes))?;
     let result = copy(wanted, site);
     // What fails while the user wants to stop, fails because of that.
-    if site.options.run.cancel.is_cancelled() {
-        return Err(TrialError::Interrupted);
-    }
+    go_on(site.options.run.cancel)?;
     result
 }
 

@@ -16,7 +16,7 @@ use super::pattern::Test;
 use super::row::{Extents, Row};
 use super::sample;
 use super::test_file::TestFile;
-use crate::{Scratch, limits};
+use crate::{Scratch, go_on, limits};
 
 /// Pieces of the file that the cold-blocks row reads, one per trial; each is read twice.
 const COLD_PIECES: u64 = 12;
@@ -33,9 +33,7 @@ pub(super) fn case<'a>(row: &'a Row, file: &'a TestFile, terms: &'a Terms) -> Ca
         let number = count.replace(count.get() + 1);
         let attempt = Attempt { row, file, terms, seed };
         let sample = run(&attempt, number);
-        if file.cancel.is_cancelled() {
-            return Err(TrialError::Interrupted);
-        }
+        go_on(file.cancel)?;
         sample
     });
     Case { row: row.clone(), trial }

@@ -13,8 +13,8 @@ use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
 use flatout_sys::{CancelToken, affinity};
 
-use crate::cores;
 use crate::workers::{self, lock};
+use crate::{cores, go_on};
 
 /// Elements of a page of 4 KiB, at which each thread's part begins.
 const PAGE_ELEMENTS: usize = 512;
@@ -210,9 +210,7 @@ impl TestMemory {
         work: impl Fn(&mut Lane<'_>, &P) -> T + Sync,
         check: impl Fn(u32, &Lane<'_>) -> Result<(), TrialError>,
     ) -> Result<(Vec<T>, u64), TrialError> {
-        if self.cancel.is_cancelled() {
-            return Err(TrialError::Interrupted);
-        }
+        go_on(self.cancel)?;
         let no_room = || TrialError::Unsupported("there is not enough free memory".to_owned());
         let mut memory = self.memory();
         let lanes = memory.lanes(parts).ok_or_else(no_room)?;

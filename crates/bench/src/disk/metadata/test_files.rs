@@ -13,7 +13,7 @@ use super::row::{Directories, Test};
 use super::test_directory::TestDirectory;
 use super::{MetadataOptions, room};
 use crate::place::spread_directories;
-use crate::{Error, IoError};
+use crate::{Error, IoError, go_on};
 
 /// What fsync(2) says of a directory where the filesystem has no such thing.
 const CANNOT_SYNC_DIRECTORIES: [Errno; 4] =
@@ -116,9 +116,7 @@ impl<'a> TestFiles<'a> {
         let failed = |errno| failure(self.options, errno, "create files in", &file_set.path);
         let share = file_set.share(0, 1, None, |_| true).map_err(failed)?;
         for item in &share.items {
-            if self.options.cancel.is_cancelled() {
-                return Err(TrialError::Interrupted);
-            }
+            go_on(self.options.cancel)?;
             operation::create(share.directory(item), &item.name).map_err(failed)?;
         }
         file_set.files.fill(Name::First);

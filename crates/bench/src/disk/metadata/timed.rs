@@ -3,6 +3,8 @@
 use flatout_measure::{Histogram, TrialError};
 use flatout_sys::{CancelToken, monotonic_ns};
 
+use crate::go_on;
+
 /// Operations between two readings of the clock where each would cost too much.
 const BATCH: u64 = 64;
 /// How long looking is timed one by one for the latencies.
@@ -82,9 +84,7 @@ impl Work {
             _ => u64::MAX,
         };
         while clock_reads < most_batches && end_ns - start_ns < self.most_ns {
-            if self.cancel.is_cancelled() {
-                return Err(TrialError::Interrupted);
-            }
+            go_on(self.cancel)?;
             for _ in 0..batch {
                 amount += operation(index)?;
                 index = if index + 1 < self.operations { index + 1 } else { 0 };

@@ -27,7 +27,7 @@ use super::{MetadataOptions, fio, operation};
 use crate::disk::fact;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::{self, Ran};
-use crate::{Watch, workers};
+use crate::{Watch, go_on, workers};
 
 /// How long files are looked at.
 const LOOKING_NS: u64 = 25_000_000;
@@ -42,9 +42,7 @@ pub(super) fn case<'a>(row: MetadataRow, files: &'a TestFiles<'a>) -> Case<'a, M
 
 fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample, TrialError> {
     let options = files.options;
-    if options.cancel.is_cancelled() {
-        return Err(TrialError::Interrupted);
-    }
+    go_on(options.cancel)?;
     let mut set = files.take(row.test, row.directories)?;
     if row.test.changes_names() {
         files.settle(&set)?;
