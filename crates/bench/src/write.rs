@@ -51,9 +51,7 @@ flatout_sys::words! {
         /// Each 8-byte word holds its own offset
         Pattern = "pattern",
     }
-}
 
-flatout_sys::words! {
     /// When the bytes must be durable.
     #[derive(ValueEnum)]
     pub enum Sync: word {

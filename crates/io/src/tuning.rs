@@ -14,9 +14,7 @@ flatout_sys::words! {
         /// io_uring, `depth` blocks at a time.
         Uring = "uring",
     }
-}
 
-flatout_sys::words! {
     /// How the page cache takes part.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
@@ -28,9 +26,7 @@ flatout_sys::words! {
         /// Through it, but nothing new stays: `RWF_DONTCACHE`.
         Dontcache = "dontcache",
     }
-}
 
-flatout_sys::words! {
     /// Which blocks a lane gets.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]

@@ -1,6 +1,6 @@
 //! Enums whose variants have a word each: both are said in one place.
 
-/// Defines an enum with a function that gives the word of each variant. `ALL` adds a list of all
+/// Defines enums with a function that gives the word of each variant. `ALL` adds a list of all
 /// variants in their order, `text` that it is written and read as its word besides.
 ///
 /// # Example
@@ -18,6 +18,11 @@
 /// ```
 #[macro_export]
 macro_rules! words {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident: $word:ident $(, $more:ident)* { $($variants:tt)+ }
+        $($others:tt)+) => {
+        $crate::words! { $(#[$meta])* $vis enum $name: $word $(, $more)* { $($variants)+ } }
+        $crate::words! { $($others)+ }
+    };
     ($(#[$meta:meta])* $vis:vis enum $name:ident: $word:ident, ALL, text { $($variants:tt)+ }) => {
         $crate::words! { $(#[$meta])* $vis enum $name: $word, ALL { $($variants)+ } }
 

@@ -33,9 +33,7 @@ flatout_sys::words! {
         /// Time from a question to its answer.
         Latency = "latency",
     }
-}
 
-flatout_sys::words! {
     /// Which protocol carries the data.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -46,9 +44,7 @@ flatout_sys::words! {
         /// UDP.
         Udp = "udp",
     }
-}
 
-flatout_sys::words! {
     /// Which way bulk data flows.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -61,9 +57,7 @@ flatout_sys::words! {
         /// Both at once, over connections of their own.
         Both = "both",
     }
-}
 
-flatout_sys::words! {
     /// How a TCP sender hands its bytes to the kernel.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -79,9 +73,7 @@ flatout_sys::words! {
         #[serde(rename = "uring-zc")]
         RingSend = "uring-zc",
     }
-}
 
-flatout_sys::words! {
     /// What a TCP receiver does.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -92,9 +84,7 @@ flatout_sys::words! {
         /// recv(2) with `MSG_TRUNC`: the kernel throws the bytes away.
         Discard = "discard",
     }
-}
 
-flatout_sys::words! {
     /// Which offloads UDP uses.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -111,9 +101,7 @@ flatout_sys::words! {
         #[serde(rename = "gso+gro")]
         Both = "gso+gro",
     }
-}
 
-flatout_sys::words! {
     /// How an end waits for the next message.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -125,9 +113,7 @@ flatout_sys::words! {
         #[serde(rename = "busy-poll")]
         Spinning = "busy-poll",
     }
-}
 
-flatout_sys::words! {
     /// Where the threads of a flow run.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

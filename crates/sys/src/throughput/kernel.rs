@@ -21,9 +21,7 @@ crate::words! {
         /// The upper half of a single-precision number, summed up in single precision.
         Bf16 = "bf16",
     }
-}
 
-crate::words! {
     /// What is done with them.
     #[derive(Hash, PartialOrd, Ord)]
     pub enum Operation: word {
@@ -32,9 +30,7 @@ crate::words! {
         /// x + b, counted as one.
         Add = "add",
     }
-}
 
-crate::words! {
     /// The instructions that do it, from the narrowest to the widest.
     #[derive(Hash, PartialOrd, Ord)]
     pub enum Level: word, ALL {
