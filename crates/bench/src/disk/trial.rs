@@ -8,14 +8,12 @@ use std::sync::atomic::Ordering;
 use flatout_measure::case::Trial;
 use flatout_measure::{Case, Sample, TrialError, Warning, size_text, warning};
 
-use super::Terms;
-use super::estimate;
 use super::lane::Range;
 use super::pass::{Attempt, Pass};
 use super::pattern::Test;
 use super::row::{Extents, Row};
-use super::sample;
 use super::test_file::TestFile;
+use super::{Terms, estimate, sample};
 use crate::{Scratch, go_on, limits};
 
 /// Pieces of the file that the cold-blocks row reads, one per trial; each is read twice.

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatout_measure::{Facts, Key, Merge};
-use flatout_sys::CacheState;
-use flatout_sys::memory;
+use flatout_sys::{CacheState, memory};
 
 use super::page_cache::Pages;
 use crate::Watch;

@@ -4,13 +4,12 @@
 use flatout_measure::{Ceiling, Facts, Measured, Provenance, ceiling, warning};
 use flatout_sys::socket::interface::Interface;
 
-use super::account;
 use super::client::Family;
-use super::fact;
 use super::memcpy::Copies;
 use super::row::{NetworkRow, TestRow};
 use super::spec::{Direction, Protocol, Receiver, Sender, Spec, Waiting, Work};
 use super::topology::Topology;
+use super::{account, fact};
 
 /// Preamble, start of frame, header, checksum and gap of an Ethernet frame.
 const ETHERNET_BYTES: f64 = 38.0;

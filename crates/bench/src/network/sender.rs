@@ -3,12 +3,11 @@
 use flatout_measure::{TrialError, statistics};
 use flatout_sys::monotonic_ns;
 
-use super::Times;
 use super::row::TestRow;
-use super::sample;
 use super::sessions::Sessions;
 use super::spec::{Placement, Sender, Spec};
 use super::topology::Topology;
+use super::{Times, sample};
 
 /// Rounds in which each way runs once.
 const ROUNDS: usize = 3;

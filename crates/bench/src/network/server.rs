@@ -14,8 +14,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flatout_io::cause_text;
 use flatout_sys::cancel::{Ready, wait_any_readable};
-use flatout_sys::memory;
-use flatout_sys::{CancelToken, monotonic_ns};
+use flatout_sys::{CancelToken, memory, monotonic_ns};
 use rustix::io::Errno;
 
 use super::channel::{self, Channel, ChannelError, Inbox};

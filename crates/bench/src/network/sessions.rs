@@ -8,8 +8,7 @@ use std::thread::{self, Scope};
 
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
-use flatout_sys::CancelToken;
-use flatout_sys::memory;
+use flatout_sys::{CancelToken, memory};
 
 use super::client::{self, Client, Family, QUEUE_NS, Report};
 use super::server::{Lifetime, Server, Shortage};

@@ -12,13 +12,11 @@ use std::time::{Duration, Instant};
 use flatout_measure::TrialError;
 use flatout_sys::call::{self, Turn};
 use flatout_sys::clock::process_cpu_ns;
-use flatout_sys::memory;
-use flatout_sys::{affinity, run_queue};
+use flatout_sys::{affinity, memory, run_queue};
 
-use super::fact;
 use super::row::{Call, Placement};
 use super::trial::{Timing, warm_up};
-use super::work;
+use super::{fact, work};
 use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
 use crate::workers::join;
 

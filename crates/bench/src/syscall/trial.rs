@@ -9,11 +9,10 @@ use flatout_measure::{Facts, Key, Sample, TrialError, Warning, warning};
 use flatout_sys::call::{self, DescriptorTable};
 use flatout_sys::{Groups, affinity, memory};
 
-use super::fact;
 use super::row::{Call, Placement, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
-use super::{crowd, pair};
+use super::{crowd, fact, pair};
 use crate::fact::ALL_TIME_NS;
 use crate::workers;
 

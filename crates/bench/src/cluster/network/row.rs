@@ -5,9 +5,8 @@ use flatout_measure::{
     Warning, warning,
 };
 
-use super::super::fact;
 use super::super::outlying::{self, Outlying};
-use super::super::team;
+use super::super::{fact, team};
 use super::member::{Reply, Setting};
 use super::{BULK_BYTES, PING_BYTES, SWEPT_BYTES, WINDOW, tournament};
 use crate::Extent;

@@ -9,11 +9,10 @@ use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
-use super::Ran;
 use super::meeting::{self, Meeting, Timed};
 use super::order::Shape;
-use super::residual;
 use super::system::fill;
+use super::{Ran, residual};
 use crate::workers::Spent;
 
 /// Most numbers of A that threads pack for each other; more go through each thread's own cache.

@@ -15,10 +15,9 @@ use flatout_measure::TrialError;
 use flatout_sys::dgemm::{Doubles, Kernels};
 use flatout_sys::{monotonic_ns, thread_cpu_ns};
 
-use super::Ran;
 use super::order::Shape;
-use super::residual;
 use super::system::{fill, fill_column};
+use super::{Ran, residual};
 use crate::workers::Spent;
 
 /// Makes the system of `seed` and solves it; the clock runs for factorisation and substitution.

@@ -8,10 +8,9 @@ use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
 use super::file_set::{FileSet, Name};
-use super::operation;
 use super::row::{Directories, Test};
 use super::test_directory::TestDirectory;
-use super::{MetadataOptions, room};
+use super::{MetadataOptions, operation, room};
 use crate::place::spread_directories;
 use crate::{Error, IoError, go_on};
 
