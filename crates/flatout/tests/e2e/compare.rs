@@ -265,9 +265,8 @@ fn noise_is_learned_from_runs_made_now() {
         run.with(|command| _ = command.env("FLATOUT_NOISE", &place)).run()
     };
     let learned = in_enough_time(1, |time| {
-        let ran =
-            told(format!("compare --noise --runs 2 -- bench syscall --quick --max-time {time}"));
-        ran.stdout.contains("syscall/getppid").then_some(ran)
+        let words = format!("compare --noise --runs 2 -- bench syscall --quick --max-time {time}");
+        Some(told(words)).filter(|ran| ran.stdout.contains("syscall/getppid"))
     });
     learned.exits(0);
     let mut known: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
@@ -278,9 +277,8 @@ fn noise_is_learned_from_runs_made_now() {
         fs::write(&place, known.to_string()).unwrap();
         let own = in_enough_time(1, |time| {
             let ran = told(format!("bench syscall --quick --max-time {time} --format json"));
-            let rows = ran.document()["results"].as_array().unwrap().clone();
-            let own = rows.into_iter().find(|row| row["id"] == "syscall/getppid").unwrap();
-            own["median"].is_number().then_some(own)
+            let is_own = |row: &&Value| row["id"] == "syscall/getppid" && row["median"].is_number();
+            ran.document()["results"].as_array().unwrap().iter().find(is_own).cloned()
         });
         assert_eq!(own["audit"]["between_runs"]["source"], source, "{own:#}");
     }
