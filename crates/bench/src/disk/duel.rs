@@ -37,7 +37,7 @@ impl Duel {
     /// Bytes that a trial over `length_bytes` likely writes.
     pub(crate) fn likely_write_bytes(&self, length_bytes: u64, runtime_ns: u64) -> u64 {
         let most = if self.row.extents == Extents::Fresh { length_bytes } else { u64::MAX };
-        let usual = Speed { slowdown: 1.0, is_buffered: false };
+        let usual = Speed { slowdown: 1.0, is_buffered: false, durable_ns: None };
         forecast::likely_trial(&self.row, most, runtime_ns, usual).0 as u64
     }
 

@@ -208,15 +208,17 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
     let forecast = Forecast {
-        beside_ns: metadata_ns(metadata.as_ref()).saturating_add(scratch::making_ns(file_bytes)),
+        beside_ns: metadata_ns(metadata.as_ref()).saturating_add(speed.making_ns(file_bytes)),
         trials: usual.trials,
         max_trials: usual.max_trials,
         is_exact: options.run.rounds.is_some(),
         ..Forecast::of(&rows, cap_bytes, runtime_ns, speed)
     };
     let usual_ns = forecast.usual_ns();
-    let time_ns = options.run.time_ns.unwrap_or(usual_ns);
-    let trials_bytes = forecast.trials_bytes(time_ns);
+    // Where all trials that are made end before the time that was asked for, the run does.
+    let most_ns = if metadata.is_none() { forecast.most_ns() } else { u64::MAX };
+    let time_ns = options.run.time_ns.map_or(usual_ns, |asked_ns| asked_ns.min(most_ns));
+    let trials_bytes = forecast.trials_bytes(options.run.time_ns.unwrap_or(usual_ns));
     let likely_bytes =
         (file_bytes + metadata_bytes / METADATA_LIKELY_PART).saturating_add(trials_bytes);
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
@@ -256,7 +258,9 @@ fn speed(options: &Options, place: &Place, rows: &[Row], makes_files: bool) -> S
     let is_buffered = is_probed
         && options.run.max_write_bytes.is_none()
         && forecast::buffers_direct_writes(&place.path);
-    Speed { slowdown, is_buffered }
+    let asks = is_probed && options.run.max_write_bytes.is_none() && options.run.time_ns.is_some();
+    let durable_ns = asks.then(|| scratch::durable_byte_ns(&place.path)).flatten();
+    Speed { slowdown, is_buffered, durable_ns }
 }
 
 /// What a trial of a row may write where `bytes` are meant for each: a block of each thread at

@@ -8,7 +8,7 @@ use flatout_sys::{AlignedBuffer, page_cache};
 use super::estimate::of_trial;
 use super::pattern::IoType;
 use super::row::Row;
-use crate::Scratch;
+use crate::{Scratch, scratch};
 
 /// What a trial needs besides its own time.
 const SET_UP_NS: f64 = 30e6;
@@ -17,6 +17,9 @@ const SET_UP_NS: f64 = 30e6;
 const STREAM_BYTES_PER_S: f64 = 2e9;
 const RANDOM_BYTES_PER_S: f64 = 400e6;
 const SINGLE_BYTES_PER_S: f64 = 50e6;
+
+/// What making a byte durable takes at most on storage that is as fast as that.
+const USUAL_DURABLE_NS: f64 = 0.9;
 
 /// How many times slower direct writes are that the filesystem buffers: 0.35 to 0.43 GB/s of large blocks
 /// and 53 MB/s of small ones (btrfs with checksums on a loop in memory, Linux 6.18, Zen 4, 2026-11-27).
@@ -31,6 +34,20 @@ pub(super) struct Speed {
     pub(super) slowdown: f64,
     /// Whether direct writes are buffered nevertheless.
     pub(super) is_buffered: bool,
+    /// Nanoseconds that making a byte durable takes, where it was tried.
+    pub(super) durable_ns: Option<f64>,
+}
+
+impl Speed {
+    /// Time that making a test file takes.
+    pub(super) fn making_ns(self, bytes: u64) -> u64 {
+        self.durable_ns.map_or_else(|| scratch::making_ns(bytes), |ns| (bytes as f64 * ns) as u64)
+    }
+
+    /// How many times slower than usual storage takes what is written.
+    fn storage_slowdown(self) -> f64 {
+        self.durable_ns.map_or(1.0, |ns| (ns / USUAL_DURABLE_NS).max(1.0))
+    }
 }
 
 /// Whether a direct write to a file in this directory makes pages dirty.
@@ -54,7 +71,7 @@ pub(super) type Likely = (f64, f64);
 
 /// One trial of a row.
 pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Speed) -> Likely {
-    let Speed { slowdown, is_buffered } = speed;
+    let Speed { slowdown, is_buffered, .. } = speed;
     let is_single = row.tuning.depth.saturating_mul(row.tuning.threads) == 1;
     let rate = match (row.test.is_random(), is_single) {
         (false, _) => STREAM_BYTES_PER_S,
@@ -67,7 +84,7 @@ pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Sp
         IoType::Write | IoType::Copy => 1.0,
     };
     let is_slow = is_buffered && row.tuning.caching == Caching::Direct;
-    let slower = if is_slow { slowdown * BUFFERED_PART } else { slowdown };
+    let slower = slowdown * if is_slow { BUFFERED_PART } else { speed.storage_slowdown() };
     let (bytes_per_ns, runtime_ns) = (rate * part / slower / 1e9, runtime_ns as f64);
     let bytes = (bytes_per_ns * runtime_ns).min(of_trial(row, cap_bytes) as f64);
     let time_ns = if part > 0.0 { bytes / bytes_per_ns } else { runtime_ns };
@@ -75,7 +92,7 @@ pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Sp
 }
 
 /// What a run will likely do.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Forecast {
     /// A round of all rows, as it usually is and as it is just now.
     pub(super) usual: Likely,
@@ -107,6 +124,11 @@ impl Forecast {
         self.beside_ns.saturating_add((self.usual.1 * f64::from(self.trials)) as u64)
     }
 
+    /// Time for as many trials as each row has at most.
+    pub(super) fn most_ns(&self) -> u64 {
+        self.beside_ns.saturating_add((self.now.1 * f64::from(self.max_trials)) as u64)
+    }
+
     /// Bytes that trials likely write in so much time, shared out as usual.
     pub(super) fn trials_bytes(&self, time_ns: u64) -> u64 {
         let most = f64::from(self.max_trials);
@@ -121,6 +143,8 @@ impl Forecast {
 mod tests {
     use super::super::pattern::Test;
     use super::*;
+
+    const QUIET: Speed = Speed { slowdown: 1.0, is_buffered: false, durable_ns: None };
 
     #[test]
     fn what_is_likely_written_follows_from_the_time_and_is_bounded_by_the_trials() {
@@ -138,6 +162,7 @@ mod tests {
         assert_eq!(bytes(&forecast), [1000, 250, 2000]);
         let busy = Forecast { now: (60.0, 100.0), ..forecast };
         assert_eq!(bytes(&busy), [300, 75, 1200]);
+        assert_eq!([forecast, busy].map(|forecast| forecast.most_ns()), [1500, 2500]);
         let exact = Forecast { max_trials: 3, is_exact: true, ..busy };
         assert_eq!(bytes(&exact), [180; 3]);
     }
@@ -148,7 +173,7 @@ mod tests {
         assert!(row.writes() && !row.test.is_random());
         let second = 1_000_000_000;
         let likely_trial = |row: &Row, cap_bytes, runtime_ns, slowdown| {
-            likely_trial(row, cap_bytes, runtime_ns, Speed { slowdown, is_buffered: false })
+            likely_trial(row, cap_bytes, runtime_ns, Speed { slowdown, ..QUIET })
         };
         assert_eq!(likely_trial(&row, 150_000_000, second, 1.0), (150e6, 75e6 + SET_UP_NS));
         assert_eq!(likely_trial(&row, 150_000_000, second, 5.0), (150e6, 375e6 + 5.0 * SET_UP_NS));
@@ -162,13 +187,23 @@ mod tests {
     fn direct_writes_that_are_buffered_write_less_and_others_as_much() {
         let rows = super::super::plan::tests_rows();
         let bytes = |row: &Row, is_buffered| {
-            let speed = Speed { slowdown: 1.0, is_buffered };
+            let speed = Speed { is_buffered, ..QUIET };
             likely_trial(row, u64::MAX, 1_000_000_000, speed).0
         };
         for row in rows.iter().filter(|row| row.writes()) {
             let part = if row.tuning.caching == Caching::Direct { BUFFERED_PART } else { 1.0 };
             assert!((bytes(row, false) / bytes(row, true) - part).abs() < 1e-9, "{row:?}");
         }
+    }
+
+    #[test]
+    fn storage_that_was_seen_to_be_slow_is_written_less() {
+        let row = super::super::plan::tests_rows().remove(1);
+        let tried = |durable_ns| Speed { durable_ns: Some(durable_ns), ..QUIET };
+        let time_ns = |speed| likely_trial(&row, 150_000_000, 1_000_000_000, speed).1 - SET_UP_NS;
+        assert_eq!([time_ns(QUIET), time_ns(tried(0.3)), time_ns(tried(3.6))], [75e6, 75e6, 300e6]);
+        assert_eq!(tried(3.0).making_ns(1000), 3000);
+        assert_eq!(QUIET.making_ns(1000), scratch::making_ns(1000));
     }
 
     #[test]
