@@ -20,7 +20,8 @@ use flatout_sys::{Nature, affinity};
 
 use crate::file_trial::evidence;
 use crate::scratch::{self, Wanted};
-use crate::{Area, Error, Estimate, Extent, Found, Run, Scratch, Seconds, fact, slowdown};
+use crate::tried::Tried;
+use crate::{Area, Error, Estimate, Extent, Found, Run, Scratch, Seconds, fact};
 
 pub use crate::file_trial::page_cache::Clearing;
 use row::{Row, State, Test};
@@ -90,7 +91,8 @@ impl Area for Options {
         let each_ns = usual.usual_ns / MAKING_PART / FILES;
         // So that what is announced is written, on a busy machine, too.
         let is_timed = run.time_ns.is_some() || run.rounds.is_none();
-        self.in_time_bytes = is_timed.then(|| scratch::in_time(each_ns, slowdown::now()));
+        self.in_time_bytes =
+            is_timed.then(|| Tried::nothing().surely_made_bytes(each_ns).max(scratch::LEAST_BYTES));
         let write_bytes = self.write_bytes()?;
         self.clearing.check()?;
         let place = Some(self.directory.clone());

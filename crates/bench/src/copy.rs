@@ -26,8 +26,9 @@ use flatout_tree::copy::options::Durability;
 
 use crate::option::flag;
 use crate::place::{COPYING, Place};
+use crate::tried;
 use crate::versus::{self, State};
-use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, scratch, slowdown};
+use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, scratch};
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose, left_out_row};
@@ -104,13 +105,24 @@ struct Planned {
     pub time_ns: u64,
 }
 
+impl Options {
+    /// What the work takes here, as it was tried, else as it usually is.
+    fn pace(&self) -> Pace {
+        self.pace.unwrap_or(Pace::USUAL)
+    }
+}
+
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         self.run = run.clone();
         self.selection.each_once();
-        // What may be written is not spent on finding out how long it takes.
-        if run.rounds.is_none() && run.max_write_bytes.is_none() {
-            self.pace.get_or_insert_with(|| Pace::of(&run.place));
+        // Little of what may be written is spent on finding out how long it takes.
+        if run.rounds.is_none() {
+            let can_try = tried::is_little(pace::TRIED_BYTES, run.max_write_bytes);
+            self.pace
+                .get_or_insert_with(|| if can_try { Pace::of(&run.place) } else { Pace::usual() });
+            let tried_bytes = if can_try { pace::TRIED_BYTES } else { 0 };
+            self.run.max_write_bytes = run.max_write_bytes.map(|most| most - tried_bytes);
         }
         let planned = plan(self)?;
         let planned = self.planned.insert(planned);
@@ -150,7 +162,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         Extent::Quick => QUICK_NS,
         Extent::Few => FEW_NS,
     });
-    let pace = options.pace.unwrap_or(Pace::USUAL);
+    let pace = options.pace();
     let limits = Limits {
         room_bytes,
         write_bytes: options.run.max_write_bytes.unwrap_or(u64::MAX),
@@ -176,11 +188,13 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         return Err(Error::NoRoom(format!("nothing can be copied in {directory:?}: {reason}")));
     }
     // A quarter more rounds than there is likely time for: what is written is what was announced.
-    let slowdown = options.run.rounds.map_or_else(slowdown::now, |_| 1.0);
+    let slowdown = pace.slowdown;
     let busy = Limits { time_s: limits.time_s / slowdown, ..limits.clone() };
-    let likely =
+    let in_time =
         options.run.rounds.unwrap_or_else(|| busy.rounds(&chosen.phases, rounds, MOST_TRIALS));
-    let most_rounds = options.run.rounds.unwrap_or(likely + likely / 4);
+    let most_rounds = options.run.rounds.unwrap_or(in_time + in_time / 4);
+    // Rows that what may be written ends say so.
+    let likely = in_time.min(limits.written_rounds(&chosen.phases)).max(1);
     let planned_ns = limits.phases_s(&chosen.phases, likely) * 1e9 * slowdown;
     let likely_ns = match (options.run.rounds, options.run.time_ns) {
         (Some(_), None) => planned_ns,

@@ -33,6 +33,7 @@ mod stream_form;
 pub mod syscall;
 #[cfg(test)]
 mod tests;
+pub mod tried;
 pub mod tune;
 pub mod versus;
 pub mod workers;

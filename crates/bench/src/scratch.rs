@@ -1,7 +1,6 @@
 //! A file of random data that has no name and goes away with its descriptor.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -17,28 +16,15 @@ const FREE_PART: u64 = 10;
 /// Available memory that is taken at most, since a hot file lives there: one part in this many.
 const MEMORY_PART: u64 = 4;
 /// Below this a file says nothing about anything.
-const LEAST_BYTES: u64 = 1 << 20;
+pub(crate) const LEAST_BYTES: u64 = 1 << 20;
 /// Bytes written at a time where it does not matter.
 const CHUNK_BYTES: usize = 1 << 20;
 /// A file that must be ready in time is written back in so many pieces, each at most this large:
 /// what storage takes is not seen before.
 const PIECES: u64 = 16;
 const MOST_PIECE_BYTES: u64 = 64 << 20;
-/// Rate at which test files are expected to be made: random data, written and written back. One of
-/// 256 MiB took 0.7 s on ext4 on a virtual disk (2 vCPUs of an AMD EPYC, family 25, busy with other
-/// work, 2026-11-23), one of 500 MB 1.25 s on ext4 on a loop in memory (quiet, 2026-11-26).
-const ASSUMED_BYTES_PER_S: u64 = 400_000_000;
 /// Shorter files are copied without sharing extents on xfs.
 const XFS_SHARED_BYTES: u64 = 8 << 10;
-/// A file is made durable so often, with so many chunks each, to see what that takes; with few, and twice at
-/// most, where those take long.
-const PROBES: u32 = 3;
-const PROBE_CHUNKS: usize = 32;
-const FEW_CHUNKS: usize = 4;
-const LONG_PROBE_NS: u64 = 25_000_000;
-/// So many files are removed to see what that takes, each so long.
-const REMOVED_FILES: u64 = 32;
-const REMOVED_BYTES: usize = 4096;
 
 /// The free bytes of a filesystem; where nobody counts, as on ramfs, nothing is known to be short.
 pub fn free_bytes(filesystem: &Filesystem) -> u64 {
@@ -97,17 +83,6 @@ pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Res
     Ok(size - size % CHUNK_BYTES as u64)
 }
 
-/// Bytes of a test file that is likely ready in so much time, where all is so many times slower.
-pub fn in_time(time_ns: u64, slowdown: f64) -> u64 {
-    let bytes = time_ns as f64 / slowdown * ASSUMED_BYTES_PER_S as f64 / 1e9;
-    (bytes as u64).max(LEAST_BYTES)
-}
-
-/// Time that it likely takes to make so much of test files.
-pub fn making_ns(length_bytes: u64) -> u64 {
-    (u128::from(length_bytes) * 1_000_000_000 / u128::from(ASSUMED_BYTES_PER_S)) as u64
-}
-
 /// Bytes that may be taken where so many are free.
 pub fn part_of(free_bytes: u64) -> u64 {
     free_bytes / FREE_PART
@@ -130,48 +105,6 @@ pub(crate) fn shared_from_bytes(directory: &Path) -> Option<u64> {
     // `flatout copy` reads and writes shorter ones on xfs.
     let least_bytes = |name| if name == "xfs" { XFS_SHARED_BYTES } else { 0 };
     on(directory).ok().map(|filesystem| least_bytes(filesystem.name))
-}
-
-/// Nanoseconds per byte that it takes to make a file durable: the least of a few, for what is announced.
-/// `None` where nothing can be written.
-pub(crate) fn durable_byte_ns(directory: &Path) -> Option<f64> {
-    let mut chunk = vec![0; CHUNK_BYTES];
-    fill_random(&mut chunk, 1, 0);
-    let byte_ns = |chunks: usize| {
-        let mut file = open_unnamed(directory).ok()?;
-        let begun_ns = monotonic_ns();
-        for _ in 0..chunks {
-            file.write_all(&chunk).ok()?;
-        }
-        file.sync_data().ok()?;
-        Some((monotonic_ns() - begun_ns) as f64 / (chunks * CHUNK_BYTES) as f64)
-    };
-    let is_long = |byte_ns: f64| byte_ns * (FEW_CHUNKS * CHUNK_BYTES) as f64 > LONG_PROBE_NS as f64;
-    // The first may wait for what others have left to be written.
-    let first_ns = byte_ns(FEW_CHUNKS).filter(|first_ns| !is_long(*first_ns));
-    let few_ns = first_ns.or_else(|| byte_ns(FEW_CHUNKS))?;
-    if is_long(few_ns) {
-        return Some(few_ns);
-    }
-    (0..PROBES).filter_map(|_| byte_ns(PROBE_CHUNKS)).reduce(f64::min)
-}
-
-/// Nanoseconds that removing a small file takes whose bytes are on the device: each may wait for the device
-/// (ext4 without a journal, mounted with `discard`: 0.4 to 4 ms on a busy machine of 2 CPUs, 2026-11-27). 0 where
-/// nothing can be written.
-///
-/// Cost: writes a few files, and makes them durable.
-pub fn removing_file_ns(directory: &Path) -> u64 {
-    let written = (0..REMOVED_FILES).map_while(|_| {
-        let mut file = open_unnamed(directory).ok()?;
-        file.write_all(&[1; REMOVED_BYTES]).ok()?;
-        file.sync_data().ok()?;
-        Some(file)
-    });
-    let written: Vec<File> = written.collect();
-    let (begun_ns, count) = (monotonic_ns(), written.len() as u64);
-    drop(written);
-    (monotonic_ns() - begun_ns).checked_div(count).unwrap_or(0)
 }
 
 /// A test file that is wanted.
@@ -374,8 +307,6 @@ mod tests {
         assert_eq!(piece_bytes(1 << 20), 1 << 20);
         assert_eq!(piece_bytes((256 << 20) + 5), 16 << 20);
         assert_eq!(piece_bytes(8 << 30), 64 << 20);
-        assert_eq!((in_time(2_000_000_000, 1.0), in_time(0, 1.0)), (800_000_000, 1 << 20));
-        assert_eq!(making_ns(in_time(7_000_000, 1.0)), 7_000_000);
     }
 
     #[test]

@@ -19,7 +19,8 @@ use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted, warning}
 use flatout_sys::{CancelToken, affinity, memory};
 
 use crate::file_trial::evidence;
-use crate::{Error, Extent, WriteLimit, fact, scratch, slowdown};
+use crate::tried::Tried;
+use crate::{Error, Extent, WriteLimit, fact, scratch};
 
 use group::Group;
 use tuned_place::{Sizes, TunedPlace};
@@ -35,6 +36,8 @@ pub struct Options {
     pub max_write_bytes: Option<u64>,
     /// The time that was asked for.
     pub time_ns: Option<u64>,
+    /// What a little of the work took in each directory, in their order.
+    pub tried: Vec<Tried>,
     /// What tells this machine from others.
     pub machine: String,
     /// The version of its kernel.
@@ -54,8 +57,6 @@ const PLACE_NS: u64 = 60_000_000_000;
 const PAIR_NS: u64 = 25_000_000_000;
 /// So few settings get the same number of trials: most of them come close to the best.
 const FEW_SETTINGS: usize = 4;
-/// A machine that is no slower than this is asked how fast files become durable.
-const QUIET: f64 = 1.2;
 /// How many times as long as that says trials take on btrfs, which sums and copies on write (1.3 and 1.5 GiB
 /// in 5 s; Zen 4, 2 CPUs, 2026-11-27).
 const BTRFS_PART: f64 = 1.9;
@@ -102,24 +103,20 @@ pub fn room_bytes(options: &Options) -> Result<Vec<u64>, Error> {
 /// set a limit.
 ///
 /// Errors: as [`check`].
-/// Cost: finding out how busy the machine is, up to 0.1 s, and how fast files without a name become
-/// durable: 32 MiB, or three times as much in 0.3 s.
 pub fn write_bytes(options: &Options, most_trials: u32, time_ns: u64) -> Result<u64, Error> {
-    // How fast it goes decides what is written in so much time. Beside others a few files tell little, and
-    // what may be written is not spent on it.
-    let slowdown = slowdown::now();
-    let asks = options.max_write_bytes.is_none() && time_ns < u64::MAX && slowdown < QUIET;
-    let places = options.directories.iter().map(|directory| {
+    let places = options.directories.iter().zip(&options.tried).map(|(directory, tried)| {
         let filesystem = scratch::on(directory)?;
-        let durable_ns = asks.then(|| scratch::durable_byte_ns(directory)).flatten();
         let part = if filesystem.name == "btrfs" { BTRFS_PART } else { 1.0 };
-        let durable_ns = durable_ns.map(|ns| ns * part);
-        Ok((Sizes::of(directory, options)?, filesystem.in_memory, durable_ns))
+        let tried = Tried { durable_byte_ns: tried.durable_byte_ns * part, ..*tried };
+        Ok((Sizes::of(directory, options)?, filesystem.in_memory, tried))
     });
-    let places: Vec<(Sizes, bool, Option<f64>)> = places.collect::<Result<_, Error>>()?;
+    let places: Vec<(Sizes, bool, Tried)> = places.collect::<Result<_, Error>>()?;
     let made: u64 = places.iter().map(|(sizes, ..)| sizes.made_bytes()).sum();
-    let time_ns = time_ns.saturating_sub(scratch::making_ns(made)) as f64;
-    let trials = group::likely_write_bytes(&places, most_trials, time_ns, slowdown);
+    let beside_ns = places.iter().map(|(sizes, _, tried)| {
+        tried.surely_making_ns(sizes.made_bytes()) + sizes.removing_ns(tried)
+    });
+    let time_ns = time_ns.saturating_sub(beside_ns.sum()) as f64;
+    let trials = group::likely_write_bytes(&places, most_trials, time_ns);
     Ok(made.saturating_add(trials))
 }
 

@@ -26,6 +26,7 @@ use flatout_measure::{Chart, Outcome};
 use flatout_sys::CancelToken;
 
 pub use crate::area::Extent;
+use crate::tried::Tried;
 use crate::{Error, place, scratch};
 use race::{Made, Race};
 use rival::{Discipline, Found};
@@ -36,6 +37,8 @@ pub const FOLDER: &str = place::RACE.folder;
 /// Rounds for which a race is begun where time is short: one race does not take what is wanted by
 /// those to come.
 const FEW_ROUNDS: u32 = 3;
+/// Removing what a race makes takes one part in so many of the time at most.
+const REMOVING_PART: u64 = 4;
 /// Of the memory that can be had, files that live there take at most one part in so many.
 const MEMORY_PART: u64 = 2;
 
@@ -90,8 +93,10 @@ pub struct Ground {
     /// Corpora, with a copy of the largest, take one part in so many of the room that the others leave:
     /// where rounds, too, must not write more.
     pub tree_part: u64,
-    /// The time that removing a file takes there; 0 where nobody waits for it.
-    pub removing_file_ns: u64,
+    /// What a little of the work took there.
+    pub tried: Tried,
+    /// Whether what was made stays.
+    pub keeps: bool,
     /// What a race of copiers works on.
     pub trees: Trees,
     /// Orders of matrices; none: the usual ones.
@@ -145,6 +150,15 @@ pub fn plan(ground: &Ground) -> Result<Planned, Error> {
     races.extend(network::races(ground));
     races.extend(compute::races(ground));
     races.extend(trees.races);
+    // Programs are as slow as what they wait for: the CPUs or, before each run with files, storage.
+    for race in &mut races {
+        race.expected_s = match race.made {
+            Some(_) => {
+                race.expected_s * ground.tried.waiting_slowdown() + ground.tried.settle_ns / 1e9
+            }
+            None => race.expected_s * ground.tried.slowdown,
+        };
+    }
     let room_bytes = beside.saturating_add(trees.room_bytes);
     Ok(Planned { races, room_bytes, left_out: trees.left_out })
 }
@@ -189,6 +203,12 @@ pub fn share_ns(left: &[&Race<'_>], left_ns: u64) -> u64 {
     if all > 0.0 { (left_ns as f64 * (first / all)) as u64 } else { left_ns }
 }
 
+/// The time that removing what a race makes may take of that which is left: it may take twice as long as it
+/// was seen to, beside a writer that comes and goes.
+pub fn most_removing_ns(left_ns: u64) -> u64 {
+    left_ns / REMOVING_PART
+}
+
 /// Which of the races there is time for: all, where it is enough for `FEW_ROUNDS` of each; else the
 /// shortest first, as many as have time for these; where none has, those that have time for one.
 pub fn in_time<'r, 'a: 'r>(
@@ -206,7 +226,8 @@ pub fn in_time<'r, 'a: 'r>(
         let mut chosen = vec![false; races.len()];
         for &at in &order {
             let needed_ns = expected_ns(at, rounds);
-            if needed_ns <= left_ns {
+            let removing_ns = races[at].made.as_ref().map_or(0, |made| made.removing_ns);
+            if needed_ns <= left_ns && removing_ns <= most_removing_ns(time_ns) {
                 (left_ns, chosen[at]) = (left_ns - needed_ns, true);
             }
         }
@@ -226,8 +247,8 @@ pub fn expected_ns<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>, rounds
         let runs = 1.0 + f64::from(rounds) * race.contestants.len() as f64;
         runs_s += race.expected_s * runs;
     }
-    let made_ns = made(races.into_iter())
-        .map(|made| scratch::making_ns(made.bytes).saturating_add(made.removing_ns));
+    let made_ns =
+        made(races.into_iter()).map(|made| made.making_ns.saturating_add(made.removing_ns));
     made_ns.fold((runs_s * 1e9) as u64, u64::saturating_add)
 }
 
@@ -257,7 +278,8 @@ mod tests {
             states: vec![State::Hot, State::Cold],
             room_bytes: 8 << 30,
             tree_part: 1,
-            removing_file_ns: 0,
+            tried: Tried::USUAL,
+            keeps: false,
             trees: Trees::default(),
             orders: Vec::new(),
             seed: 1,
@@ -331,6 +353,11 @@ mod tests {
         let half = chosen(expected_ns(races.iter(), 2));
         let taken = half.iter().zip(0..).filter(|(is_taken, _)| **is_taken);
         assert!(taken.map(|(_, at)| each_ns(at, 3)).sum::<u64>() <= expected_ns(races.iter(), 2));
+        // What would take longest to remove is not made.
+        let mut slow = plan(&ground(&["dd", "b3sum"], Extent::Full)).unwrap().races;
+        slow[shortest].made = Some(Made { removing_ns: 2_500_000_000, ..Made::default() });
+        let is_begun = |time_ns| in_time(slow.iter(), 6, time_ns)[shortest];
+        assert_eq!([9_000_000_000, 10_000_000_000_000].map(is_begun), [false, true]);
         let sockperf = plan(&ground(&["sockperf"], Extent::Full)).unwrap().races;
         assert_eq!(in_time(sockperf.iter(), 6, 40_000_000_000), [true, true], "nobody takes all");
     }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod announcement;
 mod arguments;
 mod command;
 mod conclusion;

@@ -20,6 +20,7 @@ use flatout_measure::{Plan, Sampler, record_counted, size_text};
 use super::{OfTheJob, Shared, fact};
 use crate::disk::Options;
 use crate::disk::metadata::test_directory::TestDirectory;
+use crate::tried::Tried;
 use crate::{Area, Error, Estimate, Extent, Found, IoError, Run, scratch};
 
 use leader::{Leader, Terms};
@@ -134,7 +135,7 @@ impl Area for Disk {
         let terms =
             Terms { stonewall_ns, block_bytes: block_bytes as usize, each, small, most_items };
         self.planned = Some(Planned { terms, run: run.clone(), most_rounds });
-        let likely = scratch::in_time(3 * stonewall_ns, 1.0).min(room_bytes);
+        let likely = Tried::USUAL.surely_made_bytes(3 * stonewall_ns).min(room_bytes);
         Ok(Estimate {
             place: Some(run.place.clone()),
             write_bytes: likely.saturating_mul(rounds),

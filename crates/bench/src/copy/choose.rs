@@ -304,6 +304,14 @@ impl Limits {
         (rounds as u32).clamp(least, most.max(least))
     }
 
+    /// Rounds that may be written.
+    pub(super) fn written_rounds(&self, phases: &[Vec<Wanted>]) -> u32 {
+        let made_bytes = self.phases_bytes(phases, 0);
+        let round_bytes = self.phases_bytes(phases, 1) - made_bytes;
+        let rounds = self.write_bytes.saturating_sub(made_bytes) / round_bytes.max(1);
+        u32::try_from(rounds).unwrap_or(u32::MAX)
+    }
+
     /// One copy with all around it.
     fn trial_s(&self, corpus: &Corpus) -> f64 {
         let over_device = u32::from(self.is_cold) + u32::from(self.is_durable);
@@ -420,6 +428,14 @@ mod tests {
         let sharing = Limits { shared_from_bytes: Some(0), ..limits() };
         let sharing = Limits { pace: Pace { shared_byte_s: 0.0, ..usual }, ..sharing };
         assert!(sharing.trial_s(&rows[0][0].corpus) < limits().trial_s(&rows[0][0].corpus) / 2.0);
+    }
+
+    #[test]
+    fn no_more_rounds_are_planned_than_may_be_written() {
+        let rows = vec![asked(&["100x1M"])];
+        let ends = [0, 7].map(|rounds| limits().phases_bytes(&rows, rounds));
+        let rounds = |write_bytes| Limits { write_bytes, ..limits() }.written_rounds(&rows);
+        assert_eq!([ends[0], ends[1], ends[1] - 1].map(rounds), [0, 7, 6]);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use flatout_sys::{Filesystem, affinity, monotonic_ns};
 
 use super::choose::{self, Wanted};
 use super::experiment::Experiment;
-use super::pace::Pace;
 use super::{Options, State};
 use crate::corpus::{Corpus, make};
 use crate::versus::state;
@@ -95,7 +94,7 @@ impl Site {
         for wanted in trees {
             let corpus = &wanted.corpus;
             let is_free = wanted.experiment == Experiment::Empty || make::is_made(corpus, &sources);
-            let next_s = choose::making_s(corpus, &Pace::USUAL);
+            let next_s = choose::making_s(corpus, &self.options.pace());
             if !is_free && !fits(monotonic_ns() - begun_ns, expected_s, next_s, most_ns / 2) {
                 late.push(wanted.clone());
                 continue;

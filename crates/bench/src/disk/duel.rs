@@ -8,6 +8,7 @@ pub(crate) use super::row::Extents;
 use super::row::Row;
 use super::{Grid, Selection, Terms, fio, plan};
 use crate::Clearing;
+use crate::tried::Tried;
 pub(crate) use fio::Trial as FioTrial;
 
 /// Bytes that a trial of a race writes at most: its time ends it before.
@@ -37,7 +38,7 @@ impl Duel {
     /// Bytes that a trial over `length_bytes` likely writes.
     pub(crate) fn likely_write_bytes(&self, length_bytes: u64, runtime_ns: u64) -> u64 {
         let most = if self.row.extents == Extents::Fresh { length_bytes } else { u64::MAX };
-        let usual = Speed { slowdown: 1.0, is_buffered: false, durable_ns: None };
+        let usual = Speed { tried: Tried::USUAL, is_buffered: false };
         forecast::likely_trial(&self.row, most, runtime_ns, usual).0 as u64
     }
 

@@ -13,7 +13,8 @@ use super::place::{Kind, Place};
 use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Grid, Options, Terms};
-use crate::{Error, Extent, IoError, limits, scratch, slowdown};
+use crate::tried::Tried;
+use crate::{Error, Extent, IoError, limits, scratch};
 
 const MIB: u64 = 1 << 20;
 /// Available memory that a file in memory takes at most: one part in this many.
@@ -191,7 +192,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let needs_file = place.kind == Kind::Directory && !rows.is_empty();
     let speed = speed(options, &place, &rows, needs_file || metadata.is_some());
     let (file_bytes, reduced_from) = match needs_file {
-        true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.slowdown))?,
+        true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.tried))?,
         false => (0, None),
     };
     let each_bytes = rows.iter().map(|row| match (row.writes(), row.extents) {
@@ -208,7 +209,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
     let forecast = Forecast {
-        beside_ns: metadata_ns(metadata.as_ref()).saturating_add(speed.making_ns(file_bytes)),
+        beside_ns: metadata_ns(metadata.as_ref()).saturating_add(speed.tried.making_ns(file_bytes)),
         trials: usual.trials,
         max_trials: usual.max_trials,
         is_exact: options.run.rounds.is_some(),
@@ -253,14 +254,15 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
 /// be written is not spent on it.
 fn speed(options: &Options, place: &Place, rows: &[Row], makes_files: bool) -> Speed {
     let writes = rows.iter().any(Row::writes);
-    let slowdown = if makes_files || writes { slowdown::now() } else { 1.0 };
-    let is_probed = makes_files && writes && !place.is_in_memory;
-    let is_buffered = is_probed
-        && options.run.max_write_bytes.is_none()
-        && forecast::buffers_direct_writes(&place.path);
-    let asks = is_probed && options.run.max_write_bytes.is_none() && options.run.time_ns.is_some();
-    let durable_ns = asks.then(|| scratch::durable_byte_ns(&place.path)).flatten();
-    Speed { slowdown, is_buffered, durable_ns }
+    let (is_probed, most) =
+        (makes_files && writes && !place.is_in_memory, options.run.max_write_bytes);
+    let tried = match makes_files || writes {
+        true if is_probed && options.run.time_ns.is_some() => Tried::of(&place.path, most),
+        true => Tried::nothing(),
+        false => Tried::USUAL,
+    };
+    let is_buffered = is_probed && most.is_none() && forecast::buffers_direct_writes(&place.path);
+    Speed { tried, is_buffered }
 }
 
 /// What a trial of a row may write where `bytes` are meant for each: a block of each thread at
@@ -313,14 +315,14 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
 /// may be written is not spent on it alone. Then what was wanted, where that is more.
 /// `metadata_bytes` and `cap_bytes` for each trial that writes want room beside it. It is no longer
-/// than is likely made where all is so many times slower: so much is announced. (Beside load 21 on 2
+/// than is likely made as slowly as was seen: so much is announced. (Beside load 21 on 2
 /// CPUs one was made at 1/11 to 1/14 of its usual rate; ext4, AMD EPYC, 2026-11-26.)
 fn file_bytes(
     options: &Options,
     place: &Place,
     rows: &[Row],
     metadata_bytes: u64,
-    (cap_bytes, slowdown): (u64, f64),
+    (cap_bytes, tried): (u64, Tried),
 ) -> Result<(u64, Option<u64>), Error> {
     let wanted = options.bytes.unwrap_or(options.grid().usual().file_bytes);
     let filesystem = place.filesystem()?;
@@ -337,7 +339,7 @@ fn file_bytes(
     let fresh = rows.iter().filter(is_fresh).map(|row| of_trial(row, cap_bytes)).max();
     let beside = part - fresh.unwrap_or(0).min(part / 2);
     let making_ns = options.run.time_ns.map(|time_ns| time_ns / MAKING_PART);
-    let in_time = making_ns.map_or(u64::MAX, |ns| scratch::in_time(ns, slowdown));
+    let in_time = making_ns.map_or(u64::MAX, |ns| tried.surely_made_bytes(ns).max(LEAST_BYTES));
     let tenth = match beside < part {
         true => "one tenth, less a second file for the rows that write",
         false => "one tenth",

@@ -8,7 +8,8 @@ use flatout_sys::{AlignedBuffer, page_cache};
 use super::estimate::of_trial;
 use super::pattern::IoType;
 use super::row::Row;
-use crate::{Scratch, scratch};
+use crate::Scratch;
+use crate::tried::Tried;
 
 /// What a trial needs besides its own time.
 const SET_UP_NS: f64 = 30e6;
@@ -17,9 +18,6 @@ const SET_UP_NS: f64 = 30e6;
 const STREAM_BYTES_PER_S: f64 = 2e9;
 const RANDOM_BYTES_PER_S: f64 = 400e6;
 const SINGLE_BYTES_PER_S: f64 = 50e6;
-
-/// What making a byte durable takes at most on storage that is as fast as that.
-const USUAL_DURABLE_NS: f64 = 0.9;
 
 /// How many times slower direct writes are that the filesystem buffers: 0.35 to 0.43 GB/s of large blocks
 /// and 53 MB/s of small ones (btrfs with checksums on a loop in memory, Linux 6.18, Zen 4, 2026-11-27).
@@ -30,24 +28,10 @@ const PROBE_BYTES: usize = 2 << 20;
 /// How fast things go here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Speed {
-    /// How many times slower than usual everything is.
-    pub(super) slowdown: f64,
+    /// What was seen when a little was tried.
+    pub(super) tried: Tried,
     /// Whether direct writes are buffered nevertheless.
     pub(super) is_buffered: bool,
-    /// Nanoseconds that making a byte durable takes, where it was tried.
-    pub(super) durable_ns: Option<f64>,
-}
-
-impl Speed {
-    /// Time that making a test file takes.
-    pub(super) fn making_ns(self, bytes: u64) -> u64 {
-        self.durable_ns.map_or_else(|| scratch::making_ns(bytes), |ns| (bytes as f64 * ns) as u64)
-    }
-
-    /// How many times slower than usual storage takes what is written.
-    fn storage_slowdown(self) -> f64 {
-        self.durable_ns.map_or(1.0, |ns| (ns / USUAL_DURABLE_NS).max(1.0))
-    }
 }
 
 /// Whether a direct write to a file in this directory makes pages dirty.
@@ -71,7 +55,7 @@ pub(super) type Likely = (f64, f64);
 
 /// One trial of a row.
 pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Speed) -> Likely {
-    let Speed { slowdown, is_buffered, .. } = speed;
+    let Speed { tried, is_buffered } = speed;
     let is_single = row.tuning.depth.saturating_mul(row.tuning.threads) == 1;
     let rate = match (row.test.is_random(), is_single) {
         (false, _) => STREAM_BYTES_PER_S,
@@ -84,11 +68,11 @@ pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Sp
         IoType::Write | IoType::Copy => 1.0,
     };
     let is_slow = is_buffered && row.tuning.caching == Caching::Direct;
-    let slower = slowdown * if is_slow { BUFFERED_PART } else { speed.storage_slowdown() };
+    let slower = tried.slowdown * if is_slow { BUFFERED_PART } else { tried.storage_slowdown() };
     let (bytes_per_ns, runtime_ns) = (rate * part / slower / 1e9, runtime_ns as f64);
     let bytes = (bytes_per_ns * runtime_ns).min(of_trial(row, cap_bytes) as f64);
     let time_ns = if part > 0.0 { bytes / bytes_per_ns } else { runtime_ns };
-    (bytes, time_ns + SET_UP_NS * slowdown)
+    (bytes, time_ns + SET_UP_NS * tried.slowdown)
 }
 
 /// What a run will likely do.
@@ -109,13 +93,11 @@ impl Forecast {
     /// What these rows do, before anybody says how often.
     pub(super) fn of(rows: &[Row], cap_bytes: u64, runtime_ns: u64, speed: Speed) -> Self {
         let round = |slowdown| {
-            let speed = Speed { slowdown, ..speed };
+            let speed = Speed { tried: Tried { slowdown, ..speed.tried }, ..speed };
             let each = rows.iter().map(|row| likely_trial(row, cap_bytes, runtime_ns, speed));
             each.fold((0.0, 0.0), |sum: Likely, one| (sum.0 + one.0, sum.1 + one.1))
         };
-        // Requests wait for the disk for most of their time: trials wrote 1/4 beside load 21, and 4/5
-        // beside four loops, on 2 CPUs (ext4, AMD EPYC, 2026-11-26).
-        let (usual, now) = (round(1.0), round(speed.slowdown.sqrt()));
+        let (usual, now) = (round(1.0), round(speed.tried.waiting_slowdown()));
         Self { usual, now, ..Self::default() }
     }
 
@@ -144,7 +126,7 @@ mod tests {
     use super::super::pattern::Test;
     use super::*;
 
-    const QUIET: Speed = Speed { slowdown: 1.0, is_buffered: false, durable_ns: None };
+    const QUIET: Speed = Speed { tried: Tried::USUAL, is_buffered: false };
 
     #[test]
     fn what_is_likely_written_follows_from_the_time_and_is_bounded_by_the_trials() {
@@ -173,7 +155,8 @@ mod tests {
         assert!(row.writes() && !row.test.is_random());
         let second = 1_000_000_000;
         let likely_trial = |row: &Row, cap_bytes, runtime_ns, slowdown| {
-            likely_trial(row, cap_bytes, runtime_ns, Speed { slowdown, ..QUIET })
+            let tried = Tried { slowdown, ..Tried::USUAL };
+            likely_trial(row, cap_bytes, runtime_ns, Speed { tried, ..QUIET })
         };
         assert_eq!(likely_trial(&row, 150_000_000, second, 1.0), (150e6, 75e6 + SET_UP_NS));
         assert_eq!(likely_trial(&row, 150_000_000, second, 5.0), (150e6, 375e6 + 5.0 * SET_UP_NS));
@@ -199,11 +182,10 @@ mod tests {
     #[test]
     fn storage_that_was_seen_to_be_slow_is_written_less() {
         let row = super::super::plan::tests_rows().remove(1);
-        let tried = |durable_ns| Speed { durable_ns: Some(durable_ns), ..QUIET };
+        let tried =
+            |durable_byte_ns| Speed { tried: Tried { durable_byte_ns, ..Tried::USUAL }, ..QUIET };
         let time_ns = |speed| likely_trial(&row, 150_000_000, 1_000_000_000, speed).1 - SET_UP_NS;
         assert_eq!([time_ns(QUIET), time_ns(tried(0.3)), time_ns(tried(3.6))], [75e6, 75e6, 300e6]);
-        assert_eq!(tried(3.0).making_ns(1000), 3000);
-        assert_eq!(QUIET.making_ns(1000), scratch::making_ns(1000));
     }
 
     #[test]

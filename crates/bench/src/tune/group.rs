@@ -6,6 +6,7 @@ use flatout_sys::affinity;
 
 use super::candidate;
 use super::tuned_place::{Sizes, TunedPlace};
+use crate::tried::Tried;
 
 /// Trees of small files are kept until the end, because removing them slows down the making of the
 /// next: so many at most for each setting.
@@ -18,8 +19,6 @@ const MOST_TINY_TRIALS: u32 = 8;
 const TRIAL_NS: f64 = 6e6;
 const BYTE_NS: f64 = 0.015;
 const DURABLE_PART: f64 = 0.61;
-/// What making a byte durable takes where that is not known.
-const USUAL_DURABLE_NS: f64 = 0.9;
 
 /// One kind of work.
 pub(super) struct Group<'a> {
@@ -80,27 +79,27 @@ fn candidates((work, (size, cached)): Kind, cpus: u32) -> Vec<Tuning> {
     }
 }
 
-/// Bytes that trials likely write in so much time, at most so many of each setting, where all is so many
-/// times slower. Of each place: its files, whether they live in memory, and what making a byte durable takes.
+/// Bytes that trials likely write in so much time, at most so many of each setting. Of each place: its
+/// files, whether they live in memory, and what was seen there.
 pub(super) fn likely_write_bytes(
-    places: &[(Sizes, bool, Option<f64>)],
+    places: &[(Sizes, bool, Tried)],
     most_trials: u32,
     time_ns: f64,
-    slowdown: f64,
 ) -> u64 {
     let cpus = affinity::allowed_cpu_count();
     let into = |work| if work == Work::Copy { places.len() } else { 1 };
-    let groups = places.iter().flat_map(|&(sizes, in_memory, durable_ns)| {
-        let byte_ns = BYTE_NS + DURABLE_PART * durable_ns.unwrap_or(USUAL_DURABLE_NS);
+    let groups = places.iter().flat_map(|&(sizes, in_memory, tried)| {
         kinds(in_memory)
             .into_iter()
-            .flat_map(move |kind| std::iter::repeat_n((sizes, byte_ns, kind), into(kind.0)))
+            .flat_map(move |kind| std::iter::repeat_n((sizes, tried, kind), into(kind.0)))
     });
     let groups: Vec<_> = groups
-        .map(|(sizes, byte_ns, (work, (size, cached)))| {
+        .map(|(sizes, tried, (work, (size, cached)))| {
             let settings = candidates((work, (size, cached)), cpus).len() as f64;
             let bytes = if work == Work::Read { 0 } else { sizes.trial_bytes(size) };
-            let trial_ns = (TRIAL_NS + bytes as f64 * byte_ns) * slowdown;
+            let byte_ns = BYTE_NS + DURABLE_PART * tried.durable_byte_ns;
+            let trial_ns =
+                (TRIAL_NS + bytes as f64 * byte_ns) * tried.waiting_slowdown() + tried.settle_ns;
             (weight(work, size, cached) * settings, settings, bytes as f64, trial_ns)
         })
         .collect();

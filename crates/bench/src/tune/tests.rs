@@ -13,6 +13,7 @@ fn options(directories: Vec<PathBuf>, most_bytes: u64) -> Options {
         extent: Extent::Quick,
         max_write_bytes: Some(most_bytes),
         time_ns: None,
+        tried: Vec::new(),
         machine: "m".to_owned(),
         kernel: String::new(),
         time: "2026-11-22T12:00:00Z".to_owned(),
@@ -133,8 +134,11 @@ fn room_that_is_announced_is_no_less_than_what_lies_there() {
 fn the_slower_bytes_become_durable_the_fewer_are_announced() {
     let place = tempfile::tempdir().unwrap();
     let sizes = Sizes::of(place.path(), &options(vec![place.path().to_owned()], 8 << 30)).unwrap();
-    let written = |ns| group::likely_write_bytes(&[(sizes, false, ns)], 1000, 60e9, 1.0);
-    let [xfs, unknown, btrfs] = [Some(0.28), None, Some(1.5)].map(written);
+    let written = |durable_byte_ns| {
+        let tried = Tried { durable_byte_ns, ..Tried::USUAL };
+        group::likely_write_bytes(&[(sizes, false, tried)], 1000, 60e9)
+    };
+    let [xfs, unknown, btrfs] = [0.28, Tried::USUAL.durable_byte_ns, 1.5].map(written);
     assert!(xfs > unknown && unknown > btrfs && 2 * xfs > 3 * btrfs, "{xfs} {unknown} {btrfs}");
 }
 

@@ -13,6 +13,7 @@ use super::{Options, group};
 use crate::corpus::{Corpus, Shape, make};
 use crate::file_trial::evidence;
 use crate::place::{self, Place, TUNING};
+use crate::tried::Tried;
 use crate::versus::{allowed_bytes, state};
 use crate::{Error, Extent, IoError, scratch};
 
@@ -38,6 +39,8 @@ const MEMORY_PART: u64 = 4;
 const TRIAL_PART: u64 = 48;
 /// Then, the time for which there is a small file, each of which is copied by some six settings.
 const TINY_NS: u64 = 8_000_000;
+/// Removing them takes one part in so many of it at most.
+const REMOVING_PART: u64 = 8;
 /// Trials of each setting, with [`Extent::Full`] and else, for which there must be room.
 pub(super) const TRIALS: [u32; 2] = [8, 3];
 
@@ -62,7 +65,7 @@ impl Sizes {
         let wanted = of_extent(LARGE_BYTES, options.extent);
         let places = options.directories.len().max(1) as u64;
         let in_time = options.time_ns.map_or(u64::MAX, |time_ns| {
-            scratch::in_time(time_ns / TRIAL_PART / places, 1.0).max(LEAST_LARGE_BYTES)
+            Tried::USUAL.surely_made_bytes(time_ns / TRIAL_PART / places).max(LEAST_LARGE_BYTES)
         });
         let wanted = wanted.min(in_time);
         // What may be written here, and how often the large file is.
@@ -96,7 +99,9 @@ impl Sizes {
         }
         let left = (allowed - large_bytes * 2).min(most / 4 * (4 - LARGE_WRITE_QUARTERS));
         let files = left / TINY_ROOM_BYTES / (1 + trees(options));
-        let in_time = options.time_ns.map_or(u64::MAX, |time_ns| time_ns / TINY_NS / places);
+        let removing_ns = options.tried.iter().map(|tried| tried.removing_ns(1)).max().unwrap_or(0);
+        let tiny_ns = TINY_NS.max(removing_ns * REMOVING_PART);
+        let in_time = options.time_ns.map_or(u64::MAX, |time_ns| time_ns / tiny_ns / places);
         let tiny_files = of_extent(TINY_FILES, options.extent).min(files).min(in_time);
         let tiny_files = tiny_files.max(FOLDER_FILES);
         Ok(Self { large_bytes, tiny_files })
@@ -113,6 +118,11 @@ impl Sizes {
     /// Bytes of the files that are read.
     pub(super) fn made_bytes(self) -> u64 {
         self.large_bytes + self.tiny_files * TINY_ROOM_BYTES
+    }
+
+    /// The time that removing the files that are read likely takes.
+    pub(super) fn removing_ns(self, tried: &Tried) -> u64 {
+        tried.removing_ns(self.tiny_files + 1)
     }
 
     /// Bytes that lie there at once at most.
@@ -148,7 +158,7 @@ pub(super) struct TunedPlace {
     pub(super) large: PathBuf,
     pub(super) tiny: PathBuf,
     targets: PathBuf,
-    removing_file_ns: u64,
+    removing_ns: u64,
 }
 
 impl TunedPlace {
@@ -173,7 +183,7 @@ impl TunedPlace {
                 sizes,
                 large,
                 tiny,
-                removing_file_ns: scratch::removing_file_ns(directory),
+                removing_ns: options.tried.get(index).map_or(0, |tried| sizes.removing_ns(tried)),
             }),
             Err(error) => {
                 // Why it could not be made is more important.
@@ -201,7 +211,7 @@ impl TunedPlace {
 
     /// The time that removing the files that are read likely takes.
     pub(super) fn removing_ns(&self) -> u64 {
-        (self.sizes.tiny_files + 1).saturating_mul(self.removing_file_ns)
+        self.removing_ns
     }
 
     /// Waits until everything that was written lies on the device.

@@ -119,6 +119,8 @@ pub struct Made {
     pub path: PathBuf,
     /// Bytes that making it writes.
     pub bytes: u64,
+    /// The time that making it is expected to take.
+    pub making_ns: u64,
     /// The time that removing it is expected to take.
     pub removing_ns: u64,
 }
@@ -127,10 +129,13 @@ impl Made {
     /// Of a corpus, which may be there already.
     pub(super) fn of(corpus: &Corpus, ground: &Ground) -> Self {
         let corpora = ground.corpora();
+        let bytes = make::new_bytes(corpus, &corpora);
         Self {
             path: corpora.join(&corpus.name),
-            bytes: make::new_bytes(corpus, &corpora),
-            removing_ns: corpus.files.saturating_mul(ground.removing_file_ns),
+            bytes,
+            making_ns: ground.tried.surely_making_ns(bytes),
+            // Corpora that are kept are not waited for.
+            removing_ns: if ground.keeps { 0 } else { ground.tried.removing_ns(corpus.files) },
         }
     }
 }

@@ -13,6 +13,7 @@ use flatout_report::text::Joined;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
+use crate::announcement;
 use crate::arguments::bench::Bench as Arguments;
 use crate::arguments::refusal;
 use crate::command::compare::noise_file;
@@ -179,8 +180,8 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
     let writes = match bytes {
         0 => "only reads".to_owned(),
         _ => format!(
-            "writes about {}{} {target}",
-            quantity::rounded_size(bytes),
+            "writes {}{} {target}",
+            announcement::written(bytes, most_bytes),
             at_most(bytes, most_bytes)
         ),
     };

@@ -1,5 +1,6 @@
 //! `flatout tune`: settings are tried, a record of them is shown, and what was picked is saved.
 
+use flatout_bench::tried::{self, Tried};
 use flatout_bench::tune::{self, Options, Tuned};
 use flatout_bench::{Error, Extent};
 use flatout_measure::case::{Plan, WhenPrecise};
@@ -9,6 +10,7 @@ use flatout_report::quantity;
 use flatout_report::text::Joined;
 use flatout_sys::cancel::CancelToken;
 
+use crate::announcement;
 use crate::arguments::tune::Tune as Arguments;
 use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED};
 use crate::progress::Progress;
@@ -25,11 +27,13 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let begun_ns = SystemClock.now_ns();
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
+    let tried = tried(arguments);
     let options = Options {
         directories: arguments.directories.clone(),
         extent: if arguments.quick { Extent::Quick } else { Extent::Full },
-        max_write_bytes: arguments.max_write,
+        max_write_bytes: tried::left_of(arguments.max_write),
         time_ns: arguments.max_time,
+        tried,
         machine: profile::machine(),
         kernel: profile::kernel(),
         time: draft.record.start.time.clone(),
@@ -50,6 +54,15 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             draft.conclude()
         }
     }
+}
+
+/// What a little of the work takes in each directory, where time is limited.
+fn tried(arguments: &Arguments) -> Vec<Tried> {
+    let each = arguments.directories.iter().map(|directory| {
+        let is_timed = arguments.max_time.is_some() || arguments.rounds.is_none();
+        if is_timed { Tried::of(directory, arguments.max_write) } else { Tried::nothing() }
+    });
+    each.collect()
 }
 
 /// Everything that can be refused before anything is made; announces the rest.
@@ -74,12 +87,12 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         _ => (begun_ns.saturating_add(trials_ns), trials_ns),
     };
     let wanted = tune::write_bytes(options, trials.1, likely_ns)?;
-    let bytes = wanted.min(arguments.max_write.unwrap_or(u64::MAX));
+    let bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
     let seconds =
         (budget_ns as f64 * bytes as f64 / wanted.max(1) as f64 / SECOND_NS as f64).ceil();
     output::notice(&format!(
-        "measuring settings with files of {places}, writes about {}, takes about {seconds} s",
-        quantity::rounded_size(bytes)
+        "measuring settings with files of {places}, writes {}, takes about {seconds} s",
+        announcement::written(bytes, options.max_write_bytes.unwrap_or(u64::MAX))
     ));
     Ok(Plan {
         min_trials: trials.0,

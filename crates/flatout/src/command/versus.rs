@@ -8,13 +8,14 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 use std::process::ExitCode;
 
+use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
+use flatout_bench::tried::{self, Tried};
 use flatout_bench::versus::race::{self, Made, Race};
-use flatout_bench::versus::rival::Discipline;
+use flatout_bench::versus::rival::{Discipline, Found};
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Planned, Trees, finish};
 use flatout_bench::write_limit::WriteLimit;
-use flatout_bench::{Error, scratch, slowdown};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
@@ -24,6 +25,7 @@ use flatout_report::text::Joined;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
+use crate::announcement;
 use crate::arguments::versus::Versus as Arguments;
 use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED};
 use crate::output;
@@ -121,7 +123,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
     let flatout = std::env::current_exe()
         .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?;
     let allowed_bytes = versus::allowed_bytes(&arguments.directory, arguments.max_write)?;
-    let ground = Ground {
+    let mut ground = Ground {
         found: field.found.clone(),
         // Programs run where they like; names must mean the same everywhere.
         directory: arguments
@@ -134,16 +136,20 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         room_bytes: allowed_bytes,
         tree_part: tree_part(arguments, &field),
         // Corpora that are kept are not waited for.
-        removing_file_ns: match (arguments.max_time, arguments.keep) {
-            (Some(_), false) => scratch::removing_file_ns(&arguments.directory),
-            _ => 0,
-        },
+        tried: tried(arguments, &field),
+        keeps: arguments.keep,
         trees: arguments.trees(),
         orders: arguments.order.clone(),
         seed,
         cancel,
     };
-    let Planned { races, room_bytes: needed_bytes, left_out } = versus::plan(&ground)?;
+    let mut planned = versus::plan(&ground)?;
+    if arguments.max_time.is_some_and(|asked_ns| !forecast::has_time(&planned.races, asked_ns)) {
+        // What is raced with --quick takes less.
+        ground.extent = Extent::Quick;
+        planned = versus::plan(&ground)?;
+    }
+    let Planned { races, room_bytes: needed_bytes, left_out } = planned;
     if needed_bytes > allowed_bytes {
         let limit =
             if arguments.max_write.is_some() { "--max-write" } else { "10 % of the free space" };
@@ -166,9 +172,22 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         // It takes room, but is no reason not to race.
         place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     }
-    let limit = WriteLimit::new(arguments.max_write, needed_bytes).counting();
+    let limit = WriteLimit::new(tried::left_of(arguments.max_write), needed_bytes).counting();
     output::notice(&announcement(arguments, &field, &races, (needed_bytes, &limit)));
     Ok(Prepared { field, ground, races, place, limit })
+}
+
+/// What a little of the work takes, where time is limited and files are made.
+fn tried(arguments: &Arguments, field: &Field) -> Tried {
+    let in_memory = [Discipline::Matrix, Discipline::Stream, Discipline::Network];
+    let takes_files = |found: &Found| !in_memory.contains(&found.rival.discipline);
+    match arguments.max_time {
+        None => Tried::USUAL,
+        Some(_) if field.found.iter().any(takes_files) => {
+            Tried::of(&arguments.directory, arguments.max_write)
+        }
+        Some(_) => Tried::nothing(),
+    }
 }
 
 /// Errors: options that would be ignored, or make a race copy itself.
@@ -195,8 +214,9 @@ fn announcement(
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
     let written = written_bytes(arguments, races, limit);
-    let written = quantity::rounded_size(written.min(arguments.max_write.unwrap_or(u64::MAX)));
-    let files = format!("files of {size} in {:?}, writes about {written}", arguments.directory);
+    let most = tried::left_of(arguments.max_write).unwrap_or(u64::MAX);
+    let written = announcement::written(written, most);
+    let files = format!("files of {size} in {:?}, writes {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {
         field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))
     };
@@ -237,7 +257,6 @@ fn race_all(
         u64::MAX => u64::MAX / 4,
         ends_ns => ends_ns.saturating_sub(SystemClock.now_ns()),
     };
-    let slowdown = if arguments.max_time.is_some() { slowdown::now() } else { 1.0 };
     let mut made: BTreeSet<Made> = BTreeSet::new();
     let least = plan(arguments, 0, 0).min_trials;
     let mut progress = Progress::begin(time_ns(arguments, &races, limit));
@@ -251,13 +270,14 @@ fn race_all(
         let removing_ns = new.as_ref().map_or(0, |new| new.removing_ns);
         let earlier_ns = match ends_ns.get() {
             u64::MAX => u64::MAX,
+            _ if removing_ns > versus::most_removing_ns(left_ns()) => 0,
             ends_ns => ends_ns.saturating_sub(removing_ns),
         };
         let plan = Plan { min_trials, max_trials, ends_ns: earlier_ns, ..plan };
         let plan = plan.from(SystemClock.now_ns());
         let run = |sampler: &mut Sampler<'_>| race::run(race, &mut runner, limit, sampler);
         rows.push((place, progress.measure(share_ns, plan, ground.cancel, run)));
-        if let Some(new) = new.filter(|new| new.path.exists()) {
+        if let Some(new) = new.filter(|new| earlier_ns > 0 && new.path.exists()) {
             made.insert(new);
             ends_ns.set(earlier_ns);
         }
@@ -266,13 +286,7 @@ fn race_all(
     // Those that there was no time for get what the others leave, as long as it is enough for one.
     while !waiting.is_empty() && !ground.cancel.is_cancelled() {
         let is_in_time = match arguments.max_time {
-            Some(_) => {
-                let fits =
-                    |time_ns| versus::in_time(waiting.iter().map(|(_, race)| race), least, time_ns);
-                // Where nothing fits at the speed of now, the shortest may do: it ends in time.
-                let surely = fits((left_ns() as f64 / slowdown) as u64);
-                if surely.contains(&true) { surely } else { fits(left_ns()) }
-            }
+            Some(_) => versus::in_time(waiting.iter().map(|(_, race)| race), least, left_ns()),
             None => vec![true; waiting.len()],
         };
         let is_last = !is_in_time.contains(&true);

@@ -264,11 +264,11 @@ fn noise_is_learned_from_runs_made_now() {
         let run = folder.flatout(words.split(' ')).leaves("noise.json");
         run.with(|command| _ = command.env("FLATOUT_NOISE", &place)).run()
     };
-    let learned = in_enough_time(1, |time| {
+    let learn = |time: &str| {
         let words = format!("compare --noise --runs 2 -- bench syscall --quick --max-time {time}");
         Some(told(words)).filter(|ran| ran.stdout.contains("syscall/getppid"))
-    });
-    learned.exits(0);
+    };
+    in_enough_time(1, learn).exits(0);
     let mut known: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
     assert_eq!(known["machines"][0]["runs"], 2);
     // The intervals of the next run are made of it, unless others were at work meanwhile.

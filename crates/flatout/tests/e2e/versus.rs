@@ -74,6 +74,25 @@ fn rows(document: &Value, id: &str) -> Vec<Value> {
 }
 
 #[test]
+fn where_time_is_too_short_for_the_usual_work_that_of_quick_is_raced() {
+    let stable = Stable::new();
+    stable.honest();
+    let mut path = OsString::from(stable.0.join("bin"));
+    path.push(":/usr/bin:/bin");
+    let words = ["versus", "b3sum", "--max-time", "1500ms", "--format", "json"];
+    let place = stable.0.join("place");
+    let ran = stable.0.flatout(words).with(|command| {
+        command.env("PATH", path).arg("--directory").arg(place);
+    });
+    let ran = ran.run();
+    let said = ran.stderr.lines().find(|line| line.contains("racing b3sum")).unwrap_or_default();
+    assert!(said.contains("MiB in ") && said.contains("takes about 2 s"), "{ran}");
+    let files = rows(&ran.document(), "versus/sum-file");
+    assert!(files.iter().all(|row| row["parameters"]["bytes"] == 32 << 20), "{ran}");
+    assert_eq!((files.len(), stable.left().len()), (2, 0), "{ran}");
+}
+
+#[test]
 fn a_race_leaves_rows_of_contestants_speeds_and_pairs() {
     let stable = Stable::new();
     let ran = stable.honest().race(&["b3sum", "--cold", "--format", "json"]);

@@ -25,7 +25,8 @@ fn ground(directory: &Path, names: &[&str]) -> Ground {
         orders: Vec::new(),
         room_bytes: 1 << 40,
         tree_part: 1,
-        removing_file_ns: 0,
+        tried: crate::tried::Tried::USUAL,
+        keeps: false,
         seed: 1,
         cancel: CancelToken::manual(),
     }

@@ -5,7 +5,7 @@ use flatout_bench::versus::race::Race;
 use flatout_bench::write_limit::WriteLimit;
 use flatout_measure::clock::{Clock, SystemClock};
 
-use super::{SECOND_NS, plan, rounds};
+use super::{QUICK_ROUNDS, SECOND_NS, plan, rounds};
 use crate::arguments::versus::Versus as Arguments;
 
 /// Time that even the shortest race has.
@@ -29,14 +29,25 @@ pub(super) fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &W
         let rounds = round_bytes(races.iter()).saturating_mul(planned.into());
         return versus::made_bytes(races.iter()).saturating_add(rounds);
     };
-    let time_ns = (racing_ns(asked_ns) as f64 * SOONER) as u64;
-    let is_taken = versus::in_time(races.iter(), plan(arguments, 0, 0).min_trials, time_ns);
+    let time_ns = racing_ns(asked_ns);
+    let mut is_taken = versus::in_time(races.iter(), plan(arguments, 0, 0).min_trials, time_ns);
+    if !is_taken.contains(&true) {
+        // The shortest is begun nevertheless.
+        let expected_ns = |at: &usize| versus::expected_ns(races[*at..].iter().take(1), 1);
+        (0..races.len()).min_by_key(expected_ns).into_iter().for_each(|at| is_taken[at] = true);
+    }
     let taken = || races.iter().zip(&is_taken).filter(|(_, taken)| **taken).map(|(race, _)| race);
     let rounds = planned.min(limit.rounds(round_bytes(taken())));
     let [made_s, all_s] = [0, rounds].map(|rounds| versus::expected_ns(taken(), rounds) as f64);
-    let share = (time_ns as f64 - made_s).max(0.0) / (all_s - made_s).max(1.0);
+    let share = (time_ns as f64 * SOONER - made_s).max(0.0) / (all_s - made_s).max(1.0);
     let rounds_bytes = round_bytes(taken()) as f64 * f64::from(rounds) * share.min(1.0);
     versus::made_bytes(taken()) + rounds_bytes as u64
+}
+
+/// Whether one of the races likely has enough rounds in this time to show how far they differ.
+pub(super) fn has_time(races: &[Race<'_>], asked_ns: u64) -> bool {
+    let expected_ns = |race| versus::expected_ns(std::iter::once(race), QUICK_ROUNDS.0);
+    races.iter().any(|race| expected_ns(race) <= racing_ns(asked_ns))
 }
 
 /// What of the time asked for is left to race in, and to remove what is made.
@@ -111,12 +122,24 @@ mod tests {
             parameters: Parameters::default(),
             printed: None,
             bytes,
-            made: Some(Made { path: bytes.to_string().into(), bytes, removing_ns: 0 }),
+            made: Some(Made {
+                path: bytes.to_string().into(),
+                bytes,
+                making_ns: bytes * 5 / 2,
+                removing_ns: 0,
+            }),
             written_bytes: bytes,
             contestants: vec![Contestant::flatout("flatout".as_ref()); 2],
             expected_s,
             workload: Box::new(Nothing),
         }
+    }
+
+    #[test]
+    fn there_is_time_where_one_race_has_three_rounds() {
+        let races = [race(1 << 20, 0.5), race(1 << 30, 60.0)];
+        // Making what is read takes the time of a run.
+        assert!(has_time(&races, 4 * SECOND_NS) && !has_time(&races, 3 * SECOND_NS));
     }
 
     #[test]
@@ -132,5 +155,7 @@ mod tests {
         assert_eq!(written(&["-n", "2"]), 5 * ((1 << 30) + (1 << 20)));
         let short = written(&["--max-time", "4s"]);
         assert!((80 << 20..100 << 20).contains(&short), "47 rounds of the short race: {short}");
+        let shortest = written(&["--max-time", "100ms"]);
+        assert!((1 << 20..4 << 20).contains(&shortest), "it is begun nevertheless: {shortest}");
     }
 }

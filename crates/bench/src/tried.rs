@@ -1,0 +1,225 @@
+//! What a little work takes in a directory just now: tried before it is announced how long much will
+//! take. All is done with files without a name.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use flatout_sys::usage::process_io;
+use flatout_sys::{fill_random, monotonic_ns};
+
+use crate::scratch;
+use crate::slowdown;
+use crate::versus::state;
+
+/// Bytes that [`Tried::of`] writes at most, and which part of what may be written at most.
+pub const MOST_BYTES: u64 = 60 << 20;
+const WRITE_PART: u64 = 16;
+/// On a machine that is no slower than this, storage is as quick as a few files tell: beside others who was
+/// asleep goes first.
+const QUIET: f64 = 1.2;
+/// Bytes written at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+/// A file is made durable so often, with so many chunks each, to see what that takes; with few, and twice at
+/// most, where those take long.
+const TURNS: usize = 3;
+const CHUNKS: usize = 16;
+const FEW_CHUNKS: usize = 4;
+const LONG_NS: f64 = 25e6;
+/// So many files are removed to see what that takes, each so long.
+const REMOVED_FILES: usize = 32;
+const SMALL_BYTES: usize = 4096;
+
+/// What work takes in a directory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tried {
+    /// Nanoseconds for a byte of a file that is made, and for one that a trial makes durable.
+    pub making_byte_ns: f64,
+    /// The least of a few, since the first may wait for what others left.
+    pub durable_byte_ns: f64,
+    /// Waiting until what anybody wrote there lies on the device.
+    pub settle_ns: f64,
+    /// Removing a file whose bytes lie on the device: each may wait for it (ext4 without a journal, mounted
+    /// with `discard`: 0.1 ms on a quiet machine, 2 to 6 beside a writer; 2 CPUs, 2026-11-28).
+    pub removing_file_ns: f64,
+    /// How many times slower than on a quiet machine the CPUs get work done.
+    pub slowdown: f64,
+}
+
+impl Tried {
+    /// Where nothing is tried. A test file of 256 MiB took 0.7 s on ext4 on a virtual disk (2 vCPUs of an AMD
+    /// EPYC, busy with other work, 2026-11-23), one of 500 MB 1.25 s on ext4 on a loop in memory (quiet,
+    /// 2026-11-26).
+    pub const USUAL: Self = Self {
+        making_byte_ns: 2.5,
+        durable_byte_ns: 0.9,
+        settle_ns: 0.0,
+        removing_file_ns: 0.0,
+        slowdown: 1.0,
+    };
+
+    /// A little of the work in this directory, if that is little of what may be written; as usual where
+    /// nothing can be.
+    ///
+    /// Cost: 0.2 s as a rule, a second beside a writer.
+    pub fn of(directory: &Path, most_write_bytes: Option<u64>) -> Self {
+        let tried = is_little(MOST_BYTES, most_write_bytes).then(|| Self::in_place(directory));
+        tried.flatten().unwrap_or_else(Self::nothing)
+    }
+
+    fn in_place(directory: &Path) -> Option<Self> {
+        let slowdown = slowdown::now();
+        // What others left to be written is waited for by whatever comes first.
+        settle_ns(directory)?;
+        let making_byte_ns = durable_byte_ns(directory)?;
+        let (settle_ns, removing_file_ns) = removing_ns(directory)?;
+        let least_ns = if slowdown < QUIET { 0.0 } else { Self::USUAL.durable_byte_ns };
+        let durable_byte_ns = making_byte_ns.max(least_ns);
+        Some(Self { making_byte_ns, durable_byte_ns, settle_ns, removing_file_ns, slowdown })
+    }
+
+    /// As usual, on a machine that is as busy as it is now.
+    ///
+    /// Cost: that of [`slowdown::now`].
+    pub fn nothing() -> Self {
+        Self { slowdown: slowdown::now(), ..Self::USUAL }
+    }
+
+    /// The time for making so much, until storage has it.
+    pub fn making_ns(&self, bytes: u64) -> u64 {
+        (bytes as f64 * self.making_byte_ns) as u64
+    }
+
+    /// The same with care: a machine that others use is no quicker than it usually is beside them, whatever
+    /// was seen in a moment.
+    pub fn surely_making_ns(&self, bytes: u64) -> u64 {
+        (bytes as f64 * self.sure_byte_ns()) as u64
+    }
+
+    /// Bytes that are made in so much time, with the same care.
+    pub fn surely_made_bytes(&self, time_ns: u64) -> u64 {
+        (time_ns as f64 / self.sure_byte_ns()) as u64
+    }
+
+    fn sure_byte_ns(&self) -> f64 {
+        self.making_byte_ns.max(Self::USUAL.making_byte_ns * self.slowdown)
+    }
+
+    /// The time for removing so many files.
+    pub fn removing_ns(&self, files: u64) -> u64 {
+        (files as f64 * self.removing_file_ns) as u64
+    }
+
+    /// How many times slower work is that waits for storage most of its time, so that it goes first when it
+    /// wakes: rows of the disk wrote 1/4 beside load 21, and 4/5 beside four loops, on 2 CPUs (AMD EPYC,
+    /// 2026-11-26); by all of the slowdown `bench copy`, `versus` and `tune` announced 0.3 to 0.6 of what they
+    /// wrote (Emerald Rapids, loops, a writer and tests, 2026-11-28).
+    pub fn waiting_slowdown(&self) -> f64 {
+        self.slowdown.sqrt()
+    }
+
+    /// How many times slower than usual storage takes what is written.
+    pub fn storage_slowdown(&self) -> f64 {
+        (self.durable_byte_ns / Self::USUAL.durable_byte_ns).max(1.0)
+    }
+}
+
+/// Whether trying that writes so much is little of what may be written.
+pub fn is_little(bytes: u64, most_write_bytes: Option<u64>) -> bool {
+    most_write_bytes.is_none_or(|most| most / WRITE_PART >= bytes)
+}
+
+/// What is left of what may be written.
+pub fn left_of(most_write_bytes: Option<u64>) -> Option<u64> {
+    most_write_bytes.map(|most| most.saturating_sub(written_bytes()))
+}
+
+/// Bytes that this process has written by now: what was tried counts among those that are announced.
+pub fn written_bytes() -> u64 {
+    process_io().map_or(0, |io| io.device_write_bytes)
+}
+
+/// What waiting for storage takes after one small write.
+pub(crate) fn settle_ns(directory: &Path) -> Option<f64> {
+    let mut file = scratch::open_unnamed(directory).ok()?;
+    file.write_all(&[1; SMALL_BYTES]).ok()?;
+    nanoseconds(|| state::settle(directory).ok())
+}
+
+fn durable_byte_ns(directory: &Path) -> Option<f64> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    fill_random(&mut chunk, 1, 0);
+    let byte_ns = |chunks: usize| {
+        let mut file = scratch::open_unnamed(directory).ok()?;
+        let all = || {
+            (0..chunks).try_for_each(|_| file.write_all(&chunk)).ok()?;
+            file.sync_data().ok()
+        };
+        Some(nanoseconds(all)? / (chunks * CHUNK_BYTES) as f64)
+    };
+    let few_ns = byte_ns(FEW_CHUNKS)?;
+    if few_ns * (FEW_CHUNKS * CHUNK_BYTES) as f64 > LONG_NS {
+        return byte_ns(FEW_CHUNKS).map(|again_ns| again_ns.min(few_ns));
+    }
+    (0..TURNS).filter_map(|_| byte_ns(CHUNKS)).reduce(f64::min)
+}
+
+/// What waiting for storage takes, and removing a file that lies there.
+fn removing_ns(directory: &Path) -> Option<(f64, f64)> {
+    let mut files: Vec<File> = Vec::new();
+    for _ in 0..REMOVED_FILES {
+        let mut file = scratch::open_unnamed(directory).ok()?;
+        file.write_all(&[1; SMALL_BYTES]).ok()?;
+        files.push(file);
+    }
+    let mut waits = vec![nanoseconds(|| state::settle(directory).ok())?];
+    for _ in 1..TURNS {
+        waits.push(settle_ns(directory)?);
+    }
+    waits.sort_by(f64::total_cmp);
+    let removed_ns = nanoseconds(|| {
+        drop(files);
+        Some(())
+    })?;
+    Some((waits[TURNS / 2], removed_ns / REMOVED_FILES as f64))
+}
+
+fn nanoseconds(work: impl FnOnce() -> Option<()>) -> Option<f64> {
+    let begun_ns = monotonic_ns();
+    work()?;
+    Some((monotonic_ns() - begun_ns) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trying_leaves_nothing_and_finds_a_time_for_everything() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = written_bytes();
+        let tried = Tried::in_place(directory.path()).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        let Tried { durable_byte_ns, settle_ns, removing_file_ns, slowdown, .. } = tried;
+        let all = [durable_byte_ns, settle_ns, removing_file_ns];
+        assert!(all.iter().all(|&ns| ns > 0.0 && ns < 60e9) && slowdown >= 1.0, "{tried:?}");
+        assert!(written_bytes() - before < 4 * MOST_BYTES, "other tests write, too");
+        let nowhere = Tried::of(&directory.path().join("missing"), None);
+        assert_eq!(Tried { slowdown: 1.0, ..nowhere }, Tried::USUAL);
+        assert!(is_little(16, Some(256)) && !is_little(16, Some(255)) && is_little(16, None));
+    }
+
+    #[test]
+    fn slow_storage_takes_longer_and_a_quick_one_is_not_called_quicker() {
+        let tried = |durable_byte_ns| Tried { durable_byte_ns, ..Tried::USUAL };
+        assert_eq!([0.3, 0.9, 3.6].map(|ns| tried(ns).storage_slowdown()), [1.0, 1.0, 4.0]);
+        assert_eq!(Tried::USUAL.making_ns(400), 1000);
+        let made = |making_byte_ns, slowdown| {
+            let tried = Tried { making_byte_ns, slowdown, ..Tried::USUAL };
+            assert_eq!(tried.surely_making_ns(tried.surely_made_bytes(1000)), 1000);
+            tried.surely_made_bytes(1000)
+        };
+        assert_eq!([made(0.5, 1.0), made(0.5, 4.0), made(20.0, 4.0)], [400, 100, 50]);
+        assert_eq!(Tried { removing_file_ns: 5e6, ..Tried::USUAL }.removing_ns(200), 1_000_000_000);
+    }
+}

@@ -1,0 +1,41 @@
+//! How it is announced what a run will write.
+
+use flatout_bench::{slowdown, tried};
+use flatout_report::quantity;
+
+/// A machine that is no slower than this gets its work done as it was tried.
+const QUIET: f64 = 1.2;
+/// Beside other programs, which come and go, up to so many times as much or as little is written (0.4 to 1.9
+/// times as much as was likely, in 16 runs beside six loops and a writer on 2 CPUs, 2026-11-28).
+const BUSY_PART: f64 = 1.5;
+
+/// What is likely written, with what was tried already, and at most.
+pub fn written(likely_bytes: u64, most_bytes: u64) -> String {
+    let tried_bytes = tried::written_bytes();
+    let [likely, most] = [likely_bytes, most_bytes].map(|bytes| bytes.saturating_add(tried_bytes));
+    text(likely.min(most), most, slowdown::now())
+}
+
+fn text(likely_bytes: u64, most_bytes: u64, slowdown: f64) -> String {
+    let is_exact = most_bytes <= likely_bytes.saturating_add(likely_bytes / 20);
+    if is_exact || slowdown < QUIET {
+        return format!("about {}", quantity::rounded_size(likely_bytes));
+    }
+    let part = |part: f64| ((likely_bytes as f64 * part) as u64).min(most_bytes);
+    let ends = [1.0 / BUSY_PART, BUSY_PART].map(|of| quantity::rounded_size(part(of)));
+    format!("about {} to {}", ends[0], ends[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beside_other_programs_a_range_is_announced_unless_it_is_known_exactly() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(text(60 * MIB, u64::MAX, 1.0), "about 60 MiB");
+        assert_eq!(text(60 * MIB, u64::MAX, 3.0), "about 40 MiB to 90 MiB");
+        assert_eq!(text(60 * MIB, 70 * MIB, 3.0), "about 40 MiB to 70 MiB");
+        assert_eq!(text(60 * MIB, 60 * MIB, 3.0), "about 60 MiB");
+    }
+}
