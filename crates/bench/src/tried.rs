@@ -40,7 +40,7 @@ pub struct Tried {
     /// Waiting until what anybody wrote there lies on the device.
     pub settle_ns: f64,
     /// Removing a file whose bytes lie on the device: each may wait for it (ext4 without a journal, mounted
-    /// with `discard`: 0.1 ms on a quiet machine, 2 to 6 beside a writer; 2 CPUs, 2026-11-28).
+    /// with `discard`: 0.04 ms on a quiet machine, at times 4, and 2 to 6 beside a writer; 2 CPUs, 2026-11-28).
     pub removing_file_ns: f64,
     /// How many times slower than on a quiet machine the CPUs get work done.
     pub slowdown: f64,
