@@ -172,15 +172,11 @@ fn a_quota_lowers_the_peak_and_is_named() {
     }
     let all = document["results"].as_array().unwrap();
     assert!(all.iter().all(|row| row["status"] != "invalid"), "bursts are possible");
-    let document = document_of("memory", &["--threads", "1"]);
+    let words = [&["bench"], &short("memory", "1")[..], &["--threads", "1"]].concat();
+    let document = folder.under(&wrapper, &words).run().exits(0).document();
     assert_possible(&document);
-    let of_memory: Vec<_> =
-        document["results"].as_array().unwrap().iter().filter(measured).collect();
-    let is_named = |row: &&&Value| codes(row).contains(&"cpu_quota");
-    assert!(of_memory.iter().any(|row| is_named(&row)), "{of_memory:#?}");
-    for row in rows(&document, "memory/sequential-copy").iter().filter(|row| measured(row)) {
-        assert!(is_named(&row), "{row:#}");
-    }
+    let copies = rows(&document, "memory/sequential-copy");
+    assert!(copies.iter().all(|row| codes(row).contains(&"cpu_quota")), "{copies:#?}");
     let document = document_of("syscall", &[]);
     let all = document["results"].as_array().unwrap();
     let several = all.iter().filter(|row| row["parameters"]["threads"].as_u64() > Some(1));
