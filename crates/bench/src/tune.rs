@@ -149,8 +149,11 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
         }
     }
     let mut tuned = Tuned::default();
-    // Removing what was made belongs to the time, too.
-    let removing_ns: u64 = places.iter().map(TunedPlace::removing_ns).sum();
+    // Removing what was made belongs to the time, too, if that was asked for.
+    let removing_ns: u64 = match options.time_ns {
+        Some(_) => places.iter().map(TunedPlace::removing_ns).sum(),
+        None => 0,
+    };
     let sampler = &mut sampler.within(sampler.left_ns().saturating_sub(removing_ns));
     let options =
         &Options { cancel: options.cancel.until(sampler.plan.ends_ns), ..options.clone() };

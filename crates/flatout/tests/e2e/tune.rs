@@ -14,7 +14,7 @@ use crate::schema::assert_valid;
 use crate::skip::needs;
 
 /// The shortest run that measures everything.
-const SHORT: &str = "tune place --quick --max-write 2G --max-time 60s --rounds 3";
+const SHORT: &str = "tune place --quick --max-write 2G --max-time 600s --rounds 3";
 const PROFILE: &str = "profile.json";
 
 trait WithProfile {
@@ -271,7 +271,7 @@ fn a_filesystem_that_is_too_small_is_not_helped_by_more_writes() {
 #[test]
 fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
     let folder = place();
-    let words = "tune place --quick --max-write 2G --format json";
+    let words = "tune place --quick --max-write 2G --max-time 600s --format json";
     let mut running = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).start();
     running.wait_until("status", catches_interrupt);
     running.wait_until_read(16 << 20);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::Pair;
 use super::property::order;
@@ -30,6 +31,16 @@ fn a_filled_directory_is_filled_in_the_order_of_cp_where_that_matters() {
             }
             fs::remove_file(name("t", number + 2)).unwrap();
             fs::hard_link(name("t", number + 1), name("t", number + 2)).unwrap();
+        }
+        // By the clock all of a tree may be made in one tick, which -u would see: a tick lasts as long as
+        // the hypervisor keeps the CPU that counts them.
+        for (tree, second) in [("s", 1), ("s/sub", 2)] {
+            for entry in fs::read_dir(folder.join(tree)).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_file() {
+                    let time = UNIX_EPOCH + Duration::from_secs(second);
+                    fs::File::open(entry.path()).unwrap().set_modified(time).unwrap();
+                }
+            }
         }
     };
     // Elsewhere on the disk inodes come and go, and those of two trees may be in two orders.
