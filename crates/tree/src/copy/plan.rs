@@ -91,12 +91,13 @@ pub(super) fn copy(
         Some(found) if !kind_of(found).is_symlink() => refuse_loss(entry, &facts, found)?,
         _ => {}
     }
-    let ticket = match claim(entry, &facts)? {
+    let (ticket, is_again) = match claim(entry, &facts)? {
         Some(Claim::Known(known)) if !is_other(lane, opened.as_ref(), &known)? => {
             return link(entry, &facts, (&known, found), room);
         }
-        Some(Claim::First(ticket)) => Some(ticket),
-        _ => None,
+        Some(Claim::Known(_)) => (None, true),
+        Some(Claim::First(ticket)) => (Some(ticket), false),
+        None => (None, false),
     };
     let linked = match (&opened, &copy.references) {
         (Some(opened), Some(references)) => references.would_be_linked(lane, opened)?,
@@ -116,7 +117,7 @@ pub(super) fn copy(
             special::stands(entry, &facts, (&found, text.as_deref()))?.then_some(found)
         }
     };
-    if let Some(ticket) = ticket {
+    if is_again || ticket.is_some() {
         note(ticket, entry, &facts, stands.as_ref())?;
     }
     let action = match (stands.is_some(), kind.is_file()) {
@@ -145,18 +146,25 @@ pub(super) enum Room {
     Made,
 }
 
-/// Remembers what the first name of a source would come to: what stands for it, or something that is
-/// not there yet.
+/// Remembers what the first name of a source would come to, or one that is copied again: what stands for
+/// it, or something that is not there yet.
 fn note(
-    ticket: Ticket<'_>,
+    ticket: Option<Ticket<'_>>,
     entry: Entry<'_>,
     facts: &Stat,
     stands: Option<&Stat>,
 ) -> Result<(), Trouble> {
     let made = stands.map_or((NOT_THERE, facts.st_ino), mark);
     let path = entry.directory.path_below_base(entry.target).map_err(Trouble::Target)?;
-    let ticket = if stands.is_some() { ticket.of_what_was_there() } else { ticket };
-    let _or_they_are_copied = ticket.done(&path, made);
+    let was_there = stands.is_some();
+    let _or_they_are_copied = match ticket {
+        Some(ticket) if was_there => ticket.of_what_was_there().done(&path, made),
+        Some(ticket) => ticket.done(&path, made),
+        None => {
+            let source = Source { was_there, ..Source::of(facts) };
+            entry.copy.links.copied_again(source, &path, made)
+        }
+    };
     Ok(())
 }
 

@@ -156,23 +156,37 @@ fn what_counts_as_done_by_its_time_replaces_no_name_that_holds_the_bytes() {
     for [name, other] in names() {
         write(source.join(&name), &format!("{name:0>4}"));
         fs::hard_link(source.join(&name), source.join(other)).unwrap();
+        fs::hard_link(source.join(&name), source.join(format!("{name} again"))).unwrap();
     }
     folder.flatout(["copy", "-T", "src", "dst"]).leaves("dst").run().exits(0);
+    // The third name is a file of its own.
+    for [name, _] in names() {
+        let third = target.join(format!("{name} again"));
+        fs::remove_file(&third).unwrap();
+        write(third, &format!("{name:0>4}"));
+    }
     let others: Vec<_> = names().map(|[_, other]| target.join(other)).collect();
     for pair in others.chunks(2) {
         fs::rename(&pair[0], target.join("between")).unwrap();
         fs::rename(&pair[1], &pair[0]).unwrap();
         fs::rename(target.join("between"), &pair[1]).unwrap();
     }
-    let words = ["copy", "--quick-check", "-T", "src", "dst", "--format", "json"];
+    let words = ["copy", "--quick-check", "-j1", "-T", "src", "dst", "--format", "json"];
     let planned = folder.flatout([&words[..], &["--dry-run"]].concat()).run();
     let ran = folder.flatout(words).run();
     for [name, _] in names() {
         assert_eq!(read(target.join(&name)), format!("{name:0>4}"), "{name}{ran}");
+        let third = format!("{name} again");
+        assert_eq!(read(target.join(&third)), format!("{name:0>4}"), "{third}{ran}");
     }
-    for ran in [ran, planned] {
+    for ran in [&ran, &planned] {
         assert!(ran.exits(1).stderr.contains("some names of one file became files of their own"));
     }
+    let counts = |ran: &Ran| {
+        let audit = &ran.result()["audit"];
+        ["files", "linked", "unchanged", "incomplete"].map(|key| audit[key].clone())
+    };
+    assert_eq!(counts(&planned), counts(&ran), "{planned}{ran}");
     folder.flatout(["copy", "--checksum", "-T", "src", "dst"]).run().exits(0);
     let inode = |name: &str| target.join(name).metadata().unwrap().ino();
     for [name, other] in names() {

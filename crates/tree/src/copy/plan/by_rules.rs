@@ -79,7 +79,7 @@ pub(in crate::copy) fn copy(
             }
             Some(Claim::First(ticket)) => {
                 let stands = found.filter(|_| outcome.action == Action::Unchanged);
-                note(ticket, entry, &facts, stands.as_ref())?;
+                note(Some(ticket), entry, &facts, stands.as_ref())?;
             }
             None => {}
         }
