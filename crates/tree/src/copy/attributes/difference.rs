@@ -60,7 +60,7 @@ impl Attributes<'_> {
             let values = [job.source, job.target].map(|node| node.value(name).ok().flatten());
             differ[usize::from(!is_list(name))] |= values[0] != values[1];
         }
-        differ[1] |= names.is_part();
+        differ[1] |= self.lacks_some(&names);
         if let (true, Ok(found)) = (self.wants_extended(), job.target.known_names()) {
             differ[1] |= self.has_unknown_surplus(&found, &names, job.kind);
             for name in found.iter().filter(|name| self.is_surplus(name, &names, job.kind)) {

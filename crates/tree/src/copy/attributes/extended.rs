@@ -177,7 +177,7 @@ impl Attributes<'_> {
             }
             self.set(job, name, &value, &mut carried)?;
         }
-        if names.is_part() {
+        if self.lacks_some(names) {
             carried.late = Some(Refusal::because(READ, TOO_MANY));
         }
         Ok(carried)
@@ -239,6 +239,11 @@ impl Attributes<'_> {
         let may_stay = self.preserve.has(Preserve::WHAT_IS_THERE) || is_merged;
         let must_go = is_list(name) || !may_stay && !names.is_part();
         self.carries(name) && is_removable(name) && must_go && !names.has(name)
+    }
+
+    /// Whether a source has attributes that are asked for and that nobody can list.
+    pub(super) fn lacks_some(&self, names: &Names) -> bool {
+        names.is_part() && self.preserve.has(Preserve::XATTR)
     }
 
     /// Whether a target that has too many attributes for a list should lose some of them.

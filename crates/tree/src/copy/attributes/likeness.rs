@@ -50,6 +50,6 @@ impl Attributes<'_> {
             source.is_ok() && source == found
         };
         let all = names.iter().chain(found.iter());
-        !names.is_part() && all.filter(|name| self.carries(name)).all(is_alike)
+        !self.lacks_some(&names) && all.filter(|name| self.carries(name)).all(is_alike)
     }
 }

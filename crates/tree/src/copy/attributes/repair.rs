@@ -69,7 +69,9 @@ impl Attributes<'_> {
     /// Whether neither side has attributes that matter; where one has, a closer look is taken.
     fn same_extended(&self, job: &Job<'_>) -> Result<bool, Refusal> {
         let names = self.source_names(job)?;
-        if !self.wants_extended() || names.is_part() || names.iter().any(|name| self.carries(name))
+        if !self.wants_extended()
+            || self.lacks_some(&names)
+            || names.iter().any(|name| self.carries(name))
         {
             return Ok(!self.wants_extended());
         }
