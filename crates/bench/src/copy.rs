@@ -26,7 +26,6 @@ use flatout_tree::copy::options::Durability;
 
 use crate::option::flag;
 use crate::place::{COPYING, Place};
-use crate::tried;
 use crate::versus::{self, State};
 use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, scratch};
 
@@ -116,13 +115,11 @@ impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         self.run = run.clone();
         self.selection.each_once();
-        // Little of what may be written is spent on finding out how long it takes.
+        // What may be written is not spent on finding out how long it takes.
         if run.rounds.is_none() {
-            let can_try = tried::is_little(pace::TRIED_BYTES, run.max_write_bytes);
+            let can_try = run.max_write_bytes.is_none();
             self.pace
                 .get_or_insert_with(|| if can_try { Pace::of(&run.place) } else { Pace::usual() });
-            let tried_bytes = if can_try { pace::TRIED_BYTES } else { 0 };
-            self.run.max_write_bytes = run.max_write_bytes.map(|most| most - tried_bytes);
         }
         let planned = plan(self)?;
         let planned = self.planned.insert(planned);

@@ -16,6 +16,18 @@ pub fn written(likely_bytes: u64, most_bytes: u64) -> String {
     text(likely.min(most), most, slowdown::now())
 }
 
+/// The most that may be written with that, where it is clearly more than is expected.
+pub fn at_most(likely_bytes: u64, most_bytes: u64) -> String {
+    let tried_bytes = tried::written_bytes();
+    match most_bytes > likely_bytes.saturating_add((likely_bytes + tried_bytes) / 20) {
+        true => {
+            let most = quantity::rounded_size(most_bytes.saturating_add(tried_bytes));
+            format!(" (at most {most})")
+        }
+        false => String::new(),
+    }
+}
+
 fn text(likely_bytes: u64, most_bytes: u64, slowdown: f64) -> String {
     let is_exact = most_bytes <= likely_bytes.saturating_add(likely_bytes / 20);
     if is_exact || slowdown < QUIET {

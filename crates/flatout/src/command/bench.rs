@@ -9,8 +9,8 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::units::size_text;
 use flatout_measure::warning;
+use flatout_report::Format;
 use flatout_report::text::Joined;
-use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::announcement;
@@ -182,7 +182,7 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
         _ => format!(
             "writes {}{} {target}",
             announcement::written(bytes, most_bytes),
-            at_most(bytes, most_bytes)
+            announcement::at_most(bytes, most_bytes)
         ),
     };
     let mut places: Vec<_> = jobs.iter().filter_map(|job| job.estimate.place.as_ref()).collect();
@@ -196,14 +196,6 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
     };
     output::notice(&format!("measuring {what}, takes about {seconds} s"));
     Ok(())
-}
-
-/// The most that may be written, where that is clearly more than is expected.
-fn at_most(bytes: u64, most_bytes: u64) -> String {
-    match most_bytes > bytes.saturating_add(bytes / 20) {
-        true => format!(" (at most {})", quantity::rounded_size(most_bytes)),
-        false => String::new(),
-    }
 }
 
 #[cfg(test)]

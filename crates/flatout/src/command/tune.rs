@@ -1,6 +1,6 @@
 //! `flatout tune`: settings are tried, a record of them is shown, and what was picked is saved.
 
-use flatout_bench::tried::{self, Tried};
+use flatout_bench::tried::Tried;
 use flatout_bench::tune::{self, Options, Tuned};
 use flatout_bench::{Error, Extent};
 use flatout_measure::case::{Plan, WhenPrecise};
@@ -27,20 +27,24 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let begun_ns = SystemClock.now_ns();
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
-    let tried = tried(arguments);
-    let options = Options {
+    let mut options = Options {
         directories: arguments.directories.clone(),
         extent: if arguments.quick { Extent::Quick } else { Extent::Full },
-        max_write_bytes: tried::left_of(arguments.max_write),
+        max_write_bytes: arguments.max_write,
         time_ns: arguments.max_time,
-        tried,
+        tried: Vec::new(),
         machine: profile::machine(),
         kernel: profile::kernel(),
         time: draft.record.start.time.clone(),
         seed,
         cancel,
     };
-    let measured = begin(arguments, &options, begun_ns).and_then(|plan| {
+    let checked = tune::check(&options);
+    if checked.is_ok() {
+        options.tried = tried(arguments);
+    }
+    let planned = checked.and_then(|()| begin(arguments, &options, begun_ns));
+    let measured = planned.and_then(|plan| {
         let mut progress = Progress::begin(plan.budget_ns);
         progress.measure(plan.budget_ns, plan, cancel, |sampler| tune::run(&options, sampler))
     });
@@ -65,9 +69,8 @@ fn tried(arguments: &Arguments) -> Vec<Tried> {
     each.collect()
 }
 
-/// Everything that can be refused before anything is made; announces the rest.
+/// What else can be refused before anything is made; announces the rest.
 fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan, Error> {
-    tune::check(options)?;
     if !arguments.no_save {
         profile::check().map_err(Error::NoRoom)?;
     }
@@ -87,12 +90,12 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         _ => (begun_ns.saturating_add(trials_ns), trials_ns),
     };
     let wanted = tune::write_bytes(options, trials.1, likely_ns)?;
-    let bytes = wanted.min(options.max_write_bytes.unwrap_or(u64::MAX));
+    let bytes = wanted.min(arguments.max_write.unwrap_or(u64::MAX));
     let seconds =
         (budget_ns as f64 * bytes as f64 / wanted.max(1) as f64 / SECOND_NS as f64).ceil();
     output::notice(&format!(
         "measuring settings with files of {places}, writes {}, takes about {seconds} s",
-        announcement::written(bytes, options.max_write_bytes.unwrap_or(u64::MAX))
+        announcement::written(bytes, arguments.max_write.unwrap_or(u64::MAX))
     ));
     Ok(Plan {
         min_trials: trials.0,

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
-use flatout_bench::tried::{self, Tried};
+use flatout_bench::tried::Tried;
 use flatout_bench::versus::race::{self, Made, Race};
 use flatout_bench::versus::rival::{Discipline, Found};
 use flatout_bench::versus::run::SystemRunner;
@@ -144,8 +144,9 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         cancel,
     };
     let mut planned = versus::plan(&ground)?;
-    if arguments.max_time.is_some_and(|asked_ns| !forecast::has_time(&planned.races, asked_ns)) {
-        // What is raced with --quick takes less.
+    let lacks_time = |asked_ns| !forecast::has_time(&planned.races, asked_ns);
+    if !planned.races.is_empty() && !arguments.quick && arguments.max_time.is_some_and(lacks_time) {
+        output::notice("there is no time for the usual work: that of --quick is raced");
         ground.extent = Extent::Quick;
         planned = versus::plan(&ground)?;
     }
@@ -172,7 +173,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         // It takes room, but is no reason not to race.
         place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     }
-    let limit = WriteLimit::new(tried::left_of(arguments.max_write), needed_bytes).counting();
+    let limit = WriteLimit::new(arguments.max_write, needed_bytes).counting();
     output::notice(&announcement(arguments, &field, &races, (needed_bytes, &limit)));
     Ok(Prepared { field, ground, races, place, limit })
 }
@@ -214,8 +215,7 @@ fn announcement(
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
     let written = written_bytes(arguments, races, limit);
-    let most = tried::left_of(arguments.max_write).unwrap_or(u64::MAX);
-    let written = announcement::written(written, most);
+    let written = announcement::written(written, arguments.max_write.unwrap_or(u64::MAX));
     let files = format!("files of {size} in {:?}, writes {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {
         field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))
@@ -262,6 +262,7 @@ fn race_all(
     let mut progress = Progress::begin(time_ns(arguments, &races, limit));
     let mut runner = SystemRunner { cancel: ground.cancel };
     let mut rows: Vec<(usize, Vec<Outcome>)> = Vec::new();
+    let most_removing_ns = versus::most_removing_ns(left_ns());
     let mut race_one = |place: usize, race: Race<'static>, share_ns: u64, most: u32| {
         let plan = plan(arguments, share_ns, ground.seed.wrapping_add(place as u64));
         let (min_trials, max_trials) = (plan.min_trials.min(most), plan.max_trials.min(most));
@@ -270,7 +271,7 @@ fn race_all(
         let removing_ns = new.as_ref().map_or(0, |new| new.removing_ns);
         let earlier_ns = match ends_ns.get() {
             u64::MAX => u64::MAX,
-            _ if removing_ns > versus::most_removing_ns(left_ns()) => 0,
+            _ if removing_ns > most_removing_ns => 0,
             ends_ns => ends_ns.saturating_sub(removing_ns),
         };
         let plan = Plan { min_trials, max_trials, ends_ns: earlier_ns, ..plan };

@@ -46,8 +46,11 @@ pub(super) fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &W
 
 /// Whether one of the races likely has enough rounds in this time to show how far they differ.
 pub(super) fn has_time(races: &[Race<'_>], asked_ns: u64) -> bool {
+    let time_ns = racing_ns(asked_ns);
     let expected_ns = |race| versus::expected_ns(std::iter::once(race), QUICK_ROUNDS.0);
-    races.iter().any(|race| expected_ns(race) <= racing_ns(asked_ns))
+    let removing_ns = |race: &Race<'_>| race.made.as_ref().map_or(0, |made| made.removing_ns);
+    let is_gone = |race| removing_ns(race) <= versus::most_removing_ns(time_ns);
+    races.iter().any(|race| expected_ns(race) <= time_ns && is_gone(race))
 }
 
 /// What of the time asked for is left to race in, and to remove what is made.
