@@ -242,8 +242,10 @@ impl Ran {
     /// None if it was over before anything was measured, as beside others.
     pub fn if_measured(self) -> Option<Self> {
         let is_over = self.code == Some(1)
-            && self.stderr.contains("nothing was measured")
-            && self.stderr.contains("there was no time for it");
+            && ["was", "could be"]
+                .iter()
+                .any(|how| self.stderr.contains(&format!("nothing {how} measured")))
+            && self.stdout.contains("\"time_short\"");
         (!is_over).then_some(self)
     }
 
