@@ -203,10 +203,10 @@ pub fn share_ns(left: &[&Race<'_>], left_ns: u64) -> u64 {
     if all > 0.0 { (left_ns as f64 * (first / all)) as u64 } else { left_ns }
 }
 
-/// The time that removing what a race makes may take of that which is left: it may take twice as long as it
+/// The time that removing what a race makes may take, of that of all races: it may take twice as long as it
 /// was seen to, beside a writer that comes and goes.
-pub fn most_removing_ns(left_ns: u64) -> u64 {
-    left_ns / REMOVING_PART
+pub fn most_removing_ns(time_ns: u64) -> u64 {
+    time_ns / REMOVING_PART
 }
 
 /// Which of the races there is time for: all, where it is enough for `FEW_ROUNDS` of each; else the
