@@ -59,6 +59,8 @@ fn overfill(target: &Path, cause: &str, options: &[&str], make_room: impl FnOnce
         assert!(is_directory || what == "is missing" || is_named, "{path:?} {what}{ran}");
     }
     make_room();
+    // btrfs has the room of a removed file only after its next transaction.
+    rustix::fs::syncfs(File::open(target).unwrap()).unwrap();
     let again = copy(&folder, options, &tree, target);
     assert_alike(&wanted, &likeness(target), again.exits(0));
 }
