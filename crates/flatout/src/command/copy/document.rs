@@ -83,7 +83,8 @@ fn row(account: &Account) -> Outcome {
         note(Status::Degraded, warning::FAILED, text);
     }
     if totals.incomplete > 0 {
-        let why = "without their owner, access control list, mode, times or links, or while they changed";
+        let why =
+            "without their owner, access control list, mode, times or links, or while they changed";
         let text = format!("{} of the entries were copied {why}", totals.incomplete);
         note(Status::Degraded, warning::FAILED, text);
     }
