@@ -4,6 +4,7 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use flatout_sys::{affinity, monotonic_ns, thread_cpu_ns};
 
@@ -12,6 +13,10 @@ use crate::workers::{self, ThreadError, lock};
 
 /// Looks before a thread gives its CPU away between two of them, where threads are more than CPUs.
 const LOOKS: u32 = 1 << 13;
+/// How often it does that before it sleeps: who is away for longer has no CPU, and where a quota is the
+/// reason this thread would use up what is left of it.
+const YIELDS: u32 = 64;
+const NAP: Duration = Duration::from_micros(50);
 
 /// Where threads wait for each other, time and again. One that panics in between would be waited
 /// for: what lies between is arithmetic.
@@ -30,8 +35,14 @@ impl Meeting {
     pub(super) fn wait(&self, turn: u32) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
         let is_whole = || self.arrived.load(Ordering::Acquire) >= self.count * turn;
+        let mut yields = 0;
         spin_until(is_whole, || {
-            std::thread::yield_now();
+            yields += 1;
+            if yields < YIELDS {
+                std::thread::yield_now()
+            } else {
+                std::thread::sleep(NAP)
+            }
             false
         });
     }
