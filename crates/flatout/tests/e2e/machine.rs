@@ -193,7 +193,7 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
     };
     for area in ["cpu", "memory"] {
         let folder = Folder::new();
-        let ran = in_enough_time(5, |time| {
+        in_enough_time(5, |time| {
             let arguments = [&["bench"], &hasty(area, time)[..]].concat();
             let mut running = folder.flatout(arguments).start();
             // Threads of trials come and go: the first of them, beside the main thread and the
@@ -203,12 +203,12 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
                 threads.is_some_and(|count| count.trim().parse().is_ok_and(|count: u32| count > 2))
             });
             running.confine(kept);
-            running.wait().if_measured()
+            let document = running.wait().if_measured()?.exits(0).document();
+            assert_possible(&document);
+            let all = document["results"].as_array().unwrap();
+            // Beside others there may be no trial after that.
+            all.iter().any(|row| codes(row).contains(&"cpus_changed")).then_some(())
         });
-        let document = ran.exits(0).document();
-        assert_possible(&document);
-        let all = document["results"].as_array().unwrap();
-        assert!(all.iter().any(|row| codes(row).contains(&"cpus_changed")), "{area}");
     }
 }
 

@@ -126,7 +126,10 @@ fn operations_are_counted_and_really_happen() {
         }
 
         let synced = trial(&test_files, Test::Fsync, spread, threads);
-        assert_eq!((synced.amount, synced.facts.count(fact::BYTES)), (8.0, Some(8 * 4096)));
+        // Where the device is slow, beside others, time is over before all are synced.
+        let files = synced.amount as u64;
+        assert!((1..=8).contains(&files), "{synced:?}");
+        assert_eq!(synced.facts.count(fact::BYTES), Some(files * 4096));
         assert_eq!(here().len(), 58);
 
         let listed = trial(&test_files, Test::Readdir, spread, threads);
