@@ -33,6 +33,8 @@ pub struct Reading {
     pub others_running: u32,
     /// CPU time of all programs but this process and those children, all CPUs together, to about a tick.
     pub others_busy_ns: u64,
+    /// Whether nobody says what others did (`/proc/stat` is hidden); `others_running` is 0 then.
+    pub others_hidden: bool,
     /// CPU time of threads of the kernel, as far as it was looked at.
     pub kernel_ns: u64,
     /// `CLOCK_MONOTONIC`.

@@ -11,7 +11,7 @@ use flatout_sys::pressure::{Resource, pressure};
 use flatout_sys::process_table::{self, Process};
 use flatout_sys::quota::Groups;
 use flatout_sys::steal::{self, CpuTimes};
-use flatout_sys::{clock, run_queue, usage};
+use flatout_sys::{affinity, clock, run_queue, usage};
 
 use crate::record::{Load, ProgramLoad};
 
@@ -143,7 +143,8 @@ pub fn busy_words(load: &Load) -> Option<String> {
 
 fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load {
     let elapsed_ns = ended.at_ns.saturating_sub(begun.at_ns).max(1) as f64;
-    let cpus = ended.times.cpus.max(1);
+    let known_cpus = Some(ended.times.cpus).filter(|&cpus| cpus > 0);
+    let cpus = known_cpus.unwrap_or_else(affinity::allowed_cpu_count);
     if elapsed_ns < (LEAST_TICKS * tick_ns) as f64 {
         return Load { cpus, others_cpus: Some(0.0), ..Load::default() };
     }
@@ -166,7 +167,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let for_others = |(end, begin): (u64, u64)| end.saturating_sub(begin + throttled_ns) as f64;
     // Threads of ours wait for each other, too, as both ends of a loopback on one CPU do: for others
     // no longer than these ran.
-    let is_known = ended.times.cpus > 0;
+    let is_known = known_cpus.is_some();
     let others_ns = if is_known { (others_cpus * elapsed_ns).max(0.0) } else { f64::MAX };
     let waited_ns = waited_ns.map(for_others).map(|waited_ns| waited_ns.min(others_ns));
     let stolen = in_cpus(ended.times.steal.saturating_sub(begun.times.steal));

@@ -17,9 +17,19 @@ pub fn available_bytes() -> Option<u64> {
     [machine_available_bytes(), group_bytes].into_iter().flatten().min()
 }
 
-/// Bytes that the machine has without swapping (`MemAvailable` of /proc/meminfo); `None` if unknown.
+/// Bytes that the machine has without swapping (`MemAvailable` of /proc/meminfo, or less: what nobody
+/// uses at all); `None` if unknown.
 pub fn machine_available_bytes() -> Option<u64> {
-    field(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+    let meminfo = std::fs::read_to_string("/proc/meminfo");
+    let available = meminfo.ok().and_then(|text| field(&text, "MemAvailable:"));
+    available.or_else(|| unused_bytes(&Groups::discover(Path::new("/"))))
+}
+
+/// What sysinfo(2) says where /proc is hidden; `None` where a limit of the control group may be hidden, too,
+/// which ends who exceeds it.
+fn unused_bytes(groups: &Groups) -> Option<u64> {
+    let system = rustix::system::sysinfo();
+    groups.tell_memory().then(|| system.freeram.saturating_mul(u64::from(system.mem_unit)))
 }
 
 /// The limits on what a process may map (`ulimit -v`, `ulimit -d`), and which number of
@@ -129,6 +139,15 @@ mod tests {
         let pages = |statm| MAPPING_LIMITS.map(|(_, member)| mapped_pages(statm, member));
         assert_eq!(pages("2189 480 448 9 0 154 0\n"), [Some(2189), Some(154)]);
         assert_eq!(pages(""), [None, None]);
+    }
+
+    #[test]
+    fn unused_memory_is_told_where_a_limit_on_it_would_be_seen() {
+        assert_eq!(unused_bytes(&Groups::default()), None);
+        let groups = Groups::discover(Path::new("/"));
+        let unused = unused_bytes(&groups);
+        assert_eq!(unused.is_some(), groups.tell_memory());
+        assert!(unused.is_none_or(|bytes| bytes < 1 << 50), "{unused:?}");
     }
 
     #[test]

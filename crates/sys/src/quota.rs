@@ -88,6 +88,11 @@ impl Groups {
         Self { cpu, memory }
     }
 
+    /// Whether a limit on memory would be seen.
+    pub(crate) fn tell_memory(&self) -> bool {
+        self.memory.as_ref().is_some_and(|levels| levels.folders.iter().any(|at| at.exists()))
+    }
+
     /// CPUs that the tightest quota is worth, for example 1.5; `None` without a quota.
     pub fn cpu_quota_cpus(&self) -> Option<f64> {
         let levels = self.cpu.as_ref()?;

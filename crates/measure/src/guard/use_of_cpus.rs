@@ -9,6 +9,10 @@ use crate::load::BUSY_WAIT;
 /// Share of the machine's CPUs from which on what others use decides the figures of a run.
 const LOAD: f64 = 0.2;
 
+/// Share of the time that threads waited from which on it was for others where these cannot be seen: two of
+/// ours that begin on one CPU wait for each other until they are moved apart.
+const WAITED_UNSEEN: f64 = 0.2;
+
 /// Part of the time that threads waited which others must have had the CPUs.
 const EXPLAINED: f64 = 0.5;
 
@@ -30,6 +34,8 @@ pub struct UseOfCpus {
     /// CPU time of all other programs, to about a tick for each interval: as likely too little as too
     /// much, so that it may be below 0.
     pub others_ns: i64,
+    /// Whether nobody says what others did.
+    pub others_hidden: bool,
     /// That of threads of the kernel, which may work for us: write back what we wrote, for one.
     pub kernel_ns: u64,
     /// Time that the hypervisor took from all CPUs together, in whole ticks.
@@ -56,6 +62,7 @@ impl UseOfCpus {
             waited_ns,
             waited_beside_ns: waited_ns.filter(|_| beside_others > 0).unwrap_or(0),
             others_ns: after.others_busy_ns.wrapping_sub(before.others_busy_ns).cast_signed(),
+            others_hidden: before.others_hidden || after.others_hidden,
             kernel_ns: after.kernel_ns.saturating_sub(before.kernel_ns),
             stolen_ns: after.steal_ns.saturating_sub(before.steal_ns),
             intervals: 1,
@@ -72,6 +79,7 @@ impl UseOfCpus {
             waited_ns: self.waited_ns.zip(other.waited_ns).map(|(one, more)| one + more),
             waited_beside_ns: self.waited_beside_ns + other.waited_beside_ns,
             others_ns: self.others_ns + other.others_ns,
+            others_hidden: self.others_hidden || other.others_hidden,
             kernel_ns: self.kernel_ns + other.kernel_ns,
             stolen_ns: self.stolen_ns + other.stolen_ns,
             intervals: self.intervals + other.intervals,
@@ -88,6 +96,12 @@ impl UseOfCpus {
         let share = |waited_ns: u64| waited_ns as f64 / (waited_ns + self.own_ns).max(1) as f64;
         let for_others = self.waited_ns.map(|_| share(self.waited_beside_ns));
         for_others.filter(|&ratio| is_beside && ratio > BUSY_WAIT)
+    }
+
+    /// The share of the time that threads waited, if it is more than those of ours wait for each other and
+    /// nobody says whether others were there.
+    pub fn wait_unseen(&self) -> Option<f64> {
+        self.wait_ratio().filter(|&ratio| self.others_hidden && ratio > WAITED_UNSEEN)
     }
 
     /// Whether others can have had the CPUs for as long as threads waited, or certainly had a good part of

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flatout_sys::process_table::{self, Process};
 use flatout_sys::quota::Groups;
-use flatout_sys::{clock, run_queue, steal, usage};
+use flatout_sys::{affinity, clock, run_queue, steal, usage};
 
 use super::{Reading, Witness};
 
@@ -59,7 +59,8 @@ impl SystemWitness {
     /// A witness for this process; finds its control groups once.
     pub fn new() -> Self {
         let root = Path::new("/");
-        let cpus = steal::cpu_times(root).map_or(1, |times| times.cpus.max(1));
+        let times = steal::cpu_times(root);
+        let cpus = times.map_or_else(affinity::allowed_cpu_count, |times| times.cpus.max(1));
         Self { groups: Groups::discover(root), cpus, kernel: KernelThreads::default() }
     }
 }
@@ -93,6 +94,7 @@ impl Witness for SystemWitness {
             // The thread that reads is one of them.
             others_running: times.running.saturating_sub(1),
             others_busy_ns,
+            others_hidden: times.cpus == 0,
             kernel_ns,
             monotonic_ns,
             raw_ns,

@@ -75,8 +75,8 @@ fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 pub fn read(root: &Path, name: &str) -> Interface {
     let folder = root.join("sys/class/net").join(name);
     let number = |file: &str| attribute::number(&folder, file);
-    // ARPHRD_LOOPBACK, linux/if_arp.h.
-    let is_loopback = number("type") == Some(772);
+    // ARPHRD_LOOPBACK, linux/if_arp.h. Where sysfs is hidden, the name says it.
+    let is_loopback = number("type").map_or(name == "lo", |kind| kind == 772);
     let has_hardware = folder.join("device").exists();
     // Megabits per second; −1 or an error where the driver does not know.
     let megabits = number("speed").filter(|&speed| has_hardware && speed > 0);
@@ -121,5 +121,7 @@ mod tests {
         assert_eq!((veth0.bits_per_s, veth0.mtu_bytes), (None, Some(1500)));
         assert_eq!(read(tree.root(), "eth1").bits_per_s, None);
         assert_eq!(read(tree.root(), "none").mtu_bytes, None);
+        let is_loopback = |name| read(tree.root(), name).is_loopback;
+        assert_eq!(["lo", "none", "eth0"].map(is_loopback), [true, false, false], "no sysfs");
     }
 }

@@ -229,7 +229,8 @@ const OTHERS_KNOWN: f64 = 0.1;
 /// That threads waited is their own doing in some rows, unless others had a good part of the CPUs.
 pub fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus, cpus: u32) {
     // Of short trials the kernel's ticks do not tell what others did.
-    let is_known = all.others_resolution_cpus() <= OTHERS_KNOWN * f64::from(cpus);
+    let is_told = all.others_resolution_cpus() <= OTHERS_KNOWN * f64::from(cpus);
+    let is_known = is_told && !all.others_hidden;
     let fields = [
         ("own_cpus", Some(all.own_ns as f64 / all.elapsed_ns as f64)),
         ("others_cpus", is_known.then(|| all.others_cpus().min(f64::from(cpus)))),
@@ -237,12 +238,13 @@ pub fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus
         ("run_queue_wait_ratio", all.wait_ratio()),
     ];
     facts.set(USE_OF_CPUS, Value::fields(fields));
-    if let Some(ratio) = all.wait_for_others()
+    let unseen = all.wait_unseen().map(|ratio| (ratio, ", likely: what they do is hidden here"));
+    if let Some((ratio, doubt)) = all.wait_for_others().map(|ratio| (ratio, "")).or(unseen)
         && (!is_own_doing(&outcome.warnings) || all.is_beside_load(cpus))
     {
         let text = format!(
             "its threads waited for a CPU in {:.0} % of the time that they wanted one: other \
-             programs run on this machine",
+             programs run on this machine{doubt}",
             ratio * 100.0
         );
         outcome.warn(warning::LOCAL_LOAD, text);

@@ -197,6 +197,32 @@ fn a_row_over_loopback_tells_that_it_waited_where_others_had_the_cpus() {
     }
 }
 
+/// `/proc/stat` is hidden: nothing is said of others but that they, likely, kept threads waiting.
+#[test]
+fn where_others_are_hidden_long_waiting_tells_of_them_and_they_have_no_figure() {
+    const TRIAL_NS: u64 = 100 * MS;
+    for (waited, is_told) in [(0.1, false), (0.5, true)] {
+        let clock = FakeClock::default();
+        let trial = scripted("a/b", |_| {
+            clock.advance(TRIAL_NS);
+            Ok(Sample { amount: 1.0, elapsed_ns: TRIAL_NS, ..Sample::default() })
+        });
+        let reading = |count: u64| Reading {
+            monotonic_ns: count * TRIAL_NS,
+            raw_ns: count * TRIAL_NS,
+            own_ns: (count as f64 * (1.0 - waited) * TRIAL_NS as f64) as u64,
+            waited_ns: Some((count as f64 * waited * TRIAL_NS as f64) as u64),
+            others_hidden: true,
+            ..Reading::default()
+        };
+        let witness = FakeWitness::new((0..40).map(reading));
+        let outcome = &run_watched(&clock, vec![trial], &Plan::default(), witness)[0];
+        assert_eq!(warning::has(&outcome.warnings, warning::LOCAL_LOAD), is_told);
+        let used = &outcome.audit["use_of_cpus"];
+        assert!(used["others_cpus"].is_null() && used["own_cpus"].is_number(), "{used}");
+    }
+}
+
 /// Every other trial is twice as long because of others: moments without them are the peak, and all of
 /// the time is what is sustained.
 #[test]
