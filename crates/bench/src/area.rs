@@ -6,12 +6,13 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use flatout_measure::{Chart, Outcome, Sampler, TrialError};
+use flatout_measure::{Chart, Outcome, Sampler, TrialError, warning};
 use flatout_sys::CancelToken;
 use serde_json::Value;
 
 use crate::Error;
 use crate::roofline::Part;
+use crate::workers;
 
 /// One limit of the machine, with all that can be measured of it.
 pub trait Area {
@@ -139,6 +140,22 @@ pub struct Found {
     pub roofline: Vec<Part>,
     /// What lies between the place and its disks: an entry of `start.environment.storage`.
     pub storage: Option<Value>,
+}
+
+impl Found {
+    /// Says of each row whose threads have their place where they could not be tied to it.
+    pub fn check_places(&mut self) {
+        let Some(why) = workers::untied() else { return };
+        for outcome in self.outcomes.iter_mut().filter(|outcome| outcome.median.is_some()) {
+            // A place that was chosen stands among the facts.
+            let placement = outcome.fact_text("placement").or(outcome.parameter_text("placement"));
+            let is_placed = placement.is_some_and(|place| place != "free");
+            let is_pinned = outcome.parameters.get("pinned").is_some_and(|pinned| pinned == true);
+            if is_placed || is_pinned || outcome.id.starts_with("memory/") {
+                outcome.warn(warning::CPUS_CHANGED, why.clone());
+            }
+        }
+    }
 }
 
 /// A number before its noun: `1 thread`, `2 threads`.

@@ -52,6 +52,17 @@ pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<War
     Some(Warning::new(warning::CPU_QUOTA, text))
 }
 
+/// Why threads run where the scheduler has them: a sandbox refuses to tie them to CPUs.
+pub(crate) fn untied() -> Option<String> {
+    let why = affinity::refusal()?;
+    Some(format!("threads cannot be tied to CPUs here: {}", cause_text(&why)))
+}
+
+/// Errors: `Unsupported`, for work that says nothing where threads run anywhere.
+pub(crate) fn can_tie() -> Result<(), TrialError> {
+    untied().map_or(Ok(()), |why| Err(TrialError::Unsupported(why)))
+}
+
 /// What a process has used of its quota so far, or what some work did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {

@@ -201,7 +201,7 @@ codes! {
     CLOCK_DRIFT = "clock_drift" => NotLasting;
     /// The control group has a CPU quota below what the threads could use.
     CPU_QUOTA = "cpu_quota" => SetLimit;
-    /// The set of CPUs that the process may use changed while it was measured.
+    /// The CPUs that the process may use changed while it was measured, or its threads cannot be tied to any.
     CPUS_CHANGED = "cpus_changed" => NotLasting;
     /// CPUs that the row used share a core, whatever the machine says of itself.
     CORES_SHARED = "cores_shared" => Circumstance;

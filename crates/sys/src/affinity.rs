@@ -1,6 +1,7 @@
 //! Which CPUs this process may use, and tying a thread to one of them.
 
 use std::io;
+use std::sync::OnceLock;
 
 use crate::cause::answered;
 
@@ -48,7 +49,18 @@ pub fn allowed_cpu_count() -> u32 {
     allowed_cpus().map_or(1, |cpus| cpus.len().max(1) as u32)
 }
 
-/// Ties the calling thread to one CPU, for good.
+/// Why no thread can be tied to a CPU: a sandbox refuses the call, whatever is asked.
+///
+/// Cost: a system call, once.
+pub fn refusal() -> Option<io::Error> {
+    static REFUSED: OnceLock<Option<i32>> = OnceLock::new();
+    // Nobody can be tied to no CPU: who looks at that says so.
+    let refused = || allow(&[0; _]).err()?.raw_os_error().filter(|&error| error != libc::EINVAL);
+    REFUSED.get_or_init(refused).map(io::Error::from_raw_os_error)
+}
+
+/// Ties the calling thread to one CPU, for good. Where that is refused altogether ([`refusal`]), nothing is
+/// done: work that means nothing without it asks before.
 ///
 /// # Errors
 /// The error of `sched_setaffinity`, `InvalidInput` for a CPU that is not allowed or cannot be.
@@ -56,7 +68,7 @@ pub fn pin_to(cpu: usize) -> io::Result<()> {
     let mut mask: Mask = [0; _];
     let word = mask.get_mut(cpu / WORD).ok_or(io::ErrorKind::InvalidInput)?;
     *word = 1 << (cpu % WORD);
-    allow(&mask)
+    if refusal().is_some() { Ok(()) } else { allow(&mask) }
 }
 
 /// Brings the calling thread to a CPU, from where the kernel may move it as before.

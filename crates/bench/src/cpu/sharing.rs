@@ -10,6 +10,7 @@ use flatout_measure::{Facts, Sample, TrialError};
 use super::fact;
 use super::load::{Load, Reading, SampleWindow};
 use super::trial::{self, Placement, Setting};
+use crate::workers::can_tie;
 
 /// Pairs that are measured at most.
 pub(super) const MOST_PAIRS: usize = 6;
@@ -79,6 +80,7 @@ pub(super) fn pairs(cpus: &[usize], siblings: &[Vec<usize>]) -> Vec<(usize, usiz
 
 /// One trial: each CPU alone, then both.
 pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample, TrialError> {
+    can_tie()?;
     let run = |cpus: &[usize]| -> Result<Vec<SampleWindow>, TrialError> {
         let setting = Setting { threads: cpus.len() as u32, placement: Placement::Pinned };
         let sample = |load: &Load| load.sample(ROUNDS, Reading::Apart, None, 1);

@@ -8,8 +8,8 @@ use flatout_sys::stream::Kernel;
 use super::levels::{Levels, MEMORY};
 use super::row::{RateRow, Work};
 use super::{fact, stream};
-use crate::counted;
 use crate::roofline::{self, Part};
+use crate::{counted, workers};
 
 /// What a working set lives in that the curve places in memory, but that the last cache could hold.
 pub(super) const CACHE_OR_MEMORY: &str = "last cache or DRAM";
@@ -92,7 +92,7 @@ fn add_facts(measured: &mut Measured<RateRow>, machine: &Machine, huge_ratio: Op
     // Length of each array, all threads together.
     facts.set("array_bytes", row.array_bytes());
     // Whether threads were tied to CPUs.
-    facts.set("pinned", true);
+    facts.set("pinned", workers::untied().is_none());
     let Some(test) = row.test else { return };
     let kernel = test.stream.kernel();
     facts.set(fact::KERNEL, kernel.name());

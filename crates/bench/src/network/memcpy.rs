@@ -48,6 +48,7 @@ pub enum Copies {
 ///
 /// Errors: threads cannot be started or tied.
 pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, TrialError> {
+    workers::can_tie()?;
     let failed = |error: std::io::Error| TrialError::Failed(cause_text(&error));
     let cpus = cores::in_order().map_err(failed)?;
     let [first, second, ..] = cpus[..] else {

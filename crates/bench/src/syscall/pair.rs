@@ -18,10 +18,11 @@ use super::row::{Call, Placement};
 use super::trial::{Timing, warm_up};
 use super::{fact, work};
 use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
-use crate::workers::join;
+use crate::workers::{can_tie, join};
 
 /// Runs `rounds` round trips.
 pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timing, TrialError> {
+    can_tie()?;
     let failed = |error| work::refusal(which, &error);
     let cpus = choose(placement, &affinity::allowed_cpus().map_err(failed)?)?;
     let wall = match which {

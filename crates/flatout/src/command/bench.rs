@@ -96,6 +96,7 @@ fn measure(
             progress.measure(expected_ns, plan, cancel, |sampler| job.area.measure(sampler));
         match found {
             Ok(mut found) => {
+                found.check_places();
                 roofline.append(&mut found.roofline);
                 add(draft, found);
             }

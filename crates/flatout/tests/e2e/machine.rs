@@ -2,7 +2,7 @@
 //! input.
 
 use flatout_sys::affinity;
-use flatout_sys::launcher::deny;
+use flatout_sys::launcher::{ENOSYS, EPERM, SCHED_SETAFFINITY, deny};
 use rustix::io::Errno;
 use serde_json::Value;
 
@@ -144,6 +144,46 @@ fn where_no_thread_can_be_started_rows_say_so() {
         let is_told = row["warnings"][0]["text"].as_str().unwrap().contains("cannot start thread");
         assert!(is_told || row["status"] == "unsupported", "{row:#}");
     }
+}
+
+#[test]
+fn where_no_thread_can_be_tied_rows_say_so_and_those_that_need_it_have_no_figure() {
+    if affinity::allowed_cpu_count() < 2 {
+        skip!("two CPUs are needed, one is allowed");
+    }
+    let without = |words: &[&str], errno| {
+        let folder = Folder::new();
+        let ran = folder.flatout(["bench"].iter().chain(words)).with(|command| {
+            deny(command, &[(SCHED_SETAFFINITY, errno)]);
+        });
+        ran.run().exits(0).document()
+    };
+    let needing = |document: &Value, id: &str| {
+        let rows = rows(document, id);
+        assert!(!rows.is_empty(), "{id}");
+        for row in rows {
+            assert_eq!(row["status"], "unsupported", "{row:#}");
+            assert!(row["warnings"].to_string().contains("cannot be tied"), "{row:#}");
+        }
+    };
+    let telling = |document: &Value, id: &str| {
+        let measured = rows(document, id).into_iter().filter(|row| row["median"].is_number());
+        let measured: Vec<_> = measured.collect();
+        assert!(!measured.is_empty(), "{id}: {document:#}");
+        assert!(measured.iter().all(|row| codes(row).contains(&"cpus_changed")), "{measured:#?}");
+    };
+    let document = without(&short("cpu", "1"), EPERM);
+    telling(&document, "cpu/throughput");
+    needing(&document, "cpu/core-sharing");
+    let document = without(&short("memory", "1"), ENOSYS);
+    telling(&document, "memory/latency");
+    needing(&document, "memory/hand-over");
+    let words = ["network", "--quick", "--rounds", "1", "--format", "json"];
+    let document = without(&words, EPERM);
+    telling(&document, "network/tcp-latency");
+    needing(&document, "network/loopback-memcpy");
+    let words = ["syscall", "--quick", "--rounds", "1", "--format", "json"];
+    needing(&without(&words, EPERM), "syscall/pipe-ping-pong");
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn pairs(cpus: &[usize], most: usize) -> Vec<(usize, usize)> {
 
 /// Runs one trial between these CPUs.
 pub(super) fn sample(cpus: Option<(usize, usize)>) -> Result<Sample, TrialError> {
+    workers::can_tie()?;
     let too_few = || TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned());
     trial(&Line::default(), cpus.ok_or_else(too_few)?, ROUNDS)
 }

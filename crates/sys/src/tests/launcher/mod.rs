@@ -52,6 +52,8 @@ pub const PWRITE: libc::c_long = libc::SYS_pwrite64;
 pub const OPENAT2: libc::c_long = libc::SYS_openat2;
 /// renameat2(2), new in Linux 3.15.
 pub const RENAMEAT2: libc::c_long = libc::SYS_renameat2;
+/// sched_setaffinity(2), which services are denied with other calls on resources.
+pub const SCHED_SETAFFINITY: libc::c_long = libc::SYS_sched_setaffinity;
 /// ptrace(2), which containers and Yama deny.
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
 /// getrandom(2), without which the standard library makes no hash table.
