@@ -40,7 +40,7 @@ use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, TestRow};
 use sender::Best;
 use sessions::Sessions;
-use spec::{Spec, Work};
+use spec::{Placement, Spec, Work};
 use token::Key;
 use topology::Topology;
 
@@ -223,6 +223,9 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
         if test.is_best_placement {
             test.spec.placement = best.placement;
         }
+    if placements == [Placement::Together] {
+        tests.iter_mut().for_each(|test| test.spec.placement = Placement::Together);
+    }
     }
     let has_throughput = tests.iter().any(|test| test.spec.work == Work::Throughput);
     let mut rows: Vec<NetworkRow> = tests.into_iter().map(NetworkRow::Test).collect();

@@ -55,7 +55,8 @@ pub fn choose(
     let unmeasured = Best { sender: Sender::Write, placement, reason };
     let Some(test) = test else { return unmeasured };
     let spec = short(test.spec, times);
-    let placements = match test.is_best_placement && topology.is_one_machine {
+    let has_choice = topology.is_one_machine && topology.cpus > 1;
+    let placements = match test.is_best_placement && has_choice {
         true => &[Placement::Apart, Placement::Together][..],
         false => &[placement],
     };
