@@ -29,12 +29,12 @@ mod topology;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flatout_measure::{Case, Sample, Sampler, TrialError, record_counted};
+use flatout_measure::{Case, Sample, Sampler, TrialError, record_counted, warning};
 use flatout_sys::{Groups, monotonic_ns};
 
 use crate::option::time;
 use crate::workers::Spent;
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, workers};
 use client::Family;
 use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, TestRow};
@@ -52,6 +52,9 @@ pub const PORT: u16 = 7878;
 /// So short that the whole grid has six trials of each row within half a minute.
 const WARM_NS: u64 = 15_000_000;
 const WINDOW_NS: u64 = 60_000_000;
+/// The window of a throughput trial where a quota leaves the ends a part of the time: two of the usual
+/// periods of 100 ms. In a shorter one they would have their CPUs all the time, or hardly.
+const CONTAINED_NS: u64 = 200_000_000;
 /// The same of a latency trial.
 const LATENCY_WARM_NS: u64 = 2_000_000;
 const LATENCY_WINDOW_NS: u64 = 30_000_000;
@@ -134,7 +137,7 @@ fn check(options: &Options) -> Result<(), Error> {
         return Err(Error::Usage(format!("--rate {rate}: it must be 1 or more")));
     }
     let family = options.family().unwrap_or(Family::V4);
-    let times = Times { round_trip_ns: 0, window_ns: options.window_ns };
+    let times = Times { window_ns: options.window_ns, ..Times::default() };
     for test in row::tests(options.run.extent, &options.selection, family, None, &ON_ONE_MACHINE) {
         times.of(test.spec).check().map_err(Error::Usage)?;
     }
@@ -145,15 +148,17 @@ fn check(options: &Options) -> Result<(), Error> {
 }
 
 /// How long the parts of a trial take.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Times {
     round_trip_ns: u64,
     window_ns: Option<u64>,
+    is_contained: bool,
 }
 
 impl Times {
     fn of(self, spec: Spec) -> Spec {
         let (warm_ns, usual_ns) = match spec.work {
+            Work::Throughput if self.is_contained => (WARM_NS, CONTAINED_NS),
             Work::Throughput => (WARM_NS, WINDOW_NS),
             Work::Latency => (LATENCY_WARM_NS, LATENCY_WINDOW_NS),
         };
@@ -198,8 +203,8 @@ struct Setting<'s> {
     topology: Topology,
     times: Times,
     best: Best,
-    /// Whether a CPU quota may hold this end back.
-    has_quota: bool,
+    /// What a CPU quota leaves to this end, and to the other one on the same machine.
+    quota_cpus: Option<f64>,
 }
 
 fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
@@ -207,7 +212,9 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
         let client = sessions.first();
         (client.family(), client.round_trip_ns, Topology::of(&client))
     };
-    let times = Times { round_trip_ns, window_ns: options.window_ns };
+    let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
+    let is_contained = workers::contained(2, topology.cpus, quota_cpus).is_some();
+    let times = Times { round_trip_ns, window_ns: options.window_ns, is_contained };
     let second = sessions.second_family();
     let placements: &[_] = match (topology.is_one_machine, topology.cpus) {
         // Two threads on one CPU are not apart.
@@ -216,6 +223,9 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
         (false, _) => &ON_TWO_MACHINES,
     };
     let mut tests = row::tests(options.run.extent, &options.selection, family, second, placements);
+    if placements == [Placement::Together] {
+        tests.iter_mut().for_each(|test| test.spec.placement = Placement::Together);
+    }
     let best =
         sender::choose(&tests, sessions, (&topology, times), sampler.part_ends_ns(CHOOSING_PART));
     for test in tests.iter_mut().filter(|test| test.is_best_sender) {
@@ -223,17 +233,13 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
         if test.is_best_placement {
             test.spec.placement = best.placement;
         }
-    if placements == [Placement::Together] {
-        tests.iter_mut().for_each(|test| test.spec.placement = Placement::Together);
-    }
     }
     let has_throughput = tests.iter().any(|test| test.spec.work == Work::Throughput);
     let mut rows: Vec<NetworkRow> = tests.into_iter().map(NetworkRow::Test).collect();
     if topology.is_loopback() && has_throughput && options.run.extent != Extent::Few {
         rows.extend([Copies::One, Copies::Two].map(NetworkRow::Memcpy));
     }
-    let has_quota = Groups::discover(Path::new("/")).cpu_quota_cpus().is_some();
-    let setting = &Setting { sessions, topology, times, best, has_quota };
+    let setting = &Setting { sessions, topology, times, best, quota_cpus };
     let case = |row| Case { row, trial: Box::new(move |_| setting.trial(row)) };
     let cases = rows.into_iter().map(case).collect();
     let mut rows = sampler.run(cases);
@@ -248,9 +254,24 @@ impl Setting<'_> {
             NetworkRow::Test(test) => self.test(&test),
             NetworkRow::Memcpy(copies) => {
                 self.sessions.keep_alive();
-                memcpy::trial(copies, WARM_NS, WINDOW_NS)
+                let (begun, begun_ns) = (Spent::now(), monotonic_ns());
+                let window_ns = if self.times.is_contained { CONTAINED_NS } else { WINDOW_NS };
+                let sample = memcpy::trial(copies, WARM_NS, window_ns)?;
+                Ok(self.charged(sample, 2, Spent::since(begun), monotonic_ns() - begun_ns))
             }
         }
+    }
+
+    /// A trial of bytes by so many threads, with the time that it takes of a quota in the long run, as rows
+    /// of the CPU have it: nothing that the quota holds back is spoiled by it.
+    fn charged(&self, sample: Sample, threads: u32, spent: Spent, trial_ns: u64) -> Sample {
+        let contained = workers::contained(threads, self.topology.cpus, self.quota_cpus);
+        let Some(why) = contained else { return sample };
+        let share = spent.charged_ns(trial_ns, self.quota_cpus) as f64 / trial_ns.max(1) as f64;
+        let elapsed_ns = (sample.elapsed_ns as f64 * share) as u64;
+        let mut sample = Sample { elapsed_ns, is_sustained: true, ..sample };
+        warning::add(&mut sample.warnings, why);
+        sample
     }
 
     /// Runs a test. One in whose window nothing came, because others had the CPUs or the path is
@@ -262,9 +283,14 @@ impl Setting<'_> {
             let report = self.sessions.run(test.family, spec)?;
             let (spent, ended_ns) = (Spent::since(begun), monotonic_ns());
             let mut sample = sample::sample(&report, &self.topology)?;
-            if self.has_quota {
+            if self.quota_cpus.is_some() {
                 sample.facts.set(fact::THROTTLED_NS, spent.throttled_ns);
                 sample.facts.set(fact::TRIALS_NS, ended_ns - begun_ns);
+            }
+            let flows = u32::from(spec.streams.max(1));
+            let ends = if self.topology.is_one_machine { 2 } else { 1 };
+            if spec.work == Work::Throughput && spec.rate_per_s == 0 {
+                sample = self.charged(sample, ends * flows, spent, ended_ns - begun_ns);
             }
             if sample.amount > 0.0 {
                 if test.is_best_sender {

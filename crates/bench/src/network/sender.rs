@@ -100,10 +100,16 @@ mod tests {
     #[test]
     fn long_trials_leave_time_for_the_choice_of_a_sender() {
         let [usual, long] = [None, Some(1_000_000_000)].map(|window_ns| {
-            let spec = short(Spec::default(), Times { round_trip_ns: 40_000, window_ns });
+            let spec = short(
+                Spec::default(),
+                Times { round_trip_ns: 40_000, window_ns, ..Times::default() },
+            );
             spec.warm_ns + spec.window_ns + spec.tail_ns
         });
         assert_eq!(usual, long);
+        // In a row it lasts for two periods of a quota.
+        let times = Times { is_contained: true, ..Times::default() };
+        assert_eq!(times.of(Spec::default()).window_ns, 200_000_000);
         // A quarter of the five seconds of a race has room for three rounds of eight ways.
         assert!(long * 8 * 3 < 1_250_000_000, "{long}");
     }

@@ -217,6 +217,12 @@ fn a_quota_lowers_the_peak_and_is_named() {
     assert_possible(&document);
     let copies = rows(&document, "memory/sequential-copy");
     assert!(copies.iter().all(|row| codes(row).contains(&"cpu_quota")), "{copies:#?}");
+    let document = document_of("network", &[]);
+    for id in ["network/tcp-throughput", "network/udp-throughput"] {
+        let streams: Vec<_> = rows(&document, id).into_iter().filter(measured).collect();
+        assert!(streams.iter().all(|row| codes(row).contains(&"cpu_quota")), "{streams:#?}");
+    }
+    assert!(!rows(&document, "network/tcp-throughput").is_empty(), "{document:#}");
     let document = document_of("syscall", &[]);
     let all = document["results"].as_array().unwrap();
     let several = all.iter().filter(|row| row["parameters"]["threads"].as_u64() > Some(1));
