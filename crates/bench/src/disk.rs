@@ -260,7 +260,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     }
     finish::apply(&mut measured, &file, terms);
     let mut outcomes = record(measured);
-    let storage = storage::describe(&file);
+    let (storage, unsynced) = (storage::describe(&file), file.chain.unsynced());
     drop(file);
     let mut refusal = estimate.metadata_refusal.clone();
     let metadata = estimate.metadata.as_ref();
@@ -280,8 +280,23 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
         warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
         ..Outcome::default()
     }));
+    unsynced.iter().for_each(|option| doubt_durable(&mut outcomes, option));
     let charts = charts(&outcomes);
     Ok(Found { charts, outcomes, storage: Some(storage), ..Found::default() })
+}
+
+/// Says of what counts until bytes are durable that they are not, where a filesystem is mounted so.
+fn doubt_durable(outcomes: &mut [Outcome], option: &str) {
+    let counts = |outcome: &&mut Outcome| {
+        outcome.id == "disk/fsync" || outcome.parameter_text("until") == Some("durable")
+    };
+    for outcome in outcomes.iter_mut().filter(counts) {
+        let text = format!(
+            "a filesystem of this place is mounted {option}: fsync(2) returns before storage has the \
+             bytes for good"
+        );
+        outcome.warn(warning::NOT_DURABLE, text);
+    }
 }
 
 /// Rows whose trials take turns. Blocks are cold once only: theirs is the first turn. What is written over
@@ -347,6 +362,19 @@ mod tests {
         let [_, early, late] = phases(rows.clone(), true);
         assert!(early.iter().all(|row| !row.writes()) && late.iter().all(Row::writes));
         assert_eq!(early.len() + late.len(), rows.len());
+    }
+
+    #[test]
+    fn what_a_mount_keeps_from_being_durable_is_doubted() {
+        let row = |id: &str, until: &str| {
+            let parameters = json!({ "until": until }).as_object().cloned().unwrap();
+            Outcome { id: id.to_owned(), parameters, ..Outcome::default() }
+        };
+        let mut rows = [row("disk/fsync", ""), row("disk/x", "durable"), row("disk/x", "device")];
+        doubt_durable(&mut rows, "volatile");
+        let is_doubted = |row: &Outcome| warning::has(&row.warnings, warning::NOT_DURABLE);
+        assert_eq!(rows.each_ref().map(is_doubted), [true, true, false]);
+        assert!(rows[0].warnings[0].text.contains("mounted volatile"));
     }
 
     #[test]

@@ -137,6 +137,21 @@ impl Chain {
         first.filter(|_| self.grounds.iter().all(|ground| *ground == first))
     }
 
+    /// The option of a filesystem of the chain by which fsync(2) returns before storage has the bytes for
+    /// good: of an overlay that makes nothing of it, or of a filesystem that flushes no device's cache.
+    pub fn unsynced(&self) -> Option<&'static str> {
+        let mounts = self.layers.iter().filter_map(|layer| match layer {
+            Layer::Mount(mount) => Some(mount),
+            _ => None,
+        });
+        let of = |mount: &Mount| {
+            ["volatile", "fsync=volatile", "nobarrier"]
+                .into_iter()
+                .find(|word| mount.has_option(word))
+        };
+        { mounts }.find_map(of)
+    }
+
     /// All block devices of the chain, from the top down.
     pub fn devices(&self) -> Vec<DeviceNumber> {
         self.layers.iter().filter_map(Layer::device).collect()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flatout_sys::Nature;
-use flatout_sys::storage::{Disk, IoLimit, Layer, Mount};
+use flatout_sys::storage::{Disk, IoLimit, Layer};
 use serde_json::{Value, json};
 
 use super::place::Kind;
@@ -34,11 +34,11 @@ fn words(path: &Path) -> String {
 
 fn layer(layer: &Layer) -> Value {
     match layer {
-        Layer::Mount(Mount { filesystem, source, options, .. }) => json!({
+        Layer::Mount(mount) => json!({
             "kind": "mount",
-            "filesystem": filesystem,
-            "source": flatout_io::escape(source),
-            "options": flatout_io::escape(options),
+            "filesystem": mount.filesystem,
+            "source": flatout_io::escape(&mount.source),
+            "options": flatout_io::escape(mount.all_options()),
         }),
         Layer::Overlay { upper, lower, by_size } => json!({
             "kind": "overlay",

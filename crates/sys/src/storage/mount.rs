@@ -80,6 +80,20 @@ impl MountTable {
 }
 
 impl Mount {
+    /// The options of this mount, and those of its filesystem that name no place.
+    pub fn all_options(&self) -> OsString {
+        let own: Vec<&[u8]> = self.options.as_bytes().split(|&byte| byte == b',').collect();
+        let mut all = self.options.clone();
+        for option in self.filesystem_options.split(|&byte| byte == b',') {
+            let is_directory = option.windows(4).any(|part| part == b"dir=" || part == b"dir+");
+            if !own.contains(&option) && !is_directory && !option.contains(&b'/') {
+                all.push(",");
+                all.push(decode(option));
+            }
+        }
+        all
+    }
+
     /// Whether the filesystem was mounted with an option that is a word alone.
     pub fn has_option(&self, name: &str) -> bool {
         self.filesystem_options.split(|&byte| byte == b',').any(|option| option == name.as_bytes())
@@ -215,6 +229,14 @@ not a line
         let table = MountTable::parse(TABLE);
         assert_eq!(table.mounts[3].filesystem_option("upperdir"), Some("/up,per".into()));
         assert_eq!(table.mounts[3].filesystem_option("upper"), None);
+    }
+
+    #[test]
+    fn options_of_the_filesystem_are_told_but_for_places() {
+        let table = MountTable::parse(TABLE);
+        let all = table.all().map(|mount| mount.all_options().into_string().unwrap());
+        let expected = ["rw,relatime,discard", "rw", "rw,subvolid=5", "ro,noatime,rw", "rw"];
+        assert_eq!(all.collect::<Vec<_>>(), expected);
     }
 
     #[test]

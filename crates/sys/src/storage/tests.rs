@@ -358,3 +358,13 @@ fn a_disk_of_which_nothing_is_known_but_its_number() {
     assert_eq!(chain.layers, [Layer::Disk(Disk::unknown(SDA1))]);
     assert_eq!(chain.disks, [SDA1]);
 }
+
+#[test]
+fn mounts_that_make_nothing_durable_are_told() {
+    let with = |options: &str| {
+        let line = format!("20 1 0:30 / / rw - overlay overlay rw,{options}\n");
+        chain_of(&Tree::new(&[("proc/self/mountinfo", &line)]), "/place").unsynced()
+    };
+    let told = ["upperdir=/volatile", "volatile", "fsync=volatile", "nobarrier"].map(with);
+    assert_eq!(told, [None, Some("volatile"), Some("fsync=volatile"), Some("nobarrier")]);
+}
