@@ -21,6 +21,7 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::units::size_text;
+use flatout_measure::warning;
 use flatout_report::text::Joined;
 use flatout_report::{Format, quantity};
 use flatout_sys::cancel::CancelToken;
@@ -39,6 +40,9 @@ const USUAL_ROUNDS: (u32, u32) = (6, 8);
 const QUICK_ROUNDS: (u32, u32) = (3, 3);
 /// Rounds that a race gets at most where time was asked for: more make a record large.
 const MOST_ROUNDS: u32 = 1000;
+
+/// Said first, and at each figure.
+const REDUCED: &str = "there is no time for the usual work: that of --quick is raced";
 
 /// What does not race anybody: the list, and the cleaning.
 pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCode> {
@@ -86,7 +90,11 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             output::notice(&line);
         }
     }
-    let rows = race_all(arguments, &ground, races, (&limit, begun_ns));
+    let mut rows = race_all(arguments, &ground, races, (&limit, begun_ns));
+    if ground.extent == Extent::Quick && !arguments.quick {
+        let figures = rows.iter_mut().filter(|row| row.median.is_some());
+        figures.for_each(|row| row.warn(warning::SIZE_REDUCED, REDUCED.to_owned()));
+    }
     let leave = if arguments.keep { Place::leave } else { Place::leave_nothing };
     if let Some(Err(error)) = place.map(leave) {
         draft.fail(FAILED, error.to_string());
@@ -146,7 +154,7 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
     let mut planned = versus::plan(&ground)?;
     let lacks_time = |asked_ns| !forecast::has_time(&planned.races, asked_ns);
     if !planned.races.is_empty() && !arguments.quick && arguments.max_time.is_some_and(lacks_time) {
-        output::notice("there is no time for the usual work: that of --quick is raced");
+        output::notice(REDUCED);
         ground.extent = Extent::Quick;
         planned = versus::plan(&ground)?;
     }

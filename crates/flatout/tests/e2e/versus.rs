@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::bin::{Flatout, Folder, Ran, executable};
+use crate::bin::{Flatout, Folder, Ran, executable, warnings};
 use crate::schema::assert_valid;
 
 /// Where races leave their corpora.
@@ -88,6 +88,11 @@ fn where_time_is_too_short_for_the_usual_work_that_of_quick_is_raced() {
     assert!(ran.stderr.contains("no time for the usual work: that of --quick is raced"), "{ran}");
     let files = rows(&ran.document(), "versus/sum-file");
     assert!(files.iter().all(|row| row["parameters"]["bytes"] == 32 << 20), "{ran}");
+    let is_told = |row: &Value| row["median"].is_null() || warnings(row).contains(&"size_reduced");
+    assert!(
+        files.iter().all(is_told) && files.iter().any(|row| row["median"].is_number()),
+        "{ran}"
+    );
     assert_eq!((files.len(), stable.left().len()), (2, 0), "{ran}");
 }
 
