@@ -6,8 +6,10 @@ use flatout_measure::{Ceiling, Measured, ceiling};
 use super::row::{Row, State, Test};
 use crate::counted;
 
-/// Blocks below this are bound by the call that fetches them.
-const CALL_BOUND_BYTES: u64 = 16 << 10;
+/// Blocks so small that copying them takes no time beside the call.
+const BARE_CALL_BYTES: u64 = 256;
+/// Share of the time of a call from which on it is what a call takes that copies next to nothing.
+const MOSTLY: f64 = 0.5;
 /// Share of the bound from which on the bound itself is the limit.
 const AT_THE_LIMIT: f64 = 0.9;
 
@@ -15,6 +17,7 @@ const AT_THE_LIMIT: f64 = 0.9;
 pub(super) fn apply(rows: &mut [Measured<Row>]) {
     let memory = rates(rows, Test::MemoryRead);
     let device = rates(rows, Test::DeviceRead).into_iter().map(|row| row.1).reduce(f64::max);
+    let calls = bare_calls(rows);
     for Measured { row, outcome, .. } in rows {
         let threads = row.tuning.threads;
         let bound = match (row.test, row.state) {
@@ -39,9 +42,31 @@ pub(super) fn apply(rows: &mut [Measured<Row>]) {
         ceiling::apply(outcome, bound);
         let bound = outcome.ceiling.as_mut().filter(|bound| bound.limiter.is_empty());
         if let Some(bound) = bound {
-            bound.limiter = limiter(row, share).to_owned();
+            let own_s = outcome.median.map(|median| call_s(row, median));
+            let bare = calls.iter().find(|bare| (bare.0, bare.1) == (row.tuning.engine, threads));
+            let bare_share = bare.zip(own_s).map_or(0.0, |(bare, own_s)| bare.2 / own_s);
+            bound.limiter = limiter(row, share, bare_share).to_owned();
         }
     }
+}
+
+/// The time of a call that fetches a block.
+fn call_s(row: &Row, median: f64) -> f64 {
+    row.tuning.block_bytes as f64 / median
+}
+
+/// Engine, threads and least time of hot calls that copy next to nothing.
+fn bare_calls(rows: &[Measured<Row>]) -> Vec<(Engine, u32, f64)> {
+    let bare = rows.iter().filter(|Measured { row, .. }| {
+        row.state == State::Hot && row.tuning.block_bytes <= BARE_CALL_BYTES
+    });
+    let mut calls: Vec<_> = bare
+        .filter_map(|Measured { row, outcome, .. }| {
+            Some((row.tuning.engine, row.tuning.threads, call_s(row, outcome.median?)))
+        })
+        .collect();
+    calls.sort_by(|one, other| one.2.total_cmp(&other.2));
+    calls
 }
 
 /// Threads and rate of each row of a test.
@@ -53,7 +78,7 @@ fn rates(rows: &[Measured<Row>], test: Test) -> Vec<(u32, f64)> {
 }
 
 /// What most likely limits the figure.
-fn limiter(row: &Row, share: Option<f64>) -> &'static str {
+fn limiter(row: &Row, share: Option<f64>, bare_share: f64) -> &'static str {
     let block_bytes = row.tuning.block_bytes;
     let is_at_the_limit = share.is_some_and(|share| share >= AT_THE_LIMIT);
     match (row.state, row.tuning.engine) {
@@ -61,7 +86,7 @@ fn limiter(row: &Row, share: Option<f64>) -> &'static str {
         (_, _) if is_at_the_limit => "the device",
         (State::Hot, Engine::Mmap) if block_bytes < 4096 => "the loop over blocks",
         (State::Hot, Engine::Mmap) => "page faults",
-        (State::Hot, _) if block_bytes < CALL_BOUND_BYTES => "system call entry",
+        (State::Hot, _) if bare_share >= MOSTLY => "the system call, and finding the page",
         (State::Hot, _) => "copying out of the page cache",
         (_, _) if block_bytes < 4096 => "readahead and system calls",
         (_, _) => "readahead depth",
@@ -104,6 +129,17 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_the_limit_where_it_takes_most_of_the_time_and_copying_where_that_does() {
+        // Times of a call: 300, 320 and 650 ns.
+        let hot = |bytes, rate| measured(Test::BlockSweep, State::Hot, bytes, rate);
+        let mut rows = [hot(1, 1e9 / 300.0), hot(256, 256e9 / 320.0), hot(4096, 4096e9 / 650.0)];
+        apply(&mut rows);
+        let limiters = rows.each_ref().map(|row| &*row.outcome.ceiling.as_ref().unwrap().limiter);
+        let call = "the system call, and finding the page";
+        assert_eq!(limiters, [call, call, "copying out of the page cache"]);
+    }
+
+    #[test]
     fn hot_rows_are_held_against_memory_and_cold_ones_stand_beside_the_device() {
         let mut rows = [
             measured(Test::MemoryRead, State::Apart, 1, 20e9),
@@ -120,7 +156,7 @@ mod tests {
             .map(|bound| (bound.ratio, bound.limiter.as_str()))
             .collect();
         assert_eq!(limits[0], (None, "memory"));
-        assert_eq!(limits[2], (Some(0.05), "system call entry"));
+        assert_eq!(limits[2], (Some(0.05), "the system call, and finding the page"));
         assert_eq!(limits[3], (Some(0.95), "memory"));
         assert_eq!(limits[4], (None, "readahead depth"));
         assert_eq!(limits[5], (None, "the device"), "faster than the direct row a moment before");

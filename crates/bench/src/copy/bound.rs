@@ -18,6 +18,7 @@ use crate::versus::fact;
 
 /// From this share of its time on, the start of the program limits a copy.
 const START_SHARE: f64 = 0.5;
+const STARTING: &str = "starting the program";
 const GIB: f64 = (1_u64 << 30) as f64;
 /// Below so many bytes CPU time for each of them says nothing.
 const CPU_LEAST_BYTES: u64 = 16 << 20;
@@ -25,6 +26,8 @@ const CPU_LEAST_BYTES: u64 = 16 << 20;
 /// Adds what follows from the figures, the bounds and the limiters.
 pub(super) fn apply(rows: &mut [Measured<Row>], site: &Site) {
     let models = [Model::of(rows, false), Model::of(rows, true)];
+    let is_cold = site.options.state == State::Cold;
+    let terms = Terms { shared_from_bytes: site.shared_from_bytes, is_cold, cpus: site.cpus };
     for Measured { row, outcome, facts, further } in rows {
         let own = [(outcome, facts)].into_iter();
         let all = own.chain(further.iter_mut().map(|more| (&mut more.outcome, &mut more.facts)));
@@ -34,13 +37,16 @@ pub(super) fn apply(rows: &mut [Measured<Row>], site: &Site) {
                     Work::BareCreate { .. } => {
                         Ceiling::unknown("the making of names").limited_by("making files")
                     }
+                    Work::BareWrite { .. } if model.is_durable => {
+                        Ceiling::unknown("the device").limited_by("writing to the device")
+                    }
                     Work::BareWrite { .. } => Ceiling::unknown("memory bandwidth")
                         .limited_by("copying into the page cache"),
                     Work::BareRead { .. } => Ceiling::unknown("the device")
                         .limited_by("the device, or what lies before it"),
                     Work::Tree(wanted) => {
                         describe(outcome, facts, wanted);
-                        bound(outcome.median, wanted, model, site)
+                        bound(outcome.median, wanted, model, terms)
                     }
                 };
             ceiling::apply(outcome, bound);
@@ -48,15 +54,24 @@ pub(super) fn apply(rows: &mut [Measured<Row>], site: &Site) {
     }
 }
 
-fn bound(median: Option<f64>, wanted: &Wanted, model: &Model, site: &Site) -> Ceiling {
-    if wanted.corpus.is_shared(site.shared_from_bytes) {
-        Ceiling::unknown("no bytes move: extents are shared")
-            .limited_by("the metadata of the filesystem")
-    } else if wanted.experiment == Experiment::Empty {
-        Ceiling::unknown("the start of a program").limited_by("starting the program")
-    } else {
-        model.limit(median, &wanted.corpus, site)
+/// What of a site decides what its copies are held against.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    shared_from_bytes: Option<u64>,
+    is_cold: bool,
+    cpus: u32,
+}
+
+fn bound(median: Option<f64>, wanted: &Wanted, model: &Model, terms: Terms) -> Ceiling {
+    if wanted.experiment == Experiment::Empty {
+        return Ceiling::unknown("the start of a program").limited_by(STARTING);
     }
+    let limited = match wanted.corpus.is_shared(terms.shared_from_bytes) {
+        true => Ceiling::unknown("no bytes move: extents are shared")
+            .limited_by("the metadata of the filesystem"),
+        false => model.limit(&wanted.corpus, terms),
+    };
+    if model.starts(median) { limited.limited_by(STARTING) } else { limited }
 }
 
 /// What follows from the times of a tree.
@@ -124,9 +139,13 @@ impl Model {
         }
     }
 
-    fn limit(&self, median: Option<f64>, corpus: &Corpus, site: &Site) -> Ceiling {
-        let is_cold = site.options.state == State::Cold;
-        let threads = counted(site.cpus, "thread");
+    /// Whether the start of the program takes most of such a time.
+    fn starts(&self, median: Option<f64>) -> bool {
+        self.start_ns.zip(median).is_some_and(|(start, all)| start > all * START_SHARE)
+    }
+
+    fn limit(&self, corpus: &Corpus, Terms { is_cold, cpus, .. }: Terms) -> Ceiling {
+        let threads = counted(cpus, "thread");
         let name = match is_cold {
             true => format!("files made and bytes written by {threads}, or read"),
             false => format!("files made and bytes written by {threads}"),
@@ -135,9 +154,6 @@ impl Model {
         let Some((value, limiter)) = bare else {
             return Ceiling::unknown(name).limited_by("files, links and attributes");
         };
-        let starts =
-            self.start_ns.zip(median).is_some_and(|(start, all)| start > all * START_SHARE);
-        let limiter = if starts { "starting the program" } else { limiter };
         Ceiling::measured(name, Some(value)).limited_by(limiter)
     }
 
@@ -206,6 +222,16 @@ mod tests {
         assert_eq!(bare(1, 4_000_000, false), (1_005_000.0, "moving bytes"));
         assert_eq!(bare(1, 4_000_000, true), (4_000_000.0, "reading from the device"));
         assert_eq!(bare(1000, 4, true).1, "making files");
+    }
+
+    #[test]
+    fn shared_extents_are_not_what_takes_the_time_of_a_program_that_only_starts() {
+        let tree = Wanted::new(Experiment::ByCount, name::uniform(10, 1 << 20, 0).unwrap());
+        let terms = Terms { shared_from_bytes: Some(0), is_cold: false, cpus: 2 };
+        let limiter = |wanted: &Wanted, ns| bound(Some(ns), wanted, &model(), terms).limiter;
+        assert_eq!(limiter(&Wanted::empty(), 2e6), STARTING);
+        assert_eq!(limiter(&tree, 3e6), STARTING);
+        assert_eq!(limiter(&tree, 30e6), "the metadata of the filesystem");
     }
 
     #[test]

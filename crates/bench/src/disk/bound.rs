@@ -202,7 +202,7 @@ fn limiter(
     Some(if reaches(Provenance::Given, AT_THE_GROUPS_LIMIT) {
         "the control group's limit"
     } else if warning::has(&finding.outcome.warnings, warning::DIRECT_CACHED) {
-        "the page cache, through which this filesystem writes directly"
+        "the page cache, through which direct requests go here"
     } else if row.rate_per_s.is_some()
         && !warning::has(&finding.outcome.warnings, warning::LATE_STARTS)
     {

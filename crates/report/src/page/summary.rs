@@ -263,8 +263,8 @@ fn share(ceiling: &Ceiling) -> Option<f64> {
 const RESERVATIONS: [(&str, &str); 10] = [
     (warning::NOT_LINEAR, "not linear"),
     (warning::MEMORY_FILESYSTEM, "in memory"),
-    (warning::DIRECT_CACHED, "cached"),
-    (warning::DIRECT_REFUSED, "cached"),
+    (warning::DIRECT_CACHED, "buffered"),
+    (warning::DIRECT_REFUSED, "buffered"),
     (warning::LOOP_CACHED, "cached"),
     (warning::NOT_FROM_DEVICE, "cached"),
     (warning::DEVICE_UNKNOWN, "device unknown"),

@@ -181,11 +181,17 @@ fn level_row(
 fn warnings(level: &Level, pages: Pages) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if level.provenance == Provenance::Cpuid {
-        let text = format!(
-            "the two halves of the walks do not agree on the end of {}, or others used a part of \
-             it: its size is what the CPU declares",
-            level.name
-        );
+        let text = match level.name {
+            levels::MEMORY => {
+                "the walks do not show where the last cache ends: how much of what they \
+                               waited for was memory is not known"
+                    .to_owned()
+            }
+            cache => format!(
+                "the two halves of the walks do not agree on the end of {cache}, or others used a part \
+                 of it: its size is what the CPU declares"
+            ),
+        };
         warnings.push(Warning::new(warning::CACHE_UNCLEAR, text));
     }
     if let (Some(measured), Some(declared)) = (level.bytes, level.declared_bytes)
