@@ -7,13 +7,18 @@ mod server;
 mod store;
 mod sweep;
 
+use std::ffi::OsStr;
+use std::fs;
 use std::time::Duration;
 
+use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
 use rustix::io::Errno;
 
+use flaky::Flaky;
 use request::{Effect, Kind, Trap};
 use sweep::{Before, Bench, Side};
 
+use crate::bin::Folder;
 use crate::fixture::{Random, is_full, seed};
 use crate::skip::needs;
 
@@ -80,6 +85,27 @@ fn no_request_to_a_target_with_an_older_copy_can_fail_unnoticed() {
     let bench = needs!(Bench::new(Before::Older, &["--threads", "1"]));
     sweep(&bench, Side::Target);
     bench.finish();
+}
+
+#[test]
+fn a_file_whose_attributes_cannot_be_handed_on_stays() {
+    let target = needs!(Flaky::new());
+    let (folder, old) = (Folder::new(), target.path().join("f"));
+    fs::write(folder.join("f"), "new").unwrap();
+    fs::write(&old, "old").unwrap();
+    lsetxattr(&old, "user.kept", b"value", XattrFlags::empty()).unwrap();
+    let trap = Trap { kind: Kind::Setxattr, nth: 1, effect: REFUSALS[0], lasts: false };
+    for (trap, code, content) in [(Some(trap), 1, "old"), (None, 0, "new")] {
+        target.set(trap);
+        let words = ["copy", "--no-preserve=xattr", "f"].map(OsStr::new);
+        let ran = folder.flatout(words.into_iter().chain([old.as_os_str()])).run();
+        assert_eq!(target.disarm(), trap.is_some(), "{ran}");
+        ran.exits(code);
+        assert_eq!(fs::read_to_string(&old).unwrap(), content, "{ran}");
+        let mut value = [0; 8];
+        assert_eq!(lgetxattr(&old, "user.kept", &mut value), Ok(5), "{ran}");
+    }
+    target.finish();
 }
 
 /// Other ways to write, of which a run without `--full` tries some requests.

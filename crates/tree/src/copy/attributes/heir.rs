@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Gid, Stat, Uid};
 
-use super::extended::without_acl;
+use super::extended::{CANNOT, without_acl};
 use super::inheritance::Origin;
 use super::node::{Node, pin};
 use super::{Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, SET_ID_BITS, acl, replaced};
@@ -69,7 +69,7 @@ impl Attributes<'_> {
     /// Gives a new file what it keeps of its predecessor; to be called when its bytes are complete and
     /// before [`Attributes::file`].
     ///
-    /// Errors: the list that says who may use the file cannot be kept.
+    /// Errors: something cannot be kept, for example the list that says who may use the file.
     pub fn succeed(
         &self,
         predecessor: Option<&OwnedFd>,
@@ -84,9 +84,12 @@ impl Attributes<'_> {
             if name == acl::ACCESS || name.to_bytes() == CAPABILITY {
                 continue;
             }
-            // What is hidden from this user, or cannot be set by it, is not of its making.
-            if let Ok(Some(value)) = old.value(name) {
-                let _not_for_this_user = new.set_value(name, &value);
+            let set =
+                |value: Option<Vec<u8>>| value.map_or(Ok(()), |value| new.set_value(name, &value));
+            match old.value(name).and_then(set) {
+                // What is hidden from this user, or cannot be set by it, is not of its making.
+                Err(errno) if !CANNOT.contains(&errno) => return Err(Refusal::of(KEEP)(errno)),
+                _ => {}
             }
         }
         if self.preserve.has(Preserve::MODE) {

@@ -28,23 +28,22 @@ impl Place {
     ) -> Result<Outcome, Setback> {
         let entry = opened.entry;
         let copy = entry.copy;
-        // Bytes that are all there are not thrown away for an attribute.
-        let mut finished = self.set_attributes(opened);
-        copy.targets.begin_writing(self.file.as_fd());
+        let (place, mut finished) = self.with_attributes(opened)?;
+        copy.targets.begin_writing(place.file.as_fd());
         let mark = match opened.facts.st_nlink {
             0 | 1 => None,
-            _ => match rustix::fs::fstat(&self.file) {
+            _ => match rustix::fs::fstat(&place.file) {
                 Ok(facts) => Some(mark(&facts)),
                 Err(errno) => {
                     let setback = target("examine")(errno).into();
-                    return Err(self.give_up(opened, setback));
+                    return Err(place.give_up(opened, setback));
                 }
             },
         };
         // What was read is what the source was all the time, and nothing of it is missing.
         let is_whole = finished == Ok(Completeness::Whole);
         let mut is_certain = state == State::Same && is_whole && !copied.is_assumed;
-        let Self { file, name, made, .. } = self;
+        let Self { file, name, made, .. } = place;
         let is_new = matches!(name, Name::New);
         // What is locked gets no name any more.
         let mut lock = |file: &OwnedFd| {
@@ -93,13 +92,22 @@ impl Place {
         Ok(Outcome { bytes, method, digest, mark, blemish, ..Outcome::of(Action::Copied) })
     }
 
-    fn set_attributes(&self, opened: &Opened<'_>) -> Result<Completeness, Refusal> {
-        let copy = opened.entry.copy;
+    /// Sets what a file keeps of the one whose place it takes, and the attributes of its source; says what came of
+    /// these. Bytes that are all there are not thrown away for one of them.
+    fn with_attributes(
+        self,
+        opened: &Opened<'_>,
+    ) -> Result<(Self, Result<Completeness, Refusal>), Setback> {
+        let attributes = &opened.entry.copy.attributes;
         let (from, to) = (opened.file.as_fd(), self.file.as_fd());
-        if let Name::Temporary(_, Over::File(predecessor)) = &self.name {
-            copy.attributes.succeed(predecessor.as_ref(), to, self.made)?;
+        if let Name::Temporary(_, Over::File(predecessor)) = &self.name
+            && let Err(refusal) = attributes.succeed(predecessor.as_ref(), to, self.made)
+        {
+            // What is there has more than what would take its place.
+            return Err(self.give_up(opened, Trouble::of(refusal).into()));
         }
-        copy.attributes.file(from, to, &opened.facts, self.made)
+        let finished = attributes.file(from, to, &opened.facts, self.made);
+        Ok((self, finished))
     }
 
     /// Takes back what was begun. What had no room beside an old file may have it in its place.
