@@ -125,7 +125,27 @@ impl Temporaries {
         &self,
         directory: BorrowedFd<'_>,
         target: &CStr,
+        make: impl FnMut(&CStr) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let over = |name: &CStr| rustix::fs::renameat(directory, name, directory, target);
+        self.make_aside(directory, make, over)
+    }
+
+    /// The same where nothing may be there.
+    pub(super) fn add(
+        &self,
+        directory: BorrowedFd<'_>,
+        target: &CStr,
+        make: impl FnMut(&CStr) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        self.make_aside(directory, make, |name| move_to_free(directory, name, target))
+    }
+
+    fn make_aside(
+        &self,
+        directory: BorrowedFd<'_>,
         mut make: impl FnMut(&CStr) -> Result<(), Refusal>,
+        put: impl Fn(&CStr) -> Result<(), Errno>,
     ) -> Result<(), Refusal> {
         if is_append_only(directory) {
             return Err(Refusal::of("replace")(Errno::PERM));
@@ -134,8 +154,7 @@ impl Temporaries {
         for _ in 0..ATTEMPTS {
             let name = self.name();
             let made = make(&name);
-            let moved =
-                made.is_ok().then(|| rustix::fs::renameat(directory, &name, directory, target));
+            let moved = made.is_ok().then(|| put(&name));
             if moved == Some(Err(Errno::NOENT)) {
                 last = Errno::NOENT;
                 continue;

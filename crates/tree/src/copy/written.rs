@@ -191,7 +191,17 @@ fn node(
             copy.attributes.entry(from, place, facts, None)
         };
         bond.or_copied(entry, || {
-            let made = match whole(to.name) {
+            let made = match standing {
+                // What bears the name is left alone by the next run: it must be complete.
+                Standing::Free if rules.skip != Skip::Nothing => {
+                    match copy.temporaries.add(to.directory, to.name, whole) {
+                        Err(refusal) if refusal.errno() == Some(Errno::PERM) => whole(to.name),
+                        added => added,
+                    }
+                }
+                _ => whole(to.name),
+            };
+            let made = match made {
                 // What has to go stays until something can take its place.
                 Err(refusal)
                     if refusal.errno() == Some(Errno::EXIST)

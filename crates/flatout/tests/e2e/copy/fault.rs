@@ -87,6 +87,20 @@ fn no_request_to_a_target_with_an_older_copy_can_fail_unnoticed() {
     bench.finish();
 }
 
+/// What is as new as its source stays as it is: the next run must not take for that what failed.
+#[test]
+fn what_could_not_be_completed_is_not_up_to_date() {
+    for before in [Before::Nothing, Before::LongAgo] {
+        let bench = needs!(Bench::new(before, &["--threads", "1", "-u"]));
+        for (kind, count) in bench.requests(Side::Target) {
+            for nth in 1..=count {
+                bench.spring(Side::Target, Trap { kind, nth, effect: REFUSALS[0], lasts: false });
+            }
+        }
+        bench.finish();
+    }
+}
+
 #[test]
 fn a_file_whose_attributes_cannot_be_handed_on_stays() {
     let target = needs!(Flaky::new());

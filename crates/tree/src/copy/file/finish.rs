@@ -107,32 +107,46 @@ impl Place {
             return Err(self.give_up(opened, Trouble::of(refusal).into()));
         }
         let finished = attributes.file(from, to, &opened.facts, self.made);
+        if let Err(refusal) = &finished
+            && refusal.errno().is_some()
+        {
+            // Whoever leaves what is there would take it for complete.
+            if let Name::Temporary(_, Over::Nothing) = self.name {
+                let setback = Trouble::of(refusal.clone()).into();
+                return Err(self.give_up(opened, setback));
+            }
+            self.outdate(opened);
+        }
         Ok((self, finished))
+    }
+
+    /// Has a file that is not complete be older than its source, and gives back room behind its end; unless it is
+    /// the source itself.
+    fn outdate(&self, opened: &Opened<'_>) {
+        let is_another = || match self.bytes {
+            Bytes::All | Bytes::Different => true,
+            Bytes::Own => has_become_another(opened, &self.file),
+            Bytes::Stream | Bytes::None => false,
+        };
+        if let Ok(facts) = rustix::fs::fstat(&self.file)
+            && is_another()
+        {
+            let _kept = rustix::fs::ftruncate(&self.file, facts.st_size as u64);
+            outdate(&self.file, &facts, &opened.facts);
+        }
     }
 
     /// Takes back what was begun. What had no room beside an old file may have it in its place.
     pub(super) fn give_up(self, opened: &Opened<'_>, setback: Setback) -> Setback {
         let entry = opened.entry;
-        let Self { file, name, bytes, .. } = self;
-        match &name {
-            Name::Temporary(temporary, _) => discard(entry, &file, Some(temporary)),
-            Name::New => discard(entry, &file, None),
+        match &self.name {
+            Name::Temporary(temporary, _) => discard(entry, &self.file, Some(temporary)),
+            Name::New => discard(entry, &self.file, None),
             // It may hold a part of the source by now, and stays closed to whom that is closed, and older
             // than that. Room behind its end is given back.
-            Name::Old => {
-                let is_another = || match bytes {
-                    Bytes::All | Bytes::Different => true,
-                    Bytes::Own => has_become_another(opened, &file),
-                    Bytes::Stream | Bytes::None => false,
-                };
-                if let Ok(facts) = rustix::fs::fstat(&file)
-                    && is_another()
-                {
-                    let _kept = rustix::fs::ftruncate(&file, facts.st_size as u64);
-                    outdate(&file, &facts, &opened.facts);
-                }
-            }
+            Name::Old => self.outdate(opened),
         }
+        let Self { file, name, .. } = self;
         drop(file);
         if let (Name::Temporary(_, Over::File(_)), Setback::Trouble(trouble)) = (&name, &setback)
             && let Ok(Some(found)) = entry.in_the_way()

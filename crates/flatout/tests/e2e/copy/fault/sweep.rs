@@ -6,7 +6,9 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lsetxattr, mknodat, utimensat,
+};
 use serde_json::Value;
 
 use super::flaky::Flaky;
@@ -38,6 +40,8 @@ pub enum Before {
     Nothing,
     /// An older copy, some entries of it other than they should be.
     Older,
+    /// The same, and all of it older than the source.
+    LongAgo,
 }
 
 /// A source and a target, both of them with traps.
@@ -93,8 +97,8 @@ impl Bench {
         self.source.set(None);
         self.target.set(None);
         self.target.clear();
-        if self.before == Before::Older {
-            plant_older(&self.target.path().join("copy"));
+        if self.before != Before::Nothing {
+            plant_older(&self.target.path().join("copy"), self.before);
         }
     }
 
@@ -264,7 +268,7 @@ fn plant(tree: &Path) {
 }
 
 /// What a copy of long ago may have left.
-fn plant_older(copy: &Path) {
+fn plant_older(copy: &Path, before: Before) {
     fs::create_dir_all(copy.join("sub")).unwrap();
     fs::write(copy.join("long"), random_bytes(LONG_BYTES / 2, 3)).unwrap();
     fs::write(copy.join("short"), "older").unwrap();
@@ -272,4 +276,11 @@ fn plant_older(copy: &Path) {
     date(&copy.join("empty"), 1_000_000_000);
     symlink("elsewhere", copy.join("symlink")).unwrap();
     set(&copy.join("sub"), "user.note", "older");
+    if before == Before::LongAgo {
+        let time = Timespec { tv_sec: 900_000_000, tv_nsec: 0 };
+        let times = Timestamps { last_access: time, last_modification: time };
+        for name in ["empty", "long", "short", "symlink"] {
+            utimensat(CWD, copy.join(name), &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+        }
+    }
 }
