@@ -101,6 +101,15 @@ impl Attributes<'_> {
         }
     }
 
+    /// Those that the target has; `None`: this user may not ask, or nobody can without /proc.
+    pub(super) fn target_names(&self, job: &Job<'_>) -> Result<Option<Names>, Refusal> {
+        match job.target.known_names() {
+            Ok(names) => Ok(Some(names)),
+            Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => Ok(None),
+            Err(errno) => Err(Refusal::of(LIST)(errno)),
+        }
+    }
+
     /// Whether a source has nothing that would have to be asked for and set.
     pub fn has_none(&self, source: Node<'_>) -> bool {
         !self.wants_extended() || source.has_no_names()
@@ -218,7 +227,7 @@ impl Attributes<'_> {
         if !self.wants_extended() {
             return Ok(());
         }
-        let Ok(found) = job.target.known_names() else { return Ok(()) };
+        let Some(found) = self.target_names(job)? else { return Ok(()) };
         if self.has_unknown_surplus(&found, names, job.kind) {
             carried.late = Some(Refusal::because(LIST, TOO_MANY));
         }

@@ -75,12 +75,9 @@ impl Attributes<'_> {
         {
             return Ok(!self.wants_extended());
         }
-        let found = job.target.known_names();
-        Ok(found.is_err()
-            || found.is_ok_and(|found| {
-                !self.has_unknown_surplus(&found, &names, job.kind)
-                    && !found.iter().any(|name| self.is_surplus(name, &names, job.kind))
-            }))
+        let Some(found) = self.target_names(job)? else { return Ok(true) };
+        Ok(!self.has_unknown_surplus(&found, &names, job.kind)
+            && !found.iter().any(|name| self.is_surplus(name, &names, job.kind)))
     }
 }
 

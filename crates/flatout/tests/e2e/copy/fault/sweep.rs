@@ -276,6 +276,9 @@ fn plant_older(copy: &Path, before: Before) {
     date(&copy.join("empty"), 1_000_000_000);
     symlink("elsewhere", copy.join("symlink")).unwrap();
     set(&copy.join("sub"), "user.note", "older");
+    if before == Before::Older {
+        set(&copy.join("long"), "user.other", "older");
+    }
     if before == Before::LongAgo {
         let time = Timespec { tv_sec: 900_000_000, tv_nsec: 0 };
         let times = Timestamps { last_access: time, last_modification: time };
