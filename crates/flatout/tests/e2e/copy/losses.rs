@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::copier::{copy, cp};
 use super::forest::{Acl, acl};
+use super::likeness::{assert_alike, likeness};
 use crate::bin::{Folder, Ran, executable};
 use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, MountPoint, Mounted, needs_program, needs_root};
@@ -158,16 +159,29 @@ fn a_listing_that_breaks_off_is_no_end() {
 #[test]
 fn a_list_that_cannot_be_read_widens_nothing() {
     needs!(needs_program("strace"));
-    let folder = Folder::new();
-    needs!(tree_with_lists(&folder));
-    let program = executable().to_str().unwrap();
-    let strace = "-f -qq -o /dev/null -e inject=fgetxattr:error=EPERM";
-    let line = format!("{strace} {program} copy --threads=1 -T tree copy");
-    let words = line.split(' ').map(Into::into).collect();
-    let ran = folder.program("strace".as_ref(), words).leaves("copy").run();
-    ran.exits(1);
-    let modes = ["one", "plain", "sub"].map(|name| mode(&folder.join("copy").join(name)));
-    assert_eq!(modes, [0o600, 0o644, 0o700], "{ran}");
+    for (calls, code, expected) in [
+        ("fgetxattr", 1, Some([0o600, 0o644, 0o700])),
+        ("flistxattr,fgetxattr", 1, Some([0o600, 0o600, 0o700])),
+        // Lists are asked for by their names.
+        ("flistxattr", 0, None),
+    ] {
+        let folder = Folder::new();
+        needs!(tree_with_lists(&folder));
+        let program = executable().to_str().unwrap();
+        let strace = format!("-f -qq -o /dev/null -e inject={calls}:error=EPERM");
+        let line = format!("{strace} {program} copy --threads=1 -T tree copy");
+        let words = line.split(' ').map(Into::into).collect();
+        let ran = folder.program("strace".as_ref(), words).leaves("copy").run();
+        ran.exits(code);
+        let copy = folder.join("copy");
+        match expected {
+            Some(modes) => {
+                let found = ["one", "plain", "sub"].map(|name| mode(&copy.join(name)));
+                assert_eq!(found, modes, "{ran}");
+            }
+            None => assert_alike(&likeness(&folder.join("tree")), &likeness(&copy), ran),
+        }
+    }
 }
 
 #[test]

@@ -95,7 +95,9 @@ impl Attributes<'_> {
             // Without /proc nobody can ask a file that is not open.
             Err(errno @ (Errno::NOENT | Errno::ACCESS | Errno::PERM)) => {
                 self.lose(job, Loss::OtherAttribute, Some(errno));
-                Ok(Names::none())
+                // Whoever may not list them asks for those that say what others may do.
+                let is_asked = errno != Errno::NOENT && job.kind != FileType::Symlink;
+                Ok(if is_asked { job.source.names_that_tell() } else { Names::none() })
             }
             listed => listed.map_err(Refusal::of(READ)),
         }

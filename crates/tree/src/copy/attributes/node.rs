@@ -201,10 +201,14 @@ impl<'a> Node<'a> {
     /// The same; where there are more than the kernel lists, those of them that say what others may do.
     pub(super) fn known_names(self) -> Result<Names> {
         match self.names() {
-            Err(Errno::TOOBIG) => {}
-            names => return names,
+            Err(Errno::TOOBIG) => Ok(Names { is_part: true, ..self.names_that_tell() }),
+            names => names,
         }
-        let mut names = Names { is_part: true, ..Names::none() };
+    }
+
+    /// Those that say what others may do: there, or not known not to be.
+    pub(super) fn names_that_tell(self) -> Names {
+        let mut names = Names::none();
         for name in [acl::ACCESS, acl::DEFAULT, c"security.capability"] {
             if matches!(self.value(name), Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS)) {
                 continue;
@@ -213,7 +217,7 @@ impl<'a> Node<'a> {
             names.length_bytes += bytes.len();
             names.small[begin..names.length_bytes].copy_from_slice(bytes);
         }
-        Ok(names)
+        names
     }
 
     /// Whether it has none.
