@@ -357,11 +357,11 @@ impl Planner<'_> {
             }
             let merges = match (earlier_name, name.as_ref()) {
                 (None, None) => true,
+                _ if self.wording.is_some() => true,
                 // One of them fills the directory in which the other is but a name.
                 (None, Some(name)) => place::is_there(&earlier.source.join(name))?,
                 (Some(name), None) => place::is_there(&operand.source.join(name))?,
                 (Some(_), Some(_)) if earlier.is_directory && is_directory => true,
-                (Some(_), Some(_)) if self.wording.is_some() => true,
                 (Some(_), Some(_)) => {
                     let other = earlier.source.clone();
                     return Err(Objection::Clash { operand: operand.clone(), other });

@@ -1,30 +1,32 @@
-//! Directories of the target that are made because a source lies in such ones (`--parents`): they get
-//! the attributes of those when everything is copied.
+//! Directories of the target that get their attributes when everything is copied: those that are made because
+//! a source lies in such ones (`--parents`), and what is filled with what is in a source (`DIR/.`), where other
+//! operands go, too.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::directory::{DIRECTORY, open_path};
 use super::operand::failed;
-use super::{Copy, Event, Failure, Inheritance, Made, Operand, Preserve};
+use super::{Copy, Directory, Event, Failure, Inheritance, Made, Operand, Preserve, visit};
 use crate::lock::lock;
 
 const MAKE: &str = "make the directory";
 
 /// Directories above operands.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Parents {
     /// What lies below it in the target lies there as it does for the source.
     below: Option<PathBuf>,
     met: Mutex<BTreeMap<PathBuf, Parent>>,
+    /// All is copied that is in these.
+    filled: Mutex<Vec<Arc<Directory>>>,
 }
 
-#[derive(Debug)]
 struct Parent {
     source: OwnedFd,
     target: OwnedFd,
@@ -34,7 +36,7 @@ struct Parent {
 
 impl Parents {
     pub(super) fn new(below: Option<PathBuf>) -> Self {
-        Self { below, met: Mutex::default() }
+        Self { below, ..Self::default() }
     }
 
     /// The directory in which all of them are made.
@@ -94,8 +96,19 @@ impl Copy<'_> {
         Ok(Parent { source: from, target: to, facts, made })
     }
 
+    /// Whether a directory, of which all is copied, waits until the other operands are. cp takes them in turn.
+    pub(super) fn waits_for_others(&self, directory: &Arc<Directory>) -> bool {
+        let waits = self.rules().is_none() && directory.is_target_itself();
+        if waits {
+            lock(&self.parents.filled).push(Arc::clone(directory));
+        }
+        waits
+    }
+
     /// Gives them their attributes, the innermost first.
     pub(super) fn finish_parents(&self) {
+        let filled = std::mem::take(&mut *lock(&self.parents.filled));
+        filled.iter().for_each(|directory| visit::complete(self, directory));
         let met = std::mem::take(&mut *lock(&self.parents.met));
         for (path, parent) in met.into_iter().rev() {
             let Parent { source, target, facts, made } = parent;

@@ -171,6 +171,24 @@ fn every_order_of_the_pieces_yields_the_same_tree() {
     }
 }
 
+/// What comes into it besides changes its time.
+#[test]
+fn a_directory_that_other_operands_are_copied_into_has_the_time_of_its_source() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, file, target] = ["source", "file", "target"].map(|name| place.path().join(name));
+    fs::create_dir(&source).unwrap();
+    fs::create_dir(&target).unwrap();
+    fs::write(&file, "x").unwrap();
+    fs::File::open(&source).unwrap().set_modified(UNIX_EPOCH).unwrap();
+    let heard = Heard::default();
+    let copy = Copy::new(CopyOptions { threads: 1, ..options() }, &heard);
+    let operands =
+        vec![operand(&source.join("."), &target.join(".")), operand(&file, &target.join("file"))];
+    let ended = copy.run(operands, &|_: u32| false);
+    assert_eq!((ended.totals.directories, ended.totals.files), (1, 1));
+    assert_eq!(fs::metadata(&target).unwrap().modified().unwrap(), UNIX_EPOCH);
+}
+
 /// So many that they are copied together.
 #[test]
 fn names_of_one_file_and_symlinks_are_kept_where_there_are_many_in_a_directory() {

@@ -313,11 +313,10 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
             return shared.is_done(guest);
         }
         let Some(parent) = directory.parent.clone() else { return };
-        if mirror::begin(copy, &directory) {
+        if mirror::begin(copy, &directory) || copy.waits_for_others(&directory) {
             return;
         }
         complete(copy, &directory);
-        copy.held.leave(&directory);
         if parent.parent.is_none() {
             copy.next_operand();
         }
@@ -325,8 +324,13 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
     }
 }
 
-/// Gives a directory its attributes.
-fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
+/// Gives a directory its attributes, and leaves it.
+pub(super) fn complete(copy: &Copy<'_>, directory: &Arc<Directory>) {
+    give_attributes(copy, directory);
+    copy.held.leave(directory);
+}
+
+fn give_attributes(copy: &Copy<'_>, directory: &Arc<Directory>) {
     copy.peculiarities.forget(directory.number);
     if copy.stop.is_due() {
         return;

@@ -33,6 +33,12 @@ impl Directory {
         self.base_above().pair().is_some_and(|pair| pair.found.target == base)
     }
 
+    /// Whether it is what the user named, as the name `.` in itself.
+    pub(in crate::copy) fn is_target_itself(&self) -> bool {
+        let is_top = self.parent.as_ref().is_some_and(|above| above.parent.is_none());
+        is_top && self.known().is_ok_and(|known| known.named.target.as_c_str() == c".")
+    }
+
     /// Whether it is this directory of the source, or lies in it.
     pub(in crate::copy) fn is_within(&self, source: Identity) -> bool {
         let is_it = |directory: &Self| directory.known().is_ok_and(|it| it.source == source);

@@ -239,3 +239,18 @@ fn names_and_parents_are_those_of_cp() {
         assert_eq!(name(path).as_deref(), expected, "{path}");
     }
 }
+
+/// What comes into it later changes its time.
+#[test]
+fn as_with_cp_what_fills_a_directory_and_what_goes_there_take_turns() {
+    let folder = folder();
+    let follow = crate::copy::Follow::Never;
+    let (recursive, parents, into_symlinks, repeats) = (true, false, false, false);
+    let wording = Wording { follow, recursive, parents, into_symlinks, repeats };
+    for sources in [["a", "src/."], ["src/.", "a"]] {
+        let sources = sources.map(|name| folder.path().join(name));
+        let planned = plan(&sources, &named(&folder, "d"), Reach::Everything, Some(wording));
+        let rounds = planned.unwrap().rounds;
+        assert_eq!(rounds.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1], "{sources:?}");
+    }
+}
