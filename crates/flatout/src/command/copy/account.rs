@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use flatout_io::transfer::Method;
 use flatout_report::quantity;
 use flatout_sys::memory;
+use flatout_tree::copy::backup::Naming;
 use flatout_tree::copy::operand::{Destination, Plan};
 use flatout_tree::copy::rules::Skip;
 use flatout_tree::copy::{Ended, Snapshot};
@@ -48,6 +49,12 @@ fn way_on(arguments: &Arguments, goes_into_itself: bool) -> String {
     }
     let again = format!("give the {same} again");
     let skip = arguments.rules().map(|rules| rules.skip);
+    // What was copied would take the place of the backups of what was there before.
+    if skip == Some(Skip::Nothing)
+        && arguments.backups().is_some_and(|backups| backups.naming != Naming::Numbered)
+    {
+        return format!("with --backup=numbered the {same} goes on and loses no backup");
+    }
     if arguments.checksum || arguments.quick_check {
         return format!("{again} to go on");
     }

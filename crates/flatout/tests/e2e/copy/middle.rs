@@ -281,3 +281,26 @@ fn a_file_whose_update_failed_is_updated_by_the_next_run() {
         is_copied(&folder, folder.flatout(&all).run().exits(0));
     }
 }
+
+/// What was copied before would take the place of the backups of what was there.
+#[test]
+fn who_stopped_a_copy_with_backups_is_not_told_to_lose_them() {
+    needs!(under_test());
+    for (words, hint) in [
+        (&["copy", "-b"][..], "with --backup=numbered the same command goes on"),
+        (&["copy", "--backup=numbered"], "give the same command again"),
+    ] {
+        let folder = folder();
+        let mut held = needs!(begun(&folder, words, Path::new("f")));
+        let mut is_interrupted = false;
+        while let Some(stop) = held.next() {
+            if stop.number == PWRITE && !is_interrupted {
+                is_interrupted = true;
+                held.running().interrupt();
+            }
+            held.go_on(stop);
+        }
+        let ran = held.finish();
+        assert!(is_interrupted && ran.stderr.contains(hint), "{ran}");
+    }
+}
