@@ -43,7 +43,7 @@ const NOTE_AFTER: Duration = Duration::from_secs(1);
 const NEVER_AGAIN: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// What the kernel says of a file, and the directory in which it lies.
-type Known<'c> = (&'c Stat, BorrowedFd<'c>);
+pub(super) type Known<'c> = (&'c Stat, BorrowedFd<'c>);
 
 /// What both files were, in 128 bits: that two differ and have the same is out of the question.
 pub(super) type Fingerprint = u128;
@@ -205,9 +205,14 @@ impl Evidence {
         self.is_noting.load(Ordering::Relaxed)
     }
 
+    /// Whether anything was noted before.
+    pub(super) fn knows_any(&self) -> bool {
+        !self.known.is_empty()
+    }
+
     /// Whether `found` is the copy of `source` that this program made, and neither was changed since.
     pub(super) fn proves(&self, source: Known<'_>, found: Known<'_>) -> bool {
-        !self.known.is_empty() && self.known.has(self.fingerprint(source, found))
+        self.knows_any() && self.known.has(self.fingerprint(source, found))
     }
 
     /// Notes a file that is complete: `source` when it was opened, at that moment, `made` when nothing

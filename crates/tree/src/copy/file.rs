@@ -29,6 +29,7 @@ pub(super) use self::source::{Opened, Reading, open_unseen, reading_flags};
 pub(super) use self::together::{Apart, copy_next};
 use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};
+use super::evidence::Known;
 use super::existing::has_same_time;
 use super::temporary::is_temporary;
 use super::written::counts_for;
@@ -37,7 +38,7 @@ use super::{
     kind_of, mark, refused, target,
 };
 use crate::compare::content::Pair;
-use crate::file_data;
+use crate::file_data::{self, Moment};
 
 /// A file that changes while it is copied is copied again so often.
 const ATTEMPTS: u32 = 2;
@@ -83,28 +84,41 @@ fn copy_opened(lane: &mut Lane<'_>, mut opened: Opened<'_>) -> Result<Outcome, T
     })
 }
 
-/// A file with one name whose copy counts as done by its size and time: neither is opened. `None`: a
-/// closer look is needed.
+/// A file with one name whose copy counts as done by its size and time, or is known to be: neither is opened.
+/// `None`: a closer look is needed.
 fn as_it_is(entry: Entry<'_>) -> Result<Option<Outcome>, Trouble> {
     let copy = entry.copy;
+    let is_recorded = match copy.unchanged() {
+        Unchanged::SizeAndTime => false,
+        Unchanged::Recorded if copy.evidence.knows_any() => true,
+        _ => return Ok(None),
+    };
     let is_new = entry.pair.found.made.is_new();
-    let is_opened = copy.references.is_some() || copy.attributes.keeps_any();
-    if copy.unchanged() != Unchanged::SizeAndTime || is_new || is_opened {
+    if is_new || copy.references.is_some() || copy.attributes.keeps_any() {
         return Ok(None);
     }
+    let moment = Moment::now();
     let (Ok(facts), Some(found)) = (entry.look(), entry.in_the_way()?) else { return Ok(None) };
     let is_single = |facts: &Stat| kind_of(facts).is_file() && facts.st_nlink == 1;
     let is_pair = is_single(&facts) && is_single(&found) && identity(&facts) != identity(&found);
-    if !is_pair
-        || is_temporary(entry.target)
-        || facts.st_size != found.st_size
-        || !has_same_time(entry, &facts, &found)
-    {
+    let is_usual = is_pair && !is_temporary(entry.target) && facts.st_size == found.st_size;
+    let [from, to] = [(&facts, entry.pair.source()), (&found, entry.pair.target())];
+    if is_recorded {
+        let is_done = is_usual && copy.evidence.proves(from, to);
+        return Ok(is_done.then(|| noted(entry, from, moment, to)));
+    }
+    if !is_usual || !has_same_time(entry, &facts, &found) {
         return Ok(None);
     }
     let source = Node::Named(entry.source_place());
     copy.attributes.repair(source, entry.target_place(), &facts, &found).map_err(Trouble::of)?;
     Ok(Some(Outcome::of(Action::Unchanged)))
+}
+
+/// A file that is known to be what was made of its source stays as it is, and known.
+fn noted(entry: Entry<'_>, source: Known<'_>, opened: Moment, found: Known<'_>) -> Outcome {
+    entry.copy.evidence.note(source, opened, found);
+    Outcome { mark: Some(mark(found.0)), ..Outcome::of(Action::Unchanged) }
 }
 
 /// Has a file filled at the place that `find` names, as often as that is worth it. `find` gets the
@@ -282,9 +296,8 @@ fn put_right(opened: &Opened<'_>, found: &Stat) -> Result<Outcome, Trouble> {
     let entry = opened.entry;
     let copy = entry.copy;
     if copy.unchanged() == Unchanged::Recorded {
-        let source = (&opened.facts, entry.pair.source());
-        copy.evidence.note(source, opened.moment, (found, entry.pair.target()));
-        return Ok(Outcome { mark: Some(mark(found)), ..Outcome::of(Action::Unchanged) });
+        let [from, to] = [(&opened.facts, entry.pair.source()), (found, entry.pair.target())];
+        return Ok(noted(entry, from, opened.moment, to));
     }
     let place = entry.target_place();
     let source = Node::Open(opened.file.as_fd());

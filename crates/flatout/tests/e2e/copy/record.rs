@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::copier::is_control;
+use super::race::held::{Call, Held};
 use crate::bin::{Flatout, Folder, Ran};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::input::as_nobody;
@@ -368,4 +369,27 @@ fn what_was_taken_for_the_bytes_of_the_source_is_not_known_to_be_finished() {
     }
     drop(folder);
     mounted.finish();
+}
+
+#[test]
+fn what_is_known_to_be_finished_is_looked_at_and_not_opened() {
+    needs!(under_test());
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    ["a", "b"].iter().for_each(|name| write(folder.join("src").join(name), name));
+    settle(&folder);
+    let words = ["--resume=always", "-T", "src", "dst"];
+    assert_eq!(noted(&folder, &words).1, [2, 0]);
+    let again = folder.flatout(["copy"].iter().chain(&words)).leaves("state").leaves("dst");
+    let again = again.with(|command| _ = command.env("FLATOUT_RESUME", folder.join("state")));
+    let mut held = needs!(Held::start(again, &[]));
+    let mut seen = Vec::new();
+    while let Some(stop) = held.next() {
+        let call = Call::of(&stop).filter(|call| ["a", "b"].contains(&call.path.as_str()));
+        seen.extend(call.map(|call| call.name));
+        held.go_on(stop);
+    }
+    let ran = held.finish();
+    ran.exits(0);
+    assert!(seen.len() >= 4 && seen.iter().all(|name| *name == "newfstatat"), "{seen:?}{ran}");
 }
