@@ -120,7 +120,8 @@ pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
     if call == Call::UringNop {
         return ring_refusal(error, ring_sysctl());
     }
-    if error.kind() == io::ErrorKind::Unsupported {
+    let refused = [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied];
+    if refused.contains(&error.kind()) {
         return TrialError::Unsupported(format!(
             "{} (no such call, or a seccomp filter)",
             cause_text(error)
@@ -174,6 +175,16 @@ mod tests {
         }
         let odd = io::Error::from(Errno::INVAL);
         assert!(matches!(ring_refusal(&odd, None), TrialError::Failed(_)));
+    }
+
+    #[test]
+    fn a_call_that_a_filter_refuses_is_unsupported() {
+        for errno in [Errno::PERM, Errno::NOSYS, Errno::ACCESS] {
+            let refused = refusal(Call::MinorFault, &io::Error::from(errno));
+            assert!(matches!(refused, TrialError::Unsupported(_)), "{refused:?}");
+        }
+        let odd = io::Error::from(Errno::NOMEM);
+        assert!(matches!(refusal(Call::MinorFault, &odd), TrialError::Failed(_)));
     }
 
     #[test]
