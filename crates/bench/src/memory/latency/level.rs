@@ -58,13 +58,20 @@ pub(super) fn find(
     // The quietest moment of a cache is a hit; of memory, which takes now more and now less, it is luck.
     let quietest = levels::quietest(first, second);
     let usual = curve(rows, *pages, |_, median| Some(median));
+    let longest = usual.last().map(|point| point.working_set_bytes);
     let last = levels.levels.iter().rev().find(|level| level.name != levels::MEMORY);
     let row = |level: &Level| {
         let (curve, latency_ns) = match level.name {
             levels::MEMORY => (&usual, levels::behind(&usual, last)?),
             _ => (&quietest, level.latency_ns?),
         };
-        Some(level_row(level, latency_ns, curve, &levels, *pages))
+        let mut row = level_row(level, latency_ns, curve, &levels, *pages);
+        if level.name == levels::MEMORY && levels.largest_declared_bytes >= longest {
+            let text = "no walk is longer than the last cache is declared, so that a part of them may be \
+                        answered there: longer ones may take longer";
+            row.outcome.warn(warning::CACHE_UNCLEAR, text);
+        }
+        Some(row)
     };
     let mut found: Vec<_> = levels.levels.iter().filter_map(row).collect();
     // One in which no point lies, since caches that end early have their declared size, is not shown.
@@ -255,6 +262,17 @@ mod tests {
         assert_eq!(found[2].facts.value(fact::MEASURED_BYTES), None);
         assert_eq!(found[0].outcome.ceiling.as_ref().unwrap().value, None);
         assert_eq!(found[2].outcome.parameters["level"], "DRAM");
+    }
+
+    #[test]
+    fn memory_that_the_last_cache_could_hold_as_it_is_declared_is_doubted() {
+        let rows = points(Pages::Huge);
+        let doubted = |last_bytes| {
+            let (_, found) = find(&rows, &caches(&[32 * KIB, last_bytes]));
+            let memory = found.iter().find(|row| row.row.0 == levels::MEMORY).unwrap();
+            warning::has(&memory.outcome.warnings, warning::CACHE_UNCLEAR)
+        };
+        assert_eq!([4 * MIB, 1024 * MIB].map(doubted), [false, true]);
     }
 
     #[test]
