@@ -10,7 +10,6 @@
 mod bound;
 mod caveat;
 mod clock;
-mod contention;
 mod fact;
 mod load;
 mod matrix;

@@ -12,6 +12,7 @@ pub mod cache;
 pub mod choice;
 pub mod cluster;
 pub mod compute;
+mod contention;
 pub mod copy;
 mod cores;
 pub mod corpus;

@@ -19,14 +19,16 @@ mod site;
 mod trial;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
 use flatout_measure::{Case, Sampler, record_counted, size_text};
+use flatout_sys::affinity;
 
+use crate::contention::ContentionProbe;
 use crate::option::size_to;
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, scratch};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, cores, scratch};
 
 /// Largest block of the calls that move bytes; each thread holds one.
 pub const MAX_BLOCK_BYTES: u64 = 16 << 20;
@@ -117,11 +119,16 @@ fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {
 /// The rows, cheap calls first; nothing is opened or written before their first trial.
 fn cases(options: &Options) -> Vec<Case<'_, row::Row>> {
     let site = Rc::new(site::Site::new(&options.directory, options.block_bytes()));
+    let cpus = affinity::allowed_cpus().unwrap_or_default();
+    let probe = ContentionProbe::of(cores::kinds(Path::new("/"), &cpus).len() > 1);
+    probe.learn();
+    let probe = Rc::new(probe);
     let case = |row: row::Row| {
-        let site = Rc::clone(&site);
+        let (site, probe) = (Rc::clone(&site), Rc::clone(&probe));
         let mut calls = None;
         let cancelled = || options.run.cancel.is_cancelled();
-        let trial = Box::new(move |_seed| trial::sample(&row, &site, &mut calls, &cancelled));
+        let trial =
+            Box::new(move |_seed| trial::sample(&row, &site, &mut calls, &probe, &cancelled));
         Case { row, trial }
     };
     options.rows().into_iter().map(case).collect()

@@ -32,7 +32,7 @@ pub use crate::overhead::{Overhead, calibrate};
 
 pub use pairs::Pair;
 pub use row::note_use_of_cpus;
-use row::{Closed, Sampled, Stolen, Surroundings};
+use row::{Closed, Sampled, Stolen, Surroundings, contention};
 
 /// Readings of the clock inside the timed region of a trial.
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
@@ -226,8 +226,10 @@ impl Run<'_, '_, '_> {
         let kin = |row: &dyn Row| tests.get(&row.id()).copied().flatten().or(all);
         let cpus = self.sampler.witness.cpus();
         let stolen = Stolen::of(&self.rows);
+        let contention_ratio = contention::ratio(self.rows.iter().flat_map(Sampled::taken_facts));
         let finish = |row: Sampled<'_>| {
-            let surroundings = Surroundings { kin: kin(row.case.row), cpus, stolen };
+            let surroundings =
+                Surroundings { kin: kin(row.case.row), cpus, stolen, contention_ratio };
             row.finish(plan, overhead, &surroundings)
         };
         self.rows.into_iter().map(finish).collect()

@@ -246,6 +246,9 @@ pub fn no_time() -> Warning {
 /// Share of the free space below which a filesystem counts as nearly full.
 pub const NEARLY_FULL_SHARE: f64 = 0.05;
 
+/// Share of the time, or of the probes, with contention by an SMT sibling above which that is said.
+pub const NOTABLE_CONTENTION: f64 = 0.1;
+
 /// Adds `warning` unless one with its code is there.
 pub fn add(warnings: &mut Vec<Warning>, warning: Warning) {
     if !warnings.iter().any(|known| known.code == warning.code) {

@@ -18,7 +18,7 @@ mod raw;
 mod ring;
 mod work;
 
-pub use apart::{DescriptorTable, Timed, time_apart};
+pub use apart::{DescriptorTable, Timed, Window, time_apart};
 pub use baseline::empty_loop_time;
 pub use hand_over::{Turn, pipe_answer, pipe_ask};
 pub use work::{Blocks, Entry, Loop, Subject, Work};

@@ -7,7 +7,6 @@ use flatout_measure::{
 };
 use flatout_sys::throughput::{Kernel, Number, Operation};
 
-use super::contention::NOTABLE;
 use super::peak::{Factors, Share};
 use super::port_count::{Count, why_unknown};
 use super::row::UnitRow;
@@ -45,7 +44,6 @@ pub(super) fn apply(
     for Measured { row, outcome, facts, .. } in rows {
         match *row {
             UnitRow::Throughput { kernel, setting } => {
-                settle_contention(facts);
                 let share = share(facts, setting, topology, &sets);
                 caveat::add_of_clock(outcome, facts);
                 caveat::add_of_share(outcome, facts, &share, &sets);
@@ -59,7 +57,6 @@ pub(super) fn apply(
                 hold(outcome, facts, counts.get(&kernel).copied(), peak);
             }
             UnitRow::Clock { .. } => {
-                settle_contention(facts);
                 caveat::add_of_clock(outcome, facts);
                 let name = "none is known: it is what others are held against";
                 let limiter = "power and temperature";
@@ -102,13 +99,6 @@ fn judge_sharing(measured: &mut Measured<UnitRow>) -> Verdict {
     let bound = Ceiling::unknown("two CPUs that share nothing").limited_by(verdict.words());
     ceiling::apply(outcome, bound);
     verdict
-}
-
-/// The share of the time with contention, of all trials together.
-fn settle_contention(facts: &mut Facts) {
-    let watched_ns = facts.number(fact::WATCHED_NS).filter(|&watched_ns| watched_ns > 0.0);
-    let times = facts.number(fact::CONTENDED_NS).zip(watched_ns);
-    facts.set_known(fact::CONTENTION_RATIO, times.map(|(contended, all)| contended / all));
 }
 
 /// What the threads of the row had to themselves.
@@ -180,7 +170,7 @@ fn round(cores: f64) -> String {
 /// What most likely keeps a row from its peak.
 fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
     let contention = facts.number(fact::CONTENTION_RATIO);
-    let was_alone = contention.is_some_and(|ratio| ratio <= NOTABLE)
+    let was_alone = contention.is_some_and(|ratio| ratio <= warning::NOTABLE_CONTENTION)
         && !warning::has(&outcome.warnings, warning::DISTURBED);
     let best = facts.number(fact::PER_CYCLE_BEST_DECILE_RATIO);
     let text = match outcome.ceiling.as_ref().and_then(|bound| bound.ratio) {

@@ -3,7 +3,6 @@
 use flatout_measure::{Facts, Outcome, warning};
 
 use super::clock::{AGREEMENT, agrees};
-use super::contention::NOTABLE;
 use super::fact;
 use super::peak::Share;
 use crate::workers;
@@ -83,17 +82,8 @@ pub(super) fn add_of_share(
         let text = format!("the hypervisor took {:.1} % of the CPU time", ratio * 100.0);
         outcome.warn(warning::STOLEN_TIME, text);
     }
-    let is_apart = !warning::has(&outcome.warnings, warning::DISTURBED);
-    let contention = facts.number(fact::CONTENTION_RATIO);
-    let contention = contention.filter(|&ratio| ratio > NOTABLE && is_apart);
-    if let Some(ratio) = contention {
-        let text = format!(
-            "an SMT sibling used the core for {:.0} % of the time: slices count in which it did not",
-            ratio * 100.0
-        );
-        outcome.warn(warning::SMT_CONTENTION, text);
-    }
-    let is_quiet = is_apart && contention.is_none();
+    let beside_siblings = [warning::DISTURBED, warning::SMT_CONTENTION];
+    let is_quiet = !beside_siblings.iter().any(|code| warning::has(&outcome.warnings, code));
     let most = if is_quiet { DOUBLING } else { DOUBLING_DISTURBED };
     // Contention that begins between two slices is in both of two trials as likely as in one.
     let is_shown = is_quiet || outcome.n >= LEAST_TRIALS;

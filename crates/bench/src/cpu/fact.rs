@@ -1,5 +1,6 @@
 //! What is known of a row of the cpu area besides its figure.
 
+pub(super) use flatout_measure::sampler::fact::{CONTENDED_NS, CONTENTION_RATIO, WATCHED_NS};
 use flatout_measure::{Key, Merge};
 
 /// The clock in the load, in the mean of its threads.
@@ -37,12 +38,8 @@ pub(super) const CPUS_GOT: Key = Key::new("cpus_got", Merge::Mean);
 /// Time of all CPUs that the hypervisor took: the share, and in ticks.
 pub(super) const STOLEN_RATIO: Key = Key::new("stolen_ratio", Merge::Mean);
 pub(super) const STOLEN_TICKS: Key = Key::sum("stolen_ticks");
-/// Probes for contention, the time between them, and the part of it in which there was some.
+/// Probes for contention.
 pub(super) const PROBES: Key = Key::sum("contention_probes");
-pub(super) const WATCHED_NS: Key = Key::sum("watched_ns");
-pub(super) const CONTENDED_NS: Key = Key::sum("contended_ns");
-/// Share of the time, or of the probes, with contention by an SMT sibling.
-pub(super) const CONTENTION_RATIO: Key = Key::last("contention_ratio");
 /// The peak, factor by factor, in words.
 pub(super) const PEAK: Key = Key::last("peak");
 /// Whether two CPUs share a core, in words.

@@ -21,7 +21,6 @@ use flatout_sys::dgemm::Kernels;
 use flatout_sys::{affinity, monotonic_ns};
 
 use super::bound::{AT_THE_LIMIT, double_peak};
-use super::contention::NOTABLE;
 use super::row::UnitRow;
 use super::topology::Topology;
 use super::{Options, fact};
@@ -355,7 +354,7 @@ fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f6
     let is_seen = outcome.median.is_some() && !is_held_back;
     let Some(ratio) = contention.filter(|_| is_seen) else { return };
     facts.set(fact::CONTENTION_RATIO, ratio);
-    if ratio <= NOTABLE {
+    if ratio <= warning::NOTABLE_CONTENTION {
         return;
     }
     let seen = format!("contention by an SMT sibling in {:.0} % of the probes", ratio * 100.0);

@@ -7,10 +7,10 @@ use flatout_measure::statistics;
 use flatout_sys::affinity;
 use flatout_sys::throughput::{Form, Kernel, Level, Operation};
 
-use super::contention::{ContentionProbe, CoreUse};
 use super::load::{Load, Reading, SampleWindow};
 use super::ports::{self, Ports};
 use super::topology::Topology;
+use crate::contention::{ContentionProbe, CoreUse};
 use crate::workers;
 
 /// Rounds of slices of one try.

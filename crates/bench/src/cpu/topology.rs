@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flatout_sys::{Groups, affinity};
 
-use super::contention::ContentionProbe;
+use crate::contention::ContentionProbe;
 use crate::{cores, workers};
 
 /// CPUs that are probed for the quietest one, and how often each.

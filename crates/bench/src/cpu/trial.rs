@@ -11,10 +11,10 @@ use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::{affinity, clock as time, steal};
 
 use super::clock::{Clock, Readings};
-use super::contention::CoreUse;
 use super::fact;
 use super::load::{Load, NO_CHAIN, Reading, SampleWindow};
 use super::topology::{self, Topology};
+use crate::contention::CoreUse;
 use crate::workers::{self, Spent};
 
 /// Rounds of slices in a trial: eight slices, some 1.5 ms with all that is before and between them.

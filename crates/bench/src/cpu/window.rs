@@ -5,7 +5,7 @@ use flatout_measure::statistics::median;
 use flatout_sys::monotonic_ns;
 
 use super::clock::{Clock, Readings};
-use super::contention::{ContentionProbe, CoreUse};
+use crate::contention::{ContentionProbe, CoreUse};
 
 /// The first part of a window, in which contention is watched. The rest may be a search that goes on
 /// while there is some and ends when there is none: it would find mostly what it looks for.

@@ -5,14 +5,17 @@
 use std::path::Path;
 use std::time::Duration;
 
+use flatout_measure::sampler::fact::{CONTENDED_NS, FIGURE_ALONE, FIGURE_CONTENDED, WATCHED_NS};
+use flatout_measure::statistics::sorted;
 use flatout_measure::{Facts, Key, Sample, TrialError, Warning, warning};
-use flatout_sys::call::{self, DescriptorTable};
+use flatout_sys::call::{self, DescriptorTable, Window};
 use flatout_sys::{Groups, affinity, memory};
 
 use super::row::{Call, Placement, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, fact, pair};
+use crate::contention::{ContentionProbe, CoreUse};
 use crate::fact::ALL_TIME_NS;
 use crate::workers;
 
@@ -32,8 +35,8 @@ pub(super) struct Timing {
     pub(super) wall: Duration,
     /// The part of it that is not the calls'.
     pub(super) excluded: Duration,
-    /// What the calls take in the quiet quarter of its windows, where it has some.
-    pub(super) quiet: Option<Duration>,
+    /// The calls of one thread.
+    pub(super) windows: Vec<Window>,
     /// An empty loop of as many turns.
     pub(super) empty_loop: Duration,
     /// What else is known.
@@ -43,11 +46,43 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// What the calls took.
+    /// What the calls took: what they would have taken had all of them been as fast as in the quiet
+    /// quarter of the windows, where there are some.
     fn own(&self) -> Duration {
+        let calls: u64 = self.windows.iter().map(|window| window.calls).sum();
+        let quiet_ns = quiet_ns(self.windows.iter()).map(|call_ns| call_ns * calls as f64);
+        let quiet = quiet_ns.map(|quiet_ns| Duration::from_nanos(quiet_ns as u64));
         let whole = self.wall.saturating_sub(self.excluded);
-        self.quiet.unwrap_or(whole).saturating_sub(self.empty_loop)
+        quiet.unwrap_or(whole).saturating_sub(self.empty_loop)
     }
+}
+
+/// Nanoseconds of a call in the quiet quarter of some windows.
+fn quiet_ns<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
+    let calls_ns = sorted(&windows.map(Window::call_ns).collect::<Vec<_>>());
+    calls_ns.get(calls_ns.len().saturating_sub(1) / 4).copied()
+}
+
+/// For how much of the time `probe` saw an SMT sibling use the core, and what a call takes in windows alone on
+/// the core and in windows beside the sibling, without the `empty_ns` of a turn of the loop.
+fn contention(windows: &[Window], empty_ns: f64, probe: &ContentionProbe) -> Facts {
+    let use_of = |window: &Window| window.issued_per_cycle.map(|issued| probe.take(issued));
+    let seen: Vec<CoreUse> = windows.iter().map(|one| use_of(one).unwrap_or_default()).collect();
+    let ns_of = |is: fn(CoreUse) -> bool| -> u64 {
+        let those = windows.iter().zip(&seen).filter(|(_, seen)| is(**seen));
+        those.map(|(window, _)| nanoseconds(window.elapsed)).sum()
+    };
+    let call_ns = |wanted: CoreUse| {
+        let ends = seen.windows(2).map(|ends| ends.iter().all(|&end| end == wanted));
+        let those = windows[1..].iter().zip(ends).filter_map(|(window, is)| is.then_some(window));
+        quiet_ns(those).map(|call_ns| call_ns - empty_ns).filter(|&call_ns| call_ns > 0.0)
+    };
+    let mut facts = Facts::default()
+        .with(WATCHED_NS, ns_of(|seen| seen != CoreUse::Unknown))
+        .with(CONTENDED_NS, ns_of(|seen| seen == CoreUse::Contended));
+    facts.set_known(FIGURE_ALONE, call_ns(CoreUse::Alone));
+    facts.set_known(FIGURE_CONTENDED, call_ns(CoreUse::Contended));
+    facts
 }
 
 /// Runs of one trial at most: an interruption of the empty loop can make it look longer than the
@@ -59,6 +94,7 @@ pub(super) fn sample(
     row: &Row,
     site: &Site,
     calls: &mut Option<u64>,
+    probe: &ContentionProbe,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Sample, TrialError> {
     let count = match *calls {
@@ -70,6 +106,10 @@ pub(super) fn sample(
         if timing.own().is_zero() {
             timing = run(row, site, count, cancelled)?;
         }
+    }
+    if !timing.windows.is_empty() {
+        let empty_ns = timing.empty_loop.as_nanos() as f64 / count as f64;
+        timing.facts.extend(contention(&timing.windows, empty_ns, probe));
     }
     evaluate(row, count, timing)
 }
@@ -115,9 +155,8 @@ fn alone(row: &Row, site: &Site, calls: u64) -> Result<Timing, TrialError> {
     let work = work::of(row, &target, source, site.block_bytes)?;
     let timed = call::time_apart(work, warm_up(calls), calls)
         .map_err(|error| work::refusal(row.call, &error))?;
-    let call::Timed { table, wall, quiet, excluded, empty_loop } = timed;
-    let quiet = Some(quiet);
-    let mut timing = Timing { wall, excluded, quiet, empty_loop, ..Timing::default() };
+    let call::Timed { table, wall, excluded, windows, empty_loop } = timed;
+    let mut timing = Timing { wall, excluded, windows, empty_loop, ..Timing::default() };
     if table == DescriptorTable::Shared && row.call.uses_descriptor() {
         timing.warnings.push(Warning::new(
             warning::DESCRIPTOR_TABLE_SHARED,
@@ -170,7 +209,7 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
     facts.set(fact::CALLS, calls * u64::from(row.threads()));
     // Time of an empty loop of as many turns, which the figure does not contain.
     facts.set(Key::sum("empty_loop_ns"), nanoseconds(timing.empty_loop));
-    if timing.quiet.is_some() {
+    if !timing.windows.is_empty() {
         facts.set(ALL_TIME_NS, nanoseconds(timing.wall.saturating_sub(timing.excluded)));
     }
     if !timing.excluded.is_zero() {
@@ -285,6 +324,40 @@ mod tests {
         let dear =
             calibrate(|count| Ok(Timing { wall: Duration::from_secs(count), ..Timing::default() }));
         assert_eq!(dear, Ok(1));
+    }
+
+    /// A window of ten calls of so many nanoseconds each, after which a probe saw so many instructions.
+    fn window(call_ns: u64, issued_per_cycle: f64) -> Window {
+        let elapsed = Duration::from_nanos(10 * call_ns);
+        Window { calls: 10, elapsed, issued_per_cycle: Some(issued_per_cycle) }
+    }
+
+    #[test]
+    fn the_quiet_quarter_of_the_windows_makes_the_figure() {
+        let windows: Vec<Window> = (1..=8).map(|call_ns| window(call_ns, 6.0)).collect();
+        let timing = Timing { windows, wall: Duration::from_secs(1), ..Timing::default() };
+        assert_eq!(timing.own(), Duration::from_nanos(8 * 10 * 2));
+        let few = Timing { windows: vec![window(50, 6.0)], ..timing };
+        assert_eq!(few.own(), Duration::from_nanos(500), "of few all count");
+    }
+
+    #[test]
+    fn what_calls_take_alone_and_beside_a_sibling_is_told_where_probes_saw_both() {
+        let probe = ContentionProbe::default();
+        (0..100).for_each(|_| _ = probe.take(5.95));
+        // The sibling begins in the fourth window, and ends in the seventh.
+        let issued = [6.0, 6.0, 6.0, 3.0, 3.0, 3.0, 6.0, 6.0];
+        let calls_ns = [100, 100, 102, 130, 160, 161, 110, 104];
+        let windows: Vec<Window> =
+            calls_ns.into_iter().zip(issued).map(|(ns, issued)| window(ns, issued)).collect();
+        let facts = contention(&windows, 10.0, &probe);
+        let number = |key| facts.number(key).unwrap();
+        assert_eq!((number(FIGURE_ALONE), number(FIGURE_CONTENDED)), (90.0, 150.0));
+        assert_eq!((number(WATCHED_NS), number(CONTENDED_NS)), (9_670.0, 4_510.0));
+        let quiet = contention(&windows[..3], 10.0, &probe);
+        assert_eq!(quiet.number(FIGURE_CONTENDED), None);
+        let unknown = contention(&windows, 10.0, &ContentionProbe::default());
+        assert_eq!((unknown.number(WATCHED_NS), unknown.number(FIGURE_ALONE)), (Some(0.0), None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Facts that the sampler finds out about every row; readers of records know them by these names.
 
-use crate::fact::Key;
+use crate::fact::{Key, Merge};
 
 /// Trials that were run, whether they count or not.
 pub const TRIALS_RUN: Key = Key::last("trials_run");
@@ -29,3 +29,15 @@ pub const USE_OF_CPUS: Key = Key::last("use_of_cpus");
 /// so many `runs`, by `flatout compare --noise`) or `assumed`, `deviation` that of ln figure. Beside
 /// learned ones `half_width_ratio` is half of the interval without what is only assumed.
 pub const BETWEEN_RUNS: Key = Key::last("between_runs");
+/// The time between probes for contention by an SMT sibling, and the part of it at the end of which there
+/// was some; a trial that probes reports both.
+pub const WATCHED_NS: Key = Key::sum("watched_ns");
+/// See [`WATCHED_NS`].
+pub const CONTENDED_NS: Key = Key::sum("contended_ns");
+/// Share of that time, or of the probes, with contention.
+pub const CONTENTION_RATIO: Key = Key::last("contention_ratio");
+/// What a trial finds alone on the core, and what it finds beside a busy sibling, where it saw both: figures
+/// in the unit of the row.
+pub const FIGURE_ALONE: Key = Key::new("figure_alone", Merge::Median);
+/// See [`FIGURE_ALONE`].
+pub const FIGURE_CONTENDED: Key = Key::new("figure_contended", Merge::Median);

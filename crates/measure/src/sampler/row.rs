@@ -1,6 +1,7 @@
 //! One row while it is measured: which trials count, and whether they are enough. What it says in
 //! the end: `row/finish.rs`.
 
+pub(super) mod contention;
 mod finish;
 mod stolen;
 
@@ -14,6 +15,7 @@ use serde_json::Map;
 use super::detail::pool;
 use super::{Attempt, warmup};
 use crate::case::{Case, Latencies, Plan, Sample, TrialError, WhenPrecise};
+use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
 use crate::progress::Standing;
 use crate::record::Better;
@@ -55,6 +57,8 @@ pub(super) struct Surroundings {
     pub(super) cpus: u32,
     /// What the hypervisor took from all rows of the phase.
     pub(super) stolen: Stolen,
+    /// For which share of the time that these watched an SMT sibling used the core.
+    pub(super) contention_ratio: Option<f64>,
 }
 
 /// A trial with a figure.
@@ -121,6 +125,11 @@ impl<'a> Sampled<'a> {
     /// The figures of the trials that count so far, in their order.
     pub(super) fn taken_figures(&self) -> impl Iterator<Item = f64> {
         self.taken.iter().map(|taken| taken.figure)
+    }
+
+    /// What is known of these trials.
+    pub(super) fn taken_facts(&self) -> impl Iterator<Item = &Facts> {
+        self.taken.iter().map(|taken| &taken.sample.facts)
     }
 
     /// Its id and its parameters, for those who watch.

@@ -11,7 +11,8 @@
 //! half-width² = t²₀.₉₇₅(f) · v · (ρ + (1 − ρ) · min(1, π ÷ 2n)) + (1.96 · τ)² + 0.005²
 //!
 //! It reaches as far as nine tenths of the trials do at either end: where these have two levels, as beside
-//! an SMT sibling that comes and goes, the next run may be at the other one.
+//! an SMT sibling that comes and goes, the next run may be at the other one. Where trials tell what they
+//! find with such a sibling and without, it reaches from one to the other, and 1.96 · τ beyond.
 //!
 //! Where earlier runs of the machine taught their variance, that is weighed with what is assumed (the
 //! moderated variance of Smyth, 2004, see [`Prior`]).
@@ -173,6 +174,18 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     }
     let (levels, far) = (sorted(figures), figures.len() / FAR_PART);
     Some([low.min(levels[far]), high.max(levels[levels.len() - 1 - far])])
+}
+
+/// An interval that reaches to all levels at which a run can be, and as far beyond as runs differ at one of
+/// them. Runs that were learned from had the levels that there are.
+pub fn reaching([low, high]: [f64; 2], levels: [f64; 4], known: &Knowledge) -> [f64; 2] {
+    if known.learned.is_some() {
+        return [low, high];
+    }
+    let beyond = (WITHIN_95 * known.beyond_trials()).hypot(RESOLUTION).exp();
+    levels
+        .iter()
+        .fold([low, high], |[low, high], level| [low.min(level / beyond), high.max(level * beyond)])
 }
 
 /// Half of the interval as a share of its middle, as trials and earlier runs have it, without what was

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use super::baseline::empty_loop_time;
 use super::work::Work;
 use crate::cause::cause_text;
+use crate::issue_width::{self, IssueRate};
 use crate::run_queue;
 
 /// Windows into which the calls are divided. Of one trial of 30 ms each has 1 ms: an SMT sibling of
@@ -33,18 +34,36 @@ pub enum DescriptorTable {
     Shared,
 }
 
+/// Some of the calls of a loop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Calls that were made.
+    pub calls: u64,
+    /// What they took.
+    pub elapsed: Duration,
+    /// Instructions per cycle that the core began right after them, see [`issue_width`]; `None` on a kind
+    /// of CPU that has no such code.
+    pub issued_per_cycle: Option<f64>,
+}
+
+impl Window {
+    /// Nanoseconds of a call.
+    pub fn call_ns(&self) -> f64 {
+        self.elapsed.as_nanos() as f64 / self.calls.max(1) as f64
+    }
+}
+
 /// What a loop took, on a thread of its own.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Timed {
     /// Whether the thread was really apart.
     pub table: DescriptorTable,
     /// From the start of the calls to their end.
     pub wall: Duration,
-    /// What they would have taken had all of them been as fast as in the quiet quarter: the lower
-    /// quartile of all windows, each less what is not the calls'.
-    pub quiet: Duration,
     /// The part of it that is not the calls'.
     pub excluded: Duration,
+    /// The calls in their order, each window less what is not the calls'.
+    pub windows: Vec<Window>,
     /// An empty loop of as many turns, on the same thread.
     pub empty_loop: Duration,
 }
@@ -64,15 +83,15 @@ pub fn time_apart(work: Work<'_>, warm_up_calls: u64, calls: u64) -> io::Result<
         let table = unsafe { unshare_table() };
         let mut work = work.prepare()?;
         work(warm_up_calls)?;
-        let (start, mut excluded) = (Instant::now(), Duration::ZERO);
-        let quiet = quiet_time(calls, |share| {
+        let start = Instant::now();
+        let windows = in_windows(calls, |share| {
             let begun = Instant::now();
             let not_theirs = work(share)?;
-            excluded += not_theirs;
             Ok(begun.elapsed().saturating_sub(not_theirs))
         })?;
         let wall = start.elapsed();
-        Ok(Timed { table, wall, quiet, excluded, empty_loop: empty_loop_time(calls) })
+        let excluded = wall.saturating_sub(windows.iter().map(|window| window.elapsed).sum());
+        Ok(Timed { table, wall, excluded, windows, empty_loop: empty_loop_time(calls) })
     };
     thread::scope(|scope| {
         let thread = run_queue::spawn(scope, thread::Builder::new(), time).map_err(|error| {
@@ -82,19 +101,20 @@ pub fn time_apart(work: Work<'_>, warm_up_calls: u64, calls: u64) -> io::Result<
     })
 }
 
-/// What so many calls take at the pace of the quiet quarter of [`WINDOWS`]; `time` makes and times some.
-fn quiet_time(
+/// Divides so many calls into at most [`WINDOWS`] with a probe of the core after each; `time` makes and
+/// times some.
+fn in_windows(
     calls: u64,
     mut time: impl FnMut(u64) -> io::Result<Duration>,
-) -> io::Result<Duration> {
+) -> io::Result<Vec<Window>> {
     let count = (calls / LEAST_CALLS).clamp(1, WINDOWS);
-    let mut paces = Vec::with_capacity(count as usize);
-    for window in 0..count {
+    let window = |window| {
         let share = calls * (window + 1) / count - calls * window / count;
-        paces.push(time(share)?.as_secs_f64() / share.max(1) as f64);
-    }
-    paces.sort_by(f64::total_cmp);
-    Ok(Duration::from_secs_f64(paces[(paces.len() - 1) / 4] * calls as f64))
+        let elapsed = time(share)?;
+        let issued_per_cycle = issue_width::measure().map(IssueRate::per_cycle);
+        Ok(Window { calls: share, elapsed, issued_per_cycle })
+    };
+    (0..count).map(window).collect()
 }
 
 /// Gives the calling thread a copy of the descriptor table for its own.
@@ -131,22 +151,18 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_something_disturbed_do_not_make_the_quiet_time() {
-        let mut window = 0;
-        let pace = |share: u64| {
-            window += 1;
-            Ok(Duration::from_micros(share * if window % 3 == 0 { 9 } else { 1 }))
-        };
-        assert_eq!(quiet_time(3200, pace).unwrap(), Duration::from_micros(3200));
-        let as_a_whole = |share| Ok(Duration::from_micros(if share == 5 { 50 } else { share }));
-        assert_eq!(
-            quiet_time(5, as_a_whole).unwrap(),
-            Duration::from_micros(50),
-            "of few all count"
-        );
-        for calls in [1, 7, 1000] {
+    fn calls_are_divided_into_windows_of_about_as_many() {
+        for (calls, count) in [(1, 1), (7, 1), (100, 12), (3_205, 32)] {
+            let mut made = 0;
+            let windows = in_windows(calls, |share| {
+                made += share;
+                Ok(Duration::from_micros(share))
+            });
+            let windows = windows.unwrap();
+            assert_eq!((windows.len(), made), (count, calls));
+            assert!(windows.iter().all(|window| window.call_ns() == 1_000.0));
             let timed = time_apart(Work::Getppid, 1, calls).unwrap();
-            assert!(timed.quiet <= 2 * timed.wall && timed.quiet > Duration::ZERO);
+            assert!(timed.wall > timed.excluded && timed.windows.len() == count);
         }
     }
 

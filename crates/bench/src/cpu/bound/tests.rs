@@ -168,13 +168,11 @@ fn twice_the_work_in_less_than_twice_the_time_is_said() {
 }
 
 #[test]
-fn contention_is_said_and_forgives_a_time_that_is_not_quite_twice() {
+fn contention_forgives_a_time_that_is_not_quite_twice() {
     let mut row = zen(1, 50e9);
-    row.facts.set(fact::WATCHED_NS, 1000_u64);
-    row.facts.set(fact::CONTENDED_NS, 900_u64);
+    row.outcome.warn(warning::SMT_CONTENTION, "90 %");
     row.facts.set(fact::DOUBLING_RATIO, 2.1);
     let found = bounded(row.clone(), &topology(4), 2.0);
-    assert_eq!(found.facts.number(fact::CONTENTION_RATIO), Some(0.9));
     assert_eq!(codes(&found), [warning::SMT_CONTENTION]);
     // Of two trials one is enough to be that much off.
     row.facts.set(fact::DOUBLING_RATIO, 2.4);
@@ -192,7 +190,7 @@ fn what_took_the_time_is_named() {
         row.facts.extend(facts);
         bound(&bounded(row, &topology(4), 2.0)).limiter.clone()
     };
-    let facts = Facts::default().with(fact::WATCHED_NS, 1000_u64).with(fact::CONTENDED_NS, 500_u64);
+    let facts = Facts::default().with(fact::CONTENTION_RATIO, 0.5);
     let stolen = facts.clone().with(fact::STOLEN_RATIO, 0.1);
     assert!(limiter(stolen.clone().with(fact::STOLEN_TICKS, 6_u64)).contains("stolen"));
     assert!(limiter(stolen).contains("SMT sibling"), "no tick is none");
@@ -205,8 +203,7 @@ fn what_took_the_time_is_named() {
 #[test]
 fn contention_that_comes_and_goes_is_told_by_the_best_trials() {
     let mut row = zen(1, 48e9);
-    row.facts.set(fact::WATCHED_NS, 1000_u64);
-    row.facts.set(fact::CONTENDED_NS, 500_u64);
+    row.facts.set(fact::CONTENTION_RATIO, 0.5);
     row.facts.set(fact::OPERATIONS_PER_CYCLE_BEST_DECILE, 52.5 / 3.3);
     let row = bounded(row, &topology(4), 2.0);
     let limiter = &bound(&row).limiter;

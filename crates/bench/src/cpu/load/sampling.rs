@@ -4,7 +4,7 @@
 use flatout_sys::{monotonic_ns, thread_cpu_ns};
 
 use super::{LEAD_PASSES, Load, Reading, SampleWindow, Slice};
-use crate::cpu::contention::{ContentionProbe, CoreUse};
+use crate::contention::{ContentionProbe, CoreUse};
 use crate::cpu::preemption::PreemptionCheck;
 
 /// For how long a window looks for moments without contention, and how many times that at most where

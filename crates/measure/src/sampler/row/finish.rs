@@ -6,7 +6,7 @@ use super::super::fact::{
     TRIALS_RUN, USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
 };
 use super::super::warnings;
-use super::{Closed, Sampled, Stolen, Surroundings, Taken, is_own_doing};
+use super::{Closed, Sampled, Stolen, Surroundings, Taken, contention, is_own_doing};
 use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
 use crate::guard::{Spoil, UseOfCpus};
@@ -44,6 +44,8 @@ impl Sampled<'_> {
         let times: Vec<f64> = counted.iter().map(|taken| taken.sample.elapsed_ns as f64).collect();
         warnings::overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
+        let watched = counted.iter().map(|taken| &taken.sample.facts);
+        contention::note(&mut outcome, &mut facts, contention::ratio(watched));
         let use_of_cpus = counted.iter().map(|taken| taken.use_of_cpus).reduce(UseOfCpus::and);
         let use_of_cpus = use_of_cpus.filter(|all| all.elapsed_ns > 0);
         if let Some(all) = use_of_cpus {
@@ -69,7 +71,8 @@ impl Sampled<'_> {
             facts.set(BETWEEN_RUNS, between_runs(figures, &known));
             interval::of_runs(figures, &known)
         };
-        let ci95 = interval(&figures, &mut facts);
+        let ci95 = interval(&figures, &mut facts)
+            .map(|ends| self.with_both_levels(ends, &facts, beside.contention_ratio, &known));
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
                 facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());

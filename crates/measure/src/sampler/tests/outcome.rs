@@ -55,6 +55,39 @@ fn facts_are_merged_over_the_trials_that_count() {
 }
 
 #[test]
+fn an_interval_has_what_was_found_alone_on_the_core_and_beside_a_sibling_that_was_seen() {
+    use crate::sampler::fact::{CONTENDED_NS, FIGURE_ALONE, FIGURE_CONTENDED, WATCHED_NS};
+    let outcome = |contended_ns: u64, levels: [Option<f64>; 2]| {
+        let clock = FakeClock::default();
+        let mut facts = Facts::default().with(WATCHED_NS, 100_u64).with(CONTENDED_NS, contended_ns);
+        facts.set_known(FIGURE_ALONE, levels[0]);
+        facts.set_known(FIGURE_CONTENDED, levels[1]);
+        let watching = scripted("a/b", |_| {
+            clock.advance(MS);
+            Ok(Sample { amount: 1e6, elapsed_ns: MS, facts: facts.clone(), ..Sample::default() })
+        });
+        run_quietly(&clock, vec![watching], &Plan::default()).remove(0)
+    };
+    let reach = |outcome: &Outcome| outcome.ci95.unwrap().map(|end| (end / 1e7).round() as u64);
+    let both = [Some(1.1e9), Some(0.6e9)];
+    let seen = outcome(40, both);
+    assert_eq!(
+        (reach(&seen), codes(&seen)),
+        ([60, 111], vec![warning::SMT_CONTENTION, warning::UNSTABLE])
+    );
+    assert_eq!(seen.audit["contention_ratio"], 0.4);
+    // Not worth a warning, but the next run may have more of it.
+    let little = outcome(6, [Some(1e9), None]);
+    assert_eq!((reach(&little), codes(&little)), ([77, 101], Vec::new()));
+    assert_eq!(reach(&outcome(100, [None, Some(1e9)])), [100, 131]);
+    let mixed = outcome(80, [Some(1e9), Some(0.95e9)]);
+    assert_eq!(reach(&mixed), [77, 124], "neither was alone or beside it for long");
+    let hardly = outcome(2, both);
+    assert_eq!(reach(&hardly), [100, 101], "an interrupt in a probe is no sibling");
+    assert_eq!(reach(&outcome(100, [None, None])), [100, 101]);
+}
+
+#[test]
 fn a_far_sample_is_flagged_and_kept() {
     let clock = FakeClock::default();
     let cases = vec![case("a/b", &clock, |trial| if trial == 3 { 9 * MS } else { MS })];

@@ -1,4 +1,4 @@
-//! Whether the SMT sibling contends for the core, probed before and after each slice of work.
+//! Whether the SMT sibling contends for the core, probed before and after each slice or window of work.
 //!
 //! What a slice reaches under contention says nothing about the units, and contention is not
 //! recognised by that: the probe has work of its own ([`flatout_sys::issue_width`]). On a core of
@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatout_sys::{issue_width, monotonic_ns};
 
-/// Share of the time, or of the probes, with contention above which that is said.
-pub(super) const NOTABLE: f64 = 0.1;
 /// Widths that a core can have: narrower ones are no longer made, and contention on one of six
 /// leaves three.
 const NARROWEST: usize = 4;
@@ -34,7 +32,7 @@ const LEARNING_NS: u64 = 60_000_000;
 
 /// What was seen so far, by all threads together.
 #[derive(Debug, Default)]
-pub(super) struct ContentionProbe {
+pub(crate) struct ContentionProbe {
     /// Whether CPUs are of several kinds, so that no width is that of all.
     is_mixed: bool,
     /// Probes near each width.
@@ -49,7 +47,7 @@ pub(super) struct ContentionProbe {
 
 /// What a probe says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum CoreUse {
+pub(crate) enum CoreUse {
     /// Nobody else uses the core.
     Alone,
     /// The SMT sibling does, or the probe was disturbed.
@@ -61,7 +59,7 @@ pub(super) enum CoreUse {
 
 impl CoreUse {
     /// What two probes say of the time between them.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Alone, Self::Alone) => Self::Alone,
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
@@ -73,12 +71,12 @@ impl CoreUse {
 impl ContentionProbe {
     /// A probe for a machine whose CPUs are of one kind or of several. Of several nothing is learned, and
     /// it is never known whether a core was shared.
-    pub(super) fn of(is_mixed: bool) -> Self {
+    pub(crate) fn of(is_mixed: bool) -> Self {
         Self { is_mixed, ..Self::default() }
     }
 
     /// Probes until a width is known, for 60 ms at most, on the CPU where it is called.
-    pub(super) fn learn(&self) {
+    pub(crate) fn learn(&self) {
         let begun_ns = monotonic_ns();
         let is_over = || monotonic_ns().saturating_sub(begun_ns) > LEARNING_NS;
         while self.probe() != CoreUse::Alone && !is_over() {
@@ -89,7 +87,7 @@ impl ContentionProbe {
     }
 
     /// Probes the core once, and learns from it.
-    pub(super) fn probe(&self) -> CoreUse {
+    pub(crate) fn probe(&self) -> CoreUse {
         if self.is_mixed {
             return CoreUse::Unknown;
         }
@@ -97,7 +95,7 @@ impl ContentionProbe {
     }
 
     /// How many instructions the core begins per cycle when it is not shared.
-    pub(super) fn width(&self) -> Option<usize> {
+    pub(crate) fn width(&self) -> Option<usize> {
         let all = f64::from(self.probes.load(Ordering::Relaxed));
         let least = LEAST_PROBES.max((all * LEAST_SHARE) as u32);
         let is_seen = |&width: &usize| self.near[width].load(Ordering::Relaxed) >= least;
@@ -113,18 +111,18 @@ impl ContentionProbe {
     }
 
     /// Whether there was contention lately, as far as is known.
-    pub(super) fn is_contended(&self) -> bool {
+    pub(crate) fn is_contended(&self) -> bool {
         let [alone, all] = self.last();
         self.width().is_some() && alone < QUIET_SHARE * all
     }
 
     /// How many of so many probes see nobody.
-    pub(super) fn alone_of(&self, probes: u32) -> u32 {
+    pub(crate) fn alone_of(&self, probes: u32) -> u32 {
         (0..probes).map(|_| u32::from(self.probe() == CoreUse::Alone)).sum()
     }
 
     /// Whether moments without contention have become so rare that looking for one is in vain.
-    pub(super) fn is_hopeless(&self) -> bool {
+    pub(crate) fn is_hopeless(&self) -> bool {
         let [alone, all] = self.last();
         all > f64::from(MEMORY_PROBES / 4) && alone < HOPELESS_SHARE * all
     }
@@ -139,7 +137,8 @@ impl ContentionProbe {
         self.last_alone.fetch_add(u32::from(core_use == CoreUse::Alone), Ordering::Relaxed);
     }
 
-    fn take(&self, per_cycle: f64) -> CoreUse {
+    /// What a probe that saw so many instructions per cycle says; learns from it.
+    pub(crate) fn take(&self, per_cycle: f64) -> CoreUse {
         self.probes.fetch_add(1, Ordering::Relaxed);
         let whole = |width: &usize| {
             let share = per_cycle / *width as f64;
