@@ -57,6 +57,24 @@ fn a_tree_deeper_than_a_path_can_say_is_copied() {
     fell(&tree);
 }
 
+#[test]
+fn a_listed_path_that_the_kernel_does_not_take_in_one_piece_is_found() {
+    needs!(needs_program("rm"));
+    let folder = Folder::new();
+    let (tree, target) = pair(&folder);
+    plant(&tree);
+    let list = folder.join("list");
+    let deep = "directory/".repeat(499);
+    std::fs::write(&list, format!("{deep}file\n{deep}directory\n")).unwrap();
+    let options = ["--files-from", list.to_str().unwrap()];
+    let ran = copy(&options, &tree, &target);
+    assert!(ran.exits(0).complaints().is_empty(), "{ran}");
+    std::fs::write(&list, format!("{deep}nowhere\n")).unwrap();
+    copy(&options, &tree, &target).complains(1, &["nowhere"]);
+    fell(&target);
+    fell(&tree);
+}
+
 /// Hard links are made by name, and the first name may lie deep.
 #[test]
 fn a_name_beyond_the_reach_of_a_path_gets_its_other_names() {
