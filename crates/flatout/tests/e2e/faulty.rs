@@ -97,6 +97,8 @@ pub struct Faults {
     pub asks_by_name: bool,
     /// Whether all files seem to be two names of one.
     pub is_one: bool,
+    /// Whether it tells how many names a file has; otherwise it says none.
+    pub counts_names: bool,
     /// The most that it says is the length of a file.
     pub told_bytes: u64,
 }
@@ -122,6 +124,7 @@ impl Default for Faults {
             changed: Duration::ZERO,
             asks_by_name: false,
             is_one: false,
+            counts_names: true,
             told_bytes: u64::MAX,
         }
     }

@@ -30,6 +30,12 @@ const ATTEMPTS: u32 = 16;
 /// What a filesystem answers that knows no flags of renameat2(2).
 const NO_FLAGS: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 
+/// Whether a new file lost its name: it has none, and that is no server's that counts none.
+pub(super) fn has_lost_name(file: &OwnedFd, directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    let bears = |own| look(directory, name).is_ok_and(|found| identity(&found) == identity(&own));
+    rustix::fs::fstat(file).is_ok_and(|own| own.st_nlink == 0 && !bears(own))
+}
+
 /// Makes names that nobody else has.
 #[derive(Debug, Default)]
 pub(super) struct Temporaries {
@@ -110,9 +116,8 @@ impl Temporaries {
             if locked == Err(Errno::WOULDBLOCK) {
                 continue;
             }
-            match rustix::fs::fstat(&file) {
-                Ok(facts) if facts.st_nlink == 0 => {}
-                _ => return Ok((file, name)),
+            if !has_lost_name(&file, directory, &name) {
+                return Ok((file, name));
             }
         }
         Err(refused(Errno::EXIST))

@@ -186,3 +186,19 @@ fn holes_stay_where_a_server_does_not_tell_where_they_are() {
     assert!(copied == bytes && room <= 1 << 20, "{room}");
     faulty.finish();
 }
+
+/// Many servers leave the number of names at 0.
+#[test]
+fn where_names_are_not_counted_new_files_and_others_in_place_of_old_ones_are_made() {
+    let faulty = needs!(Faulty::new(Faults { counts_names: false, ..Faults::default() }));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("tree")).unwrap();
+    let target = faulty.path().join("copy");
+    let words = ["copy", "-T", "--atomic", "tree", target.to_str().unwrap()];
+    for text in ["first", "another"] {
+        fs::write(folder.join("tree/f"), text).unwrap();
+        folder.flatout(words).run().exits(0);
+        assert_eq!(contents(&target), [("f".to_owned(), text.to_owned())].into());
+    }
+    faulty.finish();
+}

@@ -99,7 +99,7 @@ impl State {
             crtime: UNIX_EPOCH,
             kind: node.kind,
             perm: node.permissions,
-            nlink: u32::from(node.is_named),
+            nlink: u32::from(node.is_named && self.faults.counts_names),
             uid: 0,
             gid: 0,
             rdev: 0,

@@ -13,7 +13,7 @@ use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
 use crate::copy::attributes::{Flags, PRIVATE};
 use crate::copy::existing::{Existing, refuse_itself};
-use crate::copy::temporary::is_temporary;
+use crate::copy::temporary::{has_lost_name, is_temporary};
 use crate::copy::{
     Appearance, Assurance, Entry, Lane, Made, Preserve, Refusal, Rules, Trouble, kind_of, refused,
     target,
@@ -121,7 +121,7 @@ impl Place {
                     copy.attributes.let_owner_in(file.as_fd(), inheritance);
                     copy.attributes.begin_flags(file.as_fd(), opened.flags);
                     if is_temporary(entry.target) {
-                        claim(&file)?;
+                        claim(&file, entry)?;
                     }
                     let (name, bytes) = (Name::New, Bytes::All);
                     return Ok(Where::Open(Self { file, made, name, device, bytes }));
@@ -322,14 +322,12 @@ pub(super) fn unlocked<T>(
 
 /// Locks a file that bears a temporary name for good until it is complete, so that nobody takes it for
 /// what somebody left.
-fn claim(file: &OwnedFd) -> Result<(), Trouble> {
+fn claim(file: &OwnedFd, entry: Entry<'_>) -> Result<(), Trouble> {
     let _where_there_are_locks = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    match rustix::fs::fstat(file) {
-        Ok(facts) if facts.st_nlink == 0 => {
-            Err(refused(CREATE, "it was taken for what a copy has left, and removed"))
-        }
-        _ => Ok(()),
+    if has_lost_name(file, entry.pair.target(), entry.target) {
+        return Err(refused(CREATE, "it was taken for what a copy has left, and removed"));
     }
+    Ok(())
 }
 
 /// Whether a refusal has to do with the directory, or with the name in it, so that the file may be
