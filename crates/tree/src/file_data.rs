@@ -5,13 +5,22 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flatout_sys::filesystem;
+use flatout_sys::filesystem::{self, Filesystem};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
 
 /// What lseek(2) says where a filesystem does not know of holes.
 const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
+
+/// Why there are fewer bytes of a file than there must be ([`is_paged`]).
+pub(crate) const ENDED_EARLY: &str = "it ended before the end that its length tells";
+
+/// Whether this kernel keeps the files in its page cache, writes into it what comes out of a pipe, takes
+/// what lies behind the end as well as what comes next, and alone knows how long a file is.
+pub(crate) fn is_paged(side: &Filesystem) -> bool {
+    matches!(side.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
+}
 
 /// What the kernel said; an error of ours is one of input and output.
 pub(crate) fn errno_of(error: &std::io::Error) -> Errno {

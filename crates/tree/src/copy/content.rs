@@ -30,7 +30,7 @@ use flatout_sys::filesystem::{Filesystem, Nature};
 use flatout_sys::page_cache::begin_writeback;
 use rustix::fs::Stat;
 
-use choice::{Choice, is_paged};
+use choice::Choice;
 use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
 #[cfg(test)]
 pub(super) use large::halves;
@@ -44,6 +44,7 @@ pub use large::Large;
 use large::Task;
 
 use super::{CopyOptions, Refusal, When};
+use crate::file_data::is_paged;
 pub use methods::Methods;
 
 /// The operation of a [`Refusal`] that the source is to blame for.

@@ -261,8 +261,7 @@ fn fill(
 fn state(lane: &Lane<'_>, opened: &Opened<'_>, length_bytes: u64) -> Result<State, Trouble> {
     match opened.state(length_bytes)? {
         State::Shorter if lane.content.source_is_paged() => {
-            let why = "it ended before the end that its length tells";
-            Err(Trouble::Source(Refusal::because("read", why)))
+            Err(Trouble::Source(Refusal::because("read", file_data::ENDED_EARLY)))
         }
         state => Ok(state),
     }

@@ -10,9 +10,11 @@ use rustix::process::Signal;
 
 use super::ABC;
 use crate::bin::{Folder, Running, assert_warned};
+use crate::filesystem::needs_program;
 use crate::fixture::endless_file;
 use crate::interruption::catches_interrupt;
 use crate::schema;
+use crate::skip::needs;
 
 /// Enough to be in the middle, little enough to be there at once.
 const BEGUN_TICKS: u64 = 10;
@@ -166,4 +168,17 @@ fn a_file_that_changes_while_it_is_read_has_no_digest() {
             assert_eq!(ran.stdout, format!("{ABC}  abc\n"));
         }
     }
+}
+
+/// No file ends before the length that this kernel itself tells of it.
+#[test]
+fn a_file_that_ends_before_its_length_has_no_digest() {
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    std::fs::write(folder.join("src"), [b'x'; 300_000]).unwrap();
+    let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", "src"];
+    let wrapper = [&wrapper[..], &["-e", "inject=read:retval=0:when=2"]].concat();
+    let ran = folder.under(&wrapper, &["sum", "src"]).run();
+    let why = "it ended before the end that its length tells";
+    assert!(ran.exits(1).stderr.contains(why) && ran.stdout.is_empty(), "{ran}");
 }

@@ -18,6 +18,7 @@ use flatout_io::transfer::Method;
 use flatout_sys::filesystem::{Filesystem, Nature};
 
 use super::FileJob;
+use crate::file_data::is_paged;
 
 /// Files of this size on are shared out among threads.
 pub(super) const SHARE_FROM_BYTES: u64 = 8 << 20;
@@ -102,12 +103,6 @@ pub fn is_servers(pair: &PairFacts) -> bool {
 /// Whether the kernel may copy a file within this filesystem, and writes all of its bytes.
 pub(super) fn is_kernels(pair: &PairFacts) -> bool {
     pair.is_one && pair.source.name == "ext4"
-}
-
-/// Whether this kernel keeps the files in its page cache, writes into it what comes out of a pipe, and takes
-/// what lies behind the end as well as what comes next.
-pub(super) fn is_paged(side: &Filesystem) -> bool {
-    matches!(side.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
 }
 
 /// From which length on files get their room before they are written: where it is given at once, and
