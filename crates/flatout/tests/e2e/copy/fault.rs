@@ -104,12 +104,16 @@ fn what_could_not_be_completed_is_not_up_to_date() {
 /// What the target has besides must go, and is not forgotten where it cannot be listed.
 #[test]
 fn attributes_that_cannot_be_listed_are_no_success() {
-    let bench = needs!(Bench::new(Before::Older, &["--threads", "1", "--in-place"]));
-    let kind = Kind::Listxattr;
-    for nth in 1..=bench.requests(Side::Target)[&kind] {
-        bench.spring(Side::Target, Trap { kind, nth, effect: REFUSALS[0], lasts: false });
+    const WAYS: [&[&str]; 2] =
+        [&["--threads", "1", "--in-place"], &["--threads", "1", "--checksum"]];
+    for options in WAYS {
+        let bench = needs!(Bench::new(Before::Older, options));
+        let kind = Kind::Listxattr;
+        for nth in 1..=bench.requests(Side::Target)[&kind] {
+            bench.spring(Side::Target, Trap { kind, nth, effect: REFUSALS[0], lasts: false });
+        }
+        bench.finish();
     }
-    bench.finish();
 }
 
 #[test]
