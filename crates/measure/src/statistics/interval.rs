@@ -176,13 +176,13 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
     Some([low.min(levels[far]), high.max(levels[levels.len() - 1 - far])])
 }
 
-/// An interval that reaches to all levels at which a run can be, and as far beyond as runs differ at one of
-/// them. Runs that were learned from had the levels that there are.
+/// An interval that reaches to all levels at which a run can be, and as far beyond as quiet runs differ
+/// at one of them. Runs that were learned from had the levels that there are.
 pub fn reaching([low, high]: [f64; 2], levels: [f64; 4], known: &Knowledge) -> [f64; 2] {
     if known.learned.is_some() {
         return [low, high];
     }
-    let beyond = (WITHIN_95 * known.beyond_trials()).hypot(RESOLUTION).exp();
+    let beyond = (WITHIN_95 * known.assumed_deviation).hypot(RESOLUTION).exp();
     levels
         .iter()
         .fold([low, high], |[low, high], level| [low.min(level / beyond), high.max(level * beyond)])
