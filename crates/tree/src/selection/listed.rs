@@ -23,6 +23,8 @@ pub struct Listed {
     /// Where they begin, in the order of their bytes.
     starts: Vec<u32>,
     has_all: bool,
+    /// Whether some directory is taken with all that is in it.
+    has_whole: bool,
 }
 
 impl Listed {
@@ -61,6 +63,7 @@ impl Listed {
             self.has_all |= is_whole;
             return Ok(());
         }
+        self.has_whole |= is_whole;
         if !is_whole {
             self.text.pop();
         }
@@ -73,10 +76,10 @@ impl Listed {
     /// something listed lies in it.
     pub fn takes(&self, path: &[u8], is_directory: bool) -> bool {
         let inside = [path, b"/"].concat();
-        let slashes = inside.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut slashes = inside.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         self.has_all
             || self.has(path)
-            || slashes.clone().any(|(at, _)| self.has(&inside[..=at]))
+            || self.has_whole && slashes.any(|(at, _)| self.has(&inside[..=at]))
             || is_directory && self.first_from(&inside).is_some_and(|it| it.starts_with(&inside))
     }
 
