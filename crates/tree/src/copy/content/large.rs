@@ -4,6 +4,7 @@
 //! fast as one in a probe, though the kernel takes the writes of one file one by one. Another process
 //! gets the last half of what nobody has begun with, in one range, and shares that likewise.
 
+mod pace;
 mod span;
 mod task;
 
@@ -43,6 +44,8 @@ pub struct Large {
     /// Accepted, and not yet told to whoever watches the copy.
     moved: AtomicU64,
     failed: AtomicBool,
+    /// One thread alone was faster.
+    stays_alone: AtomicBool,
     /// What other processes must know to help, if they may.
     pub(in crate::copy) place_abroad: OnceLock<Abroad>,
     /// They could not.
@@ -157,8 +160,7 @@ pub(super) fn copy(
         return Ok(moved.bytes);
     };
     let large = Arc::new(Large::new(length_bytes, task, Arc::clone(pair), (files, (0, ranges))));
-    (job.share)(Arc::clone(&large));
-    large.help(content, Some(job.moved));
+    large.share(content, job);
     large.finish(content, job, tally)
 }
 
@@ -178,6 +180,7 @@ impl Large {
             end: AtomicU64::new(length_bytes),
             moved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            stays_alone: AtomicBool::new(false),
             place_abroad: OnceLock::new(),
             stays: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -187,13 +190,15 @@ impl Large {
 
     /// Whether there are ranges that nobody has taken.
     pub fn has_more(&self) -> bool {
-        self.remaining() > 0
+        let (first, end) = self.left.get();
+        first < end && !self.failed.load(Ordering::Relaxed)
     }
 
-    /// How many.
+    /// How many there are for others.
     pub(in crate::copy) fn remaining(&self) -> u32 {
         let (first, end) = self.left.get();
-        if self.failed.load(Ordering::Relaxed) { 0 } else { end.saturating_sub(first) }
+        let is_offered = self.has_more() && !self.stays_alone.load(Ordering::Relaxed);
+        if is_offered { end.saturating_sub(first) } else { 0 }
     }
 
     /// What other processes must know to help, if they may.
@@ -295,12 +300,25 @@ impl Large {
         self.left.take(|_| Some(ranges)).is_some()
     }
 
-    /// Takes ranges until there are none. `watched` is raised by what was moved; without it whoever owns
-    /// the file tells.
+    /// Takes ranges until there are none for others. `watched` is raised by what was moved; without it
+    /// whoever owns the file tells.
     pub fn help(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
+        self.work(content, watched, |_| !self.stays_alone.load(Ordering::Relaxed));
+    }
+
+    /// Takes ranges until there are none, or `goes_on` says no; it is told what was moved since this began,
+    /// by all, as far as this thread tells it.
+    fn work(
+        &self,
+        content: &mut Content<'_>,
+        watched: Option<&AtomicU64>,
+        mut goes_on: impl FnMut(u64) -> bool,
+    ) {
         let Some(mut helper) = self.join() else { return };
         let Some(files) = helper.files.clone() else { return };
-        while let Some((offset_bytes, length_bytes)) = self.next() {
+        let mut told_bytes = 0;
+        while goes_on(told_bytes) {
+            let Some((offset_bytes, length_bytes)) = self.next() else { break };
             let route = Route {
                 source: files.source.as_fd(),
                 target: files.target.as_fd(),
@@ -329,7 +347,9 @@ impl Large {
                 }
             }
             if let Some(watched) = watched {
-                watched.fetch_add(self.moved.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+                let bytes = self.moved.swap(0, Ordering::Relaxed);
+                told_bytes += bytes;
+                watched.fetch_add(bytes, Ordering::Relaxed);
             }
         }
         drop(files);
