@@ -31,11 +31,19 @@ impl WithProfile for Flatout<'_> {
 /// A folder with a place in it, and the profile of a run that was made once for all tests.
 fn tuned() -> (Folder, &'static Ran) {
     static TUNED: LazyLock<(Vec<u8>, Ran)> = LazyLock::new(|| {
-        let folder = place();
-        let run = folder.flatout(SHORT.split(' ').chain(["--format", "json"]));
-        let ran = run.with_profile(&folder.join(PROFILE)).leaves(PROFILE).run();
-        assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
-        (fs::read(folder.join(PROFILE)).unwrap_or_default(), ran)
+        let once = || {
+            let folder = place();
+            let run = folder.flatout(SHORT.split(' ').chain(["--format", "json"]));
+            let ran = run.with_profile(&folder.join(PROFILE)).leaves(PROFILE).run();
+            assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
+            (fs::read(folder.join(PROFILE)).unwrap_or_default(), ran)
+        };
+        // Beside others a file may not leave the page cache, and its settings are not measured.
+        let (profile, ran) = once();
+        if ran.code == Some(1) && ran.stderr.contains("for the state \"cold\"") {
+            return once();
+        }
+        (profile, ran)
     });
     let folder = place();
     fs::write(folder.join(PROFILE), &TUNED.0).unwrap();
