@@ -66,6 +66,7 @@ pub mod steal;
 pub mod storage;
 pub mod stream;
 pub mod terminal;
+pub mod thread;
 pub mod throughput;
 pub mod usage;
 pub mod view;

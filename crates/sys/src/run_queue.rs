@@ -9,8 +9,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use crate::memory;
 use crate::occupation::this_thread as thread_number;
+use crate::thread;
 
 /// What the threads of [`spawn`] have waited.
 static WORKERS: Mutex<Workers> = Mutex::new(Workers { ended_ns: 0, running: Vec::new() });
@@ -55,8 +55,7 @@ pub fn spawn<'scope, T: Send + 'scope>(
     builder: Builder,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    memory::room_for_thread()?;
-    builder.spawn_scoped(scope, || {
+    thread::spawn(scope, builder, || {
         let _worker = Worker::begin();
         work()
     })

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatout_measure::{Facts, Key, Merge};
-use flatout_sys::{CacheState, memory};
+use flatout_sys::CacheState;
 
 use super::page_cache::Pages;
 use crate::Watch;
@@ -59,8 +59,7 @@ impl<'a> CacheWatch<'a> {
         thread::scope(|scope| {
             // Not counted: it looks at work now and then.
             let look = move || self.look_until_ended(&reports);
-            let looking = memory::room_for_thread()
-                .and_then(|()| thread::Builder::new().spawn_scoped(scope, look));
+            let looking = flatout_sys::thread::spawn(scope, thread::Builder::new(), look);
             // Nobody hears it where there is no such thread.
             let tell = || _ = report.send(());
             let done = work(Watch { begins: &tell, ended: &tell });

@@ -14,7 +14,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flatout_io::cause_text;
 use flatout_sys::cancel::{Ready, wait_any_readable};
-use flatout_sys::{CancelToken, memory, monotonic_ns};
+use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::io::Errno;
 
 use super::channel::{self, Channel, ChannelError, Inbox};
@@ -339,8 +339,7 @@ impl<'s> Acceptor<'_, 's> {
         // Not counted: it coordinates, and sleeps while flows run.
         let session = move || begun.recv().map_err(|_| ChannelError::Cancelled)?.serve();
         let thread = thread::Builder::new().name("session".to_owned());
-        let thread = memory::room_for_thread().and_then(|()| thread.spawn_scoped(scope, session));
-        let thread = match thread {
+        let thread = match flatout_sys::thread::spawn(scope, thread, session) {
             Ok(thread) => thread,
             Err(error) => {
                 refuse(&mut channel, format!("cannot start a thread: {}", cause_text(&error)));

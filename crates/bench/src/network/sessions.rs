@@ -8,7 +8,7 @@ use std::thread::{self, Scope};
 
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
-use flatout_sys::{CancelToken, memory};
+use flatout_sys::CancelToken;
 
 use super::client::{self, Client, Family, QUEUE_NS, Report};
 use super::server::{Lifetime, Server, Shortage};
@@ -62,8 +62,7 @@ fn start_server<'s>(
     let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
     let thread = thread::Builder::new().name("server".to_owned());
     // Not counted: it accepts connections.
-    let started = memory::room_for_thread().and_then(|()| thread.spawn_scoped(scope, serve));
-    started.map_err(broken)?;
+    flatout_sys::thread::spawn(scope, thread, serve).map_err(broken)?;
     Ok((at, key, shortage))
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use flatout_measure::TrialError;
 use flatout_sys::call::{self, Turn};
 use flatout_sys::clock::process_cpu_ns;
-use flatout_sys::{affinity, memory, run_queue};
+use flatout_sys::{affinity, run_queue};
 
 use super::row::{Call, Placement};
 use super::trial::{Timing, warm_up};
@@ -123,7 +123,7 @@ fn start<'scope, T: Send + 'scope>(
     // Not counted: what two on one CPU wait, see `timed`.
     match cpus.0 == cpus.1 {
         // Not counted: see `timed`.
-        true => memory::room_for_thread().and_then(|()| Builder::new().spawn_scoped(scope, side)),
+        true => flatout_sys::thread::spawn(scope, Builder::new(), side),
         false => run_queue::spawn(scope, Builder::new(), side),
     }
 }

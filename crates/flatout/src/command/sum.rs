@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use flatout_sys::cancel::CancelToken;
-use flatout_sys::memory::room_for_thread;
+use flatout_sys::thread::spawn;
 use flatout_tree::sum::{Sum, SumOptions, Summed};
 use flatout_tree::walk::Yielded;
 
@@ -77,9 +77,7 @@ fn in_threads(
             let before = running;
             for _ in 0..more {
                 let thread = std::thread::Builder::new().name(format!("sum {running}"));
-                let hired =
-                    room_for_thread().and_then(|()| thread.spawn_scoped(scope, || sum.work()));
-                running += u32::from(hired.is_ok());
+                running += u32::from(spawn(scope, thread, || sum.work()).is_ok());
             }
             running - before
         };

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use flatout_io::escape;
 use flatout_sys::inquiry::{self, Inquiries};
-use flatout_sys::memory::room_for_thread;
+use flatout_sys::thread::spawn;
 use flatout_tree::copy::{Copy, Operand};
 
 use super::pace::{Moment, Pace};
@@ -65,8 +65,7 @@ impl<'e> Answers<'e> {
     pub fn begin<'scope>(&'e self, scope: &'scope Scope<'scope, 'e>) {
         if !self.is_settled.swap(true, Ordering::Relaxed) {
             let answering = Builder::new().name("inquiry".to_owned());
-            let _none = room_for_thread()
-                .and_then(|()| answering.spawn_scoped(scope, || self.answer_all()));
+            let _none = spawn(scope, answering, || self.answer_all());
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use flatout_report::text;
+use flatout_sys::thread::spawn;
 use flatout_tree::copy::Copy;
 use indicatif::ProgressBar;
 
@@ -40,11 +41,9 @@ impl Terminal {
         std::thread::scope(|scope| {
             let (end, is_over) = channel();
             let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
-            let shown =
-                named("progress").spawn_scoped(scope, move || self.show(copy, survey, &is_over));
-            if shown.is_ok() {
-                let _ =
-                    named("survey").spawn_scoped(scope, || survey.count(paths, copy.selection()));
+            let shown = move || self.show(copy, survey, &is_over);
+            if spawn(scope, named("progress"), shown).is_ok() {
+                let _none = spawn(scope, named("survey"), || survey.count(paths, copy.selection()));
             }
             let done = work();
             survey.abandon();

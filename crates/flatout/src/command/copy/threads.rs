@@ -2,7 +2,7 @@
 
 use std::thread::{Builder, Scope};
 
-use flatout_sys::memory::room_for_thread;
+use flatout_sys::thread::spawn;
 use flatout_tree::copy::{Copy, Ended, Hiring, Operand};
 
 use super::inquiry::Answers;
@@ -24,7 +24,7 @@ impl Hiring for Threads<'_, '_> {
     fn hire(&self, number: u32) -> bool {
         let (threads, named) = (*self, Builder::new().name(format!("copy {number}")));
         let work = move || threads.copy.work(&threads);
-        room_for_thread().and_then(|()| named.spawn_scoped(self.scope, work)).is_ok()
+        spawn(self.scope, named, work).is_ok()
     }
 
     fn takes_time(&self) {

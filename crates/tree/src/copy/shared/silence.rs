@@ -61,7 +61,7 @@ impl Silence {
 
 /// Does what may take long, and calls `beat` meanwhile.
 pub fn during<T: Send>(work: impl Fn() -> T + Sync, mut beat: impl FnMut()) -> T {
-    thread::scope(|scope| match Builder::new().spawn_scoped(scope, &work) {
+    thread::scope(|scope| match flatout_sys::thread::spawn(scope, Builder::new(), &work) {
         Ok(thread) => {
             while !thread.is_finished() {
                 beat();
