@@ -223,6 +223,9 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
         (false, _) => &ON_TWO_MACHINES,
     };
     let mut tests = row::tests(options.run.extent, &options.selection, family, second, placements);
+    if let Some(mtu_bytes) = topology.interface.as_ref().and_then(|between| between.mtu_bytes) {
+        row::fit(&mut tests, &options.selection, mtu_bytes);
+    }
     if placements == [Placement::Together] {
         tests.iter_mut().for_each(|test| test.spec.placement = Placement::Together);
     }

@@ -6,7 +6,7 @@ use flatout_sys::socket::interface::Interface;
 
 use super::client::Family;
 use super::memcpy::Copies;
-use super::row::{NetworkRow, TestRow};
+use super::row::{NetworkRow, TestRow, UDP_BYTES};
 use super::spec::{Direction, Protocol, Receiver, Sender, Spec, Waiting, Work};
 use super::topology::Topology;
 use super::{account, fact};
@@ -18,7 +18,8 @@ const LEAST_BYTES: f64 = 46.0;
 const TCP_BYTES: f64 = 20.0;
 /// Time stamps, which Linux sends with each segment unless told otherwise.
 const TCP_OPTION_BYTES: f64 = 12.0;
-const UDP_BYTES: f64 = 8.0;
+/// What a header of a fragment takes over IPv6.
+const FRAGMENT_BYTES: f64 = 8.0;
 
 /// A thread that works so much of its time does little but work.
 const BUSY: f64 = 0.9;
@@ -165,14 +166,14 @@ fn of_link(test: &TestRow, interface: &Interface) -> Ceiling {
 /// least, or in as many fragments as it needs, which carry a multiple of eight bytes each.
 fn goodput(spec: &Spec, family: Family, mtu_bytes: u64) -> f64 {
     let mtu = mtu_bytes as f64;
-    // A fragment header of IPv6 takes eight bytes more.
-    let (ip, fragment) = if family == Family::V6 { (40.0, 48.0) } else { (20.0, 20.0) };
+    let ip = f64::from(family.header_bytes());
+    let fragment = if family == Family::V6 { ip + FRAGMENT_BYTES } else { ip };
     if spec.protocol == Protocol::Tcp {
         let carried = mtu - ip - TCP_BYTES - TCP_OPTION_BYTES;
         return (carried / (mtu + ETHERNET_BYTES)).max(0.0);
     }
     let datagram = f64::from(spec.datagram_bytes.max(1));
-    let carried = datagram + UDP_BYTES;
+    let carried = datagram + f64::from(UDP_BYTES);
     if carried + ip <= mtu {
         return datagram / ((carried + ip).max(LEAST_BYTES) + ETHERNET_BYTES);
     }

@@ -51,6 +51,11 @@ impl Family {
         // An IPv4 address that is written as one of IPv6 travels as IPv4.
         if address.ip().to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
     }
+
+    /// Its header, without options.
+    pub fn header_bytes(self) -> u32 {
+        if self == Self::V4 { 20 } else { 40 }
+    }
 }
 
 /// What both ends saw of a test.

@@ -6,8 +6,8 @@ use super::client::Family;
 use super::memcpy::{self, Copies};
 use super::selection::{Selection, or};
 use super::spec::{
-    Direction, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender, Spec, Waiting,
-    Work,
+    Direction, HEADER_BYTES, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender,
+    Spec, Waiting, Work,
 };
 use crate::{Extent, between_runs};
 
@@ -17,8 +17,10 @@ const STREAMS: [u16; 4] = [1, 2, 4, 8];
 pub(super) const MESSAGES: [u32; 4] = [1, 64, 1400, 64 << 10];
 /// Block unless the user wants another.
 pub(super) const BLOCK_BYTES: u32 = 64 << 10;
-/// Datagram of the rows about offloads: iperf3's over Ethernet.
+/// Datagram of the rows about offloads, at most: iperf3's over Ethernet.
 pub(super) const SMALL_DATAGRAM_BYTES: u32 = 1460;
+/// Header of UDP.
+pub(super) const UDP_BYTES: u32 = 8;
 /// Questions per second of the open loop.
 const OPEN_RATE: u64 = 2000;
 
@@ -190,6 +192,23 @@ pub fn tests(
     rows
 }
 
+/// Has datagrams whose length nobody chose fit into a frame, of which the kernel cuts none that is
+/// longer, and of which a longer one takes two: 1452 bytes over IPv6 at an MTU of 1500.
+pub(super) fn fit(tests: &mut [TestRow], selection: &Selection, mtu_bytes: u64) {
+    let is_planned = selection.is_empty();
+    for TestRow { spec, family, .. } in tests {
+        let is_small = spec.datagram_bytes == SMALL_DATAGRAM_BYTES;
+        let is_free = is_planned || spec.offload.cuts() && selection.datagram_bytes.is_none();
+        let carried = mtu_bytes.saturating_sub(u64::from(family.header_bytes() + UDP_BYTES));
+        if is_small && is_free && carried < SMALL_DATAGRAM_BYTES.into() {
+            spec.datagram_bytes = (carried as u32).max(HEADER_BYTES);
+            if !spec.offload.cuts() {
+                spec.block_bytes = spec.datagram_bytes;
+            }
+        }
+    }
+}
+
 /// A round trip in each of the placements; one of several streams, of a busy line, or that waits
 /// in another way in the first alone.
 fn placed(spec: Spec, placements: &[Placement]) -> Vec<Spec> {
@@ -323,6 +342,27 @@ mod tests {
         let reverse = Selection { is_reverse: true, ..Selection::default() };
         let rows = tests(Extent::Full, &reverse, Family::V4, None, &ON_ONE_MACHINE);
         assert!(rows.iter().all(|row| row.spec.direction == Direction::Down));
+    }
+
+    #[test]
+    fn datagrams_that_nobody_chose_fit_into_a_frame() {
+        let lengths = |selection: &Selection, family, mtu_bytes| {
+            let mut rows = tests(Extent::Quick, selection, family, None, &ON_TWO_MACHINES);
+            fit(&mut rows, selection, mtu_bytes);
+            let lengths = rows.iter().map(|row| (row.spec.block_bytes, row.spec.datagram_bytes));
+            lengths.filter(|&(_, datagram)| (1..10_000).contains(&datagram)).collect::<Vec<_>>()
+        };
+        let plan = Selection::default();
+        assert_eq!(lengths(&plan, Family::V4, 1500), [(1460, 1460), (65_536, 1460)]);
+        assert_eq!(lengths(&plan, Family::V6, 9000), [(1460, 1460), (65_536, 1460)]);
+        assert_eq!(lengths(&plan, Family::V6, 1500), [(1452, 1452), (65_536, 1452)]);
+        assert_eq!(lengths(&plan, Family::V4, 1280), [(1252, 1252), (65_536, 1252)]);
+        let cut = Selection { offload: Some(Offload::Gso), ..plan.clone() };
+        assert_eq!(lengths(&cut, Family::V6, 1500), [(65_536, 1452)]);
+        let chosen = Selection { datagram_bytes: Some(1460), ..cut };
+        assert_eq!(lengths(&chosen, Family::V6, 1500), [(65_536, 1460)]);
+        let blocks = Selection { protocols: vec![Protocol::Udp], block_bytes: vec![1460], ..plan };
+        assert_eq!(lengths(&blocks, Family::V6, 1500), [(1460, 1460)]);
     }
 
     #[test]

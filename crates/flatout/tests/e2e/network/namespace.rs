@@ -156,6 +156,9 @@ fn a_limit_to_the_rate_is_found() {
 #[test]
 fn across_namespaces_everything_works_as_on_loopback() {
     let pair = needs!(Pair::new());
+    // Less than datagrams of 1460 bytes and their headers need.
+    ip(&format!("-n {} link set near mtu 1400", pair.near)).unwrap();
+    ip(&format!("-n {} link set far mtu 1400", pair.far)).unwrap();
     let folder = Folder::new();
     let token = token(&folder, "a token that both ends know");
     let token = token.to_str().unwrap();
