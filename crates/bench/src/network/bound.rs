@@ -47,7 +47,7 @@ pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
                 none.limited_by("copying, and lines that go from core to core")
             }
             NetworkRow::Test(test) if test.spec.work == Work::Latency => {
-                none.limited_by(latency_limiter(&test.spec))
+                none.limited_by(latency_limiter(&test.spec, topology))
             }
             NetworkRow::Test(test) => {
                 let bound = throughput(test, &copied, topology);
@@ -131,9 +131,13 @@ fn throughput(test: &TestRow, copied: &[(Copies, f64)], topology: &Topology) -> 
     }
 }
 
-fn latency_limiter(spec: &Spec) -> &'static str {
+/// What a round trip is made of: what lies between the ends, where it is not loopback.
+fn latency_limiter(spec: &Spec, topology: &Topology) -> &'static str {
     match (spec.waiting, spec.load_streams) {
         (_, 1..) => "waiting behind the bulk stream",
+        _ if !topology.is_loopback() => {
+            "the path, there and back, and the network stack of each end"
+        }
         (Waiting::Blocking, _) => "network stack, passed twice, and two wake-ups",
         (Waiting::Spinning, _) => "network stack, passed twice",
     }
@@ -265,6 +269,18 @@ mod tests {
         apply(&mut rows, &over(Some(1_000_000_000), false));
         assert_eq!(bound(&rows[0]).limiter, "the link");
         assert_eq!((rows[0].outcome.median, rows[1].outcome.median), (Some(117e6), None));
+    }
+
+    #[test]
+    fn a_round_trip_between_machines_is_made_of_the_path() {
+        let limiter = |is_loopback| {
+            let spec = Spec { work: Work::Latency, ..Spec::one_stream() };
+            let mut rows = [measured(test(spec), 48e6)];
+            apply(&mut rows, &over(None, is_loopback));
+            bound(&rows[0]).limiter.clone()
+        };
+        assert_eq!(limiter(true), "network stack, passed twice, and two wake-ups");
+        assert!(limiter(false).starts_with("the path"), "{}", limiter(false));
     }
 
     fn udp(datagram_bytes: u32) -> Spec {
