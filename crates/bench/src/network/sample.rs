@@ -152,6 +152,11 @@ fn latency(report: &Report) -> Sample {
         facts: Facts::default().with(fact::QUESTIONS, operations),
         ..Sample::default()
     };
+    if report.spec.protocol == Protocol::Udp {
+        let accounts = || report.near.flows.iter().map(|flow| flow.account);
+        sample.facts.set(fact::DATAGRAMS_SENT, accounts().map(|account| account.sent).sum::<u64>());
+        sample.facts.set(fact::DATAGRAMS_LOST, accounts().map(|account| account.lost).sum::<u64>());
+    }
     let is_open = report.spec.rate_per_s > 0;
     if is_open {
         let wanted = report.spec.rate_per_s as f64 * seconds(report.spec.window_ns);

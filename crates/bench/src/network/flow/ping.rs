@@ -14,10 +14,13 @@ use flatout_sys::{monotonic_ns, socket};
 use super::bulk::{pace_until, random_block};
 use super::datagrams::is_passing;
 use super::{FlowError, Test, WorkerEnd};
-use crate::network::spec::{Flow, Protocol, Waiting};
+use crate::network::account::Account;
+use crate::network::spec::{Flow, Protocol, Spec, Waiting};
 
-/// How long an answer may take before the test is given up (a datagram may be lost).
+/// How long an answer is waited for.
 const ANSWER_NS: u64 = 1_000_000_000;
+/// So many datagrams in a row that nobody answers are no losses: there is no way to go, or back.
+const LOST_IN_A_ROW: u64 = 3;
 /// A wait for an intended moment ends so long before it, and the rest is spent asking the clock:
 /// the kernel wakes up to 50 µs late.
 const SPIN_NS: u64 = 80_000;
@@ -81,6 +84,12 @@ fn messages<'s>(test: &Test, socket: BorrowedFd<'s>, flow: Flow) -> Messages<'s>
     Messages { socket, protocol: flow.protocol, waiting }
 }
 
+/// Whether another question may follow one that is not answered: a datagram may be lost. With a rate
+/// those that are due meanwhile would count the wait, which no loss causes.
+fn goes_on(spec: &Spec, lost_in_a_row: u64) -> bool {
+    spec.protocol == Protocol::Udp && spec.rate_per_s == 0 && lost_in_a_row < LOST_IN_A_ROW
+}
+
 /// The client's side.
 pub(super) fn ask(
     test: &Test,
@@ -100,8 +109,8 @@ pub(super) fn ask(
         return Ok(());
     }
     let start_ns = test.start_ns.load(Ordering::Acquire);
-    let mut asked = 0_u64;
-    loop {
+    let (mut asked, mut lost, mut lost_in_a_row) = (0_u64, 0, 0);
+    'questions: loop {
         let intended_ns = asked.saturating_mul(step_ns);
         if step_ns > 0 {
             wait_for(test, intended_ns);
@@ -115,6 +124,12 @@ pub(super) fn ask(
         messages.send(question.as_slice())?;
         loop {
             if !messages.receive(test, answer.as_mut_slice(), now_ns + ANSWER_NS)? {
+                asked += 1;
+                lost += 1;
+                lost_in_a_row += 1;
+                if !test.is_over() && goes_on(spec, lost_in_a_row) {
+                    continue 'questions;
+                }
                 if !test.is_over() {
                     let text = format!("no answer to question {asked}");
                     end.failure = Some(FlowError::Failed(text));
@@ -133,12 +148,16 @@ pub(super) fn ask(
         }
         let done_ns = monotonic_ns();
         asked += 1;
+        lost_in_a_row = 0;
         if from_ns - start_ns >= spec.warm_ns {
             histogram.record(done_ns.saturating_sub(from_ns));
         }
     }
     end.report.total_bytes = asked * u64::from(spec.block_bytes);
     end.report.calls = asked;
+    let unique = asked - lost;
+    end.report.account =
+        Account { sent: asked, received: unique, unique, lost, ..Account::default() };
     end.latencies = Some(histogram);
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::bin::Folder;
 /// Datagrams of a trial: as many as a socket holds for a proxy that gets no CPU meanwhile.
 const DATAGRAMS: u64 = 200;
 const DATAGRAM_BYTES: u64 = 200;
+const QUESTION_BYTES: u64 = 100;
 
 /// Passes TCP on, and what becomes of datagrams is decided by their number.
 struct Proxy {
@@ -65,10 +66,25 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream) {
     });
 }
 
-/// The number in a datagram of a test; none in what proves a session.
+/// The number in a datagram of a test, or of a question; none in what proves a session.
 fn number_of(datagram: &[u8]) -> Option<u64> {
-    let is_data = datagram.len() as u64 == DATAGRAM_BYTES;
-    is_data.then(|| u64::from_be_bytes(datagram[8..16].try_into().unwrap()))
+    match datagram.len() as u64 {
+        DATAGRAM_BYTES => Some(u64::from_be_bytes(datagram[8..16].try_into().unwrap())),
+        QUESTION_BYTES => Some(u64::from_le_bytes(datagram[..8].try_into().unwrap())),
+        _ => None,
+    }
+}
+
+/// Answers; until there has been none for longer than anybody waits.
+fn pass_back(far: &UdpSocket, near: &UdpSocket, client: SocketAddr) {
+    far.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    let (far, near) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok(length) = far.recv(&mut buffer) {
+            let _ = near.send_to(&buffer[..length], client);
+        }
+    });
 }
 
 fn pass_datagrams(near: &UdpSocket, server: SocketAddr, stop: &AtomicBool) {
@@ -81,6 +97,7 @@ fn pass_datagrams(near: &UdpSocket, server: SocketAddr, stop: &AtomicBool) {
         let (socket, held) = far.entry(client).or_insert_with(|| {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.connect(server).unwrap();
+            pass_back(&socket, near, client);
             (socket, None)
         });
         let send = |bytes: &[u8]| _ = socket.send(bytes);
@@ -97,42 +114,32 @@ fn pass_datagrams(near: &UdpSocket, server: SocketAddr, stop: &AtomicBool) {
     }
 }
 
-/// The row of a test through a proxy.
-fn row_of_proxied() -> Value {
+/// The row of a test through a proxy, and what was said of it.
+fn proxied(options: &[&str], code: i32) -> (Value, String) {
     let folder = Folder::new();
     let server = Serving::start(&folder, &["--once"]);
     let proxy = Proxy::before(server.address);
-    let bytes = (DATAGRAMS * DATAGRAM_BYTES).to_string();
-    let size = DATAGRAM_BYTES.to_string();
-    let document = folder
-        .flatout([
-            "bench",
-            "network",
-            "--connect",
-            &proxy.address.to_string(),
-            "--protocol",
-            "udp",
-            "--streams",
-            "1",
-            "--direction",
-            "up",
-            "--block-size",
-            &size,
-            "--datagram-size",
-            &size,
-            "--bytes",
-            &bytes,
-            "--rate",
-            "1MB",
-            "--rounds",
-            "2",
-            "--format",
-            "json",
-        ])
-        .run()
-        .exits(0)
-        .document();
-    rows(&document)[0].clone()
+    let address = proxy.address.to_string();
+    let mut words = vec!["bench", "network", "--connect", &address, "--protocol", "udp"];
+    words.extend(["--streams", "1", "--rounds", "2", "--format", "json"]);
+    words.extend(options);
+    let ran = folder.flatout(words).run();
+    let document = ran.exits(code).document();
+    (rows(&document)[0].clone(), ran.stderr.clone())
+}
+
+fn row_of_proxied(options: &[&str]) -> Value {
+    proxied(options, 0).0
+}
+
+#[test]
+fn questions_that_are_lost_are_counted_and_end_no_row() {
+    let size = QUESTION_BYTES.to_string();
+    let row = row_of_proxied(&["--measure", "latency", "--block-size", &size, "--time", "1500ms"]);
+    let of = |key: &str| row["audit"][key].as_u64().unwrap();
+    assert!(of("datagrams_lost") >= 2, "{row:#}");
+    assert!(row["median"].as_f64().unwrap() < 1e9, "{row:#}");
+    assert!(row["warnings"].to_string().contains("datagrams_lost"), "{row:#}");
 }
 
 #[test]
@@ -142,7 +149,10 @@ fn what_a_proxy_does_to_datagrams_is_told_to_the_last_one() {
     // A proxy that gets no CPU until the test is over loses the last ones besides.
     let is_whole =
         |row: &Value| sum(row, "unique") == row["n"].as_u64().unwrap() * (DATAGRAMS - tenth);
-    let row = &(0..8).map(|_| row_of_proxied()).find(is_whole).unwrap();
+    let (size, bytes) = (DATAGRAM_BYTES.to_string(), (DATAGRAMS * DATAGRAM_BYTES).to_string());
+    let mut options = vec!["--direction", "up", "--rate", "1MB", "--block-size", &size];
+    options.extend(["--datagram-size", &size, "--bytes", &bytes]);
+    let row = &(0..8).map(|_| row_of_proxied(&options)).find(is_whole).unwrap();
     let stream = &row["audit"]["streams_last_trial"][0];
     let of = |key: &str| stream[format!("datagrams_{key}")].as_u64().unwrap();
     assert_eq!(of("sent"), DATAGRAMS, "{row:#}");
