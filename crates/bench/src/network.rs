@@ -37,7 +37,7 @@ use crate::workers::Spent;
 use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, workers};
 use client::Family;
 use memcpy::Copies;
-use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, TestRow};
+use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, SMALL_DATAGRAM_BYTES, TestRow};
 use sender::Best;
 use sessions::Sessions;
 use spec::{Placement, Spec, Work};
@@ -205,6 +205,8 @@ struct Setting<'s> {
     best: Best,
     /// What a CPU quota leaves to this end, and to the other one on the same machine.
     quota_cpus: Option<f64>,
+    /// When the time of the area is over.
+    ends_ns: u64,
 }
 
 fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
@@ -242,7 +244,8 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     if topology.is_loopback() && has_throughput && options.run.extent != Extent::Few {
         rows.extend([Copies::One, Copies::Two].map(NetworkRow::Memcpy));
     }
-    let setting = &Setting { sessions, topology, times, best, quota_cpus };
+    let ends_ns = sampler.plan.ends_ns;
+    let setting = &Setting { sessions, topology, times, best, quota_cpus, ends_ns };
     let case = |row| Case { row, trial: Box::new(move |_| setting.trial(row)) };
     let cases = rows.into_iter().map(case).collect();
     let mut rows = sampler.run(cases);
@@ -306,12 +309,28 @@ impl Setting<'_> {
                 }
                 return Ok(sample);
             }
-            spec.window_ns = spec.window_ns.saturating_mul(LONGER);
-            if spec.bytes > 0 || spec.window_ns > LONGEST_WINDOW_NS || spec.check().is_err() {
-                let window_ms = spec.window_ns / LONGER / 1_000_000;
-                let text = format!("nothing arrived within a window of {window_ms} ms");
-                return Err(TrialError::Failed(text));
+            let tried_ns = spec.window_ns;
+            spec.window_ns = tried_ns.saturating_mul(LONGER);
+            let is_late = ended_ns.saturating_add(spec.window_ns) > self.ends_ns;
+            let is_longest = spec.window_ns > LONGEST_WINDOW_NS || spec.check().is_err();
+            if spec.bytes > 0 || is_late || is_longest {
+                return Err(TrialError::Failed(nothing_arrived(&spec, tried_ns)));
             }
         }
     }
+}
+
+/// Why there is no figure; of datagrams that go in fragments, what helps: one of them that is lost is
+/// all of them.
+fn nothing_arrived(spec: &Spec, window_ns: u64) -> String {
+    let window_ms = window_ns / 1_000_000;
+    let bytes = spec.datagram_bytes;
+    let help = match bytes > SMALL_DATAGRAM_BYTES {
+        true => format!(
+            " of datagrams of {bytes} bytes, each lost with any of its fragments: --datagram-size \
+             {SMALL_DATAGRAM_BYTES}, or --rate"
+        ),
+        false => String::new(),
+    };
+    format!("nothing arrived within a window of {window_ms} ms{help}")
 }

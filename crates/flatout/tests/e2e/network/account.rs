@@ -16,6 +16,8 @@ use crate::bin::Folder;
 const DATAGRAMS: u64 = 200;
 const DATAGRAM_BYTES: u64 = 200;
 const QUESTION_BYTES: u64 = 100;
+/// Datagrams of this length go nowhere.
+const REFUSED_BYTES: u64 = 300;
 
 /// Passes TCP on, and what becomes of datagrams is decided by their number.
 struct Proxy {
@@ -102,6 +104,7 @@ fn pass_datagrams(near: &UdpSocket, server: SocketAddr, stop: &AtomicBool) {
         });
         let send = |bytes: &[u8]| _ = socket.send(bytes);
         match number_of(datagram).map(|number| number % 10) {
+            _ if length as u64 == REFUSED_BYTES => {}
             Some(3) => {}
             Some(5) => (0..3).for_each(|_| send(datagram)),
             Some(7) => *held = Some(datagram.to_vec()),
@@ -130,6 +133,16 @@ fn proxied(options: &[&str], code: i32) -> (Value, String) {
 
 fn row_of_proxied(options: &[&str]) -> Value {
     proxied(options, 0).0
+}
+
+#[test]
+fn a_window_in_which_nothing_comes_is_made_no_longer_than_there_is_time() {
+    let size = REFUSED_BYTES.to_string();
+    let options = ["--block-size", &size, "--max-time", "1s"];
+    let (row, said) = proxied(&options, 1);
+    assert_eq!(row["status"], "failed", "{row:#}");
+    assert!(said.contains("nothing arrived within a window of "), "{said}");
+    assert!(!said.contains("3840 ms"), "{said}");
 }
 
 #[test]
