@@ -93,8 +93,8 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// Goes on in the directory of an overlay that has the file, the upper one for new files. A
-    /// container does not see these: there the filesystem below is known by its size.
+    /// Goes on in the directory of an overlay that has the bytes of the file, the upper one for new
+    /// files. A container does not see these: there the filesystem below is known by its size.
     fn overlay(&mut self, mount: &Mount, path: &Path) -> bool {
         let upper = mount.filesystem_option("upperdir").map(|shown| self.as_it_is(shown.into()));
         // Of that name there may be another directory here.
@@ -103,7 +103,11 @@ impl<'a> Walk<'a> {
         let visible = upper.clone().filter(|upper| self.is_there(upper) && is_it(upper));
         let inside = path.strip_prefix(&mount.mount_point).unwrap_or(Path::new(""));
         let inside = mount.root.strip_prefix("/").unwrap_or(Path::new("")).join(inside);
-        let has = |layer: &Path| self.is_there(&layer.join(&inside));
+        let is_split = mount.filesystem_option("metacopy").is_some_and(|value| value == "on");
+        let has = |layer: &Path| {
+            let place = layer.join(&inside);
+            self.is_there(&place) && !(is_split && has_no_blocks(&self.below_root(&place)))
+        };
         let lower = match visible.as_deref().is_some_and(has) {
             true => None,
             false => mount.lower_directories().into_iter().find(|lower| {
@@ -320,6 +324,13 @@ fn without_escapes(path: &Path) -> PathBuf {
         plain.push(kept);
     }
     std::ffi::OsString::from_vec(plain).into()
+}
+
+/// Whether a file has a length and no bytes of its own. With `metacopy=on` an overlay copies owner,
+/// mode and length of a file into its upper directory, and reads its bytes below.
+fn has_no_blocks(file: &Path) -> bool {
+    let is_it = |file: fs::Metadata| file.is_file() && file.len() > 0 && file.blocks() == 0;
+    fs::symlink_metadata(file).is_ok_and(is_it)
 }
 
 fn number(folder: &Path) -> Option<DeviceNumber> {

@@ -233,6 +233,7 @@ fn server() -> Tree {
              27 20 8:3 / /container/etc/hosts rw - ext4 /dev/sda3 rw\n\
              28 20 0:45 / /alike rw - overlay overlay rw,lowerdir=/l,upperdir=/hidden/x,workdir=/w\n\
              29 20 8:19 / /container/secret rw - ext4 /dev/sdb3 rw\n\
+             31 20 0:47 / /split rw - overlay overlay rw,metacopy=on,lowerdir=/l,upperdir=/data/split,workdir=/w\n\
              30 20 0:46 / /nowhere rw - overlay overlay rw,lowerdir=/l,upperdir=/hidden/y,workdir=/w\n",
         ),
         ("sys/devices/virtual/block/md0/md/level", "raid1\n"),
@@ -296,6 +297,20 @@ fn an_overlay_leads_to_its_upper_directory_where_that_can_be_seen() {
     assert_eq!(chain.devices()[0], number(8, 18));
     assert_eq!(words(&chain_of(&tree, "/nowhere/file"))[1..], ["overlay Some(\"/hidden/y\")"]);
     assert_eq!(words(&chain_of(&tree, "/read-only/file"))[1], "overlay above Some(\"/l\")");
+}
+
+#[test]
+fn the_bytes_of_a_file_whose_owner_alone_was_copied_up_are_below() {
+    let tree = server();
+    tree.file("l/file", b"bytes");
+    tree.file("data/split/file", b"");
+    let upper = std::fs::File::options().write(true).open(tree.root().join("data/split/file"));
+    upper.unwrap().set_len(5).unwrap();
+    let chain = chain_of(&tree, "/split/file");
+    assert_eq!(words(&chain)[1..3], ["overlay above Some(\"/l\")", "ext4 of /dev/md0"]);
+    tree.file("data/split/file", b"bytes of its own");
+    let chain = chain_of(&tree, "/split/file");
+    assert_eq!(words(&chain)[1], "overlay Some(\"/data/split\")");
 }
 
 #[test]
