@@ -203,8 +203,7 @@ impl Reader {
             warn(warning::OVERSUBSCRIBED, warning.text);
         }
         let cold = matches!(self.job.state, CacheStart::Cold(_));
-        let in_memory = self.source.is_regular() && lives_in_memory(&self.source);
-        if in_memory && sized {
+        if sized && lives_in_memory(&self.source) {
             warn(
                 warning::MEMORY_FILESYSTEM,
                 "the file lives in memory: no device is behind this figure".to_owned(),
@@ -257,9 +256,11 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
     }
 }
 
-/// Whether no state of the page cache makes a difference: what lies on no device is never cold.
+/// Whether no state of the page cache makes a difference: what lies on no device is never cold. The
+/// name of a device lies in memory, its bytes do not.
 fn lives_in_memory(source: &Source) -> bool {
-    filesystem::of(source.file()).is_ok_and(|filesystem| filesystem.in_memory)
+    source.is_regular()
+        && filesystem::of(source.file()).is_ok_and(|filesystem| filesystem.in_memory)
 }
 
 /// Share of the range in the page cache in percent, whether that is a sample's, and whether some

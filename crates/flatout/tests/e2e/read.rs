@@ -7,8 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::bin::{Folder, assert_warned, closed_pipe, input, warnings};
+use crate::filesystem::LoopDevice;
 use crate::fixture::{endless_file, random_bytes, random_file, xor32, xor32_hex};
-use crate::skip::skip;
+use crate::skip::{needs, skip};
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -154,6 +155,15 @@ fn standard_input_is_read_whether_file_or_pipe() {
         assert_eq!(audit["bytes"], bytes.len(), "{ran}");
         assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
     }
+}
+
+#[test]
+fn a_device_that_is_made_cold_is_not_taken_for_memory() {
+    let device = needs!(LoopDevice::new(&random_bytes(8 * MEBIBYTE, 1)));
+    let folder = Folder::new();
+    let ran = folder.flatout(["read", device.path().to_str().unwrap(), "--cold"]).run();
+    let engine = ran.exits(0).field("engine");
+    assert!(engine.contains("(0 % in the page cache"), "{ran}");
 }
 
 #[test]
