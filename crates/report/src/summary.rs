@@ -23,8 +23,11 @@ const FACTS_AFTER: &str = "passes digest_xor32 engine_reason caching_reason time
     cached_after_bytes device_read_bytes device_write_bytes size_found_bytes";
 
 /// What stands before the value of a key.
-fn heading(key: &str) -> String {
+fn heading(key: &str, outcome: &Outcome) -> String {
     match key {
+        "rate_to_cache" | "time_to_cache_s" if goes_around(outcome) => {
+            label::noun(&key.replace("cache", "device"))
+        }
         "block_bytes" => "block size".to_owned(),
         "state" => "cache state".to_owned(),
         "digest_xor32" => "digest".to_owned(),
@@ -92,12 +95,18 @@ fn is_told_elsewhere(key: &str, outcome: &Outcome) -> bool {
     told || key.starts_with("rate_") && fact().is_some() && fact() == label::figure(outcome)
 }
 
+/// Whether the bytes went around the page cache.
+fn goes_around(outcome: &Outcome) -> bool {
+    outcome.parameters.get("caching").is_some_and(|caching| *caching == "direct")
+}
+
 /// Where the bytes of a write were when its clock stopped.
 fn reach(outcome: &Outcome) -> Option<&'static str> {
     let durable = outcome.audit.contains_key("time_to_durable_s");
     let reach = match warning::has(&outcome.warnings, warning::MEMORY_FILESYSTEM) {
         true => "in memory",
         false if durable => "durable",
+        false if goes_around(outcome) => "to device",
         false => "to cache",
     };
     (label::area(&outcome.id) == "write").then_some(reach)
@@ -120,9 +129,9 @@ impl Lines {
         } else if key == fact::BETWEEN_RUNS.name() {
             self.between_runs(value);
         } else if units::FIGURES.iter().any(|figure| figure.name() == key) {
-            self.push(&heading(key), &figures_text(value, &outcome.unit));
+            self.push(&heading(key, outcome), &figures_text(value, &outcome.unit));
         } else {
-            self.push(&heading(key), &fact_text(key, value));
+            self.push(&heading(key, outcome), &fact_text(key, value));
         }
     }
 
@@ -211,7 +220,7 @@ impl Lines {
         for key in PARAMETERS.split(' ') {
             let Some(value) = parameters.get(key) else { continue };
             let reason = outcome.fact_text(&format!("{key}_reason")).unwrap_or_default();
-            self.push(&heading(key), &text::with_aside(&fact_text(key, value), reason));
+            self.push(&heading(key, outcome), &text::with_aside(&fact_text(key, value), reason));
         }
         let others = label::ordered(parameters).into_iter();
         for (key, value) in others.filter(|(key, _)| !text::is_among(key, PARAMETERS)) {
@@ -392,6 +401,18 @@ mod tests {
         assert!(found.contains("rate to cache") && !found.contains("rate durable"), "{found}");
         let found = of("write/file", 2097152.0, 1, json!({"rate_to_cache": 2097152.0}));
         assert_eq!(found, "rate  2.00 MiB/s (to cache)\n");
+        let audit = json!({"rate_to_cache": 4e6, "time_to_cache_s": 1.0});
+        let around = Outcome {
+            id: "write/file".to_owned(),
+            unit: "bytes/s".to_owned(),
+            median: Some(2097152.0),
+            parameters: json!({"caching": "direct"}).as_object().cloned().unwrap(),
+            audit: audit.as_object().cloned().unwrap(),
+            ..Outcome::default()
+        };
+        let found = summary(&around);
+        assert!(found.contains("rate to device") && found.contains("(to device)"), "{found}");
+        assert!(found.contains("time to device") && !found.contains("to cache"), "{found}");
     }
 
     #[test]
