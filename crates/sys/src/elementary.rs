@@ -14,7 +14,7 @@ macro_rules! defined {
     )+};
 }
 
-defined! { exp(x) expm1(x) log(x) log10(x) log1p(x) log2(x) pow(x, y) }
+defined! { exp(x) expm1(x) hypot(x, y) log(x) log10(x) log1p(x) log2(x) pow(x, y) }
 
 #[cfg(test)]
 mod tests {
@@ -24,7 +24,7 @@ mod tests {
         for x in [1e-300_f64, 0.1, 0.7, 1.0, 3.5, 1e10] {
             let x = std::hint::black_box(x);
             let computed =
-                [x.exp(), x.exp_m1(), x.ln(), x.log10(), x.ln_1p(), x.log2(), x.powf(0.3)];
+                [x.exp(), x.exp_m1(), x.ln(), x.log10(), x.ln_1p(), x.log2(), x.powf(0.3), x.hypot(2.0)];
             let defined = [
                 libm::exp(x),
                 libm::expm1(x),
@@ -33,6 +33,7 @@ mod tests {
                 libm::log1p(x),
                 libm::log2(x),
                 libm::pow(x, 0.3),
+                libm::hypot(x, 2.0),
             ];
             assert_eq!(computed.map(f64::to_bits), defined.map(f64::to_bits), "{x}");
         }

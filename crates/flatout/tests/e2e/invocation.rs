@@ -2,9 +2,11 @@
 //! may have been meant, the help that has the right use, and exit code 2.
 
 use std::fs;
+use std::process::Command;
 
 use crate::bin::{Flatout, Folder, input};
 use crate::fixture::random_file;
+use crate::skip::skip;
 
 /// A command line, and what is said of it.
 const WRONG: &[(&str, &[&str])] = &[
@@ -146,4 +148,16 @@ fn colours_are_as_asked_for() {
         folder.flatout(words).run().exits(1).stdout.contains('\u{1b}')
     };
     assert_eq!(["auto", "never", "always"].map(shown), [false, false, true]);
+}
+
+/// Whoever starts and ends within a millisecond would wait for the others: docs/decisions.md, "Building".
+#[test]
+fn the_program_loads_no_library_but_that_of_c() {
+    let folder = Folder::new();
+    let listed = |command: &mut Command| drop(command.env("LD_TRACE_LOADED_OBJECTS", "1"));
+    let loaded = folder.flatout(["--version"]).with(listed).run().stdout;
+    if !loaded.contains("libc.so") || loaded.contains("libmpi") {
+        skip!("another loader, or another program: {loaded}");
+    }
+    assert!(!loaded.contains("libm.so") && !loaded.contains("libgcc_s.so"), "{loaded}");
 }
