@@ -5,6 +5,7 @@
 //! that signal, as a shell expects it. Glue only; the only room that prints.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(all(not(test), target_env = "gnu"), no_main)]
 
 mod announcement;
 mod arguments;
@@ -33,6 +34,9 @@ use arguments::refusal::Refusal;
 use arguments::shared::{Output, Talk};
 use conclusion::Conclusion;
 use launched::Launched;
+
+#[cfg(all(not(test), target_env = "gnu"))]
+flatout_sys::begin_with!(main);
 
 fn main() -> ExitCode {
     if let Some(version) = arguments::version(std::env::args_os())

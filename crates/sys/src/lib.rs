@@ -62,6 +62,7 @@ pub mod run_queue;
 pub mod screen;
 pub mod socket;
 pub mod standard;
+pub mod start;
 pub mod steal;
 pub mod storage;
 pub mod stream;

@@ -1,8 +1,8 @@
 //! Standard input and output as they were when the program began, for what must not be lost in silence.
 //!
-//! The runtime of Rust opens `/dev/null` where a standard descriptor is closed, and its own standard
-//! input and output take EBADF for the end and for success. Both are failures here, as in coreutils: a
-//! list that nobody gave would be an empty one.
+//! A standard descriptor that is closed would become that of the next file: `/dev/null` is opened in its
+//! place. The standard input and output of Rust take EBADF for the end and for success. Both are failures here,
+//! as in coreutils: a list that nobody gave would be an empty one.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Looks and acts before the runtime does: it is called ahead of `main`, as any constructor.
+/// Looks and acts before Rust does: it is called ahead of `main`, as any constructor.
 // SAFETY: the section holds addresses of functions that the C runtime calls with the C convention
 // and ignorable arguments, once, before other threads are; `look` is such a function. It uses
 // nothing of the runtime of Rust, which does not stand yet.
@@ -22,14 +22,24 @@ static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: fcntl(2) with F_GETFD takes any number for a descriptor and no pointer. open(2) gets a
-    // path that ends with NUL and lives as long as the program; it takes the lowest free descriptor.
-    unsafe {
-        if libc::fcntl(libc::STDIN_FILENO, libc::F_GETFD) < 0 {
-            libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
+    let standard = [
+        (libc::STDIN_FILENO, libc::O_WRONLY),
+        (libc::STDOUT_FILENO, libc::O_RDWR),
+        (libc::STDERR_FILENO, libc::O_RDWR),
+    ];
+    for (number, way) in standard {
+        // SAFETY: fcntl(2) with F_GETFD takes any number for a descriptor and no pointer. open(2) gets a
+        // path that ends with NUL and lives as long as the program; it takes the lowest free descriptor.
+        let is_closed = unsafe {
+            let is_closed = libc::fcntl(number, libc::F_GETFD) < 0;
+            if is_closed {
+                libc::open(c"/dev/null".as_ptr(), way);
+            }
+            is_closed
+        };
+        if number == libc::STDOUT_FILENO {
+            OUTPUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
         }
-        let flags = libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD);
-        OUTPUT_WAS_CLOSED.store(flags < 0, Ordering::Relaxed);
     }
 }
 
