@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -36,6 +36,8 @@ struct State {
     /// As the last line has it.
     end: Option<u64>,
     roots: Vec<OsString>,
+    /// With `--strict`, entries that lie in none of them.
+    stray: u64,
     /// With `--strict`, the names of all entries: 16 bytes of a digest for each.
     listed: HashSet<u128>,
     /// With `--strict`, which names are one file.
@@ -168,6 +170,9 @@ impl Check<'_, '_> {
                 state.entries += 1;
                 if self.is_strict {
                     state.listed.insert(key(record.name.as_bytes()));
+                    let path = Path::new(&record.name);
+                    let is_in = state.roots.iter().any(|root| is_in_tree(path, root));
+                    state.stray += u64::from(!is_in);
                 }
                 drop(state);
                 self.entry(*record)
@@ -282,6 +287,11 @@ impl Check<'_, '_> {
         if !self.is_strict {
             return;
         }
+        if state.stray > 0 {
+            let text =
+                "entries that lie in no tree of a #root line: what else lies there is not known";
+            session.fail(FAILED, format!("{:?} has {} {text}", self.path, state.stray));
+        }
         if state.unseen > 0 {
             let text = "have attributes that only root sees (trusted.*): these were not compared";
             output::complain(&format!("{} entries of {:?} {text}", state.unseen, self.path));
@@ -327,6 +337,11 @@ fn look(place: &Place, path: &[u8], end: Option<&CStr>) -> io::Result<(Record, S
     let name = &*CString::new([name, end].concat())?;
     let node = Node::Named(attributes::Place { directory, name });
     Record::of(node, path)
+}
+
+/// Whether a path is that of a tree, or of something in it.
+fn is_in_tree(path: &Path, root: &OsStr) -> bool {
+    root == "." && path.is_relative() || path.starts_with(root)
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -291,6 +291,9 @@ fn a_manifest_that_is_cut_or_of_a_copy_that_failed_is_none() {
     let text = String::from_utf8(whole.clone()).unwrap();
     fs::write(folder.join("list"), text.replacen(" mode=", " mo\nde=", 1)).unwrap();
     run(&folder, &["sum", "--check", "--strict", "--status", "list"]).exits(1);
+    // A line less that says where nothing else may lie.
+    fs::write(folder.join("list"), text.replacen("#root ./new\n", "", 1)).unwrap();
+    assert!(check(&folder).exits(1).stderr.contains("#root"));
     fs::write(folder.join("list"), &whole).unwrap();
     check(&folder).exits(0);
     // Into the pipe, from the pipe, and as a document.
