@@ -10,6 +10,7 @@ mod behind;
 mod folding;
 mod passage;
 mod server;
+mod state;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,7 +22,8 @@ use fuser::{BackgroundSession, Config, Errno, MountOption, Session};
 use crate::filesystem::{MountPoint, needs_root};
 
 use passage::Passage;
-use server::{Server, State};
+use server::Server;
+use state::State;
 
 /// Where reads or writes begin to fail.
 #[derive(Debug, Clone, Copy)]
@@ -97,8 +99,10 @@ pub struct Faults {
     pub asks_by_name: bool,
     /// Whether all files seem to be two names of one.
     pub is_one: bool,
-    /// Whether it tells how many names a file has; otherwise it says none.
-    pub counts_names: bool,
+    /// How many names it says that each file has, where it does not count them.
+    pub names: Option<u32>,
+    /// How it fails to tell the flags of a file; by default it has none.
+    pub ioctl: Option<Errno>,
     /// The most that it says is the length of a file.
     pub told_bytes: u64,
 }
@@ -124,7 +128,8 @@ impl Default for Faults {
             changed: Duration::ZERO,
             asks_by_name: false,
             is_one: false,
-            counts_names: true,
+            names: None,
+            ioctl: None,
             told_bytes: u64::MAX,
         }
     }

@@ -249,7 +249,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// Finishes a symlink, FIFO, socket or device that was just made; `alone` is what it inherited from a
-    /// directory that lets nobody else in.
+    /// directory that lets nobody else in, and `may_be_new` says whether it may have so many names.
     ///
     /// Errors: as [`Attributes::file`]; something else bears the name by now.
     pub fn entry(
@@ -258,6 +258,7 @@ impl<'a> Attributes<'a> {
         target: Place<'_>,
         facts: &Stat,
         alone: Option<Inheritance>,
+        may_be_new: impl FnOnce(&Stat) -> bool,
     ) -> Result<(), Refusal> {
         let alone = alone.filter(|_| kind_of(facts).is_symlink());
         if alone.is_some_and(|inherited| self.gives_times_alone(source, target, facts, inherited)) {
@@ -271,7 +272,7 @@ impl<'a> Attributes<'a> {
         // What has other names already is not what was just made, but maybe somebody else's.
         if kind_of(found) != kind
             || is_device && found.st_rdev != facts.st_rdev
-            || found.st_nlink > 1
+            || !may_be_new(&found)
         {
             return Err(replaced());
         }

@@ -1,5 +1,5 @@
-//! How fine the times of a filesystem are: a copy there may be right and yet not have the very
-//! time of its source.
+//! How fine the times of a filesystem are, and whether it counts names: a copy there may be right and
+//! yet not have the very time of its source.
 
 use std::sync::Mutex;
 
@@ -12,12 +12,14 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// What the file of the trial gets: odd in each digit, and a second that two do not divide.
 const TRIAL: Timespec = Timespec { tv_sec: 1_000_000_001, tv_nsec: 123_456_789 };
 
-/// What the times of a filesystem can tell.
+/// What the times and the number of names of a file can tell.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     step_ns: i64,
     /// Whether it notes when a file was changed, whatever time it is given.
     notes_changes: bool,
+    /// Whether it says of a new file that it has one name.
+    counts_names: bool,
 }
 
 /// What is known of the filesystems of the target, by device.
@@ -49,12 +51,17 @@ impl Entry<'_> {
         !notes_changes(found) && self.clock(found.st_dev).notes_changes
     }
 
+    /// Whether what was made here may have this many names: some servers say the same of each file.
+    pub(super) fn may_be_new(&self, found: &Stat) -> bool {
+        found.st_nlink <= 1 || !self.clock(found.st_dev).counts_names
+    }
+
     fn clock(&self, device: u64) -> Clock {
         let known = || lock(&self.copy.granularity.0);
         if let Some(&(_, clock)) = known().iter().find(|(of, _)| *of == device) {
             return clock;
         }
-        let usual = Clock { step_ns: 1, notes_changes: true };
+        let usual = Clock { step_ns: 1, notes_changes: true, counts_names: true };
         // Where nothing is to be made, nothing is tried.
         let tried = if self.copy.is_plan() { None } else { self.try_it() };
         let clock = tried.unwrap_or(usual);
@@ -71,7 +78,8 @@ impl Entry<'_> {
         let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
         let found = found.ok()?;
         let step_ns = step_of(found.st_mtime, found.st_mtime_nsec as i64);
-        Some(Clock { step_ns, notes_changes: notes_changes(&found) })
+        let counts_names = found.st_nlink == 1;
+        Some(Clock { step_ns, notes_changes: notes_changes(&found), counts_names })
     }
 }
 

@@ -53,7 +53,8 @@ pub(super) fn copy_together<'n>(first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n
     });
     let finished = |&(entry, facts, _): &(&Entry<'n>, &Stat, _)| {
         let (from, to) = (entry.source_place(), entry.target_place());
-        let set = attributes.entry(from, to, facts, Some(found.inheritance));
+        let may_be_new = |made: &_| entry.may_be_new(made);
+        let set = attributes.entry(from, to, facts, Some(found.inheritance), may_be_new);
         copy.tell(*entry, set.map(|()| Outcome::of(Action::Made)).map_err(Trouble::of), 0);
         entry.source
     };
@@ -66,12 +67,13 @@ fn make(entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
     let (from, to) = (entry.source_place(), entry.target_place());
     let attributes = &copy.attributes;
+    let may_be_new = |made: &_| entry.may_be_new(made);
     if copy.options.appearance != Appearance::Atomic {
         match attributes.make(to, facts, text.as_deref()) {
             Ok(()) => {
                 let above = &entry.pair.found;
                 let alone = above.made.is_new().then_some(above.inheritance);
-                attributes.entry(from, to, facts, alone).map_err(Trouble::of)?;
+                attributes.entry(from, to, facts, alone, may_be_new).map_err(Trouble::of)?;
                 return Ok(Action::Made);
             }
             Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {}
@@ -93,7 +95,7 @@ fn make(entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
     let whole = |name: &CStr| {
         let place = Place { name, ..to };
         attributes.make(place, facts, text.as_deref())?;
-        attributes.entry(from, place, facts, None)
+        attributes.entry(from, place, facts, None, may_be_new)
     };
     copy.temporaries.replace(to.directory, to.name, whole).map_err(Trouble::Target)?;
     Ok(Action::Made)

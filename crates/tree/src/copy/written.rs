@@ -188,7 +188,7 @@ fn node(
         let whole = |name: &CStr| {
             let place = Place { name, ..to };
             copy.attributes.make(place, facts, text.as_deref())?;
-            copy.attributes.entry(from, place, facts, None)
+            copy.attributes.entry(from, place, facts, None, |made| entry.may_be_new(made))
         };
         bond.or_copied(entry, || {
             let made = match standing {

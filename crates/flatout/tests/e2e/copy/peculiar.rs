@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::copier::is_control;
 use crate::bin::{Folder, Ran};
@@ -187,18 +189,31 @@ fn holes_stay_where_a_server_does_not_tell_where_they_are() {
     faulty.finish();
 }
 
-/// Many servers leave the number of names at 0.
+/// Many servers leave the number of names at 0, some say the same of all.
 #[test]
 fn where_names_are_not_counted_new_files_and_others_in_place_of_old_ones_are_made() {
-    let faulty = needs!(Faulty::new(Faults { counts_names: false, ..Faults::default() }));
-    let folder = Folder::new();
-    fs::create_dir(folder.join("tree")).unwrap();
-    let target = faulty.path().join("copy");
-    let words = ["copy", "-T", "--atomic", "tree", target.to_str().unwrap()];
-    for text in ["first", "another"] {
-        fs::write(folder.join("tree/f"), text).unwrap();
+    for names in [0, 2] {
+        let faulty = needs!(Faulty::new(Faults { names: Some(names), ..Faults::default() }));
+        let folder = Folder::new();
+        fs::create_dir(folder.join("tree")).unwrap();
+        mknodat(CWD, folder.join("tree/fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        symlink("a", folder.join("tree/link")).unwrap();
+        let target = faulty.path().join("copy");
+        for (text, word) in [("first", "--atomic"), ("another", "--atomic"), ("third", "--always")]
+        {
+            fs::write(folder.join("tree/f"), text).unwrap();
+            let words = ["copy", "-T", word, "tree", target.to_str().unwrap()];
+            let ran = folder.flatout(words).run();
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{names}{ran}");
+            assert_eq!(contents(&target), [("f".to_owned(), text.to_owned())].into());
+        }
+        for kind in ["fifo", "link", "f"] {
+            fs::remove_file(target.join(kind)).unwrap();
+        }
+        let words = ["copy", "-T", "tree", target.to_str().unwrap()];
         folder.flatout(words).run().exits(0);
-        assert_eq!(contents(&target), [("f".to_owned(), text.to_owned())].into());
+        assert_eq!(fs::read_link(target.join("link")).unwrap(), Path::new("a"));
+        assert!(target.join("fifo").metadata().unwrap().file_type().is_fifo());
+        faulty.finish();
     }
-    faulty.finish();
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fuser::{FileType, INodeNo};
 
-use super::server::State;
+use super::state::State;
 
 impl State {
     pub fn put(&mut self, name: &str, bytes: &[u8]) {

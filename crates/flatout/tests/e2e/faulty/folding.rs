@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use fuser::Errno;
 
-use super::server::State;
+use super::state::State;
 
 /// A directory and a name in it.
 pub type Place = (u64, OsString);

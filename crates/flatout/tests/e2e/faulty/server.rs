@@ -1,141 +1,22 @@
 //! Answers the kernel's requests from a tree in memory, with the faults of the moment.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo,
+    IoctlFlags, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite,
+    Request, TimeOrNow, WriteFlags,
 };
 
 use super::Faults;
-use super::folding::{Place, plain};
+use super::folding::plain;
 use super::passage::{Passage, Stretch};
-
-const BLOCK_BYTES: u32 = 4096;
-
-pub(super) struct Node {
-    kind: FileType,
-    permissions: u16,
-    pub(super) bytes: Vec<u8>,
-    /// Whether it has a name; without one it lives until the kernel forgets it.
-    is_named: bool,
-}
-
-/// The tree, what is wrong with it, and what has gone through.
-pub struct State {
-    pub faults: Faults,
-    pub passage: Passage,
-    pub(super) nodes: BTreeMap<u64, Node>,
-    /// Parent and name to the number of a node.
-    pub(super) names: BTreeMap<Place, u64>,
-    last_number: u64,
-}
-
-impl State {
-    /// An empty directory.
-    pub fn new(faults: Faults) -> Self {
-        let root = Node {
-            kind: FileType::Directory,
-            permissions: 0o755,
-            bytes: Vec::new(),
-            is_named: true,
-        };
-        let number = INodeNo::ROOT.0;
-        Self {
-            faults,
-            passage: Passage::new(),
-            nodes: BTreeMap::from([(number, root)]),
-            names: BTreeMap::new(),
-            last_number: number,
-        }
-    }
-
-    pub(super) fn add(&mut self, place: (u64, OsString), kind: FileType, permissions: u16) -> u64 {
-        self.last_number += 1;
-        let node = Node { kind, permissions, bytes: Vec::new(), is_named: true };
-        self.nodes.insert(self.last_number, node);
-        self.names.insert(place, self.last_number);
-        self.last_number
-    }
-
-    fn create(&mut self, place: (u64, OsString), kind: FileType, mode: u32) -> Result<u64, Errno> {
-        if !self.faults.can_create {
-            return Err(Errno::EROFS);
-        }
-        if self.names.contains_key(&self.meant(place.clone())) {
-            return Err(Errno::EEXIST);
-        }
-        Ok(self.add(place, kind, (mode & 0o7777) as u16))
-    }
-
-    fn remove(&mut self, place: Place) -> Result<(), Errno> {
-        let place = self.meant(place);
-        let number = self.names.get(&place).copied().ok_or(Errno::ENOENT)?;
-        if self.names.keys().any(|(parent, _)| *parent == number) {
-            return Err(Errno::ENOTEMPTY);
-        }
-        self.names.remove(&place);
-        self.nodes.get_mut(&number).unwrap().is_named = false;
-        Ok(())
-    }
-
-    fn attributes(&self, number: u64) -> Result<FileAttr, Errno> {
-        let node = self.nodes.get(&plain(number)).ok_or(Errno::ENOENT)?;
-        let length = node.bytes.len() as u64;
-        let is_other = self.faults.asks_by_name && !node.is_named;
-        let changed = self.faults.changed + Duration::from_secs(is_other.into());
-        let is_data = |block: &&[u8]| !self.faults.has_holes || block.iter().any(|&b| b != 0);
-        Ok(FileAttr {
-            ino: INodeNo(number),
-            size: length.min(self.faults.told_bytes),
-            blocks: node.bytes.chunks(512).filter(is_data).count() as u64,
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH + changed,
-            ctime: UNIX_EPOCH + self.faults.changed + Duration::from_secs(plain(number)),
-            crtime: UNIX_EPOCH,
-            kind: node.kind,
-            perm: node.permissions,
-            nlink: u32::from(node.is_named && self.faults.counts_names),
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: BLOCK_BYTES,
-            flags: 0,
-        })
-    }
-
-    fn read(&mut self, number: u64, offset: u64, size: u32) -> Result<&[u8], Errno> {
-        let node = self.nodes.get(&plain(number)).ok_or(Errno::ENOENT)?;
-        let start = node.bytes.len().min(offset as usize);
-        let end = node.bytes.len().min(start + size as usize);
-        let stretch = Stretch { node: number, offset, length: (end - start) as u64 };
-        self.passage.read(&self.faults, stretch)?;
-        Ok(&node.bytes[start..end])
-    }
-
-    fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<u32, Errno> {
-        let node = self.nodes.get_mut(&plain(number)).ok_or(Errno::ENOENT)?;
-        let end = offset as usize + data.len();
-        let stretch = Stretch { node: number, offset, length: data.len() as u64 };
-        self.passage.write(&self.faults, stretch)?;
-        if node.bytes.len() < end {
-            node.bytes.resize(end, 0);
-        }
-        node.bytes[offset as usize..end].copy_from_slice(data);
-        Ok(data.len() as u32)
-    }
-
-    fn open_flags(&self) -> FopenFlags {
-        match self.faults.is_uncached {
-            true => FopenFlags::FOPEN_DIRECT_IO,
-            false => FopenFlags::empty(),
-        }
-    }
-}
+use super::state::{BLOCK_BYTES, State};
 
 /// The side that the kernel talks to.
 pub struct Server(Arc<Mutex<State>>);
@@ -170,13 +51,18 @@ impl Server {
     }
 }
 
+/// Answers with what was found or made.
+fn enter(state: &State, number: Result<u64, Errno>, reply: ReplyEntry) {
+    match number.and_then(|number| state.attributes(number)) {
+        Ok(attributes) => reply.entry(&state.faults.remembered, &attributes, Generation(0)),
+        Err(errno) => reply.error(errno),
+    }
+}
+
 impl Filesystem for Server {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let state = self.state();
-        match state.number((plain(parent.0), name.into())).and_then(|it| state.attributes(it)) {
-            Ok(attributes) => reply.entry(&state.faults.remembered, &attributes, Generation(0)),
-            Err(errno) => reply.error(errno),
-        }
+        enter(&state, state.number((plain(parent.0), name.into())), reply);
     }
 
     fn forget(&self, _: &Request, number: INodeNo, _lookups: u64) {
@@ -247,10 +133,49 @@ impl Filesystem for Server {
     ) {
         let mut state = self.state();
         let made = state.create((plain(parent.0), name.into()), FileType::Directory, mode & !umask);
-        match made.and_then(|number| state.attributes(number)) {
-            Ok(attributes) => reply.entry(&state.faults.remembered, &attributes, Generation(0)),
-            Err(errno) => reply.error(errno),
+        enter(&state, made, reply);
+    }
+
+    fn mknod(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let mut state = self.state();
+        let made = state.create((plain(parent.0), name.into()), FileType::NamedPipe, mode & !umask);
+        enter(&state, made, reply);
+    }
+
+    fn symlink(&self, _: &Request, parent: INodeNo, name: &OsStr, text: &Path, reply: ReplyEntry) {
+        let mut state = self.state();
+        let made = state.create((plain(parent.0), name.into()), FileType::Symlink, 0o777);
+        if let Ok(number) = made {
+            state.nodes.get_mut(&number).unwrap().bytes = text.as_os_str().as_bytes().to_vec();
         }
+        enter(&state, made, reply);
+    }
+
+    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+        reply.data(&self.state().nodes[&plain(number.0)].bytes);
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _command: u32,
+        _in: &[u8],
+        _out_size: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(self.state().faults.ioctl.unwrap_or(Errno::ENOSYS));
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {

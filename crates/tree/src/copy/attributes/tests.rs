@@ -160,7 +160,7 @@ impl Folders {
         let facts = Node::Named(source).stat().unwrap();
         let attributes = self.attributes();
         attributes.make(target, &facts, text)?;
-        attributes.entry(source, target, &facts, None)?;
+        attributes.entry(source, target, &facts, None, |made| made.st_nlink == 1)?;
         Ok(Node::Named(target).stat().unwrap())
     }
 

@@ -79,7 +79,7 @@ fn symlinks_where_nobody_else_may_look_keep_what_they_have_too() {
         let [source, target] = [&from, &to].map(|folder| Place { directory: folder.as_fd(), name });
         let facts = Node::Named(source).stat().unwrap();
         attributes.make(target, &facts, Some(c"nowhere")).unwrap();
-        attributes.entry(source, target, &facts, Some(inherited)).unwrap();
+        attributes.entry(source, target, &facts, Some(inherited), |_| true).unwrap();
         let found = Node::Named(target).stat().unwrap();
         assert_eq!((found.st_mtime, found.st_mtime_nsec), (seconds, 5), "{name:?}");
         assert_eq!((found.st_uid, found.st_gid), (facts.st_uid, facts.st_gid));
@@ -123,7 +123,8 @@ fn swapped(swap: impl FnOnce(&Path, &Path)) {
     fs::remove_file(&path).unwrap();
     swap(&outside, &path);
     let before = fs::symlink_metadata(&path).unwrap();
-    let refusal = attributes.entry(source, target, &facts, None).unwrap_err();
+    let refusal =
+        attributes.entry(source, target, &facts, None, |made| made.st_nlink == 1).unwrap_err();
     assert!(matches!(refusal.cause, Cause::Reason(_)), "{refusal:?}");
     let after = fs::symlink_metadata(&path).unwrap();
     assert_eq!((before.ctime_nsec(), before.mode()), (after.ctime_nsec(), after.mode()));
