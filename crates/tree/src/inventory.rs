@@ -96,7 +96,7 @@ impl Record {
             digest: None,
             attributes,
             trusted,
-            flags: if has_flags { all_flags_of(node) } else { Some(0) },
+            flags: if has_flags { all_flags_of(node)? } else { Some(0) },
             identity: has_names.then_some((facts.st_dev, facts.st_ino)),
             text: text.map(CString::into_bytes),
             device: is_device.then(device),

@@ -65,8 +65,11 @@ const SET_GROUP_ID: u32 = 0o2000;
 const SET_ID_BITS: u32 = SET_USER_ID | SET_GROUP_ID;
 
 const LOOK: &str = "read the attributes of";
-/// The operation of a [`Refusal`] that the source is to blame for; all others are the target's.
+/// The operation of a [`Refusal`] that the source is to blame for; but for the next, all others are the
+/// target's.
 pub const READ_SOURCE: &str = "read the extended attributes of";
+/// And this one.
+pub const READ_FLAGS: &str = "read the flags of";
 
 /// A name in a directory that is held open: one component, which is never followed.
 #[derive(Debug, Clone, Copy)]

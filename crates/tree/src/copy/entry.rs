@@ -164,7 +164,9 @@ impl Trouble {
     /// Puts a refusal on the side that its operation is to blame for.
     pub(super) fn of(refusal: Refusal) -> Self {
         match refusal.operation {
-            attributes::READ_SOURCE | content::READ => Self::Source(refusal),
+            attributes::READ_SOURCE | attributes::READ_FLAGS | content::READ => {
+                Self::Source(refusal)
+            }
             _ => Self::Target(refusal),
         }
     }

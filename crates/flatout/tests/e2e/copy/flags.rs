@@ -12,6 +12,7 @@ use rustix::fs::{CWD, IFlags, ioctl_getflags, ioctl_setflags};
 
 use super::copier::is_control;
 use crate::bin::{Folder, Ran};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::input::as_nobody;
 use crate::skip::needs;
@@ -319,4 +320,26 @@ fn extent_size_hints_are_kept_where_there_are_any() {
     assert_eq!(ran.exits(0).complaints().len(), 1, "{ran}");
     other.finish();
     mounted.finish();
+}
+
+/// A filesystem that has none says so; what a broken one has is not known.
+#[test]
+fn flags_that_cannot_be_read_are_a_failure_and_a_filesystem_without_any_is_none() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(Faults::default()));
+    faulty.put("file", b"text");
+    let folder = Folder::new();
+    for (ioctl, words, code) in [
+        (None, "--preserve=all,flags", 0),
+        (Some(fuser::Errno::EIO), "--preserve=all,flags", 1),
+        (Some(fuser::Errno::EIO), "--preserve=all,project", 1),
+        (Some(fuser::Errno::EIO), "--preserve=all", 0),
+    ] {
+        faulty.change(|faults| faults.ioctl = ioctl);
+        let ran = copy(&[words], faulty.path(), &folder.join("new"));
+        assert_eq!(ran.code, Some(code), "{words}{ran}");
+        assert_eq!(ran.stderr.contains("read the flags of"), code == 1, "{words}{ran}");
+        fs::remove_dir_all(folder.join("new")).unwrap();
+    }
+    faulty.finish();
 }

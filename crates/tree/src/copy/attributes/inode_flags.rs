@@ -12,7 +12,7 @@ use rustix::fs::{IFlags, Stat, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 
 use super::remarks::Loss;
-use super::{Attributes, Completeness, Job, Made, Node, Origin, Place};
+use super::{Attributes, Completeness, Job, Made, Node, Origin, Place, READ_FLAGS};
 use crate::copy::{Overwrite, Preserve, Refusal, kind_of};
 use crate::file_data;
 
@@ -52,7 +52,7 @@ const LETTERS: [(u32, u8); 16] = [
 const SET_FLAGS: &str = "set the flags of";
 const SET_PROJECT: &str = "set the project of";
 
-/// What says that a filesystem, a kernel or a user cannot have a flag.
+/// What says that a filesystem, a kernel or a user cannot have a flag, or a project.
 const CANNOT: [Errno; 7] = [
     Errno::OPNOTSUPP,
     Errno::NOTTY,
@@ -68,6 +68,8 @@ const CANNOT: [Errno; 7] = [
 pub struct Flags {
     flags: u32,
     hints: ExtentHints,
+    /// Why they are not known: its copy is not complete.
+    unknown: Option<Errno>,
 }
 
 impl Flags {
@@ -96,24 +98,32 @@ fn flags(file: BorrowedFd<'_>) -> Result<u32, Errno> {
     ioctl_getflags(file).map(|flags| flags.bits())
 }
 
+/// What was asked for; the least of it where nobody can have any. What else goes wrong says nothing about
+/// the file.
+fn or_none<T: Default>(found: Result<T, Errno>) -> Result<T, Errno> {
+    found.or_else(|errno| if CANNOT.contains(&errno) { Ok(T::default()) } else { Err(errno) })
+}
+
 fn set(file: BorrowedFd<'_>, flags: u32) -> Result<(), Errno> {
     ioctl_setflags(file, IFlags::from_bits_retain(flags))
 }
 
 /// The flags of a regular file or a directory, as far as they can be kept and nobody but a user sets
 /// them; `None`: it may not be opened. Cost: three calls.
-pub(crate) fn all_flags_of(node: Node<'_>) -> Option<u32> {
+///
+/// Errors: those of the kernel, but for those that say that there are none.
+pub(crate) fn all_flags_of(node: Node<'_>) -> Result<Option<u32>, Errno> {
     let found = match node {
-        Node::Open(file) => flags(file),
+        Node::Open(file) => Ok(flags(file)),
         Node::Named(Place { directory, name }) => {
-            flags(file_data::open(directory, name).ok()?.as_fd())
+            file_data::open(directory, name).map(|file| flags(file.as_fd()))
         }
         Node::Pinned(directory) | Node::PinnedDirectory(directory) => {
-            flags(file_data::open(directory, c".").ok()?.as_fd())
+            file_data::open(directory, c".").map(|file| flags(file.as_fd()))
         }
     };
-    // What cannot be asked has none.
-    Some(found.unwrap_or(0) & (LOCKS | EARLY | LATE) & !OF_THE_KERNEL)
+    let Ok(found) = found else { return Ok(None) };
+    Ok(Some(or_none(found)? & (LOCKS | EARLY | LATE) & !OF_THE_KERNEL))
 }
 
 /// Flags as letters of lsattr(1).
@@ -159,16 +169,19 @@ impl Attributes<'_> {
     /// The flags of an open source, and its extent size hints. Two calls; none where they are not
     /// kept.
     pub fn flags_of(&self, source: BorrowedFd<'_>) -> Flags {
-        match self.kept_flags() {
-            0 => Flags::default(),
-            // What cannot be asked has none.
-            mask => Flags {
-                flags: flags(source).unwrap_or(0) & mask,
-                hints: match self.keeps_flags() {
-                    true => owned(source).extent_hints().unwrap_or_default(),
-                    false => ExtentHints::default(),
-                },
-            },
+        let mask = self.kept_flags();
+        if mask == 0 {
+            return Flags::default();
+        }
+        let hints = match self.keeps_flags() {
+            true => owned(source).extent_hints(),
+            false => Ok(ExtentHints::default()),
+        };
+        let (found, hints) = (or_none(flags(source)), or_none(hints));
+        Flags {
+            flags: found.unwrap_or(0) & mask,
+            hints: hints.unwrap_or_default(),
+            unknown: found.err().or(hints.err()),
         }
     }
 
@@ -197,6 +210,9 @@ impl Attributes<'_> {
     ) -> Result<Completeness, Refusal> {
         if !self.keeps_any() {
             return Ok(Completeness::Whole);
+        }
+        if let Some(errno) = wanted.unknown {
+            return Err(Refusal::of(READ_FLAGS)(errno));
         }
         let is_directory = kind_of(facts).is_dir();
         let node = |file| if is_directory { Node::of_directory(file) } else { Node::Open(file) };
@@ -276,7 +292,7 @@ impl Attributes<'_> {
             return Ok(());
         }
         // A source that has none has 0, as all that nobody has given to one.
-        let wanted = job.source.project().unwrap_or(0);
+        let wanted = or_none(job.source.project()).map_err(Refusal::of(READ_FLAGS))?;
         let set = match job.target.project() {
             Ok(found) if found == wanted => return Ok(()),
             Ok(_) => job.target.set_project(wanted),
@@ -344,8 +360,11 @@ impl Attributes<'_> {
 
     /// Whether another file has the flags and the project of a source, as far as they are kept.
     pub(super) fn has_flags(&self, source: BorrowedFd<'_>, found: BorrowedFd<'_>) -> bool {
-        let project = |file| Node::Open(file).project().unwrap_or(0);
-        self.flags_of(source) == self.flags_of(found)
-            && (!self.preserve.has(Preserve::PROJECT) || project(source) == project(found))
+        let project = |file| or_none(Node::Open(file).project());
+        let flags = self.flags_of(source);
+        flags.unknown.is_none()
+            && flags == self.flags_of(found)
+            && (!self.preserve.has(Preserve::PROJECT)
+                || project(source).is_ok() && project(source) == project(found))
     }
 }
