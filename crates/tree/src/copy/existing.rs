@@ -68,13 +68,13 @@ pub(super) fn is_bound(copy: &Copy<'_>, found: &Stat) -> bool {
 }
 
 /// Whether what bears the name in the target may stand for this source. Another name of something
-/// else is no copy of ours; and what has several names is the copy of one source only, or names
-/// that hold different bytes would become one.
+/// else is no copy of ours: so has what has more names than the source, a snapshot maybe. What has
+/// several names is the copy of one source only, or names that hold different bytes would become one.
 pub(super) fn is_free(copy: &Copy<'_>, source: &Stat, found: &Stat) -> Result<bool, Trouble> {
     if !is_bound(copy, found) {
         return Ok(true);
     }
-    if source.st_nlink == 1 {
+    if found.st_nlink > source.st_nlink {
         return Ok(false);
     }
     copy.take(identity(found), identity(source))

@@ -1,7 +1,7 @@
 //! Hard links whose first copy does not stay where it was made, and what bears their names already.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use flatout_sys::launcher::calls::OF_PATHS;
 use flatout_sys::launcher::{EIO, deny};
@@ -302,5 +302,29 @@ fn links_that_cannot_be_remembered_are_no_success() {
         for side in ["new/one", "new/two"] {
             assert_eq!(fs::read_to_string(folder.join(side).join(name)).unwrap(), *name);
         }
+    }
+}
+
+/// A snapshot was made of the mirror, and shares its files.
+#[test]
+fn what_changes_of_a_file_of_several_names_does_not_change_in_a_snapshot() {
+    needs!(under_test());
+    let folder = folder();
+    let copy = |words: &[&str]| {
+        let run = folder.flatout([&["copy", "-T"], words].concat());
+        run.leaves("mirror").leaves("snapshot").run().exits(0);
+    };
+    copy(&["src", "mirror"]);
+    copy(&["--link-dest", "mirror", "src", "snapshot"]);
+    let facts = |name: &str| fs::metadata(folder.join(name)).unwrap();
+    assert_eq!(facts("snapshot/a").ino(), facts("mirror/a").ino());
+    let before = facts("snapshot/a").mode();
+    fs::set_permissions(folder.join("src/a"), Permissions::from_mode(0o604)).unwrap();
+    for word in ["--quick-check", "--checksum"] {
+        copy(&[word, "src", "mirror"]);
+        assert_eq!(facts("snapshot/a").mode(), before, "{word}");
+        assert_eq!(facts("mirror/b").mode() & 0o777, 0o604);
+        assert_eq!((facts("mirror/b").nlink(), facts("snapshot/b").nlink()), (3, 3));
+        assert_eq!(facts("mirror/a").ino(), facts("mirror/c").ino());
     }
 }
