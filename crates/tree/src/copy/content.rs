@@ -37,7 +37,7 @@ pub(super) use large::halves;
 pub(super) use large::{Done, Ranges};
 use methods::Pair;
 use room::{preallocate, set_length};
-pub(super) use short::SHORT_BYTES;
+pub(super) use short::{MOST_TOGETHER, SHORT_BYTES};
 pub(super) use tally::Tally;
 
 pub use large::Large;

@@ -24,7 +24,7 @@ use super::finish::{closed, discard, unfinish};
 use super::source::{Opened, Reading, is_as_it_was, open_unseen, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::bond::Bond;
-use crate::copy::content::{SHORT_BYTES, is_sparse};
+use crate::copy::content::{MOST_TOGETHER, SHORT_BYTES, is_sparse};
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
     Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Node,
@@ -33,8 +33,6 @@ use crate::copy::{
 use crate::file_data::{Moment, NEW, may_change_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
 
-/// Files at a time: a batch of names. Each has two descriptors.
-const MOST: usize = 32;
 /// Fewer are not worth it.
 const LEAST: usize = 4;
 /// So many are copied one by one where most were not as usual.
@@ -109,7 +107,7 @@ pub(in crate::copy) fn copy_next<'n>(
     }
     let most = Some(lane.copy.descriptors_each() / 2).filter(|&files| files >= LEAST);
     let mut names = vec![first.source];
-    while names.len() < most.unwrap_or(1).min(MOST) {
+    while names.len() < most.unwrap_or(1).min(MOST_TOGETHER) {
         let mut next = rest.clone();
         match next.next() {
             Some((name, another)) if another == kind => names.push(name),
@@ -120,7 +118,10 @@ pub(in crate::copy) fn copy_next<'n>(
     let done = match kind {
         _ if names.len() < LEAST => Vec::new(),
         FileType::Symlink => special::copy_together(first, &names),
-        _ => plainly(lane, first, &names),
+        _ => {
+            let at_a_time = names.chunks(lane.content.short_at_a_time());
+            at_a_time.flat_map(|names| plainly(lane, first, names)).collect()
+        }
     };
     if most.is_none() || names.len() >= LEAST && done.len() < names.len() / 2 {
         lane.apart.0 = Some(APART);
@@ -167,7 +168,10 @@ fn plainly<'n>(lane: &mut Lane<'_>, first: Entry<'n>, names: &[&'n CStr]) -> Vec
             && !may_change_unseen(&source, &facts, moment)
             && (!copy.keeps_times() || are_kept_everywhere(&facts));
         let method = ways.of_length(facts.st_size as u64).filter(|_| is_usual)?;
-        wait_for_a_write(&source, &facts, moment);
+        // FICLONE waits by itself.
+        if method != Method::Reflink {
+            wait_for_a_write(&source, &facts, moment);
+        }
         let mode = copy.attributes.mode_of_new(&facts, found.inheritance)?;
         let entry = Entry { source: name, target: name, ..first };
         let Some(bond) = Bond::of_first(entry, &facts) else {
