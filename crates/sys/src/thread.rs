@@ -7,8 +7,8 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use crate::memory;
 
 /// Starts `work` on a thread of `scope`. Where addresses are limited it returns when the thread has begun: a
-/// thread maps a stack for signals first, and the standard library ends the process where what the caller or
-/// an earlier thread of its maps next has taken the room.
+/// thread allocates first, and maps a stack for signals where Rust's runtime began the program; the standard
+/// library ends the process where what the caller or an earlier thread of its maps next has taken the room.
 ///
 /// # Errors
 /// There are too few addresses, or the kernel's: no thread can be started.

@@ -154,7 +154,9 @@ fn colours_are_as_asked_for() {
 #[test]
 fn the_program_loads_no_library_but_that_of_c() {
     let folder = Folder::new();
-    let listed = |command: &mut Command| drop(command.env("LD_TRACE_LOADED_OBJECTS", "1"));
+    let listed = |command: &mut Command| {
+        command.env("LD_TRACE_LOADED_OBJECTS", "1");
+    };
     let loaded = folder.flatout(["--version"]).with(listed).run().stdout;
     if !loaded.contains("libc.so") || loaded.contains("libmpi") {
         skip!("another loader, or another program: {loaded}");
