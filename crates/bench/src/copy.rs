@@ -26,6 +26,7 @@ use flatout_tree::copy::options::Durability;
 
 use crate::option::flag;
 use crate::place::{COPYING, Place};
+use crate::tried::Tried;
 use crate::versus::{self, State};
 use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, scratch};
 
@@ -118,8 +119,9 @@ impl Area for Options {
         // What may be written is not spent on finding out how long it takes.
         if run.rounds.is_none() {
             let can_try = run.max_write_bytes.is_none();
-            self.pace
-                .get_or_insert_with(|| if can_try { Pace::of(&run.place) } else { Pace::usual() });
+            self.pace.get_or_insert_with(|| {
+                if can_try { Pace::of(Tried::of(&run.place, None)) } else { Pace::usual() }
+            });
         }
         let planned = plan(self)?;
         let planned = self.planned.insert(planned);
@@ -143,7 +145,7 @@ impl Area for Options {
     }
 }
 
-/// Decides what is copied; nothing is made but what [`Pace::of`] makes.
+/// Decides what is copied; nothing is made but what [`Tried::of`] makes.
 ///
 /// Errors: [`Error::Usage`] for what means nothing; no directory; no right to drop caches; nothing fits.
 /// Cost: a few looks at the filesystem.

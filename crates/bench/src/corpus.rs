@@ -127,11 +127,19 @@ impl Corpus {
         from_bytes.is_some_and(|from| self.bytes >= self.files.saturating_mul(from))
     }
 
+    /// Bytes of its files, without holes.
+    pub fn data_bytes(&self) -> u64 {
+        match self.shape {
+            Shape::Sparse { .. } => make::SPARSE_DATA_BYTES,
+            _ => self.bytes,
+        }
+    }
+
     /// Bytes that a copy writes: where it shares extents, those of names alone.
     pub fn written_bytes(&self, shared_from_bytes: Option<u64>) -> u64 {
         match self.is_shared(shared_from_bytes) {
             true => self.entries.saturating_mul(INODE_BYTES),
-            false => self.copy_bytes(),
+            false => self.copy_bytes() - self.bytes + self.data_bytes(),
         }
     }
 

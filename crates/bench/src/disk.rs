@@ -246,8 +246,10 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     // Rows that could not have what they asked for may have become the same.
     let fitted = plan::rows(options.grid(), &options.selection, &place).into_iter();
     let rows = plan::each_once(fitted.map(|row| file.fit(row)));
+    // What names and attributes leave of their time is that of the rows.
     let metadata_ns = estimate.metadata_part_ns(sampler.left_ns());
-    let whole_ns = sampler.left_ns().saturating_sub(metadata_ns);
+    let (names, refusal) = measure_names(options, estimate, &mut sampler.within(metadata_ns))?;
+    let whole_ns = sampler.left_ns();
     let max_trials = sampler.plan.max_trials.min(estimate.max_trials);
     let phases = phases(rows, place.copies_on_write());
     let all = phases.iter().flatten().count().max(1) as u64;
@@ -262,18 +264,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let mut outcomes = record(measured);
     let (storage, unsynced) = (storage::describe(&file), file.chain.unsynced());
     drop(file);
-    let mut refusal = estimate.metadata_refusal.clone();
-    let metadata = estimate.metadata.as_ref();
-    if let Some(metadata) = metadata.filter(|_| !options.run.cancel.is_cancelled()) {
-        // Others may have filled the filesystem since, or it gives room back late.
-        match metadata::fitted(metadata, None) {
-            Ok(fitted) => {
-                outcomes.extend(metadata::run(&fitted, &mut sampler.within(sampler.left_ns()))?);
-            }
-            Err(Error::NoRoom(why)) if !outcomes.is_empty() => refusal = Some(why),
-            Err(error) => return Err(error),
-        }
-    }
+    outcomes.extend(names);
     outcomes.extend(refusal.map(|why| Outcome {
         id: "disk/metadata".to_owned(),
         status: Status::Unsupported,
@@ -283,6 +274,25 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     unsynced.iter().for_each(|option| doubt_durable(&mut outcomes, option));
     let charts = charts(&outcomes);
     Ok(Found { charts, outcomes, storage: Some(storage), ..Found::default() })
+}
+
+/// The rows of names and attributes; or why there are none, though there should be.
+fn measure_names(
+    options: &Options,
+    estimate: &Planned,
+    sampler: &mut Sampler<'_>,
+) -> Result<(Vec<Outcome>, Option<String>), Error> {
+    let refusal = estimate.metadata_refusal.clone();
+    let wanted = estimate.metadata.as_ref();
+    let Some(metadata) = wanted.filter(|_| !options.run.cancel.is_cancelled()) else {
+        return Ok((Vec::new(), refusal));
+    };
+    // Others may have filled the filesystem since, or it gives room back late.
+    match metadata::fitted(metadata, None) {
+        Ok(fitted) => Ok((metadata::run(&fitted, sampler)?, refusal)),
+        Err(Error::NoRoom(why)) if estimate.file_bytes > 0 => Ok((Vec::new(), Some(why))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Says of what counts until bytes are durable that they are not, where a filesystem is mounted so.

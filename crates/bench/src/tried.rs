@@ -1,5 +1,7 @@
 //! What a little work takes in a directory just now: tried before it is announced how long much will
-//! take. All is done with files without a name.
+//! take. All is done with files without a name. What copying takes: `tried/copying.rs`.
+
+mod copying;
 
 use std::fs::File;
 use std::io::Write;
@@ -8,9 +10,11 @@ use std::path::Path;
 use flatout_sys::usage::process_io;
 use flatout_sys::{fill_random, monotonic_ns};
 
+use crate::corpus::Corpus;
 use crate::scratch;
 use crate::slowdown;
 use crate::versus::state;
+pub use copying::Copying;
 
 /// On a machine that is no slower than this, storage is as quick as a few files tell: beside others who was
 /// asleep goes first.
@@ -26,6 +30,12 @@ const LONG_NS: f64 = 25e6;
 /// So many files are removed to see what that takes, each so long.
 const REMOVED_FILES: usize = 32;
 const SMALL_BYTES: usize = 4096;
+/// Starting the program, beside what a copy of nothing waits for storage: 2.2 ms on 2 vCPUs of an Emerald
+/// Rapids, 2026-11-28.
+const START_NS: f64 = 2.2e6;
+/// A copy with all around it takes so many times what is tried of an entry (cp -a and flatout in turn: 2.5 on
+/// tmpfs, 3.4 on btrfs, 1 to 2 on ext4 and on an overlay; the same machine and day).
+const ENTRY_PART: f64 = 2.0;
 
 /// What work takes in a directory.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +49,10 @@ pub struct Tried {
     /// Removing a file whose bytes lie on the device: each may wait for it (ext4 without a journal, mounted
     /// with `discard`: 0.04 ms on a quiet machine, at times 4, and 2 to 6 beside a writer; 2 CPUs, 2026-11-28).
     pub removing_file_ns: f64,
+    /// What copying and comparing takes.
+    pub copying: Copying,
+    /// Whether files live in memory: no storage becomes slower when its own memory is full.
+    pub in_memory: bool,
     /// How many times slower than on a quiet machine the CPUs get work done.
     pub slowdown: f64,
 }
@@ -52,13 +66,15 @@ impl Tried {
         durable_byte_ns: 0.9,
         settle_ns: 0.0,
         removing_file_ns: 0.0,
+        copying: Copying::USUAL,
+        in_memory: false,
         slowdown: 1.0,
     };
 
     /// A little of the work in this directory; as usual where nothing can be written. What may be written is
     /// not spent on it.
     ///
-    /// Cost: 0.2 s as a rule, a second beside a writer; 60 MiB written at most.
+    /// Cost: 0.4 s as a rule, a second beside a writer; 110 MiB written at most.
     pub fn of(directory: &Path, most_write_bytes: Option<u64>) -> Self {
         let tried = most_write_bytes.is_none().then(|| Self::in_place(directory));
         tried.flatten().unwrap_or_else(Self::nothing)
@@ -68,11 +84,25 @@ impl Tried {
         let slowdown = slowdown::now();
         // What others left to be written is waited for by whatever comes first.
         settle_ns(directory)?;
-        let making_byte_ns = durable_byte_ns(directory)?;
+        let durable_byte_ns = durable_byte_ns(directory)?;
+        // What is made is thought of, too.
+        let making_byte_ns = durable_byte_ns + filling_byte_ns()?;
         let (settle_ns, removing_file_ns) = removing_ns(directory)?;
-        let least_ns = if slowdown < QUIET { 0.0 } else { Self::USUAL.durable_byte_ns };
-        let durable_byte_ns = making_byte_ns.max(least_ns);
-        Some(Self { making_byte_ns, durable_byte_ns, settle_ns, removing_file_ns, slowdown })
+        let in_memory = scratch::on(directory).ok()?.in_memory;
+        let is_sure = slowdown < QUIET || in_memory;
+        let least_ns = if is_sure { 0.0 } else { Self::USUAL.durable_byte_ns };
+        let durable_byte_ns = durable_byte_ns.max(least_ns);
+        let copying = Copying::of(directory)?;
+        let tried = Self {
+            making_byte_ns,
+            durable_byte_ns,
+            settle_ns,
+            removing_file_ns,
+            copying,
+            in_memory,
+            slowdown,
+        };
+        Some(tried)
     }
 
     /// As usual, on a machine that is as busy as it is now.
@@ -99,7 +129,18 @@ impl Tried {
     }
 
     fn sure_byte_ns(&self) -> f64 {
-        self.making_byte_ns.max(Self::USUAL.making_byte_ns * self.slowdown)
+        let least_ns = if self.in_memory { 0.0 } else { Self::USUAL.making_byte_ns };
+        self.making_byte_ns.max(least_ns * self.slowdown)
+    }
+
+    /// The time that a copy of this tree takes on a quiet machine, with all around it: the state of the cache,
+    /// the comparison, the emptying.
+    pub(crate) fn copy_s(&self, corpus: &Corpus, shared_from_bytes: Option<u64>) -> f64 {
+        let Copying { byte_ns, shared_byte_ns, compared_byte_ns, entry_ns, .. } = self.copying;
+        let moved_ns = if corpus.is_shared(shared_from_bytes) { shared_byte_ns } else { byte_ns };
+        let bytes_ns = corpus.data_bytes() as f64 * (moved_ns + compared_byte_ns);
+        let entries_ns = corpus.entries as f64 * entry_ns * ENTRY_PART;
+        (START_NS + self.settle_ns + bytes_ns + entries_ns) / 1e9
     }
 
     /// The time for removing so many files.
@@ -131,6 +172,18 @@ pub(crate) fn settle_ns(directory: &Path) -> Option<f64> {
     let mut file = scratch::open_unnamed(directory).ok()?;
     file.write_all(&[1; SMALL_BYTES]).ok()?;
     nanoseconds(|| state::settle(directory).ok())
+}
+
+/// The random content of a byte.
+fn filling_byte_ns() -> Option<f64> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let fill = |chunk: &mut [u8]| fill_random(chunk, 1, 0);
+    fill(&mut chunk);
+    let filled_ns = nanoseconds(|| {
+        fill(&mut chunk);
+        Some(())
+    });
+    Some(filled_ns? / CHUNK_BYTES as f64)
 }
 
 fn durable_byte_ns(directory: &Path) -> Option<f64> {
@@ -207,5 +260,31 @@ mod tests {
         };
         assert_eq!([made(0.5, 1.0), made(0.5, 4.0), made(20.0, 4.0)], [400, 100, 50]);
         assert_eq!(Tried { removing_file_ns: 5e6, ..Tried::USUAL }.removing_ns(200), 1_000_000_000);
+    }
+
+    #[test]
+    fn a_copy_takes_what_its_bytes_and_its_files_took_and_memory_is_as_quick_as_it_was_seen() {
+        let copying = Copying {
+            byte_ns: 0.5,
+            shared_byte_ns: 0.0,
+            compared_byte_ns: 0.25,
+            made_ns: 10e3,
+            entry_ns: 30e3,
+        };
+        let tried = Tried { copying, settle_ns: 1e6, ..Tried::USUAL };
+        let corpus = crate::corpus::name::uniform(1000, 1 << 20, 0).unwrap();
+        let beside_ns = START_NS + 1e6 + corpus.entries as f64 * 30e3 * ENTRY_PART;
+        let of_bytes_ns = |from_bytes| tried.copy_s(&corpus, from_bytes) * 1e9 - beside_ns;
+        let bytes = (1000_u64 << 20) as f64;
+        assert!((of_bytes_ns(None) / (0.75 * bytes) - 1.0).abs() < 1e-6);
+        assert!((of_bytes_ns(Some(0)) / (0.25 * bytes) - 1.0).abs() < 1e-6);
+        let memory = Tried { in_memory: true, making_byte_ns: 0.5, durable_byte_ns: 0.3, ..tried };
+        assert_eq!(memory.surely_making_ns(1000), 500);
+        let sparse = crate::corpus::name::parse(&["sparse".to_owned()]).unwrap().remove(0);
+        assert!(
+            sparse.bytes == 1 << 30 && tried.copy_s(&sparse, None) < 0.02,
+            "holes take nothing"
+        );
+        assert!(sparse.written_bytes(None) < 32 << 20 && sparse.copy_bytes() > 1 << 30);
     }
 }

@@ -57,9 +57,6 @@ const PLACE_NS: u64 = 60_000_000_000;
 const PAIR_NS: u64 = 25_000_000_000;
 /// So few settings get the same number of trials: most of them come close to the best.
 const FEW_SETTINGS: usize = 4;
-/// How many times as long as that says trials take on btrfs, which sums and copies on write (1.3 and 1.5 GiB
-/// in 5 s; Zen 4, 2 CPUs, 2026-11-27).
-const BTRFS_PART: f64 = 1.9;
 /// With few trials of small files.
 const QUICK_PART: u64 = 6;
 
@@ -99,25 +96,23 @@ pub fn room_bytes(options: &Options) -> Result<Vec<u64>, Error> {
     sizes.map(|sizes| Ok(sizes?.room_bytes(options))).collect()
 }
 
-/// Bytes that are likely written in so much time, with at most so many trials of each setting, if nobody
-/// set a limit.
+/// What is likely written in so much time, with so many trials of each setting at least and at most, and the
+/// time that it takes, if nobody set a limit of bytes.
 ///
 /// Errors: as [`check`].
-pub fn write_bytes(options: &Options, most_trials: u32, time_ns: u64) -> Result<u64, Error> {
+pub fn forecast(options: &Options, trials: (u32, u32), time_ns: u64) -> Result<(u64, u64), Error> {
     let places = options.directories.iter().zip(&options.tried).map(|(directory, tried)| {
-        let filesystem = scratch::on(directory)?;
-        let part = if filesystem.name == "btrfs" { BTRFS_PART } else { 1.0 };
-        let tried = Tried { durable_byte_ns: tried.durable_byte_ns * part, ..*tried };
-        Ok((Sizes::of(directory, options)?, filesystem.in_memory, tried))
+        Ok((Sizes::of(directory, options)?, scratch::on(directory)?.in_memory, *tried))
     });
     let places: Vec<(Sizes, bool, Tried)> = places.collect::<Result<_, Error>>()?;
     let made: u64 = places.iter().map(|(sizes, ..)| sizes.made_bytes()).sum();
     let beside_ns = places.iter().map(|(sizes, _, tried)| {
         tried.surely_making_ns(sizes.made_bytes()) + sizes.removing_ns(tried)
     });
-    let time_ns = time_ns.saturating_sub(beside_ns.sum()) as f64;
-    let trials = group::likely_write_bytes(&places, most_trials, time_ns);
-    Ok(made.saturating_add(trials))
+    let beside_ns: u64 = beside_ns.sum();
+    let time_ns = time_ns.saturating_sub(beside_ns) as f64;
+    let (bytes, trials_ns) = group::in_time(&group::likely(&places, trials), time_ns);
+    Ok((made.saturating_add(bytes as u64), beside_ns.saturating_add(trials_ns as u64)))
 }
 
 /// The time that all trials take together.

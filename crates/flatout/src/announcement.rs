@@ -8,6 +8,18 @@ const QUIET: f64 = 1.2;
 /// Beside other programs, which come and go, up to so many times as much or as little is written (0.4 to 1.9
 /// times as much as was likely, in 16 runs beside six loops and a writer on 2 CPUs, 2026-11-28).
 const BUSY_PART: f64 = 1.5;
+const TENTH_NS: u64 = 100_000_000;
+/// Of so few tenths of a second, one matters.
+const FEW_TENTHS: u64 = 100;
+
+/// How long it likely takes: whole seconds, of a few of them tenths.
+pub fn time(time_ns: u64) -> String {
+    let tenths = time_ns.div_ceil(TENTH_NS);
+    match tenths < FEW_TENTHS && !tenths.is_multiple_of(10) {
+        true => format!("{}.{} s", tenths / 10, tenths % 10),
+        false => format!("{} s", time_ns.div_ceil(10 * TENTH_NS)),
+    }
+}
 
 /// What is likely written, with what was tried already, and at most.
 pub fn written(likely_bytes: u64, most_bytes: u64) -> String {
@@ -41,6 +53,12 @@ fn text(likely_bytes: u64, most_bytes: u64, slowdown: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_few_seconds_tenths_are_announced() {
+        let said = [0, 760, 1000, 1210, 4999, 9950, 61_200].map(|ms| time(ms * 1_000_000));
+        assert_eq!(said, ["0 s", "0.8 s", "1 s", "1.3 s", "5 s", "10 s", "62 s"]);
+    }
 
     #[test]
     fn beside_other_programs_a_range_is_announced_unless_it_is_known_exactly() {

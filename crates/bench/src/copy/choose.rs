@@ -202,9 +202,7 @@ pub(super) fn removing_s(rows: &[Wanted], rounds: u32, pace: &Pace) -> f64 {
 
 /// The time that a copy is expected to take, with all around it.
 pub(super) fn expected_s(corpus: &Corpus, shared_from_bytes: Option<u64>, pace: &Pace) -> f64 {
-    let is_shared = corpus.is_shared(shared_from_bytes);
-    let byte_s = if is_shared { pace.shared_byte_s } else { pace.byte_s };
-    pace.trial_s + corpus.bytes as f64 * byte_s + corpus.entries as f64 * pace.entry_s
+    pace.tried.copy_s(corpus, shared_from_bytes)
 }
 
 impl Limits {
@@ -291,8 +289,8 @@ impl Limits {
 
     fn round_s(&self, rows: &[Wanted]) -> f64 {
         let round_s: f64 = rows.iter().map(|row| self.trial_s(&row.corpus)).sum();
-        let Pace { byte_s, make_entry_s, .. } = self.pace;
-        let bare_s = bare_bytes(rows) as f64 * byte_s + BARE_FILES as f64 * make_entry_s;
+        let byte_s = self.pace.tried.copying.byte_ns / 1e9;
+        let bare_s = bare_bytes(rows) as f64 * byte_s + BARE_FILES as f64 * self.pace.make_entry_s;
         round_s + bare_s
     }
 
@@ -326,6 +324,7 @@ mod tests {
     use crate::area::Extent;
     use crate::copy::Selection;
     use crate::corpus::name;
+    use crate::tried::{Copying, Tried};
 
     fn limits() -> Limits {
         Limits {
@@ -418,7 +417,10 @@ mod tests {
         let rows = vec![asked(&["100x1M"])];
         let rounds = |pace| Limits { time_s: 2.0, pace, ..limits() }.rounds(&rows, 1, 100);
         let usual = Pace::USUAL;
-        let slow = rounds(Pace { byte_s: 3.0 * usual.byte_s, ..usual });
+        let copying = |byte_ns| Copying { byte_ns, shared_byte_ns: 0.0, ..usual.tried.copying };
+        let with =
+            |byte_ns| Pace { tried: Tried { copying: copying(byte_ns), ..usual.tried }, ..usual };
+        let slow = rounds(with(4.0 * usual.tried.copying.byte_ns));
         assert!((2..=rounds(usual) / 2).contains(&slow), "{slow} of {}", rounds(usual));
         // As on a filesystem that tells the device of all that is freed, and waits for it.
         let discarding = Pace { remove_file_s: 5e-3, ..usual };
@@ -426,7 +428,7 @@ mod tests {
         let removing = |pace| removing_s(&rows[0], 1, &pace);
         assert!((removing(discarding) - removing(usual) - 100.0 * 4.985e-3).abs() < 1e-9);
         let sharing = Limits { shared_from_bytes: Some(0), ..limits() };
-        let sharing = Limits { pace: Pace { shared_byte_s: 0.0, ..usual }, ..sharing };
+        let sharing = Limits { pace: with(1.0), ..sharing };
         assert!(sharing.trial_s(&rows[0][0].corpus) < limits().trial_s(&rows[0][0].corpus) / 2.0);
     }
 

@@ -163,8 +163,8 @@ fn check_runtime(options: &Options) -> Result<(), Error> {
 }
 
 /// Works out what a run will do, and refuses what cannot be done. Nothing is written but what is tried, to
-/// files without a name: 2 MiB show whether direct writes are buffered, and with a limit of time up to 60 MiB
-/// how fast storage is; nothing under a limit of bytes.
+/// files without a name: 2 MiB show whether direct writes are buffered, and up to 110 MiB how fast storage is;
+/// nothing under a limit of bytes.
 ///
 /// Errors: the place cannot be measured in the way asked for, settings are out of bounds, or
 /// there is no room.
@@ -209,12 +209,14 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let most_write_bytes = wanted.min(options.run.max_write_bytes.unwrap_or(u64::MAX));
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
+    let writing = rows.iter().filter(|row| row.writes()).count() as u64;
+    let trial_write_bytes = left.checked_div(writing * LEAST_TRIALS).unwrap_or(left).min(cap_bytes);
     let forecast = Forecast {
         beside_ns: metadata_ns(metadata.as_ref()).saturating_add(speed.tried.making_ns(file_bytes)),
         trials: usual.trials,
         max_trials: usual.max_trials,
         is_exact: options.run.rounds.is_some(),
-        ..Forecast::of(&rows, cap_bytes, runtime_ns, speed)
+        ..Forecast::of(&rows, trial_write_bytes, runtime_ns, speed)
     };
     let usual_ns = forecast.usual_ns();
     // Where all trials that are made end before the time that was asked for, the run does.
@@ -223,8 +225,6 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let trials_bytes = forecast.trials_bytes(options.run.time_ns.unwrap_or(usual_ns));
     let likely_bytes =
         (file_bytes + metadata_bytes / METADATA_LIKELY_PART).saturating_add(trials_bytes);
-    let writing = rows.iter().filter(|row| row.writes()).count() as u64;
-    let share = left.checked_div(writing * LEAST_TRIALS).unwrap_or(u64::MAX);
     // Storage that is faster than expected is written no more than a quarter more.
     let is_open = options.run.rounds.is_none() && options.selection.runtime_ns.is_none();
     let trials_most = if is_open { trials_bytes.saturating_add(trials_bytes / 4) } else { left };
@@ -244,7 +244,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         max_trials: usual.max_trials,
         terms: Terms {
             runtime_ns,
-            trial_write_bytes: share.min(cap_bytes),
+            trial_write_bytes,
             most_write_bytes,
             clearing: options.clearing,
         },
@@ -255,10 +255,9 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
 /// be written is not spent on it.
 fn speed(options: &Options, place: &Place, rows: &[Row], makes_files: bool) -> Speed {
     let writes = rows.iter().any(Row::writes);
-    let (is_probed, most) =
-        (makes_files && writes && !place.is_in_memory, options.run.max_write_bytes);
+    let (is_probed, most) = (makes_files && writes, options.run.max_write_bytes);
     let tried = match makes_files || writes {
-        true if is_probed && options.run.time_ns.is_some() => Tried::of(&place.path, most),
+        true if is_probed => Tried::of(&place.path, most),
         true => Tried::nothing(),
         false => Tried::USUAL,
     };

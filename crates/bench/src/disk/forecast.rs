@@ -11,8 +11,9 @@ use super::row::Row;
 use crate::Scratch;
 use crate::tried::Tried;
 
-/// What a trial needs besides its own time.
+/// What a trial needs besides its own time, on storage and in memory.
 const SET_UP_NS: f64 = 30e6;
+const MEMORY_SET_UP_NS: f64 = 35e6;
 /// What a row of large blocks and one of small ones likely write in a second, with requests in
 /// flight and one at a time: for the announcement. Slower disks write less.
 const STREAM_BYTES_PER_S: f64 = 2e9;
@@ -58,6 +59,7 @@ pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Sp
     let Speed { tried, is_buffered } = speed;
     let is_single = row.tuning.depth.saturating_mul(row.tuning.threads) == 1;
     let rate = match (row.test.is_random(), is_single) {
+        _ if tried.in_memory => 1e9 / tried.durable_byte_ns,
         (false, _) => STREAM_BYTES_PER_S,
         (true, false) => RANDOM_BYTES_PER_S,
         (true, true) => SINGLE_BYTES_PER_S,
@@ -68,11 +70,17 @@ pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Sp
         IoType::Write | IoType::Copy => 1.0,
     };
     let is_slow = is_buffered && row.tuning.caching == Caching::Direct;
-    let slower = tried.slowdown * if is_slow { BUFFERED_PART } else { tried.storage_slowdown() };
+    let slower = match is_slow {
+        true => BUFFERED_PART,
+        false if tried.in_memory => 1.0,
+        false => tried.storage_slowdown(),
+    };
+    let slower = tried.slowdown * slower;
     let (bytes_per_ns, runtime_ns) = (rate * part / slower / 1e9, runtime_ns as f64);
     let bytes = (bytes_per_ns * runtime_ns).min(of_trial(row, cap_bytes) as f64);
     let time_ns = if part > 0.0 { bytes / bytes_per_ns } else { runtime_ns };
-    (bytes, time_ns + SET_UP_NS * tried.slowdown)
+    let set_up_ns = if tried.in_memory { MEMORY_SET_UP_NS } else { SET_UP_NS };
+    (bytes, time_ns + set_up_ns * tried.slowdown)
 }
 
 /// What a run will likely do.
@@ -186,6 +194,18 @@ mod tests {
             |durable_byte_ns| Speed { tried: Tried { durable_byte_ns, ..Tried::USUAL }, ..QUIET };
         let time_ns = |speed| likely_trial(&row, 150_000_000, 1_000_000_000, speed).1 - SET_UP_NS;
         assert_eq!([time_ns(QUIET), time_ns(tried(0.3)), time_ns(tried(3.6))], [75e6, 75e6, 300e6]);
+    }
+
+    #[test]
+    fn files_in_memory_are_written_as_quickly_as_was_seen() {
+        let rows = super::super::plan::tests_rows();
+        let row = rows.iter().find(|row| row.writes()).unwrap();
+        let time_ns = |durable_byte_ns| {
+            let tried = Tried { durable_byte_ns, in_memory: true, ..Tried::USUAL };
+            likely_trial(row, 64 << 20, 1_000_000_000, Speed { tried, ..QUIET }).1
+        };
+        let taken = [0.25, 0.5].map(|ns| (time_ns(ns) - MEMORY_SET_UP_NS) / (64 << 20) as f64);
+        assert!((taken[0] - 0.25).abs() < 1e-6 && (taken[1] - 0.5).abs() < 1e-6, "{taken:?}");
     }
 
     #[test]

@@ -4,21 +4,21 @@ use flatout_io::{Engine, SizeClass, Tuning, Work};
 use flatout_measure::{Label, Plan, Row, Unit};
 use flatout_sys::affinity;
 
-use super::candidate;
 use super::tuned_place::{Sizes, TunedPlace};
+use super::{FEW_SETTINGS, candidate};
 use crate::tried::Tried;
 
 /// Trees of small files are kept until the end, because removing them slows down the making of the
 /// next: so many at most for each setting.
 const MOST_TINY_TRIALS: u32 = 8;
 
-/// What a trial that writes takes in any case (ext4, Zen 4, 2 CPUs, 2026-11-26: 5 and, after other runs,
-/// 20 ms with 8 MiB, 90 ms with 128), and for each byte: this, and so many times what making one durable
-/// takes. In 5 s 1.4 GiB were written on btrfs, 3.8 and 5.1 on ext4, 6.2 on xfs (Zen 4, 2 CPUs, loops in
-/// memory and a virtual disk, 2026-11-26).
-const TRIAL_NS: f64 = 6e6;
-const BYTE_NS: f64 = 0.015;
-const DURABLE_PART: f64 = 0.61;
+/// What a trial takes in any case, with the state of the cache.
+const TRIAL_NS: f64 = 4e6;
+/// Of many settings, those that came close to the best have the second half of the trials: of all trials that
+/// there are at most, so many are made.
+const CLOSE_PART: f64 = 0.75;
+/// A small file is fetched from storage, with several requests in flight.
+const COLD_FILE_NS: f64 = 20e3;
 
 /// One kind of work.
 pub(super) struct Group<'a> {
@@ -68,6 +68,7 @@ pub(super) fn all(places: &[TunedPlace], cpus: u32) -> Vec<Group<'_>> {
             groups.extend(copies.iter().map(|&kind| build(kind, target)));
         }
     }
+    groups.sort_by_key(|group| is_late(group.size));
     let has_several_places = places.len() > 1;
     groups.into_iter().map(|group| Group { has_several_places, ..group }).collect()
 }
@@ -79,36 +80,79 @@ fn candidates((work, (size, cached)): Kind, cpus: u32) -> Vec<Tuning> {
     }
 }
 
-/// Bytes that trials likely write in so much time, at most so many of each setting. Of each place: its
-/// files, whether they live in memory, and what was seen there.
-pub(super) fn likely_write_bytes(
-    places: &[(Sizes, bool, Tried)],
-    most_trials: u32,
-    time_ns: f64,
-) -> u64 {
+/// What the trials of one kind of work likely are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Likely {
+    /// Share of the time, in no unit.
+    weight: f64,
+    /// Trials at most, and what each takes and writes.
+    trials: f64,
+    trial_ns: f64,
+    bytes: f64,
+}
+
+/// Of each place: its files, whether they live in memory, and what was seen there.
+/// Each setting has so many trials, at least and at most.
+pub(super) fn likely(places: &[(Sizes, bool, Tried)], (least, most): (u32, u32)) -> Vec<Likely> {
     let cpus = affinity::allowed_cpu_count();
     let into = |work| if work == Work::Copy { places.len() } else { 1 };
     let groups = places.iter().flat_map(|&(sizes, in_memory, tried)| {
-        kinds(in_memory)
-            .into_iter()
-            .flat_map(move |kind| std::iter::repeat_n((sizes, tried, kind), into(kind.0)))
+        let all = kinds(in_memory).into_iter();
+        all.flat_map(move |kind| std::iter::repeat_n((sizes, tried, kind), into(kind.0)))
     });
-    let groups: Vec<_> = groups
-        .map(|(sizes, tried, (work, (size, cached)))| {
-            let settings = candidates((work, (size, cached)), cpus).len() as f64;
-            let bytes = if work == Work::Read { 0 } else { sizes.trial_bytes(size) };
-            let byte_ns = BYTE_NS + DURABLE_PART * tried.durable_byte_ns;
-            let trial_ns =
-                (TRIAL_NS + bytes as f64 * byte_ns) * tried.waiting_slowdown() + tried.settle_ns;
-            (weight(work, size, cached) * settings, settings, bytes as f64, trial_ns)
-        })
-        .collect();
-    let whole: f64 = groups.iter().map(|(weight, ..)| weight).sum();
-    let written = groups.into_iter().map(|(weight, settings, bytes, trial_ns)| {
-        let in_time = time_ns * weight / whole / trial_ns;
-        in_time.min(settings * f64::from(most_trials)) * bytes
-    });
-    written.sum::<f64>() as u64
+    let one = |(sizes, tried, kind): (Sizes, Tried, Kind)| {
+        let (work, (size, cached)) = kind;
+        let settings = candidates(kind, cpus).len();
+        let most = most_of(size, most);
+        let part = if least < most && settings > FEW_SETTINGS { CLOSE_PART } else { 1.0 };
+        Likely {
+            weight: weight(work, size, cached) * settings as f64,
+            trials: settings as f64 * f64::from(most) * part,
+            trial_ns: trial_ns(kind, sizes, &tried),
+            bytes: if work == Work::Read { 0.0 } else { sizes.trial_bytes(size) as f64 },
+        }
+    };
+    let mut groups: Vec<_> = groups.collect();
+    groups.sort_by_key(|(_, _, (_, (size, _)))| is_late(*size));
+    groups.into_iter().map(one).collect()
+}
+
+/// Those that have few trials at most come first: what they leave of the time goes to the others.
+fn is_late(size: SizeClass) -> bool {
+    size != SizeClass::Tiny
+}
+
+fn trial_ns((work, (size, cached)): Kind, sizes: Sizes, tried: &Tried) -> f64 {
+    let (bytes, files) = (sizes.file_bytes(size) as f64, sizes.files(size) as f64);
+    let cold_byte_ns = if cached { 0.0 } else { tried.durable_byte_ns };
+    let moved_ns = match (work, size) {
+        (Work::Copy, SizeClass::Tiny) => {
+            files * (tried.copying.made_ns + if cached { 0.0 } else { COLD_FILE_NS })
+        }
+        (Work::Copy, _) => bytes * (tried.copying.byte_ns + cold_byte_ns),
+        (Work::Write, _) => bytes * tried.durable_byte_ns,
+        (Work::Read, _) => bytes * (tried.copying.compared_byte_ns / 2.0).max(cold_byte_ns),
+    };
+    (TRIAL_NS + moved_ns) * tried.waiting_slowdown() + tried.settle_ns
+}
+
+/// Bytes that trials likely write in so much time, and the time that they take of it: each kind has its
+/// share of what is left.
+pub(super) fn in_time(groups: &[Likely], time_ns: f64) -> (f64, f64) {
+    let mut whole: f64 = groups.iter().map(|group| group.weight).sum();
+    let (mut left_ns, mut bytes) = (time_ns, 0.0);
+    for group in groups {
+        let share_ns = left_ns * group.weight / whole;
+        whole -= group.weight;
+        let trials = (share_ns / group.trial_ns).min(group.trials);
+        left_ns -= trials * group.trial_ns;
+        bytes += trials * group.bytes;
+    }
+    (bytes, time_ns - left_ns)
+}
+
+fn most_of(size: SizeClass, most_trials: u32) -> u32 {
+    if size == SizeClass::Tiny { most_trials.min(MOST_TINY_TRIALS) } else { most_trials }
 }
 
 /// How long a trial takes beside others, with what must be done before it; two or three times as much
@@ -195,10 +239,7 @@ impl<'a> Group<'a> {
 
     /// Trials at most for each setting.
     pub(super) fn most_trials(&self, plan: &Plan) -> u32 {
-        match self.size {
-            SizeClass::Tiny => plan.max_trials.min(MOST_TINY_TRIALS),
-            SizeClass::Small | SizeClass::Large => plan.max_trials,
-        }
+        most_of(self.size, plan.max_trials)
     }
 }
 
@@ -248,5 +289,37 @@ impl Row for Setting<'_> {
             .with("block_bytes", tuning.block_bytes)
             .with("threads", tuning.threads)
             .with_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_announced_ends_with_the_trials_and_what_they_leave_of_the_time_goes_on() {
+        // 0.3 s of small files at most, and then a large one of 50 MB, of which the time is the limit.
+        let tiny = Likely { weight: 45.0, trials: 30.0, trial_ns: 10e6, bytes: 1e6 };
+        let large = Likely { weight: 30.0, trials: 1e9, trial_ns: 25e6, bytes: 50e6 };
+        let near = |found: (f64, f64), expected: (f64, f64)| {
+            let is_near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
+            assert!(is_near(found.0, expected.0) && is_near(found.1, expected.1), "{found:?}");
+        };
+        near(in_time(&[tiny, large], 6e9), (30e6 + 228.0 * 50e6, 6e9));
+        near(in_time(&[tiny], 6e9), (30e6, 0.3e9));
+        near(in_time(&[large, tiny], 6e9), (96.0 * 50e6 + 30e6, 2.7e9));
+    }
+
+    #[test]
+    fn kinds_with_few_trials_come_first_and_cost_what_was_tried() {
+        let sizes = Sizes::for_tests();
+        let all = |byte_ns| {
+            let copying = crate::tried::Copying { byte_ns, ..Tried::USUAL.copying };
+            likely(&[(sizes, true, Tried { copying, ..Tried::USUAL })], (3, 100))
+        };
+        let [quick, slow] = [0.5, 1.5].map(all);
+        assert!(quick[0].trials < quick[1].trials && quick.len() == 3, "{quick:?}");
+        assert_eq!(quick[..2], slow[..2]);
+        assert!(slow[2].trial_ns > 2.0 * quick[2].trial_ns, "{quick:?} {slow:?}");
     }
 }

@@ -115,6 +115,11 @@ impl Sizes {
         }
     }
 
+    #[cfg(test)]
+    pub(super) const fn for_tests() -> Self {
+        Self { large_bytes: 64 << 20, tiny_files: 100 }
+    }
+
     /// Bytes of the files that are read.
     pub(super) fn made_bytes(self) -> u64 {
         self.large_bytes + self.tiny_files * TINY_ROOM_BYTES

@@ -32,11 +32,6 @@ pub const TEST: &str = "copy";
 /// A source that is hot takes at most one part in so many of the available memory: its copy lies
 /// there, too.
 const MEMORY_PART: u64 = 3;
-/// Rates that copies are expected to have when their time is planned; a guess on the slow side.
-const EXPECTED_BYTES_PER_S: f64 = 1e9;
-const EXPECTED_ENTRY_S: f64 = 30e-6;
-/// Setting the state, comparing and tidying up take about as long as copying, each.
-const EXPECTED_PARTS: f64 = 3.0;
 
 /// The length of a file of which only the number is asked for, or nothing but how deep it lies.
 const USUAL_FILE_BYTES: u64 = 1 << 20;
@@ -77,7 +72,7 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         made: Some(Made::of(&corpus, ground)),
         written_bytes: each_writes(&corpus),
         contestants: fit(&copiers, &corpus).map(|(contestant, _)| contestant.clone()).collect(),
-        expected_s: expected_s(&corpus),
+        expected_s: ground.tried.copy_s(&corpus, None),
         workload: Box::new(CopyWorkload::new(
             ground,
             (Rc::clone(&corpus), state),
@@ -208,12 +203,6 @@ fn parameters(corpus: &Corpus, state: State) -> Parameters {
     let depth = corpus.depth();
     parameters.set_known("tree_depth", (depth > 0).then_some(depth));
     parameters
-}
-
-fn expected_s(corpus: &Corpus) -> f64 {
-    let once =
-        corpus.bytes as f64 / EXPECTED_BYTES_PER_S + corpus.entries as f64 * EXPECTED_ENTRY_S;
-    once * EXPECTED_PARTS
 }
 
 /// What a copy of the corpus takes.

@@ -25,8 +25,6 @@ use crate::progress::Progress;
 
 use job::Planned;
 
-const SECOND_NS: u64 = 1_000_000_000;
-
 /// Measures the areas one after the other; one that fails does not stop the next.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let make = |name| {
@@ -174,7 +172,7 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
             size_text(most_bytes)
         )));
     }
-    let seconds = sum(|job| job.usual_ns).div_ceil(SECOND_NS);
+    let time = announcement::time(sum(|job| job.usual_ns));
     let areas = jobs.iter().map(|job| job.name.word()).joined(", ");
     let over = jobs.iter().any(|job| job.estimate.writes_over);
     let target = if over { "over what is there" } else { "into files of its own" };
@@ -195,7 +193,7 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
             format!("{areas} in {places}: {writes}")
         }
     };
-    output::notice(&format!("measuring {what}, takes about {seconds} s"));
+    output::notice(&format!("measuring {what}, takes about {time}"));
     Ok(())
 }
 

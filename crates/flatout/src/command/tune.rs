@@ -16,7 +16,6 @@ use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED};
 use crate::progress::Progress;
 use crate::{output, profile};
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Trials of a setting at most where no number was asked for: they write, and more would tell little.
 const MOST_TRIALS: u32 = 100;
 /// What is kept of the time to write down what was found, and to remove emptied copies: one part in so many.
@@ -89,13 +88,14 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         (None, Some(_)) => (u64::MAX, u64::MAX),
         _ => (begun_ns.saturating_add(trials_ns), trials_ns),
     };
-    let wanted = tune::write_bytes(options, trials.1, likely_ns)?;
+    let (wanted, time_ns) = tune::forecast(options, trials, likely_ns)?;
     let bytes = wanted.min(arguments.max_write.unwrap_or(u64::MAX));
-    let seconds =
-        (budget_ns as f64 * bytes as f64 / wanted.max(1) as f64 / SECOND_NS as f64).ceil();
+    let time_ns = (time_ns as f64 * bytes as f64 / wanted.max(1) as f64) as u64;
+    let time_ns = time_ns.saturating_add(budget_ns / CLOSING_PART);
     output::notice(&format!(
-        "measuring settings with files of {places}, writes {}, takes about {seconds} s",
-        announcement::written(bytes, arguments.max_write.unwrap_or(u64::MAX))
+        "measuring settings with files of {places}, writes {}, takes about {}",
+        announcement::written(bytes, arguments.max_write.unwrap_or(u64::MAX)),
+        announcement::time(arguments.max_time.map_or(time_ns, |asked_ns| asked_ns.min(time_ns)))
     ));
     Ok(Plan {
         min_trials: trials.0,

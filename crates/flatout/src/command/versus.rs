@@ -186,16 +186,13 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
     Ok(Prepared { field, ground, races, place, limit })
 }
 
-/// What a little of the work takes, where time is limited and files are made.
+/// What a little of the work takes, where files are made.
 fn tried(arguments: &Arguments, field: &Field) -> Tried {
     let in_memory = [Discipline::Matrix, Discipline::Stream, Discipline::Network];
     let takes_files = |found: &Found| !in_memory.contains(&found.rival.discipline);
-    match arguments.max_time {
-        None => Tried::USUAL,
-        Some(_) if field.found.iter().any(takes_files) => {
-            Tried::of(&arguments.directory, arguments.max_write)
-        }
-        Some(_) => Tried::nothing(),
+    match field.found.iter().any(takes_files) {
+        true => Tried::of(&arguments.directory, arguments.max_write),
+        false => Tried::nothing(),
     }
 }
 
@@ -219,7 +216,7 @@ fn announcement(
     races: &[Race<'_>],
     (needed_bytes, limit): (u64, &WriteLimit),
 ) -> String {
-    let seconds = time_ns(arguments, races, limit).div_ceil(SECOND_NS);
+    let time = announcement::time(time_ns(arguments, races, limit));
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
     let written = written_bytes(arguments, races, limit);
@@ -235,7 +232,7 @@ fn announcement(
         (has(&[Discipline::Network]), "connections over loopback"),
     ];
     format!(
-        "racing {}: {}, {}, takes about {seconds} s{few}",
+        "racing {}: {}, {}, takes about {time}{few}",
         field.found.iter().map(|found| found.rival.name).joined(", "),
         quantity::counted(races.len(), "race"),
         work.iter().filter(|(is, _)| *is).map(|(_, what)| what).joined(", "),

@@ -39,6 +39,7 @@ pub(super) struct CopyWorkload {
     corpus: Rc<Corpus>,
     state: State,
     cancel: CancelToken,
+    expected_s: f64,
     corpora: PathBuf,
     copiers: Vec<Copier>,
     targets: Rc<RefCell<Targets>>,
@@ -61,6 +62,7 @@ impl CopyWorkload {
         targets: Rc<RefCell<Targets>>,
     ) -> Self {
         Self {
+            expected_s: ground.tried.copy_s(&corpus, None),
             corpus,
             state,
             cancel: ground.cancel,
@@ -114,7 +116,7 @@ impl CopyWorkload {
         let call = self.call(first, source);
         let left_ns = run.ends_ns.saturating_sub(monotonic_ns());
         let mut runner = SystemRunner { cancel: self.cancel };
-        let (call, expected_s) = ((first.manner.name, &call[..]), super::expected_s(&self.corpus));
+        let (call, expected_s) = ((first.manner.name, &call[..]), self.expected_s);
         let why = match run_in_time(&mut runner, call, expected_s, left_ns) {
             Ok(_) => return Ok(()),
             Err(TrialError::Interrupted) => format!("{} was interrupted", call.0),
