@@ -90,11 +90,15 @@ fn where_time_is_too_short_for_the_usual_work_that_of_quick_is_raced() {
     });
     let ran = ran.unwrap();
     assert!(ran.stderr.contains("no time for the usual work: that of --quick is raced"), "{ran}");
-    let files = rows(&ran.document(), "versus/sum-file");
+    let document = ran.document();
+    let files = rows(&document, "versus/sum-file");
     assert!(files.iter().all(|row| row["parameters"]["bytes"] == 32 << 20), "{ran}");
+    // Which of the two races there was time for is not known.
+    let raced: Vec<Value> =
+        [files.clone(), rows(&document, "versus/sum-files")].into_iter().flatten().collect();
     let is_told = |row: &Value| row["median"].is_null() || warnings(row).contains(&"size_reduced");
     assert!(
-        files.iter().all(is_told) && files.iter().any(|row| row["median"].is_number()),
+        raced.iter().all(is_told) && raced.iter().any(|row| row["median"].is_number()),
         "{ran}"
     );
     assert_eq!((files.len(), stable.left().len()), (2, 0), "{ran}");
