@@ -29,7 +29,7 @@ mod topology;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flatout_measure::{Case, Sample, Sampler, TrialError, record_counted, warning};
+use flatout_measure::{Case, Sample, Sampler, TrialError, Warning, record_counted, warning};
 use flatout_sys::{Groups, monotonic_ns};
 
 use crate::option::time;
@@ -313,8 +313,13 @@ impl Setting<'_> {
             spec.window_ns = tried_ns.saturating_mul(LONGER);
             let is_late = ended_ns.saturating_add(spec.window_ns) > self.ends_ns;
             let is_longest = spec.window_ns > LONGEST_WINDOW_NS || spec.check().is_err();
-            if spec.bytes > 0 || is_late || is_longest {
+            if spec.bytes > 0 || is_longest {
                 return Err(TrialError::Failed(nothing_arrived(&spec, tried_ns)));
+            }
+            if is_late {
+                // A longer one might have had some, beside others, or under a quota.
+                let text = nothing_arrived(&spec, tried_ns);
+                return Err(TrialError::NoMore(Warning::new(warning::TIME_SHORT, text)));
             }
         }
     }
