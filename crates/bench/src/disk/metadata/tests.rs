@@ -155,7 +155,7 @@ fn each_file_has_a_content_of_its_length_when_it_is_synced() {
     trial(&test_files, Test::Fsync, Directories::One, 1);
     let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
     let set = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap();
-    let file = set.path().join("d-000/file-000007");
+    let file = set.path().join("d-000/file-000000");
     let content = fs::read(file).unwrap();
     assert!(content.len() == 777 && content.iter().any(|&byte| byte != 0));
     test_files.finish().unwrap();
