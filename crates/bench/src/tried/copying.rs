@@ -129,6 +129,9 @@ fn in_folder(folder: &Path, content: &[u8]) -> io::Result<(f64, f64)> {
         if of_file(entry_ns) < least.1 {
             least = (of_file(made_ns), of_file(entry_ns));
         }
+        if entry_ns as f64 > LONG_NS {
+            break;
+        }
     }
     Ok(least)
 }
