@@ -120,7 +120,11 @@ impl Area for Options {
         if run.rounds.is_none() {
             let can_try = run.max_write_bytes.is_none();
             self.pace.get_or_insert_with(|| {
-                if can_try { Pace::of(Tried::of(&run.place, None)) } else { Pace::usual() }
+                if can_try {
+                    Pace::of(Tried::with_copying(&run.place, None))
+                } else {
+                    Pace::usual()
+                }
             });
         }
         let planned = plan(self)?;

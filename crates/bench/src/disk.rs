@@ -246,10 +246,15 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     // Rows that could not have what they asked for may have become the same.
     let fitted = plan::rows(options.grid(), &options.selection, &place).into_iter();
     let rows = plan::each_once(fitted.map(|row| file.fit(row)));
-    // What names and attributes leave of their time is that of the rows.
-    let metadata_ns = estimate.metadata_part_ns(sampler.left_ns());
-    let (names, refusal) = measure_names(options, estimate, &mut sampler.within(metadata_ns))?;
-    let whole_ns = sampler.left_ns();
+    let names_ns = estimate.metadata_part_ns(sampler.left_ns());
+    // What names and attributes leave of their time is that of the rows, where it can be said beforehand how
+    // much that is: storage may be so slow that nothing is left.
+    let early = match place.is_in_memory {
+        true => Some(measure_names(options, estimate, &mut sampler.within(names_ns))?),
+        false => None,
+    };
+    let later_ns = if early.is_some() { 0 } else { names_ns };
+    let whole_ns = sampler.left_ns().saturating_sub(later_ns);
     let max_trials = sampler.plan.max_trials.min(estimate.max_trials);
     let phases = phases(rows, place.copies_on_write());
     let all = phases.iter().flatten().count().max(1) as u64;
@@ -264,6 +269,13 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let mut outcomes = record(measured);
     let (storage, unsynced) = (storage::describe(&file), file.chain.unsynced());
     drop(file);
+    let (names, refusal) = match early {
+        Some(measured) => measured,
+        None => {
+            let left_ns = sampler.left_ns();
+            measure_names(options, estimate, &mut sampler.within(left_ns))?
+        }
+    };
     outcomes.extend(names);
     outcomes.extend(refusal.map(|why| Outcome {
         id: "disk/metadata".to_owned(),

@@ -63,7 +63,11 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
 fn tried(arguments: &Arguments) -> Vec<Tried> {
     let each = arguments.directories.iter().map(|directory| {
         let is_timed = arguments.max_time.is_some() || arguments.rounds.is_none();
-        if is_timed { Tried::of(directory, arguments.max_write) } else { Tried::nothing() }
+        if is_timed {
+            Tried::with_copying(directory, arguments.max_write)
+        } else {
+            Tried::nothing()
+        }
     });
     each.collect()
 }

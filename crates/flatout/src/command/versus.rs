@@ -191,7 +191,7 @@ fn tried(arguments: &Arguments, field: &Field) -> Tried {
     let in_memory = [Discipline::Matrix, Discipline::Stream, Discipline::Network];
     let takes_files = |found: &Found| !in_memory.contains(&found.rival.discipline);
     match field.found.iter().any(takes_files) {
-        true => Tried::of(&arguments.directory, arguments.max_write),
+        true => Tried::with_copying(&arguments.directory, arguments.max_write),
         false => Tried::nothing(),
     }
 }
