@@ -27,6 +27,8 @@ const TURNS: usize = 3;
 const CHUNKS: usize = 16;
 const FEW_CHUNKS: usize = 4;
 const LONG_NS: f64 = 25e6;
+/// Where less may be written, what is tried would take a large part of it.
+const WORTHWHILE_BYTES: u64 = 1 << 30;
 /// So many files are removed to see what that takes, each so long.
 const REMOVED_FILES: usize = 32;
 const SMALL_BYTES: usize = 4096;
@@ -71,22 +73,23 @@ impl Tried {
         slowdown: 1.0,
     };
 
-    /// A little of the work in this directory, except copying; as usual where nothing can be written. What may
-    /// be written is not spent on it.
+    /// A little of the work in this directory, except copying; as usual where nothing can be written.
     ///
     /// Cost: 0.3 s as a rule, 0.8 s beside a writer; 60 MiB written at most.
-    pub fn of(directory: &Path, most_write_bytes: Option<u64>) -> Self {
-        let tried = most_write_bytes.is_none().then(|| Self::in_place(directory));
-        tried.flatten().unwrap_or_else(Self::nothing)
+    pub fn of(directory: &Path) -> Self {
+        Self::in_place(directory).unwrap_or_else(Self::nothing)
     }
 
-    /// The same with copying.
+    /// The same with copying; as usual where less than a GiB may be written.
     ///
-    /// Cost: 0.1 s more as a rule, half a second beside a writer; 50 MiB more written at most.
+    /// Cost: 0.1 s more as a rule, half a second beside a writer; 110 MiB written at most, which
+    /// [`left_of`] takes off.
     pub fn with_copying(directory: &Path, most_write_bytes: Option<u64>) -> Self {
-        let tried = Self::of(directory, most_write_bytes);
-        let copying = most_write_bytes.is_none().then(|| Copying::of(directory)).flatten();
-        Self { copying: copying.unwrap_or(tried.copying), ..tried }
+        if most_write_bytes.is_some_and(|most| most < WORTHWHILE_BYTES) {
+            return Self::nothing();
+        }
+        let tried = Self::of(directory);
+        Self { copying: Copying::of(directory).unwrap_or(tried.copying), ..tried }
     }
 
     fn in_place(directory: &Path) -> Option<Self> {
@@ -175,6 +178,15 @@ pub fn written_bytes() -> u64 {
     process_io().map_or(0, |io| io.device_write_bytes)
 }
 
+/// What is left of the bytes that may be written, where something was tried.
+pub fn left_of(most_write_bytes: Option<u64>) -> Option<u64> {
+    let left = |most: u64| match most < WORTHWHILE_BYTES {
+        true => most,
+        false => most.saturating_sub(written_bytes()),
+    };
+    most_write_bytes.map(left)
+}
+
 /// What waiting for storage takes after one small write.
 pub(crate) fn settle_ns(directory: &Path) -> Option<f64> {
     let mut file = scratch::open_unnamed(directory).ok()?;
@@ -250,9 +262,9 @@ mod tests {
         let Tried { durable_byte_ns, settle_ns, removing_file_ns, slowdown, .. } = tried;
         let all = [durable_byte_ns, settle_ns, removing_file_ns];
         assert!(all.iter().all(|&ns| ns > 0.0 && ns < 60e9) && slowdown >= 1.0, "{tried:?}");
-        let nowhere = Tried::of(&directory.path().join("missing"), None);
+        let nowhere = Tried::of(&directory.path().join("missing"));
         assert_eq!(Tried { slowdown: 1.0, ..nowhere }, Tried::USUAL);
-        let limited = Tried::of(directory.path(), Some(1 << 30));
+        let limited = Tried::with_copying(directory.path(), Some(WORTHWHILE_BYTES - 1));
         assert_eq!(Tried { slowdown: 1.0, ..limited }, Tried::USUAL);
     }
 

@@ -255,13 +255,13 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
 /// be written is not spent on it.
 fn speed(options: &Options, place: &Place, rows: &[Row], makes_files: bool) -> Speed {
     let writes = rows.iter().any(Row::writes);
-    let (is_probed, most) = (makes_files && writes, options.run.max_write_bytes);
+    let is_probed = makes_files && writes && options.run.max_write_bytes.is_none();
     let tried = match makes_files || writes {
-        true if is_probed => Tried::of(&place.path, most),
+        true if is_probed => Tried::of(&place.path),
         true => Tried::nothing(),
         false => Tried::USUAL,
     };
-    let is_buffered = is_probed && most.is_none() && forecast::buffers_direct_writes(&place.path);
+    let is_buffered = is_probed && forecast::buffers_direct_writes(&place.path);
     Speed { tried, is_buffered }
 }
 

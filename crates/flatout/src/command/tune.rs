@@ -1,6 +1,6 @@
 //! `flatout tune`: settings are tried, a record of them is shown, and what was picked is saved.
 
-use flatout_bench::tried::Tried;
+use flatout_bench::tried::{self, Tried};
 use flatout_bench::tune::{self, Options, Tuned};
 use flatout_bench::{Error, Extent};
 use flatout_measure::case::{Plan, WhenPrecise};
@@ -41,6 +41,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let checked = tune::check(&options);
     if checked.is_ok() {
         options.tried = tried(arguments);
+        options.max_write_bytes = tried::left_of(arguments.max_write);
     }
     let planned = checked.and_then(|()| begin(arguments, &options, begun_ns));
     let measured = planned.and_then(|plan| {
@@ -93,12 +94,13 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
         _ => (begun_ns.saturating_add(trials_ns), trials_ns),
     };
     let (wanted, time_ns) = tune::forecast(options, trials, likely_ns)?;
-    let bytes = wanted.min(arguments.max_write.unwrap_or(u64::MAX));
+    let most_bytes = options.max_write_bytes.unwrap_or(u64::MAX);
+    let bytes = wanted.min(most_bytes);
     let time_ns = (time_ns as f64 * bytes as f64 / wanted.max(1) as f64) as u64;
     let time_ns = time_ns.saturating_add(budget_ns / CLOSING_PART);
     output::notice(&format!(
         "measuring settings with files of {places}, writes {}, takes about {}",
-        announcement::written(bytes, arguments.max_write.unwrap_or(u64::MAX)),
+        announcement::written(bytes, most_bytes),
         announcement::time(arguments.max_time.map_or(time_ns, |asked_ns| asked_ns.min(time_ns)))
     ));
     Ok(Plan {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
-use flatout_bench::tried::Tried;
+use flatout_bench::tried::{self, Tried};
 use flatout_bench::versus::race::{self, Made, Race};
 use flatout_bench::versus::rival::{Discipline, Found};
 use flatout_bench::versus::run::SystemRunner;
@@ -42,7 +42,8 @@ const QUICK_ROUNDS: (u32, u32) = (3, 3);
 const MOST_ROUNDS: u32 = 1000;
 
 /// Said first, and at each figure.
-const REDUCED: &str = "there is no time for the usual work: that of --quick is raced";
+const NO_TIME: &str = "there is no time for the usual work: that of --quick is raced";
+const NO_ROOM: &str = "there is no room for the usual work: that of --quick is raced";
 
 /// What does not race anybody: the list, and the cleaning.
 pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCode> {
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
     let prepared = prepare(arguments, seed, cancel);
-    let Prepared { field, ground, races, place, limit } = match prepared {
+    let Prepared { field, ground, races, reduced, place, limit } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return draft.refused(&error),
     };
@@ -91,9 +92,9 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
         }
     }
     let mut rows = race_all(arguments, &ground, races, (&limit, begun_ns));
-    if ground.extent == Extent::Quick && !arguments.quick {
+    if let Some(why) = reduced {
         let figures = rows.iter_mut().filter(|row| row.median.is_some());
-        figures.for_each(|row| row.warn(warning::SIZE_REDUCED, REDUCED.to_owned()));
+        figures.for_each(|row| row.warn(warning::SIZE_REDUCED, why.to_owned()));
     }
     let leave = if arguments.keep { Place::leave } else { Place::leave_nothing };
     if let Some(Err(error)) = place.map(leave) {
@@ -116,6 +117,8 @@ struct Prepared {
     field: Field,
     ground: Ground,
     races: Vec<Race<'static>>,
+    /// Why less is raced than usual.
+    reduced: Option<&'static str>,
     /// Where no race needs files, nothing is made.
     place: Option<Place>,
     /// What all races may write.
@@ -130,7 +133,10 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
     let field = field::gather(&arguments.rivals, cancel)?;
     let flatout = std::env::current_exe()
         .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?;
-    let allowed_bytes = versus::allowed_bytes(&arguments.directory, arguments.max_write)?;
+    // Corpora that are kept are not waited for.
+    let tried = tried(arguments, &field);
+    let most_bytes = tried::left_of(arguments.max_write);
+    let room_bytes = versus::allowed_bytes(&arguments.directory, most_bytes)?;
     let mut ground = Ground {
         found: field.found.clone(),
         // Programs run where they like; names must mean the same everywhere.
@@ -141,10 +147,9 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         flatout,
         extent: if arguments.quick { Extent::Quick } else { Extent::Full },
         states: arguments.states(),
-        room_bytes: allowed_bytes,
+        room_bytes,
         tree_part: tree_part(arguments, &field),
-        // Corpora that are kept are not waited for.
-        tried: tried(arguments, &field),
+        tried,
         keeps: arguments.keep,
         trees: arguments.trees(),
         orders: arguments.order.clone(),
@@ -152,28 +157,32 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         cancel,
     };
     let mut planned = versus::plan(&ground)?;
-    let lacks_time = |asked_ns| !forecast::has_time(&planned.races, asked_ns);
-    if !planned.races.is_empty() && !arguments.quick && arguments.max_time.is_some_and(lacks_time) {
-        output::notice(REDUCED);
-        ground.extent = Extent::Quick;
-        planned = versus::plan(&ground)?;
+    let mut reduced = None;
+    if let Some(why) = too_much(arguments, &planned, room_bytes).filter(|_| !arguments.quick) {
+        let smaller = Ground { extent: Extent::Quick, ..ground.clone() };
+        let less = versus::plan(&smaller)?;
+        // Where room lacks for that, too, it is said of what was asked for.
+        if too_much(arguments, &less, room_bytes) != Some(NO_ROOM) {
+            output::notice(why);
+            (ground, planned, reduced) = (smaller, less, Some(why));
+        }
     }
     let Planned { races, room_bytes: needed_bytes, left_out } = planned;
-    if needed_bytes > allowed_bytes {
+    if needed_bytes > room_bytes {
         let limit =
             if arguments.max_write.is_some() { "--max-write" } else { "10 % of the free space" };
         return Err(Error::NoRoom(format!(
-            "the files of the race take {} in {:?}, but only {} may be taken ({limit}); --quick takes \
-             less, --max-write SIZE allows more",
+            "the files of the race take {} in {:?}, but only {} may be taken ({limit}); --max-write SIZE \
+             allows more",
             size_text(needed_bytes),
             ground.directory,
-            size_text(allowed_bytes)
+            size_text(room_bytes)
         )));
     }
     left_out.iter().for_each(|line| output::notice(line));
     if races.is_empty() {
         let limit = WriteLimit::new(None, 0);
-        return Ok(Prepared { field, ground, races, place: None, limit });
+        return Ok(Prepared { field, ground, races, reduced, place: None, limit });
     }
     let takes_place = needed_bytes > 0;
     let place = takes_place.then(|| Place::take(&ground.directory, place::RACE)).transpose()?;
@@ -181,9 +190,20 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         // It takes room, but is no reason not to race.
         place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     }
-    let limit = WriteLimit::new(arguments.max_write, needed_bytes).counting();
-    output::notice(&announcement(arguments, &field, &races, (needed_bytes, &limit)));
-    Ok(Prepared { field, ground, races, place, limit })
+    let limit = WriteLimit::new(most_bytes, needed_bytes).counting();
+    let files_bytes = (needed_bytes, most_bytes.unwrap_or(u64::MAX));
+    output::notice(&announcement(arguments, &field, &races, (files_bytes, &limit)));
+    Ok(Prepared { field, ground, races, reduced, place, limit })
+}
+
+/// Why less than the usual work is raced.
+fn too_much(arguments: &Arguments, planned: &Planned, most_bytes: u64) -> Option<&'static str> {
+    let Planned { races, room_bytes, left_out } = planned;
+    if *room_bytes > most_bytes || (races.is_empty() && !left_out.is_empty()) {
+        return Some(NO_ROOM);
+    }
+    let lacks_time = |asked_ns| !races.is_empty() && !forecast::has_time(races, asked_ns);
+    arguments.max_time.is_some_and(lacks_time).then_some(NO_TIME)
 }
 
 /// What a little of the work takes, where files are made.
@@ -214,13 +234,13 @@ fn announcement(
     arguments: &Arguments,
     field: &Field,
     races: &[Race<'_>],
-    (needed_bytes, limit): (u64, &WriteLimit),
+    ((needed_bytes, most_bytes), limit): ((u64, u64), &WriteLimit),
 ) -> String {
     let time = announcement::time(time_ns(arguments, races, limit));
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
     let written = written_bytes(arguments, races, limit);
-    let written = announcement::written(written, arguments.max_write.unwrap_or(u64::MAX));
+    let written = announcement::written(written, most_bytes);
     let files = format!("files of {size} in {:?}, writes {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {
         field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))

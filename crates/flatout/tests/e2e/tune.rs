@@ -282,7 +282,8 @@ fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
     let words = "tune place --quick --max-write 2G --max-time 600s --format json";
     let mut running = folder.flatout(words.split(' ')).with_profile(&folder.join(PROFILE)).start();
     running.wait_until("status", catches_interrupt);
-    running.wait_until_read(16 << 20);
+    // What is tried first reads 75 MiB.
+    running.wait_until_read(160 << 20);
     running.interrupt();
     let ran = running.wait();
     assert_valid(&ran.died_of(Signal::INT).document());

@@ -44,11 +44,19 @@ impl Stable {
     }
 
     fn flatout(&self, place: &Path, arguments: &[&str]) -> Flatout<'_> {
+        let quick = ["--quick", "--rounds", "2", "--seed", "7"];
+        self.versus(place, quick.iter().chain(arguments))
+    }
+
+    fn versus<'a>(
+        &self,
+        place: &Path,
+        arguments: impl IntoIterator<Item = &'a &'a str>,
+    ) -> Flatout<'_> {
         let mut path = OsString::from(self.0.join("bin"));
         path.push(":/usr/bin:/bin");
         let place = place.to_owned();
-        let quick = ["versus", "--quick", "--rounds", "2", "--seed", "7"];
-        self.0.flatout(quick.iter().chain(arguments)).with(move |command| {
+        self.0.flatout([&"versus"].into_iter().chain(arguments)).with(move |command| {
             command.env("PATH", path).arg("--directory").arg(place);
         })
     }
@@ -77,16 +85,10 @@ fn rows(document: &Value, id: &str) -> Vec<Value> {
 fn where_time_is_too_short_for_the_usual_work_that_of_quick_is_raced() {
     let stable = Stable::new();
     stable.honest();
-    let mut path = OsString::from(stable.0.join("bin"));
-    path.push(":/usr/bin:/bin");
-    let place = stable.0.join("place");
     // Beside others the shortest may be too short for that, too.
     let ran = ["1500ms", "3s", "6s"].into_iter().find_map(|time| {
-        let words = ["versus", "b3sum", "--max-time", time, "--format", "json"];
-        let run = stable.0.flatout(words).with(|command| {
-            command.env("PATH", &path).arg("--directory").arg(&place);
-        });
-        run.run().if_measured()
+        let words = ["b3sum", "--max-time", time, "--format", "json"];
+        stable.versus(&stable.0.join("place"), &words).run().if_measured()
     });
     let ran = ran.unwrap();
     assert!(ran.stderr.contains("no time for the usual work: that of --quick is raced"), "{ran}");

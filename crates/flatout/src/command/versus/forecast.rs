@@ -8,7 +8,7 @@ use flatout_measure::clock::{Clock, SystemClock};
 use super::{QUICK_ROUNDS, SECOND_NS, plan, rounds};
 use crate::arguments::versus::Versus as Arguments;
 
-/// Time that even the shortest race has.
+/// Time that even the shortest races have together, unless they are quick.
 const LEAST_NS: u64 = 2 * SECOND_NS;
 /// What is kept of the time asked for to remove targets and to write down what was found: one part
 /// in so many.
@@ -58,11 +58,17 @@ pub(super) fn round_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>)
     races.map(Race::round_bytes).fold(0, u64::saturating_add)
 }
 
-/// Rounds for which the time is planned, where it is not limited.
+/// Rounds for which the time is planned: where nobody limits it, short races go on.
 fn planned_rounds(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u32 {
+    let most = plan(arguments, 0, 0).max_trials;
+    let usual = rounds(arguments).1;
     let planned = match arguments.max_time {
-        Some(_) => plan(arguments, 0, 0).max_trials,
-        None => arguments.rounds.unwrap_or(rounds(arguments).1),
+        None if most > usual => {
+            let usual_ns = versus::expected_ns(races.iter(), usual);
+            let longer = stretched(LEAST_NS) as f64 / usual_ns.max(1) as f64;
+            ((f64::from(usual) * longer) as u32).clamp(usual, most)
+        }
+        _ => most,
     };
     planned.min(limit.rounds(round_bytes(races.iter())))
 }
@@ -87,9 +93,13 @@ pub(super) fn ends_ns(
         (None, Some(_)) => u64::MAX,
         (None, None) => {
             let time_ns = time_ns(arguments, races, limit).max(LEAST_NS);
-            SystemClock.now_ns().saturating_add(time_ns).saturating_add(time_ns / STRETCH_PART)
+            SystemClock.now_ns().saturating_add(stretched(time_ns))
         }
     }
+}
+
+fn stretched(time_ns: u64) -> u64 {
+    time_ns.saturating_add(time_ns / STRETCH_PART)
 }
 
 #[cfg(test)]

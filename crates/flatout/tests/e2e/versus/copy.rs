@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Stable, rows};
+use super::{Stable, rows, warnings};
 use crate::schema::assert_valid;
 use crate::skip::needs;
 
@@ -172,6 +172,21 @@ fn what_does_not_fit_is_left_out_with_the_reason() {
     let ran = stable.race(&words(&corpora, &[]));
     assert_eq!(rows(&ran.exits(0).document(), "versus/copy").len(), 2, "flatout and cp-a");
     assert!(ran.stderr.contains("1x64M is left out"), "{}", ran.stderr);
+}
+
+#[test]
+fn where_the_usual_trees_do_not_fit_those_of_quick_are_raced() {
+    let stable = Stable::new();
+    let words = ["cp-a", "--max-write", "200M", "--rounds", "1", "--format", "json"];
+    let ran = stable.versus(&stable.0.join("place"), &words).run();
+    let document = ran.exits(0).document();
+    assert!(ran.stderr.contains("no room for the usual work: that of --quick is raced"), "{ran}");
+    let figures = rows(&document, "versus/copy");
+    let is_small = |row: &Value| {
+        let corpus = row["parameters"]["corpus"].as_str().unwrap();
+        ["4x4M", "1000x4K"].contains(&corpus) && warnings(row).contains(&"size_reduced")
+    };
+    assert!(figures.len() == 4 && figures.iter().all(is_small), "{ran}");
 }
 
 #[test]
