@@ -8,7 +8,7 @@ mod piece;
 pub(super) mod ready;
 
 use std::ffi::CString;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::content::{Large, Ranges};
@@ -86,12 +86,28 @@ impl Dispatch {
         Self { state: Mutex::new(state), changed: Condvar::new(), stop }
     }
 
-    /// The next piece for this thread, which has none; waits for one. `near` is the directory in
-    /// which it was. `None`: everything is done, or the copy was stopped.
+    /// The next piece for this thread, which has none; waits for one. `None`: everything is done, or the
+    /// copy was stopped.
+    pub(super) fn first(&self) -> Option<Work> {
+        self.take(lock(&self.state), None)
+    }
+
+    /// The same for a thread that has done its piece; `near` is the directory in which it was.
     pub(super) fn next(&self, near: Option<&Arc<Directory>>) -> Option<Work> {
         let mut state = lock(&self.state);
+        state.busy -= 1;
+        self.take(state, near)
+    }
+
+    fn take(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        near: Option<&Arc<Directory>>,
+    ) -> Option<Work> {
         loop {
             if self.stop.is_due() {
+                drop(state);
+                self.changed.notify_all();
                 return None;
             }
             let State { ready, random, .. } = &mut *state;

@@ -116,6 +116,8 @@ pub struct Copy<'a> {
     /// Notices that are made once, by their codes and reasons.
     pub(super) said: Mutex<Vec<(&'static str, Option<Errno>)>>,
     workers: Mutex<Workers>,
+    /// There may be fewer threads than are wanted.
+    may_hire: AtomicBool,
     /// A thread has left.
     left: Condvar,
     /// Small files come from storage and not from the page cache.
@@ -193,6 +195,7 @@ impl<'a> Copy<'a> {
             has_run: AtomicBool::new(false),
             said: Mutex::default(),
             workers: Mutex::new(workers),
+            may_hire: AtomicBool::new(true),
             left: Condvar::new(),
             fetches: AtomicBool::new(false),
         }
@@ -215,11 +218,8 @@ impl<'a> Copy<'a> {
             drop(workers);
             self.work(hire);
         }
-        let mut workers = lock(&self.workers);
-        while workers.hired > 0 {
-            workers = self.left.wait(workers).unwrap_or_else(PoisonError::into_inner);
-        }
-        drop(workers);
+        let left = self.left.wait_while(lock(&self.workers), |workers| workers.hired > 0);
+        drop(left.unwrap_or_else(PoisonError::into_inner));
         self.end()
     }
 
@@ -232,6 +232,7 @@ impl<'a> Copy<'a> {
         self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
         let mut workers = lock(&self.workers);
         (workers.hired, workers.wanted) = (0, workers.usual);
+        self.may_hire.store(true, Ordering::Relaxed);
     }
 
     /// Whether threads of the round are at work.
@@ -286,8 +287,10 @@ impl<'a> Copy<'a> {
 
     /// Starts threads for pieces that wait while nobody is free to take them.
     pub(super) fn find_hands(&self, hire: Hire<'_>) {
-        let starting = || lock(&self.workers).starting as usize;
-        while self.dispatch.waiting() > starting() && self.hire_one(hire) {}
+        let lacks_some = || self.dispatch.waiting() > lock(&self.workers).starting as usize;
+        while self.may_hire.load(Ordering::Relaxed) && lacks_some() {
+            self.hire_one(hire);
+        }
     }
 
     /// Starts a thread, unless there are as many as are wanted.
@@ -295,6 +298,7 @@ impl<'a> Copy<'a> {
         let number = {
             let mut workers = lock(&self.workers);
             if workers.hired >= workers.wanted {
+                self.may_hire.store(false, Ordering::Relaxed);
                 return false;
             }
             workers.hired += 1;
@@ -356,6 +360,7 @@ impl<'a> Copy<'a> {
     pub(super) fn want_threads(&self, threads: u32) {
         let mut workers = lock(&self.workers);
         workers.wanted = workers.wanted.max(threads.min(workers.most));
+        self.may_hire.store(true, Ordering::Relaxed);
     }
 
     /// Waits until storage has everything, where that is asked for.

@@ -59,13 +59,12 @@ impl<'c> Lane<'c> {
     /// Works until there is nothing to do.
     pub(super) fn run(&mut self) {
         let mut near = None;
-        let mut next = self.copy.dispatch.next(None);
+        let mut next = self.copy.dispatch.first();
         self.copy.has_started();
         while let Some(work) = next {
             self.copy.evidence.look_at_the_clock();
             self.copy.find_hands(self.hire);
             near = self.piece(work).or(near);
-            self.copy.dispatch.finished();
             next = self.copy.dispatch.next(near.as_ref());
         }
     }

@@ -17,6 +17,10 @@ const PIECE_BYTES: usize = 64 << 10;
 const LONGEST_BYTES: usize = 1 + 4095 + 1;
 /// What an entry usually takes, generously: so much is read for each that is asked for.
 const USUAL_BYTES: usize = 64;
+/// What is read at least; where it turns out to be too little, as much as the longest entry takes is.
+const LEAST_BYTES: usize = 128;
+/// Room that a batch has from the start.
+const BATCH_BYTES: usize = 256;
 
 /// Where the kind stands in a mode (inode(7)).
 const KIND_SHIFT: u32 = 12;
@@ -62,22 +66,19 @@ impl Names {
     /// Errors: those of [`Spool::read`]; then nothing was taken.
     pub(crate) fn take_back(&mut self, most: usize) -> Result<Batch, Refusal> {
         let there = self.spool.length_bytes();
-        // One byte more than an entry: the NUL of the one before it.
-        let wanted = most.saturating_mul(USUAL_BYTES).clamp(LONGEST_BYTES + 1, PIECE_BYTES);
-        let length = usize::try_from(there).map_or(wanted, |there| there.min(wanted));
-        let start = there - length as u64;
-        let mut bytes = vec![0; length];
-        self.spool.read(start, &mut bytes)?;
-        let (mut begin, mut count) = (length, 0);
-        while count < most && begin > 0 {
-            // The byte before `begin` is the NUL of the entry that is looked for.
-            begin = match bytes[..begin - 1].iter().rposition(|&byte| byte == 0) {
-                Some(end_before) => end_before + 1,
-                None if start == 0 => 0,
-                None => break,
-            };
-            count += 1;
-        }
+        let mut wanted = most.saturating_mul(USUAL_BYTES).clamp(LEAST_BYTES, PIECE_BYTES);
+        let (mut bytes, start, begin, count) = loop {
+            let length = usize::try_from(there).map_or(wanted, |there| there.min(wanted));
+            let start = there - length as u64;
+            let mut bytes = vec![0; length];
+            self.spool.read(start, &mut bytes)?;
+            let (begin, count) = last(&bytes, most, start == 0);
+            if count == most || start == 0 || wanted > LONGEST_BYTES {
+                break (bytes, start, begin, count);
+            }
+            // One byte more than an entry: the NUL of the one before it.
+            wanted = LONGEST_BYTES + 1;
+        };
         bytes.drain(..begin);
         self.count -= count as u64;
         match self.count {
@@ -86,6 +87,21 @@ impl Names {
         }
         Ok(Batch { bytes, count })
     }
+}
+
+/// Where the last entries begin in bytes that end with one, `most` of them, or fewer, and how many they are.
+fn last(bytes: &[u8], most: usize, is_whole: bool) -> (usize, usize) {
+    let (mut begin, mut count) = (bytes.len(), 0);
+    while count < most && begin > 0 {
+        // The byte before `begin` is the NUL of the entry that is looked for.
+        begin = match bytes[..begin - 1].iter().rposition(|&byte| byte == 0) {
+            Some(end_before) => end_before + 1,
+            None if is_whole => 0,
+            None => break,
+        };
+        count += 1;
+    }
+    (begin, count)
 }
 
 /// Some names in one piece of memory.
@@ -123,6 +139,9 @@ impl Batch {
     /// Errors: it is longer than names are.
     pub(crate) fn push(&mut self, name: &CStr, kind: FileType) -> Result<(), Refusal> {
         let name = fitting(name)?;
+        if self.is_empty() {
+            self.bytes.reserve(BATCH_BYTES);
+        }
         self.bytes.push(code(kind));
         self.bytes.extend_from_slice(name);
         self.count += 1;

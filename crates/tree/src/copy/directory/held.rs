@@ -93,6 +93,9 @@ impl Held {
     ///
     /// Errors: something on the way was moved.
     pub(in crate::copy) fn pair(&self, directory: &Arc<Directory>) -> Result<Arc<Pair>, Refusal> {
+        if let Some(pair) = directory.pair() {
+            return Ok(pair);
+        }
         let mut closed = Vec::new();
         let mut here = directory;
         let mut pair = loop {

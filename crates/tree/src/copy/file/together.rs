@@ -106,7 +106,8 @@ pub(in crate::copy) fn copy_next<'n>(
         return bytes;
     }
     let most = Some(lane.copy.descriptors_each() / 2).filter(|&files| files >= LEAST);
-    let mut names = vec![first.source];
+    let mut names = Vec::with_capacity(MOST_TOGETHER);
+    names.push(first.source);
     while names.len() < most.unwrap_or(1).min(MOST_TOGETHER) {
         let mut next = rest.clone();
         match next.next() {

@@ -161,7 +161,7 @@ fn share_with(
             });
             last = Some(ended.unwrap());
         }
-        assert!(copy.dispatch.next(None).is_none(), "nothing is left");
+        assert!(copy.dispatch.first().is_none(), "nothing is left");
         let own = copy.own_progress();
         copy.finish();
         Part { ended: last.unwrap(), own }
