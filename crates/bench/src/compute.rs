@@ -1,8 +1,6 @@
 //! What `versus` races against libraries and loops instead of programs: a product of matrices, a
 //! factorisation, a stream through memory, timed in this process by one side or the other.
 
-mod stream;
-
 use std::path::PathBuf;
 
 use flatout_sys::blas::Library;
@@ -10,8 +8,7 @@ use flatout_sys::dgemm::{Kernels, Level};
 use flatout_sys::stream::Kernel;
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::duel;
-use crate::{Room, workers};
+use crate::{Room, cpu, memory, workers};
 
 /// What is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,8 +95,8 @@ impl Job {
             ));
         }
         match self.work {
-            Work::Product | Work::Factor => duel::run(self),
-            Work::Stream(kernel) => stream::run(kernel, self),
+            Work::Product | Work::Factor => cpu::duel::run(self),
+            Work::Stream(kernel) => memory::duel::run(kernel, self),
         }
     }
 

@@ -10,6 +10,7 @@ mod access;
 mod block;
 mod bound;
 mod dimm;
+pub(crate) mod duel;
 mod fact;
 mod latency;
 pub(crate) mod levels;
