@@ -13,7 +13,7 @@ use flatout_sys::process::Account;
 use flatout_tree::compare::is_same;
 
 use crate::Error;
-use crate::corpus::make::remove_file;
+use crate::versus::copy::target::{Amount, Targets};
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::operand;
@@ -108,14 +108,14 @@ fn copy(
     block_bytes: u64,
 ) -> Race<'static> {
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
+    let most_kept_bytes = free_memory.min(ground.room_bytes.saturating_sub(room_bytes(ground)));
     let source = Source::new(ground, 1, bytes);
     let made = Some(Made::of(&source.corpus, ground));
     let workload = CopyWorkload {
         source,
-        targets: ground.targets(),
+        targets: Targets::new(ground.targets(), most_kept_bytes),
+        target: PathBuf::new(),
         block_bytes,
-        kept: Vec::new(),
-        most_kept: free_memory.min(ground.room_bytes.saturating_sub(room_bytes(ground))) / bytes,
     };
     let blocks = bytes / block_bytes;
     // Copied, then compared, which reads both.
@@ -148,40 +148,22 @@ fn dd_argv(dd: &Path, source: &Path, target: impl AsRef<OsStr>, block: impl AsRe
 
 struct CopyWorkload {
     source: Source,
-    targets: PathBuf,
+    targets: Targets,
+    /// That of this run.
+    target: PathBuf,
     block_bytes: u64,
-    /// Targets that are still there.
-    kept: Vec<PathBuf>,
-    /// So many of them may be.
-    most_kept: u64,
-}
-
-impl CopyWorkload {
-    fn remove_targets(&mut self) -> Result<(), Error> {
-        while let Some(target) = self.kept.last() {
-            remove_file(target)?;
-            self.kept.pop();
-        }
-        Ok(())
-    }
 }
 
 impl Workload for CopyWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
-        if self.kept.len() as u64 >= self.most_kept.max(1) {
-            self.remove_targets()?;
-        }
-        std::fs::create_dir_all(&self.targets)
-            .map_err(flatout_io::Error::system("make the folder", &self.targets))?;
+        let one = Amount { bytes: self.source.corpus.bytes, inodes: 1 };
+        (self.target, _) = self.targets.fresh(one, one)?;
         self.source.prepare(State::Hot, run.ends_ns)
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let name = format!("{}-{}-{}", self.source.corpus.bytes, self.block_bytes, run.number);
-        let target = self.targets.join(name);
-        let source = &self.source.path();
+        let (source, target) = (&self.source.path(), &self.target);
         let block = self.block_bytes.to_string();
-        self.kept.push(target.clone());
         Ok(match is_flatout(run) {
             true => vec![
                 (&run.contestant.program).into(),
@@ -196,15 +178,14 @@ impl Workload for CopyWorkload {
     }
 
     fn check(&mut self, _: &Run<'_>, _: &Account) -> Result<Checked, Error> {
-        let Some(target) = self.kept.last() else { return Ok(Checked::default()) };
-        if !is_same(&self.source.path(), target)? {
+        if !is_same(&self.source.path(), &self.target)? {
             return Err(Error::Usage("the copy differs from its source".to_owned()));
         }
         Ok(Checked::default())
     }
 
     fn clean(&mut self) -> Result<(), Error> {
-        self.remove_targets()
+        self.targets.remove_all()
     }
 }
 

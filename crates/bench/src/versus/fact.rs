@@ -45,15 +45,7 @@ pub(super) const HALF_WIDTH: Key = Key::last("half_width");
 
 /// Bytes of the source in the page cache before the run that began worst.
 pub(crate) fn source_cached_bytes(state: State) -> Key {
-    Key::new("source_cached_bytes", worst(state != State::Cold))
-}
-
-/// Bytes of the file in the page cache before the run that began worst.
-pub(super) fn cached_bytes_before(is_hot: bool) -> Key {
-    Key::new("cached_bytes_before", worst(is_hot))
-}
-
-/// Of what should be there the least counts, of what should not the most.
-fn worst(is_hot: bool) -> Merge {
-    if is_hot { Merge::Min } else { Merge::Max }
+    // Of what should be there the least counts, of what should not the most.
+    let worst = if state == State::Cold { Merge::Max } else { Merge::Min };
+    Key::new("source_cached_bytes", worst)
 }

@@ -64,8 +64,6 @@ pub struct Run<'a> {
     pub index: usize,
     /// The round, from 0 on.
     pub round: u32,
-    /// A number that no other run of this race has, for fresh names.
-    pub number: u64,
     /// When the race must be over, on the monotonic clock: so long its sources may be made.
     pub ends_ns: u64,
 }
@@ -227,7 +225,6 @@ pub fn run(
         round_bytes,
         rounds: 0,
         commands: vec![String::new(); race.contestants.len()],
-        runs: 0,
         longest_ns: 0,
     });
     let cases = race.contestants.iter().enumerate().map(|(index, contestant)| {
@@ -286,7 +283,6 @@ struct Track<'a, 'h> {
     rounds: u32,
     /// How each contestant was called first.
     commands: Vec<String>,
-    runs: u64,
     /// What the longest run took, with the check of what it left.
     longest_ns: u64,
 }
@@ -303,8 +299,7 @@ impl Track<'_, '_> {
             self.rounds = round + 1;
             self.limit.take(self.round_bytes)?;
         }
-        let run = Run { contestant, index, round, number: self.runs, ends_ns: self.ends_ns };
-        self.runs += 1;
+        let run = Run { contestant, index, round, ends_ns: self.ends_ns };
         let facts = self.workload.prepare(&run).map_err(|error| {
             let text = format!("the state of the race cannot be had: {error}");
             let is_late = self.clock.now_ns() >= self.ends_ns;

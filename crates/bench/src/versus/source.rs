@@ -1,4 +1,4 @@
-//! Files of one size that races read: a corpus, made once per directory, kept, and brought into a
+//! What races read: a corpus, as files of one size, made once per directory, kept, and brought into a
 //! state of the cache.
 
 use std::path::PathBuf;
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use flatout_measure::Facts;
 use flatout_sys::CancelToken;
 
-use super::fact;
 use crate::corpus::{Corpus, Shape, make};
 use crate::versus::{Ground, State, state};
 use crate::{Clearing, Error};
@@ -14,19 +13,25 @@ use crate::{Clearing, Error};
 /// Small files in one directory.
 const FOLDER_FILES: u64 = 100;
 
-/// One file, or many files of one length in directories.
+/// A tree, or one file in it.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) corpus: Corpus,
     corpora: PathBuf,
     cancel: CancelToken,
+    /// Whether it was found whole, or made.
+    is_made: bool,
 }
 
 impl Source {
     /// So many files of so many bytes, to lie among the corpora.
     pub(super) fn new(ground: &Ground, files: u64, file_bytes: u64) -> Self {
-        let corpus = Self::corpus(files, file_bytes);
-        Self { corpus, corpora: ground.corpora(), cancel: ground.cancel }
+        Self::of(ground, Self::corpus(files, file_bytes))
+    }
+
+    /// A corpus, to lie among the others, or a tree of the user's.
+    pub(super) fn of(ground: &Ground, corpus: Corpus) -> Self {
+        Self { corpus, corpora: ground.corpora(), cancel: ground.cancel, is_made: false }
     }
 
     fn corpus(files: u64, file_bytes: u64) -> Corpus {
@@ -49,7 +54,10 @@ impl Source {
 
     /// The directory above all files.
     pub(super) fn root(&self) -> PathBuf {
-        self.corpora.join(&self.corpus.name)
+        match &self.corpus.shape {
+            Shape::Given(path) => path.clone(),
+            _ => self.corpora.join(&self.corpus.name),
+        }
     }
 
     /// How many files, where it is not one.
@@ -61,22 +69,22 @@ impl Source {
     /// left.
     ///
     /// Errors: those of the kernel, and the end of the time.
-    pub(super) fn make(&self, ends_ns: u64) -> Result<(), Error> {
-        make::ensure(&self.corpus, &self.corpora, self.cancel.until(ends_ns)).map(drop)
+    pub(super) fn make(&mut self, ends_ns: u64) -> Result<(), Error> {
+        if !self.is_made {
+            make::ensure(&self.corpus, &self.corpora, self.cancel.until(ends_ns))?;
+            self.is_made = true;
+        }
+        Ok(())
     }
 
     /// Makes it and brings it wholly into the page cache, or wholly out of it.
     ///
     /// Errors: the state was not reached: memory is short, or somebody holds the file.
-    pub(super) fn prepare(&self, state: State, ends_ns: u64) -> Result<Facts, Error> {
+    pub(super) fn prepare(&mut self, state: State, ends_ns: u64) -> Result<Facts, Error> {
         self.make(ends_ns)?;
         let root = self.root();
         state::settle(&root)?;
-        let found = state::reach(&root, state, Clearing::File, self.cancel)?;
-        let mut facts = Facts::default().with(fact::CACHE_STATE_PROVED, found.is_known);
-        let key = fact::cached_bytes_before(state != State::Cold);
-        facts.set_known(key, found.is_known.then_some(found.cached_bytes));
-        Ok(facts)
+        state::bring(&root, state, Clearing::File, self.cancel.until(ends_ns))
     }
 }
 
@@ -92,19 +100,20 @@ mod tests {
 
     fn source(corpora: &Path, files: u64) -> Source {
         let (corpora, cancel) = (corpora.to_owned(), CancelToken::manual());
-        Source { corpus: Source::corpus(files, 5000), corpora, cancel }
+        Source { corpus: Source::corpus(files, 5000), corpora, cancel, is_made: false }
     }
 
     #[test]
     fn files_are_made_once_and_reused() {
         let folder = tempfile::tempdir().unwrap();
         for files in [1, 250] {
-            let source = source(folder.path(), files);
+            let mut source = source(folder.path(), files);
+            let mut again = source.clone();
             source.make(u64::MAX).unwrap();
             assert_eq!((source.path().is_file(), source.corpus.bytes), (files == 1, 5000 * files));
             let made = || fs::metadata(source.root()).unwrap().modified().unwrap();
             let before = made();
-            source.make(u64::MAX).unwrap();
+            again.make(u64::MAX).unwrap();
             assert_eq!(made(), before);
         }
     }
@@ -116,7 +125,7 @@ mod tests {
         if flatout_sys::filesystem::of(other.as_fd()).unwrap().in_memory {
             return;
         }
-        let source = source(folder.path(), 3);
+        let mut source = source(folder.path(), 3);
         source.make(u64::MAX).unwrap();
         fs::write(folder.path().join("other"), vec![1; 1 << 20]).unwrap();
         source.prepare(State::Hot, u64::MAX).unwrap();

@@ -1,4 +1,4 @@
-//! The state of the page cache before a copy, and the proof of it.
+//! The state of the page cache before a run, and the proof of it.
 //!
 //! Whatever the state, what earlier runs left to be written is written first, outside the clock:
 //! else a run would pay for the one before it.
@@ -46,7 +46,15 @@ pub fn bring(
     clearing: Clearing,
     cancel: CancelToken,
 ) -> Result<Facts, Error> {
-    let found = reach(root, state, clearing, cancel)?;
+    let found = match state {
+        State::Cold => cool(root, clearing, cancel)?,
+        State::Hot | State::Durable | State::Refresh => {
+            survey(root, "read the tree", cancel, |file, entry| warm(file, entry, cancel))?
+        }
+    };
+    if !cancel.is_cancelled() {
+        found.refuse_unless(state, root)?;
+    }
     let mut facts = Facts::default();
     facts.set(fact::SOURCE_DATA_BYTES, found.data_bytes);
     facts.set(fact::CACHE_STATE_PROVED, found.is_known);
@@ -67,33 +75,14 @@ pub(crate) fn doubt(facts: &Facts) -> Option<Warning> {
     is_unproved.then(|| Warning::new(warning::STATE_UNPROVED, text))
 }
 
-/// The same without facts.
-pub(super) fn reach(
-    root: &Path,
-    state: State,
-    clearing: Clearing,
-    cancel: CancelToken,
-) -> Result<Found, Error> {
-    let found = match state {
-        State::Cold => cool(root, clearing, cancel)?,
-        State::Hot | State::Durable | State::Refresh => {
-            survey(root, "read the tree", cancel, |file, entry| warm(file, entry, cancel))?
-        }
-    };
-    if !cancel.is_cancelled() {
-        found.refuse_unless(state, root)?;
-    }
-    Ok(found)
-}
-
 /// What the cache holds of the files of a tree.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+struct Found {
     /// Bytes of data, in whole pages.
     data_bytes: u64,
-    pub(super) cached_bytes: u64,
+    cached_bytes: u64,
     /// Whether the kernel told it of all files.
-    pub(super) is_known: bool,
+    is_known: bool,
 }
 
 impl Found {

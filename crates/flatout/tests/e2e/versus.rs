@@ -127,7 +127,7 @@ fn a_race_leaves_rows_of_contestants_speeds_and_pairs() {
         let is_cold = row["parameters"]["cache_state"] == "cold";
         if audit["cache_state_proved"] == true {
             let cached = if is_cold { 0 } else { 1000 * 4096 };
-            assert_eq!(audit["cached_bytes_before"], cached, "{row:#}");
+            assert_eq!(audit["source_cached_bytes"], cached, "{row:#}");
         }
     }
     assert_eq!(files[1]["audit"]["version"], "b3sum 9.9");

@@ -57,9 +57,7 @@ impl Targets {
     }
 
     /// The folder, made if need be.
-    ///
-    /// Errors: those of making it.
-    pub fn folder(&mut self) -> Result<&Path, Error> {
+    fn folder(&mut self) -> Result<&Path, Error> {
         let folder = &self.folder;
         std::fs::create_dir_all(folder).map_err(IoError::system("make the directory", folder))?;
         place::spread_directories_of(folder);
@@ -73,9 +71,7 @@ impl Targets {
 
     /// Makes room for copies that take `wanted` together: nothing happens where there is.
     /// Tells whether something was removed.
-    ///
-    /// Errors: those of removing.
-    pub fn make_room(&mut self, wanted: Amount) -> Result<bool, Error> {
+    fn make_room(&mut self, wanted: Amount) -> Result<bool, Error> {
         if self.taken.plus(wanted).fits(self.room) || self.live.is_empty() {
             return Ok(false);
         }
@@ -83,12 +79,17 @@ impl Targets {
         Ok(true)
     }
 
-    /// A name that no copy has had.
-    pub fn fresh(&mut self, takes: Amount) -> PathBuf {
-        let path = self.folder.join(place::unused_name("copy"));
+    /// A name that no copy has had, for one that takes `takes`, with room for all that are `wanted` from
+    /// now on; and whether earlier ones were removed for that.
+    ///
+    /// Errors: those of making the folder, and of removing.
+    pub fn fresh(&mut self, takes: Amount, wanted: Amount) -> Result<(PathBuf, bool), Error> {
+        self.folder()?;
+        let has_removed = self.make_room(wanted)?;
+        let path = self.folder()?.join(place::unused_name("copy"));
         self.taken = self.taken.plus(takes);
         self.live.push(path.clone());
-        path
+        Ok((path, has_removed))
     }
 
     /// Takes the bytes out of a copy that nobody will read: they are not written to the disk, and take no
@@ -147,10 +148,10 @@ mod tests {
     fn targets_stay_until_room_is_short() {
         let place = tempfile::tempdir().unwrap();
         let mut targets = Targets::new(place.path().join("targets"), 350);
-        targets.folder().unwrap();
         for _ in 0..3 {
-            assert!(!targets.make_room(ONE).unwrap());
-            std::fs::create_dir(targets.fresh(ONE)).unwrap();
+            let (fresh, has_removed) = targets.fresh(ONE, ONE).unwrap();
+            assert!(!has_removed);
+            std::fs::create_dir(fresh).unwrap();
         }
         assert_eq!(targets.live.len(), 3);
         let last = targets.live[2].clone();
@@ -158,7 +159,7 @@ mod tests {
         targets.empty(&last, ONE).unwrap();
         assert_eq!(std::fs::metadata(last.join("file")).unwrap().len(), 0);
         assert!(!targets.make_room(ONE).unwrap(), "what is emptied takes no room");
-        targets.fresh(ONE);
+        targets.fresh(ONE, ONE).unwrap();
         assert!(targets.make_room(ONE).unwrap());
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the folder went, too");
         assert!(!targets.make_room(ONE.times(9)).unwrap(), "nothing is there to be removed");
@@ -168,9 +169,8 @@ mod tests {
     fn what_is_left_goes_with_the_last_owner() {
         let place = tempfile::tempdir().unwrap();
         let mut targets = Targets::new(place.path().join("targets"), 350);
-        targets.folder().unwrap();
-        std::fs::write(targets.fresh(ONE), "a file").unwrap();
-        std::fs::create_dir_all(targets.fresh(ONE).join("a/b")).unwrap();
+        std::fs::write(targets.fresh(ONE, ONE).unwrap().0, "a file").unwrap();
+        std::fs::create_dir_all(targets.fresh(ONE, ONE).unwrap().0.join("a/b")).unwrap();
         let foreign = place.path().join("targets/foreign");
         std::fs::write(&foreign, "").unwrap();
         drop(targets);

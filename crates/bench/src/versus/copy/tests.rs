@@ -78,7 +78,7 @@ fn races(ground: &Ground) -> Result<Vec<Race<'static>>, Error> {
 /// One turn, as the race takes it.
 fn turn(race: &mut Race<'_>, index: usize, round: u32) -> Result<Checked, Error> {
     let contestant = race.contestants[index].clone();
-    let run = Run { contestant: &contestant, index, round, number: 0, ends_ns: u64::MAX };
+    let run = Run { contestant: &contestant, index, round, ends_ns: u64::MAX };
     let facts = race.workload.prepare(&run)?;
     let call = race.workload.invocation(&run)?;
     let ran = Command::new(&call[0]).args(&call[1..]).output().unwrap();

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::fs::{self, File, FileTimes};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use flatout_measure::{Facts, TrialError, Warning, warning};
@@ -15,9 +15,10 @@ use flatout_tree::remove::remove_tree;
 use super::amount;
 use super::command::Manner;
 use super::target::Targets;
-use crate::corpus::{Corpus, make};
+use crate::corpus::Corpus;
 use crate::versus::race::{Argv, Checked, Run, Workload};
 use crate::versus::run::{SystemRunner, run_in_time};
+use crate::versus::source::Source;
 use crate::versus::{Ground, State, fact, state};
 use crate::{Clearing, Error, IoError};
 
@@ -36,15 +37,12 @@ pub(super) struct Copier {
 
 /// A race of copiers.
 pub(super) struct CopyWorkload {
-    corpus: Rc<Corpus>,
+    source: Source,
     state: State,
     cancel: CancelToken,
     expected_s: f64,
-    corpora: PathBuf,
     copiers: Vec<Copier>,
     targets: Rc<RefCell<Targets>>,
-    /// The tree to be copied, once it is made.
-    source: Option<PathBuf>,
     /// Where the copy of this run goes.
     target: PathBuf,
     /// Whether a whole copy lies there, to be deleted before the next run.
@@ -63,13 +61,11 @@ impl CopyWorkload {
     ) -> Self {
         Self {
             expected_s: ground.tried.copy_s(&corpus, None),
-            corpus,
+            source: Source::of(ground, Corpus::clone(&corpus)),
             state,
             cancel: ground.cancel,
-            corpora: ground.corpora(),
             copiers,
             targets,
-            source: None,
             target: PathBuf::new(),
             is_copied: false,
             round: None,
@@ -77,33 +73,20 @@ impl CopyWorkload {
         }
     }
 
-    /// The tree to be copied; made the first time.
-    fn source(&mut self, ends_ns: u64) -> Result<PathBuf, Error> {
-        if let Some(source) = &self.source {
-            return Ok(source.clone());
-        }
-        let source = make::ensure(&self.corpus, &self.corpora, self.cancel.until(ends_ns))?;
-        self.source = Some(source.clone());
-        Ok(source)
-    }
-
     /// A fresh name for the copy, and room for it; at the begin of a round for all of its copies.
     fn fresh_target(&mut self, run: &Run<'_>) -> Result<(), Error> {
-        let mut targets = self.targets.borrow_mut();
-        targets.folder()?;
-        let one = amount(&self.corpus);
+        let one = amount(&self.source.corpus);
         let is_new_round = self.round.replace(run.round) != Some(run.round);
-        let contestants = self.copiers.len() as u64;
-        let wanted = if is_new_round { one.times(contestants) } else { one };
         // Within a round only where not even one fits beside the others.
-        self.removals += u64::from(targets.make_room(wanted)?);
-        targets.folder()?;
-        self.target = targets.fresh(one);
+        let wanted = if is_new_round { one.times(self.copiers.len() as u64) } else { one };
+        let (target, has_removed) = self.targets.borrow_mut().fresh(one, wanted)?;
+        self.target = target;
+        self.removals += u64::from(has_removed);
         Ok(())
     }
 
     /// Makes sure that a copy lies where the next one goes.
-    fn copy_to_be_deleted(&mut self, run: &Run<'_>, source: &Path) -> Result<(), Error> {
+    fn copy_to_be_deleted(&mut self, run: &Run<'_>) -> Result<(), Error> {
         if self.is_copied {
             return Ok(());
         }
@@ -113,7 +96,7 @@ impl CopyWorkload {
         remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
         let Some(first) = self.copiers.first() else { return Ok(()) };
         self.make_ready(&first.manner)?;
-        let call = self.call(first, source);
+        let call = self.call(first);
         let left_ns = run.ends_ns.saturating_sub(monotonic_ns());
         let mut runner = SystemRunner { cancel: self.cancel };
         let (call, expected_s) = ((first.manner.name, &call[..]), self.expected_s);
@@ -126,16 +109,16 @@ impl CopyWorkload {
     }
 
     /// How a copier is called: for the tree, or for the one file in it.
-    fn call(&self, copier: &Copier, source: &Path) -> Argv {
-        let one = self.corpus.single_file();
-        let [source, target] = [source, &self.target]
-            .map(|root| one.map_or_else(|| root.to_owned(), |name| root.join(name)));
+    fn call(&self, copier: &Copier) -> Argv {
+        let one = self.source.corpus.single_file();
+        let [source, target] = [&self.source.root(), &self.target]
+            .map(|root| one.map_or_else(|| root.clone(), |name| root.join(name)));
         copier.manner.invocation(&copier.program, &source, &target)
     }
 
     /// Makes the target for those who want it made, and for one file.
     fn make_ready(&self, manner: &Manner) -> Result<(), Error> {
-        if manner.wants_target() || self.corpus.single_file().is_some() {
+        if manner.wants_target() || self.source.corpus.single_file().is_some() {
             fs::create_dir(&self.target)
                 .map_err(IoError::system("make the directory", &self.target))?;
         }
@@ -154,7 +137,7 @@ impl CopyWorkload {
     /// Holds the copy against its source: in the first run of a copier in everything, so that what
     /// it lacks is known, later in what it promises.
     fn compare(&mut self, run: &Run<'_>) -> Result<Comparison, Error> {
-        let source = self.source(u64::MAX)?;
+        let source = self.source.root();
         let copier = &self.copiers[run.index];
         let fidelity = if copier.lacks.is_some() { copier.promise } else { Fidelity::ALL };
         let cancel = self.cancel.until(run.ends_ns);
@@ -166,7 +149,7 @@ impl CopyWorkload {
             }
             Ok(_) => {}
         }
-        if self.corpus.single_file().is_some() {
+        if self.source.corpus.single_file().is_some() {
             // The directory around one file is made here.
             let times = fs::metadata(&source)
                 .and_then(|of| Ok(FileTimes::new().set_modified(of.modified()?)))
@@ -179,9 +162,9 @@ impl CopyWorkload {
 
 impl Workload for CopyWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
-        let source = self.source(run.ends_ns)?;
+        self.source.make(run.ends_ns)?;
         if self.state == State::Refresh {
-            self.copy_to_be_deleted(run, &source)?;
+            self.copy_to_be_deleted(run)?;
         } else {
             self.fresh_target(run)?;
         }
@@ -189,8 +172,8 @@ impl Workload for CopyWorkload {
         if let Some(folder) = self.target.parent() {
             state::settle(folder)?;
         }
-        let mut facts =
-            state::bring(&source, self.state, Clearing::File, self.cancel.until(run.ends_ns))?;
+        let (root, cancel) = (self.source.root(), self.cancel.until(run.ends_ns));
+        let mut facts = state::bring(&root, self.state, Clearing::File, cancel)?;
         if self.state == State::Refresh {
             remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
         }
@@ -201,8 +184,7 @@ impl Workload for CopyWorkload {
     }
 
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let source = self.source(run.ends_ns)?;
-        Ok(self.call(&self.copiers[run.index], &source))
+        Ok(self.call(&self.copiers[run.index]))
     }
 
     fn complete(&mut self, _run: &Run<'_>) -> Result<(), Error> {
@@ -223,7 +205,7 @@ impl Workload for CopyWorkload {
         }
         self.is_copied = self.state == State::Refresh;
         if !self.is_copied {
-            self.targets.borrow_mut().empty(&self.target, amount(&self.corpus))?;
+            self.targets.borrow_mut().empty(&self.target, amount(&self.source.corpus))?;
         }
         let lacks = copier.lacks.get_or_insert_with(|| counted(&found, |_| true));
         let warning = (!lacks.is_empty())

@@ -64,7 +64,7 @@ fn both_are_asked_for_the_same() {
         let block = race.parameters.to_json()["block_bytes"].to_string();
         let contestants = race.contestants.clone();
         for (index, contestant) in contestants.iter().enumerate() {
-            let run = Run { contestant, index, round: 0, number: 0, ends_ns: u64::MAX };
+            let run = Run { contestant, index, round: 0, ends_ns: u64::MAX };
             let invocation = race.workload.invocation(&run).unwrap();
             let words = words(&invocation);
             assert_eq!(words[0], format!("/opt/{}", contestant.name));
@@ -116,7 +116,7 @@ fn a_workload_prepares_the_file_and_removes_what_was_left() {
         .find(|race| race.parameters.value("caching") == Some(&"direct".into()))
         .unwrap();
     let contestant = race.contestants[1].clone();
-    let run = Run { contestant: &contestant, index: 1, round: 0, number: 0, ends_ns: u64::MAX };
+    let run = Run { contestant: &contestant, index: 1, round: 0, ends_ns: u64::MAX };
     race.workload.prepare(&run).unwrap();
     fs::write(ground.targets().join(iozone::FILE_NAME), b"left").unwrap();
     race.workload.clean().unwrap();
@@ -167,8 +167,7 @@ fn a_script_that_prints_like_iozone_takes_part() {
         .iter_mut()
         .map(|race| {
             let contestant = race.contestants[1].clone();
-            let run =
-                Run { contestant: &contestant, index: 1, round: 0, number: 0, ends_ns: u64::MAX };
+            let run = Run { contestant: &contestant, index: 1, round: 0, ends_ns: u64::MAX };
             let called = race.workload.invocation(&run).unwrap();
             let mut command = std::process::Command::new("/bin/sh");
             let output = command.args(&called).output().unwrap();
