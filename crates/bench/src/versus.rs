@@ -12,6 +12,7 @@ pub mod disk;
 pub(crate) mod fact;
 pub mod finish;
 pub mod network;
+mod printed;
 pub mod race;
 pub mod rival;
 pub mod run;

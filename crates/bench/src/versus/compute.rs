@@ -15,7 +15,7 @@ use crate::Error;
 use crate::compute::Figure;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::{Extent, Ground, fact};
+use crate::versus::{Extent, Ground, fact, printed};
 
 /// Orders of matrices.
 const ORDERS: [u64; 5] = [500, 1000, 2000, 4000, 6000];
@@ -144,7 +144,7 @@ impl Workload for ComputeWorkload {
     }
 
     fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error> {
-        let text = super::disk::output(&run.contestant.name, account)?;
+        let text = printed::output(&run.contestant.name, account)?;
         let is_foreign = run.index > 0 && !self.rival.is_empty();
         let checked = match self.table_word.filter(|_| is_foreign) {
             Some(word) => of_stream(text, word),

@@ -19,12 +19,11 @@ use flatout_sys::process::Account;
 use crate::Error;
 use crate::corpus::make::remove_file;
 use crate::disk::duel::{Duel, Extents};
+use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State, state};
-pub(super) use seen::output;
-use seen::wrong;
 use work::{Trial, Work};
 
 const MIB: u64 = 1 << 20;

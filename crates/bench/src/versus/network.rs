@@ -8,15 +8,14 @@ use std::ffi::OsString;
 use std::net::TcpListener;
 use std::path::Path;
 
-use flatout_measure::record::Record;
-use flatout_measure::{Parameters, Status, Unit};
+use flatout_measure::{Parameters, Unit};
 use flatout_sys::process::Account;
 use serde_json::Value;
 
 use crate::Error;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
-use crate::versus::{Extent, Ground};
+use crate::versus::{Extent, Ground, printed};
 
 /// What starting both ends takes beside the trial.
 const AROUND_S: f64 = 0.7;
@@ -167,9 +166,9 @@ impl Workload for NetworkWorkload {
     }
 
     fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error> {
-        let text = super::disk::output(&run.contestant.name, account)?;
+        let text = printed::output(&run.contestant.name, account)?;
         let figure = match (run.index, self.work.rival) {
-            (0, _) => of_record(text, self.work.id),
+            (0, _) => Some(printed::row(account, |row| row.id == self.work.id)?.1),
             (_, "iperf3") => of_iperf3(text),
             _ => of_sockperf(text),
         };
@@ -183,13 +182,6 @@ fn free_port() -> Result<u16, Error> {
     let port =
         bound.map_err(flatout_io::Error::system("bind a port of", Path::new("127.0.0.1")))?;
     Ok(port.port())
-}
-
-/// The median of the row that was asked for.
-fn of_record(text: &str, id: &str) -> Option<f64> {
-    let record = Record::parse(text).ok()?;
-    let row = record.results.into_iter().find(|row| row.id == id)?;
-    row.median.filter(|_| matches!(row.status, Status::Ok | Status::Unstable | Status::Degraded))
 }
 
 /// Bytes that arrived, by the second.

@@ -5,13 +5,14 @@
 use std::path::Path;
 
 use flatout_io::{Caching, Engine};
-use serde_json::Value;
+use serde::Deserialize;
 
-use super::seen::{self, Seen, number, wrong};
+use super::seen::Seen;
 use super::work::{Trial, Work};
 use crate::Error;
 use crate::disk::Pattern;
 use crate::disk::duel::{Duel, Extents};
+use crate::versus::printed::{output, wrong};
 use crate::versus::race::{Argv, Checked};
 use flatout_measure::Unit;
 use flatout_sys::process::Account;
@@ -97,44 +98,63 @@ pub(super) fn invocation(program: &Path, duel: &Duel, trial: Trial) -> Option<(A
 ///
 /// Errors: fio failed, printed no report, or one that cannot be true.
 pub(super) fn check(account: &Account, block_bytes: u64, unit: Unit) -> Result<Checked, Error> {
-    let text = seen::output(NAME, account)?;
+    let text = output(NAME, account)?;
     // What fio has to remark comes before the report, on standard output, too.
     let begins = text.match_indices('{').map(|(at, _)| at);
     let report = begins.filter(|&at| at == 0 || text[..at].ends_with('\n'));
-    let report = report.filter_map(|at| serde_json::from_str::<Value>(&text[at..]).ok()).next();
-    let report = report.ok_or_else(|| wrong(format!("{NAME} printed no report")))?;
-    let jobs = report.get("jobs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let [job] = jobs else {
+    let mut reports = report.filter_map(|at| serde_json::from_str::<Report>(&text[at..]).ok());
+    let Report { jobs } =
+        reports.next().ok_or_else(|| wrong(format!("{NAME} printed no report")))?;
+    let [Job { error, read, write }] = &jobs[..] else {
         return Err(wrong(format!("{NAME} reports {} jobs instead of one", jobs.len())));
     };
-    if let Some(code) = number(job, "error").filter(|&code| code != 0.0) {
-        return Err(wrong(format!("{NAME} reports error {code}")));
+    if *error != 0 {
+        return Err(wrong(format!("{NAME} reports error {error}")));
     }
-    trial(job)?.checked(NAME, block_bytes, unit)
-}
-
-/// Reads and writes of a job together.
-fn trial(job: &Value) -> Result<Seen, Error> {
-    let sides = ["read", "write"].map(|side| job.get(side).unwrap_or(&Value::Null));
-    let sum = |key: &str| sides.iter().filter_map(|side| number(side, key)).sum::<f64>();
-    let operations = sum("total_ios");
+    let sum = |of: fn(&Side) -> f64| of(read) + of(write);
+    let (operations, bytes) = (sum(|side| side.total_ios), sum(|side| side.io_bytes));
     if operations <= 0.0 {
         return Err(wrong(format!("{NAME} did no operation")));
     }
-    let runtime_ms = sides.iter().filter_map(|side| number(side, "runtime")).fold(0.0, f64::max);
-    let bytes = sum("io_bytes");
-    Ok(Seen {
-        bytes_per_s: sum("bw_bytes"),
-        operations_per_s: Some(sum("iops")),
+    let seen = Seen {
+        bytes_per_s: sum(|side| side.bw_bytes),
+        operations_per_s: Some(sum(|side| side.iops)),
         bytes: bytes as u64,
         block_bytes: bytes / operations,
-        elapsed_s: Some(runtime_ms / 1e3),
-    })
+        // Milliseconds.
+        elapsed_s: Some(read.runtime.max(write.runtime) / 1e3),
+    };
+    seen.checked(NAME, block_bytes, unit)
+}
+
+/// What counts of a report.
+#[derive(Deserialize)]
+struct Report {
+    jobs: Vec<Job>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Job {
+    error: i64,
+    read: Side,
+    write: Side,
+}
+
+/// The reads of a job, or its writes.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Side {
+    total_ios: f64,
+    io_bytes: f64,
+    bw_bytes: f64,
+    iops: f64,
+    runtime: f64,
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -1,12 +1,12 @@
 //! What `flatout bench disk --format json` says about one trial.
 
-use flatout_measure::record::Record;
-use flatout_measure::{Outcome, Status, Unit, warning};
+use flatout_measure::{Unit, warning};
 use flatout_sys::process::Account;
 use serde_json::{Map, Value};
 
-use super::seen::{Seen, wrong};
+use super::seen::Seen;
 use crate::Error;
+use crate::versus::printed;
 use crate::versus::race::Checked;
 
 const NAME: &str = "flatout";
@@ -18,30 +18,14 @@ const OF_ONE_TRIAL: [&str; 4] =
 
 /// The row with this id and these parameters, if its figure can be used.
 ///
-/// Errors: it is not there, for example because the place cannot do it and another one was
-/// measured; it failed; it cannot be true.
+/// Errors: it is not there, or failed; it cannot be true.
 pub(super) fn check(
     account: &Account,
     id: &str,
     parameters: &Map<String, Value>,
     unit: Unit,
 ) -> Result<Checked, Error> {
-    let text = super::seen::output(NAME, account)?;
-    let record =
-        Record::parse(text).map_err(|error| wrong(format!("{NAME} printed no record: {error}")))?;
-    let is_it = |row: &&Outcome| row.id == id && row.parameters == *parameters;
-    let Some(row) = record.results.iter().find(is_it) else {
-        let first = record.results.iter().flat_map(|row| &row.warnings).next();
-        let why = first.map_or_else(String::new, |warning| format!(": {}", warning.text));
-        return Err(wrong(format!("{NAME} has not measured the row that was asked for{why}")));
-    };
-    let figure = row
-        .median
-        .filter(|_| matches!(row.status, Status::Ok | Status::Unstable | Status::Degraded));
-    let Some(figure) = figure else {
-        let why = row.warnings.first().map_or("no reason given", |warning| warning.text.as_str());
-        return Err(wrong(format!("{NAME} has no figure: {why}")));
-    };
+    let (row, figure) = printed::row(account, |row| row.id == id && row.parameters == *parameters)?;
     let fact = |key: &str| row.fact_number(key);
     let block_bytes = parameters.get("block_bytes").and_then(Value::as_u64).unwrap_or(0);
     let is_counted = unit == Unit::OperationsPerSecond;

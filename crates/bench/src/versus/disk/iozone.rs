@@ -9,11 +9,12 @@ use std::path::Path;
 
 use flatout_io::{Caching, Engine};
 
-use super::seen::{self, Seen, wrong};
+use super::seen::Seen;
 use super::work::{Trial, Work};
 use crate::Error;
 use crate::disk::Pattern;
 use crate::disk::duel::Extents;
+use crate::versus::printed::{output, wrong};
 use crate::versus::race::{Argv, Checked};
 use flatout_measure::Unit;
 use flatout_sys::process::Account;
@@ -118,7 +119,7 @@ pub(super) fn check(
     trial: Trial,
     unit: Unit,
 ) -> Result<Checked, Error> {
-    let text = seen::output(NAME, account)?;
+    let text = output(NAME, account)?;
     let (_, column) = test(work).ok_or_else(|| wrong(format!("{NAME} has no such test")))?;
     let row = row(text).ok_or_else(|| wrong(format!("{NAME} printed no table")))?;
     let kib_per_s =

@@ -1,11 +1,10 @@
 //! What a program says about its trial, and whether that can be true.
 
 use flatout_measure::{Facts, Unit};
-use flatout_sys::process::Account;
-use serde_json::Value;
 
 use crate::Error;
 use crate::versus::fact;
+use crate::versus::printed::wrong;
 use crate::versus::race::Checked;
 
 /// No disk and no page cache moves more in a second: such a figure counts work that was not done.
@@ -26,19 +25,6 @@ pub(super) struct Seen {
     pub(super) block_bytes: f64,
     /// Seconds that it took; none where the program does not say.
     pub(super) elapsed_s: Option<f64>,
-}
-
-/// A run that is not what it should be.
-pub(super) fn wrong(text: impl Into<String>) -> Error {
-    Error::Usage(text.into())
-}
-
-/// The output as text.
-///
-/// Errors: it is none.
-pub(in crate::versus) fn output<'a>(name: &str, account: &'a Account) -> Result<&'a str, Error> {
-    std::str::from_utf8(&account.stdout)
-        .map_err(|_| wrong(format!("{name} printed what is no text")))
 }
 
 impl Seen {
@@ -91,14 +77,12 @@ impl Seen {
     }
 }
 
-/// A number among the members of an object.
-pub(super) fn number(members: &Value, key: &str) -> Option<f64> {
-    members.get(key).and_then(Value::as_f64)
-}
-
 #[cfg(test)]
 mod tests {
+    use flatout_sys::process::Account;
+
     use super::*;
+    use crate::versus::printed::output;
 
     fn seen() -> Seen {
         Seen {

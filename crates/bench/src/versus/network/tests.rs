@@ -40,7 +40,8 @@ fn what_a_rival_prints_is_read() {
         "sockperf: ---> percentile 75.000 =   14.4\nsockperf: ---> percentile 50.000 =   13.5";
     assert_eq!(of_sockperf(lines), Some(13_500.0));
     assert_eq!(of_sockperf("sockperf: ERROR"), None);
-    assert_eq!(of_record("nonsense", "network/tcp-latency"), None);
+    let nonsense = Account { stdout: b"nonsense".to_vec(), ..Account::default() };
+    assert!(printed::row(&nonsense, |_| true).unwrap_err().to_string().contains("no record"));
 }
 
 /// Runs the script with a far end and a near one.
