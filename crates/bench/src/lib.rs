@@ -9,6 +9,7 @@
 mod area;
 mod between_runs;
 pub mod cache;
+mod calibration;
 pub mod choice;
 pub mod cluster;
 pub mod compute;

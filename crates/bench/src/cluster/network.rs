@@ -18,6 +18,7 @@ use flatout_sys::monotonic_ns;
 
 use super::team::Team;
 use super::{OfTheJob, Shared, fact};
+use crate::calibration::filling;
 use crate::option::time;
 use crate::{Area, Error, Estimate, Extent, Found, Run};
 
@@ -143,7 +144,7 @@ impl Leader {
         let steps = row.test.steps(self.team.size());
         let count = match *known {
             Some(count) => count,
-            None => *known.insert(self.count(row, &steps)?),
+            None => *known.insert(self.count(row, &steps[0])?),
         };
         let mut exchanges = Vec::new();
         for step in &steps {
@@ -153,19 +154,12 @@ impl Leader {
         Ok(row.sample(&exchanges, &self.team.hosts))
     }
 
-    /// How many exchanges take the time that is aimed at: by ever more of them.
-    fn count(&mut self, row: &NetworkRow, steps: &[Vec<Setting>]) -> Result<u64, TrialError> {
-        let mut count = 1;
-        loop {
-            let replies = self.step(row, &steps[0], count)?;
-            let elapsed_ns = replies.iter().map(|reply| reply.elapsed_ns).max().unwrap_or(0);
-            if 4 * elapsed_ns >= self.exchange_ns || count >= 1 << 24 {
-                let wanted = u128::from(count) * u128::from(self.exchange_ns);
-                let wanted = wanted / u128::from(elapsed_ns.max(1));
-                return Ok(u64::try_from(wanted).unwrap_or(u64::MAX).clamp(1, 1 << 24));
-            }
-            count *= 4;
-        }
+    /// How many exchanges take the time that is aimed at.
+    fn count(&mut self, row: &NetworkRow, step: &[Setting]) -> Result<u64, TrialError> {
+        filling(self.exchange_ns, (1, self.exchange_ns / 4), |count| {
+            let replies = self.step(row, step, count)?;
+            Ok(replies.iter().map(|reply| reply.elapsed_ns).max().unwrap_or(0))
+        })
     }
 
     /// What all do at one time.

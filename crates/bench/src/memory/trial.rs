@@ -5,6 +5,8 @@
 //! and leaves marks in the target, spread over all of it. Afterwards each mark must be gone and
 //! the number there must be the right one; of a read the sum must be right.
 
+use std::convert::Infallible;
+
 use flatout_io::Order;
 use flatout_measure::{Facts, Sample, SplitMix64, TrialError};
 use flatout_sys::monotonic_ns;
@@ -12,6 +14,7 @@ use flatout_sys::stream::{Arrays, GRANULE_BYTES, Kernel, Stream};
 
 use super::fact;
 use super::test_memory::{Lane, Parts, TestMemory};
+use crate::calibration::filling;
 use crate::stream_form::{self, Ground};
 
 /// What is run over the parts.
@@ -156,16 +159,12 @@ fn passes_of(stream: &Stream, lane: &mut Lane<'_>) -> u64 {
     if monotonic_ns().saturating_sub(start_ns) >= 2 * AGAIN_NS {
         return 1;
     }
-    let mut passes = 1_u64;
-    loop {
+    let Ok(passes) = filling(AGAIN_NS, (1, COUNTED_NS), |passes| {
         let start_ns = monotonic_ns();
         std::hint::black_box(stream.run(&mut arrays, WARMING, passes));
-        let elapsed_ns = monotonic_ns().saturating_sub(start_ns);
-        if elapsed_ns >= COUNTED_NS || passes >= 1 << 40 {
-            return (AGAIN_NS * passes / elapsed_ns.max(1)).max(1);
-        }
-        passes *= 4;
-    }
+        Ok::<_, Infallible>(monotonic_ns().saturating_sub(start_ns))
+    });
+    passes
 }
 
 fn arrays<'a>(lane: &'a mut Lane<'_>) -> Arrays<'a> {

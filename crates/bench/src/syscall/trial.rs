@@ -15,6 +15,7 @@ use super::row::{Call, Placement, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, fact, pair};
+use crate::calibration::filling;
 use crate::contention::{ContentionProbe, CoreUse};
 use crate::fact::ALL_TIME_NS;
 use crate::workers;
@@ -99,7 +100,9 @@ pub(super) fn sample(
 ) -> Result<Sample, TrialError> {
     let count = match *calls {
         Some(count) => count,
-        None => *calls.insert(calibrate(|count| run(row, site, count, cancelled))?),
+        None => *calls.insert(filling(TRIAL_NS, (FIRST_CALLS, CALIBRATION_NS), |count| {
+            Ok::<_, TrialError>(nanoseconds(run(row, site, count, cancelled)?.wall))
+        })?),
     };
     let mut timing = run(row, site, count, cancelled)?;
     for _ in 1..ATTEMPTS {
@@ -112,20 +115,6 @@ pub(super) fn sample(
         timing.facts.extend(contention(&timing.windows, empty_ns, probe));
     }
     evaluate(row, count, timing)
-}
-
-/// Finds how many calls take as long as a trial should.
-fn calibrate(mut run: impl FnMut(u64) -> Result<Timing, TrialError>) -> Result<u64, TrialError> {
-    let mut count = FIRST_CALLS;
-    loop {
-        let wall_ns = nanoseconds(run(count)?.wall).max(1);
-        if wall_ns >= CALIBRATION_NS {
-            let wanted = u128::from(count) * u128::from(TRIAL_NS) / u128::from(wall_ns);
-            return Ok(u64::try_from(wanted).unwrap_or(u64::MAX).max(1));
-        }
-        // Short runs mislead (a cold start looks dear), so the next one grows within bounds.
-        count *= (2 * CALIBRATION_NS / wall_ns).clamp(2, 64);
-    }
 }
 
 /// Makes `calls` calls per thread.
@@ -309,21 +298,6 @@ mod tests {
         }) {
             run(&row, &site, 3, &|| false).unwrap();
         }
-    }
-
-    #[test]
-    fn calibration_extrapolates_from_a_run_that_is_long_enough() {
-        let mut runs = 0;
-        // A call of exactly 100 ns on a clock that is only imagined.
-        let calls = calibrate(|count| {
-            runs += 1;
-            Ok(Timing { wall: Duration::from_nanos(count * 100), ..Timing::default() })
-        });
-        assert_eq!(calls, Ok(TRIAL_NS / 100));
-        assert!(runs < 10, "{runs}");
-        let dear =
-            calibrate(|count| Ok(Timing { wall: Duration::from_secs(count), ..Timing::default() }));
-        assert_eq!(dear, Ok(1));
     }
 
     /// A window of ten calls of so many nanoseconds each, after which a probe saw so many instructions.
