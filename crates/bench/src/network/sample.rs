@@ -226,29 +226,22 @@ fn add_tcp(sample: &mut Sample, report: &Report) {
             |value: fn(&TcpPoint) -> u32| u64::from(value(last).saturating_sub(value(first)));
         let ns_within = |value| within(value) * 1000;
         let counts = [
-            ("retransmits", fact::RETRANSMITS, within(|point| point.retransmits)),
-            ("segments", fact::SEGMENTS, within(|point| point.segments)),
-            ("time_ns", fact::TCP_TIME_NS, ns_within(|point| point.time_us)),
-            ("busy_ns", fact::TCP_BUSY_NS, ns_within(|point| point.busy_us)),
-            (
-                "receiver_limited_ns",
-                fact::TCP_RECEIVER_LIMITED_NS,
-                ns_within(|point| point.receiver_limited_us),
-            ),
-            (
-                "buffer_limited_ns",
-                fact::TCP_BUFFER_LIMITED_NS,
-                ns_within(|point| point.buffer_limited_us),
-            ),
+            (fact::RETRANSMITS, within(|point| point.retransmits)),
+            (fact::SEGMENTS, within(|point| point.segments)),
+            (fact::TCP_TIME_NS, ns_within(|point| point.time_us)),
+            (fact::TCP_BUSY_NS, ns_within(|point| point.busy_us)),
+            (fact::TCP_RECEIVER_LIMITED_NS, ns_within(|point| point.receiver_limited_us)),
+            (fact::TCP_BUFFER_LIMITED_NS, ns_within(|point| point.buffer_limited_us)),
         ];
-        counts.iter().for_each(|&(_, key, count)| add(&mut sample.facts, key, count));
+        counts.iter().for_each(|&(key, count)| add(&mut sample.facts, key, count));
         let state = [
             ("stream", flow.index.into()),
             ("round_trip_ns", u64::from(last.round_trip_us) * 1000),
             ("window_segments", last.window_segments.into()),
             ("segment_bytes", last.segment_bytes.into()),
         ];
-        let counts = counts.into_iter().map(|(name, _, count)| (name, count));
+        // Of a stream that TCP carries.
+        let counts = counts.map(|(key, count)| (key.name().trim_start_matches("tcp_"), count));
         streams.push(Value::fields(state.into_iter().chain(counts)));
         curves(sample, report.start_ns, flow.index, points);
     }
