@@ -53,42 +53,30 @@ pub(super) enum Floor {
 }
 
 impl Call {
-    /// What runs differ by, beyond what trials show.
-    fn deviation_between_runs(self) -> f64 {
-        match self {
-            Self::ForkExit => between_runs::FORK,
-            _ if self.moves_bytes() => between_runs::SYSCALL_MEMORY,
-            Self::Stat
-            | Self::Statx
-            | Self::OpenClose
-            | Self::FutexPingPong
-            | Self::PipePingPong
-            | Self::ThreadCreateJoin => between_runs::SYSCALL_MEMORY,
-            _ => between_runs::SYSCALL,
-        }
-    }
-
-    /// What it cannot be faster than, and what most likely makes it dearer than that, for one thread.
-    pub(super) fn limits(self) -> (Floor, &'static str) {
+    /// What it cannot be faster than, what most likely makes it dearer than that, for one thread, and what
+    /// runs differ by, beyond what trials show.
+    pub(super) fn limits(self) -> (Floor, &'static str, f64) {
         use Floor::{Entry, Own, Unknown};
+        use between_runs::{FORK, SYSCALL, SYSCALL_MEMORY};
+
         match self {
-            Self::EmptyFunction => (Own, "the CPU's clock and its call and return"),
-            Self::VdsoClock => (Own, "reading the time-stamp counter"),
-            Self::Nonexistent => (Own, ENTRY_AND_EXIT),
-            Self::Getppid => (Entry, ENTRY_AND_EXIT),
-            Self::FutexWake => (Entry, "futex lookup"),
-            Self::Lseek => (Entry, ENTRY),
-            Self::Read | Self::Pread => (Entry, "page-cache lookup"),
-            Self::Write => (Entry, "write path of the file system"),
-            Self::Fstat => (Entry, "copying out the attributes"),
-            Self::Stat | Self::Statx => (Entry, "path walk"),
-            Self::OpenClose => (Unknown, "path walk and making the open file"),
-            Self::MmapMunmap => (Unknown, "bookkeeping of mappings"),
-            Self::UringNop => (Unknown, "handling of each request"),
-            Self::MinorFault => (Own, "exception entry, zeroing and mapping a page"),
-            Self::FutexPingPong | Self::PipePingPong => (Unknown, WAKE_UP),
-            Self::ThreadCreateJoin => (Unknown, "making and waking a thread"),
-            Self::ForkExit => (Unknown, "page-table work"),
+            Self::EmptyFunction => (Own, "the CPU's clock and its call and return", SYSCALL),
+            Self::VdsoClock => (Own, "reading the time-stamp counter", SYSCALL),
+            Self::Nonexistent => (Own, ENTRY_AND_EXIT, SYSCALL),
+            Self::Getppid => (Entry, ENTRY_AND_EXIT, SYSCALL),
+            Self::FutexWake => (Entry, "futex lookup", SYSCALL),
+            Self::Lseek => (Entry, ENTRY, SYSCALL),
+            Self::Read | Self::Pread => (Entry, "page-cache lookup", SYSCALL_MEMORY),
+            Self::Write => (Entry, "write path of the file system", SYSCALL_MEMORY),
+            Self::Fstat => (Entry, "copying out the attributes", SYSCALL),
+            Self::Stat | Self::Statx => (Entry, "path walk", SYSCALL_MEMORY),
+            Self::OpenClose => (Unknown, "path walk and making the open file", SYSCALL_MEMORY),
+            Self::MmapMunmap => (Unknown, "bookkeeping of mappings", SYSCALL),
+            Self::UringNop => (Unknown, "handling of each request", SYSCALL),
+            Self::MinorFault => (Own, "exception entry, zeroing and mapping a page", SYSCALL),
+            Self::FutexPingPong | Self::PipePingPong => (Unknown, WAKE_UP, SYSCALL_MEMORY),
+            Self::ThreadCreateJoin => (Unknown, "making and waking a thread", SYSCALL_MEMORY),
+            Self::ForkExit => (Unknown, "page-table work", FORK),
         }
     }
 
@@ -208,7 +196,7 @@ impl Measurable for Row {
             .with_known("descriptor", self.descriptor().map(Descriptor::name))
             .with_known("batch_requests", self.batch_requests())
             .with_known("cpus", self.cpus())
-            .deviating_by(self.call.deviation_between_runs())
+            .deviating_by(self.call.limits().2)
     }
 }
 
