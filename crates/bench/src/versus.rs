@@ -111,12 +111,13 @@ pub struct Ground {
 impl Ground {
     /// Where corpora lie; they are kept.
     pub fn corpora(&self) -> PathBuf {
-        corpora(&self.directory)
+        self.directory.join(FOLDER).join(place::CORPORA)
     }
 
     /// Where the targets of this process lie; they are removed.
     pub fn targets(&self) -> PathBuf {
-        targets(&self.directory).join(std::process::id().to_string())
+        let targets = self.directory.join(FOLDER).join(place::TARGETS);
+        targets.join(std::process::id().to_string())
     }
 
     /// The rivals of one discipline.
@@ -184,16 +185,6 @@ pub fn allowed_bytes(directory: &Path, most: Option<u64>) -> Result<u64, Error> 
     let memory_part = scratch::memory_part(&filesystem, MEMORY_PART);
     let free = scratch::free_bytes(&filesystem).min(memory_part);
     Ok(most.unwrap_or(scratch::part_of(free)).min(free))
-}
-
-/// Where the corpora of a directory lie.
-pub fn corpora(directory: &Path) -> PathBuf {
-    directory.join(FOLDER).join(place::CORPORA)
-}
-
-/// Where the targets of a directory lie.
-pub fn targets(directory: &Path) -> PathBuf {
-    directory.join(FOLDER).join(place::TARGETS)
 }
 
 /// Parts of `total_ns` for races, by what each is expected to take for a round.
