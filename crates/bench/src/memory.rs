@@ -125,8 +125,13 @@ impl Area for Options {
         // Chases run on the last one, whose caches may be others than those of the first.
         let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
         let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
-        let hardware =
-            latency::Hardware { caches: &caches, nodes: &nodes, cpus: &cpus, modules: &modules };
+        let hardware = latency::Hardware {
+            caches: &caches,
+            nodes: &nodes,
+            cpus: &cpus,
+            modules: &modules,
+            largest: latency::largest_pages(),
+        };
         let latency_ns = sampler.left_ns() / LATENCY_PART;
         let room_bytes = Room::now().bytes;
         let wanted_bytes = latency::memory_bytes(options.run.extent, room_bytes, &hardware);

@@ -17,7 +17,7 @@ mod walk;
 
 use flatout_measure::case::record;
 use flatout_measure::{Case, Ceiling, Chart, Outcome, Sampler, record_counted};
-use flatout_sys::chase::LINE_BYTES;
+use flatout_sys::chase::{LINE_BYTES, Pages};
 use flatout_sys::cpu_cache::DataCache;
 use flatout_sys::numa::Node;
 
@@ -29,6 +29,7 @@ use crate::Extent;
 use grid::Grid;
 use load::Loads;
 use ring::Rings;
+pub(super) use ring::largest_pages;
 use row::LatencyRow;
 
 /// Length of a timed walk: an interrupt of five microseconds in it is a thousandth.
@@ -51,6 +52,8 @@ pub(super) struct Hardware<'a> {
     pub(super) cpus: &'a [usize],
     /// What the memory modules can deliver together.
     pub(super) modules: &'a Ceiling,
+    /// The largest pages that memory can lie on.
+    pub(super) largest: Pages,
 }
 
 /// What the first phase found.
@@ -72,11 +75,12 @@ struct Chases {
 }
 
 impl Chases {
-    /// Chases whose rings take at most `room_bytes` of memory together, on a CPU with these caches.
-    fn new(extent: Extent, room_bytes: u64, caches: &[DataCache]) -> Self {
+    /// Chases whose rings take at most `room_bytes` of memory together, on pages up to `largest` and a
+    /// CPU with these caches.
+    fn new(extent: Extent, room_bytes: u64, caches: &[DataCache], largest: Pages) -> Self {
         let cache_bytes =
             caches.iter().map(|cache| cache.bytes).max().unwrap_or(UNKNOWN_CACHE_BYTES);
-        let grid = Grid::new(extent, room_bytes, caches);
+        let grid = Grid::new(extent, room_bytes, caches, largest);
         let walk_ns = if extent == Extent::Full { WALK_NS } else { SHORT_WALK_NS };
         // No cache holds what a load reads.
         let [least, most] = LOAD_BYTES;
@@ -87,9 +91,10 @@ impl Chases {
     /// Chases that take at most `room_bytes` with all that they need beside the rings.
     fn fitting(extent: Extent, room_bytes: u64, hardware: &Hardware<'_>) -> Self {
         let halves = (0..u64::BITS).map(|halvings| room_bytes >> halvings);
-        let mut tries = halves.map(|bytes| Self::new(extent, bytes, hardware.caches));
+        let new = |bytes| Self::new(extent, bytes, hardware.caches, hardware.largest);
+        let mut tries = halves.map(new);
         let fitting = tries.find(|chases| chases.memory_bytes(hardware) <= room_bytes);
-        fitting.unwrap_or_else(|| Self::new(extent, 0, hardware.caches))
+        fitting.unwrap_or_else(|| new(0))
     }
 
     /// Most memory that the rows hold at one time.
@@ -161,8 +166,14 @@ mod tests {
             distances: Vec::new(),
         };
         let (nodes, modules) = ([node(0, 0), node(1, 1)], Ceiling::default());
-        let hardware = Hardware { caches: &[], nodes: &nodes, cpus: &[0, 1], modules: &modules };
-        let chases = Chases::new(Extent::Full, u64::MAX, &[]);
+        let hardware = Hardware {
+            caches: &[],
+            nodes: &nodes,
+            cpus: &[0, 1],
+            modules: &modules,
+            largest: Pages::Huge,
+        };
+        let chases = Chases::new(Extent::Full, u64::MAX, &[], Pages::Huge);
         let beside = chases.memory_bytes(&hardware) - chases.grid.room_bytes();
         assert_eq!(beside, (128 << 20) + 2 * (128 << 20), "a load and a ring on each node");
         for room_bytes in [4 << 30, 1 << 30, 100 << 20] {

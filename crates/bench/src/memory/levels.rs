@@ -109,9 +109,9 @@ pub(super) const STILL_HIT: f64 = 2.0;
 /// are two.
 pub(super) const APART: f64 = 1.5;
 
-/// Latency over that of the level before from which on it is none of a cache, where the curve does not
-/// go on to memory: last caches answer within 12 times that of the one before (Emerald Rapids), memory
-/// takes 20 times and more.
+/// Latency over that of the level before from which on it is none of a cache, which tells where the
+/// curve does not go on to memory, or translation makes it slower there: last caches answer within 12
+/// times that of the one before (Emerald Rapids), memory takes 20 times and more.
 const FAR: f64 = 16.0;
 
 /// The levels that two curves over the same working sets show, which were measured one after the
@@ -202,12 +202,9 @@ fn hits(curve: &[Point], caches: &[DataCache]) -> Vec<Option<Hit>> {
         let inside = curve.iter().filter(far);
         let inside = inside.filter(|point| point.working_set_bytes <= cache.bytes);
         let latency_ns = inside.map(|point| point.latency_ns).reduce(f64::min)?;
-        let is_memory = match memory_ns {
-            Some(memory_ns) => latency_ns * APART > memory_ns,
-            // The curve ends within the last cache.
-            None => nearer_ns > 0.0 && latency_ns > FAR * nearer_ns,
-        };
-        if is_memory || latency_ns < APART * nearer_ns {
+        let is_far = nearer_ns > 0.0 && latency_ns > FAR * nearer_ns;
+        let is_memory = memory_ns.is_some_and(|memory_ns| latency_ns * APART > memory_ns);
+        if is_far || is_memory || latency_ns < APART * nearer_ns {
             return None;
         }
         let mut beyond = curve.iter().filter(|point| point.working_set_bytes > nearer_bytes);

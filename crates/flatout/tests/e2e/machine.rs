@@ -2,7 +2,7 @@
 //! input.
 
 use flatout_sys::affinity;
-use flatout_sys::launcher::{ENOSYS, EPERM, SCHED_SETAFFINITY, deny};
+use flatout_sys::launcher::{ENOSYS, EPERM, SCHED_SETAFFINITY, deny, without_huge_pages};
 use rustix::io::Errno;
 use serde_json::Value;
 
@@ -97,6 +97,23 @@ fn memory_has_latencies_levels_and_rates() {
     };
     assert!(median(most) > median(least), "memory is farther away than the first cache");
     assert!(!rows(&document, "memory/working-set").is_empty());
+}
+
+#[test]
+fn levels_are_found_on_base_pages_where_there_are_no_others() {
+    let folder = Folder::new();
+    let document = in_enough_time(4, |time| {
+        let ran = folder.flatout(["bench"].iter().chain(&hasty("memory", time)));
+        let ran = ran.with(without_huge_pages).run().if_measured()?;
+        let document = ran.exits(0).document();
+        (rows(&document, "memory/level").len() > 1).then_some(document)
+    });
+    assert_possible(&document);
+    for row in rows(&document, "memory/level") {
+        assert!(codes(row).contains(&"no_huge_pages"), "{row:#}");
+    }
+    let on_others = |row: &&Value| row["parameters"]["page_bytes"] == 2 << 20;
+    assert!(!rows(&document, "memory/latency").iter().any(on_others), "{document:#}");
 }
 
 #[test]

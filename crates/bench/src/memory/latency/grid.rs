@@ -3,7 +3,7 @@
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
-use super::ring::{self, Shape};
+use super::ring::{self, Shape, page_bytes};
 use crate::Extent;
 
 const KIB: u64 = 1 << 10;
@@ -29,12 +29,19 @@ pub(super) struct Grid {
     /// Size of the largest cache.
     cache_bytes: u64,
     has_runs: bool,
+    /// The largest pages that memory can lie on: those of the curve that tells the levels.
+    largest: Pages,
 }
 
 impl Grid {
-    /// As many points as fit into `room_bytes`: the longest working set is halved until all rings
-    /// that are kept do.
-    pub(super) fn new(extent: Extent, room_bytes: u64, caches: &[DataCache]) -> Self {
+    /// As many points as fit into `room_bytes`, on pages up to `largest`: the longest working set is
+    /// halved until all rings that are kept do.
+    pub(super) fn new(
+        extent: Extent,
+        room_bytes: u64,
+        caches: &[DataCache],
+        largest: Pages,
+    ) -> Self {
         let last_bytes = caches.iter().map(|cache| cache.bytes).max().unwrap_or(32 * MIB);
         let wanted_bytes = match extent {
             Extent::Full => GIB,
@@ -48,9 +55,10 @@ impl Grid {
             wanted_bytes,
             cache_bytes: last_bytes,
             has_runs: extent != Extent::Few,
+            largest,
         };
         loop {
-            let all = points(extent, wanted_bytes, caches);
+            let all = points(extent, wanted_bytes, caches, largest);
             let longest = grid.longest_bytes;
             grid.shapes =
                 all.into_iter().filter(|shape| shape.working_set_bytes <= longest).collect();
@@ -87,47 +95,45 @@ impl Grid {
     /// Rings for rows that are to be in memory, best first: the shortest working set that is four
     /// times the largest cache, shorter ones down to twice, and the first of all on base pages.
     pub(super) fn memory_shapes(&self, run_bytes: u64) -> Vec<Shape> {
-        let huge = self.shapes.iter().filter(|shape| shape.pages == Pages::Huge);
-        let mut sets: Vec<u64> = huge.map(|shape| shape.working_set_bytes).collect();
+        let curve = self.shapes.iter().filter(|shape| shape.pages == self.largest);
+        let mut sets: Vec<u64> = curve.map(|shape| shape.working_set_bytes).collect();
         sets.sort_unstable();
         let enough = sets.iter().position(|&bytes| bytes >= MEMORY_TIMES * self.cache_bytes);
         sets.truncate(enough.map_or(sets.len(), |index| index + 1));
         sets.retain(|&bytes| bytes >= 2 * self.cache_bytes);
         let on = |pages| move |&bytes: &u64| Shape { run_bytes, ..Shape::random(bytes, pages) };
         let base = sets.last().map(on(Pages::Base));
-        sets.iter().rev().map(on(Pages::Huge)).chain(base).collect()
+        sets.iter().rev().map(on(self.largest)).chain(base).collect()
     }
 }
 
 /// All points up to `longest_bytes`, shortest first.
-fn points(extent: Extent, longest_bytes: u64, caches: &[DataCache]) -> Vec<Shape> {
+fn points(extent: Extent, longest_bytes: u64, caches: &[DataCache], largest: Pages) -> Vec<Shape> {
     let powers = |first: u64, step: u32| {
         (first.ilog2()..=longest_bytes.ilog2()).step_by(step as usize).map(|log2| 1_u64 << log2)
     };
-    let (mut huge, base): (Vec<u64>, Vec<u64>) = match extent {
+    let (mut curve, base): (Vec<u64>, Vec<u64>) = match extent {
         Extent::Full => {
             // Three halves of a power of two between, where the knees of a core's own caches and
             // of most shared ones lie. Larger rings take a second to make for each GiB.
             let between = (13..25).map(|log2| 3 << log2);
-            // Base pages need as many points as show levels where there are no others.
             let base = powers(KIB, 1).filter(|bytes| *bytes < BASE_DENSE_BYTES);
             let base = base.chain(powers(BASE_DENSE_BYTES, 2));
             (powers(KIB, 1).chain(between).collect(), base.collect())
         }
         Extent::Quick => {
             let between = [48 * KIB, 1536 * KIB, 3 * MIB];
-            let huge = powers(16 * KIB, 1).chain(between).collect();
-            (huge, vec![16 * KIB, 256 * KIB, 16 * MIB, longest_bytes])
+            let curve = powers(16 * KIB, 1).chain(between).collect();
+            (curve, vec![16 * KIB, 256 * KIB, 16 * MIB, longest_bytes])
         }
         Extent::Few => (few(longest_bytes, caches), Vec::new()),
     };
-    huge.retain(|&bytes| bytes <= longest_bytes);
-    huge.sort_unstable();
-    huge.dedup();
+    curve.retain(|&bytes| bytes <= longest_bytes);
     let on = |pages| move |bytes| Shape::random(bytes, pages);
-    let mut all: Vec<Shape> = huge.into_iter().map(on(Pages::Huge)).collect();
+    let mut all: Vec<Shape> = curve.into_iter().map(on(largest)).collect();
     all.extend(base.into_iter().map(on(Pages::Base)));
-    all.sort_by_key(|shape| shape.working_set_bytes);
+    all.sort_by_key(|shape| (shape.working_set_bytes, page_bytes(shape.pages)));
+    all.dedup();
     all
 }
 
@@ -149,7 +155,12 @@ mod tests {
 
     #[test]
     fn the_full_curve_goes_from_a_kib_to_a_gib_on_both_pages() {
-        let grid = Grid::new(Extent::Full, u64::MAX, &caches(&[48 * KIB, 2 * MIB, 105 * MIB]));
+        let grid = Grid::new(
+            Extent::Full,
+            u64::MAX,
+            &caches(&[48 * KIB, 2 * MIB, 105 * MIB]),
+            Pages::Huge,
+        );
         for pages in [Pages::Huge, Pages::Base] {
             let sets = sets(&grid, pages);
             assert_eq!((sets[0], *sets.last().unwrap()), (KIB, GIB));
@@ -169,9 +180,24 @@ mod tests {
     }
 
     #[test]
+    fn base_pages_have_the_whole_curve_where_there_are_no_others() {
+        for extent in [Extent::Full, Extent::Quick] {
+            let grid = |largest| Grid::new(extent, 3 * GIB, &caches(&[48 * KIB, MIB]), largest);
+            let (both, base) = (grid(Pages::Huge), grid(Pages::Base));
+            let mut all: Vec<u64> =
+                both.shapes.iter().map(|shape| shape.working_set_bytes).collect();
+            all.dedup();
+            assert_eq!(sets(&base, Pages::Base), all);
+            assert!(sets(&base, Pages::Huge).is_empty());
+            let [on_both, on_base] = [both, base].map(|grid| grid.memory_shapes(RUN_BYTES)[0]);
+            assert_eq!(on_base, Shape { pages: Pages::Base, ..on_both });
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_left_out_and_said() {
         for room_bytes in [2 * GIB, GIB, 100 * MIB, 10 * MIB] {
-            let grid = Grid::new(Extent::Full, room_bytes, &[]);
+            let grid = Grid::new(Extent::Full, room_bytes, &[], Pages::Huge);
             assert!(grid.room_bytes() <= room_bytes || grid.longest_bytes <= MIB);
             let longest = grid.shapes.iter().max_by_key(|shape| shape.working_set_bytes).unwrap();
             assert_eq!(grid.cut_from(*longest), Some(GIB));
@@ -181,7 +207,8 @@ mod tests {
 
     #[test]
     fn nothing_is_called_memory_that_caches_could_hold() {
-        let grid = |cache_bytes| Grid::new(Extent::Full, 300 * MIB, &caches(&[cache_bytes]));
+        let grid =
+            |cache_bytes| Grid::new(Extent::Full, 300 * MIB, &caches(&[cache_bytes]), Pages::Huge);
         assert!(grid(GIB).memory_shapes(64).is_empty());
         let small = grid(8 * MIB).memory_shapes(64);
         assert_eq!(small[0].working_set_bytes, 32 * MIB);
@@ -190,11 +217,12 @@ mod tests {
 
     #[test]
     fn a_few_rows_are_in_the_middle_of_each_level() {
-        let grid = Grid::new(Extent::Few, u64::MAX, &caches(&[48 * KIB, 2 * MIB, 105 * MIB]));
+        let grid =
+            Grid::new(Extent::Few, u64::MAX, &caches(&[48 * KIB, 2 * MIB, 105 * MIB]), Pages::Huge);
         let l3 = 105 * MIB / 2;
         assert_eq!(sets(&grid, Pages::Huge), [24 * KIB, MIB, l3, 512 * MIB]);
         assert!(sets(&grid, Pages::Base).is_empty());
-        let unknown = Grid::new(Extent::Few, u64::MAX, &[]);
+        let unknown = Grid::new(Extent::Few, u64::MAX, &[], Pages::Huge);
         assert_eq!(sets(&unknown, Pages::Huge), [128 * MIB]);
     }
 }

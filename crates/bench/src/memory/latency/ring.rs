@@ -104,8 +104,6 @@ pub(super) struct Rings {
     kept: RefCell<Vec<(Shape, Made)>>,
     /// None until the first ring is made.
     arenas: RefCell<Option<Vec<Placed>>>,
-    /// Why no ring can lie on large pages, if the kernel has not even one.
-    no_huge: RefCell<Option<TrialError>>,
 }
 
 impl Rings {
@@ -125,10 +123,6 @@ impl Rings {
         // First of all, because what is mapped later lies below: to tell the pages of a small
         // ring the kernel need not go through these (20 ms less per trial, November 2026).
         self.prepare(cpu);
-        let no_huge = self.no_huge.borrow().clone().filter(|_| shape.pages == Pages::Huge);
-        if let Some(why) = no_huge {
-            return Err(why);
-        }
         if !shape.is_kept() {
             let alone = || {
                 let slot = Arc::new(make_arena(shape)?).slot();
@@ -168,18 +162,11 @@ impl Rings {
     /// Makes the planned arenas, once.
     fn prepare(&self, cpu: usize) {
         self.arenas.borrow_mut().get_or_insert_with(|| {
-            // Long arenas would be touched in vain, again and again, where pages of 2 MiB are
-            // switched off.
-            let probe = Shape::random(HUGE_PAGE_BYTES as u64, Pages::Huge);
-            let refused = on_cpu(cpu, || make_arena(probe)).err();
-            let can_be = |shape: &Shape| shape.pages == Pages::Base || refused.is_none();
-            let planned = arenas(&self.planned).into_iter().filter(can_be);
-            let planned = planned.take_while(|_| monotonic_ns() < self.ends_ns);
+            let planned =
+                arenas(&self.planned).into_iter().take_while(|_| monotonic_ns() < self.ends_ns);
             // One that cannot be made is tried again in the length of each ring.
             let make = |shape| on_cpu(cpu, || make_arena(shape)).ok();
-            let made = planned.filter_map(make).map(|arena| (None, Arc::new(arena))).collect();
-            self.no_huge.replace(refused);
-            made
+            planned.filter_map(make).map(|arena| (None, Arc::new(arena))).collect()
         });
     }
 
@@ -201,6 +188,15 @@ impl Rings {
         let slot = arena.slot().ok_or_else(|| TrialError::Failed("no slot is free".to_owned()));
         arenas.push((shape.node, arena));
         slot
+    }
+}
+
+/// The largest pages that memory can lie on: where pages of 2 MiB are switched off, or the kernel has
+/// not even one, nothing is planned for them.
+pub(in super::super) fn largest_pages() -> Pages {
+    match make_arena(Shape::random(HUGE_PAGE_BYTES as u64, Pages::Huge)) {
+        Ok(_) => Pages::Huge,
+        Err(_) => Pages::Base,
     }
 }
 

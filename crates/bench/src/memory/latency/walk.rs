@@ -87,7 +87,7 @@ pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sam
         sample.facts.set(fact::LINES, lines);
         sample.facts.set(fact::WORKING_SET_BYTES, shape.working_set_bytes);
         sample.facts.set(fact::PAGE_BYTES, page_bytes(shape.pages));
-        on_other_pages(shape, wanted[0])
+        on_base_pages(shape)
     };
     sample.warnings.extend(warning.into_iter().chain(walked.moved));
     Ok(sample)
@@ -198,9 +198,9 @@ fn cut_short(wanted_bytes: Option<u64>) -> Option<Warning> {
     Some(Warning::new(warning::SIZE_REDUCED, text))
 }
 
-fn on_other_pages(shape: Shape, wanted: Shape) -> Option<Warning> {
+fn on_base_pages(shape: Shape) -> Option<Warning> {
     let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
-    (shape.pages != wanted.pages).then(|| Warning::new(warning::NO_HUGE_PAGES, text))
+    (shape.pages == Pages::Base).then(|| Warning::new(warning::NO_HUGE_PAGES, text))
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
     /// Chases whose walks are as short as can be, and for which 1 MiB is memory.
     fn hasty() -> Chases {
         let caches = crate::tests::caches::caches(&[256 << 10]);
-        let chases = Chases::new(Extent::Quick, 8 << 20, &caches);
+        let chases = Chases::new(Extent::Quick, 8 << 20, &caches, Pages::Huge);
         Chases { walk_ns: 1, loads: Loads::new(4 << 20), ..chases }
     }
 

@@ -346,6 +346,16 @@ fn what_is_as_slow_as_memory_is_no_cache_where_the_curve_ends_within_it() {
     assert_eq!(seen(&found(&left, &all)), ["L1", "L2", "L3", "DRAM"], "its end is seen");
 }
 
+#[test]
+fn memory_that_translation_makes_slower_and_slower_is_no_cache() {
+    // The same guest on base pages: what is walked through less than 300 MiB waits for memory, too.
+    let all = caches(&[48 * KIB, 2 * MIB, 300 * MIB]);
+    let sets = [0.016, 0.032, 0.048, 0.064, 0.125, 0.25, 0.5, 1.0, 8.0, 32.0, 128.0, 256.0, 512.0];
+    let ns = [1.9, 1.9, 1.9, 6.0, 6.1, 6.9, 7.6, 9.9, 148.0, 169.0, 200.0, 232.0, 271.0];
+    let walks = curve(&sets.into_iter().zip(ns).collect::<Vec<_>>());
+    assert_eq!(names(&found(&walks, &all)), ["L1", "L2", "DRAM"]);
+}
+
 /// The levels that have a latency.
 fn seen(levels: &Levels) -> Vec<&'static str> {
     let with = levels.levels.iter().filter(|level| level.latency_ns.is_some());

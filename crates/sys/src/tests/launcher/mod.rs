@@ -98,6 +98,17 @@ pub fn limit(command: &mut Command, resource: Resource, most: u64) -> &mut Comma
     }
 }
 
+/// Makes `command` start without transparent huge pages, as some databases have it.
+pub fn without_huge_pages(command: &mut Command) {
+    // SAFETY: between fork and exec the closure makes one system call with plain numbers.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
 /// A limited resource.
 #[derive(Debug, Clone, Copy)]
 pub enum Resource {
