@@ -5,8 +5,8 @@ use flatout_measure::case::record;
 use flatout_measure::guard::UseOfCpus;
 use flatout_measure::sampler::note_use_of_cpus;
 use flatout_measure::{
-    EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Parameters, Row,
-    Sample, Status, Unit, blank, warning,
+    Ceiling, EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Parameters,
+    Row, Sample, Status, Unit, blank, warning,
 };
 
 use flatout_sys::affinity;
@@ -128,6 +128,10 @@ impl Reader {
         self.judge_harness(measured, &mut row);
         note_use_of_cpus(&mut row.outcome, &mut row.facts, use_of_cpus, cpus);
         let outcome = &mut row.outcome;
+        if self.source.kind() == Kind::Stream && is_idle(&use_of_cpus) {
+            outcome.ceiling =
+                Some(Ceiling::unknown("what its producer delivers").limited_by("the producer"));
+        }
         if let Some(rate) = measured.rate(measured.elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
         }
@@ -161,6 +165,12 @@ impl Reader {
     }
 }
 
+/// Whether this process wanted no CPU most of the time: it waited for bytes.
+fn is_idle(used: &UseOfCpus) -> bool {
+    let wanted_ns = used.waited_ns.map(|waited_ns| used.own_ns.saturating_add(waited_ns));
+    wanted_ns.is_some_and(|wanted_ns| wanted_ns < used.elapsed_ns / 2)
+}
+
 /// What a trial found, as it is summed over several.
 fn totals(measured: &Measured) -> Facts {
     // Passes over the file.
@@ -179,20 +189,41 @@ mod tests {
     use super::super::Job;
     use super::*;
 
+    const TUNING: Tuning = Tuning {
+        engine: Engine::Sync,
+        caching: Caching::Buffered,
+        block_bytes: 4096,
+        depth: 1,
+        threads: 1,
+        split: Split::Contiguous,
+    };
+
+    #[test]
+    fn a_stream_that_is_waited_for_is_limited_by_its_producer() {
+        let job = |path: &str| Job {
+            block_count: Some(1),
+            ..Job::exactly(path.into(), &TUNING, CacheStart::AsItIs, CancelToken::manual())
+        };
+        let limiter = |path: &str, waited_ns, own_ns| {
+            let reader = Reader::open(job(path)).unwrap();
+            let used = UseOfCpus { elapsed_ns: 100, own_ns, waited_ns, ..UseOfCpus::default() };
+            let outcome = reader.single(&reader.trial().unwrap(), used, 2);
+            outcome.ceiling.map(|ceiling| ceiling.limiter)
+        };
+        let producer = Some("the producer".to_owned());
+        assert_eq!(limiter("/proc/self/stat", Some(20), 20), producer);
+        assert_eq!(limiter("/proc/self/stat", Some(40), 20), None, "it waited for a CPU");
+        assert_eq!(limiter("/proc/self/stat", Some(0), 90), None, "it copied");
+        assert_eq!(limiter("/proc/self/stat", None, 20), None, "nobody knows");
+        assert_eq!(limiter("/proc/self/exe", Some(20), 20), None, "no stream");
+    }
+
     #[test]
     fn the_evidence_of_several_trials_is_of_all_of_them() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7; 5000]).unwrap();
-        let tuning = Tuning {
-            engine: Engine::Sync,
-            caching: Caching::Buffered,
-            block_bytes: 4096,
-            depth: 1,
-            threads: 1,
-            split: Split::Contiguous,
-        };
         let state = CacheStart::Hot;
-        let job = Job::exactly(file.path().to_owned(), &tuning, state, CancelToken::manual());
+        let job = Job::exactly(file.path().to_owned(), &TUNING, state, CancelToken::manual());
         let reader = Reader::open(job).unwrap();
         let fetched = |bytes: u64| {
             let accounts = Facts::default().with(fact::DEVICE_READ_BYTES, bytes);
