@@ -29,6 +29,11 @@ pub trait Row {
     fn unit(&self) -> Unit {
         self.label().unit
     }
+
+    /// What this machine lacks for it, where that is known without a trial.
+    fn lacks(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What a record says of a row besides its figure.

@@ -182,6 +182,9 @@ impl Run<'_, '_, '_> {
         if (self.sampler.cancelled)() {
             return self.interrupt();
         }
+        if let Some(text) = self.rows[index].lacks() {
+            return self.close(index, Closed::Unsupported(text));
+        }
         if !self.wants_more(index) {
             return self.close(index, self.rows[index].done());
         }

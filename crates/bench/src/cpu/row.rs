@@ -49,6 +49,15 @@ impl Row for UnitRow {
                 .of_hardware(),
         }
     }
+
+    fn lacks(&self) -> Option<String> {
+        let kernel = match *self {
+            Self::Throughput { kernel, .. } | Self::Sustained { kernel, .. } => Some(kernel),
+            Self::Clock { load, .. } => load,
+            Self::Sharing { .. } => None,
+        };
+        kernel.and_then(|kernel| Some(format!("{}: {}", name(kernel), kernel.lacks()?)))
+    }
 }
 
 fn of_kernel(id: &'static str, kernel: Kernel) -> Label {
@@ -168,6 +177,8 @@ fn placed(kernel: Kernel, threads: &[u32], placement: Placement) -> Vec<UnitRow>
 
 #[cfg(test)]
 mod tests {
+    use flatout_sys::throughput::Level;
+
     use super::*;
 
     fn topology(cpus: usize) -> Topology {
@@ -214,6 +225,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_no_cpu_has_is_known_without_a_trial() {
+        let of = |number, level| {
+            let kernel = Kernel { number, operation: Operation::MultiplyAdd, level };
+            UnitRow::Sustained { kernel, threads: 1 }.lacks()
+        };
+        let why = of(Number::F32, Level::Amx).unwrap();
+        assert_eq!(why, "f32 multiply-add amx: amx has no f32");
+        let all = rows(Extent::Quick, &[], &topology(1));
+        assert!(all.iter().any(|row| row.lacks().is_none()));
     }
 
     #[test]

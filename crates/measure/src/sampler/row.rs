@@ -215,6 +215,11 @@ impl<'a> Sampled<'a> {
         None
     }
 
+    /// Why there can be no first trial, however much time there is.
+    pub(super) fn lacks(&self) -> Option<String> {
+        (self.attempts == 0).then(|| self.case.row.lacks()).flatten()
+    }
+
     /// How a row ends that gets no more trials.
     pub(super) fn done(&self) -> Closed {
         match self.attempts {

@@ -49,6 +49,36 @@ fn failed_and_unsupported_rows_name_the_cause_and_give_no_figure() {
     assert_eq!(outcomes[2].status, Status::Ok);
 }
 
+/// A row that no machine has.
+struct Absent;
+
+impl Row for Absent {
+    fn label(&self) -> Label {
+        Label::new("a/absent", Unit::OperationsPerSecond)
+    }
+
+    fn lacks(&self) -> Option<String> {
+        Some("no such instruction".to_owned())
+    }
+}
+
+#[test]
+fn what_the_machine_lacks_is_said_where_there_is_no_time_either() {
+    let clock = FakeClock::default();
+    let mut witness = FakeWitness::quiet();
+    let mut sampler = Sampler {
+        plan: Plan { budget_ns: 0, ..Plan::default() },
+        clock: &clock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    let case = Case { row: Absent, trial: Box::new(|_| panic!("it is not tried")) };
+    let outcome = &record(sampler.run(vec![case]))[0];
+    assert_eq!(outcome.status, Status::Unsupported);
+    assert_eq!(outcome.warnings, [Warning::new(warning::UNSUPPORTED, "no such instruction")]);
+}
+
 #[test]
 fn a_trial_without_time_is_invalid() {
     let clock = FakeClock::default();
