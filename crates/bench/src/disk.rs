@@ -268,6 +268,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     finish::apply(&mut measured, &file, terms);
     let mut outcomes = record(measured);
     let (storage, unsynced) = (storage::describe(&file), file.chain.unsynced());
+    let is_synchronous = file.chain.is_synchronous();
     drop(file);
     let (names, refusal) = match early {
         Some(measured) => measured,
@@ -283,6 +284,10 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
         warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
         ..Outcome::default()
     }));
+    if is_synchronous {
+        let is_kept = |warning: &Warning| warning.code != warning::NOT_DURABLE;
+        outcomes.iter_mut().for_each(|outcome| outcome.warnings.retain(is_kept));
+    }
     unsynced.iter().for_each(|option| doubt_durable(&mut outcomes, option));
     let charts = charts(&outcomes);
     Ok(Found { charts, outcomes, storage: Some(storage), ..Found::default() })

@@ -140,16 +140,25 @@ impl Chain {
     /// The option of a filesystem of the chain by which fsync(2) returns before storage has the bytes for
     /// good: of an overlay that makes nothing of it, or of a filesystem that flushes no device's cache.
     pub fn unsynced(&self) -> Option<&'static str> {
-        let mounts = self.layers.iter().filter_map(|layer| match layer {
-            Layer::Mount(mount) => Some(mount),
-            _ => None,
-        });
         let of = |mount: &Mount| {
             ["volatile", "fsync=volatile", "nobarrier"]
                 .into_iter()
                 .find(|word| mount.has_option(word))
         };
-        { mounts }.find_map(of)
+        self.mounts().find_map(of)
+    }
+
+    /// Whether what is written, and each change of a name, is durable when the call returns: the topmost
+    /// filesystem is mounted so.
+    pub fn is_synchronous(&self) -> bool {
+        self.mounts().next().is_some_and(|mount| mount.has_option("sync"))
+    }
+
+    fn mounts(&self) -> impl Iterator<Item = &Mount> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Mount(mount) => Some(mount),
+            _ => None,
+        })
     }
 
     /// All block devices of the chain, from the top down.

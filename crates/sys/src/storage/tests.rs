@@ -375,6 +375,15 @@ fn a_disk_of_which_nothing_is_known_but_its_number() {
 }
 
 #[test]
+fn mounts_that_make_all_durable_are_told() {
+    let with = |options: &str| {
+        let line = format!("20 1 8:1 / / rw,noatime - ext4 /dev/sda1 {options}\n");
+        chain_of(&Tree::new(&[("proc/self/mountinfo", &line)]), "/place").is_synchronous()
+    };
+    assert_eq!(["rw", "rw,sync", "rw,fsync=posix"].map(with), [false, true, false]);
+}
+
+#[test]
 fn mounts_that_make_nothing_durable_are_told() {
     let with = |options: &str| {
         let line = format!("20 1 0:30 / / rw - overlay overlay rw,{options}\n");

@@ -44,6 +44,24 @@ fn the_chain_of_a_loop_mount_goes_down_to_its_disk() {
 }
 
 #[test]
+fn what_a_synchronous_mount_writes_is_durable() {
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Cached));
+    let folder = Folder::new();
+    let place = mounted.path();
+    let is_doubted = || {
+        let options = "--rw sequential-write --size 4MiB --caching direct";
+        let document = document(&disk(&folder, place.to_str().unwrap(), options).run());
+        let written = rows(&document, "disk/sequential-write");
+        assert!(!written.is_empty(), "{document:#}");
+        written.iter().any(|row| warnings(row).contains(&"not_durable"))
+    };
+    assert!(is_doubted());
+    mounted.remount("sync").unwrap();
+    assert!(!is_doubted());
+    mounted.finish();
+}
+
+#[test]
 fn a_loop_device_itself_has_a_chain() {
     let device = needs!(LoopDevice::new(&random_bytes(8 << 20, 1)));
     let folder = Folder::new();
