@@ -3,7 +3,6 @@
 //! A new area is a type for its rows, a trial, a bound for each row, and an [`Area`]; the program
 //! knows areas by this trait alone.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 
 use flatout_measure::{Chart, Outcome, Sampler, TrialError, warning};
@@ -156,13 +155,6 @@ impl Found {
             }
         }
     }
-}
-
-/// A number before its noun: `1 thread`, `2 threads`.
-pub(crate) fn counted(number: impl Display, noun: &str) -> String {
-    let number = number.to_string();
-    let plural = if number == "1" { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 /// Errors: [`TrialError::Interrupted`] where somebody asked to stop.

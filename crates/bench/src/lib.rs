@@ -43,10 +43,11 @@ pub mod write;
 pub mod write_limit;
 
 pub use area::{Area, Estimate, Extent, Found, Pace, Run};
-use area::{Seconds, counted, go_on};
+use area::{Seconds, go_on};
 pub use error::Error;
 use file_trial::page_cache::{CacheStart, Clearing};
 use flatout_io::Error as IoError;
+use flatout_measure::units::counted;
 use memory::room::Room;
 use scratch::Scratch;
 use workers::Watch;

@@ -19,6 +19,7 @@ use flatout_measure::{Sample, TrialError, Warning, warning};
 use flatout_sys::{CancelToken, affinity, filesystem, page_cache};
 
 use crate::choice::{self, Choice, Facts, Wishes};
+use crate::counted;
 use crate::file_trial::evidence::Bottom;
 use crate::file_trial::page_cache::Pages;
 use crate::{Error, fact, file_trial, limits, workers};
@@ -179,7 +180,8 @@ impl Reader {
         if let Some(wanted) = wanted_bytes.filter(|&wanted| sized && wanted > length) {
             let missing = wanted - length;
             let text = format!(
-                "{wanted} bytes were asked for, but the file ends after {length}: {missing} bytes short"
+                "{wanted} bytes were asked for, but the file ends after {length}: {} short",
+                counted(missing, "byte")
             );
             warn(warning::SHORT_FILE, text);
         }
@@ -219,7 +221,7 @@ impl Reader {
             } else {
                 (warning::SYSCALL_BOUND, "system calls limit this figure, not memory")
             };
-            warn(code, format!("blocks of {block} bytes: {what}"));
+            warn(code, format!("blocks of {}: {what}", counted(block, "byte")));
         }
     }
 }

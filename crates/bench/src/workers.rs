@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
+use crate::counted;
 use flatout_io::cause_text;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::clock::process_cpu_ns;
@@ -39,7 +40,11 @@ pub(crate) fn counts(chosen: &[u32], usual: &[u32]) -> Vec<u32> {
 
 /// The warning of a row with more threads than CPUs.
 pub fn oversubscribed(threads: u32, cpus: u32) -> Option<Warning> {
-    let text = format!("{threads} threads share {cpus} CPUs and wait for each other's turns");
+    let text = format!(
+        "{} share {} and wait for each other's turns",
+        counted(threads, "thread"),
+        counted(cpus, "CPU")
+    );
     (threads > cpus).then(|| Warning::new(warning::OVERSUBSCRIBED, text))
 }
 
@@ -47,7 +52,9 @@ pub fn oversubscribed(threads: u32, cpus: u32) -> Option<Warning> {
 pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<Warning> {
     let quota = quota_cpus.filter(|&quota| quota < f64::from(threads.min(cpus)))?;
     let text = format!(
-        "the control group has a quota of {quota:.2} CPUs for {threads} threads on {cpus} CPUs"
+        "the control group has a quota of {quota:.2} CPUs for {} on {}",
+        counted(threads, "thread"),
+        counted(cpus, "CPU")
     );
     Some(Warning::new(warning::CPU_QUOTA, text))
 }

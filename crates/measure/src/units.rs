@@ -3,6 +3,8 @@
 //! Only whole results are taken: what would have to be rounded is refused. The way back,
 //! from base units to prefixes, belongs to the report.
 
+use std::fmt::Display;
+
 /// Why a size or a time could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
@@ -64,6 +66,13 @@ pub fn parse_time(text: &str) -> Result<u64, UnitError> {
     parse(text, "nanoseconds", TIME_UNITS, time_factor)
 }
 
+/// A number before its noun in a message: `1 thread`, `2 threads`.
+pub fn counted(number: impl Display, noun: &str) -> String {
+    let number = number.to_string();
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// From here on nobody reads a number quickly.
 const LEAST_LONG: u64 = 10_000;
 
@@ -77,7 +86,7 @@ pub fn wide_text(half_width_ratio: f64) -> Option<&'static str> {
 pub fn size_text(bytes: u64) -> String {
     let power = |base: u64| (1..=5).rev().find(|&power| bytes >= base.pow(power));
     let Some(binary) = power(1024) else {
-        return if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") };
+        return counted(bytes, "byte");
     };
     let letter = |power: u32| char::from(b"KMGTP"[power as usize - 1]);
     let is_exact = |&power: &u32| {
@@ -197,6 +206,12 @@ mod tests {
         }
         let times = [5_000_000_000, 500_000_000, 1_500, 0].map(time_text);
         assert_eq!(times, ["5s", "500ms", "1500ns", "0s"]);
+    }
+
+    #[test]
+    fn one_of_a_thing_has_no_plural() {
+        let texts = [counted(1, "byte"), counted(0, "byte"), counted("1.5", "CPU")];
+        assert_eq!(texts, ["1 byte", "0 bytes", "1.5 CPUs"]);
     }
 
     #[test]

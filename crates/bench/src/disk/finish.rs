@@ -11,6 +11,7 @@ use super::pattern::{IoType, Test};
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
 use super::{Terms, bound, fact, fio, overhead};
+use crate::counted;
 use crate::file_trial::evidence::{self, ratio};
 
 /// Requests of the disk per request from which on the requests were split.
@@ -76,8 +77,9 @@ impl Finding<'_> {
         let block_bytes = self.row.tuning.block_bytes;
         if self.row.tuning.caching != Caching::Direct && block_bytes < 4096 {
             let text = format!(
-                "blocks of {block_bytes} bytes through the page cache: system calls and readahead \
-                 limit this figure, not the disk"
+                "blocks of {} through the page cache: system calls and readahead limit this figure, \
+                 not the disk",
+                counted(block_bytes, "byte")
             );
             self.outcome.warn(warning::READAHEAD_BOUND, text);
         }

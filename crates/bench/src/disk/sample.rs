@@ -10,6 +10,7 @@ use super::pattern::Test;
 use super::place::Kind;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
+use crate::counted;
 use crate::file_trial::page_cache::{growth_warning, start_warning};
 use crate::{CacheStart, Clearing};
 
@@ -142,7 +143,8 @@ fn of_requests(tally: &Tally, elapsed_ns: u64) -> Vec<Warning> {
 fn of_threads(row: &Row, file: &TestFile) -> Option<Warning> {
     let (blocks, threads) = (file.length_bytes / row.tuning.block_bytes, row.tuning.threads);
     let text = format!(
-        "the file has {blocks} blocks for {threads} threads: the others have nothing to do"
+        "the file has {} for {threads} threads: the others have nothing to do",
+        counted(blocks, "block")
     );
     (blocks < u64::from(threads)).then(|| Warning::new(warning::THREADS_REDUCED, text))
 }

@@ -16,6 +16,7 @@ use super::Options;
 use super::pattern::{IoType, Test};
 use super::place::{Kind, Place};
 use super::row::Row;
+use crate::counted;
 use crate::file_trial::page_cache::Pages;
 use crate::{Error, IoError, Scratch, scratch};
 
@@ -222,8 +223,9 @@ impl TestFile {
         let in_flight = u64::from(row.tuning.depth) * u64::from(row.tuning.threads);
         if blocks > 0 && in_flight > blocks {
             let text = format!(
-                "the file has {blocks} blocks, fewer than the {in_flight} requests in flight: several \
-                 ask for the same one"
+                "the file has {}, fewer than the {in_flight} requests in flight: several ask for the \
+                 same one",
+                counted(blocks, "block")
             );
             refuse(&mut row, warning::DEPTH_UNUSED, text);
         }

@@ -5,6 +5,7 @@ use flatout_measure::{Facts, Key, Warning, warning};
 use serde::{Deserialize, Serialize};
 
 use super::fact;
+use crate::counted;
 
 /// Datagrams that the account remembers one by one. A datagram that is further behind the newest
 /// cannot be told from a duplicate, and is counted apart.
@@ -179,7 +180,7 @@ pub(super) fn warnings(facts: &Facts) -> Vec<Warning> {
         warnings.push(Warning::new(warning::DATAGRAMS_LOST, text));
     }
     if forgotten > 0 {
-        let text = format!("{forgotten} datagrams came more than a million too late");
+        let text = format!("{} came more than a million too late", counted(forgotten, "datagram"));
         warnings.push(Warning::new(warning::ACCOUNT_INCOMPLETE, text));
     }
     warnings

@@ -11,6 +11,7 @@ use super::flow::{End, Seen};
 use super::frame::{EndReport, FlowReport, TcpPoint};
 use super::spec::{Protocol, Receiver, Sender, Traffic, Work};
 use super::topology::Topology;
+use crate::counted;
 use crate::fact::BYTES;
 
 const SECOND_NS: f64 = 1e9;
@@ -32,7 +33,7 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
     let flows = u32::try_from(spec.flows().len()).unwrap_or(u32::MAX);
     let threads = flows.saturating_mul(if topology.is_one_machine { 2 } else { 1 });
     if threads > topology.cpus {
-        let text = format!("{threads} threads on {} CPUs", topology.cpus);
+        let text = format!("{threads} threads on {}", counted(topology.cpus, "CPU"));
         warn(warning::OVERSUBSCRIBED, &text);
     }
     if let (true, Some(name)) = (topology.is_one_machine, topology.between()) {

@@ -12,6 +12,7 @@ use flatout_measure::{
 use flatout_sys::affinity;
 
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
+use crate::counted;
 use crate::fact;
 use crate::file_trial::accounting::DISK_READ_BYTES;
 use crate::file_trial::evidence;
@@ -72,7 +73,7 @@ impl Reader {
             Limit::MinTime(_) => facts.set("size_found_bytes", measured.bytes),
             Limit::Duration(ns) => facts.set(fact::ENDED_EARLY, self.how_far(measured, ns)),
             Limit::Blocks if measured.stopped => {
-                let text = format!("interrupted after {} bytes", measured.bytes);
+                let text = format!("interrupted after {}", counted(measured.bytes, "byte"));
                 facts.set(fact::ENDED_EARLY, text);
             }
             Limit::Blocks => {}
@@ -103,7 +104,7 @@ impl Reader {
     fn how_far(&self, measured: &Measured, limit_ns: u64) -> String {
         let seconds = measured.elapsed_ns as f64 / 1e9;
         let limit = limit_ns as f64 / 1e9;
-        let bytes = measured.bytes;
+        let bytes = counted(measured.bytes, "byte");
         if !measured.stopped {
             let what = match self.source.kind() {
                 Kind::Sized if self.end_bytes < self.source.length_bytes() => "what was asked for",
@@ -114,10 +115,10 @@ impl Reader {
         }
         match self.source.kind() {
             Kind::Sized => {
-                let percent = bytes as f64 / self.end_bytes.max(1) as f64 * 100.0;
-                format!("stopped after {limit} s at {bytes} bytes, {percent:.2} % of the file")
+                let percent = measured.bytes as f64 / self.end_bytes.max(1) as f64 * 100.0;
+                format!("stopped after {limit} s at {bytes}, {percent:.2} % of the file")
             }
-            Kind::Endless | Kind::Stream => format!("stopped after {limit} s at {bytes} bytes"),
+            Kind::Endless | Kind::Stream => format!("stopped after {limit} s at {bytes}"),
         }
     }
 

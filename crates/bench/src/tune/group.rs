@@ -6,6 +6,7 @@ use flatout_sys::affinity;
 
 use super::tuned_place::{Sizes, TunedPlace};
 use super::{FEW_SETTINGS, candidate};
+use crate::counted;
 use crate::tried::Tried;
 
 /// Trees of small files are kept until the end, because removing them slows down the making of the
@@ -202,9 +203,9 @@ impl<'a> Group<'a> {
         let Tuning { engine, caching, block_bytes, depth, threads, .. } = taken;
         let ring = if *engine == Engine::Uring { format!(" × {depth}") } else { String::new() };
         let kib = block_bytes >> 10;
-        let plural = if *threads == 1 { "" } else { "s" };
+        let threads = counted(threads, "thread");
         format!(
-            "the best for {}; taken: {engine}, {caching}, {kib} KiB{ring}, {threads} thread{plural}",
+            "the best for {}; taken: {engine}, {caching}, {kib} KiB{ring}, {threads}",
             self.words()
         )
     }

@@ -11,6 +11,7 @@ use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::{SystemWitness, UseOfCpus, Witness};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
+use flatout_measure::units::counted;
 use flatout_measure::warning::{self, Warning};
 use flatout_sys::cancel::CancelToken;
 
@@ -121,7 +122,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
         }
         let outcome = &mut row.outcome;
         if outcome.status == Status::Interrupted && outcome.n > 0 {
-            let text = format!("interrupted after {} of {trials} trials", outcome.n);
+            let text = format!("interrupted after {} of {}", outcome.n, counted(trials, "trial"));
             outcome.warnings.push(Warning::new("few_trials", text));
         }
     }

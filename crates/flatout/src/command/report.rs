@@ -97,7 +97,10 @@ fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
         }
         output::replace(&path, text.as_bytes())?;
     }
-    output::notice(&format!("left {} files in {folder:?}", files.len()));
+    output::notice(&format!(
+        "left {} in {folder:?}",
+        flatout_report::quantity::counted(files.len(), "file")
+    ));
     Ok(())
 }
 

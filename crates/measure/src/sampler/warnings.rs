@@ -7,6 +7,7 @@ use crate::fact::{Facts, Value};
 use crate::overhead::{OVERHEAD_SHARE, Overhead};
 use crate::record::Outcome;
 use crate::statistics;
+use crate::units::counted;
 use crate::units::wide_text;
 use crate::warning::{self, Warning};
 
@@ -43,14 +44,14 @@ pub(super) fn samples(outcome: &mut Outcome, facts: &mut Facts) {
     }
     let noise = match outcome.half_width() {
         None => {
-            let text = format!("{} trials count, too few for a 95 % interval", outcome.n);
+            let text = format!("{}, too few for a 95 % interval", counted(outcome.n, "trial"));
             Warning::new(warning::FEW_TRIALS, text)
         }
         Some(width) if width > NOISY => {
-            let trials = outcome.n;
+            let trials = counted(outcome.n, "trial");
             let width =
                 wide_text(width).map_or_else(|| format!("{:.0} %", width * 100.0), str::to_owned);
-            let text = format!("the 95 % interval is ±{width} after {trials} trials");
+            let text = format!("the 95 % interval is ±{width} after {trials}");
             Warning::new(warning::UNSTABLE, text)
         }
         Some(_) => return,

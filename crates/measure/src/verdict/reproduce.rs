@@ -8,6 +8,7 @@ use crate::record::{Answer, Mark, Outcome};
 use crate::sampler::NOISY;
 use crate::sampler::fact::{BETWEEN_RUNS, INTERVALS_SPOILED};
 use crate::statistics::interval::half_of_trials;
+use crate::units::counted;
 use crate::warning::{self, Says, has, saying};
 
 /// Half of a row's interval as its trials have it, and earlier runs where these taught what runs differ by.
@@ -41,7 +42,7 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
         .map(|row| {
             let width = match row.half_width() {
                 Some(width) => format!("±{}", half(width)),
-                None => format!("no interval from {} trials", row.n),
+                None => format!("no interval from {}", counted(row.n, "trial")),
             };
             let reason = saying(&row.warnings, Says::NotLasting);
             let reason = reason.map_or(String::new(), |code| format!(", {code}"));
@@ -57,16 +58,20 @@ pub(super) fn does_it_reproduce(results: &[Outcome]) -> Answer {
     let mut text = match widest {
         None => "Not known: there is no figure.".to_owned(),
         Some(row) if unsure.is_empty() => format!(
-            "Yes: of {} the widest 95 % interval is ±{} ({}, {} trials).",
+            "Yes: of {} the widest 95 % interval is ±{} ({}, {}).",
             count(rows, "row", "rows"),
             half(row.half_width().unwrap_or(0.0)),
             name(row),
-            row.n
+            counted(row.n, "trial")
         ),
         Some(_) => {
             let word = if mark == Mark::Good { "Yes, but not" } else { "Not" };
             let unsure_rows = unsure.len();
-            format!("{word} shown for {unsure_rows} of {rows} rows: {}.", list(&unsure))
+            format!(
+                "{word} shown for {unsure_rows} of {}: {}.",
+                counted(rows, "row"),
+                list(&unsure)
+            )
         }
     };
     let wide = |row: &&&Outcome| row.half_width() > Some(NOISY) && !loose(row);

@@ -179,7 +179,7 @@ fn does_it_reproduce_bad() {
         let warned = Outcome { parameters: serde_json::Map::new(), ..warned("a/b", code) };
         let answer = ask(REPRODUCE, vec![warned]);
         assert!(!answer.good);
-        assert_eq!(answer.text, format!("Not shown for 1 of 1 rows: a/b (±1.0 %, {code})."));
+        assert_eq!(answer.text, format!("Not shown for 1 of 1 row: a/b (±1.0 %, {code})."));
     }
     let mut disturbed = warned("a/b", warning::DISTURBED);
     disturbed.audit.insert("intervals_spoiled".to_owned(), json!(6));
@@ -454,7 +454,7 @@ fn a_race_reproduces_where_its_pairs_do() {
     assert!(ask(REPRODUCE, rows.clone()).good, "what moves both alike moves no ratio");
     rows[2].ci95 = Some([1.0, 1.8]);
     let answer = ask(REPRODUCE, rows);
-    assert!(!answer.good && answer.text.contains("Not shown for 1 of 1 rows: versus/ratio"));
+    assert!(!answer.good && answer.text.contains("Not shown for 1 of 1 row: versus/ratio"));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use flatout_sys::socket::zero_copy::ZeroCopy;
 use flatout_sys::{AlignedBuffer, clock, generator, socket};
 
 use super::{Counters, FlowError, Test, WorkerEnd};
+use crate::counted;
 use crate::network::spec::{Receiver, Sender};
 
 /// Longest sleep of a sender that keeps a rate, so that it sees when it should end.
@@ -223,7 +224,8 @@ pub(super) fn receive(
     };
     if is_early && !test.aborted.load(Ordering::Relaxed) {
         end.report.ended_early = 1;
-        let text = format!("the other end closed a data connection after {total} bytes");
+        let text =
+            format!("the other end closed a data connection after {}", counted(total, "byte"));
         end.failure = Some(FlowError::Failed(text));
     }
     match result {

@@ -56,8 +56,8 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
         Form::Table | Form::Markdown | Form::Html => table(&learned),
     };
     output::put(arguments.output.as_deref(), shown.as_bytes())?;
-    let rows = quantity::count(learned.rows.len() as u64);
-    output::notice(&format!("the noise of {rows} rows is saved in {path:?}; compare uses it"));
+    let rows = quantity::counted(learned.rows.len(), "row");
+    output::notice(&format!("the noise of {rows} is saved in {path:?}; compare uses it"));
     Ok(DONE)
 }
 
@@ -84,8 +84,8 @@ fn table(learned: &Learned) -> String {
         }
     }
     let mut out = format!(
-        "Noise from {} runs: two runs of this machine with nothing changed differ by up to (95 %)\n",
-        learned.runs
+        "Noise from {}: two runs of this machine with nothing changed differ by up to (95 %)\n",
+        quantity::counted(learned.runs as usize, "run")
     );
     let width = tests.keys().map(|id| text::visible(id).chars().count()).max().unwrap_or(0);
     for (id, mut within) in tests {

@@ -16,6 +16,7 @@ use crate::row::Row;
 use crate::sampler::NOISY;
 use crate::statistics;
 use crate::statistics::interval::{self, Knowledge};
+use crate::units::counted;
 use crate::warning;
 
 impl Sampled<'_> {
@@ -154,7 +155,7 @@ impl Sampled<'_> {
         outcome.n = figures.len() as u64;
         outcome.samples = figures;
         if outcome.status == Status::Interrupted {
-            let text = format!("interrupted after {} trials that count", outcome.n);
+            let text = format!("interrupted after {}", counted(outcome.n, "trial"));
             outcome.warn(warning::INTERRUPTED, text);
         }
         if let Some(Closed::Lost(text)) = &self.closed {
