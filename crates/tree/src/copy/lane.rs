@@ -2,7 +2,7 @@
 
 mod looked;
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -298,7 +298,7 @@ impl<'c> Lane<'c> {
             copy.fail(failure);
             return false;
         }
-        let (base, pair) = match base(copy, &source.0, &target.0, None) {
+        let (base, pair) = match base(copy, source.0, target.0, None) {
             Ok(base) => base,
             Err(failure) => {
                 copy.fail(failure);
@@ -375,17 +375,18 @@ pub(super) fn base(
     Ok(Directory::base(Pair { source: from, target: to, found }, guest))
 }
 
-/// A path's directory, and its last name. A directory that is not named itself (`a/`, `.`, `..`,
-/// `/`) is the name `.` in itself: the user wants it to be followed.
-pub(super) fn split(path: &Path) -> (std::path::PathBuf, CString) {
+/// A path's directory, as it is written, and its last name. A directory that is not named itself (`a/`, `.`,
+/// `..`, `/`) is the name `.` in itself: the user wants it to be followed.
+pub(super) fn split(path: &Path) -> (&Path, CString) {
     let bytes = path.as_os_str().as_bytes();
-    let last = bytes.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    let itself = matches!(last, b"" | b"." | b"..");
-    let (above, name) = match path.parent() {
-        Some(above) if !itself => (above.to_owned(), last),
-        _ => (path.to_owned(), b".".as_slice()),
+    let start = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let (above, name) = match bytes.split_at(start) {
+        (_, b"" | b"." | b"..") => (bytes, b".".as_slice()),
+        // `a//b` is not `a/b` in the text of a symlink.
+        ([above @ .., b'/'], name) if !above.is_empty() && !above.ends_with(b"/") => (above, name),
+        both => both,
     };
-    (above, CString::new(name).expect("paths have no NUL"))
+    (Path::new(OsStr::from_bytes(above)), CString::new(name).expect("paths have no NUL"))
 }
 
 fn path_text(path: &Path) -> CString {
@@ -454,6 +455,9 @@ mod tests {
             ("a/b", "a", "b"),
             ("b", "", "b"),
             ("/b", "/", "b"),
+            ("a/./b", "a/.", "b"),
+            ("a//b", "a//", "b"),
+            ("./b", ".", "b"),
             ("a/b/", "a/b/", "."),
             ("a/.", "a/.", "."),
             (".", ".", "."),

@@ -243,7 +243,12 @@ impl Planner<'_> {
     /// What a source of this name is called in the target.
     fn target(&self, name: Option<&OsStr>, facts: &Stat) -> Result<PathBuf, Failure> {
         match self.place {
-            Naming::Into(directory) => Ok(directory.join(name.unwrap_or(".".as_ref()))),
+            // `/` has no slashes at its end that could go.
+            Naming::Into(directory) => Ok(match without_slashes(directory) {
+                root if root.as_os_str().is_empty() => directory,
+                directory => directory,
+            }
+            .join(name.unwrap_or(".".as_ref()))),
             Naming::Exactly(path) => exact_target(path, facts),
         }
     }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -49,13 +50,17 @@ impl Copy<'_> {
     /// Makes the directories above the copy of an operand, as far as they are not there.
     pub(super) fn make_parents(&self, operand: &Operand) -> Result<(), Failure> {
         let Some(below) = &self.parents.below else { return Ok(()) };
+        // `a/.` is filled itself.
+        let is_filled = operand.target.as_os_str().as_bytes().ends_with(b"/.");
+        let mut ways = [&operand.source, &operand.target]
+            .map(|path| path.components().as_path().ancestors().skip(usize::from(!is_filled)));
+        let [sources, targets] = &mut ways;
+        let mut targets = targets.take_while(|path| path != below).peekable();
         // Where all of them are there, cp leaves them alone.
-        let parent = operand.target.parent().unwrap_or(below);
-        if parent.is_dir() {
+        if targets.peek().is_none_or(|parent| parent.is_dir()) {
             return Ok(());
         }
-        let above = operand.target.ancestors().skip(1).take_while(|path| path != below);
-        let pairs: Vec<(&Path, &Path)> = operand.source.ancestors().skip(1).zip(above).collect();
+        let pairs: Vec<(&Path, &Path)> = sources.zip(targets).collect();
         let mut met = lock(&self.parents.met);
         for (source, target) in pairs.into_iter().rev() {
             if !met.contains_key(target) {

@@ -19,9 +19,15 @@ impl Directory {
             named.unwrap_or_else(|_| b"?".to_vec())
         }));
         let mut path = Vec::new();
-        for part in parts.iter().rev() {
-            if part.is_empty() || part == b"." && !path.is_empty() {
+        let mut is_operand = false;
+        for part in parts.iter().rev().filter(|part| !part.is_empty()) {
+            if part == b"." && !path.is_empty() {
+                is_operand = true;
                 continue;
+            }
+            // What lies in `a//` is `a/b`, as to cp.
+            while std::mem::take(&mut is_operand) && path.ends_with(b"//") {
+                is_operand = path.pop().is_some();
             }
             crate::path::push(&mut path, part);
         }
