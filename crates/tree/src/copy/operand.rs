@@ -243,12 +243,11 @@ impl Planner<'_> {
     /// What a source of this name is called in the target.
     fn target(&self, name: Option<&OsStr>, facts: &Stat) -> Result<PathBuf, Failure> {
         match self.place {
-            // `/` has no slashes at its end that could go.
-            Naming::Into(directory) => Ok(match without_slashes(directory) {
-                root if root.as_os_str().is_empty() => directory,
-                directory => directory,
+            Naming::Into(directory) => {
+                // Of `/` nothing is left.
+                let bare = Some(without_slashes(directory)).filter(|bare| *bare != Path::new(""));
+                Ok(bare.unwrap_or(directory).join(name.unwrap_or(".".as_ref())))
             }
-            .join(name.unwrap_or(".".as_ref()))),
             Naming::Exactly(path) => exact_target(path, facts),
         }
     }
