@@ -199,7 +199,7 @@ pub(crate) fn warm(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken)
         return Ok(());
     }
     for _ in 0..WARMING_PASSES {
-        read(file, length_bytes, cancel, Some)?;
+        read(file, length_bytes, cancel, |done| Some((done, length_bytes)))?;
         if cancel.is_cancelled() || held().map_or(true, |bytes| bytes >= length_bytes) {
             break;
         }
@@ -207,19 +207,21 @@ pub(crate) fn warm(file: BorrowedFd<'_>, length_bytes: u64, cancel: CancelToken)
     Ok(())
 }
 
-/// Reads the first `length_bytes` of a file; `next` says from where on, at each place, until it has none.
+/// Reads the first `length_bytes` of a file; `next` says from where on, at each place, and up to where, until it
+/// has none.
 pub(crate) fn read(
     file: BorrowedFd<'_>,
     length_bytes: u64,
     cancel: CancelToken,
-    next: impl Fn(u64) -> Option<u64>,
+    next: impl Fn(u64) -> Option<(u64, u64)>,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut done = 0;
-    while let Some(offset) = next(done).filter(|&offset| offset < length_bytes)
+    while let Some((offset, end)) = next(done).filter(|&(offset, _)| offset < length_bytes)
         && !cancel.is_cancelled()
     {
-        match rustix::io::pread(file, &mut buffer, offset) {
+        let length = (end.max(offset + 1) - offset).min(CHUNK_BYTES as u64) as usize;
+        match rustix::io::pread(file, &mut buffer[..length], offset) {
             Ok(0) => break,
             Ok(got) => done = offset + got as u64,
             Err(Errno::INTR) => {}

@@ -169,10 +169,10 @@ fn warm(file: BorrowedFd<'_>, entry: &Entry<'_>, cancel: CancelToken) -> io::Res
         return file_trial::page_cache::warm(file, end, cancel);
     }
     let data = |from| match seek(file, SeekFrom::Data(from)) {
-        Ok(data) => Some(data),
+        Ok(data) => Some((data, seek(file, SeekFrom::Hole(data)).unwrap_or(end))),
         Err(Errno::NXIO) => None,
         // A filesystem that does not tell: everything is read.
-        Err(_) => Some(from),
+        Err(_) => Some((from, end)),
     };
     file_trial::page_cache::read(file, end, cancel, data)
 }

@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let begun_ns = SystemClock.now_ns();
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
-    let prepared = prepare(arguments, seed, cancel);
+    let prepared = prepare(arguments, (seed, begun_ns), cancel);
     let Prepared { field, ground, races, reduced, place, limit } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return draft.refused(&error),
@@ -128,7 +128,11 @@ struct Prepared {
 /// Everything that can be said before anything is done; says it.
 ///
 /// Errors: what cannot be done.
-fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prepared, Error> {
+fn prepare(
+    arguments: &Arguments,
+    (seed, begun_ns): (u64, u64),
+    cancel: CancelToken,
+) -> Result<Prepared, Error> {
     refuse_misuse(arguments)?;
     let field = field::gather(&arguments.rivals, cancel)?;
     let flatout = std::env::current_exe()
@@ -157,12 +161,13 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         cancel,
     };
     let mut planned = versus::plan(&ground)?;
+    let left_ns = forecast::left_ns(arguments, begun_ns);
     let mut reduced = None;
-    if let Some(why) = too_much(arguments, &planned, room_bytes).filter(|_| !arguments.quick) {
+    if let Some(why) = too_much(left_ns, &planned, room_bytes).filter(|_| !arguments.quick) {
         let smaller = Ground { extent: Extent::Quick, ..ground.clone() };
         let less = versus::plan(&smaller)?;
         // Where room lacks for that, too, it is said of what was asked for.
-        if too_much(arguments, &less, room_bytes) != Some(NO_ROOM) {
+        if too_much(left_ns, &less, room_bytes) != Some(NO_ROOM) {
             output::notice(why);
             (ground, planned, reduced) = (smaller, less, Some(why));
         }
@@ -191,19 +196,21 @@ fn prepare(arguments: &Arguments, seed: u64, cancel: CancelToken) -> Result<Prep
         place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     }
     let limit = WriteLimit::new(most_bytes, needed_bytes).counting();
-    let files_bytes = (needed_bytes, most_bytes.unwrap_or(u64::MAX));
-    output::notice(&announcement(arguments, &field, &races, (files_bytes, &limit)));
+    let written = written_bytes(arguments, &races, (&limit, left_ns));
+    let written = announcement::written(written, most_bytes.unwrap_or(u64::MAX));
+    let time_ns = time_ns(arguments, &races, &limit);
+    output::notice(&announcement(arguments, &field, &races, (needed_bytes, &written, time_ns)));
     Ok(Prepared { field, ground, races, reduced, place, limit })
 }
 
 /// Why less than the usual work is raced.
-fn too_much(arguments: &Arguments, planned: &Planned, most_bytes: u64) -> Option<&'static str> {
+fn too_much(left_ns: Option<u64>, planned: &Planned, most_bytes: u64) -> Option<&'static str> {
     let Planned { races, room_bytes, left_out } = planned;
     if *room_bytes > most_bytes || (races.is_empty() && !left_out.is_empty()) {
         return Some(NO_ROOM);
     }
-    let lacks_time = |asked_ns| !races.is_empty() && !forecast::has_time(races, asked_ns);
-    arguments.max_time.is_some_and(lacks_time).then_some(NO_TIME)
+    let lacks_time = |time_ns| !races.is_empty() && !forecast::has_time(races, time_ns);
+    left_ns.is_some_and(lacks_time).then_some(NO_TIME)
 }
 
 /// What a little of the work takes, where files are made.
@@ -234,13 +241,11 @@ fn announcement(
     arguments: &Arguments,
     field: &Field,
     races: &[Race<'_>],
-    ((needed_bytes, most_bytes), limit): ((u64, u64), &WriteLimit),
+    (needed_bytes, written, time_ns): (u64, &str, u64),
 ) -> String {
-    let time = announcement::time(time_ns(arguments, races, limit));
+    let time = announcement::time(time_ns);
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
     let size = quantity::rounded_size(needed_bytes);
-    let written = written_bytes(arguments, races, limit);
-    let written = announcement::written(written, most_bytes);
     let files = format!("files of {size} in {:?}, writes {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {
         field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))

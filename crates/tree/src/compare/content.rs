@@ -58,24 +58,26 @@ impl Comparer {
     ) -> io::Result<Option<u64>> {
         self.source.resize(CHUNK_BYTES, 0);
         self.target.resize(CHUNK_BYTES, 0);
-        let mut data = [0, 0];
+        // Where the next data of each begins and ends.
+        let mut extents =
+            pair.sparse.map(|is_sparse| if is_sparse { (0, 0) } else { (0, pair.length_bytes) });
         let mut position = 0;
         while position < pair.length_bytes && go_on() {
-            for (known, (file, is_sparse)) in
-                data.iter_mut().zip([pair.source, pair.target].into_iter().zip(pair.sparse))
-            {
-                if is_sparse && *known <= position {
-                    let data = file_data::next_data(file, position, pair.length_bytes)?;
-                    *known = data.unwrap_or(pair.length_bytes);
+            for (extent, file) in extents.iter_mut().zip([pair.source, pair.target]) {
+                if extent.1 <= position {
+                    let next = file_data::next_extent(file, position, pair.length_bytes)?;
+                    *extent = next.unwrap_or((pair.length_bytes, pair.length_bytes));
                 }
             }
-            let both = data[0].min(data[1]);
+            let both = extents[0].0.min(extents[1].0);
             if both > position {
                 position = both;
                 continue;
             }
-            let length = (pair.length_bytes - position).min(CHUNK_BYTES as u64) as usize;
-            let is_hole = data.map(|start| start >= position + length as u64);
+            // No piece is data in part: around 4 KiB in a hole a whole piece would be read.
+            let is_hole = extents.map(|(start, _)| start > position);
+            let ends = extents.map(|(start, end)| if start > position { start } else { end });
+            let length = (ends[0].min(ends[1]) - position).min(CHUNK_BYTES as u64) as usize;
             let [source, target] = [&mut self.source[..length], &mut self.target[..length]];
             let ends = [
                 fetch(pair.source, source, position, is_hole[0])?,
@@ -103,4 +105,54 @@ fn fetch(
         return Ok(buffer.len());
     }
     Ok(file_data::read(file, buffer, position)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LENGTH_BYTES: u64 = 3 * CHUNK_BYTES as u64;
+
+    /// A file of holes with so many bytes of a value at some places.
+    fn file(pieces: &[(u64, usize, u8)]) -> (File, Vec<u8>) {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(LENGTH_BYTES).unwrap();
+        let mut bytes = vec![0; LENGTH_BYTES as usize];
+        for &(place, length, value) in pieces {
+            let length = length.min((LENGTH_BYTES - place) as usize);
+            file.write_all_at(&vec![value; length], place).unwrap();
+            bytes[place as usize..][..length].fill(value);
+        }
+        (file, bytes)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn the_first_difference_is_found_wherever_holes_begin(
+            common in pieces(), own in [pieces(), pieces()], is_alike in any::<bool>(),
+            sparse in any::<[bool; 2]>(),
+        ) {
+            let sides = own.map(|own| if is_alike { common.clone() } else { [common.clone(), own].concat() });
+            let [(source, left), (target, right)] = sides.map(|pieces| file(&pieces));
+            let pair = Pair {
+                source: source.as_fd(),
+                target: target.as_fd(),
+                length_bytes: LENGTH_BYTES,
+                sparse,
+            };
+            let differs = left.iter().zip(&right).position(|(a, b)| a != b).map(|at| at as u64);
+            let found = Comparer::default().first_difference(pair, || true).unwrap();
+            prop_assert_eq!(found, differs);
+        }
+    }
+
+    fn pieces() -> impl Strategy<Value = Vec<(u64, usize, u8)>> {
+        prop::collection::vec((0..LENGTH_BYTES, 1..40_000_usize, 0..3_u8), 0..6)
+    }
 }

@@ -18,14 +18,17 @@ const CLOSING_PART: u64 = 12;
 const STRETCH_PART: u64 = 4;
 
 /// Bytes that making what is read likely writes, and that the rounds do: where time is limited, of the races
-/// that there is time for.
-pub(super) fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit) -> u64 {
+/// that there is time for in what is left of it.
+pub(super) fn written_bytes(
+    arguments: &Arguments,
+    races: &[Race<'_>],
+    (limit, left_ns): (&WriteLimit, Option<u64>),
+) -> u64 {
     let planned = planned_rounds(arguments, races, limit);
-    let Some(asked_ns) = arguments.max_time else {
+    let Some(time_ns) = left_ns else {
         let rounds = round_bytes(races.iter()).saturating_mul(planned.into());
         return versus::made_bytes(races.iter()).saturating_add(rounds);
     };
-    let time_ns = racing_ns(asked_ns);
     let mut is_taken = versus::in_time(races.iter(), plan(arguments, 0, 0).min_trials, time_ns);
     if !is_taken.contains(&true) {
         // The shortest is begun nevertheless.
@@ -41,17 +44,22 @@ pub(super) fn written_bytes(arguments: &Arguments, races: &[Race<'_>], limit: &W
 }
 
 /// Whether one of the races likely has enough rounds in this time to show how far they differ.
-pub(super) fn has_time(races: &[Race<'_>], asked_ns: u64) -> bool {
-    let time_ns = racing_ns(asked_ns);
+pub(super) fn has_time(races: &[Race<'_>], time_ns: u64) -> bool {
     let expected_ns = |race| versus::expected_ns(std::iter::once(race), QUICK_ROUNDS.0);
     let removing_ns = |race: &Race<'_>| race.made.as_ref().map_or(0, |made| made.removing_ns);
     let is_gone = |race| removing_ns(race) <= versus::most_removing_ns(time_ns);
     races.iter().any(|race| expected_ns(race) <= time_ns && is_gone(race))
 }
 
-/// What of the time asked for is left to race in, and to remove what is made.
+/// What of the time asked for is there to race in, and to remove what is made.
 fn racing_ns(asked_ns: u64) -> u64 {
     asked_ns - asked_ns / CLOSING_PART
+}
+
+/// What is left of it, where time is limited.
+pub(super) fn left_ns(arguments: &Arguments, begun_ns: u64) -> Option<u64> {
+    let ends_ns = begun_ns.saturating_add(racing_ns(arguments.max_time?));
+    Some(ends_ns.saturating_sub(SystemClock.now_ns()))
 }
 
 pub(super) fn round_bytes<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>) -> u64 {
@@ -148,7 +156,7 @@ mod tests {
     fn there_is_time_where_one_race_has_three_rounds() {
         let races = [race(1 << 20, 0.5), race(1 << 30, 60.0)];
         // Making what is read takes the time of a run.
-        assert!(has_time(&races, 4 * SECOND_NS) && !has_time(&races, 3 * SECOND_NS));
+        assert!(has_time(&races, SECOND_NS * 11 / 3) && !has_time(&races, SECOND_NS * 11 / 4));
     }
 
     #[test]
@@ -159,7 +167,8 @@ mod tests {
                 panic!("another command");
             };
             let races = [race(1 << 20, 0.05), race(1 << 30, 60.0)];
-            written_bytes(&arguments, &races, &WriteLimit::new(None, 0))
+            let left_ns = arguments.max_time.map(racing_ns);
+            written_bytes(&arguments, &races, (&WriteLimit::new(None, 0), left_ns))
         };
         assert_eq!(written(&["-n", "2"]), 5 * ((1 << 30) + (1 << 20)));
         let short = written(&["--max-time", "4s"]);
