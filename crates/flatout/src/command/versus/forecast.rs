@@ -71,7 +71,7 @@ fn planned_rounds(arguments: &Arguments, races: &[Race<'_>], limit: &WriteLimit)
     let most = plan(arguments, 0, 0).max_trials;
     let usual = rounds(arguments).1;
     let planned = match arguments.max_time {
-        None if most > usual => {
+        None if arguments.rounds.is_none() && most > usual => {
             let usual_ns = versus::expected_ns(races.iter(), usual);
             let longer = stretched(LEAST_NS) as f64 / usual_ns.max(1) as f64;
             ((f64::from(usual) * longer) as u32).clamp(usual, most)
@@ -170,7 +170,8 @@ mod tests {
             let left_ns = arguments.max_time.map(racing_ns);
             written_bytes(&arguments, &races, (&WriteLimit::new(None, 0), left_ns))
         };
-        assert_eq!(written(&["-n", "2"]), 5 * ((1 << 30) + (1 << 20)));
+        let rounds = |rounds: u64| (1 + 2 * rounds) * ((1 << 30) + (1 << 20));
+        assert_eq!(["2", "20"].map(|most| written(&["-n", most])), [2, 20].map(rounds));
         let short = written(&["--max-time", "4s"]);
         assert!((70 << 20..80 << 20).contains(&short), "36 rounds of the short race: {short}");
         let shortest = written(&["--max-time", "100ms"]);
