@@ -130,10 +130,11 @@ fn operations_are_counted_and_really_happen() {
         let files = synced.amount as u64;
         assert!((1..=8).contains(&files), "{synced:?}");
         assert_eq!(synced.facts.count(fact::BYTES), Some(files * 4096));
-        assert_eq!(here().len(), 58);
+        let made = here().len();
+        assert!((50 + files as usize..=58).contains(&made), "{synced:?}, {made} files");
 
         let listed = trial(&test_files, Test::Readdir, spread, threads);
-        assert_eq!(here().len(), 108, "files to be looked at were made");
+        assert_eq!(here().len(), made + 50, "files to be looked at were made");
         let latencies = listed.latencies.unwrap().histogram.operations();
         let largest = if spread == Directories::One { 50 } else { 50_u64.div_ceil(3) };
         assert!(listed.amount as u64 <= latencies * largest && listed.amount >= 1.0);
