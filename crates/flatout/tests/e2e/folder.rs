@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 use tempfile::TempDir;
 
@@ -24,6 +25,8 @@ impl Folder {
 
     /// A new folder on a chosen filesystem.
     pub fn inside(place: &Path) -> Self {
+        static ALLOCATOR: Once = Once::new();
+        ALLOCATOR.call_once(flatout_sys::launcher::give_freed_memory_back);
         Self(tempfile::Builder::new().prefix("flatout-e2e-").tempdir_in(place).unwrap())
     }
 

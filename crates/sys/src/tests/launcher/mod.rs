@@ -65,6 +65,17 @@ pub const EPERM: i32 = libc::EPERM;
 /// ENOSYS: what a kernel without the call answers.
 pub const ENOSYS: i32 = libc::ENOSYS;
 
+/// Has the allocator give larger pieces of memory back when they are freed (mallopt(3)), once and
+/// for all. Else it keeps hundreds of megabytes for tests that run side by side, and each start of a
+/// program that has something to do between fork and exec copies the page tables of them.
+pub fn give_freed_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: plain numbers; the allocator takes its own lock.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+}
+
 /// Makes `command` start with the given calls denied.
 pub fn deny<'a>(command: &'a mut Command, calls: &[Denied]) -> &'a mut Command {
     let answer = |errno: i32| libc::SECCOMP_RET_ERRNO | (errno as u32 & libc::SECCOMP_RET_DATA);
