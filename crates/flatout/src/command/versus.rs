@@ -197,7 +197,11 @@ fn prepare(
     }
     let limit = WriteLimit::new(most_bytes, needed_bytes).counting();
     let written = written_bytes(arguments, &races, (&limit, left_ns));
-    let written = announcement::written(written, most_bytes.unwrap_or(u64::MAX));
+    let how = match left_ns {
+        Some(_) if arguments.rounds.is_none() => announcement::roughly_written,
+        _ => announcement::written,
+    };
+    let written = how(written, most_bytes.unwrap_or(u64::MAX));
     let time_ns = time_ns(arguments, &races, &limit);
     output::notice(&announcement(arguments, &field, &races, (needed_bytes, &written, time_ns)));
     Ok(Prepared { field, ground, races, reduced, place, limit })
