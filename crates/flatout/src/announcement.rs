@@ -7,7 +7,7 @@ use flatout_report::quantity;
 const QUIET: f64 = 1.2;
 /// Beside other programs, which come and go, up to so many times as much or as little is written (0.4 to 1.9
 /// times as much as was likely, in 16 runs beside six loops and a writer on 2 CPUs, 2026-11-28). So it is in a
-/// time of which only a few races have need (0.3 to 1.8 times, in 8 runs of `versus cp-a` in 6 and 8 s, the
+/// short time: 0.3 to 1.8 times in 8 runs of `versus cp-a` in 6 and 8 s, 0.7 to 1.4 in 6 of `tune` in 6 s (the
 /// same machine and day).
 const ROUGH_PART: f64 = 1.5;
 const TENTH_NS: u64 = 100_000_000;
@@ -23,14 +23,11 @@ pub fn time(time_ns: u64) -> String {
     }
 }
 
-/// What is likely written, with what was tried already, and at most.
-pub fn written(likely_bytes: u64, most_bytes: u64) -> String {
-    text(with_tried(likely_bytes), with_tried(most_bytes), slowdown::now() >= QUIET)
-}
-
-/// The same, where it depends much on how fast a few races turn out to be.
-pub fn roughly_written(likely_bytes: u64, most_bytes: u64) -> String {
-    text(with_tried(likely_bytes), with_tried(most_bytes), true)
+/// What is likely written, with what was tried already, and at most; roughly where as much is written as time
+/// allows, and that depends on how fast a few things turn out to be.
+pub fn written(likely_bytes: u64, most_bytes: u64, is_rough: bool) -> String {
+    let is_rough = is_rough || slowdown::now() >= QUIET;
+    text(with_tried(likely_bytes), with_tried(most_bytes), is_rough)
 }
 
 /// The most that may be written with that, where it is clearly more than is expected.

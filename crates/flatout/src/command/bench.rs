@@ -180,7 +180,7 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
         0 => "only reads".to_owned(),
         _ => format!(
             "writes {}{} {target}",
-            announcement::written(bytes, most_bytes),
+            announcement::written(bytes, most_bytes, false),
             announcement::at_most(bytes, most_bytes)
         ),
     };

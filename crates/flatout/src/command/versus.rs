@@ -197,11 +197,8 @@ fn prepare(
     }
     let limit = WriteLimit::new(most_bytes, needed_bytes).counting();
     let written = written_bytes(arguments, &races, (&limit, left_ns));
-    let how = match left_ns {
-        Some(_) if arguments.rounds.is_none() => announcement::roughly_written,
-        _ => announcement::written,
-    };
-    let written = how(written, most_bytes.unwrap_or(u64::MAX));
+    let is_rough = left_ns.is_some() && arguments.rounds.is_none();
+    let written = announcement::written(written, most_bytes.unwrap_or(u64::MAX), is_rough);
     let time_ns = time_ns(arguments, &races, &limit);
     output::notice(&announcement(arguments, &field, &races, (needed_bytes, &written, time_ns)));
     Ok(Prepared { field, ground, races, reduced, place, limit })
