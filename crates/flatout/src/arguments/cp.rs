@@ -220,12 +220,14 @@ impl Cp {
 
     /// How operands are taken.
     pub fn wording(&self) -> Wording {
+        let rules = self.rules();
         Wording {
-            follow: self.follow(),
+            follow: rules.follow,
             recursive: self.is_recursive,
             parents: self.parents,
             into_symlinks: self.into_symlinks,
             repeats: self.backups().is_ok_and(|backups| backups.is_some()),
+            spares_itself: rules.spares_itself(),
         }
     }
 

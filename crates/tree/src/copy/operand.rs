@@ -96,7 +96,6 @@ const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
 /// hold up the others. `wording`: the rules are those of cp.
 ///
 /// Errors: there is no such directory to copy into.
-///
 /// Cost: two or three system calls per source, and one per directory above a directory's target.
 pub fn plan(
     sources: &[PathBuf],
@@ -166,6 +165,7 @@ fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
         Ok(_) => Ok(path.join(".")),
         Err(Errno::NOENT) if !is_dot && kind_of(source).is_dir() => Ok(stripped.to_owned()),
         Err(Errno::NOENT) if !is_dot => Err(failed("create", path)(Errno::NOTDIR)),
+        Err(Errno::NOTDIR) => Err(failed("stat", path)(Errno::NOTDIR)),
         Err(errno) => Err(failed("create", path)(errno)),
     }
 }

@@ -113,6 +113,7 @@ impl AsCp {
             parents: false,
             into_symlinks: false,
             repeats: self.has_backups(),
+            spares_itself: rules.spares_itself(),
         }
     }
 

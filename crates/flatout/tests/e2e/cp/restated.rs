@@ -167,7 +167,11 @@ const SCRIPTS: &[(&str, &str)] = &[
          $CP $f 3$f; $CP -a $f 4$f; done",
     ),
     ("special-f", "mkfifo fifo; touch e; for f in '' -f; do timeout 60 $CP -R $f fifo e; done"),
-    ("src-base-dot", "mkdir x y; cd y; $CP --verbose -ab ../x/. ."),
+    (
+        "src-base-dot, and other directories over themselves",
+        "mkdir x y; cd y; $CP --verbose -ab ../x/. .; echo f > f; for o in -n -l -an -avl -u -f; do
+         for p in '. .' '../y ..' '-T . ../y' 'f f/' 'f f/x' '../x f/'; do $CP -r $o $p; echo $?; done; done",
+    ),
     ("symlink-slash", "mkdir dir; ln -s dir symlink; $CP -dR symlink/ s; $CP -dR symlink t"),
     (
         "thru-dangling",

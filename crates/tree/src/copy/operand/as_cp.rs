@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
+use rustix::io::Errno;
 
 use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::{Naming, Objection, Planner, failed, place, refused};
@@ -23,6 +24,8 @@ pub struct Wording {
     pub into_symlinks: bool,
     /// Whether a source that is named twice is copied twice: the first copy is backed up.
     pub repeats: bool,
+    /// Whether there is nothing to do for a directory that is its own target (`-n`, `-l`).
+    pub spares_itself: bool,
 }
 
 impl Planner<'_> {
@@ -44,11 +47,19 @@ impl Planner<'_> {
         if let Naming::Exactly(_) = self.place {
             let operation = if is_directory { "make the directory" } else { "create" };
             let parent = rustix::fs::stat(place::parent(&target));
-            parent.map_err(failed(operation, &target))?;
+            let parent = parent.map_err(failed(operation, &target))?;
+            if !kind_of(parent).is_dir() {
+                return Err(failed("stat", &target)(Errno::NOTDIR).into());
+            }
         }
         let operand = Operand { source: source.to_owned(), target };
         if is_directory {
-            self.examine_directory(&operand, &facts)?;
+            match self.examine_directory(&operand, &facts) {
+                Err(Objection::Refused { reason: SAME, .. }) if wording.spares_itself => {
+                    return Ok(());
+                }
+                examined => examined?,
+            }
         }
         self.accept(operand, name, &facts)
     }
