@@ -15,7 +15,7 @@ use rustix::fs::{FileType, Mode};
 use super::existing::OVERWRITE;
 use super::listing::Lister;
 use super::temporary::{fnv1a, is_temporary};
-use super::{Directory, Entry, Identity, Pair, Refusal, Trouble, identity, refused};
+use super::{Directory, Entry, Identity, Pair, Refusal, Trouble, identity, kind_of, refused};
 use crate::directory_stack::DIRECTORY;
 use crate::file_data::look;
 use crate::lock::lock;
@@ -78,7 +78,7 @@ impl Names {
     }
 
     /// What is peculiar about them all.
-    pub(super) fn finish(mut self) -> Option<Peculiar> {
+    fn finish(mut self) -> Option<Peculiar> {
         self.compare();
         let is_usual = self.found.alike.is_empty() && !self.found.has_temporary;
         (!is_usual).then_some(self.found)
@@ -105,6 +105,19 @@ struct Taken {
 }
 
 impl Taken {
+    /// Notes what was brought under a name of a directory (its place).
+    fn note(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        (place, name): ((u64, u64), &CStr),
+        [source, made]: [Identity; 2],
+    ) {
+        self.found.insert(made, source);
+        if may_number_spellings(directory) {
+            self.names.entry(place).or_default().insert(name.to_owned(), source);
+        }
+    }
+
     /// Whether what bears the name of an entry was brought for another source.
     fn is_taken(&self, entry: Entry<'_>, source: Identity, found: Identity) -> bool {
         // Another name of the same file is no loss.
@@ -161,8 +174,26 @@ impl Peculiarities {
         self.remember(Directory::NUMBER_OF_BASES, all.finish());
     }
 
-    /// Remembers what is peculiar about a directory.
-    pub(super) fn remember(&self, directory: u64, peculiar: Option<Peculiar>) {
+    /// Remembers what is peculiar about the names of a directory. Directories that are there already have
+    /// their names before any file.
+    pub(super) fn remember_names(&self, directory: u64, mut names: Names, pair: &Pair) {
+        let directories = std::mem::take(&mut names.directories);
+        let peculiar = names.finish();
+        let is_alike =
+            |key: &u64| peculiar.as_ref().is_some_and(|peculiar| peculiar.alike.contains(key));
+        for (key, name) in directories.iter().filter(|(key, _)| is_alike(key)) {
+            let both = [pair.source(), pair.target()].map(|at| look(at, name));
+            if let [Ok(source), Ok(found)] = both
+                && kind_of(found).is_dir()
+            {
+                let both = [&source, &found].map(identity);
+                lock(&self.taken).note(pair.target(), ((directory, *key), name), both);
+            }
+        }
+        self.remember(directory, peculiar);
+    }
+
+    fn remember(&self, directory: u64, peculiar: Option<Peculiar>) {
         match peculiar {
             Some(peculiar) => {
                 lock(&self.directories).insert(directory, Arc::new(peculiar));
@@ -229,11 +260,8 @@ impl Care<'_> {
         let copy = entry.copy;
         let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
         if let Some((taken, source)) = &mut self.alike {
-            taken.found.insert(made, *source);
-            if may_number_spellings(entry.pair.target()) {
-                let names = taken.names.entry(place(entry)).or_default();
-                names.insert(entry.target.to_owned(), *source);
-            }
+            let name = (place(entry), entry.target);
+            taken.note(entry.pair.target(), name, [*source, made]);
         }
         if is_temporary(entry.target) {
             copy.temporaries.keep(made);

@@ -85,7 +85,7 @@ fn names(
             return Ok(None);
         }
     }
-    copy.peculiarities.remember(directory.number, seen.finish());
+    copy.peculiarities.remember_names(directory.number, seen, pair);
     // Names of one inode stay as they come.
     found.sort_by_key(|(inode, ..)| *inode);
     Ok(Some(found.into_iter().rev().map(|(_, name, kind)| (name, kind)).collect()))

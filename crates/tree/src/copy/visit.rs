@@ -89,8 +89,8 @@ pub(super) fn visit(
         piece_done(copy, parent);
         return None;
     }
-    let origin = mirror::make_way_for_directory(entry, origin);
-    let (below, access) = match open(entry, origin) {
+    let (origin, opened) = enter(entry, origin);
+    let (below, access) = match opened {
         Ok(opened) => opened,
         Err(trouble) => {
             let is_made = origin == Origin::Fresh && !copy.is_plan();
@@ -119,6 +119,23 @@ pub(super) fn visit(
     Some(lane.visited(directory, &first))
 }
 
+/// Opens a directory, unless another name of the source is the same name in the target. Also tells whether
+/// the copy was made.
+fn enter(entry: Entry<'_>, origin: Origin) -> (Origin, Result<(Pair, Access), Trouble>) {
+    let care = match entry.copy.peculiarities.care(entry) {
+        // Of those that the user names one is merged into the other.
+        Err(_) if entry.directory.parent.is_none() => None,
+        Err(trouble) => return (origin, Err(trouble)),
+        Ok(care) => care.filter(|_| !entry.copy.is_plan()),
+    };
+    let origin = mirror::make_way_for_directory(entry, origin);
+    let opened = open(entry, origin).and_then(|opened| {
+        care.map_or(Ok(()), |care| care.copied(entry))?;
+        Ok(opened)
+    });
+    (origin, opened)
+}
+
 /// Lists a directory and makes pieces of its entries; returns the first one.
 fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batch {
     let copy = lane.copy;
@@ -136,8 +153,8 @@ fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batc
         }
     };
     directory.is_listed(Listing::Whole);
-    let peculiar = std::mem::take(&mut listed.names).finish();
-    copy.peculiarities.remember(directory.number, peculiar);
+    let names = std::mem::take(&mut listed.names);
+    copy.peculiarities.remember_names(directory.number, names, &pair);
     // cp leaves none.
     if origin == Origin::Existing && copy.rules().is_none() && !copy.is_plan() {
         remove_leftovers(copy, &mut lane.lister, pair.target());

@@ -160,6 +160,7 @@ fn one_name(faulty: Faulty) {
     folder.flatout(words).run().exits(0);
     let left: Vec<String> = contents(&target).into_values().collect();
     assert_eq!(left, ["new"]);
+    kinds_of_one_name(&folder, &faulty);
     // Names that a directory tells apart are copied as any.
     copy(&folder, &[], &["S", "T"]).exits(0);
     assert_eq!(contents(&folder.join("T")).len(), 3 * PAIRS);
@@ -170,6 +171,27 @@ fn one_name(faulty: Faulty) {
     let target = faulty.path().to_str().unwrap();
     folder.flatout(["copy", "up/NAME", "name", target]).run().complains(1, &["same name"]);
     faulty.finish();
+}
+
+/// A directory and a file: neither makes way for the other, nor is merged with a second one.
+fn kinds_of_one_name(folder: &Folder, faulty: &Faulty) {
+    for (count, options) in [&["--delete"][..], &["--delete", "-b"], &["-b"]].iter().enumerate() {
+        for (kind, name) in [("file", "sub"), ("directory", "sub/f")] {
+            let source = folder.join(&format!("W{count}{kind}"));
+            fs::create_dir_all(source.join("Sub")).unwrap();
+            fs::create_dir_all(source.join(name).parent().unwrap()).unwrap();
+            fs::write(source.join("Sub/f"), "in").unwrap();
+            fs::write(source.join(name), "out").unwrap();
+            let target = faulty.path().join(format!("W{count}{kind}"));
+            fs::create_dir_all(target.join("SUB")).unwrap();
+            for _ in 0..2 {
+                let words = ["copy", "-T", source.to_str().unwrap(), target.to_str().unwrap()];
+                folder.flatout(words.iter().chain(*options)).run().complains(1, &["same name"]);
+                let found = contents(&target.join("SUB"));
+                assert!(found.values().all(|text| *text == found["f"]), "{options:?} {kind}");
+            }
+        }
+    }
 }
 
 /// Without it a file of a TiB that holds a page fills the target.
