@@ -161,6 +161,7 @@ fn one_name(faulty: Faulty) {
     let left: Vec<String> = contents(&target).into_values().collect();
     assert_eq!(left, ["new"]);
     kinds_of_one_name(&folder, &faulty);
+    new_files_of_another_rule(&folder, &faulty);
     // Names that a directory tells apart are copied as any.
     copy(&folder, &[], &["S", "T"]).exits(0);
     assert_eq!(contents(&folder.join("T")).len(), 3 * PAIRS);
@@ -191,6 +192,16 @@ fn kinds_of_one_name(folder: &Folder, faulty: &Faulty) {
                 assert!(found.values().all(|text| *text == found["f"]), "{options:?} {kind}");
             }
         }
+    }
+}
+
+/// It knows neither links nor renames that replace nothing.
+fn new_files_of_another_rule(folder: &Folder, faulty: &Faulty) {
+    for option in ["-u", "-n"] {
+        let target = faulty.path().join(format!("X{option}"));
+        let words = ["copy", option, "-T", "V", target.to_str().unwrap()];
+        folder.flatout(words).run().exits(0);
+        assert_eq!(contents(&target)["readme"], "new");
     }
 }
 
