@@ -239,7 +239,11 @@ fn link(entry: Entry<'_>, rules: &Rules, standing: &Standing) -> Result<Outcome,
     let copy = entry.copy;
     let directory = entry.pair.target();
     let is_hard = rules.form == Form::HardLink;
-    let text = if is_hard { CString::default() } else { text_to(entry)? };
+    let text = match is_hard {
+        true => CString::default(),
+        // As cp, which tries it.
+        false => text_to(entry).inspect_err(|_| copy.tell_of_making(entry, None))?,
+    };
     let flags = match copy.follows(entry.directory) {
         true => AtFlags::SYMLINK_FOLLOW,
         false => AtFlags::empty(),

@@ -172,6 +172,7 @@ const SCRIPTS: &[(&str, &str)] = &[
         "mkdir x y; cd y; $CP --verbose -ab ../x/. .; echo f > f; for o in -n -l -an -avl -u -f; do
          for p in '. .' '../y ..' '-T . ../y' 'f f/' 'f f/x' '../x f/'; do $CP -r $o $p; echo $?; done; done",
     ),
+    ("symbolic links elsewhere", "mkdir s t; echo f > s/f; $CP -sv s/f t; $CP -rsv s t"),
     ("symlink-slash", "mkdir dir; ln -s dir symlink; $CP -dR symlink/ s; $CP -dR symlink t"),
     (
         "thru-dangling",
