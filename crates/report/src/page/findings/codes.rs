@@ -218,10 +218,16 @@ fn noise(results: &[Outcome]) -> Option<Finding> {
     (!noisy.is_empty()).then(|| Finding::new(severity, text, advice))
 }
 
-/// Rows without enough trials for an interval, or without any, for want of time.
+/// Rows without enough trials for an interval, or without any, for want of time. An area that has no
+/// figure at all for that is an answer that is missing.
 fn too_few(results: &[Outcome]) -> Option<Finding> {
     let having = |code| results.iter().filter(move |row| warning::has(&row.warnings, code));
-    let none = having(warning::TIME_SHORT).filter(|row| label::figure(row).is_none()).count();
+    let none = || having(warning::TIME_SHORT).filter(|row| label::figure(row).is_none());
+    let measured = results.iter().filter(|row| label::figure(row).is_some());
+    let measured = order::distinct(measured.map(|row| label::area(&row.id)));
+    let mut missing = order::distinct(none().map(|row| label::area(&row.id)));
+    missing.retain(|area| !measured.contains(area));
+    let none = none().count();
     let few = having(warning::FEW_TRIALS);
     let is_written_enough =
         few.clone().any(|row| warning::has(&row.warnings, warning::WRITE_LIMIT));
@@ -236,5 +242,11 @@ fn too_few(results: &[Outcome]) -> Option<Finding> {
         true => "more to be written (--max-write)",
         false => "more time (--max-time, without --quick)",
     };
-    Some(Finding::new(Note, text, advice))
+    Some(match missing.is_empty() || measured.is_empty() {
+        true => Finding::new(Note, text, advice),
+        false => {
+            let text = format!("nothing was measured of {}; {text}", missing.join(", "));
+            Finding::new(Fail, text, advice)
+        }
+    })
 }

@@ -184,6 +184,13 @@ fn noise_and_want_of_time_are_counted() {
     let short = found(json!({}), vec![few, none], End::default());
     let advice = "more time (--max-time, without --quick)";
     only(short, "NOTE", &format!("rows not measured: 1, with too few trials: 1: {advice}"));
+    let bare = |id| Outcome { median: None, ..row(id, &[warning::TIME_SHORT]) };
+    let rows = vec![row("a/b", &[]), bare("a/c"), bare("b/a"), bare("c/a")];
+    only(
+        found(json!({}), rows, End::default()),
+        "FAIL",
+        "nothing was measured of b, c; rows not measured",
+    );
     let written = row("a/b", &[warning::FEW_TRIALS, warning::WRITE_LIMIT]);
     let written = found(json!({}), vec![written], End::default());
     only(written, "NOTE", "for an interval: 1: more to be written (--max-write)");
