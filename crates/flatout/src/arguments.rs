@@ -125,14 +125,12 @@ impl Command {
     /// Whether it is over at once: then it dies of a signal as anything does, and several processes
     /// are not in each other's way.
     pub fn is_brief(&self) -> bool {
-        matches!(
-            self,
-            Self::Completions(_)
-                | Self::Compute(_)
-                | Self::Help(_)
-                | Self::Man(_)
-                | Self::Report(_)
-        )
+        match self {
+            Self::Compare(compare) => !compare.makes_runs(),
+            Self::Completions(_) | Self::Compute(_) | Self::Help(_) => true,
+            Self::Man(_) | Self::Report(_) => true,
+            _ => false,
+        }
     }
 }
 

@@ -39,6 +39,7 @@ pub mod filesystem;
 mod fixture;
 pub mod generator;
 pub mod hand_over;
+pub mod input;
 pub mod inquiry;
 pub mod instruction_set;
 pub mod issue_width;

@@ -1,11 +1,11 @@
 //! The secret that both ends know, and the proofs made with the key of a session.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use flatout_io::cause_text;
-use flatout_sys::standard;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::input;
 
 /// Shortest token that is taken: shorter ones can be tried out.
 pub const LEAST_TOKEN_BYTES: usize = 16;
@@ -48,10 +48,7 @@ impl Key {
     pub fn from_file(path: &Path) -> Result<Self, String> {
         let complain = |why: String| format!("cannot read the token file {path:?}: {why}");
         let mut text = String::new();
-        let opened = match path == Path::new("-") {
-            true => standard::input(),
-            false => File::open(path),
-        };
+        let opened = input::open(path, CancelToken::signals());
         let file = opened.map_err(|error| complain(cause_text(&error)))?;
         file.take(MAX_TOKEN_BYTES).read_to_string(&mut text).map_err(|error| {
             match error.kind() {

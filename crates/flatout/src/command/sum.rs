@@ -7,7 +7,6 @@ mod account;
 mod check;
 mod document;
 mod files;
-mod input;
 mod inventory;
 mod session;
 #[cfg(feature = "mpi")]

@@ -308,7 +308,11 @@ impl Place {
         let file = match standard {
             // With the same position, so that neither writes over the other.
             Some(copy) => copy?,
-            None => File::options().append(true).open(path)?,
+            // Not that of `File`, which a signal does not end: nobody may ever read a pipe.
+            None => {
+                let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
+                rustix::fs::open(path, flags, Mode::empty())?.into()
+            }
         };
         let facts = rustix::fs::fstat(&file)?;
         if self.found.is_some_and(|found| identity(&found) != identity(&facts)) {

@@ -204,6 +204,26 @@ fn a_run_dies_of_the_very_signal_that_stopped_it() {
 }
 
 #[test]
+fn a_signal_ends_the_wait_for_the_other_end_of_a_pipe() {
+    let folder = Folder::new();
+    let path = folder.join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    fs::write(folder.join("file"), "content").unwrap();
+    for arguments in [
+        "compare fifo file",
+        "copy --files-from fifo . /nowhere",
+        "copy --exclude-from fifo . /nowhere",
+        "serve --port 0 --token-file fifo",
+        "sum file --output fifo",
+    ] {
+        let mut running = folder.flatout(arguments.split(' ')).start();
+        running.wait_until("wchan", |wait| wait.contains("partner") || wait.contains("poll"));
+        running.signal(Signal::TERM);
+        running.wait().died_of(Signal::TERM);
+    }
+}
+
+#[test]
 fn a_transfer_dies_of_the_signal_too() {
     let folder = Folder::new();
     // Holes, which it reads and writes as zeros: seconds of work.

@@ -9,7 +9,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, ValueHint};
 use flatout_bench::option::size;
 use flatout_io::{cause_text, escape, quote};
-use flatout_sys::standard;
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::input;
 use flatout_tree::selection::glob::Malformed;
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
@@ -188,10 +189,7 @@ fn identity(facts: &Stat) -> (u64, u64) {
 /// All of a file; `-` is standard input.
 fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
-    let opened = match path.as_os_str().as_bytes() {
-        b"-" => standard::input(),
-        _ => std::fs::File::open(path),
-    };
+    let opened = input::open(path, CancelToken::signals());
     match opened.and_then(|mut file| file.read_to_end(&mut text)) {
         Ok(_) => Ok(text),
         Err(error) => Err(format!("cannot read {}: {}", quote(path), cause_text(&error))),

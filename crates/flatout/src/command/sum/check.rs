@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
 use flatout_io::digest::{Algorithm, Digest};
+use flatout_sys::input::{self, Input};
 use flatout_tree::inventory::FIRST;
 use flatout_tree::item::Wanted;
 use flatout_tree::manifest::{Entry, Fault, Line, Reader};
@@ -14,7 +15,6 @@ use flatout_tree::sum::{Failure, Summed};
 use flatout_tree::walk::Yielded;
 
 use super::document::Verdict;
-use super::input::{self, Input};
 use super::inventory;
 use super::session::Session;
 use super::{files, in_threads};

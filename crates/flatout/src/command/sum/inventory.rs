@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
+use flatout_sys::input::Input;
 use flatout_tree::copy::attributes::{self, Node};
 use flatout_tree::inventory::{self, Line, Record, key};
 use flatout_tree::item::{Item, Place, Wanted};
@@ -23,7 +24,6 @@ use rustix::fs::{CWD, Stat};
 use super::check::complaint;
 use super::document::Verdict;
 use super::in_threads;
-use super::input::Input;
 use super::session::Session;
 use crate::conclusion::FAILED;
 use crate::output;

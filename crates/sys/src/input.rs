@@ -1,24 +1,29 @@
-//! A manifest that is read: a file or standard input, until somebody wants to stop.
+//! A file or standard input that is read until somebody wants to stop: a pipe whose writer does
+//! not come must not hold back a signal.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use flatout_sys::cancel::{CancelToken, Ready, wait_readable};
-use flatout_sys::standard;
 use rustix::fs::{Mode, OFlags};
+
+use crate::cancel::{CancelToken, Ready, wait_readable};
+use crate::standard;
 
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// A file whose reads end when the user wants to stop.
+#[derive(Debug)]
 pub struct Input {
     file: File,
     cancel: CancelToken,
 }
 
-/// Opens a manifest; `-` is standard input.
+/// Opens a file; `-` is standard input.
+///
+/// Errors: those of open(2).
 pub fn open(path: &Path, cancel: CancelToken) -> io::Result<BufReader<Input>> {
     let file = if path.as_os_str() == "-" { standard::input()? } else { open_at_once(path)? };
     Ok(BufReader::with_capacity(BUFFER_BYTES, Input { file, cancel }))
