@@ -132,6 +132,7 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     if (arguments.sync || arguments.verify) && has_storage {
         account.all_is_written();
     }
+    account.is_verified = arguments.verify && has_storage && account.totals.files > 0;
     if let Some(limits) = limits {
         let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
         account.hold_against(&limits, fetched_bytes, arguments.verify.into());

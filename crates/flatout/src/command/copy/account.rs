@@ -26,6 +26,8 @@ pub struct Account {
     pub deletes: bool,
     /// Nothing was done: it is what would be.
     pub is_plan: bool,
+    /// Each file copied was read back and had the digest of what was read.
+    pub is_verified: bool,
     /// From the first look at an operand to the last system call.
     pub elapsed_ns: u64,
     /// Bytes of those moved that storage may not have yet, at most. `None`: unknown, or there is no
@@ -243,6 +245,9 @@ impl Account {
             (totals.spared, "not deleted"),
         ];
         line.push_str(&listed(&counts));
+        if self.is_verified {
+            line.push_str("; verified");
+        }
         if let Some(unwritten) = self.unwritten_bytes.filter(|bytes| *bytes > 0) {
             line.push_str(&format!(
                 "; at most {} not on disk yet",
@@ -284,6 +289,9 @@ mod tests {
         let line = "20,000 files, 3 GiB in 2.00 s: 1,536 MiB/s (sync 19,998, uring 2)";
         assert_eq!(account.closing_line(), line);
         assert_eq!(account.exit_code(), DONE);
+        account.is_verified = true;
+        assert_eq!(account.closing_line(), format!("{line}; verified"));
+        account.is_verified = false;
         account.totals.unchanged = 7;
         account.totals.failed = 1;
         account.objections = 1;

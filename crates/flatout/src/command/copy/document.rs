@@ -63,6 +63,7 @@ fn row(account: &Account) -> Outcome {
         ("failed", account.failed().into()),
         ("incomplete", totals.incomplete.into()),
         ("retried", totals.retried.into()),
+        ("verified", account.is_verified.then_some(true).into()),
         ("dry_run", account.is_plan.then_some(true).into()),
         ("overwritten", account.is_plan.then_some(totals.overwritten).into()),
         ("deleted", deleted.into()),

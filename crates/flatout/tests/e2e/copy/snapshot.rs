@@ -224,7 +224,9 @@ fn extents_of_a_snapshot_are_shared_where_that_can_be_had() {
         let before = state(&folder.join("mon"));
         let words = ["--format=json", "--reflink-dest", "mon", "--verify", from, "tue"];
         let ran = copy(&folder, &words);
-        let methods = ran.exits(0).result()["audit"]["files_by_method"].clone();
+        let audit = ran.exits(0).result()["audit"].clone();
+        assert_eq!(audit["verified"], true, "{ran}");
+        let methods = &audit["files_by_method"];
         if kind == Kind::Ext4 {
             assert_eq!(methods["sync"], 3, "{ran}");
             assert_eq!(ran.complaints().len(), 1, "{ran}");
