@@ -48,12 +48,18 @@ impl Terminal<'_> {
         self.sections(page, Part::Summary);
         let room = MOST_LINES.saturating_sub(self.out.trim_end().lines().count() + 2);
         self.room_lines = Some(room.max(2));
+        let figures_end = self.out.len();
         self.sections(page, Part::Findings);
         let all = self.out.trim_end().lines().count();
         if all > MOST_LINES {
+            // What is wrong with the figures is more than the last of them.
+            let findings = self.out.split_off(figures_end);
+            let figures = self.out.lines().count();
             let left = all + 1 - MOST_LINES;
-            self.out = format!("{}\n", self.out.lines().take(MOST_LINES - 1).joined("\n"));
+            self.out = self.out.lines().take(figures.saturating_sub(left)).joined("\n");
+            self.out.push('\n');
             self.paragraph(0, &format!("… {left} more lines with --verbose"), Tone::Plain);
+            self.out.push_str(&findings);
         }
     }
 
