@@ -23,6 +23,7 @@ pub mod server;
 mod session;
 mod sessions;
 pub mod spec;
+mod times;
 pub mod token;
 mod topology;
 
@@ -41,6 +42,7 @@ use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, SMALL_DATAGRAM_BYTES, Tes
 use sender::Best;
 use sessions::Sessions;
 use spec::{Placement, Spec, Work};
+use times::{CONTAINED_NS, Times, WARM_NS, WINDOW_NS};
 use token::Key;
 use topology::Topology;
 
@@ -48,22 +50,6 @@ use selection::Selection;
 
 /// Where `flatout serve` listens unless told otherwise.
 pub const PORT: u16 = 7878;
-/// Time before the window, and the window, of a throughput trial; both grow with the round trip.
-/// So short that the whole grid has six trials of each row within half a minute.
-const WARM_NS: u64 = 15_000_000;
-const WINDOW_NS: u64 = 60_000_000;
-/// The window of a throughput trial where a quota leaves the ends a part of the time: two of the usual
-/// periods of 100 ms. In a shorter one they would have their CPUs all the time, or hardly.
-const CONTAINED_NS: u64 = 200_000_000;
-/// The same of a latency trial.
-const LATENCY_WARM_NS: u64 = 2_000_000;
-const LATENCY_WINDOW_NS: u64 = 30_000_000;
-/// Time after the window; at least two round trips.
-const TAIL_NS: u64 = 3_000_000;
-/// Round trips that a connection gets before the window, and in it.
-const WARM_ROUND_TRIPS: u64 = 20;
-const WINDOW_ROUND_TRIPS: u64 = 40;
-
 /// Part of the time that finding the best way of sending may take.
 const CHOOSING_PART: u64 = 4;
 /// How much longer a window gets in which nothing came, and where that ends.
@@ -147,29 +133,6 @@ fn check(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// How long the parts of a trial take.
-#[derive(Debug, Clone, Copy, Default)]
-struct Times {
-    round_trip_ns: u64,
-    window_ns: Option<u64>,
-    is_contained: bool,
-}
-
-impl Times {
-    fn of(self, spec: Spec) -> Spec {
-        let (warm_ns, usual_ns) = match spec.work {
-            Work::Throughput if self.is_contained => (WARM_NS, CONTAINED_NS),
-            Work::Throughput => (WARM_NS, WINDOW_NS),
-            Work::Latency => (LATENCY_WARM_NS, LATENCY_WINDOW_NS),
-        };
-        let trips = |count: u64| self.round_trip_ns.saturating_mul(count);
-        let window_ns = self.window_ns.unwrap_or(usual_ns.max(trips(WINDOW_ROUND_TRIPS)));
-        let warm_ns =
-            warm_ns.max(trips(WARM_ROUND_TRIPS)).max(self.window_ns.map_or(0, |ns| ns / 5));
-        Spec { warm_ns, window_ns, tail_ns: TAIL_NS.max(trips(2)), ..spec }
-    }
-}
-
 /// Time of the area.
 const SECONDS: Seconds = Seconds { few_quick: 2, few: 5, quick: 9, full: 26 };
 
@@ -207,6 +170,8 @@ struct Setting<'s> {
     quota_cpus: Option<f64>,
     /// When the time of the area is over.
     ends_ns: u64,
+    /// The longest window that leaves all rows a trial.
+    longest_ns: u64,
 }
 
 fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
@@ -216,7 +181,7 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     };
     let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
     let is_contained = workers::contained(2, topology.cpus, quota_cpus).is_some();
-    let times = Times { round_trip_ns, window_ns: options.window_ns, is_contained };
+    let times = Times { round_trip_ns, window_ns: options.window_ns, is_contained, least_ns: 0 };
     let second = sessions.second_family();
     let placements: &[_] = match (topology.is_one_machine, topology.cpus) {
         // Two threads on one CPU are not apart.
@@ -245,8 +210,13 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
         rows.extend([Copies::One, Copies::Two].map(NetworkRow::Memcpy));
     }
     let ends_ns = sampler.plan.ends_ns;
-    let setting = &Setting { sessions, topology, times, best, quota_cpus, ends_ns };
-    let case = |row| Case { row, trial: Box::new(move |_| setting.trial(row)) };
+    let left_ns = ends_ns.saturating_sub(monotonic_ns());
+    let longest_ns = (left_ns / 2 / rows.len().max(1) as u64).min(LONGEST_WINDOW_NS);
+    let setting = &Setting { sessions, topology, times, best, quota_cpus, ends_ns, longest_ns };
+    let case = |row| {
+        let mut times = setting.times;
+        Case { row, trial: Box::new(move |_| setting.trial(row, &mut times)) }
+    };
     let cases = rows.into_iter().map(case).collect();
     let mut rows = sampler.run(cases);
     bound::apply(&mut rows, &setting.topology);
@@ -255,9 +225,9 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
 }
 
 impl Setting<'_> {
-    fn trial(&self, row: NetworkRow) -> Result<Sample, TrialError> {
+    fn trial(&self, row: NetworkRow, times: &mut Times) -> Result<Sample, TrialError> {
         match row {
-            NetworkRow::Test(test) => self.test(&test),
+            NetworkRow::Test(test) => self.test(&test, times),
             NetworkRow::Memcpy(copies) => {
                 self.sessions.keep_alive();
                 let (begun, begun_ns) = (Spent::now(), monotonic_ns());
@@ -280,10 +250,10 @@ impl Setting<'_> {
         sample
     }
 
-    /// Runs a test. One in whose window nothing came, because others had the CPUs or the path is
-    /// long, is run again with longer ones.
-    fn test(&self, test: &TestRow) -> Result<Sample, TrialError> {
-        let mut spec = self.times.of(test.spec);
+    /// Runs a test. One in whose window nothing came, or so little that its edges show, because
+    /// others had the CPUs or the path is slow, is run again with longer ones, and so are the next.
+    fn test(&self, test: &TestRow, times: &mut Times) -> Result<Sample, TrialError> {
+        let mut spec = times.of(test.spec);
         loop {
             let (begun, begun_ns) = (Spent::now(), monotonic_ns());
             let report = self.sessions.run(test.family, spec)?;
@@ -299,6 +269,17 @@ impl Setting<'_> {
                 sample = self.charged(sample, ends * flows, spent, ended_ns - begun_ns);
             }
             if sample.amount > 0.0 {
+                let wanted_ns = times.wanted_ns(&report, &sample, self.topology.is_loopback());
+                let longer = times.lengthened(wanted_ns.min(self.longest_ns));
+                let next = longer.of(test.spec);
+                let is_longer = next.window_ns / 4 * 3 > spec.window_ns;
+                if is_longer && ended_ns.saturating_add(next.whole_ns()) <= self.ends_ns {
+                    (*times, spec) = (longer, next);
+                    continue;
+                }
+                if wanted_ns / 4 * 3 > spec.window_ns {
+                    sample.warn(warning::TIME_SHORT, too_little(&spec, wanted_ns));
+                }
                 if test.is_best_sender {
                     // The way of sending that was measured to be the fastest.
                     sample.facts.set("sender", spec.sender.name());
@@ -323,6 +304,14 @@ impl Setting<'_> {
             }
         }
     }
+}
+
+/// Why the edges of a window show in its figure.
+fn too_little(spec: &Spec, wanted_ns: u64) -> String {
+    let [window_ms, wanted_ms] = [spec.window_ns, wanted_ns].map(|ns| ns / 1_000_000);
+    format!(
+        "so little came in a window of {window_ms} ms that its edges show: --time {wanted_ms}ms"
+    )
 }
 
 /// Why there is no figure; of datagrams that go in fragments, what helps: one of them that is lost is

@@ -7,7 +7,7 @@ use super::row::TestRow;
 use super::sessions::Sessions;
 use super::spec::{Placement, Sender, Spec};
 use super::topology::Topology;
-use super::{Times, sample};
+use super::{sample, times::Times};
 
 /// Rounds in which each way runs once.
 const ROUNDS: usize = 3;

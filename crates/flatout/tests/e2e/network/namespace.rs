@@ -65,14 +65,15 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Limits what leaves the near card.
-    fn limit(&self) -> Result<(), String> {
-        let rate = LIMIT_BITS_PER_S as u64;
-        let words = format!(
-            "netns exec {} tc qdisc add dev near root tbf rate {rate}bit burst 64kb latency 50ms",
-            self.near
-        );
-        ip(&words)
+    /// Limits what leaves the near card, and the far one where `both`.
+    fn limit(&self, bits_per_s: u64, both: bool) -> Result<(), String> {
+        let cards = [(&self.near, "near"), (&self.far, "far")];
+        cards.iter().take(if both { 2 } else { 1 }).try_for_each(|(space, card)| {
+            ip(&format!(
+                "netns exec {space} tc qdisc add dev {card} root handle 1: tbf rate {bits_per_s}bit \
+                 burst 64kb latency 50ms"
+            ))
+        })
     }
 }
 
@@ -104,7 +105,7 @@ fn serve<'f>(folder: &'f Folder, pair: &Pair, token: &str) -> Serving<'f> {
 #[test]
 fn a_limit_to_the_rate_is_found() {
     let pair = needs!(Pair::new());
-    needs!(pair.limit());
+    needs!(pair.limit(LIMIT_BITS_PER_S as u64, false));
     let folder = Folder::new();
     let token = token(&folder, "a token that both ends know");
     let token = token.to_str().unwrap();
@@ -151,6 +152,31 @@ fn a_limit_to_the_rate_is_found() {
         assert!(series.contains(&name), "{series:?}");
     }
     drop(server);
+}
+
+/// The only row of a run over the pair with these words, which need `--connect` and the token.
+fn only_row(folder: &Folder, pair: &Pair, words: &[&str]) -> serde_json::Value {
+    let token = token(folder, "a token that both ends know");
+    let token = token.to_str().unwrap();
+    let server = serve(folder, pair, token);
+    let connect = ["bench", "network", "--connect", "10.77.0.2:7878", "--token-file", token];
+    let rest = ["--measure", "throughput", "--max-time", "20s", "--format", "json"];
+    let all = [&connect[..], words, &rest[..]].concat();
+    let document = inside(folder, &pair.near, &all).run().exits(0).document();
+    drop(server);
+    rows(&document)[0].clone()
+}
+
+#[test]
+fn a_window_is_so_long_that_single_datagrams_do_not_show() {
+    let pair = needs!(Pair::new());
+    needs!(pair.limit(LIMIT_BITS_PER_S as u64, false));
+    // In 60 ms come five or six datagrams of 65,507 bytes.
+    let words = ["--protocol", "udp", "--rate", "6MB", "--rounds", "3", "--streams", "1"];
+    let found = (0..RUNS)
+        .map(|_| only_row(&Folder::new(), &pair, &words))
+        .find(|row| (0.97..=1.03).contains(&(row["median"].as_f64().unwrap() / 6e6)));
+    assert!(found.is_some(), "a run finds the rate");
 }
 
 #[test]

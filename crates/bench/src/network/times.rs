@@ -1,0 +1,115 @@
+//! How long the parts of a trial take, and how long a window must be for what comes in it.
+
+use flatout_measure::Sample;
+
+use super::client::Report;
+use super::spec::{Protocol, Spec, Work};
+
+/// Time before the window, and the window, of a throughput trial; both grow with the round trip.
+/// So short that the whole grid has six trials of each row within half a minute.
+pub const WARM_NS: u64 = 15_000_000;
+pub const WINDOW_NS: u64 = 60_000_000;
+/// The window of a throughput trial where a quota leaves the ends a part of the time: two of the usual
+/// periods of 100 ms. In a shorter one they would have their CPUs all the time, or hardly.
+pub const CONTAINED_NS: u64 = 200_000_000;
+/// The same of a latency trial.
+const LATENCY_WARM_NS: u64 = 2_000_000;
+const LATENCY_WINDOW_NS: u64 = 30_000_000;
+/// Time after the window; at least two round trips.
+const TAIL_NS: u64 = 3_000_000;
+/// Round trips that a connection gets before the window, and in it.
+const WARM_ROUND_TRIPS: u64 = 20;
+const WINDOW_ROUND_TRIPS: u64 = 40;
+/// Datagrams of each stream in a window: with fewer, whether one came just before an edge or just
+/// after it shows in the figure.
+const WINDOW_DATAGRAMS: u64 = 40;
+
+/// How long the parts of a trial take.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    /// That of a path without load.
+    pub round_trip_ns: u64,
+    /// The window that the user asked for.
+    pub window_ns: Option<u64>,
+    /// Whether a quota leaves the ends a part of the time.
+    pub is_contained: bool,
+    /// The least window that turned out to be enough.
+    pub least_ns: u64,
+}
+
+impl Times {
+    /// A test with its times.
+    pub fn of(self, spec: Spec) -> Spec {
+        let (warm_ns, usual_ns) = match spec.work {
+            Work::Throughput if self.is_contained => (WARM_NS, CONTAINED_NS),
+            Work::Throughput => (WARM_NS, WINDOW_NS),
+            Work::Latency => (LATENCY_WARM_NS, LATENCY_WINDOW_NS),
+        };
+        let trips = |count: u64| self.round_trip_ns.saturating_mul(count);
+        let window_ns = usual_ns.max(trips(WINDOW_ROUND_TRIPS)).max(self.least_ns);
+        let warm_ns = warm_ns.max(trips(WARM_ROUND_TRIPS)).max(self.least_ns / 2);
+        Spec {
+            warm_ns: warm_ns.max(self.window_ns.map_or(0, |ns| ns / 5)),
+            window_ns: self.window_ns.unwrap_or(window_ns),
+            tail_ns: TAIL_NS.max(trips(2)),
+            ..spec
+        }
+    }
+
+    /// With a window of so much at least, and half of that before it.
+    pub fn lengthened(self, least_ns: u64) -> Self {
+        Self { least_ns: self.least_ns.max(least_ns), ..self }
+    }
+
+    /// How long a window has to be for what came in that of a trial. Where queues make the round
+    /// trip longer than it was without load, what was lost before a window comes within it, and what
+    /// is lost within it after it: as much as is on its way.
+    pub fn wanted_ns(self, report: &Report, sample: &Sample, is_loopback: bool) -> u64 {
+        let spec = &report.spec;
+        if spec.work == Work::Latency || spec.bytes > 0 {
+            return 0;
+        }
+        match spec.protocol {
+            Protocol::Tcp if is_loopback => 0,
+            Protocol::Tcp => {
+                let points = report.near.tcp.iter().chain(&report.far.tcp);
+                let trips_us = points.flat_map(|(_, points)| points).map(|at| at.round_trip_us);
+                u64::from(trips_us.max().unwrap_or(0)) * 1000 * WINDOW_ROUND_TRIPS
+            }
+            Protocol::Udp => {
+                let wanted = (WINDOW_DATAGRAMS * spec.flows().len() as u64) as f64;
+                let came = sample.amount / f64::from(spec.datagram_bytes.max(1));
+                (spec.window_ns as f64 * wanted / came.max(1.0)) as u64
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::flow::Seen;
+    use crate::network::frame::TcpPoint;
+
+    #[test]
+    fn a_window_holds_forty_of_what_comes_in_it() {
+        let times = Times::default();
+        let report = |protocol, round_trip_us| {
+            let point = TcpPoint { round_trip_us, ..TcpPoint::default() };
+            let near = Seen { tcp: vec![(0, vec![point])], ..Seen::default() };
+            let spec = times.of(Spec { protocol, datagram_bytes: 65_507, ..Spec::one_stream() });
+            Report { spec, start_ns: 0, near, far: Seen::default() }
+        };
+        let of = |amount| Sample { amount, ..Sample::default() };
+        let wanted = |report: &Report, amount| times.wanted_ns(report, &of(amount), false);
+        let six = wanted(&report(Protocol::Udp, 0), 6.0 * 65_507.0);
+        assert_eq!(six, 400_000_000);
+        let longer = times.lengthened(six).of(Spec::one_stream());
+        assert_eq!((longer.warm_ns, longer.window_ns), (200_000_000, 400_000_000));
+        let queued = report(Protocol::Tcp, 50_000);
+        assert_eq!(wanted(&queued, 7e5), 2_000_000_000);
+        assert_eq!(times.wanted_ns(&queued, &of(7e5), true), 0, "loopback has no queue");
+        let asked = Times { window_ns: Some(60_000_000), ..times }.lengthened(six);
+        assert_eq!(asked.of(Spec::one_stream()).window_ns, 60_000_000);
+    }
+}
