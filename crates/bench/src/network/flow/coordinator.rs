@@ -12,12 +12,15 @@ use super::readings::Readings;
 use super::{Connection, Counters, End, FlowError, Seen, Socket, Test, WorkerEnd};
 use crate::network::channel::{Channel, ChannelError};
 use crate::network::frame::Frame;
-use crate::network::spec::{Protocol, Spec, Traffic};
+use crate::network::spec::{Protocol, Spec, Traffic, Work};
 
 /// Intervals of a window.
 const INTERVALS: u64 = 5;
 /// How long the other end may take to say that it has ended.
 const FINISH_NS: u64 = 5_000_000_000;
+/// How long datagrams are sent on for a window of the other end that began late. Longer than that they
+/// may be what fills a queue and keeps the other end's word, or this one's, from coming.
+const LATE_NS: u64 = 1_000_000_000;
 /// Longest time of a test that ends by bytes.
 const MAX_BY_BYTES_NS: u64 = 60_000_000_000;
 /// How often the coordinator looks whether all is well.
@@ -33,6 +36,8 @@ pub(super) struct Coordinator<'t, 's> {
     channel: &'t mut Channel,
     /// What the other end said before it was asked.
     early: VecDeque<Frame>,
+    /// When the other end said that its window was over, if it did before it was asked.
+    finished_ns: Option<u64>,
     readings: Readings<'t>,
 }
 
@@ -44,7 +49,15 @@ impl<'t, 's> Coordinator<'t, 's> {
         channel: &'t mut Channel,
     ) -> Self {
         let readings = Readings::new(test, connections);
-        Self { test, connections, workers, channel, early: VecDeque::new(), readings }
+        Self {
+            test,
+            connections,
+            workers,
+            channel,
+            early: VecDeque::new(),
+            finished_ns: None,
+            readings,
+        }
     }
 
     /// Runs the test once all threads are there.
@@ -62,7 +75,20 @@ impl<'t, 's> Coordinator<'t, 's> {
         }
         let seen = self.readings.seen();
         self.close()?;
-        Ok(seen)
+        let due_ns = self.test.spec.warm_ns.saturating_add(self.test.spec.window_ns);
+        match self.finished_ns {
+            Some(finished_ns) if self.are_datagrams() && finished_ns + LATE_NS < due_ns => {
+                let text = "the other end had stopped sending before the window was over";
+                Err(FlowError::Failed(text.to_owned()))
+            }
+            _ => Ok(seen),
+        }
+    }
+
+    /// Whether datagrams are sent by time, as fast as it goes, with nothing that holds them back.
+    fn are_datagrams(&self) -> bool {
+        let spec = &self.test.spec;
+        spec.protocol == Protocol::Udp && spec.work == Work::Throughput && spec.bytes == 0
     }
 
     /// By time: reads the counters at the edges of the window and in between.
@@ -130,7 +156,10 @@ impl<'t, 's> Coordinator<'t, 's> {
                 return Ok(());
             }
             match self.channel.receive((after_ns - now_ns).min(CHECK_NS)) {
-                Ok(frame) => self.early.push_back(frame),
+                Ok(frame) => {
+                    self.finished_ns.get_or_insert(self.test.elapsed_ns());
+                    self.early.push_back(frame);
+                }
                 Err(ChannelError::Silent(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -146,9 +175,13 @@ impl<'t, 's> Coordinator<'t, 's> {
     fn close(&mut self) -> Result<(), FlowError> {
         let is_by_bytes = self.test.spec.bytes > 0;
         self.channel.send(&Frame::Finished)?;
-        match self.next(if is_by_bytes { MAX_BY_BYTES_NS } else { FINISH_NS })? {
-            Frame::Finished => {}
-            _ => return Err(ChannelError::Garbage.into()),
+        let mut next = self.next(if is_by_bytes { MAX_BY_BYTES_NS } else { LATE_NS });
+        if let (false, Err(ChannelError::Silent(_))) = (is_by_bytes, &next) {
+            self.test.stop.store(self.are_datagrams(), Ordering::Relaxed);
+            next = self.next(FINISH_NS);
+        }
+        if next? != Frame::Finished {
+            return Err(ChannelError::Garbage.into());
         }
         self.test.stop.store(true, Ordering::Relaxed);
         for Connection { flow, socket, counters } in self.connections {

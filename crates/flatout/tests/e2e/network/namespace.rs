@@ -75,6 +75,15 @@ impl Pair {
             ))
         })
     }
+
+    /// Has the limited cards drop packets by their number, the shortest like the longest.
+    fn queue(&self, packets: u32) -> Result<(), String> {
+        [(&self.near, "near"), (&self.far, "far")].iter().try_for_each(|(space, card)| {
+            ip(&format!(
+                "netns exec {space} tc qdisc add dev {card} parent 1:1 pfifo limit {packets}"
+            ))
+        })
+    }
 }
 
 impl Drop for Pair {
@@ -177,6 +186,17 @@ fn a_window_is_so_long_that_single_datagrams_do_not_show() {
         .map(|_| only_row(&Folder::new(), &pair, &words))
         .find(|row| (0.97..=1.03).contains(&(row["median"].as_f64().unwrap() / 6e6)));
     assert!(found.is_some(), "a run finds the rate");
+}
+
+#[test]
+fn datagrams_that_fill_the_queues_do_not_keep_the_ends_from_hearing_each_other() {
+    let pair = needs!(Pair::new());
+    needs!(pair.limit(1_000_000, true));
+    needs!(pair.queue(5));
+    let words = ["--protocol", "udp", "--direction", "both", "--streams", "4", "--rounds", "6"];
+    let short = [&words[..], &["--datagram-size", "1460", "--time", "100ms"]].concat();
+    let row = only_row(&Folder::new(), &pair, &short);
+    assert!(row["median"].as_f64().is_some_and(|median| median < 1e6), "{row:#}");
 }
 
 #[test]
