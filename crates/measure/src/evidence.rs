@@ -72,6 +72,13 @@ impl Evidence {
         row.samples.is_empty() || row.audit.contains_key(DERIVED_FROM.name())
     }
 
+    /// Whether nothing shows if the work of these facts was done, though somebody looked.
+    pub fn is_missing(facts: &Facts) -> bool {
+        let Some(Value::Fields(fields)) = facts.value(EVIDENCE) else { return false };
+        let unknown = Value::from(Happened::Unknown.name());
+        fields.iter().any(|(name, value)| name == "happened" && *value == unknown)
+    }
+
     /// The evidence of a row of a record; none where nobody looked for any.
     pub fn of(row: &Outcome) -> Option<Self> {
         let members = row.audit.get(EVIDENCE.name())?.as_object()?;
@@ -114,8 +121,13 @@ mod tests {
             assert_eq!(Evidence::of(&row(evidence.clone())), Some(evidence));
         }
         let missing = Evidence::missing("disk_share_ratio", "no account");
-        assert_eq!(Evidence::of(&row(missing.clone())), Some(missing));
+        assert_eq!(Evidence::of(&row(missing.clone())), Some(missing.clone()));
         assert_eq!(Evidence::of(&Outcome::default()), None);
+        let is_missing = |facts: &Facts| Evidence::is_missing(facts);
+        assert!(is_missing(&Facts::default().with(EVIDENCE, missing)));
+        let found = Evidence::read(Happened::No, "disk_share_ratio", 0.0, "none");
+        assert!(!is_missing(&Facts::default().with(EVIDENCE, found)));
+        assert!(!is_missing(&Facts::default()));
     }
 
     #[test]

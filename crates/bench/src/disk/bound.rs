@@ -2,7 +2,7 @@
 
 use flatout_io::{Caching, Engine, Tuning};
 use flatout_measure::ceiling::{self, TOLERANCE};
-use flatout_measure::{Ceiling, Measured, Provenance, Row as _, warning};
+use flatout_measure::{Ceiling, Evidence, Measured, Provenance, Row as _, warning};
 use flatout_sys::Nature;
 use flatout_sys::storage::IoLimit;
 
@@ -217,6 +217,9 @@ fn limiter(
         if row.test.is_random() { "device latency, one read at a time" } else { "readahead" }
     } else if row.tuning.caching != Caching::Direct {
         "the page cache and its write-back"
+    } else if Evidence::is_missing(facts) {
+        // Perhaps a cache below answers.
+        return None;
     } else if row.requests_in_flight() == 1 {
         "device latency, one request at a time"
     } else if row.tuning.engine != Engine::Uring && row.tuning.block_bytes < 1 << 20 {
