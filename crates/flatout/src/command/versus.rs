@@ -246,8 +246,10 @@ fn announcement(
 ) -> String {
     let time = announcement::time(time_ns);
     let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
+    // Of races for which there is no time none are made.
+    let most = if arguments.max_time.is_some() { "at most " } else { "" };
     let size = quantity::rounded_size(needed_bytes);
-    let files = format!("files of {size} in {:?}, writes {written}", arguments.directory);
+    let files = format!("files of {most}{size} in {:?}, writes {written}", arguments.directory);
     let has = |disciplines: &[Discipline]| {
         field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))
     };
