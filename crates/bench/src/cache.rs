@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::Args;
 use flatout_io::{Engine, Tuning};
 use flatout_measure::case::record;
-use flatout_measure::{Chart, EVIDENCE, Evidence, Measured, Sampler, Warning, warning};
+use flatout_measure::{Chart, EVIDENCE, Evidence, Measured, Sampler, Warning, size_text, warning};
 use flatout_sys::{Nature, affinity};
 
 use crate::file_trial::evidence;
@@ -170,8 +170,10 @@ fn prove(measured: &mut Measured<Row>, ground: Option<Nature>) {
 /// What every row says of files that are shorter than they should be.
 fn reduced(wanted_bytes: u64, length_bytes: u64) -> Option<Warning> {
     let text = format!(
-        "the test files have {length_bytes} bytes instead of {wanted_bytes}: free space, memory, \
-         --max-write or --max-time allows no more"
+        "the test files have {} instead of {}: free space, memory, --max-write or --max-time \
+         allows no more",
+        size_text(length_bytes),
+        size_text(wanted_bytes)
     );
     (length_bytes < wanted_bytes).then(|| Warning::new(warning::SIZE_REDUCED, text))
 }

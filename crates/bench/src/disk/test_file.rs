@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use flatout_io::{Caching, Engine, Source};
-use flatout_measure::{Warning, environment, warning};
+use flatout_measure::{Warning, environment, size_text, warning};
 use flatout_sys::extent::{self, Extents};
 use flatout_sys::storage::{self, Chain, Disk, IoLimit, Layer};
 use flatout_sys::{
@@ -189,9 +189,10 @@ impl TestFile {
         }
         if let Some(wanted) = reduced_from {
             let text = format!(
-                "the test file has {} bytes instead of {wanted}: a tenth of the free space, \
-                 --max-write or --max-time allows no more",
-                self.length_bytes
+                "the test file has {} instead of {}: a tenth of the free space, --max-write or \
+                 --max-time allows no more",
+                size_text(self.length_bytes),
+                size_text(wanted)
             );
             self.warn(warning::SIZE_REDUCED, text);
         }
@@ -251,8 +252,8 @@ fn dirty_pages(place: &Place, file: BorrowedFd<'_>, length_bytes: u64) -> Option
     }
     let dirty = page_cache::state(file, 0, length_bytes).ok()?.dirty_bytes.filter(|&b| b > 0)?;
     let text = format!(
-        "{dirty} bytes of the file had not reached storage when the run began; they were written \
-         back first"
+        "{} of the file had not reached storage when the run began; they were written back first",
+        size_text(dirty)
     );
     Some(Warning::new(warning::DIRTY_PAGES, text))
 }

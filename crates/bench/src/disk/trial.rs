@@ -95,7 +95,8 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     let left = file.left_bytes.load(Ordering::Relaxed);
     let most_operations = operations(wanted, left, cost_bytes);
     if most_operations == 0 {
-        let text = format!("the limit of {} bytes written was reached", terms.most_write_bytes);
+        let text =
+            format!("the limit of {} written was reached", size_text(terms.most_write_bytes));
         return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
     }
     let taken = most_operations * cost_bytes;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use flatout_io::Caching;
-use flatout_measure::{Warning, warning};
+use flatout_measure::{Warning, size_text, warning};
 use flatout_sys::{CacheState, CancelToken, affinity, page_cache};
 use rustix::io::Errno;
 
@@ -141,7 +141,7 @@ pub(crate) fn start_warning(
     let (code, text) = match (start, held_bytes) {
         (CacheStart::Cold(_), Some(bytes)) if bytes > 0 => (
             warning::NOT_COLD,
-            format!("{bytes} bytes of the file stayed in the page cache: it is not cold"),
+            format!("{} of the file stayed in the page cache: it is not cold", size_text(bytes)),
         ),
         (CacheStart::Cold(_), None) => (
             warning::NOT_COLD,
@@ -154,7 +154,9 @@ pub(crate) fn start_warning(
         (
             warning::NOT_HOT,
             format!(
-                "only {bytes} of {wanted_bytes} bytes stayed in the page cache: {}",
+                "only {} of {} stayed in the page cache: {}",
+                size_text(bytes),
+                size_text(wanted_bytes),
                 why_gone(wanted_bytes - bytes, Room::now().free_bytes())
             ),
         ),

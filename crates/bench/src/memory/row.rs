@@ -1,6 +1,6 @@
 //! Which rows of bandwidth a run has, and how much memory they need.
 
-use flatout_measure::{Case, Label, Row, Sample, TrialError, Unit, Warning, warning};
+use flatout_measure::{Case, Label, Row, Sample, TrialError, Unit, Warning, size_text, warning};
 use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
 
@@ -63,8 +63,10 @@ impl Terms<'_> {
         let usable = self.room_bytes.saturating_sub(SLACK_BYTES);
         if usable < LEAST_BYTES {
             return Err(format!(
-                "cannot measure memory: {} bytes may be taken ({}), and {} are needed",
-                self.room_bytes, self.room_reason, LEAST_ROOM_BYTES
+                "cannot measure memory: {} may be taken ({}), and {} are needed",
+                size_text(self.room_bytes),
+                self.room_reason,
+                size_text(LEAST_ROOM_BYTES)
             ));
         }
         // One half to read from and one to write to; of arrays, two are read and one is written.
@@ -107,7 +109,9 @@ impl Terms<'_> {
             let mut row = self.row(Work::Stream(kernel), threads, share_bytes, self.bytes);
             if array_bytes < wanted {
                 let text = format!(
-                    "arrays have {array_bytes} bytes, not four times the last cache ({wanted}): {}",
+                    "arrays have {}, not four times the last cache ({}): {}",
+                    size_text(array_bytes),
+                    size_text(wanted),
                     self.room_reason
                 );
                 // Three of them, one after the other, are beyond a cache that holds one.
@@ -169,12 +173,14 @@ impl Terms<'_> {
         if let Work::Block { block_bytes, .. } = work {
             if share_bytes < block_bytes {
                 let text = format!(
-                    "a thread's part has {share_bytes} bytes: blocks are no longer than that"
+                    "a thread's part has {}: blocks are no longer than that",
+                    size_text(share_bytes)
                 );
                 row.warn(warning::SIZE_REDUCED, text);
             }
             if stores == Stores::ThroughCaches {
-                row.warn(warning::FITS_IN_CACHE, format!("{bytes} bytes fit into the last cache"));
+                let text = format!("{} fit into the last cache", size_text(bytes));
+                row.warn(warning::FITS_IN_CACHE, text);
             }
         }
         row
@@ -187,7 +193,8 @@ impl Terms<'_> {
         let contained = workers::contained(threads, self.cpus, self.quota_cpus);
         let mut warnings: Vec<Warning> = crowd.into_iter().chain(contained).collect();
         if bytes < self.bytes {
-            let text = format!("{bytes} bytes instead of {}: {}", self.bytes, self.room_reason);
+            let [taken, asked] = [bytes, self.bytes].map(size_text);
+            let text = format!("{taken} instead of {asked}: {}", self.room_reason);
             warnings.push(Warning::new(warning::SIZE_REDUCED, text));
         }
         warnings

@@ -3,7 +3,7 @@
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
-use flatout_measure::{Facts, warning};
+use flatout_measure::{Facts, size_text, warning};
 use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::range::Range;
@@ -212,7 +212,7 @@ impl Reader {
                 true => "they were written back first",
                 false => "direct reads write them back first, while the clock runs",
             };
-            let text = format!("{dirty} bytes had not reached the device yet; {when}");
+            let text = format!("{} had not reached the device yet; {when}", size_text(dirty));
             total.warn(warning::DIRTY_PAGES, text);
         }
         let held = match state {

@@ -13,7 +13,7 @@ mod workload;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use flatout_measure::Parameters;
+use flatout_measure::{Parameters, size_text};
 use flatout_sys::memory;
 
 use crate::corpus::{Corpus, make, name};
@@ -147,8 +147,9 @@ fn select(ground: &Ground, room_bytes: u64) -> Result<Selection, Error> {
         for corpus in &corpora {
             if state != State::Cold && corpus.bytes > most_hot {
                 let reason = format!(
-                    "{} bytes do not stay in memory ({most_hot} may be taken), so it cannot be {}",
-                    corpus.bytes,
+                    "{} do not stay in memory ({} may be taken), so it cannot be {}",
+                    size_text(corpus.bytes),
+                    size_text(most_hot),
                     state.name()
                 );
                 leave_out(corpus, reason);
@@ -187,10 +188,12 @@ fn room_for(corpus: &Corpus, ground: &Ground, room: u64, taken_bytes: u64) -> Re
         return Ok(new_bytes);
     }
     Err(format!(
-        "{} bytes and a copy of {} are needed beside {taken_bytes} for other corpora, but {room} \
-         may be taken (one tenth of the free space, or --max-write)",
-        new_bytes,
-        corpus.copy_bytes()
+        "{} and a copy of {} are needed beside {} for other corpora, but {} may be taken (one tenth \
+         of the free space, or --max-write)",
+        size_text(new_bytes),
+        size_text(corpus.copy_bytes()),
+        size_text(taken_bytes),
+        size_text(room)
     ))
 }
 

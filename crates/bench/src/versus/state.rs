@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use flatout_measure::{Facts, Warning, warning};
+use flatout_measure::{Facts, Warning, size_text, warning};
 use flatout_sys::{CancelToken, page_cache};
 use flatout_tree::visit::{Entry, visit};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
@@ -105,8 +105,10 @@ impl Found {
         Err(Error::Warned(Warning::new(
             code,
             format!(
-                "the page cache holds {cached_bytes} of the {data_bytes} bytes in {root:?}, but \
-                 {wanted} of them is needed for the state {:?}",
+                "the page cache holds {} of the {} in {root:?}, but {wanted} of them is needed for \
+                 the state {:?}",
+                size_text(cached_bytes),
+                size_text(data_bytes),
                 state.name()
             ),
         )))

@@ -1,5 +1,6 @@
 //! How large the matrices are: as large as memory and time allow, and no larger.
 
+use flatout_measure::size_text;
 use flatout_sys::dgemm::Block;
 
 use super::{Terms, Work};
@@ -82,9 +83,9 @@ pub(super) fn choose(work: Work, terms: &Terms, flop_per_s: f64) -> Result<Shape
     if !fits(needed) {
         let option = terms.order.map_or(String::new(), |order| format!("--order {order}: "));
         return Err(format!(
-            "{option}matrices of order {needed} take {} bytes, but {} may be taken ({})",
-            bytes(work, needed, terms.threads),
-            terms.room.bytes,
+            "{option}matrices of order {needed} take {}, but {} may be taken ({})",
+            size_text(bytes(work, needed, terms.threads)),
+            size_text(terms.room.bytes),
             terms.room.reason()
         ));
     }

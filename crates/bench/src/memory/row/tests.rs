@@ -114,7 +114,7 @@ fn too_little_memory_is_one_clear_line() {
     let levels = levels(105 << 20);
     let terms = Terms { room_bytes: 8 << 20, ..terms(Extent::Full, &levels) };
     let text = terms.rows().unwrap_err();
-    assert!(text.contains("8388608 bytes may be taken") && !text.contains('\n'), "{text}");
+    assert!(text.contains("8 MiB may be taken") && !text.contains('\n'), "{text}");
 }
 
 #[test]
