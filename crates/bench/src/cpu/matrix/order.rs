@@ -155,7 +155,7 @@ mod tests {
         }
         let none = Terms { room: Room::of(Some(1_000_000), None, None), ..terms() };
         let text = choose(Work::Solve, &none, 90e9).unwrap_err();
-        assert!(text.contains("600000 may be taken"), "{text}");
+        assert!(text.contains("600 kB may be taken"), "{text}");
     }
 
     #[test]
