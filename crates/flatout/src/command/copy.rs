@@ -132,7 +132,8 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     if (arguments.sync || arguments.verify) && has_storage {
         account.all_is_written();
     }
-    account.is_verified = arguments.verify && has_storage && account.totals.files > 0;
+    let is_whole = account.exit_code() == conclusion::DONE && account.totals.files > 0;
+    account.is_verified = arguments.verify && has_storage && is_whole;
     if let Some(limits) = limits {
         let fetched_bytes = fetched_bytes().saturating_sub(fetched_before);
         account.hold_against(&limits, fetched_bytes, arguments.verify.into());

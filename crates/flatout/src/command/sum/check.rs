@@ -203,7 +203,7 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
     if counts.proper == 0 {
         // Where other complaints were made, this one would only hide them.
         if counts.foreign == 0 && !counts.is_cut {
-            let known = "blake3, sha256, xxh3, crc32c or xor32";
+            let known = Algorithm::ALL.map(Algorithm::name).join(", ");
             let text = format!("{path:?}: no properly formatted lines found of {known}");
             session.fail(FAILED, text);
         }

@@ -65,10 +65,10 @@ fn a_line_that_is_no_digest_fails_only_where_that_is_asked_for() {
 fn a_file_that_is_no_manifest_is_an_error() {
     let folder = folder(&["junk"]);
     check(&folder, "")
-        .complains(1, &["\"SUMS\": no properly formatted lines found of blake3, sha256"]);
+        .complains(1, &["\"SUMS\": no properly formatted lines found of blake3, xxh3"]);
     std::fs::write(folder.join("SUMS"), "").unwrap();
     check(&folder, "")
-        .complains(1, &["\"SUMS\": no properly formatted lines found of blake3, sha256"]);
+        .complains(1, &["\"SUMS\": no properly formatted lines found of blake3, xxh3"]);
     std::fs::remove_file(folder.join("SUMS")).unwrap();
     check(&folder, "").complains(1, &["cannot open \"SUMS\": No such file or directory"]);
     std::fs::create_dir(folder.join("SUMS")).unwrap();
