@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Serving, rows, token};
-use crate::bin::{Folder, executable};
+use crate::bin::{Folder, executable, warnings};
 use crate::skip::needs;
 
 /// Bits per second that the card lets through: so few that a busy machine keeps up.
@@ -182,10 +182,9 @@ fn a_window_is_so_long_that_single_datagrams_do_not_show() {
     needs!(pair.limit(LIMIT_BITS_PER_S as u64, false));
     // In 60 ms come five or six datagrams of 65,507 bytes.
     let words = ["--protocol", "udp", "--rate", "6MB", "--rounds", "3", "--streams", "1"];
-    let found = (0..RUNS)
-        .map(|_| only_row(&Folder::new(), &pair, &words))
-        .find(|row| (0.97..=1.03).contains(&(row["median"].as_f64().unwrap() / 6e6)));
-    assert!(found.is_some(), "a run finds the rate");
+    let row = only_row(&Folder::new(), &pair, &words);
+    let came = row["audit"]["datagrams_unique"].as_f64().unwrap() / row["n"].as_f64().unwrap();
+    assert!(came >= 30.0 || warnings(&row).contains(&"time_short"), "{came} a trial: {row:#}");
 }
 
 #[test]
