@@ -7,7 +7,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_sys::{issue_width, monotonic_ns};
+use flatout_measure::sampler::fact::CONTENTION_RATIO;
+use flatout_measure::{Sample, TrialError};
+use flatout_sys::{affinity, issue_width, monotonic_ns};
+
+use crate::workers;
 
 /// Widths that a core can have: narrower ones are no longer made, and contention on one of six
 /// leaves three.
@@ -27,6 +31,9 @@ const HOPELESS_SHARE: f64 = 0.004;
 const MEMORY_PROBES: u32 = 8192;
 /// Share of the last probes without contention from which on there is none to avoid.
 const QUIET_SHARE: f64 = 0.9;
+/// CPUs that are probed together, and how often each before and after a trial.
+const PROBED_CPUS: usize = 4;
+const PROBES_AROUND: u32 = 24;
 /// For how long a width is looked for before anything is measured, at most.
 const LEARNING_NS: u64 = 60_000_000;
 
@@ -116,9 +123,39 @@ impl ContentionProbe {
         self.width().is_some() && alone < QUIET_SHARE * all
     }
 
-    /// How many of so many probes see nobody.
-    pub(crate) fn alone_of(&self, probes: u32) -> u32 {
-        (0..probes).map(|_| u32::from(self.probe() == CoreUse::Alone)).sum()
+    /// Of so many probes on each of these CPUs those that saw nobody; none of a CPU that is gone, and of no CPU
+    /// where there is no thread to probe.
+    pub(crate) fn alone_on(&self, cpus: &[usize], probes: u32) -> Vec<Option<u32>> {
+        let alone = || (0..probes).map(|_| u32::from(self.probe() == CoreUse::Alone)).sum();
+        let on = |&cpu: &usize| affinity::pin_to(cpu).ok().map(|()| alone());
+        workers::in_own_thread(|| cpus.iter().take(PROBED_CPUS).map(on).collect())
+            .unwrap_or_default()
+    }
+
+    /// Runs a trial of which all time counts, and notes for which share of some probes on the first of these
+    /// CPUs before and after it there was contention. Nobody can tell where there is no CPU among them, or
+    /// where no width is known.
+    ///
+    /// Cost: 0.1 ms for each of at most four CPUs, and a thread, twice.
+    pub(crate) fn around(
+        &self,
+        cpus: &[usize],
+        trial: impl FnOnce() -> Result<Sample, TrialError>,
+    ) -> Result<Sample, TrialError> {
+        let before = self.ratio_on(cpus);
+        let mut sample = trial()?;
+        let ratio = before.and_then(|before| Some(f64::midpoint(before, self.ratio_on(cpus)?)));
+        sample.facts.set_known(CONTENTION_RATIO, ratio);
+        Ok(sample)
+    }
+
+    /// Share of some probes that see contention on the first of these CPUs; `None` where nobody can tell.
+    fn ratio_on(&self, cpus: &[usize]) -> Option<f64> {
+        self.width()?;
+        let alone: Option<Vec<u32>> = self.alone_on(cpus, PROBES_AROUND).into_iter().collect();
+        let alone = alone.filter(|alone| !alone.is_empty())?;
+        let probes = PROBES_AROUND * alone.len() as u32;
+        Some(1.0 - f64::from(alone.iter().sum::<u32>()) / f64::from(probes))
     }
 
     /// Whether moments without contention have become so rare that looking for one is in vain.

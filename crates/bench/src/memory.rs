@@ -28,9 +28,10 @@ use flatout_io::cause_text;
 use flatout_measure::{Case, Chart, Measured, Sampler, record_counted, size_text};
 use flatout_sys::{Groups, affinity, cpu_cache, monotonic_ns, numa};
 
+use crate::contention::ContentionProbe;
 use crate::option::{MAX_BYTES, count_to, size_to};
 use crate::workers::{self, MAX_THREADS};
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, cores};
 
 use bound::Machine;
 use room::Room;
@@ -125,12 +126,18 @@ impl Area for Options {
         // Chases run on the last one, whose caches may be others than those of the first.
         let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
         let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
+        let quota_cpus = Groups::discover(root).cpu_quota_cpus();
+        // Probes see a core that a quota holds back as one that a sibling uses.
+        let is_held_back = quota_cpus.is_some_and(|cpus| cpus < 1.0);
+        let probe = ContentionProbe::of(is_held_back || cores::kinds(root, &cpus).len() > 1);
+        probe.learn();
         let hardware = latency::Hardware {
             caches: &caches,
             nodes: &nodes,
             cpus: &cpus,
             modules: &modules,
             largest: latency::largest_pages(),
+            probe: &probe,
         };
         let latency_ns = sampler.left_ns() / LATENCY_PART;
         let room_bytes = Room::now().bytes;
@@ -147,7 +154,7 @@ impl Area for Options {
         let mut roofline = Vec::new();
         if !options.run.cancel.is_cancelled() {
             let machine = Machine { levels, modules, core, cpus };
-            let rates = measure_rates(options, &machine, nodes.len(), sampler)?;
+            let rates = measure_rates(options, (&machine, &probe), nodes.len(), sampler)?;
             roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
             outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
         }
@@ -158,7 +165,7 @@ impl Area for Options {
 /// The rows of bandwidth, on so many memory nodes.
 fn measure_rates(
     options: &Options,
-    machine: &Machine,
+    (machine, probe): (&Machine, &ContentionProbe),
     nodes: usize,
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Measured<RateRow>>, Error> {
@@ -194,7 +201,8 @@ fn measure_rates(
         if options.run.cancel.is_cancelled() {
             break;
         }
-        measured.extend(measure_group(options, rows, machine, &mut sampler.within(share_ns))?);
+        let sampler = &mut sampler.within(share_ns);
+        measured.extend(measure_group(options, rows, (machine, probe), sampler)?);
     }
     Ok(measured)
 }
@@ -219,7 +227,7 @@ fn groups(rows: Vec<RateRow>, nodes: usize) -> Vec<Vec<RateRow>> {
 fn measure_group(
     options: &Options,
     rows: Vec<RateRow>,
-    machine: &Machine,
+    (machine, probe): (&Machine, &ContentionProbe),
     sampler: &mut Sampler<'_>,
 ) -> Result<Vec<Measured<RateRow>>, Error> {
     let threads = rows.iter().map(|row| row.parts.threads).max().unwrap_or(1);
@@ -232,7 +240,7 @@ fn measure_group(
     // Forms of kernels are raced before the clock of the rows; what there is no time for is left out.
     let raced_ns = sampler.part_ends_ns(RACING_PART);
     let case = |row: RateRow| match monotonic_ns() < raced_ns {
-        true => row.raced(&memory).case(&memory),
+        true => row.raced(&memory).case(&memory, probe),
         false => Case::without_time(row),
     };
     let cases = rows.into_iter().map(case).collect();

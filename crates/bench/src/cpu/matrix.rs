@@ -41,8 +41,8 @@ const ASSUMED_FLOP_PER_S: f64 = 20e9;
 /// Times that twice the order takes, and the part of a row's time that all small runs may take.
 const PROBE_GROWTH: u64 = 8;
 const PROBE_PARTS: u64 = 4;
-/// A row with less time goes without probes for contention, and one with a tenth of it is left out.
-const LEAST_SHARE_NS: u64 = 500_000_000;
+/// A row with less time is left out.
+const LEAST_SHARE_NS: u64 = 50_000_000;
 /// What keeps products of matrices from the peak where nobody else does.
 const LIMITER: &str = "multiply-add units; then packing, cache misses and, in LU, pivoting";
 
@@ -216,19 +216,13 @@ pub(super) fn outcomes(
             _ => sampler.left_ns() / rows_left,
         };
         let terms = Terms::new(options, threads, share_ns / 100 * TOLD_PERCENT);
-        let is_short = share_ns < LEAST_SHARE_NS;
         let has_end = sampler.plan.ends_ns != u64::MAX;
-        let case = match share_ns >= LEAST_SHARE_NS / 10
-            && (!has_end || terms.fits(work, sampler.left_ns()))
-        {
-            true => case(work, &terms, topology),
-            false => Case::without_time(MatrixRow { id: work.id(), threads, shape: None }),
-        };
-        // Each waits for its turn on every CPU.
-        let probed = || if is_short { None } else { topology.contention_ratio() };
-        let before = probed();
+        let case =
+            match share_ns >= LEAST_SHARE_NS && (!has_end || terms.fits(work, sampler.left_ns())) {
+                true => case(work, &terms, topology),
+                false => Case::without_time(MatrixRow { id: work.id(), threads, shape: None }),
+            };
         let mut rows = sampler.with(terms.plan(share_ns, &sampler.plan)).run(vec![case]);
-        let contention = before.and_then(|before| Some(f64::midpoint(before, probed()?)));
         // The short set of all areas has room for no further row.
         if work == Work::Solve && options.run.extent != Extent::Few {
             let best: Vec<_> = rows.iter().filter_map(best).collect();
@@ -240,7 +234,7 @@ pub(super) fn outcomes(
                 // A trial shorter than the quota's period has more than its share.
                 peak.provenance = Provenance::Given;
             }
-            hold(row, peak, contention);
+            hold(row, peak);
             prove(row);
         }
         outcomes.extend(record(rows));
@@ -266,7 +260,11 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
         // What a quota held back counts, too: by chance it is one trial and not the next.
         let is_sustained = warning::has(&warnings, warning::CPU_QUOTA);
         let quota_cpus = topology.quota_cpus.filter(|_| is_sustained);
-        let sample = sample(work, shape.clone()?, (threads, quota_cpus), seed ^ trial_seed)?;
+        // Probes see a core that a quota holds back as one that a sibling uses.
+        let cpus = if is_sustained { &[][..] } else { &topology.cpus };
+        let sample = topology.probe.around(cpus, || {
+            sample(work, shape.clone()?, (threads, quota_cpus), seed ^ trial_seed)
+        })?;
         Ok(Sample { warnings, is_sustained, ..sample })
     };
     Case { row, trial: Box::new(trial) }
@@ -340,28 +338,20 @@ fn prove(measured: &mut Measured<MatrixRow>) {
 }
 
 /// Holds a row against the peak of the CPUs that it used: multiply-adds of doubles, as the registers
-/// give them in that load. A figure above it is an alarm (see [`ceiling::apply`]). Notes how often
-/// probes before and after the trials saw contention for the cores, and names it.
-fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling, contention: Option<f64>) {
+/// give them in that load. A figure above it is an alarm (see [`ceiling::apply`]).
+fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling) {
     let Measured { outcome, facts, .. } = measured;
     if outcome.n > 0 {
         facts.set(fact::HALF_WIDTH, outcome.half_width());
     }
-    // Probes see a core that a quota holds back as one that a sibling uses.
     let is_held_back = warning::has(&outcome.warnings, warning::CPU_QUOTA);
     let limiter = if is_held_back { "the CPU quota" } else { LIMITER };
     ceiling::apply(outcome, peak.limited_by(limiter));
-    let is_seen = outcome.median.is_some() && !is_held_back;
-    let Some(ratio) = contention.filter(|_| is_seen) else { return };
-    facts.set(fact::CONTENTION_RATIO, ratio);
-    if ratio <= warning::NOTABLE_CONTENTION {
+    let contention = facts.number(fact::CONTENTION_RATIO).unwrap_or(0.0);
+    if is_held_back || contention <= warning::NOTABLE_CONTENTION {
         return;
     }
-    let seen = format!("contention by an SMT sibling in {:.0} % of the probes", ratio * 100.0);
-    let text = format!(
-        "{seen} of the cores before and after: ports and caches were shared with another thread"
-    );
-    outcome.warn(warning::SMT_CONTENTION, text);
+    let seen = format!("contention by an SMT sibling in {:.0} % of the probes", contention * 100.0);
     let below = |bound: &&mut Ceiling| bound.ratio.is_none_or(|ratio| ratio < AT_THE_LIMIT);
     if let Some(bound) = outcome.ceiling.as_mut().filter(below) {
         bound.limiter = format!("{seen}, then {LIMITER}");

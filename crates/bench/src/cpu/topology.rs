@@ -8,13 +8,10 @@ use std::path::Path;
 use flatout_sys::{Groups, affinity};
 
 use crate::contention::ContentionProbe;
-use crate::{cores, workers};
+use crate::cores;
 
-/// CPUs that are probed for the quietest one, and how often each.
-const PROBED_CPUS: usize = 4;
+/// Probes of a CPU for the quietest one.
 const PROBES: u32 = 20;
-/// Probes of a CPU before and after work that takes seconds.
-const PROBES_OF_LONG_WORK: u32 = 64;
 
 /// The CPUs of this process as they were when the area began.
 #[derive(Debug, Default)]
@@ -58,30 +55,10 @@ impl Topology {
         if self.cpus.len() < 2 || !self.probe.is_contended() {
             return first;
         }
-        let alone = self.alone_of(PROBES);
+        let alone = self.probe.alone_on(&self.cpus, PROBES);
         // Of equals the first one, which comes last here.
         let best = self.cpus.iter().zip(alone).rev().max_by_key(|(_, alone)| alone.unwrap_or(0));
         best.map(|(&cpu, _)| cpu)
-    }
-
-    /// Share of some probes that see contention on the cores of the first CPUs; `None` where nobody can
-    /// tell.
-    ///
-    /// Cost: 0.3 ms for each of at most four CPUs.
-    pub(super) fn contention_ratio(&self) -> Option<f64> {
-        self.probe.width()?;
-        let alone: Option<Vec<u32>> = self.alone_of(PROBES_OF_LONG_WORK).into_iter().collect();
-        let alone = alone.filter(|alone| !alone.is_empty())?;
-        let probes = PROBES_OF_LONG_WORK * alone.len() as u32;
-        Some(1.0 - f64::from(alone.iter().sum::<u32>()) / f64::from(probes))
-    }
-
-    /// Of so many probes on each of the first CPUs those that saw nobody; none of a CPU that is gone, and
-    /// of no CPU where there is no thread to probe.
-    fn alone_of(&self, probes: u32) -> Vec<Option<u32>> {
-        let probe = |&cpu: &usize| affinity::pin_to(cpu).ok().map(|()| self.probe.alone_of(probes));
-        workers::in_own_thread(|| self.cpus.iter().take(PROBED_CPUS).map(probe).collect())
-            .unwrap_or_default()
     }
 
     /// Whether the set of allowed CPUs is still the same.

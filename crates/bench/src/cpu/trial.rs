@@ -92,6 +92,13 @@ pub(super) fn sustained(
     topology: &Topology,
     threads: u32,
 ) -> Result<Sample, TrialError> {
+    // Probes see a core that a quota holds back as one that a sibling uses.
+    let is_contained = workers::contained(threads, topology.count(), topology.quota_cpus).is_some();
+    let probed = if is_contained { &[][..] } else { &topology.cpus };
+    topology.probe.around(probed, || all_time(load, topology, threads))
+}
+
+fn all_time(load: &Load, topology: &Topology, threads: u32) -> Result<Sample, TrialError> {
     let setting = Setting { threads, placement: Placement::Free };
     let (before, begun) = (Taken::read(), Spent::now());
     let windows = run(load, &topology.cpus, setting, |load| load.sample_for(SUSTAINED_NS))?;

@@ -25,6 +25,7 @@ use super::chart;
 use super::fact::{HAND_OVERS, LINES, STEPS};
 use super::levels::Levels;
 use crate::Extent;
+use crate::contention::ContentionProbe;
 
 use grid::Grid;
 use load::Loads;
@@ -54,6 +55,8 @@ pub(super) struct Hardware<'a> {
     pub(super) modules: &'a Ceiling,
     /// The largest pages that memory can lie on.
     pub(super) largest: Pages,
+    /// Tells whether an SMT sibling contends for a core.
+    pub(super) probe: &'a ContentionProbe,
 }
 
 /// What the first phase found.
@@ -112,10 +115,10 @@ impl Chases {
         !self.grid.memory_shapes(LINE_BYTES).is_empty()
     }
 
-    fn case(&self, row: LatencyRow) -> Case<'_, LatencyRow> {
+    fn case<'a>(&'a self, row: LatencyRow, probe: &'a ContentionProbe) -> Case<'a, LatencyRow> {
         let trial = move |seed| match row {
             LatencyRow::HandOver(cpus) => hand_over::sample(cpus),
-            _ => walk::sample(&row, self, seed),
+            _ => walk::sample(&row, self, probe, seed),
         };
         Case { row, trial: Box::new(trial) }
     }
@@ -136,7 +139,7 @@ pub(super) fn measure(
     let chases = Chases::fitting(extent, room_bytes, hardware);
     let chases = Chases { rings: chases.rings.until(sampler.part_ends_ns(MAKING_PART)), ..chases };
     let rows = row::all(&chases, hardware.nodes, hardware.cpus).into_iter();
-    let mut rows = sampler.run(rows.map(|row| chases.case(row)).collect());
+    let mut rows = sampler.run(rows.map(|row| chases.case(row, hardware.probe)).collect());
     let (levels, level_rows) = level::find(&rows, hardware.caches);
     let core = bound::apply(&mut rows, &levels, hardware.modules);
     let mut outcomes = record_counted(rows, &[STEPS, LINES, HAND_OVERS]);
@@ -166,12 +169,14 @@ mod tests {
             distances: Vec::new(),
         };
         let (nodes, modules) = ([node(0, 0), node(1, 1)], Ceiling::default());
+        let probe = ContentionProbe::default();
         let hardware = Hardware {
             caches: &[],
             nodes: &nodes,
             cpus: &[0, 1],
             modules: &modules,
             largest: Pages::Huge,
+            probe: &probe,
         };
         let chases = Chases::new(Extent::Full, u64::MAX, &[], Pages::Huge);
         let beside = chases.memory_bytes(&hardware) - chases.grid.room_bytes();

@@ -9,6 +9,7 @@ use super::levels::Levels;
 use super::test_memory::{Extents, Parts, TestMemory};
 use super::trial::StreamTest;
 use super::{access, block, stream, trial, working_set};
+use crate::contention::ContentionProbe;
 use crate::{Extent, between_runs, workers};
 
 /// A row before it is measured.
@@ -233,15 +234,22 @@ impl RateRow {
     }
 
     /// The row as a case for the sampler.
-    pub(super) fn case(self, memory: &TestMemory) -> Case<'_, Self> {
+    pub(super) fn case<'m>(
+        self,
+        memory: &'m TestMemory,
+        probe: &'m ContentionProbe,
+    ) -> Case<'m, Self> {
         let row = self.clone();
+        // Probes see a core that a quota holds back as one that a sibling uses.
+        let is_contained = warning::has(&row.warnings, warning::CPU_QUOTA);
+        let probed = if is_contained { &[][..] } else { memory.cpus(row.parts.threads) };
         // By the rules of STREAM.
         let mut drops_first = matches!(row.work, Work::Stream(_));
         let trial = move |seed: u64| {
             if std::mem::take(&mut drops_first) {
                 row.sample(memory, seed.wrapping_add(1))?;
             }
-            let mut sample = row.sample(memory, seed)?;
+            let mut sample = probe.around(probed, || row.sample(memory, seed))?;
             let known = row.warnings.iter().chain(&memory.warnings).cloned();
             warning::add_all(&mut sample.warnings, known);
             Ok(sample)

@@ -121,6 +121,11 @@ impl TestMemory {
         Ok(new.proved())
     }
 
+    /// The CPUs that so many threads are tied to.
+    pub(super) fn cpus(&self, threads: u32) -> &[usize] {
+        &self.cpus[..self.cpus.len().min(threads as usize)]
+    }
+
     /// The memory, for one trial at a time.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         lock(&self.memory)

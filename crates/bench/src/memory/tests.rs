@@ -89,8 +89,9 @@ fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
         events: &mut events,
         cancelled: &|| false,
     };
-    let rows = terms.rows().unwrap();
-    let outcomes = record(measure_group(&options, rows.clone(), &machine, &mut sampler).unwrap());
+    let (rows, probe) = (terms.rows().unwrap(), ContentionProbe::default());
+    let outcomes =
+        record(measure_group(&options, rows.clone(), (&machine, &probe), &mut sampler).unwrap());
     assert_eq!(outcomes.len(), rows.len());
     for (row, outcome) in rows.iter().zip(&outcomes) {
         assert_eq!(row.id(), outcome.id);

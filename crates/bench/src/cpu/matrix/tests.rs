@@ -84,8 +84,10 @@ fn an_order_without_room_is_refused_and_its_row_says_why() {
 fn held(median: f64, provenance: Provenance, contention: Option<f64>) -> Measured<MatrixRow> {
     let row = MatrixRow { id: "cpu/dgemm", threads: 1, shape: None };
     let outcome = Outcome { median: Some(median), samples: vec![median; 6], n: 6, ..blank(&row) };
-    let mut row = Measured { row, outcome, facts: Facts::default(), further: Vec::new() };
-    hold(&mut row, Ceiling::known("peak", Some(80e9), provenance), contention);
+    let mut facts = Facts::default();
+    facts.set_known(fact::CONTENTION_RATIO, contention);
+    let mut row = Measured { row, outcome, facts, further: Vec::new() };
+    hold(&mut row, Ceiling::known("peak", Some(80e9), provenance));
     row
 }
 
@@ -106,23 +108,16 @@ fn a_quota_is_not_taken_for_a_sibling() {
         warnings: vec![Warning::new(warning::CPU_QUOTA, "held back")],
         ..Outcome::default()
     };
-    let mut row = Measured { outcome, ..held(30e9, Provenance::Measured, None) };
-    hold(&mut row, Ceiling::known("peak", Some(80e9), Provenance::Measured), Some(1.0));
-    assert!(!warning::has(&row.outcome.warnings, warning::SMT_CONTENTION), "{row:?}");
+    let mut row = Measured { outcome, ..held(30e9, Provenance::Measured, Some(1.0)) };
+    hold(&mut row, Ceiling::known("peak", Some(80e9), Provenance::Measured));
     assert_eq!(row.outcome.ceiling.unwrap().limiter, "the CPU quota");
 }
 
 #[test]
 fn contention_that_was_seen_is_named() {
-    let row = |ratio| {
-        let Measured { outcome, facts, .. } = held(50e9, Provenance::Inferred, ratio);
-        let limiter = outcome.ceiling.unwrap().limiter;
-        (facts.number(fact::CONTENTION_RATIO), outcome.warnings.len(), limiter)
-    };
-    assert_eq!(row(None), (None, 0, LIMITER.to_owned()));
-    assert_eq!(row(Some(0.05)), (Some(0.05), 0, LIMITER.to_owned()));
-    let (ratio, warnings, limiter) = row(Some(0.97));
-    assert_eq!((ratio, warnings), (Some(0.97), 1));
+    let row = |ratio| held(50e9, Provenance::Inferred, ratio).outcome.ceiling.unwrap().limiter;
+    assert_eq!([row(None), row(Some(0.05))], [LIMITER, LIMITER]);
+    let limiter = row(Some(0.97));
     assert!(limiter.contains("in 97 % of the probes") && limiter.contains("pivoting"), "{limiter}");
 }
 

@@ -12,6 +12,7 @@ use super::super::fact;
 use super::Chases;
 use super::ring::{self, Shape, page_bytes};
 use super::row::LatencyRow;
+use crate::contention::ContentionProbe;
 use crate::fact::ALL_TIME_NS;
 use crate::workers;
 
@@ -36,15 +37,30 @@ struct Walked {
     moved: Option<Warning>,
 }
 
-/// Runs one trial of `row`.
-pub(super) fn sample(row: &LatencyRow, chases: &Chases, seed: u64) -> Result<Sample, TrialError> {
-    let (cpu, home_cpu) = match row {
+/// Runs one trial of `row`, and notes what probes before and after it saw of an SMT sibling.
+pub(super) fn sample(
+    row: &LatencyRow,
+    chases: &Chases,
+    probe: &ContentionProbe,
+    seed: u64,
+) -> Result<Sample, TrialError> {
+    let cpus = match row {
         LatencyRow::NodeLatency(pair) | LatencyRow::NodeRate(pair) => (pair.cpu, pair.home_cpu),
         _ => {
             let cpu = ring::chase_cpu()?;
             (cpu, cpu)
         }
     };
+    probe.around(&[cpus.0], || chased(row, chases, cpus, seed))
+}
+
+/// The same on a CPU, through a ring near another one.
+fn chased(
+    row: &LatencyRow,
+    chases: &Chases,
+    (cpu, home_cpu): (usize, usize),
+    seed: u64,
+) -> Result<Sample, TrialError> {
     let percent = if let LatencyRow::Loaded { load_percent } = row { *load_percent } else { 0 };
     let loaders = loaders(percent, cpu)?;
     let wanted = row.shapes(chases);
@@ -223,7 +239,7 @@ mod tests {
 
     /// A trial of every kind of row, as short as can be; a ring of 1 MiB passes for memory.
     fn trial(row: LatencyRow) -> Result<Sample, TrialError> {
-        sample(&row, &hasty(), 5)
+        sample(&row, &hasty(), &ContentionProbe::default(), 5)
     }
 
     #[test]

@@ -28,17 +28,40 @@ pub(in crate::sampler) fn ratio<'f>(trials: impl Iterator<Item = &'f Facts>) -> 
     (watched_ns > 0.0).then_some(contended_ns / watched_ns)
 }
 
-/// Says how much that was. Of a row of disturbed trials it is said already.
-pub(super) fn note(outcome: &mut Outcome, facts: &mut Facts, ratio: Option<f64>) {
-    facts.set_known(CONTENTION_RATIO, ratio);
-    let is_apart = !warning::has(&outcome.warnings, warning::DISTURBED);
-    let notable = ratio.filter(|&ratio| is_apart && ratio > warning::NOTABLE_CONTENTION);
-    if let Some(ratio) = notable {
-        let percent = ratio * 100.0;
-        let text = format!(
-            "an SMT sibling used the core for {percent:.0} % of the time: quiet moments count, as far \
-             as there were some"
-        );
+/// What the trials of a row saw of a sibling.
+pub(super) struct Contention {
+    ratio: Option<f64>,
+    /// Whether the figure has the time beside the sibling in it, and it is not known how much.
+    is_in_figure: bool,
+}
+
+impl Contention {
+    /// By what a row's trials found, and whether those that count are disturbed by a sibling.
+    pub(super) fn of(facts: &Facts, watched_ratio: Option<f64>, is_disturbed: bool) -> Self {
+        let of_all_time = facts.number(CONTENTION_RATIO);
+        let is_in_figure = is_disturbed || of_all_time.is_some();
+        Self { ratio: of_all_time.or(watched_ratio), is_in_figure }
+    }
+
+    /// Whether it is not known what the figure would be with another sibling, or with none.
+    pub(super) fn is_in_figure(&self) -> bool {
+        self.is_in_figure && self.ratio.is_some_and(|ratio| ratio > SEEN)
+    }
+
+    /// Says how much that was. Of a row of disturbed trials it is said already.
+    pub(super) fn note(&self, outcome: &mut Outcome, facts: &mut Facts) {
+        facts.set_known(CONTENTION_RATIO, self.ratio);
+        // Probes see a core that a quota holds back as one that a sibling uses.
+        let said = [warning::DISTURBED, warning::CPU_QUOTA];
+        let is_apart = said.iter().all(|code| !warning::has(&outcome.warnings, code));
+        let notable = self.ratio.filter(|&ratio| is_apart && ratio > warning::NOTABLE_CONTENTION);
+        let Some(percent) = notable.map(|ratio| ratio * 100.0) else { return };
+        let (share, counts) = match self.is_in_figure {
+            true => ("probes before and after", "what it took is in the figure"),
+            false => ("time", "quiet moments count, as far as there were some"),
+        };
+        let text =
+            format!("an SMT sibling used the core for {percent:.0} % of the {share}: {counts}");
         outcome.warn(warning::SMT_CONTENTION, text);
     }
 }

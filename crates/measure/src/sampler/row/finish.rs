@@ -46,7 +46,11 @@ impl Sampled<'_> {
         warnings::overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
         let watched = counted.iter().map(|taken| &taken.sample.facts);
-        contention::note(&mut outcome, &mut facts, contention::ratio(watched));
+        let beside_sibling = self.reasons.contains_key(Spoil::SiblingContention.name());
+        let is_disturbed = self.disturbed > 0 && beside_sibling;
+        let contention =
+            contention::Contention::of(&facts, contention::ratio(watched), is_disturbed);
+        contention.note(&mut outcome, &mut facts);
         let use_of_cpus = counted.iter().map(|taken| taken.use_of_cpus).reduce(UseOfCpus::and);
         let use_of_cpus = use_of_cpus.filter(|all| all.elapsed_ns > 0);
         if let Some(all) = use_of_cpus {
@@ -57,13 +61,15 @@ impl Sampled<'_> {
             || warning::has(&outcome.warnings, warning::LOCAL_LOAD)
             || use_of_cpus.is_some_and(|all| all.is_beside_load(beside.cpus));
         let is_loaded = self.disturbed > 0 || is_beside_others;
-        let least_deviation = match is_stolen {
-            true => interval::STOLEN_DEVIATION,
+        let least_deviation = if contention.is_in_figure() {
+            interval::CONTENDED_DEVIATION
+        } else if is_stolen {
+            interval::STOLEN_DEVIATION
+        } else if beside_sibling {
             // Where a sibling spoiled one trial, the others saw it, too, if less of it.
-            _ if self.reasons.contains_key(Spoil::SiblingContention.name()) => {
-                interval::DISTURBED_DEVIATION
-            }
-            _ => 0.0,
+            interval::DISTURBED_DEVIATION
+        } else {
+            0.0
         };
         let kin = beside.kin;
         let known = Knowledge { kin, is_loaded, is_beside_others, ..self.knowledge(plan) };

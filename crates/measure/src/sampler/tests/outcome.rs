@@ -56,17 +56,26 @@ fn facts_are_merged_over_the_trials_that_count() {
 
 #[test]
 fn an_interval_has_what_was_found_alone_on_the_core_and_beside_a_sibling_that_was_seen() {
-    use crate::sampler::fact::{CONTENDED_NS, FIGURE_ALONE, FIGURE_CONTENDED, WATCHED_NS};
-    let outcome = |contended_ns: u64, levels: [Option<f64>; 2]| {
+    use crate::sampler::fact::{
+        CONTENDED_NS, CONTENTION_RATIO, FIGURE_ALONE, FIGURE_CONTENDED, WATCHED_NS,
+    };
+    let of = |facts: Facts, spoil: Option<Spoil>| {
         let clock = FakeClock::default();
-        let mut facts = Facts::default().with(WATCHED_NS, 100_u64).with(CONTENDED_NS, contended_ns);
-        facts.set_known(FIGURE_ALONE, levels[0]);
-        facts.set_known(FIGURE_CONTENDED, levels[1]);
         let watching = scripted("a/b", |_| {
             clock.advance(MS);
-            Ok(Sample { amount: 1e6, elapsed_ns: MS, facts: facts.clone(), ..Sample::default() })
+            let facts = facts.clone();
+            Ok(Sample { amount: 1e6, elapsed_ns: MS, facts, spoil, ..Sample::default() })
         });
         run_quietly(&clock, vec![watching], &Plan::default()).remove(0)
+    };
+    let watched = |contended_ns: u64| {
+        Facts::default().with(WATCHED_NS, 100_u64).with(CONTENDED_NS, contended_ns)
+    };
+    let outcome = |contended_ns: u64, levels: [Option<f64>; 2]| {
+        let mut facts = watched(contended_ns);
+        facts.set_known(FIGURE_ALONE, levels[0]);
+        facts.set_known(FIGURE_CONTENDED, levels[1]);
+        of(facts, None)
     };
     let reach = |outcome: &Outcome| outcome.ci95.unwrap().map(|end| (end / 1e7).round() as u64);
     let both = [Some(1.1e9), Some(0.6e9)];
@@ -84,7 +93,16 @@ fn an_interval_has_what_was_found_alone_on_the_core_and_beside_a_sibling_that_wa
     assert_eq!(reach(&mixed), [77, 124], "neither was alone or beside it for long");
     let hardly = outcome(2, both);
     assert_eq!(reach(&hardly), [100, 101], "an interrupt in a probe is no sibling");
-    assert_eq!(reach(&outcome(100, [None, None])), [100, 101]);
+    assert_eq!(reach(&outcome(100, [None, None])), [100, 101], "quiet moments count");
+    // What has all of its time in it, or disturbed trials alone, does not tell the two apart.
+    let all_time = |ratio: f64| of(Facts::default().with(CONTENTION_RATIO, ratio), None);
+    assert_eq!(
+        (reach(&all_time(0.7)), codes(&all_time(0.7))),
+        ([79, 127], vec![warning::SMT_CONTENTION])
+    );
+    assert_eq!((reach(&all_time(0.04)), codes(&all_time(0.04))), ([100, 101], Vec::new()));
+    let disturbed = of(watched(90), Some(Spoil::SiblingContention));
+    assert_eq!(reach(&disturbed), [79, 127]);
 }
 
 #[test]
