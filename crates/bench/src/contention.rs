@@ -37,6 +37,9 @@ const PROBES_AROUND: u32 = 24;
 /// For how long a width is looked for before anything is measured, at most.
 const LEARNING_NS: u64 = 60_000_000;
 
+/// The width that any probe of this process has learned: a later area may find no quiet moment.
+static LEARNED: AtomicU32 = AtomicU32::new(0);
+
 /// What was seen so far, by all threads together.
 #[derive(Debug, Default)]
 pub(crate) struct ContentionProbe {
@@ -79,7 +82,8 @@ impl ContentionProbe {
     /// A probe for a machine whose CPUs are of one kind or of several. Of several nothing is learned, and
     /// it is never known whether a core was shared.
     pub(crate) fn of(is_mixed: bool) -> Self {
-        Self { is_mixed, ..Self::default() }
+        let learned = AtomicU32::new(if is_mixed { 0 } else { LEARNED.load(Ordering::Relaxed) });
+        Self { is_mixed, learned, ..Self::default() }
     }
 
     /// Probes until a width is known, for 60 ms at most, on the CPU where it is called.
@@ -98,7 +102,12 @@ impl ContentionProbe {
         if self.is_mixed {
             return CoreUse::Unknown;
         }
-        issue_width::measure().map_or(CoreUse::Unknown, |rate| self.take(rate.per_cycle()))
+        let seen = issue_width::measure();
+        let core_use = seen.map_or(CoreUse::Unknown, |rate| self.take(rate.per_cycle()));
+        if core_use == CoreUse::Alone {
+            LEARNED.fetch_max(self.learned.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        core_use
     }
 
     /// How many instructions the core begins per cycle when it is not shared.
