@@ -26,8 +26,14 @@ pub fn time(time_ns: u64) -> String {
 /// What is likely written, with what was tried already, and at most; roughly where as much is written as time
 /// allows, and that depends on how fast a few things turn out to be.
 pub fn written(likely_bytes: u64, most_bytes: u64, is_rough: bool) -> String {
+    written_at(|speed| (likely_bytes as f64 * speed) as u64, most_bytes, is_rough)
+}
+
+/// The same of what does not grow with how fast things turn out to be: `bytes_at` tells what is written where
+/// they are so many times as fast as is likely.
+pub fn written_at(bytes_at: impl Fn(f64) -> u64, most_bytes: u64, is_rough: bool) -> String {
     let is_rough = is_rough || slowdown::now() >= QUIET;
-    text(with_tried(likely_bytes), with_tried(most_bytes), is_rough)
+    text(|speed| with_tried(bytes_at(speed)), with_tried(most_bytes), is_rough)
 }
 
 /// The most that may be written with that, where it is clearly more than is expected.
@@ -47,14 +53,14 @@ fn is_clearly_more(most_bytes: u64, likely_bytes: u64) -> bool {
     most_bytes > likely_bytes.saturating_add(likely_bytes / 20)
 }
 
-fn text(likely_bytes: u64, most_bytes: u64, is_rough: bool) -> String {
-    let likely_bytes = likely_bytes.min(most_bytes);
-    if !is_rough || !is_clearly_more(most_bytes, likely_bytes) {
-        return format!("about {}", quantity::rounded_size(likely_bytes));
+fn text(bytes_at: impl Fn(f64) -> u64, most_bytes: u64, is_rough: bool) -> String {
+    let [least, likely, most] =
+        [1.0 / ROUGH_PART, 1.0, ROUGH_PART].map(|speed| bytes_at(speed).min(most_bytes));
+    let (least, most) = (least.min(likely), most.max(likely));
+    if !is_rough || likely == most_bytes || !is_clearly_more(most, least) {
+        return format!("about {}", quantity::rounded_size(likely));
     }
-    let part = |part: f64| ((likely_bytes as f64 * part) as u64).min(most_bytes);
-    let ends = [1.0 / ROUGH_PART, ROUGH_PART].map(|of| quantity::rounded_size(part(of)));
-    format!("about {} to {}", ends[0], ends[1])
+    format!("about {} to {}", quantity::rounded_size(least), quantity::rounded_size(most))
 }
 
 #[cfg(test)]
@@ -70,9 +76,16 @@ mod tests {
     #[test]
     fn where_it_is_rough_a_range_is_announced_unless_it_is_known_exactly() {
         const MIB: u64 = 1 << 20;
-        assert_eq!(text(60 * MIB, u64::MAX, false), "about 60 MiB");
-        assert_eq!(text(60 * MIB, u64::MAX, true), "about 40 MiB to 90 MiB");
-        assert_eq!(text(60 * MIB, 70 * MIB, true), "about 40 MiB to 70 MiB");
-        assert_eq!(text(60 * MIB, 60 * MIB, true), "about 60 MiB");
+        let text = |most_bytes, is_rough| {
+            super::text(|speed| (60.0 * MIB as f64 * speed) as u64, most_bytes, is_rough)
+        };
+        assert_eq!(text(u64::MAX, false), "about 60 MiB");
+        assert_eq!(text(u64::MAX, true), "about 40 MiB to 90 MiB");
+        assert_eq!(text(70 * MIB, true), "about 40 MiB to 70 MiB");
+        assert_eq!(text(60 * MIB, true), "about 60 MiB");
+        assert_eq!(super::text(|_| 60 * MIB, u64::MAX, true), "about 60 MiB");
+        // What there is only time for where things are fast is more than that.
+        let large = |speed| if speed > 1.2 { 1 << 30 } else { 60 * MIB };
+        assert_eq!(super::text(large, u64::MAX, true), "about 60 MiB to 1 GiB");
     }
 }
