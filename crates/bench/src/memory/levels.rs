@@ -164,21 +164,24 @@ pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) ->
     let is_last = |level: &Level| Some(level.name) == caches.last().map(|last| last.name);
     let longest = curve.last().map_or(0, |point| point.working_set_bytes);
     let is_told = levels.last().is_some_and(is_last) || declared.last_cache_bytes() < Some(longest);
-    let latency_ns = is_told.then(|| behind(&curve, levels.last())).flatten();
+    let latency_ns = is_told.then(|| behind(&curve, levels.last()));
+    let latency_ns = latency_ns.and_then(|behind| statistics::median(&behind));
     let provenance = if latency_ns.is_some() { Provenance::Measured } else { memory.provenance };
     levels.push(Level { latency_ns, provenance, ..*memory });
     Levels { levels, ..declared }
 }
 
-/// The latency of memory behind the last cache: of what that could not hold as it is declared, since
+/// The latencies of memory behind the last cache: of what that could not hold as it is declared, since
 /// it may be there for a while, or else of what it was not seen to hold.
-pub(super) fn behind(curve: &[Point], last: Option<&Level>) -> Option<f64> {
-    let from = |bytes: u64| {
+pub(super) fn behind(curve: &[Point], last: Option<&Level>) -> Vec<f64> {
+    let from = |bytes: u64| -> Vec<f64> {
         let behind = curve.iter().filter(|point| point.working_set_bytes >= bytes);
-        statistics::median(&behind.map(|point| point.latency_ns).collect::<Vec<_>>())
+        behind.map(|point| point.latency_ns).collect()
     };
-    let declared = last.and_then(|level| level.declared_bytes).and_then(|bytes| from(2 * bytes));
-    declared.or_else(|| from(2 * last.and_then(|level| level.bytes).unwrap_or(0) + 1))
+    let declared = last.and_then(|level| level.declared_bytes).map(|bytes| from(2 * bytes));
+    declared
+        .filter(|behind| !behind.is_empty())
+        .unwrap_or_else(|| from(2 * last.and_then(|level| level.bytes).unwrap_or(0) + 1))
 }
 
 /// How a cache shows in a curve.

@@ -20,8 +20,7 @@ use crate::between_runs;
 /// Points from which on a curve shows levels; fewer are single rows.
 const CURVE_POINTS: usize = 12;
 
-/// A level. Its latency is the median of the flat stretch of the curve, whose points are the
-/// samples.
+/// A level. Its latency is the median of its part of the curve, whose points are the samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LevelRow(&'static str);
 
@@ -61,19 +60,19 @@ pub(super) fn find(
     let longest = usual.last().map(|point| point.working_set_bytes);
     let last = levels.levels.iter().rev().find(|level| level.name != levels::MEMORY);
     let row = |level: &Level| {
-        let (curve, latency_ns) = match level.name {
-            levels::MEMORY => (&usual, levels::behind(&usual, last)?),
-            _ => (&quietest, level.latency_ns?),
+        let samples = match level.name {
+            levels::MEMORY => levels::behind(&usual, last),
+            _ => hits(level, &quietest, &levels),
         };
-        let mut row = level_row(level, latency_ns, curve, &levels, *pages);
+        let mut row = level_row(level, samples, *pages);
         if level.name == levels::MEMORY && levels.largest_declared_bytes >= longest {
             let text = "no walk is longer than the last cache is declared, so that a part of them may be \
                         answered there: longer ones may take longer";
             row.outcome.warn(warning::CACHE_UNCLEAR, text);
         }
-        Some(row)
+        row
     };
-    let mut found: Vec<_> = levels.levels.iter().filter_map(row).collect();
+    let mut found: Vec<_> = levels.levels.iter().map(row).collect();
     // One in which no point lies, since caches that end early have their declared size, is not shown.
     found.retain(|level| level.outcome.n > 0);
     found.iter_mut().for_each(|level| conclude(level, rows, &levels, *pages));
@@ -143,26 +142,19 @@ fn conclude(
     }
 }
 
-fn level_row(
-    level: &Level,
-    latency_ns: f64,
-    curve: &[Point],
-    levels: &Levels,
-    pages: Pages,
-) -> Measured<LevelRow> {
-    // The points of the level without those of the climbs at both ends.
+/// The points that live in a cache, without those of the climbs at both ends.
+fn hits(level: &Level, curve: &[Point], levels: &Levels) -> Vec<f64> {
     let lives = |point: &&Point| {
         levels.of(point.working_set_bytes).is_some_and(|of| of.name == level.name)
-            && (point.latency_ns / latency_ns).log2().abs() < 0.5
+            && level.latency_ns.is_some_and(|ns| (point.latency_ns / ns).log2().abs() < 0.5)
     };
-    let samples: Vec<f64> = curve.iter().filter(lives).map(|point| point.latency_ns).collect();
+    curve.iter().filter(lives).map(|point| point.latency_ns).collect()
+}
+
+fn level_row(level: &Level, samples: Vec<f64>, pages: Pages) -> Measured<LevelRow> {
     let row = LevelRow(level.name);
-    // Beside a load the end of the curve and its points may lie apart: a figure lies among its samples.
-    let is_above = |bound: &f64| *bound >= latency_ns;
-    let is_apart = samples.iter().all(is_above) || !samples.iter().any(is_above);
-    let figure = median(&samples).filter(|_| is_apart).unwrap_or(latency_ns);
     let mut outcome = Outcome {
-        median: Some(figure),
+        median: median(&samples),
         n: samples.len() as u64,
         samples,
         warnings: warnings(level, pages),
@@ -258,7 +250,7 @@ mod tests {
         assert_eq!(found[1].facts.count(fact::DECLARED_BYTES), Some(4 * MIB));
         assert_eq!(found[1].outcome.warnings[0].code, warning::CACHE_DIFFERS);
         assert!([0, 2].iter().all(|&index| found[index].outcome.warnings.is_empty()));
-        assert_eq!((found[0].outcome.n, found[2].outcome.n), (6, 10));
+        assert_eq!((found[0].outcome.n, found[2].outcome.n), (6, 8));
         assert_eq!(found[2].facts.value(fact::MEASURED_BYTES), None);
         assert_eq!(found[0].outcome.ceiling.as_ref().unwrap().value, None);
         assert_eq!(found[2].outcome.parameters["level"], "DRAM");
@@ -317,23 +309,19 @@ mod tests {
     }
 
     #[test]
-    fn the_figure_of_a_level_lies_among_its_samples() {
-        let caches = caches(&[32 * KIB, MIB]);
-        let (levels, _) = find(&points(Pages::Huge), &caches);
-        let level = |latency_ns, all: &[f64]| {
-            let point = |(index, latency_ns): (usize, &f64)| Point {
-                working_set_bytes: (16 * MIB) << index,
-                latency_ns: *latency_ns,
-            };
-            let curve: Vec<Point> = all.iter().enumerate().map(point).collect();
-            level_row(&levels.levels[2], latency_ns, &curve, &levels, Pages::Huge).outcome.median
-        };
-        assert_eq!(level(108.8, &[147.3]), Some(147.3));
-        assert_eq!(level(112.3, &[149.0, 151.0]), Some(150.0));
-        assert_eq!(level(108.8, &[90.0, 100.0]), Some(95.0));
-        assert_eq!(level(108.8, &[100.0, 120.0]), Some(108.8));
-        assert_eq!(level(108.8, &[108.8]), Some(108.8));
-        assert_eq!(level(108.8, &[]), Some(108.8));
+    fn the_figure_of_a_level_is_the_median_of_its_samples() {
+        let mut rows = points(Pages::Huge);
+        for (index, row) in rows.iter_mut().enumerate() {
+            // The longer the walk, the slower a hit; all but the longest may be in the cache in part.
+            let ns = row.outcome.median.unwrap() * 1.01_f64.powi(index as i32);
+            row.outcome.median = Some(ns);
+            [fact::QUIETEST_FIRST_NS, fact::QUIETEST_SECOND_NS]
+                .iter()
+                .for_each(|&key| row.facts.set(key, ns));
+        }
+        let (_, found) = find(&rows, &caches(&[32 * KIB, 512 * MIB]));
+        assert!(found.iter().all(|row| row.outcome.median == median(&row.outcome.samples)));
+        assert_eq!([0, 1, 2].map(|level| found[level].outcome.n), [6, 5, 1]);
     }
 
     #[test]
