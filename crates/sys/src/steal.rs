@@ -26,6 +26,8 @@ pub struct CpuTimes {
     pub softirq: u64,
     /// A CPU wanted to run, but the hypervisor ran something else.
     pub steal: u64,
+    /// All of it, the time included in which a CPU had nothing to do.
+    pub all: u64,
     /// CPUs that the kernel lists.
     pub cpus: u32,
     /// Threads that ran or were ready to at that moment, the reader included; in a container those
@@ -87,6 +89,8 @@ pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
         irq: field(5),
         softirq: field(6),
         steal: field(7),
+        // What guests of this machine had comes behind these, and is in the first two of them.
+        all: fields.iter().take(8).sum(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         running: after(text, "procs_running ").and_then(|all| all.parse().ok()).unwrap_or(0),
     })
@@ -114,6 +118,7 @@ procs_running 3
         assert_eq!(times.cpus, 2);
         assert_eq!(times.busy(), 19630 + 4961 + 206);
         assert_eq!(times.user_mode(), 19630);
+        assert_eq!(times.all, times.busy() + 134_813 + 711 + 28);
         assert_eq!(times.running, 3);
     }
 

@@ -80,10 +80,7 @@ impl<'t> Readings<'t> {
             self.end.window_ns = last.at_ns.saturating_sub(first.at_ns);
         }
         let (Some(before), Some(after)) = (self.times, after) else { return };
-        let ns = |ticks: u64| ticks.saturating_mul(steal::tick_ns());
-        self.end.busy_ns = ns(after.busy().saturating_sub(before.busy()));
-        self.end.softirq_ns = ns(after.softirq.saturating_sub(before.softirq));
-        self.end.capacity_ns = self.end.window_ns.saturating_mul(after.cpus.into());
+        account(&mut self.end, &before, &after);
     }
 
     /// What there is to say, but for what only the threads know.
@@ -110,6 +107,15 @@ impl<'t> Readings<'t> {
         }
         seen
     }
+}
+
+/// What all CPUs did between two looks. Ticks are whole, so that in a short window more can end than
+/// its length holds: what there was is counted in the same ticks, and no share of it is above 1.
+fn account(end: &mut EndReport, before: &CpuTimes, after: &CpuTimes) {
+    let ns = |after: u64, before| after.saturating_sub(before).saturating_mul(steal::tick_ns());
+    end.busy_ns = ns(after.busy(), before.busy());
+    end.softirq_ns = ns(after.softirq, before.softirq);
+    end.capacity_ns = ns(after.all, before.all).max(end.busy_ns);
 }
 
 /// Keeps every other point, the first among them.
@@ -143,5 +149,16 @@ mod tests {
         let mut points = vec![0, 1, 2, 3, 4];
         halve(&mut points);
         assert_eq!(points, [0, 2, 4]);
+    }
+
+    #[test]
+    fn cpus_are_not_busy_for_longer_than_there_was_time() {
+        // 60 ms of two CPUs, in which each of them saw seven ticks end.
+        let mut end = EndReport { window_ns: 60_000_000, ..EndReport::default() };
+        let before = CpuTimes { user: 100, idle: 50, all: 150, cpus: 2, ..CpuTimes::default() };
+        let after = CpuTimes { user: 114, all: 164, ..before };
+        account(&mut end, &before, &after);
+        assert_eq!(end.busy_ns, 14 * steal::tick_ns());
+        assert_eq!(end.capacity_ns, end.busy_ns);
     }
 }
