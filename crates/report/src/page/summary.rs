@@ -139,9 +139,10 @@ impl SummaryLine {
     pub fn remark_within(&self, usual: UsualPlace, columns: usize) -> String {
         let mut statements = self.statements(usual);
         while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
-            // The width of the interval says as much; that there is none does not say why.
-            let told = label::state(Status::Unstable);
-            let told = statements.iter().position(|word| word == told);
+            // The width of the interval and the findings say as much; that there is no interval does not
+            // say why.
+            let told = [Status::Unstable, Status::Degraded].map(label::state);
+            let told = statements.iter().position(|word| told.contains(&word.as_str()));
             statements.remove(told.unwrap_or(statements.len() - 1));
         }
         statements.join("; ")

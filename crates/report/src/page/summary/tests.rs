@@ -106,6 +106,7 @@ fn what_speaks_against_a_figure_is_the_last_that_a_narrow_line_drops() {
     let fewer = ["few trials; usual 1–2; p99 1 ms", "few trials; usual 1–2", "few trials"];
     assert_eq!((shown[0].as_str(), &shown[1..]), (all, &fewer.map(str::to_owned)[..]));
     assert_eq!(within("noisy", 31), "usual 1–2; p99 1 ms; device", "± has it");
+    assert_eq!(within("degraded", 31), "usual 1–2; p99 1 ms; device", "the findings have it");
 }
 
 #[test]
