@@ -233,7 +233,7 @@ impl Account {
             .map(|(name, files, _)| format!("{name} {}", quantity::count(files)))
             .collect();
         if !methods.is_empty() {
-            line.push_str(&format!(" ({})", methods.join(", ")));
+            line.push_str(&format!(" (engine {})", methods.join(", ")));
         }
         let counts = [
             (totals.linked, "linked"),
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn the_last_line_says_what_was_done_and_how() {
         let mut account = account();
-        let line = "20,000 files, 3 GiB in 2.00 s: 1,536 MiB/s (sync 19,998, uring 2)";
+        let line = "20,000 files, 3 GiB in 2.00 s: 1,536 MiB/s (engine sync 19,998, uring 2)";
         assert_eq!(account.closing_line(), line);
         assert_eq!(account.exit_code(), DONE);
         account.is_verified = true;
