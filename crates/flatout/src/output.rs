@@ -243,7 +243,7 @@ fn complain_of_use(line: &str, argv: &[OsString]) {
 /// One line on standard error that nobody misses who asked for quiet.
 pub fn notice(line: &str) {
     if !is_quiet() {
-        complain(line);
+        speech::announce(line);
     }
 }
 

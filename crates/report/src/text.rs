@@ -136,7 +136,7 @@ pub(crate) const NARROWEST_WRAP: usize = 2;
 /// The text in lines of at most `columns`, broken at spaces; inside a word only where the word
 /// alone is too wide, and then behind a hyphen, comma or slash if there is one. Always at least
 /// one line.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(NARROWEST_WRAP);
     let mut lines = Vec::new();
     let mut line = String::new();

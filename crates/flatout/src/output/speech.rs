@@ -32,6 +32,18 @@ pub fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", spoken(line));
 }
 
+/// One line on standard error that is no complaint: where that is a terminal, by whole words.
+pub(super) fn announce(line: &str) {
+    if held::keeps(line) {
+        return;
+    }
+    let mut lines = vec![spoken(line)];
+    if let Some(columns) = flatout_sys::terminal::width_columns(&io::stderr()) {
+        lines = text::wrap(&lines[0], columns.into());
+    }
+    let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
+}
+
 /// One line on standard error about a fault of this program, past all views: whoever has their locks
 /// may be who failed.
 pub fn complain_of_fault(panic: &PanicHookInfo<'_>) {
