@@ -177,12 +177,12 @@ fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
         Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports",
         _ if share.is_limited_by_quota() => "the CPU quota",
         _ if share.is_oversubscribed() && share.cpus_got < CROWDED_TURNS * share.cores_used() => {
-            "threads take turns on too few CPUs, and other programs, or the hypervisor, took CPU time"
+            "threads take turns on too few CPUs, and other programs or the hypervisor took CPU time"
         }
         _ if share.is_oversubscribed() => "threads take turns on too few CPUs",
         _ if caveat::stolen(facts).is_some() => "the hypervisor: stolen time",
         _ if facts.number(fact::CPU_USE_RATIO).is_some_and(|ratio| ratio < CROWDED) => {
-            "other programs, or the hypervisor, took CPU time"
+            "other programs or the hypervisor, which took CPU time"
         }
         None => "unknown, without a peak",
         _ if contention.is_none() => {

@@ -194,7 +194,9 @@ fn what_took_the_time_is_named() {
     let stolen = facts.clone().with(fact::STOLEN_RATIO, 0.1);
     assert!(limiter(stolen.clone().with(fact::STOLEN_TICKS, 6_u64)).contains("stolen"));
     assert!(limiter(stolen).contains("SMT sibling"), "no tick is none");
-    assert!(limiter(facts.clone().with(fact::CPU_USE_RATIO, 0.8)).contains("other programs"));
+    // What is told first is the whole of it.
+    let others = limiter(facts.clone().with(fact::CPU_USE_RATIO, 0.8));
+    assert!(others.starts_with("other programs or the hypervisor, "), "{others}");
     assert!(limiter(facts).contains("SMT sibling all the time"));
     let unwatched = limiter(Facts::default());
     assert!(unwatched.contains("an SMT sibling, interrupts"), "nobody looked: {unwatched}");
