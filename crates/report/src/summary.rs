@@ -32,7 +32,12 @@ fn heading(key: &str, outcome: &Outcome) -> String {
         "state" => "cache state".to_owned(),
         "digest_xor32" => "digest".to_owned(),
         "device_write_bytes" => "device written".to_owned(),
-        key => label::noun(key),
+        "others" => "symlinks, FIFOs, devices".to_owned(),
+        "retried" => "copied again, written meanwhile".to_owned(),
+        "unwritten_bytes" if label::area(&outcome.id) == "copy" => {
+            "not on disk yet, at most".to_owned()
+        }
+        key => label::noun(&key.replace("by_method", "by_engine")),
     }
 }
 
@@ -317,6 +322,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_a_copy_counts_is_told_in_words_that_its_options_have() {
+        let audit = [("others", 1), ("retried", 0), ("unwritten_bytes", 2)];
+        let audit = audit.map(|(key, count)| (key.to_owned(), json!(count)));
+        let of = |id: &str| {
+            let audit = audit.clone().into_iter().collect();
+            let pairs = pairs(&Outcome { id: id.to_owned(), audit, ..Outcome::default() });
+            pairs.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        let told = of("copy/total");
+        for key in ["symlinks, FIFOs, devices", "copied again, written meanwhile"] {
+            assert!(told.iter().any(|known| known == key), "{told:?}");
+        }
+        assert!(told.contains(&"not on disk yet, at most".to_owned()), "{told:?}");
+        assert!(of("read/total").contains(&"unwritten".to_owned()));
+    }
 
     #[test]
     fn a_digest_is_shown_in_hex_and_decimal() {
