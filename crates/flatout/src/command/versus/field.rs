@@ -72,8 +72,9 @@ fn named(names: &[String]) -> Result<Vec<&'static Rival>, Error> {
     Ok(names.iter().map(one).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
+/// Where programs are looked for; where nothing says so, where execvp(3) looks.
 fn path() -> OsString {
-    std::env::var_os("PATH").unwrap_or_default()
+    std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into())
 }
 
 impl Field {

@@ -87,6 +87,18 @@ fn without_names_copiers_are_raced_too() {
 }
 
 #[test]
+fn without_a_path_rivals_are_where_execvp_looks() {
+    let stable = Stable::new();
+    let race = stable.flatout(&stable.0.join("place"), &words(&["cp-a"], &TINY));
+    let ran = race
+        .with(|command| {
+            command.env_remove("PATH");
+        })
+        .run();
+    assert_eq!(rows(&ran.exits(0).document(), "versus/ratio").len(), 1);
+}
+
+#[test]
 fn one_file_is_copied_as_a_file_and_without_attributes_where_that_is_asked() {
     let stable = Stable::new();
     let asked = ["cp-a", "tar", "dd-1m", "--corpus", "file-4K,2x1K:2"];
