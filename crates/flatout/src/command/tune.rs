@@ -156,9 +156,9 @@ fn save(tuned: &Tuned, is_wanted: bool, draft: &mut Draft) {
     }
     match profile::save(&tuned.entries) {
         Ok(path) => {
-            let count = tuned.entries.len();
+            let settings = quantity::counted(tuned.entries.len(), "setting");
             output::notice(&format!(
-                "{count} settings saved in {path:?}; copy, read and sum use them from now on"
+                "{settings} saved in {path:?}; copy, read and sum use what is there from now on"
             ));
         }
         Err(error) => draft.fail(FAILED, error),

@@ -76,7 +76,7 @@ fn a_run_leaves_settings_with_limits_and_nothing_else() {
     let (folder, ran) = tuned();
     let document = ran.exits(0).document();
     assert_valid(&document);
-    assert!(ran.stderr.contains("settings saved in"), "{ran}");
+    assert!(ran.stderr.contains(" saved in"), "{ran}");
     let mut profile = profile(&folder);
     assert_eq!(profile["schema"], "flatout-profile/1");
     for (work, size) in [("read", "large"), ("copy", "large"), ("copy", "tiny")] {
