@@ -76,16 +76,14 @@ mod tests {
     #[test]
     fn where_it_is_rough_a_range_is_announced_unless_it_is_known_exactly() {
         const MIB: u64 = 1 << 20;
-        let text = |most_bytes, is_rough| {
-            super::text(|speed| (60.0 * MIB as f64 * speed) as u64, most_bytes, is_rough)
-        };
-        assert_eq!(text(u64::MAX, false), "about 60 MiB");
-        assert_eq!(text(u64::MAX, true), "about 40 MiB to 90 MiB");
-        assert_eq!(text(70 * MIB, true), "about 40 MiB to 70 MiB");
-        assert_eq!(text(60 * MIB, true), "about 60 MiB");
-        assert_eq!(super::text(|_| 60 * MIB, u64::MAX, true), "about 60 MiB");
+        let grown = |speed| (60.0 * MIB as f64 * speed) as u64;
+        assert_eq!(text(grown, u64::MAX, false), "about 60 MiB");
+        assert_eq!(text(grown, u64::MAX, true), "about 40 MiB to 90 MiB");
+        assert_eq!(text(grown, 70 * MIB, true), "about 40 MiB to 70 MiB");
+        assert_eq!(text(grown, 60 * MIB, true), "about 60 MiB");
+        assert_eq!(text(|_| 60 * MIB, u64::MAX, true), "about 60 MiB");
         // What there is only time for where things are fast is more than that.
         let large = |speed| if speed > 1.2 { 1 << 30 } else { 60 * MIB };
-        assert_eq!(super::text(large, u64::MAX, true), "about 60 MiB to 1 GiB");
+        assert_eq!(text(large, u64::MAX, true), "about 60 MiB to 1 GiB");
     }
 }
