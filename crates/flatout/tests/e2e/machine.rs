@@ -6,7 +6,7 @@ use flatout_sys::launcher::{ENOSYS, EPERM, SCHED_SETAFFINITY, deny, without_huge
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::bin::{Folder, Ran, in_enough_time};
+use crate::bin::{Flatout, Folder, Ran, in_enough_time};
 use crate::schema::assert_valid;
 use crate::skip::{needs, skip};
 use crate::throttle::Throttle;
@@ -15,12 +15,24 @@ use crate::throttle::Throttle;
 const SMALL_ARRAYS: [&str; 2] = ["--bytes", "8M"];
 const SMALL_MATRICES: [&str; 2] = ["--order", "300"];
 
+/// With more addresses arrays and working sets are several times the last level of the caches, which may
+/// be 300 MiB: making them takes most of the time.
+const FEW_ADDRESSES: [&str; 4] = ["sh", "-c", "ulimit -v 1000000 && exec \"$@\"", "sh"];
+
 /// What a derived ceiling may be exceeded by: clocks are no better.
 const TOLERANCE: f64 = 1.02;
 
 fn bench(arguments: &[&str]) -> Ran {
-    let folder = Folder::new();
-    folder.flatout(["bench"].iter().chain(arguments)).run()
+    begun(&Folder::new(), arguments).run()
+}
+
+/// A run that has not begun; of memory within few addresses.
+fn begun<'f>(folder: &'f Folder, arguments: &[&str]) -> Flatout<'f> {
+    let words = [&["bench"], arguments].concat();
+    match arguments[0] {
+        "memory" => folder.under(&FEW_ADDRESSES, &words),
+        _ => folder.flatout(words),
+    }
 }
 
 fn rows<'a>(document: &'a Value, id: &str) -> Vec<&'a Value> {
@@ -170,7 +182,7 @@ fn where_no_thread_can_be_tied_rows_say_so_and_those_that_need_it_have_no_figure
     }
     let without = |words: &[&str], errno| {
         let folder = Folder::new();
-        let ran = folder.flatout(["bench"].iter().chain(words)).with(|command| {
+        let ran = begun(&folder, words).with(|command| {
             deny(command, &[(SCHED_SETAFFINITY, errno)]);
         });
         ran.run().exits(0).document()
@@ -207,7 +219,7 @@ fn where_no_thread_can_be_tied_rows_say_so_and_those_that_need_it_have_no_figure
 fn a_quota_lowers_the_peak_and_is_named() {
     let half = needs!(Throttle::half_a_cpu());
     let wrapper = half.wrapper();
-    let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+    let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).chain(FEW_ADDRESSES).collect();
     let folder = Folder::new();
     let measured = |document: &'_ Value, id: &str| -> Vec<Value> {
         let all = rows(document, id).into_iter();
@@ -257,8 +269,7 @@ fn cpus_that_are_taken_away_meanwhile_are_noticed() {
     for area in ["cpu", "memory"] {
         let folder = Folder::new();
         in_enough_time(5, |time| {
-            let arguments = [&["bench"], &hasty(area, time)[..]].concat();
-            let mut running = folder.flatout(arguments).start();
+            let mut running = begun(&folder, &hasty(area, time)).start();
             // Threads of trials come and go: the first of them, beside the main thread and the
             // watchdog, is a sign that measuring has begun.
             running.wait_until("status", |status| {
