@@ -275,6 +275,27 @@ fn owners_that_a_mount_does_not_map_are_no_success_and_cost_nothing_else() {
     faulty.finish();
 }
 
+/// cifs and many servers accept owners and forget them: a program of somebody else must not run as
+/// whoever the filesystem calls its owner.
+#[test]
+fn owners_that_a_filesystem_forgets_are_no_success_and_lend_no_rights() {
+    let faulty = needs!(Faulty::new(Faults::default()));
+    let folder = Folder::new();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for (name, bits) in [("file", 0o640), ("program", 0o6755)] {
+        fs::write(tree.join(name), name).unwrap();
+        chown(tree.join(name), Some(STRANGER), Some(STRANGER)).unwrap();
+        chmod(&tree.join(name), bits);
+    }
+    let target = faulty.path().join("copy");
+    let ran = copy(&["--format=json"], &tree, &target);
+    assert_eq!((ran.code, count(&ran, "owners")), (Some(1), 1), "{ran}");
+    assert_eq!(audit(&ran)["incomplete"].as_u64(), Some(2), "{ran}");
+    assert_eq!((mode(&target.join("file")), mode(&target.join("program"))), (0o640, 0o755));
+    faulty.finish();
+}
+
 #[test]
 fn owners_are_no_matter_without_root() {
     needs!(needs_root("running as somebody else"));

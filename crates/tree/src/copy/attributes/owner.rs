@@ -30,6 +30,8 @@ pub(super) struct Expectation {
     certain: AtomicU64,
     /// Where they were not, and that of the process came true.
     uncertain: AtomicU64,
+    /// Where an owner that was set was there afterwards.
+    keeps: AtomicU64,
 }
 
 impl Expectation {
@@ -86,7 +88,7 @@ impl Attributes<'_> {
         let user = (current.0 != wanted.0).then(|| Uid::from_raw(wanted.0));
         let group = (current.1 != wanted.1).then(|| Gid::from_raw(wanted.1));
         match job.target.set_owner(user, group) {
-            Ok(()) => Ok(wanted),
+            Ok(()) => self.given(job, wanted),
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
                 if !self.is_expected(errno) {
@@ -98,6 +100,25 @@ impl Attributes<'_> {
             }
             Err(errno) => Err(Refusal::of(SET)(errno)),
         }
+    }
+
+    /// The owner that the target has once one was set: some filesystems (cifs, many FUSE servers) accept
+    /// owners and forget them. No call once the filesystem has proved to keep them, but for set-id bits.
+    fn given(&self, job: &Job<'_>, wanted: Owner) -> Result<Owner, Refusal> {
+        let device = job.made.inheritance.device;
+        // Only a hint that saves a call, as above.
+        let is_proved = device == 0 || self.expectation.keeps.load(Ordering::Relaxed) == device;
+        if is_proved && job.facts.st_mode & SET_ID_BITS == 0 {
+            return Ok(wanted);
+        }
+        let facts = job.target.stat().map_err(Refusal::of("read the attributes of"))?;
+        let given = (facts.st_uid, facts.st_gid);
+        if given == wanted {
+            self.expectation.keeps.store(device, Ordering::Relaxed);
+        } else if self.is_privileged {
+            self.lose(job, Loss::Owner, None);
+        }
+        Ok(given)
     }
 
     /// Whether nobody expects an owner to be kept: the rule of cp, which is silent then.
