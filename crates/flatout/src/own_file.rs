@@ -7,9 +7,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 use crate::output;
@@ -66,6 +68,16 @@ pub fn place(
     Some(absolute(home.variable).or_else(usual)?.join("flatout").join(file))
 }
 
+/// Opens a file; a pipe, whose writer would be waited for, is none.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
 impl OwnFile {
     fn path(&self) -> Option<PathBuf> {
         place(CONFIG, [self.named, self.file], |name| std::env::var_os(name))
@@ -84,8 +96,8 @@ impl OwnFile {
             is_private: false,
         };
         let mut text = String::new();
-        let read = File::open(&path)
-            .and_then(|file| file.take(self.most_bytes + 1).read_to_string(&mut text));
+        let read =
+            open(&path).and_then(|file| file.take(self.most_bytes + 1).read_to_string(&mut text));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -238,6 +239,15 @@ fn a_profile_that_is_none_is_complained_about_and_left_alone() {
         assert!(refused.exits(1).stderr.contains("it is left as it is"), "{refused}");
         assert_eq!(fs::read_to_string(folder.join(PROFILE)).unwrap(), text);
     }
+}
+
+#[test]
+fn a_pipe_that_is_named_as_the_profile_is_not_waited_for() {
+    let folder = place();
+    fs::write(folder.join("file"), "x").unwrap();
+    mknodat(CWD, folder.join(PROFILE), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let ran = folder.flatout(["sum", "file"]).with_profile(&folder.join(PROFILE)).run();
+    assert!(ran.exits(0).stderr.contains("no regular file; going on with the defaults"), "{ran}");
 }
 
 #[test]
