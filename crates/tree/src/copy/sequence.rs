@@ -5,11 +5,12 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::{CStr, CString};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{CWD, FileType, SeekFrom, Stat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, SeekFrom, Stat};
 
 use super::directory::Listing;
 use super::listing::Lister;
@@ -191,8 +192,12 @@ impl Copy<'_> {
         let parents = operands.iter().map(|operand| operand.target.parent());
         let mut parents: Vec<_> = parents.collect();
         parents.dedup();
-        let has_more = |mut list: std::fs::ReadDir| list.next().is_some();
-        let is_filled = |path: &std::path::Path| std::fs::read_dir(path).is_ok_and(has_more);
+        let mut lister = Lister::default();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let is_filled = |path: &Path| {
+            rustix::fs::open(path, flags, Mode::empty())
+                .is_ok_and(|parent| !is_empty(&mut lister, parent.as_fd()))
+        };
         if self.rules().is_none() || !parents.into_iter().flatten().any(is_filled) {
             return operands;
         }
@@ -216,7 +221,7 @@ impl Copy<'_> {
         let may_part = may_part(self);
         let mut next = Vec::new();
         while let Some(operand) = later.waiting.front() {
-            let path = |path: &std::path::Path| CString::new(path.as_os_str().as_bytes()).ok();
+            let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
             let both = path(&operand.source).zip(path(&operand.target)).filter(|_| may_part);
             let is_alone = both.is_some_and(|(source, target)| {
                 alone(self, (CWD, &source), (CWD, &target)).is_some_and(|(source, found)| {
