@@ -205,7 +205,8 @@ impl Target {
 
     /// Bytes that an unprivileged process can still write to this filesystem; `None` if unknown.
     pub fn free_bytes(&self) -> Option<u64> {
-        filesystem::of(self.file.as_fd()).ok().map(|filesystem| filesystem.free_bytes)
+        let told = filesystem::of(self.file.as_fd()).ok().filter(|told| told.size_bytes > 0);
+        told.map(|filesystem| filesystem.free_bytes)
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::LazyLock;
 
 use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
+use rustix::io::Errno;
 
 crate::words! {
     /// What kind of place a filesystem keeps its files in.
@@ -137,6 +138,16 @@ const KNOWN: &[(u64, &str)] = &[
     (0x0027_e0eb, "cgroup"),
 ];
 
+/// What is assumed where nobody tells.
+const UNTOLD: Filesystem = Filesystem {
+    name: "unknown",
+    nature: Nature::Userspace,
+    in_memory: false,
+    free_bytes: 0,
+    size_bytes: 0,
+    used_bytes: 0,
+};
+
 fn has_fine_times(release: &str) -> bool {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
     match (numbers.next(), numbers.next()) {
@@ -145,9 +156,15 @@ fn has_fine_times(release: &str) -> bool {
     }
 }
 
-/// The filesystem of an open file. Cost: one fstatfs.
+/// The filesystem of an open file; an unknown one without sizes where the program that serves it has no
+/// answer (`ENOSYS`).
+///
+/// Errors: those of the kernel. Cost: one fstatfs.
 pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
-    let facts = fstatfs(descriptor)?;
+    let facts = match fstatfs(descriptor) {
+        Err(Errno::NOSYS) => return Ok(UNTOLD),
+        facts => facts?,
+    };
     let magic = facts.f_type as u64 & 0xffff_ffff;
     let known = KNOWN.iter().find(|known| known.0 == magic);
     let name = known.map_or("unknown", |known| known.1);
@@ -172,7 +189,10 @@ pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
 /// Errors: those of the kernel. Cost: an fstatfs, an fstatvfs; perhaps an fstat.
 pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
     let name = of(descriptor)?.name;
-    let number = fstatvfs(descriptor)?.f_fsid;
+    let number = match fstatvfs(descriptor) {
+        Err(Errno::NOSYS) => 0,
+        facts => facts?.f_fsid,
+    };
     if number != 0 {
         return Ok(format!("{name} {number:016x}"));
     }

@@ -21,8 +21,6 @@ use super::cannot;
 
 /// Symlinks that are followed one after the other at most, as the kernel does.
 const MOST_LINKS: usize = 40;
-/// `f_type` of procfs, whose links in `fd` lead to open files and not to names.
-const PROC_MAGIC: u32 = 0x9fa0;
 /// Tells the names of files that are not complete yet from each other.
 static PARTS: AtomicU32 = AtomicU32::new(0);
 
@@ -349,7 +347,8 @@ fn look(path: &Path) -> io::Result<(Way, Option<Stat>)> {
         };
         match FileType::from_raw_mode(facts.st_mode) {
             FileType::Symlink => {
-                if rustix::fs::fstatfs(&directory)?.f_type as u32 == PROC_MAGIC {
+                // Its links in `fd` lead to open files and not to names.
+                if flatout_sys::filesystem::of(directory.as_fd())?.name == "proc" {
                     let facts = rustix::fs::stat(&path)?;
                     return Ok((Way::Through(path), Some(facts)));
                 }

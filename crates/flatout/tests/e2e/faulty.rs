@@ -86,8 +86,9 @@ pub struct Faults {
     pub numbers_spellings: bool,
     /// Whether files have holes where there are zeros; it does not tell where.
     pub has_holes: bool,
-    /// What it says about its room.
+    /// What it says about its room, and how it fails to.
     pub free_bytes: u64,
+    pub statfs: Option<Errno>,
     /// How long the kernel may take attributes for those of now, whoever changes a file. By default it asks
     /// anew each time, because tests change files behind its back.
     pub remembered: Duration,
@@ -123,6 +124,7 @@ impl Default for Faults {
             numbers_spellings: false,
             has_holes: false,
             free_bytes: 8 << 30,
+            statfs: None,
             remembered: Duration::ZERO,
             is_read_only: false,
             changed: Duration::ZERO,

@@ -275,6 +275,27 @@ fn owners_that_a_mount_does_not_map_are_no_success_and_cost_nothing_else() {
     faulty.finish();
 }
 
+#[test]
+fn a_server_that_tells_nothing_of_its_filesystem_is_copied_from_and_to() {
+    let faults = Faults { statfs: Some(fuser::Errno::ENOSYS), ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let folder = Folder::new();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "bytes").unwrap();
+    for [source, target] in
+        [[tree, faulty.path().join("copy")], [faulty.path().join("copy"), folder.join("back")]]
+    {
+        let ran = copy::<&str>(&[], &source, &target);
+        assert_eq!(
+            (ran.code, fs::read(target.join("file")).unwrap()),
+            (Some(0), b"bytes".to_vec()),
+            "{ran}"
+        );
+    }
+    faulty.finish();
+}
+
 /// cifs and many servers accept owners and forget them: a program of somebody else must not run as
 /// whoever the filesystem calls its owner.
 #[test]

@@ -317,6 +317,9 @@ impl Filesystem for Server {
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let state = self.state();
+        if let Some(errno) = state.faults.statfs {
+            return reply.error(errno);
+        }
         let used: usize = state.nodes.values().map(|node| node.bytes.len()).sum();
         let free = state.faults.free_bytes / u64::from(BLOCK_BYTES);
         let blocks = free + (used as u64).div_ceil(u64::from(BLOCK_BYTES));
