@@ -142,16 +142,17 @@ impl ContentionProbe {
     }
 
     /// Runs a trial of which all time counts, and notes for which share of some probes on the first of these
-    /// CPUs before and after it there was contention. Nobody can tell where there is no CPU among them, or
-    /// where no width is known.
+    /// CPUs before and after it there was contention. Nobody can tell where a quota holds the threads back,
+    /// which looks like a sibling to probes, or where no width is known.
     ///
     /// Cost: 0.1 ms for each of at most four CPUs, and a thread, twice.
     pub(crate) fn around(
         &self,
         cpus: &[usize],
+        is_held_back: bool,
         trial: impl FnOnce() -> Result<Sample, TrialError>,
     ) -> Result<Sample, TrialError> {
-        let before = self.ratio_on(cpus);
+        let before = if is_held_back { None } else { self.ratio_on(cpus) };
         let mut sample = trial()?;
         let ratio = before.and_then(|before| Some(f64::midpoint(before, self.ratio_on(cpus)?)));
         sample.facts.set_known(CONTENTION_RATIO, ratio);

@@ -127,7 +127,7 @@ impl Area for Options {
         let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
         let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
         let quota_cpus = Groups::discover(root).cpu_quota_cpus();
-        // Probes see a core that a quota holds back as one that a sibling uses.
+        // Of a single thread that a quota holds back probes tell nothing.
         let is_held_back = quota_cpus.is_some_and(|cpus| cpus < 1.0);
         let probe = ContentionProbe::of(is_held_back || cores::kinds(root, &cpus).len() > 1);
         probe.learn();

@@ -260,9 +260,7 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
         // What a quota held back counts, too: by chance it is one trial and not the next.
         let is_sustained = warning::has(&warnings, warning::CPU_QUOTA);
         let quota_cpus = topology.quota_cpus.filter(|_| is_sustained);
-        // Probes see a core that a quota holds back as one that a sibling uses.
-        let cpus = if is_sustained { &[][..] } else { &topology.cpus };
-        let sample = topology.probe.around(cpus, || {
+        let sample = topology.probe.around(&topology.cpus, is_sustained, || {
             sample(work, shape.clone()?, (threads, quota_cpus), seed ^ trial_seed)
         })?;
         Ok(Sample { warnings, is_sustained, ..sample })

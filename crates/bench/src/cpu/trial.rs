@@ -92,10 +92,9 @@ pub(super) fn sustained(
     topology: &Topology,
     threads: u32,
 ) -> Result<Sample, TrialError> {
-    // Probes see a core that a quota holds back as one that a sibling uses.
-    let is_contained = workers::contained(threads, topology.count(), topology.quota_cpus).is_some();
-    let probed = if is_contained { &[][..] } else { &topology.cpus };
-    topology.probe.around(probed, || all_time(load, topology, threads))
+    let held_back = workers::contained(threads, topology.count(), topology.quota_cpus);
+    let trial = || all_time(load, topology, threads);
+    topology.probe.around(&topology.cpus, held_back.is_some(), trial)
 }
 
 fn all_time(load: &Load, topology: &Topology, threads: u32) -> Result<Sample, TrialError> {

@@ -240,16 +240,15 @@ impl RateRow {
         probe: &'m ContentionProbe,
     ) -> Case<'m, Self> {
         let row = self.clone();
-        // Probes see a core that a quota holds back as one that a sibling uses.
-        let is_contained = warning::has(&row.warnings, warning::CPU_QUOTA);
-        let probed = if is_contained { &[][..] } else { memory.cpus(row.parts.threads) };
+        let is_held_back = warning::has(&row.warnings, warning::CPU_QUOTA);
+        let cpus = memory.cpus(row.parts.threads);
         // By the rules of STREAM.
         let mut drops_first = matches!(row.work, Work::Stream(_));
         let trial = move |seed: u64| {
             if std::mem::take(&mut drops_first) {
                 row.sample(memory, seed.wrapping_add(1))?;
             }
-            let mut sample = probe.around(probed, || row.sample(memory, seed))?;
+            let mut sample = probe.around(cpus, is_held_back, || row.sample(memory, seed))?;
             let known = row.warnings.iter().chain(&memory.warnings).cloned();
             warning::add_all(&mut sample.warnings, known);
             Ok(sample)

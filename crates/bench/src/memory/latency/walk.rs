@@ -51,7 +51,7 @@ pub(super) fn sample(
             (cpu, cpu)
         }
     };
-    probe.around(&[cpus.0], || chased(row, chases, cpus, seed))
+    probe.around(&[cpus.0], false, || chased(row, chases, cpus, seed))
 }
 
 /// The same on a CPU, through a ring near another one.
