@@ -53,7 +53,7 @@ pub const DISTURBED_DEVIATION: f64 = 0.04;
 
 /// The same of what has all of its time in it, or disturbed trials alone, where probes saw a sibling: it is
 /// not known how much that took. With 0.12, 154 of 162 intervals of `cpu` and `memory` hold in two series of
-/// eight runs on an Emerald Rapids whose siblings were busy (docs/measuring.md); as few with 0.18.
+/// eight runs on an Emerald Rapids whose siblings were busy, recomputed (docs/measuring.md); as few with 0.18.
 pub const CONTENDED_DEVIATION: f64 = 0.12;
 
 /// What runs differ by at least during which the hypervisor took CPU time, if others do not move the row
