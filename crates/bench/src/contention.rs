@@ -7,8 +7,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_measure::sampler::fact::CONTENTION_RATIO;
-use flatout_measure::{Sample, TrialError};
+use flatout_measure::sampler::fact::{
+    CONTENDED_NS, CONTENTION_RATIO, FIGURE_ALONE, FIGURE_CONTENDED, WATCHED_NS,
+};
+use flatout_measure::statistics::sorted;
+use flatout_measure::{Facts, Sample, TrialError};
+use flatout_sys::call::Window;
 use flatout_sys::{affinity, issue_width, monotonic_ns};
 
 use crate::workers;
@@ -205,8 +209,39 @@ impl ContentionProbe {
     }
 }
 
+/// Nanoseconds of a call in the quiet quarter of some windows.
+pub(crate) fn quiet_ns<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
+    let calls_ns = sorted(&windows.map(Window::call_ns).collect::<Vec<_>>());
+    calls_ns.get(calls_ns.len().saturating_sub(1) / 4).copied()
+}
+
+/// For how much of the time `probe` saw an SMT sibling use the core, and what a call takes in windows alone on
+/// the core and in windows beside the sibling, without the `empty_ns` of a turn of the loop.
+pub(crate) fn facts(windows: &[Window], empty_ns: f64, probe: &ContentionProbe) -> Facts {
+    let use_of = |window: &Window| window.issued_per_cycle.map(|issued| probe.take(issued));
+    let seen: Vec<CoreUse> = windows.iter().map(|one| use_of(one).unwrap_or_default()).collect();
+    let ns_of = |is: fn(CoreUse) -> bool| -> u64 {
+        let those = windows.iter().zip(&seen).filter(|(_, seen)| is(**seen));
+        those.map(|(window, _)| window.elapsed.as_nanos() as u64).sum()
+    };
+    let call_ns = |wanted: CoreUse| {
+        let ends = seen.windows(2).map(|ends| ends.iter().all(|&end| end == wanted));
+        let those =
+            windows.iter().skip(1).zip(ends).filter_map(|(window, is)| is.then_some(window));
+        quiet_ns(those).map(|call_ns| call_ns - empty_ns).filter(|&call_ns| call_ns > 0.0)
+    };
+    let mut facts = Facts::default()
+        .with(WATCHED_NS, ns_of(|seen| seen != CoreUse::Unknown))
+        .with(CONTENDED_NS, ns_of(|seen| seen == CoreUse::Contended));
+    facts.set_known(FIGURE_ALONE, call_ns(CoreUse::Alone));
+    facts.set_known(FIGURE_CONTENDED, call_ns(CoreUse::Contended));
+    facts
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// A probe that saw so many of each kind.
@@ -282,5 +317,30 @@ mod tests {
         probe.learn();
         let core_use = probe.probe();
         assert!(probe.width().is_some() || core_use == CoreUse::Unknown);
+    }
+
+    /// A window of ten calls of so many nanoseconds each, after which a probe saw so many instructions.
+    fn window(call_ns: u64, issued_per_cycle: f64) -> Window {
+        let elapsed = Duration::from_nanos(10 * call_ns);
+        Window { calls: 10, elapsed, issued_per_cycle: Some(issued_per_cycle) }
+    }
+
+    #[test]
+    fn what_calls_take_alone_and_beside_a_sibling_is_told_where_probes_saw_both() {
+        let probe = ContentionProbe::default();
+        (0..100).for_each(|_| _ = probe.take(5.95));
+        // The sibling begins in the fourth window, and ends in the seventh.
+        let issued = [6.0, 6.0, 6.0, 3.0, 3.0, 3.0, 6.0, 6.0];
+        let calls_ns = [100, 100, 102, 130, 160, 161, 110, 104];
+        let windows: Vec<Window> =
+            calls_ns.into_iter().zip(issued).map(|(ns, issued)| window(ns, issued)).collect();
+        let seen = facts(&windows, 10.0, &probe);
+        let number = |key| seen.number(key).unwrap();
+        assert_eq!((number(FIGURE_ALONE), number(FIGURE_CONTENDED)), (90.0, 150.0));
+        assert_eq!((number(WATCHED_NS), number(CONTENDED_NS)), (9_670.0, 4_510.0));
+        let quiet = facts(&windows[..3], 10.0, &probe);
+        assert_eq!(quiet.number(FIGURE_CONTENDED), None);
+        let unknown = facts(&windows, 10.0, &ContentionProbe::default());
+        assert_eq!((unknown.number(WATCHED_NS), unknown.number(FIGURE_ALONE)), (Some(0.0), None));
     }
 }

@@ -30,13 +30,15 @@ mod topology;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flatout_measure::{Case, Sample, Sampler, TrialError, Warning, record_counted, warning};
-use flatout_sys::{Groups, monotonic_ns};
+use flatout_measure::sampler::fact::{CONTENDED_NS, CONTENTION_RATIO, WATCHED_NS};
+use flatout_measure::{Case, Facts, Sample, Sampler, TrialError, Warning, record_counted, warning};
+use flatout_sys::{Groups, affinity, monotonic_ns};
 
+use crate::contention::{self, ContentionProbe};
 use crate::option::time;
 use crate::workers::Spent;
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, workers};
-use client::Family;
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, cores, workers};
+use client::{Family, Report};
 use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, SMALL_DATAGRAM_BYTES, TestRow};
 use sender::Best;
@@ -172,6 +174,8 @@ struct Setting<'s> {
     ends_ns: u64,
     /// The longest window that leaves all rows a trial.
     longest_ns: u64,
+    /// What was seen of SMT siblings.
+    probe: ContentionProbe,
 }
 
 fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
@@ -212,7 +216,11 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     let ends_ns = sampler.plan.ends_ns;
     let left_ns = ends_ns.saturating_sub(monotonic_ns());
     let longest_ns = (left_ns / 2 / rows.len().max(1) as u64).min(LONGEST_WINDOW_NS);
-    let setting = &Setting { sessions, topology, times, best, quota_cpus, ends_ns, longest_ns };
+    let cpus = affinity::allowed_cpus().unwrap_or_default();
+    let probe = ContentionProbe::of(cores::kinds(Path::new("/"), &cpus).len() > 1);
+    probe.learn();
+    let setting =
+        &Setting { sessions, topology, times, best, quota_cpus, ends_ns, longest_ns, probe };
     let case = |row| {
         let mut times = setting.times;
         Case { row, trial: Box::new(move |_| setting.trial(row, &mut times)) }
@@ -250,6 +258,15 @@ impl Setting<'_> {
         sample
     }
 
+    /// What a test whose ends share a CPU saw of the SMT sibling, which is in the figure.
+    fn contention(&self, report: &Report) -> Facts {
+        let mut facts = contention::facts(&report.near.windows, 0.0, &self.probe);
+        let [contended, watched] =
+            [CONTENDED_NS, WATCHED_NS].map(|key| facts.number(key).unwrap_or(0.0));
+        facts.set_known(CONTENTION_RATIO, (watched > 0.0).then(|| contended / watched));
+        facts
+    }
+
     /// Runs a test. One in whose window nothing came, or so little that its edges show, because
     /// others had the CPUs or the path is slow, is run again with longer ones, and so are the next.
     fn test(&self, test: &TestRow, times: &mut Times) -> Result<Sample, TrialError> {
@@ -259,6 +276,9 @@ impl Setting<'_> {
             let report = self.sessions.run(test.family, spec)?;
             let (spent, ended_ns) = (Spent::since(begun), monotonic_ns());
             let mut sample = sample::sample(&report, &self.topology)?;
+            if !report.near.windows.is_empty() {
+                sample.facts.extend(self.contention(&report));
+            }
             if self.quota_cpus.is_some() {
                 sample.facts.set(fact::THROTTLED_NS, spent.throttled_ns);
                 sample.facts.set(fact::TRIALS_NS, ended_ns - begun_ns);

@@ -20,6 +20,7 @@ use std::thread;
 
 use flatout_io::cause_text;
 use flatout_measure::Histogram;
+use flatout_sys::call::Window;
 use flatout_sys::{affinity, monotonic_ns, run_queue, thread_cpu_ns};
 
 use super::channel::{Channel, ChannelError};
@@ -170,6 +171,7 @@ struct WorkerEnd {
     report: FlowReport,
     /// How long each answer took.
     latencies: Option<Histogram>,
+    windows: Vec<Window>,
     failure: Option<FlowError>,
 }
 
@@ -186,6 +188,8 @@ pub struct Seen {
     pub tcp: Vec<(u16, Vec<TcpPoint>)>,
     /// Latencies of all pings.
     pub latencies: Option<Histogram>,
+    /// Pings between two probes of the core, where these tell something.
+    pub windows: Vec<Window>,
 }
 
 /// Why a test gave nothing.
@@ -242,6 +246,7 @@ fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
     let mut failures = Vec::new();
     for end in ends {
         failures.extend(end.failure);
+        seen.windows.extend(end.windows);
         if let Some(latencies) = end.latencies {
             match &mut seen.latencies {
                 Some(all) => all.merge(&latencies),

@@ -5,8 +5,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatout_measure::sampler::fact::{CONTENDED_NS, FIGURE_ALONE, FIGURE_CONTENDED, WATCHED_NS};
-use flatout_measure::statistics::sorted;
 use flatout_measure::{Facts, Key, Sample, TrialError, Warning, warning};
 use flatout_sys::call::{self, DescriptorTable, Window};
 use flatout_sys::{Groups, affinity, memory};
@@ -16,7 +14,7 @@ use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, fact, pair};
 use crate::calibration::filling;
-use crate::contention::{ContentionProbe, CoreUse};
+use crate::contention::{self, ContentionProbe};
 use crate::fact::ALL_TIME_NS;
 use crate::workers;
 
@@ -51,39 +49,12 @@ impl Timing {
     /// quarter of the windows, where there are some.
     fn own(&self) -> Duration {
         let calls: u64 = self.windows.iter().map(|window| window.calls).sum();
-        let quiet_ns = quiet_ns(self.windows.iter()).map(|call_ns| call_ns * calls as f64);
+        let quiet_ns =
+            contention::quiet_ns(self.windows.iter()).map(|call_ns| call_ns * calls as f64);
         let quiet = quiet_ns.map(|quiet_ns| Duration::from_nanos(quiet_ns as u64));
         let whole = self.wall.saturating_sub(self.excluded);
         quiet.unwrap_or(whole).saturating_sub(self.empty_loop)
     }
-}
-
-/// Nanoseconds of a call in the quiet quarter of some windows.
-fn quiet_ns<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
-    let calls_ns = sorted(&windows.map(Window::call_ns).collect::<Vec<_>>());
-    calls_ns.get(calls_ns.len().saturating_sub(1) / 4).copied()
-}
-
-/// For how much of the time `probe` saw an SMT sibling use the core, and what a call takes in windows alone on
-/// the core and in windows beside the sibling, without the `empty_ns` of a turn of the loop.
-fn contention(windows: &[Window], empty_ns: f64, probe: &ContentionProbe) -> Facts {
-    let use_of = |window: &Window| window.issued_per_cycle.map(|issued| probe.take(issued));
-    let seen: Vec<CoreUse> = windows.iter().map(|one| use_of(one).unwrap_or_default()).collect();
-    let ns_of = |is: fn(CoreUse) -> bool| -> u64 {
-        let those = windows.iter().zip(&seen).filter(|(_, seen)| is(**seen));
-        those.map(|(window, _)| nanoseconds(window.elapsed)).sum()
-    };
-    let call_ns = |wanted: CoreUse| {
-        let ends = seen.windows(2).map(|ends| ends.iter().all(|&end| end == wanted));
-        let those = windows[1..].iter().zip(ends).filter_map(|(window, is)| is.then_some(window));
-        quiet_ns(those).map(|call_ns| call_ns - empty_ns).filter(|&call_ns| call_ns > 0.0)
-    };
-    let mut facts = Facts::default()
-        .with(WATCHED_NS, ns_of(|seen| seen != CoreUse::Unknown))
-        .with(CONTENDED_NS, ns_of(|seen| seen == CoreUse::Contended));
-    facts.set_known(FIGURE_ALONE, call_ns(CoreUse::Alone));
-    facts.set_known(FIGURE_CONTENDED, call_ns(CoreUse::Contended));
-    facts
 }
 
 /// Runs of one trial at most: an interruption of the empty loop can make it look longer than the
@@ -112,7 +83,7 @@ pub(super) fn sample(
     }
     if !timing.windows.is_empty() {
         let empty_ns = timing.empty_loop.as_nanos() as f64 / count as f64;
-        timing.facts.extend(contention(&timing.windows, empty_ns, probe));
+        timing.facts.extend(contention::facts(&timing.windows, empty_ns, probe));
     }
     evaluate(row, count, timing)
 }
@@ -300,38 +271,19 @@ mod tests {
         }
     }
 
-    /// A window of ten calls of so many nanoseconds each, after which a probe saw so many instructions.
-    fn window(call_ns: u64, issued_per_cycle: f64) -> Window {
+    /// A window of ten calls of so many nanoseconds each.
+    fn window(call_ns: u64) -> Window {
         let elapsed = Duration::from_nanos(10 * call_ns);
-        Window { calls: 10, elapsed, issued_per_cycle: Some(issued_per_cycle) }
+        Window { calls: 10, elapsed, issued_per_cycle: None }
     }
 
     #[test]
     fn the_quiet_quarter_of_the_windows_makes_the_figure() {
-        let windows: Vec<Window> = (1..=8).map(|call_ns| window(call_ns, 6.0)).collect();
+        let windows: Vec<Window> = (1..=8).map(window).collect();
         let timing = Timing { windows, wall: Duration::from_secs(1), ..Timing::default() };
         assert_eq!(timing.own(), Duration::from_nanos(8 * 10 * 2));
-        let few = Timing { windows: vec![window(50, 6.0)], ..timing };
+        let few = Timing { windows: vec![window(50)], ..timing };
         assert_eq!(few.own(), Duration::from_nanos(500), "of few all count");
-    }
-
-    #[test]
-    fn what_calls_take_alone_and_beside_a_sibling_is_told_where_probes_saw_both() {
-        let probe = ContentionProbe::default();
-        (0..100).for_each(|_| _ = probe.take(5.95));
-        // The sibling begins in the fourth window, and ends in the seventh.
-        let issued = [6.0, 6.0, 6.0, 3.0, 3.0, 3.0, 6.0, 6.0];
-        let calls_ns = [100, 100, 102, 130, 160, 161, 110, 104];
-        let windows: Vec<Window> =
-            calls_ns.into_iter().zip(issued).map(|(ns, issued)| window(ns, issued)).collect();
-        let facts = contention(&windows, 10.0, &probe);
-        let number = |key| facts.number(key).unwrap();
-        assert_eq!((number(FIGURE_ALONE), number(FIGURE_CONTENDED)), (90.0, 150.0));
-        assert_eq!((number(WATCHED_NS), number(CONTENDED_NS)), (9_670.0, 4_510.0));
-        let quiet = contention(&windows[..3], 10.0, &probe);
-        assert_eq!(quiet.number(FIGURE_CONTENDED), None);
-        let unknown = contention(&windows, 10.0, &ContentionProbe::default());
-        assert_eq!((unknown.number(WATCHED_NS), unknown.number(FIGURE_ALONE)), (Some(0.0), None));
     }
 
     #[test]

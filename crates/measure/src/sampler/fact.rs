@@ -35,7 +35,7 @@ pub const WATCHED_NS: Key = Key::sum("watched_ns");
 /// See [`WATCHED_NS`].
 pub const CONTENDED_NS: Key = Key::sum("contended_ns");
 /// Share of that time with contention. A trial of which all time counts reports it itself, as the share of
-/// the probes before and after.
+/// the probes before and after, or in between.
 pub const CONTENTION_RATIO: Key = Key::new("contention_ratio", Merge::Mean);
 /// What a trial finds alone on the core, and what it finds beside a busy sibling, where it saw both: figures
 /// in the unit of the row.

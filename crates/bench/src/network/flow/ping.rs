@@ -7,15 +7,17 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use flatout_measure::Histogram;
-use flatout_sys::{monotonic_ns, socket};
+use flatout_sys::call::Window;
+use flatout_sys::{issue_width, monotonic_ns, socket};
 
 use super::bulk::{pace_until, random_block};
 use super::datagrams::is_passing;
 use super::{FlowError, Test, WorkerEnd};
 use crate::network::account::Account;
-use crate::network::spec::{Flow, Protocol, Spec, Waiting};
+use crate::network::spec::{Flow, Placement, Protocol, Spec, Waiting};
 
 /// How long an answer is waited for.
 const ANSWER_NS: u64 = 1_000_000_000;
@@ -24,6 +26,38 @@ const LOST_IN_A_ROW: u64 = 3;
 /// A wait for an intended moment ends so long before it, and the rest is spent asking the clock:
 /// the kernel wakes up to 50 µs late.
 const SPIN_NS: u64 = 80_000;
+
+/// Round trips of so long, in all, lie between two probes of the core, or longer ones of a long test.
+const WATCH_NS: u64 = 1_000_000;
+const MOST_WINDOWS: u64 = 1 << 12;
+
+/// Windows of round trips, with a probe of the core after each, outside of their time.
+#[derive(Default)]
+struct Watch {
+    windows: Vec<Window>,
+    trips: u64,
+    elapsed_ns: u64,
+}
+
+impl Watch {
+    /// Whether a probe on the client's CPU tells what all of a round trip has of its core: both ends are
+    /// there, and nothing else of the test is.
+    fn applies(spec: &Spec) -> bool {
+        let is_one_cpu = spec.placement == Placement::Together && spec.shared_cpus != 0;
+        is_one_cpu && spec.flows().len() == 1 && spec.rate_per_s == 0
+    }
+
+    fn take(&mut self, trip_ns: u64, window_ns: u64) {
+        self.trips += 1;
+        self.elapsed_ns += trip_ns;
+        if self.elapsed_ns >= window_ns {
+            let (calls, elapsed) = (self.trips, Duration::from_nanos(self.elapsed_ns));
+            let issued_per_cycle = issue_width::measure().map(issue_width::IssueRate::per_cycle);
+            self.windows.push(Window { calls, elapsed, issued_per_cycle });
+            (self.trips, self.elapsed_ns) = (0, 0);
+        }
+    }
+}
 
 /// How the bytes of a message are received.
 struct Messages<'s> {
@@ -102,6 +136,8 @@ pub(super) fn ask(
     let mut question = random_block(spec.block_bytes as usize)?;
     let mut answer = random_block(spec.block_bytes as usize)?;
     let mut histogram = Histogram::new();
+    let mut watch = Watch::applies(spec).then(Watch::default);
+    let watch_ns = WATCH_NS.max(spec.window_ns / MOST_WINDOWS);
     let share = spec.rate_per_s.div_ceil(spec.streams.max(1).into());
     let step_ns = 1_000_000_000_u64.checked_div(share).unwrap_or(0);
     let end_ns = spec.warm_ns.saturating_add(spec.window_ns);
@@ -150,7 +186,11 @@ pub(super) fn ask(
         asked += 1;
         lost_in_a_row = 0;
         if from_ns - start_ns >= spec.warm_ns {
-            histogram.record(done_ns.saturating_sub(from_ns));
+            let trip_ns = done_ns.saturating_sub(from_ns);
+            histogram.record(trip_ns);
+            if let Some(watch) = &mut watch {
+                watch.take(trip_ns, watch_ns);
+            }
         }
     }
     end.report.total_bytes = asked * u64::from(spec.block_bytes);
@@ -159,6 +199,7 @@ pub(super) fn ask(
     end.report.account =
         Account { sent: asked, received: unique, unique, lost, ..Account::default() };
     end.latencies = Some(histogram);
+    end.windows = watch.map_or_else(Vec::new, |watch| watch.windows);
     Ok(())
 }
 
@@ -196,6 +237,30 @@ pub(super) fn answer(test: &Test, socket: BorrowedFd<'_>, flow: Flow) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::spec::Work;
+
+    #[test]
+    fn round_trips_on_one_cpu_are_watched_in_windows() {
+        let on_one_cpu = Spec {
+            work: Work::Latency,
+            placement: Placement::Together,
+            shared_cpus: 1,
+            ..Spec::one_stream()
+        };
+        assert!(Watch::applies(&on_one_cpu));
+        let others = [
+            Spec { placement: Placement::Apart, ..on_one_cpu },
+            Spec { shared_cpus: 0, ..on_one_cpu },
+            Spec { streams: 2, ..on_one_cpu },
+            Spec { rate_per_s: 100, ..on_one_cpu },
+        ];
+        assert!(others.iter().all(|spec| !Watch::applies(spec)));
+        let mut watch = Watch::default();
+        (0..5).for_each(|_| watch.take(400_000, WATCH_NS));
+        let [window] = &watch.windows[..] else { panic!("{:?}", watch.windows) };
+        assert_eq!((window.calls, window.elapsed), (3, Duration::from_micros(1200)));
+        assert_eq!((watch.trips, watch.elapsed_ns), (2, 800_000), "the next one");
+    }
 
     #[test]
     fn questions_differ_as_far_as_they_are_long() {

@@ -57,7 +57,7 @@ impl Contention {
         let notable = self.ratio.filter(|&ratio| is_apart && ratio > warning::NOTABLE_CONTENTION);
         let Some(percent) = notable.map(|ratio| ratio * 100.0) else { return };
         let (share, counts) = match self.is_in_figure {
-            true => ("probes before and after", "what it took is in the figure"),
+            true => ("probes", "what it took is in the figure"),
             false => ("time", "quiet moments count, as far as there were some"),
         };
         let text =
