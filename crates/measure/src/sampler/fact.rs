@@ -27,7 +27,8 @@ pub const OVERHEAD_RATIO: Key = Key::last("overhead_ratio");
 pub const USE_OF_CPUS: Key = Key::last("use_of_cpus");
 /// What the 95 % interval takes runs to differ by beyond what trials show: `source` is `learned` (from
 /// so many `runs`, by `flatout compare --noise`) or `assumed`, `deviation` that of ln figure. Beside
-/// learned ones `half_width_ratio` is half of the interval without what is only assumed.
+/// learned ones `half_width_ratio` is half of the interval without what is only assumed. `beside_others`
+/// where others were at work, which is more than an assumption.
 pub const BETWEEN_RUNS: Key = Key::last("between_runs");
 /// The time between probes for contention by an SMT sibling, and the part of it at the end of which there
 /// was some; a trial that probes reports both.

@@ -12,13 +12,16 @@ use crate::units::counted;
 use crate::warning::{self, Says, has, saying};
 
 /// Half of a row's interval as its trials have it, and earlier runs where these taught what runs differ by.
+/// That others were at work was seen: what they make runs differ by stays.
 fn shown_width(row: &Outcome) -> Option<f64> {
     let known = row.audit.get(BETWEEN_RUNS.name());
     let of = |member: &str| known.and_then(|known| known[member].as_f64());
     if is_learned(row) {
         return of("half_width_ratio").or(row.half_width());
     }
-    row.ci95.map(|interval| half_of_trials(interval, of("deviation").unwrap_or(0.0)))
+    let is_beside_others = known.is_some_and(|known| known["beside_others"] == true);
+    let assumed = of("deviation").filter(|_| !is_beside_others).unwrap_or(0.0);
+    row.ci95.map(|interval| half_of_trials(interval, assumed))
 }
 
 fn is_learned(row: &Outcome) -> bool {

@@ -229,7 +229,8 @@ fn between_runs(figures: &[f64], known: &Knowledge) -> Value {
     let runs = known.learned.map(|learned| ("runs", Value::from(learned.runs)));
     let half = known.learned.and_then(|_| interval::learned_half(figures, known));
     let half = half.map(|half| ("half_width_ratio", Value::from(half)));
-    Value::fields(fields.into_iter().chain(runs).chain(half))
+    let beside = known.is_beside_others.then(|| ("beside_others", Value::from(true)));
+    Value::fields(fields.into_iter().chain(runs).chain(half).chain(beside))
 }
 
 /// Share of the CPUs to which it must be known what others used, or nothing is said of it.
