@@ -12,7 +12,7 @@ use flatout_sys::instruction_set::{self, Extension};
 use flatout_sys::process::Account;
 
 use crate::Error;
-use crate::compute::Figure;
+use crate::compute::{Figure, Job, Work};
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::{Extent, Ground, fact, printed};
@@ -23,9 +23,14 @@ const QUICK_ORDERS: [u64; 2] = [500, 1000];
 /// Elements of an array of a stream: three of them are beyond the caches of one socket.
 const ELEMENTS: u64 = 40_000_000;
 const QUICK_ELEMENTS: u64 = 10_000_000;
-/// Operations per second and thread, and bytes per second, with which the plan of the time counts.
-const PLANNED_FLOP_PER_S: f64 = 30e9;
+/// Bytes per second with which the plan of the time counts; operations, where no product can be tried.
 const PLANNED_BYTES_PER_S: f64 = 10e9;
+const PLANNED_FLOP_PER_S: f64 = 30e9;
+/// Order of the product that is tried for the plan, how long, and how much slower a factorisation, a rival
+/// or a clock under load may be.
+const TRIED_ORDER: u64 = 384;
+const TRIED_NS: u64 = 4_000_000;
+const SLOWER: f64 = 1.5;
 /// Kernels by the words of STREAM's table, with the arrays that each goes through.
 const STREAMS: [(&str, &str, f64); 4] = [
     ("copy", "Copy:", 2.0),
@@ -51,16 +56,41 @@ pub(super) fn threads() -> Vec<u32> {
     threads
 }
 
+/// Operations per second of a thread with which the plan of the time counts.
+///
+/// Cost: some 10 ms.
+fn planned_flop_per_s() -> f64 {
+    let work = Work::Product;
+    let product = Job {
+        work,
+        order: TRIED_ORDER,
+        threads: 1,
+        seed: 0,
+        time_ns: TRIED_NS,
+        library: None,
+        plain: false,
+    };
+    product.run().map_or(PLANNED_FLOP_PER_S, |tried| tried.figure / SLOWER)
+}
+
+/// What a run is expected to take: one piece of work, or as many as take so long, and what comes before and
+/// after it.
+fn run_s(once_s: f64, duration_s: f64) -> f64 {
+    once_s + once_s.min(duration_s) + 1.0
+}
+
 /// The races against each rival that is there.
 pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let is_quick = ground.extent != Extent::Full;
-    let duration = if is_quick { "200ms" } else { "500ms" };
+    let (duration, duration_s) = if is_quick { ("200ms", 0.2) } else { ("500ms", 0.5) };
     let workload = |found: &Found, what, order, threads, table_word| {
         let [flatout, rival] = [&ground.flatout, &found.path].map(|path| path.clone().into());
         ComputeWorkload { what, order, threads, duration, table_word, flatout, rival }
     };
     let mut races = Vec::new();
+    let mut flop_per_s = None;
     for found in ground.of(Discipline::Matrix) {
+        let flop_per_s = *flop_per_s.get_or_insert_with(planned_flop_per_s);
         let usual = if is_quick { &QUICK_ORDERS[..] } else { &ORDERS };
         let orders = if ground.orders.is_empty() { usual } else { &ground.orders };
         let works = [("product", "matrix-product", 2.0), ("factor", "matrix-factor", 2.0 / 3.0)];
@@ -70,12 +100,11 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
             {
                 let work = workload(found, what, order, threads, None);
                 let all = operations * (order as f64).powi(3);
-                let once_s = all / PLANNED_FLOP_PER_S / f64::from(threads);
+                let expected_s = run_s(all / flop_per_s / f64::from(threads), duration_s);
                 let parameters =
                     Parameters::default().with("order", order).with("threads", threads);
                 let printed = Some(Unit::FlopPerSecond);
-                let race =
-                    Race::against(ground, found, (test, parameters), 2.0 * once_s + 1.0, work);
+                let race = Race::against(ground, found, (test, parameters), expected_s, work);
                 races.push(Race { printed, ..race });
             }
         }
@@ -204,6 +233,13 @@ mod tests {
         assert_eq!(text(&stream, 1), "env OMP_NUM_THREADS=2 /bin/stream");
         assert_eq!(core_type(Some(Extension::Avx2)), Some("OPENBLAS_CORETYPE=Haswell"));
         assert_eq!((core_type(None), core_type(Some(Extension::Avx512))), (None, None));
+    }
+
+    #[test]
+    fn a_run_is_expected_to_take_what_products_take_here() {
+        assert!(planned_flop_per_s() > 1e7, "{}", planned_flop_per_s());
+        // Long work is done once, short work as often as takes so long.
+        assert_eq!((run_s(8.0, 0.5), run_s(0.125, 0.5)), (9.5, 1.25));
     }
 
     #[test]
