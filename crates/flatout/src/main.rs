@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::instruction_set;
-use rustix::process::{Resource, getrlimit};
+use flatout_sys::resource_limit::{Resource, soft_limit};
 
 use arguments::Command;
 use arguments::refusal::Refusal;
@@ -73,7 +73,7 @@ const LEAST_STACK_BYTES: usize = 2 << 20;
 /// Does the work here, or on a thread that has enough stack where `ulimit -s` gives less. Where there
 /// is no thread for it, what there is may do.
 fn on_enough_stack(work: fn() -> ExitCode) -> ExitCode {
-    let limit = getrlimit(Resource::Stack).current;
+    let limit = soft_limit(Resource::Stack);
     if limit.is_none_or(|bytes| bytes >= LEAST_STACK_BYTES as u64) {
         return work();
     }

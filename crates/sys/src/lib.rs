@@ -58,6 +58,7 @@ pub mod process;
 pub mod process_table;
 pub mod quota;
 pub mod region;
+pub mod resource_limit;
 pub mod ring;
 pub mod run_queue;
 pub mod screen;

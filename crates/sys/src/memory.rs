@@ -1,12 +1,12 @@
 //! How much memory a program may still take, and how much of it waits for storage.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::path::Path;
-
-use rustix::process::{Resource, getrlimit};
 
 use crate::attribute;
 use crate::quota::Groups;
+use crate::resource_limit::{Resource, soft_limit};
 
 /// Bytes that this process can have without swapping and without meeting the limit of a control
 /// group, which ends processes; `None` if unknown.
@@ -28,20 +28,24 @@ pub fn machine_available_bytes() -> Option<u64> {
 /// What sysinfo(2) says where /proc is hidden; `None` where a limit of the control group may be hidden, too,
 /// which ends who exceeds it.
 fn unused_bytes(groups: &Groups) -> Option<u64> {
-    let system = rustix::system::sysinfo();
+    let mut system = MaybeUninit::<libc::sysinfo>::uninit();
+    // SAFETY: the call writes a whole `sysinfo`, or fails.
+    let is_told = unsafe { libc::sysinfo(system.as_mut_ptr()) } == 0;
+    // SAFETY: a call that returned 0 has written it.
+    let system = is_told.then(|| unsafe { system.assume_init() })?;
     groups.tell_memory().then(|| system.freeram.saturating_mul(u64::from(system.mem_unit)))
 }
 
 /// The limits on what a process may map (`ulimit -v`, `ulimit -d`), and which number of
 /// /proc/self/statm says how many pages count towards each: all; what is private and can be written,
 /// the stack included.
-const MAPPING_LIMITS: [(Resource, usize); 2] = [(Resource::As, 0), (Resource::Data, 5)];
+const MAPPING_LIMITS: [(Resource, usize); 2] = [(Resource::Addresses, 0), (Resource::Data, 5)];
 
 /// Bytes that this process may still map (`RLIMIT_AS`, `RLIMIT_DATA`); `None` without a limit, or
 /// where it is not known what is mapped.
 pub fn address_space_left_bytes() -> Option<u64> {
-    let limits = MAPPING_LIMITS
-        .map(|(resource, member)| getrlimit(resource).current.map(|most| (most, member)));
+    let limits =
+        MAPPING_LIMITS.map(|(resource, member)| soft_limit(resource).map(|most| (most, member)));
     limits.iter().flatten().next()?;
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let page_bytes = rustix::param::page_size() as u64;

@@ -2,7 +2,9 @@
 //! input.
 
 use flatout_sys::affinity;
-use flatout_sys::launcher::{ENOSYS, EPERM, SCHED_SETAFFINITY, deny, without_huge_pages};
+use flatout_sys::launcher::{
+    ENOSYS, EPERM, GETRLIMIT, PRLIMIT64, SCHED_SETAFFINITY, deny, without_huge_pages,
+};
 use rustix::io::Errno;
 use serde_json::Value;
 
@@ -172,6 +174,18 @@ fn where_no_thread_can_be_started_rows_say_so() {
     for row in rows(&document, "cpu/throughput") {
         let is_told = row["warnings"][0]["text"].as_str().unwrap().contains("cannot start thread");
         assert!(is_told || row["status"] == "unsupported", "{row:#}");
+    }
+}
+
+#[test]
+fn limits_that_a_sandbox_does_not_tell_are_not_taken_for_nothing_left() {
+    let words = ["syscall", "--quick", "--rounds", "1", "--format", "json"];
+    for denied in [&[(PRLIMIT64, EPERM)][..], &[(PRLIMIT64, EPERM), (GETRLIMIT, EPERM)]] {
+        let folder = Folder::new();
+        let ran = begun(&folder, &words).with(|command| {
+            deny(command, denied);
+        });
+        ran.run().exits(0);
     }
 }
 

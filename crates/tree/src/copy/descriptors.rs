@@ -1,6 +1,6 @@
 //! How many descriptors a copy may have open, and for what.
 
-use rustix::process::{Resource, getrlimit};
+use flatout_sys::resource_limit::{Resource, soft_limit};
 
 /// For standard streams, a log, the roots, and what a library may open.
 const ELSEWHERE: u64 = 16;
@@ -30,7 +30,7 @@ pub(super) struct Descriptors {
 impl Descriptors {
     /// For so many threads, and `most` descriptors (0: what the limit of the process allows).
     pub(super) fn plan(most: u32, threads: u32) -> Self {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let limit = soft_limit(Resource::Descriptors).unwrap_or(u64::MAX);
         let most = if most == 0 { USUAL } else { u64::from(most) };
         Self::divide(most.min(limit), threads)
     }

@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flatout_io::{escape, quote};
+use flatout_sys::resource_limit::{Resource, soft_limit};
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::failure::Cause;
 use flatout_tree::copy::operand::Objection;
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
 use super::changes::Changes;
@@ -120,7 +120,7 @@ impl<'a> Witness<'a> {
         if std::mem::replace(&mut self.said().told_limit, true) {
             return;
         }
-        if let Some(most) = getrlimit(Resource::Nofile).current {
+        if let Some(most) = soft_limit(Resource::Descriptors) {
             self.remark(&format!(
                 "at most {most} files may be open at a time here (RLIMIT_NOFILE); {ENOUGH_FILES} are enough for any tree: ulimit -n {ENOUGH_FILES}"
             ));

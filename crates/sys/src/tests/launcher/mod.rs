@@ -54,6 +54,10 @@ pub const OPENAT2: libc::c_long = libc::SYS_openat2;
 pub const RENAMEAT2: libc::c_long = libc::SYS_renameat2;
 /// sched_setaffinity(2), which services are denied with other calls on resources.
 pub const SCHED_SETAFFINITY: libc::c_long = libc::SYS_sched_setaffinity;
+/// prlimit64(2) and getrlimit(2), of which filters on resources refuse the first, or both.
+pub const PRLIMIT64: libc::c_long = libc::SYS_prlimit64;
+/// See [`PRLIMIT64`].
+pub const GETRLIMIT: libc::c_long = libc::SYS_getrlimit;
 /// ptrace(2), which containers and Yama deny.
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
 /// getrandom(2), without which the standard library makes no hash table.
