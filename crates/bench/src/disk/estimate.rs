@@ -172,6 +172,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let place = Place::find(&options.run.place, options.overwriting)?;
     check::options(options, &place)?;
     let rows = rows::rows(options.grid(), &options.selection, &place);
+    place.check_length(&rows, options.bytes)?;
     if options.selection.names_rows() {
         // Of a grid, rows that do not fit into memory say so.
         rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;

@@ -10,6 +10,8 @@ use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
 use super::pattern::{IoType, Pattern, Test};
+use super::row::Row;
+use super::trial;
 use crate::{Error, IoError, scratch};
 
 /// Whether a file of the user's may be written over.
@@ -122,6 +124,22 @@ impl Place {
             }
             other => other,
         })
+    }
+
+    /// Refuses a file of which no row has a block.
+    pub(super) fn check_length(&self, rows: &[Row], most_bytes: Option<u64>) -> Result<(), Error> {
+        let least = rows.iter().map(|row| row.tuning.block_bytes).min();
+        let (Kind::File, Some(least)) = (self.kind, least) else { return Ok(()) };
+        let facts =
+            std::fs::metadata(&self.path).map_err(IoError::system("examine", &self.path))?;
+        let length = facts.len().min(most_bytes.unwrap_or(u64::MAX));
+        match length < least {
+            true => {
+                let reason = trial::too_short(length, least);
+                Err(coded(warning::SHORT_FILE, refusal("measure", &self.path, &reason)))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Whether what is written over lies elsewhere afterwards.

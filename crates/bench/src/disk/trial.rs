@@ -43,11 +43,7 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
     let block_bytes = row.tuning.block_bytes;
     let blocks = file.length_bytes / block_bytes;
     if blocks == 0 {
-        return Err(TrialError::Unsupported(format!(
-            "the file has {}, less than one block of {}",
-            size_text(file.length_bytes),
-            size_text(block_bytes)
-        )));
+        return Err(TrialError::Unsupported(too_short(file.length_bytes, block_bytes)));
     }
     limits::check_memory(&row.tuning)
         .map_err(|error| TrialError::Unsupported(error.to_string()))?;
@@ -67,6 +63,12 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
         _ if row.writes() => Ok(sample::of(row, file, &written(attempt, whole)?)),
         _ => Ok(sample::of(row, file, &attempt.pass(whole, None)?)),
     }
+}
+
+/// Why a file has no block of a row.
+pub(super) fn too_short(length_bytes: u64, block_bytes: u64) -> String {
+    let [length, block] = [length_bytes, block_bytes].map(size_text);
+    format!("the file has {length}, less than one block of {block}")
 }
 
 /// The piece of the file that nobody in this run has read before.

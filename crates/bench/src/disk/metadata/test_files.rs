@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use flatout_measure::{TrialError, Warning, warning};
+use flatout_sys::resource_limit::{Resource, soft_limit};
 use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
@@ -133,5 +134,9 @@ pub(super) fn failure(
     if errno == Errno::INTR && options.cancel.is_cancelled() {
         return TrialError::Interrupted;
     }
-    TrialError::Failed(IoError::system(verb, path)(errno).to_string())
+    let text = IoError::system(verb, path)(errno).to_string();
+    match soft_limit(Resource::Descriptors).filter(|_| errno == Errno::MFILE) {
+        Some(most) => TrialError::Unsupported(format!("{text}: at most {most} here (ulimit -n)")),
+        None => TrialError::Failed(text),
+    }
 }

@@ -1,5 +1,6 @@
 //! Wrong arguments and places that nothing can be measured in: one line, and the right exit code.
 
+use flatout_sys::launcher::{Resource, limit};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::bin::Folder;
@@ -64,18 +65,30 @@ fn places_that_hold_nothing_to_measure_are_refused() {
 }
 
 #[test]
-fn a_file_below_a_block_has_no_figure() {
+fn names_that_need_more_open_files_than_there_may_be_say_so() {
+    let folder = Folder::new();
+    let run = disk(&folder, ".", "--rw metadata");
+    let ran = run.with(|command| _ = limit(command, Resource::Descriptors, 20)).run();
+    let document = ran.exits(0).document();
+    let all = document["results"].as_array().unwrap();
+    let lacking: Vec<_> = all.iter().filter(|row| row["status"] == "unsupported").collect();
+    assert!(!lacking.is_empty() && lacking.len() < all.len(), "{ran}");
+    for row in lacking {
+        let said = row["warnings"].to_string();
+        assert!(said.contains("Too many open files: at most 20 here (ulimit -n)"), "{row:#}");
+    }
+}
+
+#[test]
+fn a_file_below_a_block_is_refused_before_anything_is_announced() {
     let folder = Folder::new();
     random_file(&folder.join("data"), 5000, 1);
-    for pattern in ["random-read", "sequential-read"] {
-        let options = format!("--rw {pattern} --block-size 64KiB");
-        let ran = disk(&folder, "data", &options).run();
-        ran.exits(1);
-        assert!(ran.stderr.contains("nothing could be measured"), "{ran}");
-        for row in ran.document()["results"].as_array().unwrap() {
-            assert_eq!(row["status"], "unsupported", "{row:#}");
-            assert!(row["median"].is_null(), "{row:#}");
-        }
+    for options in ["--rw random-read", "--rw sequential-read", "--rw write --overwrite"] {
+        let ran = disk(&folder, "data", &format!("{options} --block-size 64KiB")).run();
+        refused(&ran, &["data", "5 kB, less than one block of 64 KiB"]);
+        assert!(!ran.stderr.contains("measuring"), "{ran}");
+        let row = &ran.document()["results"][0];
+        assert_eq!(row["warnings"][0]["code"], "short_file", "{row:#}");
     }
 }
 
