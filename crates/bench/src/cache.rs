@@ -125,7 +125,7 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     let (hot, cold) = (make(*seed, ends_ns[0])?, make(seed.wrapping_add(1), ends_ns[1])?);
     let reduced = reduced(options.wanted_bytes(), length_bytes);
     let files = TestFiles::new(hot, cold, options)?;
-    let ground = files.ground();
+    let (ground, limits) = (files.ground(), files.limits());
     let mut phases = if options.run.extent == Extent::Full { PHASES } else { 1 };
     let mut phase = |rows: Vec<Row>| {
         let cases = rows.into_iter().map(|row| trial::case(row, &files)).collect();
@@ -133,7 +133,7 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
         phases = phases.saturating_sub(1).max(1);
         rows.iter_mut().for_each(|row| prove(row, ground));
         // Against the bounds of the same phase, which were measured in between.
-        bound::apply(&mut rows);
+        bound::apply(&mut rows, &limits);
         for row in &mut rows {
             warning::add_all(&mut row.outcome.warnings, reduced.clone());
         }

@@ -1,7 +1,8 @@
 //! What the rows of the page cache area are held against, and what limits them.
 
 use flatout_io::Engine;
-use flatout_measure::{Ceiling, Measured, ceiling};
+use flatout_measure::{Ceiling, Measured, Provenance, ceiling, warning};
+use flatout_sys::storage::IoLimit;
 
 use super::row::{Row, State, Test};
 use crate::counted;
@@ -12,20 +13,31 @@ const BARE_CALL_BYTES: u64 = 256;
 const MOSTLY: f64 = 0.5;
 /// Share of the bound from which on the bound itself is the limit.
 const AT_THE_LIMIT: f64 = 0.9;
+/// The same of a limit of the control group, which the kernel hands out in slices.
+const AT_THE_GROUPS_LIMIT: f64 = 0.8;
 
-/// Gives each row its bound: memory for hot rows; beside cold ones stands what the device gave.
-pub(super) fn apply(rows: &mut [Measured<Row>]) {
+/// Gives each row its bound: memory for hot rows, for cold ones the tightest of these limits on the devices;
+/// where there is none, what the device gave stands beside them.
+pub(super) fn apply(rows: &mut [Measured<Row>], limits: &[IoLimit]) {
+    let reads = limits.iter().filter_map(|limit| Some((limit, limit.read_bytes_per_s?)));
+    let group = reads.min_by_key(|(_, bytes_per_s)| *bytes_per_s);
     let memory = rates(rows, Test::MemoryRead);
     let device = rates(rows, Test::DeviceRead).into_iter().map(|row| row.1).reduce(f64::max);
     let calls = bare_calls(rows);
     for Measured { row, outcome, .. } in rows {
         let threads = row.tuning.threads;
-        let bound = match (row.test, row.state) {
-            (Test::MemoryRead, _) => Ceiling::unknown("memory bandwidth").limited_by("memory"),
-            (Test::DeviceRead, _) => {
+        let group = group.filter(|_| row.state == State::Cold && outcome.median.is_some());
+        let bound = match (row.test, row.state, group) {
+            (_, _, Some((limit, bytes_per_s))) => {
+                let name = limit.name();
+                outcome.warn(warning::IO_LIMIT, format!("{name} allows {bytes_per_s} bytes/s"));
+                Ceiling::known(name, Some(bytes_per_s as f64), Provenance::Given)
+            }
+            (Test::MemoryRead, ..) => Ceiling::unknown("memory bandwidth").limited_by("memory"),
+            (Test::DeviceRead, ..) => {
                 Ceiling::unknown("the device").limited_by("the device, or what lies before it")
             }
-            (_, State::Hot) => {
+            (_, State::Hot, _) => {
                 // The fastest way with as many threads. More than were tried on memory cannot bring
                 // more than those did.
                 let faster = |one: &&(u32, f64), other: &&(u32, f64)| one.1.total_cmp(&other.1);
@@ -39,13 +51,16 @@ pub(super) fn apply(rows: &mut [Measured<Row>]) {
             _ => Ceiling::best_seen("direct device read, depth 16", device),
         };
         let share = bound.value.zip(outcome.median).map(|(value, median)| median / value);
+        let is_held = bound.provenance == Provenance::Given
+            && share.is_some_and(|share| share >= AT_THE_GROUPS_LIMIT);
         ceiling::apply(outcome, bound);
         let bound = outcome.ceiling.as_mut().filter(|bound| bound.limiter.is_empty());
         if let Some(bound) = bound {
             let own_s = outcome.median.map(|median| call_s(row, median));
             let bare = calls.iter().find(|bare| (bare.0, bare.1) == (row.tuning.engine, threads));
             let bare_share = bare.zip(own_s).map_or(0.0, |(bare, own_s)| bare.2 / own_s);
-            bound.limiter = limiter(row, share, bare_share).to_owned();
+            let own = limiter(row, share, bare_share);
+            bound.limiter = if is_held { "the control group's limit" } else { own }.to_owned();
         }
     }
 }
@@ -121,7 +136,7 @@ mod tests {
             of(Test::ThreadSweep, 2, 9e9),
             of(Test::ThreadSweep, 8, 9e9),
         ];
-        apply(&mut rows);
+        apply(&mut rows, &[]);
         for row in &rows[3..] {
             let bound = row.outcome.ceiling.as_ref().unwrap();
             assert_eq!((&*bound.name, bound.value), ("bare memory read, 2 threads", Some(30e9)));
@@ -133,10 +148,38 @@ mod tests {
         // Times of a call: 300, 320 and 650 ns.
         let hot = |bytes, rate| measured(Test::BlockSweep, State::Hot, bytes, rate);
         let mut rows = [hot(1, 1e9 / 300.0), hot(256, 256e9 / 320.0), hot(4096, 4096e9 / 650.0)];
-        apply(&mut rows);
+        apply(&mut rows, &[]);
         let limiters = rows.each_ref().map(|row| &*row.outcome.ceiling.as_ref().unwrap().limiter);
         let call = "the system call, and finding the page";
         assert_eq!(limiters, [call, call, "copying out of the page cache"]);
+    }
+
+    #[test]
+    fn cold_rows_are_held_against_a_limit_of_the_control_group_and_hot_ones_are_not() {
+        let device = "8:0".parse().unwrap();
+        let limit = |read_bytes_per_s| IoLimit {
+            group: "/a".to_owned(),
+            device,
+            read_bytes_per_s,
+            write_bytes_per_s: Some(1),
+            read_operations_per_s: None,
+            write_operations_per_s: None,
+        };
+        let mut rows = [
+            measured(Test::DeviceRead, State::Cold, 1 << 20, 20.1e6),
+            measured(Test::BlockSweep, State::Cold, 4096, 5e6),
+            measured(Test::BlockSweep, State::Hot, 1 << 20, 19e9),
+        ];
+        apply(&mut rows, &[limit(None), limit(Some(30_000_000)), limit(Some(20_000_000))]);
+        let held = |row: &Measured<Row>| {
+            let bound = row.outcome.ceiling.as_ref().unwrap();
+            let is_said = warning::has(&row.outcome.warnings, warning::IO_LIMIT);
+            (bound.value, bound.limiter.clone(), is_said)
+        };
+        let group = "the control group's limit".to_owned();
+        assert_eq!(held(&rows[0]), (Some(20e6), group, true));
+        assert_eq!(held(&rows[1]), (Some(20e6), "readahead depth".to_owned(), true));
+        assert!(!held(&rows[2]).2);
     }
 
     #[test]
@@ -149,7 +192,7 @@ mod tests {
             measured(Test::BlockSweep, State::Cold, 1 << 20, 1e9),
             measured(Test::First, State::Cold, 1 << 20, 2.3e9),
         ];
-        apply(&mut rows);
+        apply(&mut rows, &[]);
         let limits: Vec<_> = rows
             .iter()
             .map(|measured| measured.outcome.ceiling.as_ref().unwrap())

@@ -239,7 +239,7 @@ fn group_limit(row: &Row, figure: Figure, file: &TestFile) -> Option<(String, f6
     }
     let limits = file.limits.iter().filter_map(|limit| Some((limit, tightest(row, limit)?)));
     let (limit, value) = limits.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some((format!("the I/O limit of the control group {}", limit.group), value))
+    Some((limit.name(), value))
 }
 
 fn tightest(row: &Row, limit: &IoLimit) -> Option<f64> {

@@ -75,6 +75,11 @@ impl IoLimit {
         Self { group: group.to_owned(), device, ..Self::default() }
     }
 
+    /// What a figure that it bounds is held against.
+    pub fn name(&self) -> String {
+        format!("the I/O limit of the control group {}", self.group)
+    }
+
     fn is_none(&self) -> bool {
         *self == Self::none(&self.group, self.device)
     }
