@@ -140,6 +140,17 @@ fn siblings_that_only_the_measurement_shows_halve_the_peak() {
 }
 
 #[test]
+fn a_figure_that_is_a_little_above_the_peak_of_a_quota_is_given() {
+    // The clock was read before and after alone, and was 3 % higher in between.
+    let row = zen(1, 0.5 * 1.03 * 52.8e9);
+    let facts = row.facts.with(fact::CPUS_GOT, 0.5);
+    let quota = Topology { quota_cpus: Some(0.5), ..topology(2) };
+    let row = bounded(Measured { facts, ..row }, &quota, 2.0);
+    assert!(row.outcome.median.is_some());
+    assert!(codes(&row).contains(&warning::CEILING_LOW), "{:?}", row.outcome.warnings);
+}
+
+#[test]
 fn a_container_with_a_quota_is_held_against_its_share() {
     let mut row = zen(4, 78e9);
     row.facts.set(fact::CPUS_GOT, 1.49);
