@@ -148,8 +148,11 @@ impl Tried {
     /// the comparison, the emptying.
     pub(crate) fn copy_s(&self, corpus: &Corpus, shared_from_bytes: Option<u64>) -> f64 {
         let Copying { byte_ns, shared_byte_ns, compared_byte_ns, entry_ns, .. } = self.copying;
-        let moved_ns = if corpus.is_shared(shared_from_bytes) { shared_byte_ns } else { byte_ns };
-        let bytes_ns = corpus.data_bytes() as f64 * (moved_ns + compared_byte_ns);
+        let byte_ns = match corpus.is_shared(shared_from_bytes) {
+            true => shared_byte_ns,
+            false => byte_ns + compared_byte_ns,
+        };
+        let bytes_ns = corpus.data_bytes() as f64 * byte_ns;
         let entries_ns = corpus.entries as f64 * entry_ns * ENTRY_PART;
         (START_NS + self.settle_ns + bytes_ns + entries_ns) / 1e9
     }
@@ -286,7 +289,7 @@ mod tests {
     fn a_copy_takes_what_its_bytes_and_its_files_took_and_memory_is_as_quick_as_it_was_seen() {
         let copying = Copying {
             byte_ns: 0.5,
-            shared_byte_ns: 0.0,
+            shared_byte_ns: 0.25,
             compared_byte_ns: 0.25,
             made_ns: 10e3,
             entry_ns: 30e3,

@@ -44,9 +44,9 @@ pub(super) const MAKING_PART: u64 = 4;
 const METADATA_LIKELY_PART: u64 = 3;
 /// Of what may be written, names and attributes get one part in so many, where files are measured, too.
 const METADATA_PART: u64 = 8;
-/// Time for the rows of names and attributes.
-const METADATA_NS: u64 = 15_000_000_000;
-const FULL_METADATA_NS: u64 = 45_000_000_000;
+/// What names and attributes are kept of the time is so many times what they usually take: they come last, and
+/// are not to be left with few trials by what came before.
+const METADATA_RESERVE: f64 = 1.5;
 
 /// What a grid takes, where nobody asks for something else.
 struct Usual {
@@ -103,6 +103,7 @@ pub(super) struct Planned {
     /// Why names and attributes are not measured, though they should be.
     pub(super) metadata_refusal: Option<String>,
     metadata_bytes: u64,
+    metadata_ns: u64,
     pub(super) max_trials: u32,
     /// Time that it would take if none was asked for.
     usual_ns: u64,
@@ -118,8 +119,8 @@ impl Planned {
 
     /// Time that names and attributes get of what is left, which is shared out as it was estimated.
     pub(super) fn metadata_part_ns(&self, left_ns: u64) -> u64 {
-        let share = metadata_ns(self.metadata.as_ref()) as f64 / self.usual_ns.max(1) as f64;
-        (left_ns as f64 * share.min(1.0)) as u64
+        let share = self.metadata_ns as f64 / self.usual_ns.max(1) as f64;
+        (left_ns as f64 * (share * METADATA_RESERVE).min(1.0)) as u64
     }
 
     /// Bytes that the trials of rows may write together.
@@ -128,15 +129,6 @@ impl Planned {
             .most_write_bytes
             .saturating_sub(self.file_bytes)
             .saturating_sub(self.metadata_bytes)
-    }
-}
-
-/// Time that names and attributes usually take.
-fn metadata_ns(metadata: Option<&MetadataOptions>) -> u64 {
-    match metadata.map(|options| options.extent) {
-        None => 0,
-        Some(Extent::Full) => FULL_METADATA_NS,
-        Some(_) => METADATA_NS,
     }
 }
 
@@ -212,8 +204,10 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let trial_write_bytes = left.checked_div(writing * LEAST_TRIALS).unwrap_or(left).min(cap_bytes);
+    let metadata_ns =
+        metadata.as_ref().map_or(0, |options| metadata::usual_ns(options, speed.tried));
     let forecast = Forecast {
-        beside_ns: metadata_ns(metadata.as_ref()).saturating_add(speed.tried.making_ns(file_bytes)),
+        beside_ns: metadata_ns.saturating_add(speed.tried.making_ns(file_bytes)),
         trials: usual.trials,
         max_trials: usual.max_trials,
         is_exact: options.run.rounds.is_some(),
@@ -242,6 +236,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         metadata,
         metadata_refusal,
         metadata_bytes,
+        metadata_ns,
         max_trials: usual.max_trials,
         terms: Terms {
             runtime_ns,

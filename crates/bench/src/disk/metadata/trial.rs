@@ -33,7 +33,7 @@ use crate::{Watch, go_on, workers};
 const LOOKING_NS: u64 = 25_000_000;
 /// A trial that changes names ends after this even if not all files had their turn: a network or
 /// a slow disk may need milliseconds for each.
-const CHANGING_NS: u64 = 500_000_000;
+pub(super) const CHANGING_NS: u64 = 500_000_000;
 
 /// The row as a case for the sampler.
 pub(super) fn case<'a>(row: MetadataRow, files: &'a TestFiles<'a>) -> Case<'a, MetadataRow> {
