@@ -176,6 +176,7 @@ impl Reader {
                 total.warn(warning::DIGEST_DIFFERS, DIGEST_DIFFERS);
             }
             left -= share * repeats;
+            total.stopped |= left > 0 && self.job.cancel.is_cancelled();
             if self.source.kind() != Kind::Sized || end_bytes == 0 {
                 break;
             }
@@ -269,6 +270,11 @@ impl Reader {
                 Passes { engine: scanner.engine(), fallback: fallback.take(), ..Passes::default() };
             let is_digested = self.job.digest == DigestKind::Xor32;
             let mut read = |plan: &Plan, passes: &mut Passes| -> Result<(), Error> {
+                // A wish that was seen behind the last block of a scan stopped nothing yet.
+                if passes.pass.blocks > 0 && self.job.cancel.is_cancelled() {
+                    passes.pass.stopped = true;
+                    return Ok(());
+                }
                 let tally = is_digested.then_some(&mut passes.tally);
                 let pass = scanner.tally(plan, &mut stop, tally)?;
                 passes.pass.bytes += pass.bytes;

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::bin::{Folder, Ran, executable};
 use crate::filesystem::needs_program;
-use crate::fixture::endless_file;
+use crate::fixture::{endless_file, random_file};
 use crate::skip::needs;
 
 /// Enough to be in the middle, little enough to be there at once.
@@ -79,6 +79,21 @@ fn an_interrupted_read_ends_whatever_the_engine() {
         let arguments = "read endless --format json --engine";
         let mut running = folder.flatout(arguments.split(' ').chain([engine])).start();
         // These engines do not count what they read, but from here on SIGINT has a handler.
+        running.wait_until("status", catches_interrupt);
+        running.interrupt();
+        is_interrupted(&running.wait());
+    }
+}
+
+/// No scan of one block has anything left when it sees the wish to stop.
+#[test]
+fn an_interrupt_ends_passes_over_a_file_of_one_block() {
+    let folder = Folder::new();
+    random_file(&folder.join("block"), 64 << 10, 1);
+    for options in ["--engine mmap", "--engine mmap --threads 2", "--cold --engine sync"] {
+        let arguments = "read block --min-time 3600 --format json ";
+        let words = arguments.split_terminator(' ').chain(options.split(' '));
+        let mut running = folder.flatout(words).start();
         running.wait_until("status", catches_interrupt);
         running.interrupt();
         is_interrupted(&running.wait());
