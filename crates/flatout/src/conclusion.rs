@@ -115,9 +115,12 @@ impl Draft {
         if end.exit_code != DONE || results.iter().any(|row| row.median.is_some()) {
             return;
         }
-        let why = results
-            .iter()
-            .find_map(|row| Some(format!(": {}: {}", row.id, row.warnings.first()?.text)));
+        let warned =
+            || results.iter().flat_map(|row| row.warnings.iter().map(move |one| (&row.id, one)));
+        // What is missing for want of time may be had.
+        let late = warned().find(|(_, one)| one.code == warning::TIME_SHORT);
+        let why = late.or_else(|| warned().next());
+        let why = why.map(|(id, one)| format!(": {id}: {}", one.text));
         self.fail(FAILED, format!("nothing was measured{}", why.unwrap_or_default()));
     }
 
@@ -261,5 +264,12 @@ mod tests {
         assert_eq!(nothing.exit_code, FAILED);
         assert_eq!(nothing.errors, ["nothing was measured: area/row: there was no time"]);
         assert_eq!(end(&[None, Some(1.0)]).exit_code, DONE);
+        let mut draft = Draft::begin(0);
+        let warnings = vec![Warning::new(warning::FAILED, "the CPU lacks it")];
+        draft.add(Outcome { id: "area/other".to_owned(), warnings, ..Outcome::default() });
+        draft.add(row(None));
+        draft.require_a_figure();
+        let said = draft.conclude().record.end.errors;
+        assert_eq!(said, ["nothing was measured: area/row: there was no time"]);
     }
 }

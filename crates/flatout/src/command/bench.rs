@@ -126,9 +126,10 @@ fn add(draft: &mut Draft, found: Found) {
         };
         draft.fail(FAILED, format!("{rows} {}: {why}", first.id));
     }
-    let has_figure = found.outcomes.iter().any(|row| row.median.is_some());
+    // Without time it is not known what else could have been measured.
+    let is_tried = |row: &Outcome| row.median.is_some() || is_late(row);
     if failed.is_empty()
-        && !has_figure
+        && !found.outcomes.iter().any(is_tried)
         && let Some(first) = found.outcomes.iter().find(|row| is_impossible(row))
     {
         let why = first.warnings.first().map_or("", |warning| warning.text.as_str());
@@ -143,7 +144,11 @@ fn add(draft: &mut Draft, found: Found) {
 
 /// Whether a row could not be measured, however much time there had been.
 fn is_impossible(row: &Outcome) -> bool {
-    row.status == Status::Unsupported && !warning::has(&row.warnings, warning::TIME_SHORT)
+    row.status == Status::Unsupported && !is_late(row)
+}
+
+fn is_late(row: &Outcome) -> bool {
+    warning::has(&row.warnings, warning::TIME_SHORT)
 }
 
 /// Notes why an area was not measured; a reason with a code has a row to carry it.
