@@ -3,6 +3,7 @@
 use flatout_io::SizeClass;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::{FakeWitness, Reading};
+use flatout_measure::units::parse_size;
 use flatout_measure::{Sampler, Status};
 
 use super::*;
@@ -113,7 +114,10 @@ fn copies_between_two_places_have_entries_of_their_own() {
 fn what_has_no_room_is_refused_before_anything_is_made() {
     let place = tempfile::tempdir().unwrap();
     let small = options(vec![place.path().to_owned()], 1 << 20);
-    assert!(matches!(check(&small), Err(Error::NoRoom(_))));
+    let Err(Error::NoRoom(text)) = check(&small) else { panic!("it has room") };
+    let (_, said) = text.split_once("--max-write must be at least ").unwrap();
+    let enough = parse_size(said).unwrap();
+    assert!(check(&options(vec![place.path().to_owned()], enough)).is_ok(), "{said}");
     let many = options(vec![place.path().to_owned(); MOST_DIRECTORIES + 1], 1 << 30);
     assert!(matches!(check(&many), Err(Error::Usage(_))));
     assert!(check(&options(vec!["/nowhere".into()], 1 << 30)).is_err());

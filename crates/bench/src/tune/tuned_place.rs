@@ -79,6 +79,9 @@ impl Sizes {
         if large_bytes < LEAST_LARGE_BYTES {
             let needed =
                 (LEAST_LARGE_BYTES * writes / LARGE_WRITE_QUARTERS * 4 + (4 << 20)) * places;
+            // What is said can be given.
+            let whole = if needed < 8 << 30 { 1 << 20 } else { 1 << 30 };
+            let needed = needed.next_multiple_of(whole);
             let least_room = LEAST_LARGE_BYTES * LARGE_PART;
             let room = [least_room, allowed].map(size_text);
             let free = allowed_bytes(directory, Some(u64::MAX))?;
