@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     let seed = arguments.seed.unwrap_or(begun_ns);
     let mut draft = Draft::measure(seed);
     let prepared = prepare(arguments, (seed, begun_ns), cancel);
-    let Prepared { field, ground, races, reduced, place, limit } = match prepared {
+    let Prepared { field, ground, races, reduced, place, limit, left_out } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return draft.refused(&error),
     };
@@ -91,6 +91,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             output::notice(&line);
         }
     }
+    left_out.into_iter().for_each(|line| draft.fail(FAILED, line));
     let mut rows = race_all(arguments, &ground, races, (&limit, begun_ns));
     if let Some(why) = reduced {
         let figures = rows.iter_mut().filter(|row| row.median.is_some());
@@ -123,6 +124,8 @@ struct Prepared {
     place: Option<Place>,
     /// What all races may write.
     limit: WriteLimit,
+    /// Why nothing is raced.
+    left_out: Vec<String>,
 }
 
 /// Everything that can be said before anything is done; says it.
@@ -184,11 +187,11 @@ fn prepare(
             size_text(room_bytes)
         )));
     }
-    left_out.iter().for_each(|line| output::notice(line));
     if races.is_empty() {
         let limit = WriteLimit::new(None, 0);
-        return Ok(Prepared { field, ground, races, reduced, place: None, limit });
+        return Ok(Prepared { field, ground, races, reduced, place: None, limit, left_out });
     }
+    left_out.iter().for_each(|line| output::notice(line));
     let takes_place = needed_bytes > 0;
     let place = takes_place.then(|| Place::take(&ground.directory, place::RACE)).transpose()?;
     if let Some(place) = &place {
@@ -206,7 +209,8 @@ fn prepare(
     let written = announcement::written_at(bytes_at, most_bytes, is_rough);
     let time_ns = time_ns(arguments, &races, &limit);
     output::notice(&announcement(arguments, &field, &races, (needed_bytes, &written, time_ns)));
-    Ok(Prepared { field, ground, races, reduced, place, limit })
+    let left_out = Vec::new();
+    Ok(Prepared { field, ground, races, reduced, place, limit, left_out })
 }
 
 /// Why less than the usual work is raced.

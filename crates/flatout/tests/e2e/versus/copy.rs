@@ -184,6 +184,10 @@ fn what_does_not_fit_is_left_out_with_the_reason() {
     let ran = stable.race(&words(&corpora, &[]));
     assert_eq!(rows(&ran.exits(0).document(), "versus/copy").len(), 2, "flatout and cp-a");
     assert!(ran.stderr.contains("1x64M is left out"), "{}", ran.stderr);
+    // Where nothing is left, the record says why.
+    let ran = stable.race(&words(&["cp-a", "--corpus", "1x64M", "--max-write", "1M"], &[]));
+    let error = &ran.exits(1).document()["end"]["errors"][0];
+    assert!(error.as_str().unwrap().starts_with("1x64M is left out: "), "{error}");
 }
 
 #[test]
