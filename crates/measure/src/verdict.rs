@@ -190,7 +190,9 @@ fn did_it_error(record: &Record) -> Answer {
         text.push_str(&format!("Without a sound end: {}. ", list(&failed)));
     }
     if let Some(first) = errors.first() {
-        text.push_str(&format!("{}, first: {first}. ", count(errors.len(), "error", "errors")));
+        let more = errors.len() - 1;
+        let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+        text.push_str(&format!("{}: {first}{more}. ", count(errors.len(), "error", "errors")));
     }
     if text.is_empty() && record.end.exit_code != 0 {
         text.push_str(&format!("The run ended with exit code {}. ", record.end.exit_code));

@@ -149,7 +149,9 @@ fn did_it_error_bad() {
     assert!(!ask(ERROR, vec![warned("a/b", warning::DIGEST_DIFFERS)]).good);
     let mut ended = record(vec![row("a/b")]);
     ended.end.errors = vec!["copy x: no space".to_owned()];
-    assert_eq!(answer(&ended)[ERROR].text, "1 error, first: copy x: no space.");
+    assert_eq!(answer(&ended)[ERROR].text, "1 error: copy x: no space.");
+    ended.end.errors.push("copy y: no space".to_owned());
+    assert_eq!(answer(&ended)[ERROR].text, "2 errors: copy x: no space, and 1 more.");
     ended.end.errors.clear();
     ended.end.exit_code = 130;
     assert_eq!(answer(&ended)[ERROR].mark(), Mark::Bad);
