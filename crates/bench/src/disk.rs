@@ -109,7 +109,7 @@ pub struct Selection {
     /// What to do to the file, several separated by commas: read, write, copy, randread, randwrite,
     /// randrw, readwrite (rw), backward-read, strided-read, reread, cold-blocks, metadata [default:
     /// a short plan of throughput, operations per second and latency]
-    #[arg(long = "rw", alias = "pattern", value_name = "PATTERN,…", value_delimiter = ',',
+    #[arg(long = "rw", aliases = ["pattern", "readwrite"], value_name = "PATTERN,…", value_delimiter = ',',
         value_parser = patterns(), hide_possible_values = true)]
     pub patterns: Vec<Pattern>,
     /// Bytes per request; several make a sweep [default: 1M sequential, 4K random]

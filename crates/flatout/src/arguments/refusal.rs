@@ -50,7 +50,7 @@ impl Refusal {
         if let Some((option, value)) = self.negative() {
             return format!("invalid value '{value}' for '{option}': {NEGATIVE}");
         }
-        if let Some(meant) = self.option_of_value() {
+        if let Some(meant) = self.option_of_value().or_else(|| self.option_of_others()) {
             return format!("{line}; did you mean '{meant}'?");
         }
         let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
@@ -98,6 +98,21 @@ impl Refusal {
         };
         let option = command.get_opts().find(takes)?;
         Some(format!("--{} {word}", option.get_long()?))
+    }
+
+    /// What is meant by an option that another program has under this name.
+    fn option_of_others(&self) -> Option<String> {
+        if self.error.kind() != ErrorKind::UnknownArgument {
+            return None;
+        }
+        let word = self.context(ContextKind::InvalidArg)?.strip_prefix("--")?;
+        let command = help::definition(&help::words(&self.argv)).ok()?;
+        let has = |meant: &str| {
+            let name = meant.trim_start_matches('-').split([' ', '=']).next();
+            command.get_opts().any(|option| option.get_long() == name)
+        };
+        let is_meant = |(meant, words): &&(&str, &[&str])| words.contains(&word) && has(meant);
+        OTHER_OPTIONS.iter().find(is_meant).map(|(meant, _)| (*meant).to_owned())
     }
 
     /// The value that clap takes for an option, as `-4K` in `-b -4K`, and the option before it.
@@ -150,6 +165,30 @@ const OTHER_WORDS: [(&str, &[&str]); 7] = [
     ("compare", &["cmp", "diff"]),
     ("report", &["print", "show", "view"]),
     ("--version", &["version"]),
+];
+
+/// What others call the options.
+const OTHER_OPTIONS: [(&str, &[&str]); 20] = [
+    ("--bind", &["address", "host", "listen"]),
+    ("--block-count", &["count"]),
+    ("--block-size", &["len", "length"]),
+    ("--connect", &["client", "host", "server"]),
+    ("--digest", &["algorithm"]),
+    ("--directory", &["dir", "path"]),
+    ("--direction both", &["bidir"]),
+    ("--files", &["nrfiles"]),
+    ("--iodepth", &["qd", "queue-depth"]),
+    ("--link-dest", &["compare-dest", "copy-dest"]),
+    ("--output", &["file", "out"]),
+    ("--protocol udp", &["udp"]),
+    ("--quick-check", &["size-only"]),
+    ("--rate", &["bandwidth", "bitrate", "rate_iops"]),
+    ("--runs", &["count", "iterations", "loops", "repeat"]),
+    ("--streams", &["parallel"]),
+    ("--sync", &["fsync"]),
+    ("--threads", &["jobs", "num-threads", "parallel", "workers"]),
+    ("--update=none", &["ignore-existing"]),
+    ("--verbose", &["progress", "stats"]),
 ];
 
 /// The option that help shows for this one, which may be an older name of it.
@@ -250,6 +289,12 @@ mod tests {
             ("flatout sum --sha256 x", "'--digest sha256'"),
             ("flatout report --html x", "'--format html'"),
             ("flatout bench --disk", "'flatout bench disk'"),
+            ("flatout bench disk --queue-depth 4", "'--iodepth'"),
+            ("flatout bench network --parallel 4", "'--streams'"),
+            ("flatout bench network --udp", "'--protocol udp'"),
+            ("flatout copy --ignore-existing x y", "'--update=none'"),
+            ("flatout sum --algorithm sha256 x", "'--digest'"),
+            ("flatout serve --host 0.0.0.0", "'--bind'"),
         ] {
             let said = refusal(line).line();
             assert!(said.contains(meant) && !said.contains("transfer'?"), "{line}: {said}");
