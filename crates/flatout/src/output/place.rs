@@ -335,7 +335,8 @@ fn look(path: &Path) -> io::Result<(Way, Option<Stat>)> {
             _ => Path::new("."),
         };
         let Some(name) = path.file_name().filter(|_| !ends_in_directory(&path)) else {
-            return Err(io::ErrorKind::IsADirectory.into());
+            let is_empty = path.as_os_str().is_empty();
+            return Err(if is_empty { Errno::NOENT } else { Errno::ISDIR }.into());
         };
         let directory = rustix::fs::open(above, flags, Mode::empty())?;
         let facts = match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
