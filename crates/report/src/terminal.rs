@@ -21,7 +21,8 @@ const WIDEST_CURVE: usize = 60;
 /// Lines for the rows of charts that a page shows; the JSON document has them all.
 const MOST_CHART_COMMANDS: usize = 6;
 
-/// What was found out comes last, figures and what is wrong with them after what explains them: the end of a long text is what a terminal shows.
+/// What was found out comes last, figures and what is wrong with them after what explains them: the end
+/// of a long text is what a terminal shows.
 const ORDER: [Part; 11] = [
     Part::Load,
     Part::Storage,
