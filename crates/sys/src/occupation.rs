@@ -15,6 +15,8 @@ pub enum Occupation {
     Metadata,
     /// It waits until storage has something.
     Device,
+    /// It sleeps, so as not to be faster than it may be.
+    Resting,
     /// It waits for another thread.
     Idle,
 }
@@ -58,6 +60,7 @@ fn occupation(text: &str) -> Occupation {
         Ok(
             libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_syncfs | libc::SYS_sync_file_range,
         ) => Occupation::Device,
+        Ok(libc::SYS_clock_nanosleep | libc::SYS_nanosleep) => Occupation::Resting,
         Ok(libc::SYS_futex) => Occupation::Idle,
         Ok(_) => Occupation::Metadata,
     }
@@ -75,6 +78,7 @@ mod tests {
             (libc::SYS_pwrite64, Occupation::Writing),
             (libc::SYS_openat, Occupation::Metadata),
             (libc::SYS_syncfs, Occupation::Device),
+            (libc::SYS_clock_nanosleep, Occupation::Resting),
             (libc::SYS_futex, Occupation::Idle),
         ] {
             assert_eq!(occupation(&line(call)), expected);

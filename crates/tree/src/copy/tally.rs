@@ -181,10 +181,11 @@ impl Copy<'_> {
 
 /// What most threads do that are not idle.
 fn most(occupations: impl Iterator<Item = Occupation>) -> Occupation {
-    use Occupation::{Device, Metadata, Reading, Running, Writing};
+    use Occupation::{Device, Metadata, Reading, Resting, Running, Writing};
     let occupations: Vec<Occupation> = occupations.collect();
     let count = |kind: &Occupation| occupations.iter().filter(|one| *one == kind).count();
-    [Device, Metadata, Writing, Reading, Running].into_iter().max_by_key(count).unwrap_or(Running)
+    let kinds = [Device, Metadata, Writing, Reading, Resting, Running];
+    kinds.into_iter().max_by_key(count).unwrap_or(Running)
 }
 
 #[cfg(test)]
@@ -193,10 +194,11 @@ mod tests {
 
     #[test]
     fn what_most_threads_wait_for_is_said() {
-        use Occupation::{Idle, Metadata, Reading, Running};
+        use Occupation::{Idle, Metadata, Reading, Resting, Running, Writing};
         let waiting = |occupations: &[Occupation]| most(occupations.iter().copied());
         assert_eq!(waiting(&[]), Running);
         assert_eq!(waiting(&[Reading, Metadata, Reading, Idle, Idle, Idle]), Reading);
         assert_eq!(waiting(&[Running, Metadata]), Running);
+        assert_eq!(waiting(&[Writing, Resting, Idle]), Resting);
     }
 }

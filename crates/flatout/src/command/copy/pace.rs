@@ -81,6 +81,7 @@ impl Moment<'_> {
             Occupation::Writing => ", writing",
             Occupation::Metadata => ", metadata",
             Occupation::Device => ", waits for the device",
+            Occupation::Resting => ", held back as asked",
         });
         let accepted = snapshot.bytes_accepted;
         line.push_str(&format!("; {}", size(accepted)));
