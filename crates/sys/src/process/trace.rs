@@ -156,12 +156,17 @@ fn parent_bytes() -> u64 {
 }
 
 /// Starts the program; tells whether it waits, traced, before its first instruction.
-fn spawn(mut command: Command) -> io::Result<(std::process::Child, bool)> {
+fn spawn(command: Command) -> io::Result<(std::process::Child, bool)> {
+    spawn_for(command, std::process::id())
+}
+
+/// The same for this parent, which may be gone by the time the child runs.
+fn spawn_for(mut command: Command, parent: u32) -> io::Result<(std::process::Child, bool)> {
     let (answer, question) = pipe_with(PipeFlags::CLOEXEC)?;
     let descriptor = question.as_raw_fd();
     // SAFETY: what runs between fork and exec makes only system calls on integers and on memory
     // of its own stack; it neither allocates nor takes a lock.
-    unsafe { command.pre_exec(move || prepare(descriptor)) };
+    unsafe { command.pre_exec(move || prepare(descriptor, parent)) };
     let child = command.spawn()?;
     drop(question);
     let mut word = [0; 1];
@@ -171,10 +176,15 @@ fn spawn(mut command: Command) -> io::Result<(std::process::Child, bool)> {
 
 /// In the child, before execve(2): dies with its parent, forgets what we ignore, asks to be
 /// traced, and tells through the pipe whether that was granted.
-fn prepare(descriptor: RawFd) -> io::Result<()> {
+fn prepare(descriptor: RawFd, parent: u32) -> io::Result<()> {
     // SAFETY: plain system calls on integers; write(2) reads one byte of a live array.
     unsafe {
         answered(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        // A parent that died before sends no signal, and init would trace the program: it would
+        // stop at execve(2) for ever.
+        if libc::getppid().cast_unsigned() != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         let none = ptr::null_mut::<libc::c_void>();
         if libc::ptrace(libc::PTRACE_TRACEME, 0, none, none) == 0 {
@@ -332,6 +342,13 @@ mod tests {
         assert!(take_stop(leader.process).unwrap().is_none());
         let life = watch(leader.process, true, &before);
         assert_eq!(conclude(&leader, life, &before).unwrap().exit_code, 128 + 9);
+    }
+
+    #[test]
+    fn a_program_whose_parent_is_gone_does_not_wait_to_be_traced() {
+        let started = spawn_for(Command::new("true"), u32::MAX);
+        let error = started.map(|_| ()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }
 
     #[test]
