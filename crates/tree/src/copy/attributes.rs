@@ -24,6 +24,7 @@ mod owner;
 mod permissions;
 mod remarks;
 mod repair;
+mod special;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -31,11 +32,11 @@ mod times;
 use std::cell::Cell;
 
 use std::ffi::{CStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::fs::{FileType, Mode, Stat};
 use rustix::io::Errno;
 
 pub use self::difference::Difference;
@@ -46,10 +47,10 @@ pub use self::inheritance::{Inheritance, Made};
 pub use self::inode_flags::{Flags, Unlocked, lock_again};
 pub(crate) use self::inode_flags::{all_flags_of, flag_letters, flags_of_letters};
 pub use self::node::Node;
-use self::node::pin;
 use self::owner::Expectation;
 pub use self::permissions::{open_up, umask};
 use self::remarks::{Loss, Lost, Remarks};
+pub use self::special::Special;
 use self::times::times;
 pub(super) use self::times::{are_kept_everywhere, timestamps};
 use super::event::Watch;
@@ -221,106 +222,6 @@ impl<'a> Attributes<'a> {
         self.end_flags((source, target), facts, self.flags_of(source), made).map(drop)
     }
 
-    /// Makes a symlink, FIFO, socket or device, for its owner alone.
-    ///
-    /// Errors: `EXIST` as it is, and all others; a kind that is not made like that.
-    pub fn make(
-        &self,
-        target: Place<'_>,
-        facts: &Stat,
-        link_text: Option<&CStr>,
-    ) -> Result<(), Refusal> {
-        let kind = kind_of(facts);
-        let Place { directory, name } = target;
-        let operation = match kind {
-            FileType::Symlink => "make the symlink",
-            FileType::Fifo => "make the FIFO",
-            FileType::Socket => "make the socket",
-            FileType::CharacterDevice | FileType::BlockDevice => "make the device",
-            _ => return Err(Refusal::because("make", "it is of a kind that is not known")),
-        };
-        let made = match (kind, link_text) {
-            (FileType::Symlink, Some(text)) => rustix::fs::symlinkat(text, directory, name),
-            (FileType::Symlink, None) => Err(Errno::INVAL),
-            (FileType::Fifo | FileType::Socket, _) => {
-                rustix::fs::mknodat(directory, name, kind, PRIVATE, 0)
-            }
-            // The device that it stands for, not the one that it lies on.
-            _ => rustix::fs::mknodat(directory, name, kind, PRIVATE, facts.st_rdev as _),
-        };
-        made.map_err(Refusal::of(operation))
-    }
-
-    /// Finishes a symlink, FIFO, socket or device that was just made; `alone` is what it inherited from a
-    /// directory that lets nobody else in, and `may_be_new` says whether it may have so many names.
-    ///
-    /// Errors: as [`Attributes::file`]; something else bears the name by now.
-    pub fn entry(
-        &self,
-        source: Place<'_>,
-        target: Place<'_>,
-        facts: &Stat,
-        alone: Option<Inheritance>,
-        may_be_new: impl FnOnce(&Stat) -> bool,
-    ) -> Result<(), Refusal> {
-        let alone = alone.filter(|_| kind_of(facts).is_symlink());
-        if alone.is_some_and(|inherited| self.gives_times_alone(source, target, facts, inherited)) {
-            return Ok(());
-        }
-        let pinned = pin(target).map_err(Refusal::of(LOOK))?;
-        let node = Node::Pinned(pinned.as_fd());
-        let found = node.stat().map_err(Refusal::of(LOOK))?;
-        let kind = kind_of(facts);
-        let is_device = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
-        // What has other names already is not what was just made, but maybe somebody else's.
-        if kind_of(found) != kind
-            || is_device && found.st_rdev != facts.st_rdev
-            || !may_be_new(&found)
-        {
-            return Err(replaced());
-        }
-        if let Some(inherited) = alone {
-            self.expectation.compare(inherited, &found);
-        }
-        // What it inherited is found on it. A symlink inherits nothing.
-        let made = match kind {
-            FileType::Symlink => Made::entry(&found, Origin::Known),
-            _ => Made::entry(&found, Origin::Uncertain),
-        };
-        let job = Job::new(Node::Named(source), node, facts, made);
-        self.finish(&job)?;
-        self.carry_project(&job)
-    }
-
-    /// Gives a new symlink its times by its name, if there is nothing else to be done about it. `false`: there
-    /// is, or they could not be set.
-    ///
-    /// Figures: 20,000 symlinks in 20 directories, cached, new ext4 in memory, AMD EPYC (family 25, model 17),
-    /// 2026-11-27, 9 rounds: opening each of them 1.11 of the CPU time.
-    fn gives_times_alone(
-        &self,
-        source: Place<'_>,
-        target: Place<'_>,
-        facts: &Stat,
-        inherited: Inheritance,
-    ) -> bool {
-        let keeps = |what| self.preserve.has(what);
-        let is_owned =
-            (facts.st_uid, facts.st_gid) == inherited.owner || !keeps(Preserve::OWNERSHIP);
-        let is_usual = is_owned && self.is_predictable(inherited) && !keeps(Preserve::PROJECT);
-        is_usual
-            && self.has_none(Node::Named(source))
-            && (!keeps(Preserve::TIMESTAMPS)
-                || are_kept_everywhere(facts)
-                    && rustix::fs::utimensat(
-                        target.directory,
-                        target.name,
-                        &timestamps(facts),
-                        AtFlags::SYMLINK_NOFOLLOW,
-                    )
-                    .is_ok())
-    }
-
     fn finish(&self, job: &Job<'_>) -> Result<(), Refusal> {
         self.apply(job, None).map(drop)
     }
@@ -388,8 +289,4 @@ impl<'a> Attributes<'a> {
         }
         Ok(())
     }
-}
-
-fn replaced() -> Refusal {
-    Refusal::because("set the attributes of", "something else took its name meanwhile")
 }

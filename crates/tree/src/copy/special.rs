@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::attributes::Place;
+use super::attributes::{Place, Special};
 use super::bond::Bond;
 use super::existing::{is_free, refuse_loss};
 use super::{Action, Appearance, Entry, Node, Outcome, Trouble, identity, kind_of, source};
@@ -49,13 +49,13 @@ pub(super) fn copy_together<'n>(first: Entry<'n>, names: &[&'n CStr]) -> Vec<&'n
     );
     let attributes = &copy.attributes;
     made.retain(|(entry, facts, text)| {
-        attributes.make(entry.target_place(), facts, Some(text)).is_ok()
+        attributes.make(&special(entry, facts, Some(text)), entry.target_place()).is_ok()
     });
-    let finished = |&(entry, facts, _): &(&Entry<'n>, &Stat, _)| {
-        let (from, to) = (entry.source_place(), entry.target_place());
+    let finished = |(entry, facts, text): &(&Entry<'n>, &Stat, CString)| {
+        let (from, to) = (special(entry, facts, Some(text)), entry.target_place());
         let may_be_new = |made: &_| entry.may_be_new(made);
-        let set = attributes.entry(from, to, facts, Some(found.inheritance), may_be_new);
-        copy.tell(*entry, set.map(|()| Outcome::of(Action::Made)).map_err(Trouble::of), 0);
+        let set = attributes.entry(&from, to, Some(found.inheritance), may_be_new);
+        copy.tell(**entry, set.map(|()| Outcome::of(Action::Made)).map_err(Trouble::of), 0);
         entry.source
     };
     made.iter().map(finished).collect()
@@ -65,15 +65,15 @@ fn make(entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
     let copy = entry.copy;
     let is_symlink = kind_of(facts).is_symlink();
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
-    let (from, to) = (entry.source_place(), entry.target_place());
+    let (from, to) = (special(&entry, facts, text.as_deref()), entry.target_place());
     let attributes = &copy.attributes;
     let may_be_new = |made: &_| entry.may_be_new(made);
     if copy.options.appearance != Appearance::Atomic {
-        match attributes.make(to, facts, text.as_deref()) {
+        match attributes.make(&from, to) {
             Ok(()) => {
                 let above = &entry.pair.found;
                 let alone = above.made.is_new().then_some(above.inheritance);
-                attributes.entry(from, to, facts, alone, may_be_new).map_err(Trouble::of)?;
+                attributes.entry(&from, to, alone, may_be_new).map_err(Trouble::of)?;
                 return Ok(Action::Made);
             }
             Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {}
@@ -88,17 +88,26 @@ fn make(entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
     {
         // Of two names of one symlink cp finds nothing to do either.
         if !is_symlink || identity(&found) != identity(facts) {
-            attributes.repair(Node::Named(from), to, facts, &found).map_err(Trouble::of)?;
+            attributes.repair(Node::Named(from.place), to, facts, &found).map_err(Trouble::of)?;
         }
         return Ok(Action::Unchanged);
     }
     let whole = |name: &CStr| {
         let place = Place { name, ..to };
-        attributes.make(place, facts, text.as_deref())?;
-        attributes.entry(from, place, facts, None, may_be_new)
+        attributes.make(&from, place)?;
+        attributes.entry(&from, place, None, may_be_new)
     };
     copy.temporaries.replace(to.directory, to.name, whole).map_err(Trouble::Target)?;
     Ok(Action::Made)
+}
+
+/// What is to be made of an entry, a symlink if a text is given.
+pub(super) fn special<'a>(
+    entry: &Entry<'a>,
+    facts: &'a Stat,
+    text: Option<&'a CStr>,
+) -> Special<'a> {
+    Special { place: entry.source_place(), facts, text }
 }
 
 /// Whether what bears the name stands for the source, whose text is given if it is a symlink.

@@ -16,7 +16,7 @@ use super::existing::{has_same_bytes, is_same};
 use super::links::Placed;
 use super::notices::LINKS_NOT_KEPT;
 use super::reason::ELSEWHERE;
-use super::special::{leads_to, text_of};
+use super::special::{leads_to, special, text_of};
 use super::standing::{Standing, is_read, remove, undo};
 use super::{
     Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble,
@@ -184,11 +184,11 @@ fn node(
     let text = if is_symlink { Some(text_of(entry)?) } else { None };
     in_the_room(entry, standing, || {
         let bond = Bond::of(entry, facts)?;
-        let (from, to) = (entry.source_place(), entry.target_place());
+        let (from, to) = (special(&entry, facts, text.as_deref()), entry.target_place());
         let whole = |name: &CStr| {
             let place = Place { name, ..to };
-            copy.attributes.make(place, facts, text.as_deref())?;
-            copy.attributes.entry(from, place, facts, None, |made| entry.may_be_new(made))
+            copy.attributes.make(&from, place)?;
+            copy.attributes.entry(&from, place, None, |made| entry.may_be_new(made))
         };
         bond.or_copied(entry, || {
             let made = match standing {

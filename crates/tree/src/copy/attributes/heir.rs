@@ -8,7 +8,9 @@ use rustix::fs::{Gid, Stat, Uid};
 use super::extended::{CANNOT, without_acl};
 use super::inheritance::Origin;
 use super::node::{Node, pin};
-use super::{Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, SET_ID_BITS, acl, replaced};
+use super::{
+    Attributes, Inheritance, LOOK, MODE_BITS, Made, Place, SET_ID_BITS, acl, special::replaced,
+};
 use crate::copy::{Preserve, Refusal};
 
 const KEEP: &str = "keep the attributes of";

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Stat};
 
 use super::node::{Node, pin};
-use super::{Attributes, Flags, Job, LOOK, MODE_BITS, Made, Place, replaced, times};
+use super::{Attributes, Flags, Job, LOOK, MODE_BITS, Made, Place, special::replaced, times};
 use crate::copy::{Overwrite, Preserve, Refusal, kind_of};
 
 impl Attributes<'_> {

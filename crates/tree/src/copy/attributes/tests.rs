@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata, Permissions};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -159,8 +160,9 @@ impl Folders {
             [&source, &target].map(|folder| Place { directory: folder.as_fd(), name });
         let facts = Node::Named(source).stat().unwrap();
         let attributes = self.attributes();
-        attributes.make(target, &facts, text)?;
-        attributes.entry(source, target, &facts, None, |made| made.st_nlink == 1)?;
+        let source = Special { place: source, facts: &facts, text };
+        attributes.make(&source, target)?;
+        attributes.entry(&source, target, None, |made| made.st_nlink == 1)?;
         Ok(Node::Named(target).stat().unwrap())
     }
 

@@ -101,7 +101,8 @@ fn devices_are_refused_without_privilege() {
     let folder = File::open(&folders.target).unwrap();
     let facts = rustix::fs::stat("/dev/null").unwrap();
     let target = Place { directory: folder.as_fd(), name: c"null" };
-    let refusal = as_nobody(|| folders.attributes().make(target, &facts, None).unwrap_err());
+    let source = Special { place: target, facts: &facts, text: None };
+    let refusal = as_nobody(|| folders.attributes().make(&source, target).unwrap_err());
     assert_eq!(refusal.cause, Cause::System(Errno::PERM));
 }
 

@@ -78,8 +78,9 @@ fn symlinks_where_nobody_else_may_look_keep_what_they_have_too() {
         }
         let [source, target] = [&from, &to].map(|folder| Place { directory: folder.as_fd(), name });
         let facts = Node::Named(source).stat().unwrap();
-        attributes.make(target, &facts, Some(c"nowhere")).unwrap();
-        attributes.entry(source, target, &facts, Some(inherited), |_| true).unwrap();
+        let source = Special { place: source, facts: &facts, text: Some(c"nowhere") };
+        attributes.make(&source, target).unwrap();
+        attributes.entry(&source, target, Some(inherited), |_| true).unwrap();
         let found = Node::Named(target).stat().unwrap();
         assert_eq!((found.st_mtime, found.st_mtime_nsec), (seconds, 5), "{name:?}");
         assert_eq!((found.st_uid, found.st_gid), (facts.st_uid, facts.st_gid));
@@ -99,11 +100,12 @@ fn a_name_that_is_taken_is_said_as_it_is() {
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, PRIVATE, 0).unwrap();
     let facts = rustix::fs::stat(&fifo).unwrap();
     let attributes = folders.attributes();
-    attributes.make(target, &facts, None).unwrap();
-    let refusal = attributes.make(target, &facts, None).unwrap_err();
+    let source = Special { place: target, facts: &facts, text: None };
+    attributes.make(&source, target).unwrap();
+    let refusal = attributes.make(&source, target).unwrap_err();
     assert_eq!(refusal.cause, Cause::System(Errno::EXIST));
     let file = rustix::fs::stat(folders.source_file("file", 0o600)).unwrap();
-    assert!(attributes.make(target, &file, None).is_err());
+    assert!(attributes.make(&Special { facts: &file, ..source }, target).is_err());
 }
 
 /// What happens when `swap` takes the place of a FIFO that was just made.
@@ -118,13 +120,13 @@ fn swapped(swap: impl FnOnce(&Path, &Path)) {
         [&from, &to].map(|folder| Place { directory: folder.as_fd(), name: c"fifo" });
     let facts = Node::Named(source).stat().unwrap();
     let attributes = folders.attributes();
-    attributes.make(target, &facts, None).unwrap();
+    let source = Special { place: source, facts: &facts, text: None };
+    attributes.make(&source, target).unwrap();
     let path = folders.target.join("fifo");
     fs::remove_file(&path).unwrap();
     swap(&outside, &path);
     let before = fs::symlink_metadata(&path).unwrap();
-    let refusal =
-        attributes.entry(source, target, &facts, None, |made| made.st_nlink == 1).unwrap_err();
+    let refusal = attributes.entry(&source, target, None, |made| made.st_nlink == 1).unwrap_err();
     assert!(matches!(refusal.cause, Cause::Reason(_)), "{refusal:?}");
     let after = fs::symlink_metadata(&path).unwrap();
     assert_eq!((before.ctime_nsec(), before.mode()), (after.ctime_nsec(), after.mode()));
@@ -141,4 +143,30 @@ fn what_took_the_place_of_an_entry_is_left_alone() {
         fs::hard_link(&other, path).unwrap();
     });
     swapped(|_, path| fs::create_dir(path).unwrap());
+}
+
+#[test]
+fn a_symlink_that_leads_elsewhere_by_now_is_said_to_be_another() {
+    let folders = Folders::new();
+    let link = folders.source.join("link");
+    std::os::unix::fs::symlink("here", &link).unwrap();
+    set_times(&link, 1_000_000_000, 5);
+    let [from, to] = [&folders.source, &folders.target].map(|path| File::open(path).unwrap());
+    let [source, target] =
+        [&from, &to].map(|folder| Place { directory: folder.as_fd(), name: c"link" });
+    let facts = Node::Named(source).stat().unwrap();
+    let source = Special { place: source, facts: &facts, text: Some(c"here") };
+    let (attributes, inherited) = (folders.attributes(), Inheritance::of(to.as_fd()));
+    // At first it is opened; once owners have proved to be as expected, it is not.
+    for is_proved in [false, true] {
+        assert_eq!(attributes.is_predictable(inherited), is_proved);
+        std::os::unix::fs::symlink("there", folders.target.join("link")).unwrap();
+        let set = attributes.entry(&source, target, Some(inherited), |_| true);
+        assert!(matches!(set.unwrap_err().cause, Cause::Reason(_)));
+        assert_eq!(Node::Named(target).stat().unwrap().st_mtime == 1_000_000_000, is_proved);
+        fs::remove_file(folders.target.join("link")).unwrap();
+        attributes.make(&source, target).unwrap();
+        attributes.entry(&source, target, Some(inherited), |_| true).unwrap();
+        fs::remove_file(folders.target.join("link")).unwrap();
+    }
 }
