@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::fs::{XattrFlags, lsetxattr};
+
 use crate::bin::{Folder, Ran};
-use crate::filesystem::needs_program;
+use crate::faulty::{Faults, Faulty};
+use crate::filesystem::{needs_program, needs_root};
 use crate::fixture::random_file;
 use crate::skip::{needs, skip};
 
@@ -121,4 +124,22 @@ fn overwriting_a_file_does_not_list_its_directory() {
         assert_eq!(fs::read(folder.join("d/f")).unwrap(), b"new");
     }
     assert_eq!(Folder::names_in(&folder.join("d")).len(), 1);
+}
+
+#[test]
+fn a_server_has_the_bytes_of_a_file_before_its_capabilities() {
+    needs!(needs_root("sets a file capability"));
+    let faulty = needs!(Faulty::new(Faults::default()));
+    let folder = folder_with_file();
+    // cap_net_raw, permitted and effective (capabilities(7)).
+    let mut capability = [0; 20];
+    [capability[0], capability[3], capability[5]] = [1, 2, 0x20];
+    let set =
+        lsetxattr(folder.join("data"), "security.capability", &capability, XattrFlags::empty());
+    needs!(set.map_err(|error| format!("no file capabilities here: {error}")));
+    let target = faulty.path().join("data");
+    let traced = needs!(Traced::new(&folder, &format!("copy data {}", target.display())));
+    let calls = traced.on_file(&["fdatasync(", "fsetxattr("], &target);
+    assert!(matches!(calls[..], [bytes, set] if bytes < set), "{calls:?}");
+    faulty.finish();
 }

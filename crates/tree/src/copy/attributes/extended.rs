@@ -9,6 +9,7 @@
 use std::ffi::CStr;
 
 use flatout_io::digest::{Algorithm, Digest, Hasher};
+use flatout_sys::filesystem;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -201,6 +202,9 @@ impl Attributes<'_> {
         value: &[u8],
         carried: &mut Carried,
     ) -> Result<(), Refusal> {
+        if loss(name) == Loss::Capability {
+            write_out(job.target)?;
+        }
         match insist(job, carried, || job.target.set_value(name, value)) {
             Ok(()) => carried.changed = true,
             Err(errno) if CANNOT.contains(&errno) => {
@@ -313,6 +317,17 @@ fn close_group(job: &Job<'_>) {
     if let Ok(facts) = job.target.stat() {
         // Who may not do that may not remove the list.
         let _refused = job.target.set_mode(facts.st_mode & 0o7777 & !0o070);
+    }
+}
+
+/// Has a server get what it has not got yet: bytes that come later take a file's capabilities away, as each
+/// write does.
+fn write_out(target: Node<'_>) -> Result<(), Refusal> {
+    match target {
+        Node::Open(file) if filesystem::of(file).is_ok_and(|found| found.is_served()) => {
+            rustix::fs::fdatasync(file).map_err(Refusal::of("write"))
+        }
+        _ => Ok(()),
     }
 }
 
