@@ -70,6 +70,8 @@ pub struct Faults {
     pub close: Option<Errno>,
     /// How changing an owner fails.
     pub owner: Option<Errno>,
+    /// Whether a mode is accepted and forgotten, as owners and times always are.
+    pub forgets_modes: bool,
     /// How long each request for bytes takes.
     pub delay: Duration,
     /// How much longer it takes to read a page for the first time.
@@ -115,6 +117,7 @@ impl Default for Faults {
             write: None,
             close: None,
             owner: None,
+            forgets_modes: false,
             delay: Duration::ZERO,
             first_delay: Duration::ZERO,
             bucket: None,

@@ -18,6 +18,7 @@ mod extended;
 mod heir;
 mod inheritance;
 mod inode_flags;
+mod kept;
 mod likeness;
 mod node;
 mod owner;
@@ -258,6 +259,7 @@ impl<'a> Attributes<'a> {
             self.set_mode(job, mode)?;
             changed = true;
         }
+        self.look_whether_kept(job, mode);
         carried.late.map_or(Ok(changed), Err)
     }
 

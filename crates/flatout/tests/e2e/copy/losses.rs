@@ -318,6 +318,25 @@ fn owners_that_a_filesystem_forgets_are_no_success_and_lend_no_rights() {
 }
 
 #[test]
+fn permissions_and_times_that_a_filesystem_forgets_are_said_once() {
+    let folder = Folder::new();
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for name in ["first", "second"] {
+        fs::write(tree.join(name), name).unwrap();
+        chmod(&tree.join(name), 0o640);
+        date(&tree.join(name), 1_000_000_000);
+    }
+    for forgets_modes in [false, true] {
+        let faulty = needs!(Faulty::new(Faults { forgets_modes, ..Faults::default() }));
+        let ran = copy(&["--format=json"], &tree, &faulty.path().join("copy"));
+        let said = (count(&ran, "permissions"), count(&ran, "times"));
+        assert_eq!((ran.code, said), (Some(0), (forgets_modes.into(), 1)), "{ran}");
+        faulty.finish();
+    }
+}
+
+#[test]
 fn owners_are_no_matter_without_root() {
     needs!(needs_root("running as somebody else"));
     needs!(needs_program("setpriv"));

@@ -108,6 +108,7 @@ impl Filesystem for Server {
         if let Some(errno) = state.faults.owner.filter(|_| uid.or(gid).is_some()) {
             return reply.error(errno);
         }
+        let mode = mode.filter(|_| !state.faults.forgets_modes);
         if let Some(node) = state.nodes.get_mut(&plain(number.0)) {
             if let Some(size) = size {
                 node.bytes.resize(size as usize, 0);

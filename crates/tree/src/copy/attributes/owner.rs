@@ -32,6 +32,9 @@ pub(super) struct Expectation {
     uncertain: AtomicU64,
     /// Where an owner that was set was there afterwards.
     keeps: AtomicU64,
+    /// Where a mode, and times, were looked for afterwards.
+    pub(super) mode_looked_for: AtomicU64,
+    pub(super) times_looked_for: AtomicU64,
 }
 
 impl Expectation {

@@ -22,7 +22,11 @@ pub(super) enum Loss {
     Owner,
     SetId,
     Mode,
+    /// What was accepted is not there afterwards.
+    ModeForgotten,
     Times,
+    /// The same of times.
+    TimesForgotten,
     /// The filesystem has times, but none so early or so late.
     TimeRange,
     /// A POSIX list.
@@ -61,7 +65,14 @@ impl Loss {
                 "cannot keep set-user-ID and set-group-ID bits without their owner",
             ),
             Self::Mode => ("mode_not_kept", "cannot keep permissions"),
+            Self::ModeForgotten => (
+                "mode_not_kept",
+                "cannot keep all permissions: what it accepts it does not have afterwards",
+            ),
             Self::Times => ("times_not_kept", "cannot keep times"),
+            Self::TimesForgotten => {
+                ("times_not_kept", "cannot keep times: what it accepts it does not have afterwards")
+            }
             Self::TimeRange => (
                 "times_clamped",
                 "cannot keep times so early or so late: the nearest it has are set",
