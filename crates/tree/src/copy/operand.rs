@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::{Failure, Identity, Operand, Reach, Refusal, identity, kind_of};
 pub use as_cp::Wording;
+use place::exact_target;
 pub use place::{parent, way_up_from, without_slashes};
 
 /// Where the sources go.
@@ -149,25 +150,6 @@ fn into(path: &Path) -> Result<Naming<'_>, Failure> {
 pub(super) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> Failure {
     let path = path.as_os_str().to_owned();
     move |errno| Failure::of(Refusal::of(operation)(errno), path)
-}
-
-/// The name that `-T`, or a target that is no directory, means. Slashes at its end say that it is a
-/// directory, or is to become one.
-fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
-    let is_dot = place::last_name(path).is_none();
-    let stripped = without_slashes(path);
-    if stripped.as_os_str() == path.as_os_str() && !is_dot {
-        return Ok(path.to_owned());
-    }
-    match rustix::fs::lstat(path) {
-        Ok(_) if is_dot => Ok(path.to_owned()),
-        // What the slash follows is to be followed by everybody.
-        Ok(_) => Ok(path.join(".")),
-        Err(Errno::NOENT) if !is_dot && kind_of(source).is_dir() => Ok(stripped.to_owned()),
-        Err(Errno::NOENT) if !is_dot => Err(failed("create", path)(Errno::NOTDIR)),
-        Err(Errno::NOTDIR) => Err(failed("stat", path)(Errno::NOTDIR)),
-        Err(errno) => Err(failed("create", path)(errno)),
-    }
 }
 
 fn refused(operand: &Operand, reason: &'static str) -> Result<(), Objection> {

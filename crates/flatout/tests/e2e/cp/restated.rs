@@ -147,6 +147,11 @@ const SCRIPTS: &[(&str, &str)] = &[
          $CP --reflink=always --preserve --attributes-only f2 e",
     ),
     (
+        // No script of its own.
+        "what lies in nothing",
+        "mkdir d; echo f > f; $CP -r d n/x/y/; $CP f n/x/y/; $CP -rT d n/x/y//; mkdir n; $CP f n/y/; $CP -r d n/y/; ls n",
+    ),
+    (
         "slink-2-slink",
         "touch file; ln -s file a; ln -s file b; ln -s gone c; ln -s gone d; $CP --update --no-dereference a b
          $CP --update --no-dereference c d",

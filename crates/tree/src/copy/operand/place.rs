@@ -37,6 +37,33 @@ pub fn parent(path: &Path) -> PathBuf {
     }
 }
 
+/// The name that `-T`, or a target that is no directory, means. Slashes at its end say that it is a
+/// directory, or is to become one.
+pub(super) fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
+    let is_dot = last_name(path).is_none();
+    let stripped = without_slashes(path);
+    if stripped.as_os_str() == path.as_os_str() && !is_dot {
+        return Ok(path.to_owned());
+    }
+    match rustix::fs::lstat(path) {
+        Ok(_) if is_dot => Ok(path.to_owned()),
+        // What the slash follows is to be followed by everybody.
+        Ok(_) => Ok(path.join(".")),
+        Err(Errno::NOENT) if !is_dot => {
+            let is_directory = kind_of(source).is_dir();
+            let operation = if is_directory { "make the directory" } else { "create" };
+            match rustix::fs::stat(parent(stripped)) {
+                // There is nothing in which it could be made.
+                Err(Errno::NOENT) => Err(failed(operation, path)(Errno::NOENT)),
+                _ if is_directory => Ok(stripped.to_owned()),
+                _ => Err(failed(operation, path)(Errno::NOTDIR)),
+            }
+        }
+        Err(Errno::NOTDIR) => Err(failed("stat", path)(Errno::NOTDIR)),
+        Err(errno) => Err(failed("create", path)(errno)),
+    }
+}
+
 /// Whether copying would write a file over itself, however it is named: a hard link, a symlink, a
 /// bind mount. A symlink is not what it leads to, but would be lost in place of it.
 pub fn is_same(operand: &Operand, source: &Stat, target: &Stat) -> bool {
