@@ -26,11 +26,9 @@ const QUICK_ELEMENTS: u64 = 10_000_000;
 /// Bytes per second with which the plan of the time counts; operations, where no product can be tried.
 const PLANNED_BYTES_PER_S: f64 = 10e9;
 const PLANNED_FLOP_PER_S: f64 = 30e9;
-/// Order of the product that is tried for the plan, how long, and how much slower a factorisation, a rival
-/// or a clock under load may be.
+/// Order of the product that is tried for the plan, and for how long.
 const TRIED_ORDER: u64 = 384;
 const TRIED_NS: u64 = 4_000_000;
-const SLOWER: f64 = 1.5;
 /// Kernels by the words of STREAM's table, with the arrays that each goes through.
 const STREAMS: [(&str, &str, f64); 4] = [
     ("copy", "Copy:", 2.0),
@@ -70,7 +68,7 @@ fn planned_flop_per_s() -> f64 {
         library: None,
         plain: false,
     };
-    product.run().map_or(PLANNED_FLOP_PER_S, |tried| tried.figure / SLOWER)
+    product.run().map_or(PLANNED_FLOP_PER_S, |tried| tried.figure)
 }
 
 /// What a run is expected to take: one piece of work, or as many as take so long, and what comes before and
