@@ -163,12 +163,7 @@ fn check_runtime(options: &Options) -> Result<(), Error> {
 pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let place = Place::find(&options.run.place, options.overwriting)?;
     check::options(options, &place)?;
-    let rows = rows::rows(options.grid(), &options.selection, &place);
-    place.check_length(&rows, options.bytes)?;
-    if options.selection.names_rows() {
-        // Of a grid, rows that do not fit into memory say so.
-        rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
-    }
+    let rows = possible_rows(options, &place)?;
     let metadata = metadata_options(options, &place);
     let (metadata, metadata_refusal) = match metadata {
         // Where there is no room for them, the other rows can be measured nevertheless.
@@ -245,6 +240,19 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
             clearing: options.clearing,
         },
     })
+}
+
+/// The rows that are wanted.
+///
+/// Errors: a file of which none has a block, or buffers that do not fit into memory.
+fn possible_rows(options: &Options, place: &Place) -> Result<Vec<Row>, Error> {
+    let rows = rows::rows(options.grid(), &options.selection, place);
+    place.check_length(&rows, options.bytes)?;
+    if options.selection.names_rows() {
+        // Of a grid, rows that do not fit into memory say so.
+        rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
+    }
+    Ok(rows)
 }
 
 /// How fast things go here just now. A probe would be a disturbance where nothing is written, and what may
