@@ -13,8 +13,7 @@ use crate::steps::{Steps, answer, cargo};
 const VERSION: &str = "0.20.2";
 
 /// Without the parts that fetch advisories, and without optimisation: it runs for a second.
-const INSTALL: &str =
-    "install cargo-deny --locked --debug --no-default-features --jobs=1 --quiet --version";
+const INSTALL: &str = "install cargo-deny --locked --debug --no-default-features --quiet --version";
 
 /// The program, or its installation under way.
 pub enum Deny {
