@@ -238,7 +238,8 @@ pub fn expected_ns<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>, rounds
     let races: Vec<&Race<'_>> = races.collect();
     for race in &races {
         // Making what is read takes its files' time, which is a run's, and that of its bytes.
-        let runs = 1.0 + f64::from(rounds) * race.contestants.len() as f64;
+        let making = if race.made.is_some() { 1.0 } else { 0.0 };
+        let runs = making + f64::from(rounds) * race.contestants.len() as f64;
         runs_s += race.expected_s * runs;
     }
     let made_ns =
