@@ -44,7 +44,8 @@ const ASSUMED_FREEDOM: f64 = 4.0;
 
 /// What runs beside others differ by beyond what their trials show. With 0.2, 99.8 % of the intervals of eight
 /// runs beside two busy loops and 98.3 % of five beside one hold (Emerald Rapids, 2026-11-29, recomputed); with
-/// 0.3 no more, at ±70 instead of ±50 %; with 0.1 copies and disks beside one loop do not (docs/measuring.md).
+/// 0.3 99.8 and 99.0 %, at ±70 instead of ±50; with 0.1 copies and disks beside one loop do not
+/// (docs/measuring.md).
 const LOADED_DEVIATION: f64 = 0.2;
 
 /// What runs differ by at least where trials count that something outside disturbed, if only in moments:
