@@ -87,6 +87,36 @@ fn small_files_get_their_mode_at_once_and_have_everything() {
     }
 }
 
+/// What is made with its mode was not copied by itself: only directories and long files get it afterwards.
+#[test]
+fn few_small_files_and_those_after_long_ones_are_not_copied_by_themselves() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let mounted = needs!(Mounted::new(Kind::Ext4));
+    let folder = Folder::inside(&mounted.path());
+    let (alone, long, small) = (40, 8, 200);
+    let make = |name: String, bytes: usize| {
+        let path = folder.join(&format!("tree/{name}"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, random_bytes(bytes, 1)).unwrap();
+    };
+    (0..alone).for_each(|index| make(format!("d{index}/only"), 1000));
+    (0..long).for_each(|index| make(format!("long/f{index}"), 200_000));
+    (0..small).for_each(|index| make(format!("small{}/f{index}", index % 4), 1000));
+    let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=fchmod"];
+    File::create(folder.join("trace")).unwrap();
+    let ran = folder.under(&strace, &COPY).leaves("copy").run();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    let trace = fs::read_to_string(folder.join("trace")).unwrap();
+    let directories = 1 + alone + 1 + 4;
+    // The first of all shows what its filesystem does; two groups of long ones leave a few to themselves.
+    let most = directories + long + 1 + 2 + 8 + 16;
+    let set = count(&trace, "fchmod");
+    assert!(set <= most, "{set} of {most}\n{trace}");
+    drop(folder);
+    mounted.finish();
+}
+
 /// Fails when a file has length and time of its source and other bytes.
 fn assert_not_mistaken(folder: &Folder, context: &str) {
     let Ok(entries) = fs::read_dir(folder.join("copy/d")) else { return };
