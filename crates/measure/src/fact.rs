@@ -67,6 +67,12 @@ impl From<&'static str> for Key {
     }
 }
 
+impl AsRef<str> for Key {
+    fn as_ref(&self) -> &str {
+        self.name
+    }
+}
+
 /// The value of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -216,14 +222,21 @@ impl Facts {
         self
     }
 
+    /// The same facts and, if there is a value, one more.
+    #[must_use]
+    pub fn with_known(mut self, key: impl Into<Key>, value: Option<impl Into<Value>>) -> Self {
+        self.set_known(key, value);
+        self
+    }
+
     /// Takes over all facts of `others`.
     pub fn extend(&mut self, others: Self) {
         others.0.into_iter().for_each(|fact| self.set(fact.key, fact.value));
     }
 
     /// The value of a fact.
-    pub fn value(&self, key: Key) -> Option<&Value> {
-        self.0.iter().find(|fact| fact.key.name == key.name).map(|fact| &fact.value)
+    pub fn value(&self, name: impl AsRef<str>) -> Option<&Value> {
+        self.0.iter().find(|fact| fact.key.name == name.as_ref()).map(|fact| &fact.value)
     }
 
     /// Removes a fact and returns its value.

@@ -5,9 +5,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Map;
-
-use crate::fact::Value;
+use crate::fact::{Key, Value};
 use crate::record::Better;
 
 /// A row of an area, before and after it is measured.
@@ -69,7 +67,7 @@ impl Label {
 
     /// The same row with one more parameter.
     #[must_use]
-    pub fn with(self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
+    pub fn with(self, name: impl Into<Key>, value: impl Into<Value>) -> Self {
         Self { parameters: self.parameters.with(name, value), ..self }
     }
 
@@ -92,51 +90,8 @@ impl Label {
     }
 }
 
-/// The parameters of a row: names and values, each name once.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Parameters(Vec<(Cow<'static, str>, Value)>);
-
-impl Parameters {
-    /// The same parameters and one more; one of that name is replaced.
-    #[must_use]
-    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
-        self.set(name, value);
-        self
-    }
-
-    /// Sets a parameter; one of that name is replaced.
-    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
-        let (name, value) = (name.into(), value.into());
-        match self.0.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = value,
-            None => self.0.push((name, value)),
-        }
-    }
-
-    /// The same parameters and, if there is a value, one more.
-    #[must_use]
-    pub fn with_known(mut self, name: &'static str, value: Option<impl Into<Value>>) -> Self {
-        self.set_known(name, value);
-        self
-    }
-
-    /// Sets a parameter that not every row has.
-    pub fn set_known(&mut self, name: &'static str, value: Option<impl Into<Value>>) {
-        if let Some(value) = value {
-            self.set(name, value);
-        }
-    }
-
-    /// The value of a parameter.
-    pub fn value(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
-    }
-
-    /// As the members of a record.
-    pub fn to_json(&self) -> Map<String, serde_json::Value> {
-        self.0.iter().map(|(name, value)| (name.to_string(), value.to_json())).collect()
-    }
-}
+/// The parameters of a row: what tells it from others of the same id, in base units.
+pub use crate::fact::Facts as Parameters;
 
 flatout_sys::words! {
     /// Unit of a figure, and with it how amount and time become the figure.
@@ -197,15 +152,5 @@ mod tests {
         assert_eq!(time(4.0, 0), None);
         assert_eq!(rate(f64::NAN, 9), None);
         assert_eq!(rate(-1.0, 9), None);
-    }
-
-    #[test]
-    fn a_parameter_that_is_set_again_is_replaced() {
-        let mut parameters = Parameters::default().with("until", "device").with("threads", 2_u32);
-        parameters.set_known("depth", None::<u32>);
-        parameters.set("until", "durable");
-        assert_eq!(parameters.value("until"), Some(&"durable".into()));
-        let expected = serde_json::json!({"until": "durable", "threads": 2});
-        assert_eq!(serde_json::Value::Object(parameters.to_json()), expected);
     }
 }
