@@ -95,15 +95,6 @@ impl Sampler<'_> {
         of_rows(cases, |cases| self.run_all(cases))
     }
 
-    /// Runs one trial. One that was ended though nobody wants to stop was ended because its time was over.
-    fn attempt(&mut self, trial: &mut Trial<'_>, seed: u64) -> Attempt {
-        let mut attempt = attempt(trial, seed, self.clock, self.witness);
-        if attempt.result == Err(TrialError::Interrupted) && !(self.cancelled)() {
-            attempt.result = Err(TrialError::NoMore(warning::no_time()));
-        }
-        attempt
-    }
-
     fn run_all(&mut self, cases: Vec<Case<'_, &dyn Row>>) -> Vec<Measured<()>> {
         let overhead = calibrate(self.clock);
         let started_ns = self.clock.now_ns();
@@ -188,18 +179,28 @@ impl Run<'_, '_, '_> {
         if !self.wants_more(index) {
             return self.close(index, self.rows[index].done());
         }
-        let left_ns = self.left_ns();
-        let row = &mut self.rows[index];
-        let (id, parameters) = row.name();
-        (self.sampler.events)(Event::Trial { id, parameters, left_ns });
-        let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
-        let attempt = self.sampler.attempt(&mut row.case.trial, seed);
+        let attempt = self.attempt(index);
         match self.take(index, attempt) {
             Some(Closed::Interrupted) => self.interrupt(),
             Some(reason) => self.close(index, reason),
             None if !self.wants_more(index) => self.close(index, Closed::Done),
             None => {}
         }
+    }
+
+    /// Runs a trial of the row at `index`. One that was ended though nobody wants to stop was ended because
+    /// its time was over.
+    fn attempt(&mut self, index: usize) -> Attempt {
+        let left_ns = self.left_ns();
+        let (row, sampler) = (&mut self.rows[index], &mut *self.sampler);
+        let (id, parameters) = row.name();
+        (sampler.events)(Event::Trial { id, parameters, left_ns });
+        let seed = trial_seed(sampler.plan.seed, index, row.attempts);
+        let mut attempt = attempt(&mut row.case.trial, seed, sampler.clock, sampler.witness);
+        if attempt.result == Err(TrialError::Interrupted) && !(sampler.cancelled)() {
+            attempt.result = Err(TrialError::NoMore(warning::no_time()));
+        }
+        attempt
     }
 
     /// Lets the row at `index` take in a trial; a reason is returned when it ends the row.

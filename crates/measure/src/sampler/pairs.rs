@@ -4,10 +4,9 @@
 //! The ratio of a pair is taken round by round, so that what drifts hits both figures alike; a
 //! round that something outside spoiled is spoiled for everybody.
 
-use super::{Attempt, Closed, Run, Sampled, Sampler, of_rows, trial_seed};
+use super::{Attempt, Closed, Run, Sampled, Sampler, of_rows};
 use crate::case::{Case, Measured, TrialError, WhenPrecise};
 use crate::guard::Spoil;
-use crate::progress::Event;
 use crate::random::SplitMix64;
 use crate::record::{Better, Status};
 use crate::row::Row;
@@ -137,12 +136,7 @@ impl Run<'_, '_, '_> {
             if (self.sampler.cancelled)() {
                 return self.interrupt();
             }
-            let left_ns = self.left_ns();
-            let row = &mut self.rows[index];
-            let (id, parameters) = row.name();
-            (self.sampler.events)(Event::Trial { id, parameters, left_ns });
-            let seed = trial_seed(self.sampler.plan.seed, index, row.attempts);
-            let attempt = self.sampler.attempt(&mut row.case.trial, seed);
+            let attempt = self.attempt(index);
             match &attempt.result {
                 Err(TrialError::Interrupted) => return self.interrupt(),
                 Err(TrialError::NoMore(why)) => return self.close_all(why),
