@@ -38,22 +38,6 @@ pub(super) fn repeats_another(row: &Outcome, results: &[Outcome]) -> bool {
     })
 }
 
-/// Which side of 1 the whole interval lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Slower,
-    Neither,
-    Faster,
-}
-
-fn side(row: &Outcome) -> Side {
-    match row.ci95 {
-        Some([_, high]) if high < 1.0 => Side::Slower,
-        Some([low, _]) if low > 1.0 => Side::Faster,
-        _ => Side::Neither,
-    }
-}
-
 /// What the pairs of a run show together.
 #[derive(Debug, Default)]
 pub(super) struct Pairs<'r> {
@@ -72,10 +56,11 @@ impl<'r> Pairs<'r> {
         for row in results.iter().filter(|row| is_pair(row)) {
             pairs.all += 1;
             let Some(ratio) = row.median else { continue };
-            match side(row) {
-                Side::Slower => pairs.slower += 1,
-                Side::Neither => pairs.neither += 1,
-                Side::Faster => pairs.faster += 1,
+            // The whole interval lies on one side of 1, or on neither.
+            match row.ci95 {
+                Some([_, high]) if high < 1.0 => pairs.slower += 1,
+                Some([low, _]) if low > 1.0 => pairs.faster += 1,
+                _ => pairs.neither += 1,
             }
             if pairs.worst.and_then(|row| row.median).is_none_or(|worst| ratio < worst) {
                 pairs.worst = Some(row);
