@@ -47,70 +47,57 @@ pub(super) fn gather(records: &[Record]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (run, record) in records.iter().enumerate() {
         let rows: Vec<&Outcome> = record.results.iter().collect();
-        let heads: Vec<&Outcome> = groups.iter().map(|group| group.outcomes[0].1).collect();
-        let partner = partners(&heads, &rows);
-        let mut is_taken = vec![false; rows.len()];
+        let partner = partners(&heads(&groups), &rows);
+        let left = without(&partner, rows.len());
         for (group, partner) in groups.iter_mut().zip(partner) {
-            if let Some(index) = partner {
-                is_taken[index] = true;
-                group.outcomes.push((run, rows[index]));
-            }
+            group.outcomes.extend(partner.map(|index| (run, rows[index])));
         }
-        let left = rows.into_iter().zip(is_taken).filter(|(_, is_taken)| !is_taken);
-        groups.extend(left.map(|(row, _)| Group { outcomes: vec![(run, row)] }));
+        groups.extend(left.map(|index| Group { outcomes: vec![(run, rows[index])] }));
     }
     groups
 }
 
 /// The rows of two sides.
 pub(super) fn pair<'a, 'b>(old: &'b [Group<'a>], new: &'b [Group<'a>]) -> Matched<'a, 'b> {
-    let heads = |groups: &'b [Group<'a>]| -> Vec<&'a Outcome> {
-        groups.iter().map(|group| group.outcomes[0].1).collect()
-    };
     let partner = partners(&heads(old), &heads(new));
-    let mut is_taken = vec![false; new.len()];
-    let mut matched = Matched { pairs: Vec::new(), only_old: Vec::new(), only_new: Vec::new() };
+    let only_new = without(&partner, new.len()).map(|index| &new[index]).collect();
+    let mut matched = Matched { pairs: Vec::new(), only_old: Vec::new(), only_new };
     for (group, partner) in old.iter().zip(partner) {
         match partner {
-            Some(index) => {
-                is_taken[index] = true;
-                matched.pairs.push((group, &new[index]));
-            }
+            Some(index) => matched.pairs.push((group, &new[index])),
             None => matched.only_old.push(group),
         }
     }
-    let left = new.iter().zip(is_taken).filter(|(_, is_taken)| !is_taken);
-    matched.only_new = left.map(|(group, _)| group).collect();
     matched
+}
+
+fn heads<'a>(groups: &[Group<'a>]) -> Vec<&'a Outcome> {
+    groups.iter().map(|group| group.outcomes[0].1).collect()
+}
+
+/// The indices of so many rows that nobody has for a partner.
+fn without(
+    partner: &[Option<usize>],
+    rows: usize,
+) -> impl DoubleEndedIterator<Item = usize> + use<> {
+    let mut is_taken = vec![false; rows];
+    partner.iter().flatten().for_each(|index| is_taken[*index] = true);
+    (0..rows).filter(move |index| !is_taken[*index])
 }
 
 /// For each row the index of the one in `others` that belongs to it; none is given twice.
 fn partners(rows: &[&Outcome], others: &[&Outcome]) -> Vec<Option<usize>> {
     let mut partner = vec![None; rows.len()];
-    let mut is_taken = vec![false; others.len()];
     for key in [exact_key, placeless_key] {
-        let mut waiting: HashMap<String, Vec<usize>> = HashMap::new();
         // From the end, so that the first one is taken first.
-        for (index, other) in others.iter().enumerate().rev().filter(|(index, _)| !is_taken[*index])
-        {
-            waiting.entry(key(other)).or_default().push(index);
-        }
+        let mut waiting = by_key(others, without(&partner, others.len()).rev(), key);
         for (row, partner) in rows.iter().zip(&mut partner).filter(|(_, p)| p.is_none()) {
-            if let Some(index) = waiting.get_mut(&key(row)).and_then(Vec::pop) {
-                *partner = Some(index);
-                is_taken[index] = true;
-            }
+            *partner = waiting.get_mut(&key(row)).and_then(Vec::pop);
         }
     }
-    let mut alone: HashMap<String, Vec<usize>> = HashMap::new();
-    for (index, other) in others.iter().enumerate().filter(|(index, _)| !is_taken[*index]) {
-        alone.entry(numberless_key(other)).or_default().push(index);
-    }
-    let mut wanting: HashMap<String, Vec<usize>> = HashMap::new();
-    for (index, row) in rows.iter().enumerate().filter(|(index, _)| partner[*index].is_none()) {
-        wanting.entry(numberless_key(row)).or_default().push(index);
-    }
-    for (key, wanting) in wanting {
+    let alone = by_key(others, without(&partner, others.len()), numberless_key);
+    let wanting = (0..rows.len()).filter(|index| partner[*index].is_none());
+    for (key, wanting) in by_key(rows, wanting, numberless_key) {
         if let ([row], Some([other])) = (&wanting[..], alone.get(&key).map(Vec::as_slice))
             && are_close(rows[*row], others[*other])
         {
@@ -118,6 +105,17 @@ fn partners(rows: &[&Outcome], others: &[&Outcome]) -> Vec<Option<usize>> {
         }
     }
     partner
+}
+
+/// Those of `indices` with the same key, in their order.
+fn by_key(
+    rows: &[&Outcome],
+    indices: impl Iterator<Item = usize>,
+    key: fn(&Outcome) -> String,
+) -> HashMap<String, Vec<usize>> {
+    let mut all: HashMap<String, Vec<usize>> = HashMap::new();
+    indices.for_each(|index| all.entry(key(rows[index])).or_default().push(index));
+    all
 }
 
 /// Parameters of the second row that differ from those of the first.
@@ -139,20 +137,17 @@ fn exact_key(row: &Outcome) -> String {
 }
 
 fn placeless_key(row: &Outcome) -> String {
-    let is_place = |name: &str, value: &Value| PLACES.contains(&name) && value.is_string();
-    key(&row.id, &row.parameters, |name, value| {
-        if is_place(name, value) { String::new() } else { canonical(value) }
+    key(&row.id, &row.parameters, |name, value| match value {
+        Value::String(_) if PLACES.contains(&name) => String::new(),
+        other => canonical(other),
     })
 }
 
 fn numberless_key(row: &Outcome) -> String {
-    key(
-        &row.id,
-        &row.parameters,
-        |_, value| {
-            if value.is_number() { String::new() } else { canonical(value) }
-        },
-    )
+    key(&row.id, &row.parameters, |_, value| match value {
+        Value::Number(_) => String::new(),
+        other => canonical(other),
+    })
 }
 
 fn key(

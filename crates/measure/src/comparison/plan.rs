@@ -22,16 +22,9 @@ pub(super) struct Plan {
     change: f64,
     /// Share of the significance that the first row has to pass.
     tail: f64,
-    /// The numbers of runs that may be advised.
-    sizes: Vec<Size>,
-}
-
-/// A number of runs a side.
-#[derive(Debug, Clone)]
-struct Size {
-    runs: u64,
-    /// Found when it is asked for: a quantile costs more than all else here.
-    critical: OnceCell<f64>,
+    /// What the statistic must reach with each number of runs that may be advised; found when it is
+    /// asked for, since a quantile costs more than all else here.
+    sizes: Vec<(u64, OnceCell<f64>)>,
 }
 
 impl Plan {
@@ -41,7 +34,7 @@ impl Plan {
         Self {
             change: change_ratio.ln_1p(),
             tail: SIGNIFICANCE / (2 * rows.max(1)) as f64,
-            sizes: sizes.map(|runs| Size { runs, critical: OnceCell::new() }).collect(),
+            sizes: sizes.map(|runs| (runs, OnceCell::new())).collect(),
         }
     }
 
@@ -68,14 +61,14 @@ impl Plan {
         if deviations.is_empty() {
             return None;
         }
-        let is_short = |size: &Size| {
-            let runs = size.runs as f64;
+        let is_short = |(runs, critical): &(u64, OnceCell<f64>)| {
+            let runs = *runs as f64;
             let freedom = 2.0 * (runs - 1.0) + KIN_FREEDOM;
-            let critical = *size.critical.get_or_init(|| self.critical(freedom));
+            let critical = *critical.get_or_init(|| self.critical(freedom));
             let chance = |one: &f64| self.chance(one * (2.0 / runs).sqrt(), critical, freedom);
             deviations.iter().map(chance).sum::<f64>() < POWER * deviations.len() as f64
         };
-        self.sizes.get(self.sizes.partition_point(is_short)).map(|size| size.runs)
+        self.sizes.get(self.sizes.partition_point(is_short)).map(|(runs, _)| *runs)
     }
 
     /// What runs can find of which these estimates are.
@@ -89,13 +82,11 @@ impl Plan {
             estimates.iter().map(|estimate| estimate.planned_variance.sqrt()).collect();
         let count = |source| estimates.iter().filter(|one| one.source == source).count();
         let sources = [NoiseSource::Runs, NoiseSource::Learned, NoiseSource::Assumed];
+        let known = sources.into_iter().filter(|source| count(*source) > 0);
         Power {
             found_ratio: (!estimates.is_empty()).then_some(found),
             runs_recommended: self.runs_for_most(&deviations),
-            noise_source: sources
-                .into_iter()
-                .filter(|source| count(*source) > 0)
-                .max_by_key(|source| count(*source)),
+            noise_source: known.max_by_key(|source| count(*source)),
         }
     }
 }

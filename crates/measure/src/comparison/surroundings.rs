@@ -80,8 +80,7 @@ pub fn are_one_machine(one: &Value, other: &Value) -> Option<bool> {
     };
     let named: Vec<bool> =
         MACHINE.iter().filter_map(|name| known(name)).map(|(a, b)| a == b).collect();
-    let memory = known(MEMORY).and_then(|(a, b)| Some((a.as_f64()?, b.as_f64()?)));
-    let memory = memory.map(|(a, b)| (a - b).abs() <= MEMORY_WITHIN * a.abs().max(b.abs()));
+    let memory = known(MEMORY).and_then(|(a, b)| are_within(MEMORY_WITHIN, a, b));
     if named.iter().any(|is_same| !is_same) || memory == Some(false) {
         return Some(false);
     }
@@ -204,16 +203,18 @@ fn is_restless(name: &str, old: &Value, new: &Value) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     if last == "load_average" {
         let load = |value: &Value| value.get(0).and_then(Value::as_f64);
-        return match (load(old), load(new)) {
-            (Some(old), Some(new)) => (old - new).abs() < LOAD_APART,
-            _ => false,
-        };
+        return load(old).zip(load(new)).is_some_and(|(old, new)| (old - new).abs() < LOAD_APART);
     }
     if name == MEMORY {
-        let (old, new) = (old.as_f64(), new.as_f64());
-        return matches!((old, new), (Some(a), Some(b)) if (a - b).abs() <= MEMORY_WITHIN * a.max(b));
+        return are_within(MEMORY_WITHIN, old, new) == Some(true);
     }
     RESTLESS.contains(&last)
+}
+
+/// Whether two numbers differ by this share at most.
+fn are_within(share: f64, one: &Value, other: &Value) -> Option<bool> {
+    let (one, other) = (one.as_f64()?, other.as_f64()?);
+    Some((one - other).abs() <= share * one.abs().max(other.abs()))
 }
 
 /// The median clock of the rows of both sides, if both have it and it differs.
