@@ -39,7 +39,7 @@ use crate::scratch::Wanted;
 use crate::workers::MAX_THREADS;
 use crate::{Area, Clearing, Error, Estimate, Extent, Found, Run, Scratch};
 
-use pattern::{Test, patterns};
+use pattern::patterns;
 use row::Row;
 use test_file::TestFile;
 
@@ -330,7 +330,7 @@ fn doubt_durable(outcomes: &mut [Outcome], option: &str) {
 /// on a filesystem that copies on write lies elsewhere afterwards, in pieces: reads come before. (btrfs:
 /// 1.1 GB/s between random writes, 2.5 GB/s of a file as it was made; 2026-11-26.)
 fn phases(rows: Vec<Row>, copies_on_write: bool) -> [Vec<Row>; 3] {
-    let (cold, rest) = rows.into_iter().partition(|row| row.test == Test::ColdBlocks);
+    let (cold, rest) = rows.into_iter().partition(|row| row.test == Pattern::ColdBlocks);
     let (early, late) =
         Vec::into_iter(rest).partition(|row: &Row| copies_on_write && !row.writes());
     [cold, early, late]

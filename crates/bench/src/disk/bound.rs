@@ -8,7 +8,7 @@ use flatout_sys::storage::IoLimit;
 
 use super::fact;
 use super::finish::{Finding, findings};
-use super::pattern::{IoType, Test};
+use super::pattern::{IoType, Pattern};
 use super::row::{Extents, Figure, Row};
 use super::test_file::TestFile;
 
@@ -135,13 +135,13 @@ fn bound(
     file: &TestFile,
 ) -> Ceiling {
     let row = finding.row;
-    if matches!(row.test, Test::Latency(_)) {
+    if row.test.is_latency() {
         return Ceiling::unknown("an empty system call")
             .limited_by("system calls, and readahead where the file is cold");
     }
     let extending = extending(finding, median, overwriting);
     if is_from_memory(row, file) {
-        let is_held = file.is_in_memory() || row.test == Test::Reread;
+        let is_held = file.is_in_memory() || row.test == Pattern::Reread;
         return in_memory(finding, median, extending, is_held);
     }
     // A hypervisor may show links that it does not have; elsewhere a figure above one is judged.
@@ -182,7 +182,7 @@ fn known(group: Option<(String, f64)>, link: Option<(String, f64)>) -> Option<Ce
 
 /// Whether no storage is involved.
 fn is_from_memory(row: &Row, file: &TestFile) -> bool {
-    file.chain.ground() == Some(Nature::Memory) || row.test == Test::Reread
+    file.chain.ground() == Some(Nature::Memory) || row.test == Pattern::Reread
 }
 
 /// In words, what most likely holds the row back; none where nothing does before the device.
@@ -234,7 +234,7 @@ fn group_limit(row: &Row, figure: Figure, file: &TestFile) -> Option<(String, f6
     // What the cache takes reaches the device later.
     let is_to_cache =
         row.writes() && figure == Figure::Own && row.tuning.caching != Caching::Direct;
-    if is_from_memory(row, file) || is_to_cache || matches!(row.test, Test::Latency(_)) {
+    if is_from_memory(row, file) || is_to_cache || row.test.is_latency() {
         return None;
     }
     let limits = file.limits.iter().filter_map(|limit| Some((limit, tightest(row, limit)?)));
@@ -299,12 +299,12 @@ mod tests {
     fn a_row_is_held_against_the_best_of_its_direction_and_the_best_against_nothing() {
         let rows: Vec<_> = tests_rows().into_iter().map(measured).collect();
         let best = Best::of(&rows);
-        let of = |test: Test| rows.iter().find(|measured| measured.row.test == test).unwrap();
-        let read = best.bound(&of(Test::RandomRead).row, 5e4);
+        let of = |test: Pattern| rows.iter().find(|measured| measured.row.test == test).unwrap();
+        let read = best.bound(&of(Pattern::RandomRead).row, 5e4);
         assert_eq!((read.value, read.provenance), (Some(1e5), Provenance::BestSeen));
-        let write = best.bound(&of(Test::SequentialWrite).row, 1e9);
+        let write = best.bound(&of(Pattern::SequentialWrite).row, 1e9);
         assert_eq!((write.value, write.provenance), (None, Provenance::Unknown));
-        assert_eq!(best.bound(&of(Test::Mixed).row, 1.0).name, "the device");
+        assert_eq!(best.bound(&of(Pattern::Mixed).row, 1.0).name, "the device");
     }
 
     #[test]
@@ -348,9 +348,9 @@ mod tests {
         };
         let rows = tests_rows();
         let of = |test, extents| rows.iter().find(|row| (row.test, row.extents) == (test, extents));
-        let fresh = of(Test::SequentialWrite, Extents::Fresh).unwrap();
-        let written = of(Test::SequentialWrite, Extents::Written).unwrap();
-        let copy = of(Test::SequentialCopy, Extents::Fresh).unwrap();
+        let fresh = of(Pattern::SequentialWrite, Extents::Fresh).unwrap();
+        let written = of(Pattern::SequentialWrite, Extents::Written).unwrap();
+        let copy = of(Pattern::SequentialCopy, Extents::Fresh).unwrap();
         let limiter = |row: &Row, median, ci95, others: &mut [Measured<Row>]| {
             let (mut own, over) = (with(row, median, ci95), overwriting(others));
             let finding = findings(&mut own).next().unwrap();
@@ -384,11 +384,11 @@ mod tests {
             code.into_iter().for_each(|code| finding.outcome.warn(code, String::new()));
             in_memory(&finding, 1e9, None, is_held).limiter
         };
-        assert_eq!(limiter(Test::SequentialRead, true, None), "copying out of the page cache");
-        assert_eq!(limiter(Test::RandomWrite, true, None), "copying into the page cache");
+        assert_eq!(limiter(Pattern::SequentialRead, true, None), "copying out of the page cache");
+        assert_eq!(limiter(Pattern::RandomWrite, true, None), "copying into the page cache");
         let over = "the block device over memory, no disk";
-        assert_eq!(limiter(Test::RandomWrite, false, None), over);
-        let cached = limiter(Test::RandomWrite, false, Some(warning::DIRECT_CACHED));
+        assert_eq!(limiter(Pattern::RandomWrite, false, None), over);
+        let cached = limiter(Pattern::RandomWrite, false, Some(warning::DIRECT_CACHED));
         assert!(cached.starts_with("the page cache, through which"), "{cached}");
     }
 }

@@ -7,7 +7,7 @@ use flatout_measure::{
 use flatout_sys::Nature;
 use flatout_sys::storage::Layer;
 
-use super::pattern::{IoType, Test};
+use super::pattern::{IoType, Pattern};
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
 use super::{Terms, bound, fact, fio, overhead};
@@ -151,7 +151,7 @@ impl Finding<'_> {
     fn prove(&mut self, ground: Option<Nature>, is_in_memory: bool) {
         let evidence = self.evidence(ground);
         let code = match (evidence.happened, self.row.test) {
-            (Happened::No, Test::Reread) => Some(warning::NOT_HOT),
+            (Happened::No, Pattern::Reread) => Some(warning::NOT_HOT),
             (Happened::No, _) if evidence.by == evidence::MOVED_RATIO => {
                 Some(warning::NOT_FROM_DEVICE)
             }
@@ -180,7 +180,7 @@ impl Finding<'_> {
         let sum = |keys: &[Key]| keys.iter().map(|&key| number(key)).sum::<Option<f64>>();
         let [read_bytes, written_bytes] =
             [fact::READ_BYTES, fact::WRITTEN_BYTES].map(|key| number(key).unwrap_or(0.0));
-        if self.row.test == Test::Reread {
+        if self.row.test == Pattern::Reread {
             return evidence::hot(read_bytes, number(fact::PROCESS_READ_BYTES));
         }
         let (disk, process): (&[Key], &[Key]) = match self.row.test.io_type() {
@@ -295,7 +295,7 @@ fn compare_passes(measured: &mut Measured<Row>) {
     let (Some(once), Some(again)) = (first.median, second.median) else { return };
     let apart = first.ci95.zip(second.ci95).is_none_or(|(first, second)| second[0] > first[1]);
     let ratio = again / once;
-    if measured.row.test != Test::ColdBlocks || ratio < COLD_RATIO || !apart {
+    if measured.row.test != Pattern::ColdBlocks || ratio < COLD_RATIO || !apart {
         return;
     }
     let text = format!(
@@ -318,7 +318,8 @@ mod tests {
     /// As read on btrfs with checksums on a loop device in memory, and with `chattr +C`.
     #[test]
     fn direct_requests_that_are_buffered_are_said_whatever_lies_below() {
-        let row = tests_rows().into_iter().find(|row| row.test == Test::SequentialWrite).unwrap();
+        let row =
+            tests_rows().into_iter().find(|row| row.test == Pattern::SequentialWrite).unwrap();
         let warned = |filled: u64, ground, is_in_memory| {
             let facts = Facts::default()
                 .with(fact::WRITTEN_BYTES, 381_681_664_u64)

@@ -12,7 +12,7 @@ pub(super) mod word;
 use flatout_io::{Caching, Engine, Tuning};
 use flatout_measure::{Facts, Value};
 
-use super::pattern::{IoType, Test};
+use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place};
 use super::row::{Extents, Figure, Row};
 use super::{Terms, fact};
@@ -305,7 +305,7 @@ impl<'a> Job<'a> {
     /// What fio does with file and page cache before it starts the clock.
     fn file_and_cache(&self) -> JobOptions {
         let mut options = Vec::new();
-        if self.row.test == Test::Reread {
+        if self.row.test == Pattern::Reread {
             options.extend([("pre_read", "1"), ("invalidate", "0")]);
         }
         // The cache of a device holds the metadata of whoever has mounted it.
@@ -324,7 +324,7 @@ impl<'a> Job<'a> {
     fn end(&self) -> JobOptions {
         let runtime_ns = self.terms.runtime_ns;
         let is_steady = self.repeats && !self.is_fsynced;
-        let is_long = is_steady || self.row.test == Test::ColdBlocks;
+        let is_long = is_steady || self.row.test == Pattern::ColdBlocks;
         let runtime_ns = if is_long { runtime_ns.max(self.steady_ns) } else { runtime_ns };
         let mut options = vec![("runtime", word::duration(runtime_ns))];
         if is_steady && !self.row.writes() {
@@ -343,13 +343,13 @@ fn flag(name: &'static str) -> (&'static str, String) {
     (name, String::new())
 }
 
-fn direction(test: Test) -> &'static str {
+fn direction(test: Pattern) -> &'static str {
     match test {
-        Test::SequentialWrite | Test::Rewrite => "write",
-        Test::RandomRead => "randread",
-        Test::RandomWrite => "randwrite",
-        Test::Mixed => "randrw",
-        Test::SequentialMixed => "readwrite",
+        Pattern::SequentialWrite | Pattern::Rewrite => "write",
+        Pattern::RandomRead => "randread",
+        Pattern::RandomWrite => "randwrite",
+        Pattern::Mixed => "randrw",
+        Pattern::SequentialMixed => "readwrite",
         _ => "read",
     }
 }

@@ -131,7 +131,7 @@ impl Forecast {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::Test;
+    use super::super::pattern::Pattern;
     use super::*;
 
     const QUIET: Speed = Speed { tried: Tried::USUAL, is_buffered: false };
@@ -168,10 +168,10 @@ mod tests {
         };
         assert_eq!(likely_trial(&row, 150_000_000, second, 1.0), (150e6, 75e6 + SET_UP_NS));
         assert_eq!(likely_trial(&row, 150_000_000, second, 5.0), (150e6, 375e6 + 5.0 * SET_UP_NS));
-        row.test = Test::RandomWrite;
+        row.test = Pattern::RandomWrite;
         assert_eq!(likely_trial(&row, u64::MAX, second, 1.0), (400e6, 1e9 + SET_UP_NS));
         assert_eq!(likely_trial(&row, u64::MAX, second, 2.0), (200e6, 1e9 + 2.0 * SET_UP_NS));
-        row.test = Test::RandomRead;
+        row.test = Pattern::RandomRead;
         assert_eq!(likely_trial(&row, u64::MAX, second, 1.0), (0.0, 1e9 + SET_UP_NS));
     }
     #[test]

@@ -13,7 +13,7 @@ use rustix::fs::fdatasync;
 
 use super::Terms;
 use super::lane::{LaneWork, Pace, Range, Tally, Turns, Work};
-use super::pattern::{IoType, Test};
+use super::pattern::{IoType, Pattern};
 use super::place::Kind;
 use super::row::{Extents, Row};
 use super::test_file::TestFile;
@@ -132,7 +132,7 @@ impl Attempt<'_> {
         let (pages, cancel) = (self.file.pages(), self.file.cancel);
         let cleared = page_cache::clear_system(self.terms.clearing);
         cleared.map_err(IoError::system("set the cache state of", pages.path))?;
-        if self.row.test == Test::Reread {
+        if self.row.test == Pattern::Reread {
             let length_bytes = range.blocks * self.row.tuning.block_bytes;
             Pages { length_bytes, ..pages }.bring(CacheStart::Hot, cancel)?;
             return Ok(pages.held());
@@ -213,7 +213,7 @@ impl Attempt<'_> {
         });
         // Another turn through the page cache would find what the first one left there.
         let again = tuning.caching == Caching::Direct && self.row.extents == Extents::Written;
-        let turns = if again && test != Test::ColdBlocks { Turns::Many } else { Turns::One };
+        let turns = if again && test != Pattern::ColdBlocks { Turns::Many } else { Turns::One };
         let timestamps = test.timestamps();
         let mut lane = LaneWork::new(Work {
             io_type: test.io_type(),
@@ -232,7 +232,7 @@ impl Attempt<'_> {
             timestamps,
         });
         let deadline_ns = match test {
-            Test::ColdBlocks => None,
+            Pattern::ColdBlocks => None,
             _ => Some(epoch_ns.saturating_add(self.runtime_ns())),
         };
         let mut stop = Stop::new(self.file.cancel, deadline_ns);

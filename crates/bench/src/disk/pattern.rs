@@ -5,8 +5,8 @@ use flatout_io::Order;
 use flatout_io::operations::Timestamps;
 
 flatout_sys::words! {
-    /// A kind of work that the user can name, in the order of a report, by its word on the command line
-    /// (fio's where it has one: its name means the same there).
+    /// What a row does to the file, in the order of a report, by its word on the command line (fio's where
+    /// it has one: its name means the same there). Not everything can be asked for by that.
     #[derive(PartialOrd, Ord)]
     pub enum Pattern: word, ALL {
         /// From the front to the end.
@@ -31,38 +31,21 @@ flatout_sys::words! {
         Reread = "reread",
         /// Blocks that nobody has read lately, and at once the same again.
         ColdBlocks = "cold-blocks",
-        /// Names and attributes: create, stat, open and close, rename, readdir, unlink, fsync.
+        /// Names and attributes: create, stat, open and close, rename, readdir, unlink, fsync. They have
+        /// rows of another kind.
         Metadata = "metadata",
-    }
-}
-
-impl Pattern {
-    /// What its rows are called.
-    pub fn name(self) -> &'static str {
-        self.test().map_or("metadata", |test| test.id().trim_start_matches("disk/"))
-    }
-
-    /// The short form that fio has of its word, too.
-    fn short(self) -> Option<&'static str> {
-        (self == Self::SequentialMixed).then_some("rw")
-    }
-
-    /// What its rows do to the file; none where they are about names and attributes.
-    pub(super) fn test(self) -> Option<Test> {
-        Some(match self {
-            Self::SequentialRead => Test::SequentialRead,
-            Self::SequentialWrite => Test::SequentialWrite,
-            Self::SequentialCopy => Test::SequentialCopy,
-            Self::RandomRead => Test::RandomRead,
-            Self::RandomWrite => Test::RandomWrite,
-            Self::Mixed => Test::Mixed,
-            Self::SequentialMixed => Test::SequentialMixed,
-            Self::BackwardRead => Test::BackwardRead,
-            Self::StridedRead => Test::StridedRead,
-            Self::Reread => Test::Reread,
-            Self::ColdBlocks => Test::ColdBlocks,
-            Self::Metadata => return None,
-        })
+        /// From the front to the end, over written blocks, in the matrix.
+        Rewrite = "rewrite",
+        /// Nanoseconds of one tiny request, in the matrix.
+        LatencyRead = "latency-sequential-read",
+        /// The same of writes.
+        LatencyWrite = "latency-sequential-write",
+        /// The same of copies.
+        LatencyCopy = "latency-sequential-copy",
+        /// The same of reads in random order.
+        LatencyRandomRead = "latency-random-read",
+        /// The same of writes in random order.
+        LatencyRandomWrite = "latency-random-write",
     }
 }
 
@@ -73,42 +56,12 @@ pub(super) fn patterns() -> impl TypedValueParser<Value = Pattern> {
         let further = [Some(row), pattern.short()].into_iter().flatten();
         PossibleValue::new(name).aliases(further.filter(|further| *further != name))
     };
-    PossibleValuesParser::new(Pattern::ALL.map(word)).try_map(|text| {
+    PossibleValuesParser::new(Pattern::asked().map(word)).try_map(|text| {
         let is_meant = |pattern: &Pattern| {
             [pattern.word(), pattern.name()].contains(&&*text) || pattern.short() == Some(&*text)
         };
-        Pattern::ALL.into_iter().find(is_meant).ok_or("unknown pattern")
+        Pattern::asked().find(is_meant).ok_or("unknown pattern")
     })
-}
-
-/// What the rows of one id have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Test {
-    SequentialRead,
-    SequentialWrite,
-    SequentialCopy,
-    RandomRead,
-    RandomWrite,
-    Mixed,
-    SequentialMixed,
-    Rewrite,
-    Reread,
-    BackwardRead,
-    StridedRead,
-    /// The first read of blocks, and at once the second one.
-    ColdBlocks,
-    /// Nanoseconds of one tiny request.
-    Latency(Tiny),
-}
-
-/// The tests of the latency row at 8 B.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tiny {
-    Read,
-    Write,
-    Copy,
-    RandomRead,
-    RandomWrite,
 }
 
 /// Where a test moves bytes.
@@ -123,8 +76,23 @@ pub(super) enum IoType {
 /// Distance of two blocks of a strided read, in blocks; the stride of IOzone.
 const STRIDE_BLOCKS: u64 = 17;
 
-impl Test {
-    /// Its id, where it moves bytes, and the order of its blocks.
+impl Pattern {
+    /// All that can be asked for.
+    pub fn asked() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().take_while(|pattern| *pattern != Self::Rewrite)
+    }
+
+    /// What its rows are called.
+    pub fn name(self) -> &'static str {
+        self.id().trim_start_matches("disk/")
+    }
+
+    /// The short form that fio has of its word, too.
+    fn short(self) -> Option<&'static str> {
+        (self == Self::SequentialMixed).then_some("rw")
+    }
+
+    /// The id of its rows, where it moves bytes, and the order of its blocks.
     const fn described(self) -> (&'static str, IoType, Order) {
         use IoType::{Copy, Mixed, Read, Write};
         use Order::{Backward, Forward};
@@ -138,17 +106,24 @@ impl Test {
             Self::RandomWrite => ("disk/random-write", Write, RANDOM),
             Self::Mixed => ("disk/mixed", Mixed, RANDOM),
             Self::SequentialMixed => ("disk/sequential-mixed", Mixed, Forward),
-            Self::Rewrite => ("disk/rewrite", Write, Forward),
-            Self::Reread => ("disk/reread", Read, Forward),
             Self::BackwardRead => ("disk/backward-read", Read, Backward),
             Self::StridedRead => ("disk/strided-read", Read, STRIDED),
+            Self::Reread => ("disk/reread", Read, Forward),
             Self::ColdBlocks => ("disk/cold-blocks", Read, Forward),
-            Self::Latency(Tiny::Read) => ("disk/latency-sequential-read", Read, Forward),
-            Self::Latency(Tiny::Write) => ("disk/latency-sequential-write", Write, Forward),
-            Self::Latency(Tiny::Copy) => ("disk/latency-sequential-copy", Copy, Forward),
-            Self::Latency(Tiny::RandomRead) => ("disk/latency-random-read", Read, RANDOM),
-            Self::Latency(Tiny::RandomWrite) => ("disk/latency-random-write", Write, RANDOM),
+            // Into files of its own.
+            Self::Metadata => ("disk/metadata", Copy, Forward),
+            Self::Rewrite => ("disk/rewrite", Write, Forward),
+            Self::LatencyRead => ("disk/latency-sequential-read", Read, Forward),
+            Self::LatencyWrite => ("disk/latency-sequential-write", Write, Forward),
+            Self::LatencyCopy => ("disk/latency-sequential-copy", Copy, Forward),
+            Self::LatencyRandomRead => ("disk/latency-random-read", Read, RANDOM),
+            Self::LatencyRandomWrite => ("disk/latency-random-write", Write, RANDOM),
         }
+    }
+
+    /// Whether its figure is the time of one tiny request.
+    pub(super) fn is_latency(self) -> bool {
+        self > Self::Rewrite
     }
 
     pub(super) const fn id(self) -> &'static str {
@@ -165,11 +140,8 @@ impl Test {
     }
 
     /// Whether requests are timed: two clock readings would be a good part of a tiny one.
-    pub(super) const fn timestamps(self) -> Timestamps {
-        match self {
-            Self::Latency(_) => Timestamps::None,
-            _ => Timestamps::Each,
-        }
+    pub(super) fn timestamps(self) -> Timestamps {
+        if self.is_latency() { Timestamps::None } else { Timestamps::Each }
     }
 
     pub(super) const fn order(self, seed: u64) -> Order {
@@ -189,7 +161,7 @@ mod tests {
         let parser = patterns();
         let (command, option) = (clap::Command::new("test"), clap::Arg::new("rw"));
         let parsed = |word: &str| parser.parse_ref(&command, Some(&option), word.as_ref()).ok();
-        for pattern in Pattern::ALL {
+        for pattern in Pattern::asked() {
             assert_eq!(parsed(pattern.word()), Some(pattern));
             assert_eq!(parsed(pattern.name()), Some(pattern));
         }

@@ -9,7 +9,7 @@ use flatout_measure::{Warning, warning};
 use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
-use super::pattern::{IoType, Pattern, Test};
+use super::pattern::{IoType, Pattern};
 use super::row::Row;
 use super::trial;
 use crate::{Error, IoError, scratch};
@@ -87,10 +87,10 @@ impl Place {
     /// Refuses a pattern that would do here what must not be done.
     pub(super) fn check(&self, pattern: Pattern) -> Result<(), Error> {
         let word = pattern.word();
-        let io_type = pattern.test().map(Test::io_type);
-        let writes = matches!(io_type, Some(IoType::Write | IoType::Mixed));
+        let io_type = pattern.io_type();
+        let writes = matches!(io_type, IoType::Write | IoType::Mixed);
         let reason = match self.kind {
-            _ if io_type == Some(IoType::Read) => return Ok(()),
+            _ if io_type == IoType::Read => return Ok(()),
             Kind::Directory => return Ok(()),
             _ if writes && self.may_overwrite() => return Ok(()),
             Kind::Device if writes => {

@@ -4,7 +4,7 @@ use flatout_io::{Caching, Engine, Split, Tuning};
 
 use flatout_measure::{Row as _, Warning, warning};
 
-use super::pattern::{IoType, Pattern, Test, Tiny};
+use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};
 use super::{Grid, Selection};
@@ -57,7 +57,7 @@ pub(super) fn each_once(rows: impl Iterator<Item = Row>) -> Vec<Row> {
     distinct(rows, |one, other| one.test == other.test && one.parameters() == other.parameters())
 }
 
-fn row(test: Test, block_bytes: u64, depth: u32) -> Row {
+fn row(test: Pattern, block_bytes: u64, depth: u32) -> Row {
     let tuning = Tuning {
         engine: Engine::Uring,
         caching: Caching::Direct,
@@ -87,14 +87,14 @@ fn buffered(row: Row) -> Row {
 }
 
 /// A row of a test with the settings that bring a disk to its best rate.
-fn usual(test: Test) -> Row {
+fn usual(test: Pattern) -> Row {
     let row = match test.is_random() {
         true => row(test, RANDOM_BYTES, RANDOM_DEPTH),
         false => row(test, STREAM_BYTES, STREAM_DEPTH),
     };
     match test {
-        Test::SequentialCopy => fresh(row),
-        Test::Reread => buffered(row),
+        Pattern::SequentialCopy => fresh(row),
+        Pattern::Reread => buffered(row),
         _ => row,
     }
 }
@@ -103,16 +103,16 @@ fn usual(test: Test) -> Row {
 /// can do without.
 fn in_directory(grid: Grid) -> Vec<Row> {
     let all = [
-        (usual(Test::SequentialRead), true),
-        (fresh(usual(Test::SequentialWrite)), true),
-        (usual(Test::SequentialWrite), false),
-        (fresh(buffered(usual(Test::SequentialWrite))), false),
-        (usual(Test::SequentialCopy), false),
-        (usual(Test::RandomRead), true),
-        (row(Test::RandomRead, RANDOM_BYTES, 1), true),
-        (usual(Test::RandomWrite), false),
-        (row(Test::RandomWrite, RANDOM_BYTES, 1), true),
-        (usual(Test::Mixed), false),
+        (usual(Pattern::SequentialRead), true),
+        (fresh(usual(Pattern::SequentialWrite)), true),
+        (usual(Pattern::SequentialWrite), false),
+        (fresh(buffered(usual(Pattern::SequentialWrite))), false),
+        (usual(Pattern::SequentialCopy), false),
+        (usual(Pattern::RandomRead), true),
+        (row(Pattern::RandomRead, RANDOM_BYTES, 1), true),
+        (usual(Pattern::RandomWrite), false),
+        (row(Pattern::RandomWrite, RANDOM_BYTES, 1), true),
+        (usual(Pattern::Mixed), false),
     ];
     all.into_iter().filter(|(_, is_few)| *is_few || grid != Grid::Few).map(|row| row.0).collect()
 }
@@ -120,19 +120,19 @@ fn in_directory(grid: Grid) -> Vec<Row> {
 /// What can be found out about a file or a device that is somebody else's.
 fn on_file(place: &Place) -> Vec<Row> {
     let all = [
-        usual(Test::ColdBlocks),
-        usual(Test::SequentialRead),
-        usual(Test::RandomRead),
-        row(Test::RandomRead, RANDOM_BYTES, 1),
-        usual(Test::SequentialWrite),
-        usual(Test::RandomWrite),
-        row(Test::RandomWrite, RANDOM_BYTES, 1),
-        usual(Test::Mixed),
+        usual(Pattern::ColdBlocks),
+        usual(Pattern::SequentialRead),
+        usual(Pattern::RandomRead),
+        row(Pattern::RandomRead, RANDOM_BYTES, 1),
+        usual(Pattern::SequentialWrite),
+        usual(Pattern::RandomWrite),
+        row(Pattern::RandomWrite, RANDOM_BYTES, 1),
+        usual(Pattern::Mixed),
     ];
     all.into_iter().filter(|row| is_possible(row.test, place)).collect()
 }
 
-fn is_possible(test: Test, place: &Place) -> bool {
+fn is_possible(test: Pattern, place: &Place) -> bool {
     match test.io_type() {
         IoType::Read => true,
         IoType::Write | IoType::Mixed if place.may_overwrite() => true,
@@ -142,8 +142,10 @@ fn is_possible(test: Test, place: &Place) -> bool {
 
 /// The rows of one pattern: every block size with every depth and number of threads asked for.
 fn asked(pattern: Pattern, selection: &Selection, place: &Place) -> Vec<Row> {
-    let Some(test) = pattern.test() else { return Vec::new() };
-    let base = usual(test);
+    if pattern == Pattern::Metadata {
+        return Vec::new();
+    }
+    let base = usual(pattern);
     let is_twice = pattern == Pattern::SequentialWrite && place.kind == Kind::Directory;
     let first = is_twice.then(|| fresh(base.clone()));
     let bases = first.into_iter().chain([base]);
@@ -180,21 +182,23 @@ fn asked_or<T: Copy>(asked: &[T], usual: T) -> Vec<T> {
 /// Five tests at three block sizes and four numbers of threads, each thread with one request in
 /// flight unless a depth is asked for; the latency of 8 bytes; and IOzone's further tests.
 fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
-    use Test::{BackwardRead, Latency, Reread, Rewrite, StridedRead};
-    use Test::{RandomRead, RandomWrite, SequentialCopy, SequentialRead, SequentialWrite};
+    use Pattern::{BackwardRead, Reread, Rewrite, StridedRead};
+    use Pattern::{LatencyCopy, LatencyRandomRead, LatencyRandomWrite, LatencyRead, LatencyWrite};
+    use Pattern::{RandomRead, RandomWrite, SequentialCopy, SequentialRead, SequentialWrite};
     let tests = [SequentialCopy, SequentialRead, RandomRead, SequentialWrite, RandomWrite];
-    let tiny = [Tiny::Copy, Tiny::Read, Tiny::RandomRead, Tiny::Write, Tiny::RandomWrite];
+    let tiny = [LatencyCopy, LatencyRead, LatencyRandomRead, LatencyWrite, LatencyRandomWrite];
     let further = [Rewrite, Reread, BackwardRead, StridedRead];
+    let is_buffered = |test: Pattern| test.is_latency() || test == Reread;
     let depth = selection.depths.first().copied().unwrap_or(1);
     let mut rows = Vec::new();
-    let mut add = |tests: &[Test], block_bytes, threads| {
+    let mut add = |tests: &[Pattern], block_bytes, threads| {
         for &test in tests.iter().filter(|&&test| is_possible(test, place)) {
             let base = row(test, block_bytes, depth);
             let base = match test {
                 SequentialWrite if place.kind == Kind::Directory => fresh(base),
                 SequentialCopy => fresh(base),
-                Latency(Tiny::Copy) => fresh(buffered(base)),
-                Latency(_) | Reread => buffered(base),
+                LatencyCopy => fresh(buffered(base)),
+                _ if is_buffered(test) => buffered(base),
                 _ => base,
             };
             rows.push(Row { tuning: Tuning { threads, ..base.tuning }, ..base });
@@ -202,7 +206,7 @@ fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
     };
     for threads in MATRIX_THREADS {
         MATRIX_BLOCKS.into_iter().for_each(|block_bytes| add(&tests, block_bytes, threads));
-        add(&tiny.map(Latency), TINY_BYTES, threads);
+        add(&tiny, TINY_BYTES, threads);
     }
     MATRIX_BLOCKS.into_iter().for_each(|block_bytes| add(&further, block_bytes, 1));
     for row in &mut rows {
@@ -212,7 +216,7 @@ fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
         }
         let kept = row.tuning;
         selection.bend(row);
-        if matches!(row.test, Latency(_) | Reread) {
+        if is_buffered(row.test) {
             row.tuning = kept;
         }
     }
@@ -227,7 +231,7 @@ impl Selection {
             tuning.engine = engine;
         }
         if let Some(caching) = self.caching
-            && row.test != Test::Reread
+            && row.test != Pattern::Reread
         {
             tuning.caching = caching;
         }
@@ -253,7 +257,8 @@ impl Selection {
             tuning.depth = 1;
         }
         // A pass through the cache, or over cold blocks, has no pace; nor has a single latency.
-        let is_paced = !matches!(row.test, Test::Latency(_) | Test::Reread | Test::ColdBlocks);
+        let is_paced =
+            !row.test.is_latency() && !matches!(row.test, Pattern::Reread | Pattern::ColdBlocks);
         row.rate_per_s = self.rate_per_s.filter(|_| is_paced);
         row.read_percent = self.read_percent.unwrap_or(row.read_percent);
     }
@@ -275,23 +280,24 @@ mod tests {
     #[test]
     fn the_matrix_has_every_test_at_every_size_and_number_of_threads() {
         let rows = in_temporary_directory(Grid::Matrix, &Selection::default());
-        let of = |test: Test| rows.iter().filter(move |row| row.test == test);
+        let of = |test: Pattern| rows.iter().filter(move |row| row.test == test);
         for test in [
-            Test::SequentialCopy,
-            Test::SequentialRead,
-            Test::RandomRead,
-            Test::SequentialWrite,
-            Test::RandomWrite,
+            Pattern::SequentialCopy,
+            Pattern::SequentialRead,
+            Pattern::RandomRead,
+            Pattern::SequentialWrite,
+            Pattern::RandomWrite,
         ] {
             let grid: BTreeSet<_> =
                 of(test).map(|row| (row.tuning.block_bytes, row.tuning.threads)).collect();
             assert_eq!(grid.len(), 12, "{test:?}");
             assert!(of(test).all(|row| row.tuning.caching == Caching::Direct));
         }
-        for test in [Test::Rewrite, Test::Reread, Test::BackwardRead, Test::StridedRead] {
+        for test in [Pattern::Rewrite, Pattern::Reread, Pattern::BackwardRead, Pattern::StridedRead]
+        {
             assert_eq!(of(test).count(), 3, "{test:?}");
         }
-        let tiny = rows.iter().filter(|row| matches!(row.test, Test::Latency(_)));
+        let tiny = rows.iter().filter(|row| row.test.is_latency());
         assert_eq!(tiny.filter(|row| row.tuning.block_bytes == 8).count(), 20);
     }
 

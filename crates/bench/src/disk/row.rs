@@ -3,13 +3,13 @@
 use flatout_io::{Caching, Engine, Split, Tuning};
 use flatout_measure::{Label, Parameters, Row as Measurable, Unit, Warning};
 
-use super::pattern::{IoType, Test};
+use super::pattern::{IoType, Pattern};
 use crate::between_runs;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    pub(super) test: Test,
+    pub(super) test: Pattern,
     pub(super) tuning: Tuning,
     /// What is written over, where something is written.
     pub(super) extents: Extents,
@@ -61,9 +61,9 @@ impl Measurable for Row {
         let is_split = threads > 1 && !self.test.is_random() && split != Split::Contiguous;
         let io_type = self.test.io_type();
         let read_share = f64::from(self.read_percent) / 100.0;
-        let (is_twice, is_hot) = (self.test == Test::ColdBlocks, self.test == Test::Reread);
+        let (is_twice, is_hot) = (self.test == Pattern::ColdBlocks, self.test == Pattern::Reread);
         let unit = match self.test {
-            Test::Latency(_) => Unit::Nanoseconds,
+            test if test.is_latency() => Unit::Nanoseconds,
             _ if self.test.is_random() => Unit::OperationsPerSecond,
             _ => Unit::BytesPerSecond,
         };

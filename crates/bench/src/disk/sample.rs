@@ -6,7 +6,7 @@ use flatout_sys::CacheState;
 use super::fact;
 use super::lane::Tally;
 use super::pass::{LEAD_NS, Pass};
-use super::pattern::Test;
+use super::pattern::Pattern;
 use super::place::Kind;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
@@ -37,7 +37,7 @@ impl Pass {
     fn figure_ns(&self, row: &Row, elapsed_ns: u64) -> u64 {
         let span_ns = row.rate_per_s.map_or(0.0, |rate| self.tally.operations as f64 / rate * 1e9);
         match row.test {
-            Test::Latency(_) => elapsed_ns.saturating_mul(u64::from(row.tuning.threads)),
+            test if test.is_latency() => elapsed_ns.saturating_mul(u64::from(row.tuning.threads)),
             _ if span_ns > 0.0 => elapsed_ns.saturating_sub(LEAD_NS).max(span_ns as u64),
             _ => elapsed_ns,
         }
@@ -152,7 +152,7 @@ fn of_threads(row: &Row, file: &TestFile) -> Option<Warning> {
 /// What the page cache holds and should not, or the other way round.
 fn of_cache(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
     let before = pass.cached_before;
-    if row.test == Test::Reread {
+    if row.test == Pattern::Reread {
         let read_bytes = pass.tally.read_bytes.min(file.length_bytes);
         return start_warning(CacheStart::Hot, before, read_bytes).into_iter().collect();
     }

@@ -13,7 +13,7 @@ use flatout_sys::{
 };
 
 use super::Options;
-use super::pattern::{IoType, Test};
+use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place};
 use super::row::Row;
 use crate::counted;
@@ -231,7 +231,7 @@ impl TestFile {
             refuse(&mut row, warning::DEPTH_UNUSED, text);
         }
         let memory = memory::available_bytes().unwrap_or(0);
-        let is_cold = !matches!(row.test, Test::Reread | Test::Latency(_));
+        let is_cold = row.test != Pattern::Reread && !row.test.is_latency();
         if row.tuning.caching != Caching::Direct
             && is_cold
             && row.test.io_type() != IoType::Write

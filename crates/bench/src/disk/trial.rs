@@ -10,7 +10,7 @@ use flatout_measure::{Case, Sample, TrialError, Warning, size_text, warning};
 
 use super::lane::Range;
 use super::pass::{Attempt, Pass};
-use super::pattern::Test;
+use super::pattern::Pattern;
 use super::row::{Extents, Row};
 use super::test_file::TestFile;
 use super::{Terms, estimate, sample};
@@ -49,13 +49,13 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
         .map_err(|error| TrialError::Unsupported(error.to_string()))?;
     let whole = Range { first: 0, blocks, most_operations: u64::MAX };
     match row.test {
-        Test::ColdBlocks => {
+        Pattern::ColdBlocks => {
             let piece = cold_piece(row, whole, number)?;
             let first = attempt.pass(piece, None)?;
             let second = attempt.pass(piece, None)?;
             Ok(sample::of_two(row, file, &first, &second))
         }
-        Test::Reread => {
+        Pattern::Reread => {
             let most = (MOST_REREAD_BYTES / block_bytes).max(1);
             let pass = attempt.pass(Range { blocks: blocks.min(most), ..whole }, None)?;
             Ok(sample::of(row, file, &pass))

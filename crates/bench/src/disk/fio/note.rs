@@ -2,7 +2,7 @@
 
 use flatout_io::{Caching, Split, Tuning};
 
-use super::super::pattern::Test;
+use super::super::pattern::Pattern;
 use super::super::row::Row;
 use super::{HUGE_PAGES, Job};
 
@@ -18,15 +18,15 @@ impl Job<'_> {
         let mut notes = Vec::new();
         let mut note = |text: &str| notes.push(text.to_owned());
         match test {
-            Test::ColdBlocks => note(
+            Pattern::ColdBlocks => note(
                 "blocks are cold once: fio comes after this run and is to be compared with the second \
                  pass",
             ),
-            Test::StridedRead if self.share.step_blocks.is_some() => note(
+            Pattern::StridedRead if self.share.step_blocks.is_some() => note(
                 "fio comes back to where it began and never reads the blocks in between: a cache of \
                  the disk helps it more",
             ),
-            Test::BackwardRead => {
+            Pattern::BackwardRead => {
                 note("fio reads the first block of its share first, not the last")
             }
             _ => {}
@@ -36,9 +36,9 @@ impl Job<'_> {
                 true => "each job of fio visits all blocks in an order of its own",
                 false => "each job of fio has a part of the file to itself",
             });
-        } else if jobs > 1 && *test == Test::StridedRead {
+        } else if jobs > 1 && *test == Pattern::StridedRead {
             note("each job of fio has a column of blocks to itself");
-        } else if jobs > 1 && split == Split::Interleaved && *test == Test::BackwardRead {
+        } else if jobs > 1 && split == Split::Interleaved && *test == Pattern::BackwardRead {
             note("each job of fio has a part of the file to itself, and they do not take turns");
         }
         if jobs < u64::from(threads) {

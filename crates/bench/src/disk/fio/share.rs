@@ -4,7 +4,7 @@ use flatout_io::{Caching, Order, Split};
 
 use super::super::Terms;
 use super::super::estimate::MAX_TRIALS;
-use super::super::pattern::Test;
+use super::super::pattern::Pattern;
 use super::super::row::{Extents, Row};
 
 /// The blocks of each job; lengths are multiples of the block, as direct I/O wants them.
@@ -28,7 +28,7 @@ pub(super) struct Share {
 pub(super) fn repeats(row: &Row, is_in_memory: bool) -> bool {
     let keeps_its_state = row.tuning.caching == Caching::Direct || is_in_memory;
     let finds_the_same = keeps_its_state && row.extents == Extents::Written;
-    (finds_the_same && row.test != Test::ColdBlocks) || row.test == Test::Reread
+    (finds_the_same && row.test != Pattern::ColdBlocks) || row.test == Pattern::Reread
 }
 
 impl Share {

@@ -8,17 +8,17 @@ use super::*;
 
 const LENGTH_BYTES: u64 = 3 * MIB;
 const BLOCK_BYTES: u64 = 64 << 10;
-const TESTS: [Test; 10] = [
-    Test::SequentialRead,
-    Test::SequentialWrite,
-    Test::RandomRead,
-    Test::RandomWrite,
-    Test::Mixed,
-    Test::SequentialMixed,
-    Test::Reread,
-    Test::BackwardRead,
-    Test::StridedRead,
-    Test::ColdBlocks,
+const TESTS: [Pattern; 10] = [
+    Pattern::SequentialRead,
+    Pattern::SequentialWrite,
+    Pattern::RandomRead,
+    Pattern::RandomWrite,
+    Pattern::Mixed,
+    Pattern::SequentialMixed,
+    Pattern::Reread,
+    Pattern::BackwardRead,
+    Pattern::StridedRead,
+    Pattern::ColdBlocks,
 ];
 
 /// A name with everything in it that fio or a shell could take for something else.
@@ -33,22 +33,22 @@ fn has_fio() -> bool {
 }
 
 /// Every way of doing a test: alone and with others, around the cache and through it.
-fn rows(test: Test) -> Vec<Row> {
+fn rows(test: Pattern) -> Vec<Row> {
     let base = row(test, BLOCK_BYTES);
-    if test == Test::Reread {
+    if test == Pattern::Reread {
         return vec![threaded(buffered(base), 3)];
     }
     let ring = tuned(base.clone(), |tuning| {
         (tuning.engine, tuning.depth) = (Engine::Uring, 4);
     });
     let mut rows = vec![interleaved(threaded(buffered(base.clone()), 3)), threaded(ring, 3)];
-    if matches!(test, Test::Mixed) {
+    if matches!(test, Pattern::Mixed) {
         rows.push(Row { rate_per_s: Some(10_000.0), ..threaded(base.clone(), 3) });
     }
-    if matches!(test, Test::SequentialRead) {
+    if matches!(test, Pattern::SequentialRead) {
         rows.push(interleaved(threaded(base.clone(), 3)));
     }
-    if matches!(test, Test::SequentialWrite) {
+    if matches!(test, Pattern::SequentialWrite) {
         rows.push(Row { extents: Extents::Fresh, ..threaded(base.clone(), 3) });
         rows.push(Row { extents: Extents::Fresh, ..buffered(base) });
     }
@@ -209,14 +209,14 @@ fn orders_visit_what_the_notes_say() {
         visited(&buffered(row.clone())).iter().map(|place| place / BLOCK_BYTES).collect()
     };
     let all: Vec<u64> = (0..LENGTH_BYTES / BLOCK_BYTES).collect();
-    assert_eq!(blocks(&row(Test::SequentialRead, BLOCK_BYTES)), all);
-    let mut random = blocks(&row(Test::RandomRead, BLOCK_BYTES));
+    assert_eq!(blocks(&row(Pattern::SequentialRead, BLOCK_BYTES)), all);
+    let mut random = blocks(&row(Pattern::RandomRead, BLOCK_BYTES));
     assert_ne!(random, all);
     random.sort_unstable();
     assert_eq!(random, all);
-    let mut backward = blocks(&row(Test::BackwardRead, BLOCK_BYTES));
+    let mut backward = blocks(&row(Pattern::BackwardRead, BLOCK_BYTES));
     assert_eq!(backward.remove(0), 0);
     assert!(backward.iter().rev().eq(&all[..all.len() - 1]), "{backward:?}");
     // 48 blocks hold two whole columns of 17.
-    assert_eq!(blocks(&row(Test::StridedRead, BLOCK_BYTES)), [0, 17]);
+    assert_eq!(blocks(&row(Pattern::StridedRead, BLOCK_BYTES)), [0, 17]);
 }
