@@ -37,7 +37,7 @@ use crate::option::{
 };
 use crate::scratch::Wanted;
 use crate::workers::MAX_THREADS;
-use crate::{Area, Clearing, Error, Estimate, Extent, Found, Run, Scratch};
+use crate::{Area, Clearing, Error, Estimate, Found, Run, Scratch};
 
 use pattern::patterns;
 use row::Row;
@@ -74,32 +74,6 @@ pub struct Options {
     /// Whether the system's caches are dropped before each trial.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
-}
-
-impl Options {
-    /// Which rows, unless the selection names them.
-    fn grid(&self) -> Grid {
-        match self.run.extent {
-            _ if self.selection.matrix => Grid::Matrix,
-            Extent::Few => Grid::Few,
-            Extent::Quick => Grid::Quick,
-            Extent::Full => Grid::Short,
-        }
-    }
-}
-
-/// Which rows are measured where the user names none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Grid {
-    /// A handful, as part of bare `flatout bench`.
-    #[default]
-    Few,
-    /// The short plan with short trials.
-    Quick,
-    /// The short plan.
-    Short,
-    /// Every test at every block size and number of threads.
-    Matrix,
 }
 
 /// What the user fixed; what is empty or none keeps its default.
@@ -186,15 +160,7 @@ impl Area for Options {
         self.run = run.clone();
         self.selection.each_once();
         self.selection.caching = self.selection.direct.or(self.selection.caching);
-        let planned = self.planned.insert(estimate::plan(self)?);
-        Ok(Estimate {
-            place: Some(run.place.clone()),
-            write_bytes: planned.write_bytes,
-            most_write_bytes: planned.terms.most_write_bytes,
-            writes_over: planned.writes_over,
-            usual_ns: planned.time_ns,
-            notices: Vec::new(),
-        })
+        Ok(self.planned.insert(estimate::plan(self)?).announced.clone())
     }
 
     fn can_shrink(&self) -> bool {
@@ -241,10 +207,9 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     };
     let made_bytes = scratch.as_ref().map_or(0, Scratch::length_bytes);
     let reduced_from = estimate.reduced_from(made_bytes);
-    let left_bytes = estimate.trials_write_bytes();
-    let file = TestFile::new(&place, scratch, left_bytes, reduced_from, options)?;
+    let file = TestFile::new(&place, scratch, estimate.trials_write_bytes, reduced_from, options)?;
     // Rows that could not have what they asked for may have become the same.
-    let fitted = plan::rows(options.grid(), &options.selection, &place).into_iter();
+    let fitted = plan::rows(options.run.extent, &options.selection, &place).into_iter();
     let rows = plan::each_once(fitted.map(|row| file.fit(row)));
     let names_ns = estimate.metadata_part_ns(sampler.left_ns());
     // What names and attributes leave of their time is that of the rows, where it can be said beforehand how

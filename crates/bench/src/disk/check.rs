@@ -1,7 +1,7 @@
 //! What may be asked of the disk area, and the one line that refuses the rest.
 
+use super::Options;
 use super::place::{Kind, Overwriting, Place};
-use super::{Grid, Options};
 use crate::Error;
 
 /// Operations per second of an open loop at most.
@@ -12,7 +12,7 @@ const MOST_RATE: f64 = 1e9;
 /// Errors: one line that names the option and what would be right.
 pub(super) fn options(options: &Options, place: &Place) -> Result<(), Error> {
     let selection = &options.selection;
-    let (is_matrix, has_depths) = (options.grid() == Grid::Matrix, selection.depths.len() > 1);
+    let (is_matrix, has_depths) = (selection.matrix, selection.depths.len() > 1);
     let is_swept = |length: usize| length > 1 && !is_matrix && selection.patterns.is_empty();
     let rate = selection.rate_per_s.unwrap_or_default();
     let in_grid = |is_given: bool| is_given && is_matrix;

@@ -6,9 +6,9 @@ use super::forecast::{self, Speed};
 use super::place::{Kind, Place};
 pub(crate) use super::row::Extents;
 use super::row::Row;
-use super::{Grid, Selection, Terms, fio, plan};
-use crate::Clearing;
+use super::{Selection, Terms, fio, plan};
 use crate::tried::Tried;
+use crate::{Clearing, Extent};
 pub(crate) use fio::Trial as FioTrial;
 
 /// Bytes that a trial of a race writes at most: its time ends it before.
@@ -30,7 +30,7 @@ impl Duel {
     pub(crate) fn new(selection: &Selection, path: &Path, extents: Extents) -> Option<Self> {
         let kind = if extents == Extents::Written { Kind::File } else { Kind::Directory };
         let place = Place::to_come(path, kind);
-        let rows = plan::rows(Grid::Short, selection, &place);
+        let rows = plan::rows(Extent::Full, selection, &place);
         let row = rows.into_iter().find(|row| row.extents == extents)?;
         Some(Self { row, place })
     }

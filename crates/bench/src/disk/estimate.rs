@@ -12,9 +12,9 @@ use super::pattern::Pattern;
 use super::place::{Kind, Place};
 use super::plan as rows;
 use super::row::{Extents, Row};
-use super::{Grid, Options, Terms};
+use super::{Options, Terms};
 use crate::tried::Tried;
-use crate::{Error, Extent, IoError, limits, scratch};
+use crate::{Error, Estimate, Extent, IoError, limits, scratch};
 
 const MIB: u64 = 1 << 20;
 /// Available memory that a file in memory takes at most: one part in this many.
@@ -48,7 +48,7 @@ const METADATA_PART: u64 = 8;
 /// are not to be left with few trials by what came before.
 const METADATA_RESERVE: f64 = 1.5;
 
-/// What a grid takes, where nobody asks for something else.
+/// What the rows take, where nobody asks for something else.
 struct Usual {
     /// Length of the test file.
     file_bytes: u64,
@@ -62,26 +62,30 @@ struct Usual {
     trials: u32,
 }
 
-impl Grid {
-    const fn usual(self) -> Usual {
-        let short = Usual {
+impl Usual {
+    fn of(options: &Options) -> Self {
+        let short = Self {
             file_bytes: 1024 * MIB,
             trial_ns: 500_000_000,
             trial_write_bytes: 64 * MIB,
             max_trials: MAX_TRIALS,
             trials: 12,
         };
-        match self {
-            Self::Few => Usual { file_bytes: 256 * MIB, trial_ns: 150_000_000, ..short },
-            Self::Quick => Usual { trial_ns: 200_000_000, trials: 11, ..short },
-            Self::Short => short,
-            Self::Matrix => Usual {
+        let usual = match options.run.extent {
+            _ if options.selection.matrix => Self {
                 file_bytes: 5_000_000_000,
                 trial_ns: 400_000_000,
                 trial_write_bytes: 128 * MIB,
                 max_trials: 8,
                 trials: 8,
             },
+            Extent::Few => Self { file_bytes: 256 * MIB, trial_ns: 150_000_000, ..short },
+            Extent::Quick => Self { trial_ns: 200_000_000, trials: 11, ..short },
+            Extent::Full => short,
+        };
+        match options.run.rounds {
+            Some(rounds) => Self { max_trials: rounds, trials: rounds, ..usual },
+            None => usual,
         }
     }
 }
@@ -91,22 +95,18 @@ impl Grid {
 pub(super) struct Planned {
     /// Length of the test file; 0 where the user's file or device is read.
     pub file_bytes: u64,
-    /// Time that everything takes, as far as can be said beforehand.
-    pub time_ns: u64,
-    /// Bytes that are likely written, at most [`Terms::most_write_bytes`].
-    pub write_bytes: u64,
-    /// Whether the user's own file is written over.
-    pub writes_over: bool,
+    /// What is said before anything is written; at most [`Terms::most_write_bytes`] are.
+    pub announced: Estimate,
     /// Length that the test file should have had, where there was no room for it.
     reduced_from: Option<u64>,
     pub(super) metadata: Option<MetadataOptions>,
     /// Why names and attributes are not measured, though they should be.
     pub(super) metadata_refusal: Option<String>,
-    metadata_bytes: u64,
-    metadata_ns: u64,
+    /// Share of the time that names and attributes are estimated to take.
+    metadata_share: f64,
     pub(super) max_trials: u32,
-    /// Time that it would take if none was asked for.
-    usual_ns: u64,
+    /// Bytes that the trials of rows may write together.
+    pub(super) trials_write_bytes: u64,
     /// What all trials obey.
     pub(super) terms: Terms,
 }
@@ -119,25 +119,7 @@ impl Planned {
 
     /// Time that names and attributes get of what is left, which is shared out as it was estimated.
     pub(super) fn metadata_part_ns(&self, left_ns: u64) -> u64 {
-        let share = self.metadata_ns as f64 / self.usual_ns.max(1) as f64;
-        (left_ns as f64 * (share * METADATA_RESERVE).min(1.0)) as u64
-    }
-
-    /// Bytes that the trials of rows may write together.
-    pub(super) fn trials_write_bytes(&self) -> u64 {
-        self.terms
-            .most_write_bytes
-            .saturating_sub(self.file_bytes)
-            .saturating_sub(self.metadata_bytes)
-    }
-}
-
-/// What the grid takes, with the number of trials that was asked for.
-fn usual(options: &Options) -> Usual {
-    let usual = options.grid().usual();
-    match options.run.rounds {
-        Some(rounds) => Usual { max_trials: rounds, trials: rounds, ..usual },
-        None => usual,
+        (left_ns as f64 * (self.metadata_share * METADATA_RESERVE).min(1.0)) as u64
     }
 }
 
@@ -172,7 +154,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     };
     let metadata_bytes = metadata.as_ref().map_or(0, |options| metadata::Needs::of(options).bytes);
     check_runtime(options)?;
-    let usual = usual(options);
+    let usual = Usual::of(options);
     let cap_bytes = match options.selection.runtime_ns {
         Some(_) if options.run.max_write_bytes.is_some() => u64::MAX,
         Some(ns) => (ns as f64 / 1e9 * USUAL_MOST_BYTES_PER_S) as u64,
@@ -184,12 +166,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.tried))?,
         false => (0, None),
     };
-    let each_bytes = rows.iter().map(|row| match (row.writes(), row.extents) {
-        (false, _) => 0,
-        (true, Extents::Fresh) => of_trial(row, cap_bytes).min(file_bytes),
-        (true, Extents::Written) => of_trial(row, cap_bytes),
-    });
-    let all_bytes = each_bytes.fold(0, u64::saturating_add).saturating_mul(usual.max_trials.into());
+    let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, usual.max_trials);
     let cap =
         if options.selection.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
     let of_rows = all_bytes.min(cap).min(room_in_holes(&place)?);
@@ -221,18 +198,23 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let most_write_bytes = most_write_bytes - left.saturating_sub(trials_most);
     let writes_over = place.may_overwrite() && writing > 0;
     place.check_access(writes_over)?;
+    let announced = Estimate {
+        place: Some(place.path.clone()),
+        write_bytes: likely_bytes.min(most_write_bytes),
+        most_write_bytes,
+        writes_over,
+        usual_ns: time_ns,
+        notices: Vec::new(),
+    };
     Ok(Planned {
         file_bytes,
-        time_ns,
-        usual_ns,
-        write_bytes: likely_bytes.min(most_write_bytes),
-        writes_over,
+        announced,
         reduced_from,
         metadata,
         metadata_refusal,
-        metadata_bytes,
-        metadata_ns,
+        metadata_share: metadata_ns as f64 / usual_ns.max(1) as f64,
         max_trials: usual.max_trials,
+        trials_write_bytes: left.min(trials_most),
         terms: Terms {
             runtime_ns,
             trial_write_bytes,
@@ -242,11 +224,21 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     })
 }
 
+/// Bytes that so many trials of each of these rows write at most.
+fn most_bytes(rows: &[Row], cap_bytes: u64, file_bytes: u64, trials: u32) -> u64 {
+    let of_row = |row: &Row| match row.extents {
+        Extents::Fresh => of_trial(row, cap_bytes).min(file_bytes),
+        Extents::Written => of_trial(row, cap_bytes),
+    };
+    let each = rows.iter().filter(|row| row.writes()).map(of_row);
+    each.fold(0, u64::saturating_add).saturating_mul(trials.into())
+}
+
 /// The rows that are wanted.
 ///
 /// Errors: a file of which none has a block, or buffers that do not fit into memory.
 fn possible_rows(options: &Options, place: &Place) -> Result<Vec<Row>, Error> {
-    let rows = rows::rows(options.grid(), &options.selection, place);
+    let rows = rows::rows(options.run.extent, &options.selection, place);
     place.check_length(&rows, options.bytes)?;
     if options.selection.names_rows() {
         // Of a grid, rows that do not fit into memory say so.
@@ -290,20 +282,21 @@ fn room_in_holes(place: &Place) -> Result<u64, Error> {
 fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataOptions>, Error> {
     let selection = &options.selection;
     let is_asked = match selection.patterns.is_empty() {
-        true => matches!(options.grid(), Grid::Quick | Grid::Short),
+        true => !selection.matrix && options.run.extent != Extent::Few,
         false => selection.patterns.contains(&Pattern::Metadata),
     };
     let is_possible = place.kind == Kind::Directory;
     if !(is_asked && is_possible) {
         return Ok(None);
     }
-    let extent = match (selection.patterns.is_empty(), options.grid()) {
-        (false, Grid::Short) => Extent::Full,
+    let extent = match (selection.patterns.is_empty(), options.run.extent) {
+        (false, Extent::Full) => Extent::Full,
         _ => Extent::Quick,
     };
+    let is_quick = options.run.extent == Extent::Quick;
     let wanted = MetadataOptions {
         directory: place.path.clone(),
-        files: if options.grid() == Grid::Quick { QUICK_METADATA_FILES } else { METADATA_FILES },
+        files: if is_quick { QUICK_METADATA_FILES } else { METADATA_FILES },
         directories_many: METADATA_DIRECTORIES,
         threads: metadata::threads(extent),
         small_file_bytes: SMALL_FILE_BYTES,
@@ -328,7 +321,7 @@ fn file_bytes(
     metadata_bytes: u64,
     (cap_bytes, tried): (u64, Tried),
 ) -> Result<(u64, Option<u64>), Error> {
-    let wanted = options.bytes.unwrap_or(options.grid().usual().file_bytes);
+    let wanted = options.bytes.unwrap_or(Usual::of(options).file_bytes);
     let filesystem = place.filesystem()?;
     let free = scratch::free_bytes(&filesystem);
     let memory_part = scratch::memory_part(&filesystem, MEMORY_PART);
@@ -415,7 +408,8 @@ mod tests {
             };
             let options = bare(run);
             let planned = plan(&options).unwrap();
-            assert!(planned.metadata_bytes <= most / METADATA_PART);
+            let metadata = planned.metadata.as_ref().map(metadata::Needs::of);
+            assert!(metadata.is_none_or(|needs| needs.bytes <= most / METADATA_PART));
             assert!(planned.file_bytes >= most / 4, "{} of {most}", planned.file_bytes);
             assert!(planned.terms.most_write_bytes <= most);
         }

@@ -4,10 +4,11 @@ use flatout_io::{Caching, Engine, Split, Tuning};
 
 use flatout_measure::{Row as _, Warning, warning};
 
+use super::Selection;
 use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};
-use super::{Grid, Selection};
+use crate::Extent;
 use crate::option::distinct;
 
 const KIB: u64 = 1 << 10;
@@ -27,18 +28,18 @@ const MATRIX_THREADS: [u32; 4] = [1, 2, 4, 8];
 const TINY_BYTES: u64 = 8;
 
 /// The rows of a run, before anybody has looked at what this place can do.
-pub(super) fn rows(grid: Grid, selection: &Selection, place: &Place) -> Vec<Row> {
-    let mut rows = match (grid, &selection.patterns[..]) {
-        (Grid::Matrix, _) => matrix(selection, place),
-        (_, []) => {
+pub(super) fn rows(extent: Extent, selection: &Selection, place: &Place) -> Vec<Row> {
+    let mut rows = match &selection.patterns[..] {
+        _ if selection.matrix => matrix(selection, place),
+        [] => {
             let mut rows = match place.kind {
-                Kind::Directory => in_directory(grid),
+                Kind::Directory => in_directory(extent),
                 Kind::File | Kind::Device => on_file(place),
             };
             rows.iter_mut().for_each(|row| selection.bend(row));
             rows
         }
-        (_, patterns) => patterns.iter().flat_map(|&p| asked(p, selection, place)).collect(),
+        patterns => patterns.iter().flat_map(|&p| asked(p, selection, place)).collect(),
     };
     // To tmpfs a ring's requests are done by threads of the kernel, one by one: a read of 4 KiB took 44 us,
     // and 64 at a time 0.5 to 0.9 million a second, by how those were woken (Linux 6.18, 2 CPUs,
@@ -101,7 +102,7 @@ fn usual(test: Pattern) -> Row {
 
 /// Throughput, IOPS and latency in a dozen rows; the shortest form leaves out what a first look
 /// can do without.
-fn in_directory(grid: Grid) -> Vec<Row> {
+fn in_directory(extent: Extent) -> Vec<Row> {
     let all = [
         (usual(Pattern::SequentialRead), true),
         (fresh(usual(Pattern::SequentialWrite)), true),
@@ -114,7 +115,10 @@ fn in_directory(grid: Grid) -> Vec<Row> {
         (row(Pattern::RandomWrite, RANDOM_BYTES, 1), true),
         (usual(Pattern::Mixed), false),
     ];
-    all.into_iter().filter(|(_, is_few)| *is_few || grid != Grid::Few).map(|row| row.0).collect()
+    all.into_iter()
+        .filter(|(_, is_few)| *is_few || extent != Extent::Few)
+        .map(|row| row.0)
+        .collect()
 }
 
 /// What can be found out about a file or a device that is somebody else's.
@@ -155,7 +159,7 @@ fn asked(pattern: Pattern, selection: &Selection, place: &Place) -> Vec<Row> {
 /// The rows of a short plan, for tests.
 #[cfg(test)]
 pub(super) fn tests_rows() -> Vec<Row> {
-    in_directory(Grid::Short)
+    in_directory(Extent::Full)
 }
 
 /// One row for each combination of the lists asked for.
@@ -223,30 +227,24 @@ fn matrix(selection: &Selection, place: &Place) -> Vec<Row> {
     rows
 }
 
+/// The value of a list that has one.
+fn only<T: Copy>(list: &[T]) -> Option<T> {
+    if let [value] = list { Some(*value) } else { None }
+}
+
 impl Selection {
     /// Gives a row the settings that the user fixed for all rows.
     fn bend(&self, row: &mut Row) {
         let tuning = &mut row.tuning;
-        if let Some(engine) = self.engine {
-            tuning.engine = engine;
-        }
-        if let Some(caching) = self.caching
-            && row.test != Pattern::Reread
-        {
-            tuning.caching = caching;
-        }
-        if let Some(split) = self.split {
-            tuning.split = split;
-        }
-        if let [block_bytes] = self.block_bytes[..] {
-            tuning.block_bytes = block_bytes;
-        }
-        if let [threads] = self.threads[..] {
-            tuning.threads = threads;
-        }
-        if let [depth] = self.depths[..] {
-            tuning.depth = depth;
-        }
+        let caching = self.caching.filter(|_| row.test != Pattern::Reread);
+        *tuning = Tuning {
+            engine: self.engine.unwrap_or(tuning.engine),
+            caching: caching.unwrap_or(tuning.caching),
+            block_bytes: only(&self.block_bytes).unwrap_or(tuning.block_bytes),
+            depth: only(&self.depths).unwrap_or(tuning.depth),
+            threads: only(&self.threads).unwrap_or(tuning.threads),
+            split: self.split.unwrap_or(tuning.split),
+        };
         if tuning.engine == Engine::Sync {
             if let Some(depth) = self.depths.iter().max().filter(|&&depth| depth > 1) {
                 let text = format!(
@@ -271,15 +269,15 @@ mod tests {
     use super::*;
     use crate::disk::place::Overwriting;
 
-    fn in_temporary_directory(grid: Grid, selection: &Selection) -> Vec<Row> {
+    fn in_temporary_directory(selection: &Selection) -> Vec<Row> {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::find(directory.path(), Overwriting::Refused).unwrap();
-        rows(grid, selection, &place)
+        rows(Extent::Full, selection, &place)
     }
 
     #[test]
     fn the_matrix_has_every_test_at_every_size_and_number_of_threads() {
-        let rows = in_temporary_directory(Grid::Matrix, &Selection::default());
+        let rows = in_temporary_directory(&Selection { matrix: true, ..Selection::default() });
         let of = |test: Pattern| rows.iter().filter(move |row| row.test == test);
         for test in [
             Pattern::SequentialCopy,
@@ -306,7 +304,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::find(directory.path(), Overwriting::Refused).unwrap();
         let engines = |is_in_memory, selection: &Selection| -> BTreeSet<String> {
-            let rows = rows(Grid::Short, selection, &Place { is_in_memory, ..place.clone() });
+            let rows = rows(Extent::Full, selection, &Place { is_in_memory, ..place.clone() });
             rows.iter().map(|row| row.tuning.engine.to_string()).collect()
         };
         let usual = Selection::default();
@@ -325,7 +323,7 @@ mod tests {
             engine: Some(Engine::Sync),
             ..Selection::default()
         };
-        let rows = in_temporary_directory(Grid::Short, &selection);
+        let rows = in_temporary_directory(&selection);
         assert_eq!(rows.len(), 2, "the sync engine has one depth");
         assert!(rows.iter().all(|row| row.tuning.depth == 1));
     }
@@ -336,9 +334,11 @@ mod tests {
         file.as_file().set_len(1 << 20).unwrap();
         for (overwriting, writes) in [(Overwriting::Refused, false), (Overwriting::Allowed, true)] {
             let place = Place::find(file.path(), overwriting).unwrap();
-            for grid in [Grid::Few, Grid::Short, Grid::Matrix] {
-                let rows = rows(grid, &Selection::default(), &place);
-                assert_eq!(rows.iter().any(Row::writes), writes, "{grid:?}");
+            for (extent, matrix) in
+                [(Extent::Few, false), (Extent::Full, false), (Extent::Full, true)]
+            {
+                let rows = rows(extent, &Selection { matrix, ..Selection::default() }, &place);
+                assert_eq!(rows.iter().any(Row::writes), writes, "{extent:?}, {matrix}");
                 assert!(rows.iter().all(|row| row.extents == Extents::Written));
             }
         }
