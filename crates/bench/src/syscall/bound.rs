@@ -3,7 +3,7 @@
 use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
 
 use super::fact;
-use super::row::{Call, Descriptor, ENTRY, Floor, Placement, Row, Variant};
+use super::row::{Call, Descriptor, ENTRY, Floor, Row, Variant};
 use crate::counted;
 
 /// Adds the rates and the ratio to an empty call to the facts of each row, and names its floor,
@@ -84,7 +84,7 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
 
 fn floor(row: &Row) -> Floor {
     // One request in a batch is one entry.
-    if row.batch_requests() == Some(1) { Floor::Entry } else { row.call.limits().0 }
+    if row.variant == Variant::Batch(1) { Floor::Entry } else { row.call.limits().0 }
 }
 
 /// What most likely makes the call dearer than a bare entry.
@@ -104,7 +104,7 @@ fn limiter(row: &Row) -> &'static str {
     };
     shared.unwrap_or(match row.variant {
         Variant::Batch(1) | Variant::Device => ENTRY,
-        Variant::Pair(Placement::OneCpu) => "context switch",
+        Variant::Pair(1) => "context switch",
         _ if row.call.moves_bytes() && row.block_bytes >= COPYING_BYTES => "copying",
         _ => row.call.limits().1,
     })
@@ -156,7 +156,7 @@ mod tests {
             measured(Call::Read, threads(2, Some(Descriptor::Shared)), 120.0),
             measured(Call::Fstat, Variant::Alone, 400.0),
             measured(Call::UringNop, Variant::Batch(8), 25.0),
-            measured(Call::PipePingPong, Variant::Pair(Placement::OneCpu), 900.0),
+            measured(Call::PipePingPong, Variant::Pair(1), 900.0),
         ];
         apply(&mut rows);
         assert_eq!(bound(&rows[0]).value, None);

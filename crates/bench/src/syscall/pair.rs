@@ -14,17 +14,17 @@ use flatout_sys::call::{self, Turn};
 use flatout_sys::clock::process_cpu_ns;
 use flatout_sys::{affinity, run_queue};
 
-use super::row::{Call, Placement};
+use super::row::Call;
 use super::trial::{Timing, warm_up};
 use super::{fact, work};
 use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
 use crate::workers::{can_tie, join};
 
-/// Runs `rounds` round trips.
-pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timing, TrialError> {
+/// Runs `rounds` round trips on so many CPUs.
+pub(super) fn run(which: Call, count: u32, rounds: u64) -> Result<Timing, TrialError> {
     can_tie()?;
     let failed = |error| work::refusal(which, &error);
-    let cpus = choose(placement, &affinity::allowed_cpus().map_err(failed)?)?;
+    let cpus = choose(count, &affinity::allowed_cpus().map_err(failed)?)?;
     let wall = match which {
         Call::FutexPingPong => futex(cpus, rounds),
         _ => pipe(cpus, rounds),
@@ -44,11 +44,11 @@ pub(super) fn run(which: Call, placement: Placement, rounds: u64) -> Result<Timi
 /// The CPUs of asker and answerer.
 type Cpus = (usize, usize);
 
-/// Those of a placement.
-fn choose(placement: Placement, allowed: &[usize]) -> Result<Cpus, TrialError> {
-    match (placement, allowed) {
-        (Placement::OneCpu, [one, ..]) => Ok((*one, *one)),
-        (Placement::TwoCpus, [one, other, ..]) => Ok((*one, *other)),
+/// Those of one or two that are allowed.
+fn choose(count: u32, allowed: &[usize]) -> Result<Cpus, TrialError> {
+    match (count, allowed) {
+        (1, [one, ..]) => Ok((*one, *one)),
+        (2, [one, other, ..]) => Ok((*one, *other)),
         _ => Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned())),
     }
 }
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn one_cpu_serves_both_and_two_are_not_made_up() {
-        assert_eq!(choose(Placement::OneCpu, &[3]), Ok((3, 3)));
-        assert_eq!(choose(Placement::TwoCpus, &[3, 5, 7]), Ok((3, 5)));
-        assert!(matches!(choose(Placement::TwoCpus, &[3]), Err(TrialError::Unsupported(_))));
+        assert_eq!(choose(1, &[3]), Ok((3, 3)));
+        assert_eq!(choose(2, &[3, 5, 7]), Ok((3, 5)));
+        assert!(matches!(choose(2, &[3]), Err(TrialError::Unsupported(_))));
     }
 
     #[test]

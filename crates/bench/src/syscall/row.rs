@@ -1,8 +1,5 @@
 //! The rows, as data: which call, under which conditions, and in which order.
 
-use std::ffi::OsStr;
-use std::path::Path;
-
 use flatout_measure::{Label, Row as Measurable, Unit};
 
 use crate::between_runs;
@@ -113,13 +110,6 @@ flatout_sys::words! {
     }
 }
 
-/// Where two threads that wake each other run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placement {
-    OneCpu,
-    TwoCpus,
-}
-
 /// Under which conditions a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variant {
@@ -131,8 +121,8 @@ pub(super) enum Variant {
     Threads(u32, Option<Descriptor>),
     /// One thread; so many requests per system call.
     Batch(u32),
-    /// Two threads that wake each other.
-    Pair(Placement),
+    /// Two threads that wake each other, on so many CPUs.
+    Pair(u32),
 }
 
 /// One row.
@@ -164,20 +154,6 @@ impl Row {
         }
     }
 
-    /// Requests of a system call.
-    pub(super) fn batch_requests(&self) -> Option<u32> {
-        if let Variant::Batch(requests) = self.variant { Some(requests) } else { None }
-    }
-
-    /// CPUs on which two threads wake each other.
-    pub(super) fn cpus(&self) -> Option<u32> {
-        match self.variant {
-            Variant::Pair(Placement::OneCpu) => Some(1),
-            Variant::Pair(Placement::TwoCpus) => Some(2),
-            _ => None,
-        }
-    }
-
     /// The device that stands for the file in [`Variant::Device`].
     pub(super) fn device_path(&self) -> &'static str {
         if self.call == Call::Write { "/dev/null" } else { "/dev/zero" }
@@ -187,16 +163,21 @@ impl Row {
 impl Measurable for Row {
     fn label(&self) -> Label {
         let moves_bytes = self.call.moves_bytes();
-        let device = Path::new(self.device_path()).file_name().and_then(OsStr::to_str);
-        let device = device.filter(|_| self.variant == Variant::Device);
-        Label::new(self.call.id(), Unit::Nanoseconds)
+        let target = match self.variant {
+            Variant::Device => self.device_path().trim_start_matches("/dev/"),
+            _ => "file",
+        };
+        let label = Label::new(self.call.id(), Unit::Nanoseconds)
             .with_known("threads", self.call.has_thread_rows().then(|| self.threads()))
             .with_known("block_bytes", moves_bytes.then_some(self.block_bytes))
-            .with_known("target", moves_bytes.then(|| device.unwrap_or("file")))
+            .with_known("target", moves_bytes.then_some(target))
             .with_known("descriptor", self.descriptor().map(Descriptor::name))
-            .with_known("batch_requests", self.batch_requests())
-            .with_known("cpus", self.cpus())
-            .deviating_by(self.call.limits().2)
+            .deviating_by(self.call.limits().2);
+        match self.variant {
+            Variant::Batch(requests) => label.with("batch_requests", requests),
+            Variant::Pair(cpus) => label.with("cpus", cpus),
+            _ => label,
+        }
     }
 }
 
@@ -210,9 +191,7 @@ pub(super) fn all(block_bytes: u64) -> Vec<Row> {
     rows.extend([Call::Read, Call::Write].map(|call| row(call, Variant::Device)));
     rows.extend([32, 8, 1].map(|batch| row(Call::UringNop, Variant::Batch(batch))));
     for call in [Call::FutexPingPong, Call::PipePingPong] {
-        rows.extend(
-            [Placement::OneCpu, Placement::TwoCpus].map(|place| row(call, Variant::Pair(place))),
-        );
+        rows.extend([1, 2].map(|cpus| row(call, Variant::Pair(cpus))));
     }
     // Stable, so that variants of a call stay in the order in which they stand above.
     rows.sort_by_key(|row| row.call as usize);
@@ -243,7 +222,7 @@ pub(super) fn short(block_bytes: u64) -> Vec<Row> {
                 row.call == Call::Read && threads == 2 && descriptor != Some(Descriptor::OwnFile)
             }
             Variant::Batch(requests) => requests == 32,
-            Variant::Pair(place) => place == Placement::TwoCpus && !LEFT_OUT.contains(&row.call),
+            Variant::Pair(cpus) => cpus == 2 && !LEFT_OUT.contains(&row.call),
             Variant::Device => false,
         })
         .collect()

@@ -9,7 +9,7 @@ use flatout_measure::{Facts, Key, Sample, TrialError, Warning, warning};
 use flatout_sys::call::{self, DescriptorTable, Window};
 use flatout_sys::{Groups, affinity, memory};
 
-use super::row::{Call, Placement, Row, Variant};
+use super::row::{Call, Row, Variant};
 use super::site::{self, Site};
 use super::work::{self, Source};
 use super::{crowd, fact, pair};
@@ -101,7 +101,7 @@ pub(super) fn run(
     let mut timing = match row.variant {
         Variant::Alone | Variant::Device | Variant::Batch(_) => alone(row, site, calls)?,
         Variant::Threads(..) => crowd::run(row, site, calls)?,
-        Variant::Pair(placement) => pair::run(row.call, placement, calls)?,
+        Variant::Pair(cpus) => pair::run(row.call, cpus, calls)?,
     };
     timing.facts.extend(facts(row, site)?);
     Ok(timing)
@@ -177,8 +177,7 @@ fn evaluate(row: &Row, calls: u64, mut timing: Timing) -> Result<Sample, TrialEr
         facts.set(Key::sum("excluded_ns"), nanoseconds(timing.excluded));
     }
     let busy_threads = match row.variant {
-        Variant::Threads(threads, _) => threads,
-        Variant::Pair(Placement::TwoCpus) => 2,
+        Variant::Threads(threads, _) | Variant::Pair(threads) => threads,
         _ => 1,
     };
     let cpus = affinity::allowed_cpu_count();
@@ -201,7 +200,7 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syscall::row::{self, Placement};
+    use crate::syscall::row;
     use crate::tests::waiting;
 
     /// Runs each row that `wanted` picks with a few calls on a real directory.
@@ -234,12 +233,10 @@ mod tests {
                 assert!(matches!(error, TrialError::Unsupported(_)), "{error}");
             }
         };
-        let mut trials: Vec<Box<dyn FnMut()>> = vec![
-            Box::new(|| run(Variant::Alone)),
-            Box::new(|| run(Variant::Pair(Placement::OneCpu))),
-        ];
+        let mut trials: Vec<Box<dyn FnMut()>> =
+            vec![Box::new(|| run(Variant::Alone)), Box::new(|| run(Variant::Pair(1)))];
         if affinity::allowed_cpus().unwrap().len() > 1 {
-            trials.push(Box::new(|| run(Variant::Pair(Placement::TwoCpus))));
+            trials.push(Box::new(|| run(Variant::Pair(2))));
         }
         let test = "syscall::trial::tests::getppid_and_pairs_tell_that_they_waited";
         waiting::is_seen(test, trials);
