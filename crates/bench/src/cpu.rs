@@ -106,10 +106,11 @@ impl Area for Options {
 
 /// What a roofline ends at: the rate of f64 multiply-adds.
 fn multiply_adds(measured: &Measured<UnitRow>) -> Option<Part> {
-    let UnitRow::Throughput { kernel, setting } = measured.row else { return None };
+    let UnitRow::Units { kernel, setting } = measured.row else { return None };
     let work = (kernel.number, kernel.operation);
-    let flop_per_s =
-        measured.outcome.median.filter(|_| work == (Number::F64, Operation::MultiplyAdd))?;
+    let is_peak =
+        setting.placement != Placement::Sustained && work == (Number::F64, Operation::MultiplyAdd);
+    let flop_per_s = measured.outcome.median.filter(|_| is_peak)?;
     Some(Part::Units { threads: setting.threads, flop_per_s })
 }
 
@@ -121,7 +122,7 @@ fn units(
 ) -> Vec<Measured<UnitRow>> {
     let rows = row::rows(options.run.extent, &options.threads, topology);
     let kernel = |row: &UnitRow| match row {
-        UnitRow::Throughput { kernel, .. } | UnitRow::Sustained { kernel, .. } => Some(*kernel),
+        UnitRow::Units { kernel, .. } => Some(*kernel),
         UnitRow::Clock { .. } | UnitRow::Sharing { .. } => None,
     };
     let kernels: Vec<Kernel> = rows.iter().filter_map(kernel).collect();
@@ -169,12 +170,10 @@ impl Loads {
 
 fn case<'a>(row: UnitRow, loads: &'a Loads, topology: &'a Topology) -> Case<'a, UnitRow> {
     let trial = move |_seed| match row {
-        UnitRow::Throughput { kernel, setting } => {
-            trial::sample(&*loads.get(kernel)?, topology, setting)
-        }
-        UnitRow::Sustained { kernel, threads } => {
-            trial::sustained(&*loads.get(kernel)?, topology, threads)
-        }
+        UnitRow::Units { kernel, setting } => match setting.placement {
+            Placement::Sustained => trial::sustained(&*loads.get(kernel)?, topology, setting),
+            _ => trial::sample(&*loads.get(kernel)?, topology, setting),
+        },
         UnitRow::Clock { load: None, .. } => trial::idle_clock(topology),
         UnitRow::Clock { load: Some(kernel), threads } => {
             let setting = Setting { threads, placement: Placement::Pinned };

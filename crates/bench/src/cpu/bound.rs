@@ -43,16 +43,12 @@ pub(super) fn apply(
     }
     for Measured { row, outcome, facts, .. } in rows {
         match *row {
-            UnitRow::Throughput { kernel, setting } => {
+            UnitRow::Units { kernel, setting } => {
                 let share = share(facts, setting, topology, &sets);
-                caveat::add_of_clock(outcome, facts);
-                caveat::add_of_share(outcome, facts, &share, &sets);
-                let peak = (kernel, share, topology.is_mixed);
-                hold(outcome, facts, counts.get(&kernel).copied(), peak);
-            }
-            UnitRow::Sustained { kernel, threads } => {
-                let setting = Setting { threads, placement: Placement::Free };
-                let share = share(facts, setting, topology, &sets);
+                if setting.placement != Placement::Sustained {
+                    caveat::add_of_clock(outcome, facts);
+                    caveat::add_of_share(outcome, facts, &share, &sets);
+                }
                 let peak = (kernel, share, topology.is_mixed);
                 hold(outcome, facts, counts.get(&kernel).copied(), peak);
             }
@@ -71,8 +67,9 @@ pub(super) fn apply(
 /// had the CPU in all of them, the trials of `cpu/sustained` stand for both.
 fn settle_peaks(rows: &mut [Measured<UnitRow>]) {
     for at in 0..rows.len() {
-        let UnitRow::Throughput { kernel, setting } = rows[at].row else { continue };
-        let sustained = UnitRow::Sustained { kernel, threads: setting.threads };
+        let UnitRow::Units { kernel, setting } = rows[at].row else { continue };
+        let setting = Setting { placement: Placement::Sustained, ..setting };
+        let sustained = UnitRow::Units { kernel, setting };
         let Some(better) = rows.iter().find(|one| one.row == sustained) else { continue };
         let own = rows[at].outcome.median;
         if own.is_none() || better.outcome.median <= own {
@@ -105,7 +102,7 @@ fn judge_sharing(measured: &mut Measured<UnitRow>) -> Verdict {
 fn share(facts: &Facts, setting: Setting, topology: &Topology, sets: &[Vec<usize>]) -> Share {
     let used = match setting.placement {
         Placement::Pinned => topology.cpus.len().min(setting.threads as usize),
-        Placement::Free => topology.cpus.len(),
+        Placement::Free | Placement::Sustained => topology.cpus.len(),
     };
     Share {
         threads: setting.threads,
@@ -209,9 +206,11 @@ fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
 /// no row has it.
 pub(super) fn double_peak(rows: &[Measured<UnitRow>], threads: u32) -> Ceiling {
     let is = |row: &UnitRow| match row {
-        UnitRow::Throughput { kernel, setting } => {
+        UnitRow::Units { kernel, setting } => {
             let work = (kernel.number, kernel.operation);
-            work == (Number::F64, Operation::MultiplyAdd) && setting.threads == threads
+            work == (Number::F64, Operation::MultiplyAdd)
+                && setting.threads == threads
+                && setting.placement != Placement::Sustained
         }
         _ => false,
     };

@@ -5,17 +5,16 @@ use flatout_sys::throughput::{Kernel, Number, Operation};
 
 use super::sharing;
 use super::topology::Topology;
-use super::trial::{Placement, Setting};
+use super::trial::Placement::{self, Free, Pinned, Sustained};
+use super::trial::Setting;
 use crate::{Extent, between_runs, workers};
 
 /// A row of the arithmetic units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnitRow {
-    /// Operations per second, in moments in which each thread has its core to itself.
-    Throughput { kernel: Kernel, setting: Setting },
-    /// Operations per second in all of the time, whatever others do meanwhile, where the scheduler
-    /// puts the threads.
-    Sustained { kernel: Kernel, threads: u32 },
+    /// Operations per second: in moments in which each thread has its core to itself, or in all of the
+    /// time.
+    Units { kernel: Kernel, setting: Setting },
     /// The clock in a load, or without any.
     Clock { load: Option<Kernel>, threads: u32 },
     /// Whether two CPUs share a core.
@@ -33,12 +32,13 @@ const THREADS: [u32; 4] = [1, 2, 4, 8];
 impl Row for UnitRow {
     fn label(&self) -> Label {
         match *self {
-            Self::Throughput { kernel, setting } => of_kernel("cpu/throughput", kernel)
-                .with("threads", setting.threads)
-                .with("pinned", setting.placement == Placement::Pinned),
-            Self::Sustained { kernel, threads } => of_kernel("cpu/sustained", kernel)
-                .with("threads", threads)
-                .deviating_by(between_runs::SUSTAINED),
+            Self::Units { kernel, setting } => {
+                let of = |id| of_kernel(id, kernel).with("threads", setting.threads);
+                match setting.placement {
+                    Sustained => of("cpu/sustained").deviating_by(between_runs::SUSTAINED),
+                    place => of("cpu/throughput").with("pinned", place == Pinned),
+                }
+            }
             Self::Clock { load, threads } => Label::new("cpu/clock", Unit::Hertz)
                 .with("load", load.map_or_else(|| "none".to_owned(), name))
                 .with("threads", threads)
@@ -52,7 +52,7 @@ impl Row for UnitRow {
 
     fn lacks(&self) -> Option<String> {
         let kernel = match *self {
-            Self::Throughput { kernel, .. } | Self::Sustained { kernel, .. } => Some(kernel),
+            Self::Units { kernel, .. } => Some(kernel),
             Self::Clock { load, .. } => load,
             Self::Sharing { .. } => None,
         };
@@ -89,7 +89,6 @@ pub(super) fn best(number: Number, operation: Operation) -> Option<Kernel> {
 /// The rows for so much of the area; `threads` is what the user asked for, empty for the usual.
 pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<UnitRow> {
     use Operation::{Add, MultiplyAdd};
-    use Placement::{Free, Pinned};
     let all = topology.count();
     let counts = |usual: &[u32]| workers::counts(threads, &[usual, &[all]].concat());
     let ends = counts(&[1]);
@@ -99,7 +98,7 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
         Extent::Few => {
             rows.extend(widest(Number::F32, MultiplyAdd, most, Pinned));
             rows.extend(widest(Number::F64, MultiplyAdd, most, Pinned));
-            rows.extend(sustained(Number::F64, most));
+            rows.extend(widest(Number::F64, MultiplyAdd, most, Sustained));
             rows.extend(widest(Number::I32, Add, most, Pinned));
         }
         Extent::Quick => {
@@ -107,7 +106,7 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
                 rows.extend(widest(number, operation, &ends, Pinned));
             }
             rows.extend(narrower(Number::F64, MultiplyAdd, fewest));
-            rows.extend(sustained(Number::F64, &ends));
+            rows.extend(widest(Number::F64, MultiplyAdd, &ends, Sustained));
             for number in NARROW {
                 rows.extend(widest(number, MultiplyAdd, fewest, Pinned));
             }
@@ -121,7 +120,9 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
                 rows.extend(widest(number, operation, &sweep, Free));
                 rows.extend(narrower(number, operation, fewest));
             }
-            rows.extend([Number::F32, Number::F64].iter().flat_map(|&one| sustained(one, &sweep)));
+            for number in [Number::F32, Number::F64] {
+                rows.extend(widest(number, MultiplyAdd, &sweep, Sustained));
+            }
             let narrow = NARROW.into_iter().flat_map(|number| Kernel::levels(number, MultiplyAdd));
             rows.extend(narrow.flat_map(|kernel| placed(kernel, &ends, Pinned)));
             rows.push(UnitRow::Clock { load: None, threads: 1 });
@@ -153,26 +154,16 @@ fn widest(
     best.flat_map(|kernel| placed(kernel, threads, placement)).collect()
 }
 
-/// What multiply-adds of the widest level sustain.
-fn sustained(number: Number, threads: &[u32]) -> Vec<UnitRow> {
-    let best = best(number, Operation::MultiplyAdd).into_iter();
-    best.flat_map(|kernel| {
-        threads.iter().map(move |&threads| UnitRow::Sustained { kernel, threads })
-    })
-    .collect()
-}
-
 /// The levels below that.
 fn narrower(number: Number, operation: Operation, threads: &[u32]) -> Vec<UnitRow> {
     let best = best(number, operation);
     let others = Kernel::levels(number, operation).into_iter().filter(|one| Some(*one) != best);
-    others.flat_map(|kernel| placed(kernel, threads, Placement::Pinned)).collect()
+    others.flat_map(|kernel| placed(kernel, threads, Pinned)).collect()
 }
 
 fn placed(kernel: Kernel, threads: &[u32], placement: Placement) -> Vec<UnitRow> {
-    let row =
-        |&threads: &u32| UnitRow::Throughput { kernel, setting: Setting { threads, placement } };
-    threads.iter().map(row).collect()
+    let setting = |&threads: &u32| Setting { threads, placement };
+    threads.iter().map(|threads| UnitRow::Units { kernel, setting: setting(threads) }).collect()
 }
 
 #[cfg(test)]
@@ -220,7 +211,7 @@ mod tests {
     fn threads_asked_for_replace_the_usual_ones() {
         for extent in [Extent::Few, Extent::Quick, Extent::Full] {
             for row in rows(extent, &[3], &topology(4)) {
-                if let UnitRow::Throughput { setting, .. } = row {
+                if let UnitRow::Units { setting, .. } = row {
                     assert_eq!(setting.threads, 3);
                 }
             }
@@ -231,7 +222,7 @@ mod tests {
     fn what_no_cpu_has_is_known_without_a_trial() {
         let of = |number, level| {
             let kernel = Kernel { number, operation: Operation::MultiplyAdd, level };
-            UnitRow::Sustained { kernel, threads: 1 }.lacks()
+            placed(kernel, &[1], Sustained)[0].lacks()
         };
         let why = of(Number::F32, Level::Amx).unwrap();
         assert_eq!(why, "f32 multiply-add amx: amx has no f32");

@@ -33,7 +33,7 @@ impl Row for Point {
 /// several numbers of threads.
 fn place(measured: &Measured<UnitRow>) -> Option<(Kernel, u32)> {
     match measured.row {
-        UnitRow::Throughput { kernel, setting }
+        UnitRow::Units { kernel, setting }
             if setting.placement == Placement::Pinned
                 && kernel.operation == Operation::MultiplyAdd
                 && row::NUMBERS.contains(&kernel.number)
@@ -90,7 +90,7 @@ mod tests {
     fn row(threads: u32, level: Level, peak: Option<f64>) -> Measured<UnitRow> {
         let kernel = Kernel { number: Number::F64, operation: Operation::MultiplyAdd, level };
         let setting = Setting { threads, placement: Placement::Pinned };
-        let row = UnitRow::Throughput { kernel, setting };
+        let row = UnitRow::Units { kernel, setting };
         let ceiling = Some(Ceiling::known("peak", peak, Provenance::Inferred));
         let outcome =
             Outcome { median: Some(10.0), samples: vec![10.0], n: 1, ceiling, ..blank(&row) };

@@ -39,13 +39,15 @@ pub(super) struct Setting {
     pub(super) placement: Placement,
 }
 
-/// Whether threads are tied to CPUs.
+/// Whether threads are tied to CPUs, and which time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placement {
     /// Each to one, in the order of [`Topology::cpus`], round and round.
     Pinned,
     /// The scheduler decides.
     Free,
+    /// The scheduler decides, and all of the time counts, whoever has the CPUs meanwhile.
+    Sustained,
 }
 
 /// Runs one trial of `load`.
@@ -90,15 +92,14 @@ pub(super) fn sample(
 pub(super) fn sustained(
     load: &Load,
     topology: &Topology,
-    threads: u32,
+    setting: Setting,
 ) -> Result<Sample, TrialError> {
-    let held_back = workers::contained(threads, topology.count(), topology.quota_cpus);
-    let trial = || all_time(load, topology, threads);
+    let held_back = workers::contained(setting.threads, topology.count(), topology.quota_cpus);
+    let trial = || all_time(load, topology, setting);
     topology.probe.around(&topology.cpus, held_back.is_some(), trial)
 }
 
-fn all_time(load: &Load, topology: &Topology, threads: u32) -> Result<Sample, TrialError> {
-    let setting = Setting { threads, placement: Placement::Free };
+fn all_time(load: &Load, topology: &Topology, setting: Setting) -> Result<Sample, TrialError> {
     let (before, begun) = (Taken::read(), Spent::now());
     let windows = run(load, &topology.cpus, setting, |load| load.sample_for(SUSTAINED_NS))?;
     let (stolen, spent) = (before.until(&Taken::read()), Spent::since(begun));
@@ -108,7 +109,7 @@ fn all_time(load: &Load, topology: &Topology, threads: u32) -> Result<Sample, Tr
     let cpu_ns = windows.iter().map(|window| window.cpu_ns).sum();
     let spent = Spent { cpu_ns, ..spent };
     sample.elapsed_ns = spent.charged_ns(sample.elapsed_ns, topology.quota_cpus);
-    sample.warnings.extend(workers::oversubscribed(threads, topology.count()));
+    sample.warnings.extend(workers::oversubscribed(setting.threads, topology.count()));
     Ok(sample)
 }
 

@@ -20,7 +20,7 @@ fn counts(per_cycle: f64) -> BTreeMap<Kernel, Count> {
 
 fn throughput(threads: u32) -> UnitRow {
     let setting = Setting { threads, placement: Placement::Pinned };
-    UnitRow::Throughput { kernel: KERNEL, setting }
+    UnitRow::Units { kernel: KERNEL, setting }
 }
 
 fn measured(row: UnitRow, per_s: f64, facts: Facts) -> Measured<UnitRow> {
@@ -79,7 +79,7 @@ fn a_row_at_its_peak_says_how_the_peak_came_about() {
 fn a_pair_above_its_counted_ports_is_given() {
     let kernel = Kernel { number: Number::I32, ..KERNEL };
     let setting = Setting { threads: 1, placement: Placement::Pinned };
-    let row = UnitRow::Throughput { kernel, setting };
+    let row = UnitRow::Units { kernel, setting };
     let facts = Facts::default().with(fact::CLOCK_HZ, 3.7e9);
     // 1.54 pairs a cycle, where the counting loop had 1.49.
     let mut rows = [measured(row, 1.54 * 16.0 * 3.7e9, facts)];
@@ -94,7 +94,8 @@ fn a_pair_above_its_counted_ports_is_given() {
 fn a_peak_is_never_below_what_was_sustained() {
     let sustained = |per_s| {
         let Measured { facts, .. } = zen(2, per_s);
-        measured(UnitRow::Sustained { kernel: KERNEL, threads: 2 }, per_s, facts)
+        let setting = Setting { threads: 2, placement: Placement::Sustained };
+        measured(UnitRow::Units { kernel: KERNEL, setting }, per_s, facts)
     };
     let settled = |own, all| {
         let mut rows = [zen(2, own), sustained(all), zen(1, 20e9)];
