@@ -2,7 +2,7 @@
 //! are those of its option.
 
 use flatout_io::{Engine, Tuning};
-use flatout_measure::size_text;
+use flatout_measure::{TrialError, size_text};
 use flatout_sys::memory;
 
 use crate::Error;
@@ -41,6 +41,11 @@ pub fn check_memory(tuning: &Tuning) -> Result<(), Error> {
         size_text(u64::try_from(needed).unwrap_or(u64::MAX)),
         size_text(available / BUFFER_PART),
     )))
+}
+
+/// The same of a trial, whose row this machine cannot have.
+pub(crate) fn check_trial(tuning: &Tuning) -> Result<(), TrialError> {
+    check_memory(tuning).map_err(|error| TrialError::Unsupported(error.to_string()))
 }
 
 #[cfg(test)]

@@ -265,7 +265,7 @@ fn charts(extent: Extent) -> Vec<Chart> {
     let title = "Memory rate by working set";
     charts.push(chart(title, working_set::ID, "working_set_bytes", &["kernel"]));
     charts.extend(block::PATTERNS.map(|pattern| {
-        let title = format!("{} by threads", pattern.title);
+        let title = format!("{} rate of memory by threads", pattern.title);
         chart(&title, pattern.id, "threads", &["block_bytes"])
     }));
     charts

@@ -97,14 +97,9 @@ fn read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
         State::Hot => (&files.hot, HOT_TRIAL_NS, CacheStart::Hot),
         _ => (&files.cold, COLD_TRIAL_NS, CacheStart::Cold(files.clearing)),
     };
-    fits(row)?;
+    limits::check_trial(&row.tuning)?;
     let job = Job::exactly(file.path(), &row.tuning, state, files.cancel);
     Job { limit: Limit::Duration(ns), ..job }.sample()
-}
-
-/// Refuses a row whose buffers do not fit into memory.
-fn fits(row: &Row) -> Result<(), TrialError> {
-    limits::check_memory(&row.tuning).map_err(|error| TrialError::Unsupported(error.to_string()))
 }
 
 /// One pass of the series, after others.
@@ -114,7 +109,7 @@ fn series(
     earlier: &[CacheStart],
     state: CacheStart,
 ) -> Result<Sample, TrialError> {
-    fits(row)?;
+    limits::check_trial(&row.tuning)?;
     let bytes = SERIES_BYTES.min(files.cold.length_bytes());
     let block_count = Some(bytes / row.tuning.block_bytes);
     let job = |state| {

@@ -45,8 +45,7 @@ fn run(attempt: &Attempt<'_>, number: u64) -> Result<Sample, TrialError> {
     if blocks == 0 {
         return Err(TrialError::Unsupported(too_short(file.length_bytes, block_bytes)));
     }
-    limits::check_memory(&row.tuning)
-        .map_err(|error| TrialError::Unsupported(error.to_string()))?;
+    limits::check_trial(&row.tuning)?;
     let whole = Range { first: 0, blocks, most_operations: u64::MAX };
     match row.test {
         Pattern::ColdBlocks => {

@@ -17,7 +17,7 @@ const FAR_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pattern {
     pub(super) id: &'static str,
-    /// Heading of its picture.
+    /// What it is called.
     pub(super) title: &'static str,
     sequence: Sequence,
     /// The kernel that writes past the caches, and the one that writes through them.
@@ -25,36 +25,24 @@ pub(super) struct Pattern {
     through: Kernel,
 }
 
-pub(super) const PATTERNS: [Pattern; 4] = [
-    Pattern {
-        id: "memory/sequential-copy",
-        title: "Sequential copy rate of memory",
-        sequence: Sequence::Forward,
-        past: Kernel::NtCopy,
-        through: Kernel::Copy,
-    },
-    Pattern {
-        id: "memory/sequential-write",
-        title: "Sequential write rate of memory",
-        sequence: Sequence::Forward,
-        past: Kernel::NtWrite,
-        through: Kernel::Write,
-    },
-    Pattern {
-        id: "memory/random-write",
-        title: "Random write rate of memory",
-        sequence: Sequence::Random,
-        past: Kernel::NtWrite,
-        through: Kernel::Write,
-    },
-    Pattern {
-        id: "memory/random-read",
-        title: "Random read rate of memory",
-        sequence: Sequence::Random,
-        past: Kernel::Read,
-        through: Kernel::Read,
-    },
-];
+pub(super) const PATTERNS: [Pattern; 4] = {
+    use Kernel::{Copy, NtCopy, NtWrite, Read, Write};
+    use Sequence::{Forward, Random};
+    const fn pattern(
+        id: &'static str,
+        title: &'static str,
+        sequence: Sequence,
+        [past, through]: [Kernel; 2],
+    ) -> Pattern {
+        Pattern { id, title, sequence, past, through }
+    }
+    [
+        pattern("memory/sequential-copy", "Sequential copy", Forward, [NtCopy, Copy]),
+        pattern("memory/sequential-write", "Sequential write", Forward, [NtWrite, Write]),
+        pattern("memory/random-write", "Random write", Random, [NtWrite, Write]),
+        pattern("memory/random-read", "Random read", Random, [Read, Read]),
+    ]
+};
 
 impl Pattern {
     /// The kernel. What is written is not read again soon, so it goes past the caches where the
