@@ -99,15 +99,7 @@ impl Outcome {
     /// Takes over what stands against a row with a figure from which this one was made: its warnings,
     /// and its status where that is the worse one.
     pub fn take_over(&mut self, source: &Self) {
-        let weight = |status: Status| match status {
-            Status::Ok => 0,
-            Status::Degraded => 1,
-            Status::Unstable => 2,
-            _ => 3,
-        };
-        if weight(source.status) > weight(self.status) {
-            self.status = source.status;
-        }
+        self.status = self.status.max(source.status);
         crate::warning::add_all(&mut self.warnings, source.warnings.iter().cloned());
     }
 
@@ -165,25 +157,25 @@ pub enum Better {
     Lower,
 }
 
-/// Whether a figure can be used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether a figure can be used; what speaks more against it comes later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The interval is as narrow as was asked for.
     #[default]
     Ok,
-    /// The time budget ended before the interval was narrow.
-    Unstable,
-    /// A figure that cannot be true; it is not given.
-    Invalid,
     /// The figure holds with a reservation that a warning names.
     Degraded,
-    /// The workload reported an error; a warning names it.
-    Failed,
-    /// This machine cannot do it; a warning names what is missing.
-    Unsupported,
+    /// The time budget ended before the interval was narrow.
+    Unstable,
     /// The run was interrupted before this figure was complete.
     Interrupted,
+    /// This machine cannot do it; a warning names what is missing.
+    Unsupported,
+    /// A figure that cannot be true; it is not given.
+    Invalid,
+    /// The workload reported an error; a warning names it.
+    Failed,
 }
 
 /// Latency of single operations, from a merged histogram.
