@@ -22,7 +22,7 @@ const BUSY_SHARE: f64 = 0.9;
 
 /// Gives each figure its bound and names the bottleneck.
 pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile) {
-    let (best, overwriting) = (Best::of(rows), overwriting(rows));
+    let (around, overwriting) = (Around::of(rows), overwriting(rows));
     for finding in rows.iter_mut().flat_map(findings) {
         let Some(median) = finding.outcome.median else { continue };
         let group = group_limit(finding.row, finding.figure, file);
@@ -30,52 +30,45 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile) {
             let unit = finding.row.unit().name();
             finding.outcome.warn(warning::IO_LIMIT, format!("{name} allows {value:.0} {unit}"));
         }
-        let bound = bound(&finding, median, group, (&best, &overwriting), file);
+        let bound = bound(&finding, median, group, (&around, &overwriting), file);
         ceiling::apply(finding.outcome, bound);
     }
 }
 
-/// The best figures of the run that went around the page cache: bytes and operations per second.
-#[derive(Debug, Clone, Copy, Default)]
-struct Best {
-    read: [f64; 2],
-    write: [f64; 2],
-}
+/// The figures of the run that went around the page cache: bytes and operations per second.
+struct Around(Vec<(IoType, [f64; 2])>);
 
-impl Best {
+impl Around {
     fn of(rows: &[Measured<Row>]) -> Self {
-        let mut best = Self::default();
-        for Measured { row, outcome, further, .. } in rows {
+        let rates = |Measured { row, outcome, further, .. }: &Measured<Row>| {
+            let is_around = row.tuning.caching == Caching::Direct
+                && !warning::has(&outcome.warnings, warning::DIRECT_CACHED);
             let further = further.iter().map(|further| &further.outcome);
             let medians = std::iter::once(outcome).chain(further).filter_map(|one| one.median);
-            let Some(median) = medians.reduce(f64::max) else { continue };
+            let median = medians.reduce(f64::max).filter(|_| is_around)?;
             let block = row.tuning.block_bytes as f64;
             let rates = match row.counts_bytes() {
                 true => [median, median / block],
                 false => [median * block, median],
             };
-            let known = match row.test.io_type() {
-                _ if row.tuning.caching != Caching::Direct => continue,
-                _ if warning::has(&outcome.warnings, warning::DIRECT_CACHED) => continue,
-                IoType::Read => &mut best.read,
-                IoType::Write => &mut best.write,
-                IoType::Copy | IoType::Mixed => continue,
-            };
-            *known = [known[0].max(rates[0]), known[1].max(rates[1])];
-        }
-        best
+            Some((row.test.io_type(), rates))
+        };
+        Self(rows.iter().filter_map(rates).collect())
     }
 
     /// What is best in the unit of a row, to stand beside it; beside the best row itself nothing.
     fn bound(&self, row: &Row, median: f64) -> Ceiling {
-        let (value, name) = match (row.test.io_type(), row.counts_bytes()) {
-            (IoType::Read, true) => (self.read[0], "the best direct read"),
-            (IoType::Read, false) => (self.read[1], "the most direct reads a second"),
-            (IoType::Write, true) => (self.write[0], "the best direct write"),
-            (IoType::Write, false) => (self.write[1], "the most direct writes a second"),
+        let (io_type, counts_bytes) = (row.test.io_type(), row.counts_bytes());
+        let name = match (io_type, counts_bytes) {
+            (IoType::Read, true) => "the best direct read",
+            (IoType::Read, false) => "the most direct reads a second",
+            (IoType::Write, true) => "the best direct write",
+            (IoType::Write, false) => "the most direct writes a second",
             (IoType::Copy | IoType::Mixed, _) => return Ceiling::unknown("the device"),
         };
-        Ceiling::best_seen(name, Some(value).filter(|&value| value > median * 1.0001))
+        let alike = self.0.iter().filter(|(of, _)| *of == io_type);
+        let best = alike.map(|(_, rates)| rates[usize::from(!counts_bytes)]).reduce(f64::max);
+        Ceiling::best_seen(name, best.filter(|&value| value > median * 1.0001))
     }
 }
 
@@ -131,7 +124,7 @@ fn bound(
     finding: &Finding<'_>,
     median: f64,
     group: Option<(String, f64)>,
-    (best, overwriting): (&Best, &[Overwriting]),
+    (around, overwriting): (&Around, &[Overwriting]),
     file: &TestFile,
 ) -> Ceiling {
     let row = finding.row;
@@ -146,7 +139,7 @@ fn bound(
     }
     // A hypervisor may show links that it does not have; elsewhere a figure above one is judged.
     let link = link(row, file).filter(|link| median <= TOLERANCE * link.1 || !file.is_virtual);
-    let bound = known(group, link).unwrap_or_else(|| best.bound(row, median));
+    let bound = known(group, link).unwrap_or_else(|| around.bound(row, median));
     let limiter = limiter(finding, &bound, median, extending);
     bound.limited_by(limiter.unwrap_or("the device, or what lies before it"))
 }
@@ -298,7 +291,7 @@ mod tests {
     #[test]
     fn a_row_is_held_against_the_best_of_its_direction_and_the_best_against_nothing() {
         let rows: Vec<_> = tests_rows().into_iter().map(measured).collect();
-        let best = Best::of(&rows);
+        let best = Around::of(&rows);
         let of = |test: Pattern| rows.iter().find(|measured| measured.row.test == test).unwrap();
         let read = best.bound(&of(Pattern::RandomRead).row, 5e4);
         assert_eq!((read.value, read.provenance), (Some(1e5), Provenance::BestSeen));
