@@ -23,50 +23,46 @@ impl Test {
     pub(super) const FIRST_PHASE: [Self; 6] =
         [Self::Create, Self::Stat, Self::OpenClose, Self::Rename, Self::Readdir, Self::Fsync];
 
-    /// The verb of its error messages.
-    pub(super) fn verb(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Stat => "stat",
-            Self::OpenClose => "open",
-            Self::Rename => "rename",
-            Self::Readdir => "list",
-            Self::Fsync => "create, write and sync",
-            Self::Unlink => "remove",
-        }
-    }
-
-    /// The system calls of one operation, which files they meet, and in which order. Every name
-    /// is one component, looked up below a descriptor of its directory that was opened before.
+    /// Its verb in messages, and the system calls of one operation, which files they meet, and in which
+    /// order. Every name is one component, looked up below a descriptor of its directory that was opened
+    /// before.
     ///
     /// The directory is not synced in the fsync row: ext4, xfs and btrfs make the entry of a new
     /// file durable together with the file, few programs do more, and fio's job does the same.
     /// POSIX does not promise it; on other filesystems the entry may still be lost.
-    pub(super) fn operation(self) -> &'static str {
+    pub(super) fn described(self) -> (&'static str, &'static str) {
         match self {
-            Self::Create => {
-                "openat(O_CREAT | O_EXCL | O_WRONLY), close; empty files, in order of their names"
-            }
-            Self::Stat => {
-                "newfstatat; in random order over and over, so names and inodes are in memory"
-            }
-            Self::OpenClose => {
+            Self::Create => (
+                "create",
+                "openat(O_CREAT | O_EXCL | O_WRONLY), close; empty files, in order of their names",
+            ),
+            Self::Stat => (
+                "stat",
+                "newfstatat; in random order over and over, so names and inodes are in memory",
+            ),
+            Self::OpenClose => (
+                "open",
                 "openat(O_RDONLY), close; in random order over and over, so names and inodes are in \
-                 memory"
+                 memory",
+            ),
+            Self::Rename => {
+                ("rename", "renameat to a new name in the same directory; in random order")
             }
-            Self::Rename => "renameat to a new name in the same directory; in random order",
-            Self::Readdir => {
+            Self::Readdir => (
+                "list",
                 "one entry of a listing (openat, getdents64 with 32 KiB to the end, close), over \
-                 and over; the latency is that of a whole directory"
-            }
-            Self::Fsync => {
+                 and over; the latency is that of a whole directory",
+            ),
+            Self::Fsync => (
+                "create, write and sync",
                 "openat(O_CREAT | O_EXCL | O_WRONLY), write, fsync, close; the directory is not \
-                 synced by itself"
-            }
-            Self::Unlink => {
+                 synced by itself",
+            ),
+            Self::Unlink => (
+                "remove",
                 "unlinkat of empty files; in random order. What the filesystem frees later (xfs \
-                 does) is not in it"
-            }
+                 does) is not in it",
+            ),
         }
     }
 

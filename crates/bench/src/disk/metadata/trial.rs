@@ -130,8 +130,9 @@ impl Worker {
     ) -> Result<Timed, TrialError> {
         let Self { share, histogram, listing, content } = self;
         let one = |index: usize| -> Result<u64, TrialError> {
-            let failed =
-                |errno, path: &Path| test_files::failure(options, errno, row.test.verb(), path);
+            let failed = |errno, path: &Path| {
+                test_files::failure(options, errno, row.test.described().0, path)
+            };
             if row.test == Test::Readdir {
                 let listed = operation::list(share.directory_at(index), listing)
                     .map_err(|errno| failed(errno, &set.path))?;
@@ -183,7 +184,7 @@ fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Samp
     threads.iter().for_each(|timed| histogram.merge(&timed.histogram));
     let requests = sum(|timed| timed.requests);
     let mut facts = fio::facts(row, files)
-        .with("operation", row.test.operation())
+        .with("operation", row.test.described().1)
         .with(fact::REQUESTS, requests)
         // Threads read the clock at the same time.
         .with(CLOCK_READS, threads.iter().map(|timed| timed.clock_reads).max().unwrap_or(0))
