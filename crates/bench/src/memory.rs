@@ -210,13 +210,11 @@ fn measure_rates(
 /// The rows that can share memory: all of them where it is near to every CPU, otherwise those of
 /// one number of threads.
 fn groups(rows: Vec<RateRow>, nodes: usize) -> Vec<Vec<RateRow>> {
-    if nodes <= 1 {
-        return vec![rows];
-    }
     let mut groups: Vec<Vec<RateRow>> = Vec::new();
     for row in rows {
-        let threads = row.parts.threads;
-        match groups.iter_mut().find(|group| group[0].parts.threads == threads) {
+        let shares =
+            |group: &&mut Vec<RateRow>| nodes <= 1 || group[0].parts.threads == row.parts.threads;
+        match groups.iter_mut().find(shares) {
             Some(group) => group.push(row),
             None => groups.push(vec![row]),
         }

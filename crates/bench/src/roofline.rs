@@ -92,19 +92,15 @@ pub fn of(parts: &[Part]) -> (Vec<Outcome>, Option<Chart>) {
 /// The fastest of each level and number of threads, caches first.
 fn roofs(parts: &[Part]) -> Vec<Roof> {
     let mut roofs: Vec<Roof> = Vec::new();
-    for is_memory in [false, true] {
-        for part in parts {
-            let Part::Rate { level, threads, bytes_per_s } = *part else { continue };
-            if (level == MEMORY) != is_memory {
-                continue;
-            }
-            let name = format!("{level}, {}", counted(threads, "thread"));
-            match roofs.iter_mut().find(|roof| roof.name == name) {
-                Some(roof) => roof.bytes_per_s = roof.bytes_per_s.max(bytes_per_s),
-                None => roofs.push(Roof { name, threads, bytes_per_s }),
-            }
+    for part in parts {
+        let Part::Rate { level, threads, bytes_per_s } = *part else { continue };
+        let name = format!("{level}, {}", counted(threads, "thread"));
+        match roofs.iter_mut().find(|roof| roof.name == name) {
+            Some(roof) => roof.bytes_per_s = roof.bytes_per_s.max(bytes_per_s),
+            None => roofs.push(Roof { name, threads, bytes_per_s }),
         }
     }
+    roofs.sort_by_key(|roof| roof.name.starts_with(MEMORY));
     roofs
 }
 

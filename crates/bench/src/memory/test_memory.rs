@@ -135,23 +135,18 @@ impl TestMemory {
     fn touch(&self, threads: u32) -> io::Result<Vec<u64>> {
         let mut memory = self.memory();
         let Memory { source, target } = &mut *memory;
-        let parts = |elements: &[f64]| {
-            let part = elements.len() / threads.max(1) as usize / PAGE_ELEMENTS * PAGE_ELEMENTS;
-            // The last part takes what is left.
-            (0..threads as usize).map(|lane| lane * part).collect::<Vec<_>>()
-        };
-        let (source, target) = (source.as_mut_slice(), target.as_mut_slice());
-        let (source_starts, target_starts) = (parts(source), parts(target));
-        let lanes: Vec<_> = source_starts
-            .iter()
-            .zip(cut(source, &source_starts).into_iter().zip(cut(target, &target_starts)))
-            .map(|(&start, lane)| Mutex::new(Some((start as u64, lane))))
-            .collect();
+        let sources = pieces(source.as_mut_slice(), threads).into_iter();
+        let (mut lanes, mut start) = (Vec::new(), 0);
+        for (source, target) in sources.zip(pieces(target.as_mut_slice(), threads)) {
+            let length = source.len() as u64;
+            lanes.push(Mutex::new(Some((start, source, target))));
+            start += length;
+        }
         let filled = self.on_workers(
             threads,
-            |index| Ok(lock(&lanes[index as usize]).take()),
+            |index| Ok(lanes.get(index as usize).and_then(|lane| lock(lane).take())),
             |lane| {
-                let Some((start, (source, target))) = lane else { return Vec::new() };
+                let Some((start, source, target)) = lane else { return Vec::new() };
                 target.fill(0.0);
                 let pages = source.chunks_mut(PAGE_ELEMENTS).zip((*start..).step_by(PAGE_ELEMENTS));
                 pages.map(|(page, first)| numbers::fill(page, self.seed, first)).collect()
@@ -304,16 +299,12 @@ impl Memory {
     }
 }
 
-/// The pieces that begin at `starts`; the last one ends with the whole.
-fn cut<'m>(mut whole: &'m mut [f64], starts: &[usize]) -> Vec<&'m mut [f64]> {
-    let mut pieces = Vec::new();
-    for &start in starts.iter().rev() {
-        let (rest, piece) = whole.split_at_mut(start);
-        pieces.push(piece);
-        whole = rest;
-    }
-    pieces.reverse();
-    pieces
+/// A piece of whole pages for each thread; the last takes what is left.
+fn pieces(whole: &mut [f64], threads: u32) -> Vec<&mut [f64]> {
+    let threads = threads.max(1) as usize;
+    let length = whole.len() / threads / PAGE_ELEMENTS * PAGE_ELEMENTS;
+    let (equal, last) = whole.split_at_mut((threads - 1) * length);
+    equal.chunks_mut(length.max(1)).chain([last]).collect()
 }
 
 fn small_pages(huge_ratio: Option<f64>) -> Option<Warning> {
