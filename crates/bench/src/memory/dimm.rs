@@ -1,9 +1,8 @@
 //! The most that the memory modules can give, if the firmware says what they are.
 
-use std::fs;
 use std::path::Path;
 
-use flatout_measure::{Ceiling, Provenance};
+use flatout_measure::{Ceiling, Provenance, environment};
 use flatout_sys::dimm::{self, Dimm, Source};
 
 /// What bounds a rate of memory.
@@ -15,10 +14,7 @@ const LIMITER: &str = "memory modules";
 /// Source of the formula: transfers per second × width of the data ÷ 8 × channels in use; the
 /// transfers are those of the clock that the modules run at, not of the one they are made for.
 pub fn peak(root: &Path) -> Ceiling {
-    let is_virtual = fs::read_to_string(root.join("proc/cpuinfo")).is_ok_and(|text| {
-        text.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"))
-    });
-    peak_of(dimm::dimms(root), is_virtual)
+    peak_of(dimm::dimms(root), environment::capture(root).hypervisor == Some(true))
 }
 
 fn unknown(why: &str) -> Ceiling {
@@ -73,6 +69,8 @@ fn mega_bytes(bytes_per_s: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn dimm(locator: &str, transfers_per_s: u64) -> Dimm {

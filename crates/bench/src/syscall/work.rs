@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flatout_io::cause_text;
-use flatout_measure::TrialError;
+use flatout_measure::{TrialError, environment};
 use flatout_sys::call::{Blocks, Entry, Subject, Work};
 use rustix::io::Errno;
 
@@ -118,7 +118,8 @@ fn lacking(call: Call, what: &str) -> TrialError {
 /// What an error of the kernel means for the rows of a call.
 pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
     if call == Call::UringNop {
-        return ring_refusal(error, ring_sysctl());
+        let sysctl = environment::capture(Path::new("/")).io_uring_disabled;
+        return ring_refusal(error, sysctl);
     }
     let refused = [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied];
     if refused.contains(&error.kind()) {
@@ -130,13 +131,8 @@ pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
     TrialError::Failed(cause_text(error))
 }
 
-fn ring_sysctl() -> Option<u8> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()?;
-    text.trim().parse().ok()
-}
-
 /// Why there is no ring: what cannot be helped is `Unsupported`, anything else has failed.
-fn ring_refusal(error: &io::Error, sysctl: Option<u8>) -> TrialError {
+fn ring_refusal(error: &io::Error, sysctl: Option<u64>) -> TrialError {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let reason = match (errno, sysctl) {
         (Some(Errno::NOSYS), _) => "the kernel has no io_uring, or a seccomp filter hides it",
