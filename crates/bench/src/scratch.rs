@@ -168,7 +168,7 @@ impl Scratch {
         Self::fill(directory, content, |file, done| {
             if done.is_multiple_of(16 << 20) {
                 let what = "writing the test file".to_owned();
-                events(Event::Preparing { what, done, total: length_bytes });
+                events(Event::Preparing { what });
             }
             if cancel.is_cancelled() {
                 return Ok(Next::Abandon);

@@ -88,11 +88,9 @@ impl Progress {
             Event::Preparing { .. } | Event::Ended { .. } => None,
         };
         let what = match event {
-            Event::Preparing { what, .. } => what.clone(),
-            Event::Trial { id, parameters, .. }
-            | Event::Ended { id, parameters, .. }
-            | Event::Closed { id, parameters, .. } => {
-                format!("{id} {}", flatout_report::parameters_text(parameters))
+            Event::Preparing { what } => what.clone(),
+            Event::Trial { row, .. } | Event::Ended { row, .. } | Event::Closed { row, .. } => {
+                format!("{} {}", row.id, flatout_report::parameters_text(&row.parameters))
             }
         };
         self.watchdog.beat(&what);

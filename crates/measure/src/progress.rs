@@ -1,8 +1,7 @@
 //! What a run tells while it works. A sink takes [`Event`]s and shows them or not; nothing is
 //! printed here.
 
-use serde_json::{Map, Value};
-
+use crate::comparison::RowName;
 use crate::guard::UseOfCpus;
 use crate::record::Status;
 
@@ -13,26 +12,18 @@ pub enum Event {
     Preparing {
         /// What is being done, for example `writing the test file`.
         what: String,
-        /// How much is done, in the unit of `total`.
-        done: u64,
-        /// How much there is; 0 when nobody knows.
-        total: u64,
     },
     /// A trial of this row is about to run.
     Trial {
-        /// `area/test`.
-        id: String,
-        /// What tells the row from others with the same id.
-        parameters: Map<String, Value>,
+        /// Which row.
+        row: RowName,
         /// Estimate of the time that the whole run has left; `None` before its first trial ended.
         left_ns: Option<u64>,
     },
     /// A trial of this row ended.
     Ended {
-        /// `area/test`.
-        id: String,
-        /// What tells the row from others with the same id.
-        parameters: Map<String, Value>,
+        /// Which row.
+        row: RowName,
         /// What the row says by now.
         standing: Standing,
         /// Who had the CPUs meanwhile.
@@ -40,10 +31,8 @@ pub enum Event {
     },
     /// This row is complete, for better or worse.
     Closed {
-        /// `area/test`.
-        id: String,
-        /// What tells the row from others with the same id.
-        parameters: Map<String, Value>,
+        /// Which row.
+        row: RowName,
         /// What the row says.
         standing: Standing,
         /// Estimate of the time that the whole run has left; `None` before its first trial ended.

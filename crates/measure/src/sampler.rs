@@ -8,12 +8,10 @@
 //! A trial may report [`CLOCK_READS`], the readings inside its timed region; they are charged to
 //! the harness.
 
-mod detail;
 pub mod fact;
 mod pairs;
 mod row;
 mod warmup;
-mod warnings;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -193,8 +191,7 @@ impl Run<'_, '_, '_> {
     fn attempt(&mut self, index: usize) -> Attempt {
         let left_ns = self.left_ns();
         let (row, sampler) = (&mut self.rows[index], &mut *self.sampler);
-        let (id, parameters) = row.name();
-        (sampler.events)(Event::Trial { id, parameters, left_ns });
+        (sampler.events)(Event::Trial { row: row.name(), left_ns });
         let seed = trial_seed(sampler.plan.seed, index, row.attempts);
         let mut attempt = attempt(&mut row.case.trial, seed, sampler.clock, sampler.witness);
         if attempt.result == Err(TrialError::Interrupted) && !(sampler.cancelled)() {
@@ -208,8 +205,8 @@ impl Run<'_, '_, '_> {
         let (row, plan) = (&mut self.rows[index], &self.sampler.plan);
         let use_of_cpus = attempt.use_of_cpus;
         let reason = row.take(attempt, plan);
-        let ((id, parameters), standing) = (row.name(), row.standing(plan));
-        (self.sampler.events)(Event::Ended { id, parameters, standing, use_of_cpus });
+        let (row, standing) = (row.name(), row.standing(plan));
+        (self.sampler.events)(Event::Ended { row, standing, use_of_cpus });
         reason
     }
 
@@ -283,8 +280,8 @@ impl Run<'_, '_, '_> {
         self.rows[index].closed = Some(reason);
         let left_ns = self.left_ns();
         let row = &self.rows[index];
-        let ((id, parameters), standing) = (row.name(), row.standing(&self.sampler.plan));
-        (self.sampler.events)(Event::Closed { id, parameters, standing, left_ns });
+        let (row, standing) = (row.name(), row.standing(&self.sampler.plan));
+        (self.sampler.events)(Event::Closed { row, standing, left_ns });
     }
 
     fn interrupt(&mut self) {

@@ -88,8 +88,7 @@ impl Site {
     ) -> Result<Vec<Wanted>, Error> {
         let sources = self.folder.join(place::unused_name("sources"));
         self.sources.replace(sources.clone());
-        let total: u64 = trees.iter().map(|wanted| wanted.corpus.bytes).sum();
-        let (mut done, mut made_bytes) = (0, 0_u64);
+        let mut made_bytes = 0_u64;
         let (mut late, mut expected_s, begun_ns) = (Vec::new(), 0.0, monotonic_ns());
         for wanted in trees {
             let corpus = &wanted.corpus;
@@ -100,7 +99,7 @@ impl Site {
                 continue;
             }
             let what = format!("making {}", corpus.name);
-            events(Event::Preparing { what, done, total });
+            events(Event::Preparing { what });
             if !make::is_made(corpus, &sources) {
                 made_bytes = made_bytes.saturating_add(corpus.make_bytes());
             }
@@ -112,7 +111,6 @@ impl Site {
                 }
                 made => made?,
             };
-            done += corpus.bytes;
             expected_s += next_s;
         }
         self.limit.spend(made_bytes);

@@ -1,11 +1,11 @@
 //! What is known of a run while it goes on: its rows, the one at work, the time left, the load.
 //! Taken from events; shown by `live/view.rs`.
 
+use flatout_measure::comparison::RowName;
 use flatout_measure::guard::UseOfCpus;
 use flatout_measure::progress::{Event, Standing};
 use flatout_measure::record::Series;
 use flatout_report::quantity;
-use serde_json::{Map, Value};
 
 /// Load is told over at least so long: the kernel counts it in ticks of 10 ms.
 const LOAD_OVER_NS: u64 = 1_000_000_000;
@@ -76,22 +76,22 @@ impl Board {
     pub fn take(&mut self, event: &Event, eta: Option<Eta>) {
         self.eta = eta.unwrap_or(self.eta);
         match event {
-            Event::Preparing { what, .. } => {
+            Event::Preparing { what } => {
                 self.current = None;
                 self.preparing.clone_from(what);
             }
-            Event::Trial { id, parameters, .. } => self.current = Some(self.place(id, parameters)),
-            Event::Ended { id, parameters, standing, use_of_cpus } => {
+            Event::Trial { row, .. } => self.current = Some(self.place(row)),
+            Event::Ended { row, standing, use_of_cpus } => {
                 self.count(*use_of_cpus);
-                let line = self.line(id, parameters);
+                let line = self.line(row);
                 line.standing = Some(standing.clone());
                 if let Some(half) = line.half_width() {
                     let trial = line.half_widths.points.len() as f64;
                     line.half_widths.points.push([trial, half]);
                 }
             }
-            Event::Closed { id, parameters, standing, .. } => {
-                let line = self.line(id, parameters);
+            Event::Closed { row, standing, .. } => {
+                let line = self.line(row);
                 line.standing = Some(standing.clone());
                 line.is_closed = true;
             }
@@ -115,17 +115,17 @@ impl Board {
         }
     }
 
-    fn line(&mut self, id: &str, parameters: &Map<String, Value>) -> &mut Line {
-        let place = self.place(id, parameters);
+    fn line(&mut self, row: &RowName) -> &mut Line {
+        let place = self.place(row);
         &mut self.lines[place]
     }
 
     /// Where a row stands; one that is new comes last.
-    fn place(&mut self, id: &str, parameters: &Map<String, Value>) -> usize {
-        let name = format!("{id} {}", flatout_report::parameters_text(parameters));
+    fn place(&mut self, row: &RowName) -> usize {
+        let name = format!("{} {}", row.id, flatout_report::parameters_text(&row.parameters));
         let name = name.trim_end();
         self.lines.iter().rposition(|line| line.name == name).unwrap_or_else(|| {
-            let (id, name) = (id.to_owned(), name.to_owned());
+            let (id, name) = (row.id.clone(), name.to_owned());
             self.lines.push(Line { id, name, ..Line::default() });
             self.lines.len() - 1
         })

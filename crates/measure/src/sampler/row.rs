@@ -6,15 +6,14 @@ mod finish;
 mod stolen;
 
 pub use finish::note_use_of_cpus;
+use finish::pool;
 pub(super) use stolen::Stolen;
 
 use std::collections::BTreeMap;
 
-use serde_json::Map;
-
-use super::detail::pool;
 use super::{Attempt, warmup};
 use crate::case::{Case, Latencies, Plan, Sample, TrialError, WhenPrecise};
+use crate::comparison::RowName;
 use crate::fact::Facts;
 use crate::guard::{Spoil, UseOfCpus};
 use crate::progress::Standing;
@@ -133,9 +132,9 @@ impl<'a> Sampled<'a> {
     }
 
     /// Its id and its parameters, for those who watch.
-    pub(super) fn name(&self) -> (String, Map<String, serde_json::Value>) {
+    pub(super) fn name(&self) -> RowName {
         let Label { id, parameters, .. } = self.case.row.label();
-        (id.into_owned(), parameters.to_json())
+        RowName { id: id.into_owned(), parameters: parameters.to_json() }
     }
 
     /// What it says by now, for those who watch.
@@ -154,7 +153,7 @@ impl<'a> Sampled<'a> {
 
     /// What is known of it besides its trials.
     fn knowledge(&self, plan: &Plan) -> Knowledge {
-        let (id, parameters) = self.name();
+        let RowName { id, parameters } = self.name();
         Knowledge {
             learned: plan.noise.as_ref().and_then(|noise| noise.between_runs(&id, &parameters)),
             assumed_deviation: self.case.row.label().deviation_between_runs,

@@ -1,5 +1,6 @@
 //! The view at the sizes of usual, large and tiny terminals.
 
+use flatout_measure::comparison::RowName;
 use flatout_measure::guard::UseOfCpus;
 use flatout_measure::progress::{Event, Standing};
 use ratatui_core::layout::Rect;
@@ -12,6 +13,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 fn parameters(row: u64) -> Map<String, Value> {
     json!({"threads": row + 1, "block_bytes": 4096}).as_object().cloned().unwrap()
+}
+
+fn name(id: &str, row: u64) -> RowName {
+    RowName { id: id.to_owned(), parameters: parameters(row) }
 }
 
 /// A trial of a row after which its figure is known to so much.
@@ -30,26 +35,22 @@ fn ended(id: &str, row: u64, trials: u64, half: f64) -> Event {
         stolen_ns: SECOND_NS / 50,
         ..UseOfCpus::default()
     };
-    Event::Ended { id: id.to_owned(), parameters: parameters(row), standing, use_of_cpus }
+    Event::Ended { row: name(id, row), standing, use_of_cpus }
 }
 
 fn closed(id: &str, row: u64, refused: Option<(Status, String)>) -> Event {
-    let Event::Ended { id, parameters, standing, .. } = ended(id, row, 8, 0.01) else {
+    let Event::Ended { row, standing, .. } = ended(id, row, 8, 0.01) else {
         unreachable!("it was made above")
     };
     let standing = Standing { refused, ..standing };
-    Event::Closed { id, parameters, standing, left_ns: None }
+    Event::Closed { row, standing, left_ns: None }
 }
 
 /// A run in the middle: one row done, one refused, one at work and many not far.
 fn board() -> Board {
     let mut board = Board::new(2);
     let eta = Eta { left_ns: 41 * SECOND_NS + 1, share: 0.3 };
-    let begun = |id: &str, row| Event::Trial {
-        id: id.to_owned(),
-        parameters: parameters(row),
-        left_ns: None,
-    };
+    let begun = |id: &str, row| Event::Trial { row: name(id, row), left_ns: None };
     for half in [0.4, 0.2, 0.1, 0.01] {
         board.take(&ended("disk/sequential-read", 0, 8, half), Some(eta));
     }
@@ -129,12 +130,7 @@ fn a_narrow_terminal_shows_figures_and_half_widths() {
 #[test]
 fn figures_have_the_units_that_people_say() {
     let mut board = Board::new(1);
-    let Event::Ended { parameters, standing, use_of_cpus, .. } = ended("network/tcp", 0, 3, 0.1)
-    else {
-        unreachable!("it was made above")
-    };
-    let id = "network/tcp".to_owned();
-    board.take(&Event::Ended { id, parameters, standing, use_of_cpus }, None);
+    board.take(&ended("network/tcp", 0, 3, 0.1), None);
     assert_eq!(board.lines[0].figure().as_deref(), Some("8.00 Gbit/s"));
 }
 
@@ -170,7 +166,7 @@ fn rows_that_are_done_make_room_and_the_last_stay() {
 fn what_is_prepared_stands_where_a_row_would() {
     let mut board = board();
     let what = "writing the test file\x1b[2J".to_owned();
-    board.take(&Event::Preparing { what, done: 1, total: 2 }, None);
+    board.take(&Event::Preparing { what }, None);
     let shown = lines(&board, 80, 24, Terminal::default());
     assert_eq!(shown[2], "now writing the test file\\x1b[2J");
     assert!(!shown.iter().any(|line| line.contains('▸')));

@@ -1,23 +1,23 @@
-//! What a row says when its trials are over: its figures, its status, and what became of trials.
+//! What a row says when its trials are over: its figures, its status, what became of trials, and what
+//! these say against the figure.
 
-use super::super::detail::{join_series, pool};
 use super::super::fact::{
-    BETWEEN_RUNS, INTERVALS_DISTURBED, INTERVALS_SPOILED, REJECTED_SAMPLES, SPOIL_REASONS,
-    TRIALS_RUN, USE_OF_CPUS, WARMUP_DROPPED, WARMUP_SAMPLES,
+    BETWEEN_RUNS, HARNESS_OVERHEAD_NS, INTERVALS_DISTURBED, INTERVALS_SPOILED, OUTLIER_INDICES,
+    OVERHEAD_RATIO, REJECTED_SAMPLES, SPOIL_REASONS, TRIALS_RUN, USE_OF_CPUS, WARMUP_DROPPED,
+    WARMUP_SAMPLES,
 };
-use super::super::warnings;
+use super::super::{CLOCK_READS, NOISY};
 use super::{Closed, Sampled, Stolen, Surroundings, Taken, contention, is_own_doing};
-use crate::case::{Further, Measured, MeasuredFurther, Plan, blank};
+use crate::case::{Further, Latencies, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
 use crate::guard::{Spoil, UseOfCpus};
-use crate::overhead::Overhead;
-use crate::record::{Outcome, Status};
+use crate::overhead::{OVERHEAD_SHARE, Overhead};
+use crate::record::{Outcome, Series, Status};
 use crate::row::Row;
-use crate::sampler::NOISY;
 use crate::statistics;
 use crate::statistics::interval::{self, Knowledge};
-use crate::units::counted;
-use crate::warning;
+use crate::units::{counted, wide_text};
+use crate::warning::{self, Warning};
 
 impl Sampled<'_> {
     /// The row, settled, with its figure and those of its further figures.
@@ -43,7 +43,7 @@ impl Sampled<'_> {
         let warnings = counted.iter().flat_map(|taken| &taken.sample.warnings).chain(&self.end);
         warning::add_all(&mut outcome.warnings, warnings.cloned());
         let times: Vec<f64> = counted.iter().map(|taken| taken.sample.elapsed_ns as f64).collect();
-        warnings::overhead(&mut outcome, &mut facts, &times, overhead);
+        note_overhead(&mut outcome, &mut facts, &times, overhead);
         self.note_trials(&mut outcome, &mut facts, dropped);
         let watched = counted.iter().map(|taken| &taken.sample.facts);
         let beside_sibling = self.reasons.contains_key(Spoil::SiblingContention.name());
@@ -167,7 +167,7 @@ impl Sampled<'_> {
         if let Some(Closed::Lost(text)) = &self.closed {
             outcome.warn(warning::FAILED, text);
         }
-        warnings::samples(outcome, facts);
+        note_samples(outcome, facts);
     }
 
     fn note_trials(&self, outcome: &mut Outcome, facts: &mut Facts, dropped: &[Taken]) {
@@ -259,5 +259,105 @@ pub fn note_use_of_cpus(outcome: &mut Outcome, facts: &mut Facts, all: UseOfCpus
             ratio * 100.0
         );
         outcome.warn(warning::LOCAL_LOAD, text);
+    }
+}
+
+/// Says how much of the time of a trial is the harness's own; `times_ns` are those of all trials.
+fn note_overhead(outcome: &mut Outcome, facts: &mut Facts, times_ns: &[f64], overhead: &Overhead) {
+    let Some(elapsed_ns) = statistics::median(times_ns) else { return };
+    let reads = facts.number(CLOCK_READS).unwrap_or(0.0);
+    let overhead_ns = overhead.of_trial_ns(reads / times_ns.len() as f64);
+    let ratio = overhead_ns / elapsed_ns;
+    facts.set(HARNESS_OVERHEAD_NS, overhead_ns);
+    facts.set(OVERHEAD_RATIO, ratio);
+    if ratio > OVERHEAD_SHARE {
+        let text = format!(
+            "the harness takes {:.1} % of the time of a trial ({overhead_ns:.0} of \
+             {elapsed_ns:.0} ns)",
+            ratio * 100.0
+        );
+        outcome.warn(warning::OVERHEAD, text);
+    }
+}
+
+/// Adds what the finished samples say against themselves.
+fn note_samples(outcome: &mut Outcome, facts: &mut Facts) {
+    let far = statistics::outliers(&outcome.samples);
+    if !far.is_empty() {
+        let text = format!("{} of {} samples lie far from the others", far.len(), outcome.n);
+        facts.set(OUTLIER_INDICES, far.iter().copied().collect::<Value>());
+        outcome.warn(warning::OUTLIERS, text);
+    }
+    let noise = match outcome.half_width() {
+        None => {
+            let text = format!("{}, too few for a 95 % interval", counted(outcome.n, "trial"));
+            Warning::new(warning::FEW_TRIALS, text)
+        }
+        Some(width) if width > NOISY => {
+            let trials = counted(outcome.n, "trial");
+            let width =
+                wide_text(width).map_or_else(|| format!("{:.0} %", width * 100.0), str::to_owned);
+            let text = format!("the 95 % interval is ±{width} after {trials}");
+            Warning::new(warning::UNSTABLE, text)
+        }
+        Some(_) => return,
+    };
+    warning::add(&mut outcome.warnings, noise);
+}
+
+/// Moves the latencies of a trial to those of all trials that count so far.
+pub(super) fn pool(into: &mut Option<Latencies>, more: Option<Latencies>) {
+    match (into, more) {
+        (Some(pool), Some(more)) => pool.histogram.merge(&more.histogram),
+        (pool @ None, more) => *pool = more,
+        (Some(_), None) => {}
+    }
+}
+
+/// Appends the curves of a trial to those of the same name.
+pub(super) fn join_series(into: &mut Vec<Series>, from: &[Series]) {
+    for series in from {
+        match into.iter_mut().find(|known| known.name == series.name) {
+            Some(known) => known.points.extend_from_slice(&series.points),
+            None => into.push(series.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::{Histogram, LoopKind};
+
+    fn timed(durations: &[u64]) -> Option<Latencies> {
+        let mut histogram = Histogram::new();
+        durations.iter().for_each(|&duration| histogram.record(duration));
+        Some(Latencies { histogram, loop_kind: LoopKind::Open })
+    }
+
+    #[test]
+    fn latencies_of_trials_are_pooled_and_moved_once() {
+        let mut pooled = None;
+        let mut first = timed(&[10, 30]);
+        pool(&mut pooled, first.take());
+        pool(&mut pooled, first.take());
+        pool(&mut pooled, timed(&[20]));
+        let latency = pooled.unwrap().latency().unwrap();
+        assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (3, 10.0, 30.0));
+        assert_eq!(latency.loop_kind, "open");
+    }
+
+    #[test]
+    fn curves_of_one_name_are_joined() {
+        let curve = |name: &str, x: f64| Series {
+            name: name.to_owned(),
+            points: vec![[x, 1.0]],
+            ..Series::default()
+        };
+        let mut joined = Vec::new();
+        join_series(&mut joined, &[curve("a", 1.0), curve("b", 1.0)]);
+        join_series(&mut joined, &[curve("a", 2.0)]);
+        assert_eq!(joined[0].points, [[1.0, 1.0], [2.0, 1.0]]);
+        assert_eq!(joined.len(), 2);
     }
 }
