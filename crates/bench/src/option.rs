@@ -11,6 +11,7 @@ use flatout_io::{Caching, Split};
 use flatout_measure::{cause_text, size_text, units};
 
 pub use crate::limits::MAX_BLOCK_BYTES;
+pub use flatout_measure::units::parse_size as size;
 
 /// Bytes of a file at most.
 pub const MAX_BYTES: u64 = i64::MAX as u64;
@@ -49,14 +50,6 @@ pub const SPLIT: &Words<Split> = &[
     ("interleaved", Split::Interleaved, "Thread i of n gets the blocks i, i+n, i+2n, …"),
 ];
 
-/// A size in bytes.
-///
-/// # Errors
-/// It is none.
-pub fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).map_err(|error| error.to_string())
-}
-
 /// A size from one byte to so many.
 pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
     let within = move |text: String| match size(&text)? {
@@ -87,10 +80,9 @@ pub fn rate(text: &str) -> Result<f64, String> {
 /// # Errors
 /// It is none, or zero.
 pub fn time(text: &str) -> Result<u64, String> {
-    match units::parse_time(text) {
-        Ok(0) => Err("the time must be longer than 0".to_owned()),
-        Ok(ns) => Ok(ns),
-        Err(error) => Err(error.to_string()),
+    match units::parse_time(text)? {
+        0 => Err("the time must be longer than 0".to_owned()),
+        ns => Ok(ns),
     }
 }
 

@@ -5,41 +5,6 @@
 
 use std::fmt::Display;
 
-/// Why a size or a time could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnitError {
-    /// Nothing was written.
-    #[error("a number is missing")]
-    Empty,
-    /// A minus sign.
-    #[error("{0:?} is negative")]
-    Negative(String),
-    /// No number at the start.
-    #[error("{0:?} does not begin with a number such as 4 or 1.5")]
-    NotANumber(String),
-    /// A unit that is not known here.
-    #[error("{suffix:?} in {text:?} is no unit; known are {known}")]
-    UnknownSuffix {
-        /// What was written.
-        text: String,
-        /// The part after the number.
-        suffix: String,
-        /// The units that can be used.
-        known: &'static str,
-    },
-    /// The result is not a whole number of bytes or nanoseconds.
-    #[error("{text:?} is not a whole number of {base}")]
-    Fraction {
-        /// What was written.
-        text: String,
-        /// The base unit.
-        base: &'static str,
-    },
-    /// The result does not fit 64 bits.
-    #[error("{0:?} is too large")]
-    Overflow(String),
-}
-
 const SIZE_UNITS: &str = "B, K, KiB (1024), kB, KB (1000), and M, G, T, P likewise";
 const TIME_UNITS: &str = "ns, us, ms, s, m (minutes), h";
 
@@ -50,8 +15,8 @@ const TIME_UNITS: &str = "ns, us, ms, s, m (minutes), h";
 ///
 /// # Errors
 ///
-/// See [`UnitError`].
-pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+/// One line that says why it cannot be read.
+pub fn parse_size(text: &str) -> Result<u64, String> {
     parse(text, "bytes", SIZE_UNITS, size_factor)
 }
 
@@ -61,8 +26,8 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 ///
 /// # Errors
 ///
-/// See [`UnitError`].
-pub fn parse_time(text: &str) -> Result<u64, UnitError> {
+/// One line that says why it cannot be read.
+pub fn parse_time(text: &str) -> Result<u64, String> {
     parse(text, "nanoseconds", TIME_UNITS, time_factor)
 }
 
@@ -140,31 +105,28 @@ fn parse(
     base: &'static str,
     known: &'static str,
     factor: fn(&str) -> Option<u64>,
-) -> Result<u64, UnitError> {
+) -> Result<u64, String> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
-        return Err(UnitError::Empty);
+        return Err("a number is missing".to_owned());
     }
     if trimmed.starts_with(['-', '−']) {
-        return Err(UnitError::Negative(text.to_owned()));
+        return Err(format!("{text:?} is negative"));
     }
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, suffix) = (&trimmed[..end], trimmed[end..].trim_start());
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !digits(decimals) || number.ends_with('.') {
-        return Err(UnitError::NotANumber(text.to_owned()));
+        return Err(format!("{text:?} does not begin with a number such as 4 or 1.5"));
     }
-    let factor = factor(suffix).ok_or_else(|| UnitError::UnknownSuffix {
-        text: text.to_owned(),
-        suffix: suffix.to_owned(),
-        known,
-    })?;
-    let overflow = || UnitError::Overflow(text.to_owned());
+    let unknown = || format!("{suffix:?} in {text:?} is no unit; known are {known}");
+    let factor = factor(suffix).ok_or_else(unknown)?;
+    let overflow = || format!("{text:?} is too large");
     let whole =
         whole.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(overflow)?;
-    let decimals = fraction(decimals, factor)
-        .ok_or_else(|| UnitError::Fraction { text: text.to_owned(), base })?;
+    let fractional = || format!("{text:?} is not a whole number of {base}");
+    let decimals = fraction(decimals, factor).ok_or_else(fractional)?;
     whole.checked_add(decimals).ok_or_else(overflow)
 }
 
@@ -262,28 +224,31 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_why() {
-        let owned = |text: &str| text.to_owned();
-        assert_eq!(parse_size(""), Err(UnitError::Empty));
-        assert_eq!(parse_size("  "), Err(UnitError::Empty));
-        assert_eq!(parse_size("-4K"), Err(UnitError::Negative(owned("-4K"))));
+        let says = |text: &str, why: &str| {
+            let error = parse_size(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        };
+        says("", "a number is missing");
+        says("  ", "a number is missing");
+        says("-4K", "\"-4K\" is negative");
         for text in ["K", ".5K", "1.2.3", "1.", "abc", "+4"] {
-            assert_eq!(parse_size(text), Err(UnitError::NotANumber(owned(text))), "{text}");
+            says(text, "does not begin with a number");
         }
         for text in ["4X", "4KiBB", "4mb", "4b", "4e3", "0x10"] {
-            assert!(matches!(parse_size(text), Err(UnitError::UnknownSuffix { .. })), "{text}");
+            says(text, "is no unit");
         }
         for text in ["1.3K", "0.5", "1.00000000000000000001K"] {
-            assert!(matches!(parse_size(text), Err(UnitError::Fraction { .. })), "{text}");
+            says(text, "is not a whole number of bytes");
         }
         for text in ["18446744073709551616", "16384P", "99999999999999999999T"] {
-            assert!(matches!(parse_size(text), Err(UnitError::Overflow(_))), "{text}");
+            says(text, "is too large");
         }
         assert_eq!(parse_time("5"), Ok(5_000_000_000));
         assert_eq!(parse_time("0.5"), Ok(500_000_000));
-        assert!(matches!(parse_time("5S"), Err(UnitError::UnknownSuffix { .. })));
-        assert!(matches!(parse_time("0.5ns"), Err(UnitError::Fraction { .. })));
+        assert!(parse_time("5S").unwrap_err().contains("is no unit"));
+        assert!(parse_time("0.5ns").unwrap_err().contains("whole number of nanoseconds"));
         assert_eq!(
-            parse_size("4Q").unwrap_err().to_string(),
+            parse_size("4Q").unwrap_err(),
             "\"Q\" in \"4Q\" is no unit; known are \
              B, K, KiB (1024), kB, KB (1000), and M, G, T, P likewise"
         );
