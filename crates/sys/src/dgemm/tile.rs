@@ -10,9 +10,10 @@ pub(super) const MOST: usize = 24 * 8;
 /// cache. 16 was 2 % faster than none on 2 vCPUs of Sapphire Rapids beside another guest, 2026-11-22.
 const AHEAD: usize = 16;
 
-/// Steps between two looks at whether the end is reached, with registers of two: every instruction
-/// counts there. Wider ones wait for their units: LU with AVX2 got 0.975 to 0.994 of its rate with it, in four
-/// noisy rounds of up to 1.01 (AMD EPYC, family 25, model 17, 2026-11-27).
+/// Steps between two looks at whether the end is reached, with registers of two and four: beside an SMT
+/// sibling every instruction counts. With AVX2 products of n = 1000 got 1.066 [1.015, 1.124] of their rate with it, LU
+/// of n = 1500 1.05 [0.94, 1.11], one thread (Intel Emerald Rapids, 2026-11-29, 35 and 15 rounds); LU on an AMD EPYC
+/// (family 25, model 17) 0.975 to 0.994, in four noisy rounds of up to 1.01. Those of eight wait for their units.
 const UNROLLED: usize = 4;
 
 /// What becomes of a product.
@@ -94,7 +95,7 @@ pub(super) unsafe fn tile<V: Lanes, const M: usize, const N: usize>(job: &Tile) 
         // all at once they would hold up those of the left factor.
         let share = depth.div_ceil(N);
         let mut done = 0;
-        let unrolled = if V::COUNT == 2 { UNROLLED } else { 1 };
+        let unrolled = if V::COUNT < 8 { UNROLLED } else { 1 };
         let next_share = job.next_numbers.div_ceil(N).next_multiple_of(8);
         for column in 0..N {
             let start = target.wrapping_add(column * stride);
