@@ -11,7 +11,7 @@ use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
-use super::frame::{Frame, MAX_POINTS, VERSION};
+use super::frame::{Frame, VERSION};
 use super::server::HANDSHAKE_NS;
 use super::session::{GATHER_NS, machine, ready_tcp, ready_udp};
 use super::spec::{Protocol, Spec};
@@ -173,7 +173,7 @@ impl Client {
                     in_line = Some(waiting);
                     busy(waiting);
                 }
-                Ok(Frame::Admitted { key, machine, .. }) => break (key, machine),
+                Ok(Frame::Admitted { key, machine }) => break (key, machine),
                 Ok(_) => return Err(complain(ChannelError::Garbage)),
                 Err(error) => {
                     return Err(match (error, in_line) {
@@ -246,7 +246,7 @@ impl Client {
             return Err(TrialError::Lost(format!("{}: {why}", self.server)));
         }
         self.tests += 1;
-        let spec = Spec { test: self.tests, shared_cpus: self.shares_machine.into(), ..spec };
+        let spec = Spec { test: self.tests, shares_cpus: self.shares_machine, ..spec };
         spec.check().map_err(TrialError::Failed)?;
         self.check_room(spec.flows().len() as u64, address_space_left_bytes())?;
         self.try_test(spec).map_err(|error| {
@@ -322,18 +322,15 @@ impl Client {
 
     /// The other end's report.
     fn hear(&mut self, spec: &Spec) -> Result<Seen, ChannelError> {
-        let flows = spec.flows().len();
+        let flows: Vec<u16> = spec.flows().iter().map(|flow| flow.index).collect();
         let mut seen = Seen::default();
         loop {
             match self.channel.receive(ANSWER_NS)? {
-                Frame::Flow { report } if seen.flows.len() < flows => seen.flows.push(report),
-                Frame::Tcp { flow, points } if seen.tcp.len() < flows => {
-                    seen.tcp.push((flow, points));
+                Frame::Flow { report } if flows.get(seen.flows.len()) == Some(&report.flow) => {
+                    seen.flows.push(report);
                 }
-                Frame::Curve { points } if points.len() <= MAX_POINTS => seen.curve = points,
-                Frame::End { report } if seen.flows.len() == flows => {
-                    seen.end = report;
-                    return Ok(seen);
+                Frame::End { report } if seen.flows.len() == flows.len() => {
+                    return Ok(Seen { end: report, ..seen });
                 }
                 _ => return Err(ChannelError::Garbage),
             }

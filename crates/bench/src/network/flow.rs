@@ -24,7 +24,7 @@ use flatout_sys::call::Window;
 use flatout_sys::{affinity, monotonic_ns, run_queue, thread_cpu_ns};
 
 use super::channel::{Channel, ChannelError};
-use super::frame::{EndReport, FlowReport, TcpPoint};
+use super::frame::{EndReport, FlowReport};
 use super::spec::{Flow, Placement, Spec, Traffic};
 use crate::{cores, workers};
 use coordinator::Coordinator;
@@ -178,14 +178,10 @@ struct WorkerEnd {
 /// What one end saw.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Each flow.
+    /// Each flow, in their order.
     pub flows: Vec<FlowReport>,
     /// The whole.
     pub end: EndReport,
-    /// Bytes received until each moment since the beginning.
-    pub curve: Vec<[u64; 2]>,
-    /// TCP of the flows that this end sent.
-    pub tcp: Vec<(u16, Vec<TcpPoint>)>,
     /// Latencies of all pings.
     pub latencies: Option<Histogram>,
     /// Pings between two probes of the core, where these tell something.
@@ -244,7 +240,7 @@ pub fn run(
 /// Puts the reports of the threads together.
 fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
     let mut failures = Vec::new();
-    for end in ends {
+    for (report, end) in seen.flows.iter_mut().zip(ends) {
         failures.extend(end.failure);
         seen.windows.extend(end.windows);
         if let Some(latencies) = end.latencies {
@@ -253,10 +249,8 @@ fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
                 all => *all = Some(latencies),
             }
         }
-        if let Some(report) = seen.flows.iter_mut().find(|known| known.flow == end.report.flow) {
-            let FlowReport { window_bytes, tcp, .. } = *report;
-            *report = FlowReport { window_bytes, tcp, ..end.report };
-        }
+        let FlowReport { window_bytes, tcp, .. } = std::mem::take(report);
+        *report = FlowReport { window_bytes, tcp, ..end.report };
     }
     // What the kernel cannot do explains the other failures.
     let is_unsupported = |failure: &FlowError| matches!(failure, FlowError::Unsupported(_));
@@ -307,7 +301,7 @@ fn work(test: &Test, connection: &Connection) -> WorkerEnd {
 /// Each end takes the CPUs in turn; where both share them, the server begins with the second, so that
 /// the two ends of a flow have a core each, unless they are to have one CPU together.
 fn cpu_of(cpus: &[usize], end: End, spec: Spec, flow: u16) -> Option<usize> {
-    let is_apart = spec.placement == Placement::Apart && spec.shared_cpus != 0;
+    let is_apart = spec.placement == Placement::Apart && spec.shares_cpus;
     let shift = usize::from(end == End::Server && is_apart);
     cpus.get((usize::from(flow) + shift) % cpus.len().max(1)).copied()
 }
@@ -320,7 +314,7 @@ mod tests {
     fn both_ends_of_a_flow_have_cores_of_their_own_where_siblings_have_adjacent_numbers() {
         let siblings = [vec![0, 1], vec![2, 3]];
         let order = cores::spread(&[vec![0, 1, 2, 3]], &siblings);
-        let spec = Spec { shared_cpus: 1, placement: Placement::Apart, ..Spec::one_stream() };
+        let spec = Spec { shares_cpus: true, placement: Placement::Apart, ..Spec::one_stream() };
         let core = |cpu: usize| siblings.iter().position(|set| set.contains(&cpu));
         for flow in 0..4 {
             let [own, other] = [End::Client, End::Server]

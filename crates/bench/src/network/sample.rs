@@ -8,7 +8,7 @@ use flatout_measure::{
 use super::client::Report;
 use super::fact;
 use super::flow::{End, Seen};
-use super::frame::{EndReport, FlowReport, TcpPoint};
+use super::frame::{FlowReport, TcpPoint};
 use super::spec::{Protocol, Receiver, Sender, Traffic, Work};
 use super::topology::Topology;
 use crate::counted;
@@ -55,11 +55,9 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
 /// What the receiver of a traffic saw, and its reports of the flows that carried it.
 fn received(report: &Report, traffic: Traffic) -> (&Seen, Vec<&FlowReport>) {
     let seen = if End::Client.receives(traffic) { &report.near } else { &report.far };
-    let flows = report.spec.flows();
-    let carries = |seen: &&FlowReport| {
-        flows.iter().any(|flow| flow.index == seen.flow && flow.traffic == traffic)
-    };
-    (seen, seen.flows.iter().filter(carries).collect())
+    let flows = report.spec.flows().into_iter().zip(&seen.flows);
+    let own = flows.filter(|(flow, _)| flow.traffic == traffic);
+    (seen, own.map(|(_, seen)| seen).collect())
 }
 
 /// The figure of a bulk test, with its curve and, over UDP, the account of its datagrams.
@@ -94,9 +92,9 @@ pub fn throughput(report: &Report) -> Result<Sample, TrialError> {
         add_datagrams(&mut sample, &streams)?;
     }
     let first = report.spec.flows().first().map_or(Traffic::Up, |flow| flow.traffic);
-    let curve = match &report.near.curve {
+    let curve = match &report.near.end.curve {
         near if near.len() > 1 && End::Client.receives(first) => near,
-        _ => &report.far.curve,
+        _ => &report.far.end.curve,
     };
     sample.series.push(rate_curve(report.start_ns, curve));
     Ok(sample)
@@ -181,22 +179,20 @@ fn add(facts: &mut Facts, key: Key, more: u64) {
 
 /// CPU time of both ends: of all CPUs, interrupts included, and of the threads of the flows.
 fn add_cpu_time(facts: &mut Facts, report: &Report, topology: &Topology) {
-    let near = report.near.end;
     // One machine's CPUs count once.
-    let far = if topology.is_one_machine { EndReport::default() } else { report.far.end };
-    facts.set(fact::CPU_BUSY_NS, near.busy_ns.saturating_add(far.busy_ns));
-    facts.set(fact::CPU_SOFTIRQ_NS, near.softirq_ns.saturating_add(far.softirq_ns));
-    facts.set(fact::CPU_CAPACITY_NS, near.capacity_ns.saturating_add(far.capacity_ns));
+    let ends = &[&report.near.end, &report.far.end][..if topology.is_one_machine { 1 } else { 2 }];
+    for end in ends {
+        add(facts, fact::CPU_BUSY_NS, end.busy_ns);
+        add(facts, fact::CPU_SOFTIRQ_NS, end.softirq_ns);
+        add(facts, fact::CPU_CAPACITY_NS, end.capacity_ns);
+    }
     let sender = (fact::SENDER_CPU_NS, fact::SENDER_TIME_NS);
     let receiver = (fact::RECEIVER_CPU_NS, fact::RECEIVER_TIME_NS);
     for key in [sender.0, sender.1, receiver.0, receiver.1] {
         facts.set(key, 0_u64);
     }
-    for flow in report.spec.flows() {
-        for (end, seen) in [(End::Client, &report.near), (End::Server, &report.far)] {
-            let Some(of) = seen.flows.iter().find(|known| known.flow == flow.index) else {
-                continue;
-            };
+    for (end, seen) in [(End::Client, &report.near), (End::Server, &report.far)] {
+        for (flow, of) in report.spec.flows().into_iter().zip(&seen.flows) {
             let sends = end.sends(flow.traffic);
             let (cpu, time) = if sends { sender } else { receiver };
             add(facts, cpu, of.cpu_ns);
@@ -214,14 +210,10 @@ fn add_cpu_time(facts: &mut Facts, report: &Report, topology: &Topology) {
 /// TCP as the senders saw it: sums over the streams, each stream, and its curves.
 fn add_tcp(sample: &mut Sample, report: &Report) {
     let mut streams = Vec::new();
-    for flow in report.spec.flows() {
-        if flow.protocol != Protocol::Tcp || flow.traffic == Traffic::Ping {
-            continue;
-        }
-        let seen = if End::Client.sends(flow.traffic) { &report.near } else { &report.far };
-        let Some((_, points)) = seen.tcp.iter().find(|(index, _)| *index == flow.index) else {
-            continue;
-        };
+    let reports = report.near.flows.iter().chain(&report.far.flows);
+    let mut reports: Vec<&FlowReport> = reports.filter(|flow| !flow.tcp.is_empty()).collect();
+    reports.sort_by_key(|report| report.flow);
+    for FlowReport { flow, tcp: points, .. } in reports {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
         let within =
             |value: fn(&TcpPoint) -> u32| u64::from(value(last).saturating_sub(value(first)));
@@ -236,7 +228,7 @@ fn add_tcp(sample: &mut Sample, report: &Report) {
         ];
         counts.iter().for_each(|&(key, count)| add(&mut sample.facts, key, count));
         let state = [
-            ("stream", flow.index.into()),
+            ("stream", u64::from(*flow)),
             ("round_trip_ns", u64::from(last.round_trip_us) * 1000),
             ("window_segments", last.window_segments.into()),
             ("segment_bytes", last.segment_bytes.into()),
@@ -244,7 +236,7 @@ fn add_tcp(sample: &mut Sample, report: &Report) {
         // Of a stream that TCP carries.
         let counts = counts.map(|(key, count)| (key.name().trim_start_matches("tcp_"), count));
         streams.push(Value::fields(state.into_iter().chain(counts)));
-        curves(sample, report.start_ns, flow.index, points);
+        curves(sample, report.start_ns, *flow, points);
     }
     if !streams.is_empty() {
         sample.facts.set(fact::STREAMS_LAST_TRIAL, streams);
@@ -277,6 +269,7 @@ mod tests {
 
     use super::*;
     use crate::network::account::Account;
+    use crate::network::frame::EndReport;
     use crate::network::spec::{Direction, Spec};
 
     const TWO: Topology = Topology { interface: None, is_one_machine: false, cpus: 8 };
@@ -383,10 +376,8 @@ mod tests {
         let spec = Spec { streams: 2, ..Spec::one_stream() };
         let mut near = seen(&[(0, 0), (1, 0)], 1_000_000_000);
         let far = seen(&[(0, 1000), (1, 1000)], 1_000_000_000);
-        near.tcp = vec![
-            (0, vec![point(100, 5, 90), point(200, 6, 150), point(300, 8, 190)]),
-            (1, vec![point(100, 0, 0), point(300, 1, 50)]),
-        ];
+        near.flows[0].tcp = vec![point(100, 5, 90), point(200, 6, 150), point(300, 8, 190)];
+        near.flows[1].tcp = vec![point(100, 0, 0), point(300, 1, 50)];
         let sample = sample(&report(spec, near, far), &TWO).unwrap();
         let count = |key| sample.facts.count(key);
         assert_eq!(count(fact::RETRANSMITS), Some(4));

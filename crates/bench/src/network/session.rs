@@ -11,7 +11,7 @@ use std::time::Duration;
 use flatout_io::cause_text;
 use flatout_sys::cancel::wait_any_readable;
 use flatout_sys::socket::shared_udp;
-use flatout_sys::{CancelToken, affinity, monotonic_ns};
+use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
@@ -64,8 +64,7 @@ impl Session {
     /// Errors: why it ended otherwise than by goodbye.
     pub fn serve(&mut self) -> Result<u32, ChannelError> {
         let end_ns = monotonic_ns().saturating_add(SESSION_NS);
-        let cpus = u16::try_from(affinity::allowed_cpu_count()).unwrap_or(u16::MAX);
-        self.channel.send(&Frame::Admitted { key: self.key, cpus, machine: machine() })?;
+        self.channel.send(&Frame::Admitted { key: self.key, machine: machine() })?;
         let (mut tests, mut last_test) = (0, 0);
         loop {
             let left_ns = end_ns.saturating_sub(monotonic_ns());
@@ -109,7 +108,7 @@ impl Session {
             }
         };
         match flow::run(End::Server, spec, &connections, &mut self.channel, begin) {
-            Ok(seen) => self.report(&seen),
+            Ok(seen) => self.report(seen),
             Err(FlowError::Channel(error)) => Err(error),
             Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
                 self.channel.send(&Frame::Refused { text: error.to_string() })
@@ -213,14 +212,10 @@ impl Session {
         }
     }
 
-    fn report(&mut self, seen: &Seen) -> Result<(), ChannelError> {
-        for report in &seen.flows {
-            self.channel.send(&Frame::Flow { report: *report })?;
+    fn report(&mut self, seen: Seen) -> Result<(), ChannelError> {
+        for report in seen.flows {
+            self.channel.send(&Frame::Flow { report })?;
         }
-        for (flow, points) in &seen.tcp {
-            self.channel.send(&Frame::Tcp { flow: *flow, points: points.clone() })?;
-        }
-        self.channel.send(&Frame::Curve { points: seen.curve.clone() })?;
         self.channel.send(&Frame::End { report: seen.end })
     }
 }

@@ -25,7 +25,6 @@ pub const MAX_SEGMENTS: u32 = 64;
 flatout_sys::words! {
     /// What is measured.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Work: name, ALL, text {
         /// Bytes per second.
         #[default]
@@ -36,7 +35,6 @@ flatout_sys::words! {
 
     /// Which protocol carries the data.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Protocol: name, ALL, text {
         /// TCP.
         #[default]
@@ -47,7 +45,6 @@ flatout_sys::words! {
 
     /// Which way bulk data flows.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Direction: name, ALL, text {
         /// From the client to the server.
         #[default]
@@ -60,7 +57,6 @@ flatout_sys::words! {
 
     /// How a TCP sender hands its bytes to the kernel.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Sender: name, ALL, text {
         /// send(2) of a buffer, which the kernel copies.
         #[default]
@@ -70,13 +66,11 @@ flatout_sys::words! {
         /// send(2) with `MSG_ZEROCOPY`.
         ZeroCopy = "zerocopy",
         /// io_uring's zero-copy send.
-        #[serde(rename = "uring-zc")]
         RingSend = "uring-zc",
     }
 
     /// What a TCP receiver does.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Receiver: name, ALL, text {
         /// recv(2) into a buffer.
         #[default]
@@ -87,36 +81,30 @@ flatout_sys::words! {
 
     /// Which offloads UDP uses.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Offload: name, ALL, text {
         /// None: each datagram goes through the stack on its own.
         #[default]
-        #[serde(rename = "none")]
         Plain = "none",
         /// The kernel cuts blocks into datagrams (`UDP_SEGMENT`).
         Gso = "gso",
         /// The kernel joins datagrams (`UDP_GRO`).
         Gro = "gro",
         /// Both.
-        #[serde(rename = "gso+gro")]
         Both = "gso+gro",
     }
 
     /// How an end waits for the next message.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Waiting: name, ALL, text {
         /// In the kernel.
         #[default]
         Blocking = "blocking",
         /// In a loop that asks again and again.
-        #[serde(rename = "busy-poll")]
         Spinning = "busy-poll",
     }
 
     /// Where the threads of a flow run.
     #[derive(Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
     pub enum Placement: name, ALL, text {
         /// Each tied to a CPU of its own; where both ends are one machine, those of a flow to two.
         #[default]
@@ -163,7 +151,7 @@ pub struct Spec {
     /// Where threads run.
     pub placement: Placement,
     /// Whether client and server share CPUs.
-    pub shared_cpus: u8,
+    pub shares_cpus: bool,
     /// Streams in each direction.
     pub streams: u16,
     /// Bulk TCP streams from client to server beside a latency test.

@@ -72,8 +72,8 @@ impl Times {
         match spec.protocol {
             Protocol::Tcp if is_loopback => 0,
             Protocol::Tcp => {
-                let points = report.near.tcp.iter().chain(&report.far.tcp);
-                let trips_us = points.flat_map(|(_, points)| points).map(|at| at.round_trip_us);
+                let flows = report.near.flows.iter().chain(&report.far.flows);
+                let trips_us = flows.flat_map(|flow| &flow.tcp).map(|at| at.round_trip_us);
                 u64::from(trips_us.max().unwrap_or(0)) * 1000 * WINDOW_ROUND_TRIPS
             }
             Protocol::Udp => {
@@ -89,14 +89,15 @@ impl Times {
 mod tests {
     use super::*;
     use crate::network::flow::Seen;
-    use crate::network::frame::TcpPoint;
+    use crate::network::frame::{FlowReport, TcpPoint};
 
     #[test]
     fn a_window_holds_forty_of_what_comes_in_it() {
         let times = Times::default();
         let report = |protocol, round_trip_us| {
             let point = TcpPoint { round_trip_us, ..TcpPoint::default() };
-            let near = Seen { tcp: vec![(0, vec![point])], ..Seen::default() };
+            let flow = FlowReport { tcp: vec![point], ..FlowReport::default() };
+            let near = Seen { flows: vec![flow], ..Seen::default() };
             let spec = times.of(Spec { protocol, datagram_bytes: 65_507, ..Spec::one_stream() });
             Report { spec, start_ns: 0, near, far: Seen::default() }
         };

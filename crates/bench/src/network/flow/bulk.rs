@@ -225,7 +225,6 @@ pub(super) fn receive(
         bytes => total < bytes.div_ceil(spec.streams.max(1).into()),
     };
     if is_early && !test.aborted.load(Ordering::Relaxed) {
-        end.report.ended_early = 1;
         let text =
             format!("the other end closed a data connection after {}", counted(total, "byte"));
         end.failure = Some(FlowError::Failed(text));

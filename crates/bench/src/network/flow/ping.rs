@@ -43,7 +43,7 @@ impl Watch {
     /// Whether a probe on the client's CPU tells what all of a round trip has of its core: both ends are
     /// there, and nothing else of the test is.
     fn applies(spec: &Spec) -> bool {
-        let is_one_cpu = spec.placement == Placement::Together && spec.shared_cpus != 0;
+        let is_one_cpu = spec.placement == Placement::Together && spec.shares_cpus;
         is_one_cpu && spec.flows().len() == 1 && spec.rate_per_s == 0
     }
 
@@ -244,13 +244,13 @@ mod tests {
         let on_one_cpu = Spec {
             work: Work::Latency,
             placement: Placement::Together,
-            shared_cpus: 1,
+            shares_cpus: true,
             ..Spec::one_stream()
         };
         assert!(Watch::applies(&on_one_cpu));
         let others = [
             Spec { placement: Placement::Apart, ..on_one_cpu },
-            Spec { shared_cpus: 0, ..on_one_cpu },
+            Spec { shares_cpus: false, ..on_one_cpu },
             Spec { streams: 2, ..on_one_cpu },
             Spec { rate_per_s: 100, ..on_one_cpu },
         ];

@@ -10,7 +10,6 @@ use flatout_sys::steal::{self, CpuTimes};
 
 use super::{Connection, Seen, Socket, Test};
 use crate::network::frame::{EndReport, FlowReport, MAX_POINTS, TcpPoint};
-use crate::network::spec::Traffic;
 
 /// Least time between readings of a test of unknown length, at its beginning.
 const STEP_NS: u64 = 20_000_000;
@@ -88,24 +87,19 @@ impl<'t> Readings<'t> {
         let end = self.test.end;
         let point = |reading: &Reading| [reading.at_ns, reading.bytes.iter().sum()];
         let curve = self.taken.iter().map(point).collect();
-        let mut seen = Seen { end: self.end, curve, ..Seen::default() };
-        for (index, Connection { flow, .. }) in self.connections.iter().enumerate() {
+        let flow = |(index, Connection { flow, .. }): (usize, &Connection)| {
             let at = |reading: Option<&Reading>| reading.map_or(0, |reading| reading.bytes[index]);
             let bytes = at(self.taken.last()).saturating_sub(at(self.taken.first()));
-            let points = self.taken.iter().filter_map(|reading| reading.tcp[index]);
-            let points: Vec<TcpPoint> = points.collect();
-            seen.flows.push(FlowReport {
+            let sent = self.taken.iter().filter(|_| end.sends(flow.traffic));
+            FlowReport {
                 flow: flow.index,
                 window_bytes: if end.receives(flow.traffic) { bytes } else { 0 },
-                tcp: points.last().copied().unwrap_or_default(),
+                tcp: sent.filter_map(|reading| reading.tcp[index]).collect(),
                 ..FlowReport::default()
-            });
-            let is_sent = end.sends(flow.traffic) || flow.traffic == Traffic::Ping;
-            if is_sent && !points.is_empty() {
-                seen.tcp.push((flow.index, points));
             }
-        }
-        seen
+        };
+        let flows = self.connections.iter().enumerate().map(flow).collect();
+        Seen { flows, end: EndReport { curve, ..self.end.clone() }, ..Seen::default() }
     }
 }
 
