@@ -1,7 +1,8 @@
 //! What a row of a record is: a name, what tells it from its like, and the unit of its figure.
 //!
-//! Every area has a type for its rows, which stays typed from the plan to the finished figure;
-//! the record gets its words through [`Row`] alone.
+//! An area whose rows tell what is done or what bounds them has a type for them, which stays typed
+//! from the plan to the finished figure; others have a [`Label`]. The record gets its words through
+//! [`Row`] alone.
 
 use std::borrow::Cow;
 
@@ -87,6 +88,13 @@ impl Label {
     #[must_use]
     pub fn of_hardware(self) -> Self {
         Self { is_of_hardware: true, ..self }
+    }
+}
+
+/// A row of which nothing is known but what the record says of it.
+impl Row for Label {
+    fn label(&self) -> Label {
+        self.clone()
     }
 }
 

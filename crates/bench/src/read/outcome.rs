@@ -5,8 +5,8 @@ use flatout_measure::case::record;
 use flatout_measure::guard::UseOfCpus;
 use flatout_measure::sampler::note_use_of_cpus;
 use flatout_measure::{
-    Ceiling, EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Parameters,
-    Row, Sample, Status, Unit, blank, warning,
+    Ceiling, EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Sample,
+    Status, Unit, blank, warning,
 };
 
 use flatout_sys::affinity;
@@ -25,26 +25,16 @@ const SECONDS: Key = Key::sum("seconds");
 /// Share of the time that the harness may take without a word.
 const HARNESS_LIMIT: f64 = 0.01;
 
-/// The row of a read.
-#[derive(Debug, Clone)]
-pub struct ReadRow(Parameters);
-
-impl Row for ReadRow {
-    fn label(&self) -> Label {
-        Label::new(ID, Unit::BytesPerSecond).of(self.0.clone())
-    }
-}
-
 impl Reader {
     /// The row of this read.
-    pub fn row(&self) -> ReadRow {
+    pub fn row(&self) -> Label {
         let state = match self.job.state {
             CacheStart::Cold(_) => "cold",
             CacheStart::Hot | CacheStart::HotAlready => "hot",
             CacheStart::AsItIs => "as_it_is",
         };
         let parameters = measured::parameters(&self.job.path, &self.choice.tuning);
-        ReadRow(parameters.with("state", state))
+        Label::new(ID, Unit::BytesPerSecond).of(parameters).with("state", state)
     }
 
     /// A trial for the sampler, with all that is summed over several of them.
@@ -56,12 +46,13 @@ impl Reader {
 
     /// Completes the row with what its last trial found; the figure itself comes from the samples, and
     /// what the row already has of several trials stays.
-    pub fn describe(&self, measured: &Measured, row: &mut MeasuredRow<ReadRow>) {
+    pub fn describe(&self, measured: &Measured, row: &mut MeasuredRow<Label>) {
         if measured.engine.is_some() {
             let used = measured.used(self.choice.tuning);
-            row.row.0.set("engine", used.engine.to_string());
-            row.row.0.set("depth", used.depth);
-            row.outcome.parameters = row.row.parameters().to_json();
+            let parameters = &mut row.row.parameters;
+            parameters.set("engine", used.engine.to_string());
+            parameters.set("depth", used.depth);
+            row.outcome.parameters = parameters.to_json();
         }
         let mut facts = totals(measured).with(ENGINE_REASON, measured.engine_reason(&self.choice));
         // Of a pass that was cut off, nobody could say which bytes the digest covers.
@@ -145,13 +136,13 @@ impl Reader {
         record(vec![row]).pop().unwrap_or_default()
     }
 
-    fn unmeasured(&self) -> MeasuredRow<ReadRow> {
+    fn unmeasured(&self) -> MeasuredRow<Label> {
         let row = self.row();
         MeasuredRow { outcome: blank(&row), row, facts: Facts::default(), further: Vec::new() }
     }
 
     /// The harness's own share, and a warning when it is more than 1 %.
-    fn judge_harness(&self, measured: &Measured, row: &mut MeasuredRow<ReadRow>) {
+    fn judge_harness(&self, measured: &Measured, row: &mut MeasuredRow<Label>) {
         let each_ns = self.harness_ns_per_block();
         let threads = self.choice.tuning.threads.min(affinity::allowed_cpu_count()).max(1);
         let threads = f64::from(threads);

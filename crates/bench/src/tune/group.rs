@@ -1,7 +1,7 @@
 //! Kinds of work, each with the settings that compete for it and its share of the time.
 
 use flatout_io::{Engine, SizeClass, Tuning, Work};
-use flatout_measure::{Label, Plan, Row, Unit};
+use flatout_measure::{Label, Plan, Unit};
 use flatout_sys::affinity;
 
 use super::tuned_place::{Sizes, TunedPlace};
@@ -242,6 +242,32 @@ impl<'a> Group<'a> {
     pub(super) fn most_trials(&self, plan: &Plan) -> u32 {
         most_of(self.size, plan.max_trials)
     }
+
+    /// The row of one of its settings.
+    pub(super) fn row(&self, tuning: &Tuning) -> Label {
+        let Self { work, source, target, has_several_places, .. } = *self;
+        let id = match work {
+            Work::Read => "tune/read",
+            Work::Write => "tune/write",
+            Work::Copy => "tune/copy",
+        };
+        // Of small files the number counts, of a large one the bytes.
+        let is_tiny = self.size == SizeClass::Tiny;
+        let unit = if is_tiny { Unit::FilesPerSecond } else { Unit::BytesPerSecond };
+        let (reads, writes) = (work != Work::Write, work != Work::Read);
+        let (files, state) = (self.files(), if self.cached { "hot" } else { "cold" });
+        Label::new(id, unit)
+            .with_known("source_place", (has_several_places && reads).then_some(source.number))
+            .with_known("target_place", (has_several_places && writes).then_some(target.number))
+            .with_known("files", (files > 1).then_some(files))
+            .with("file_bytes", self.file_bytes())
+            .with_known("cache_state", reads.then_some(state))
+            .with("engine", tuning.engine.to_string())
+            .with("caching", tuning.caching.to_string())
+            .with("block_bytes", tuning.block_bytes)
+            .with("threads", tuning.threads)
+            .with_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth))
+    }
 }
 
 /// Trees of small files that lie in a place at once at most, when copies come from so many places:
@@ -255,42 +281,6 @@ pub(super) fn most_tiny_trees(sources: u64, cpus: u32, trials: u32) -> u64 {
 pub(super) fn large_writes(sources: u64, cpus: u32) -> u64 {
     let count = |work, cached| candidate::large(work, cached, cpus).len() as u64;
     count(Work::Write, true) + sources * (count(Work::Copy, true) + count(Work::Copy, false))
-}
-
-/// A row: the work of a group with one of its settings.
-#[derive(Clone)]
-pub(super) struct Setting<'g> {
-    pub(super) group: &'g Group<'g>,
-    pub(super) tuning: Tuning,
-}
-
-impl Row for Setting<'_> {
-    fn label(&self) -> Label {
-        let (Group { work, source, target, .. }, tuning) = (self.group, &self.tuning);
-        let id = match work {
-            Work::Read => "tune/read",
-            Work::Write => "tune/write",
-            Work::Copy => "tune/copy",
-        };
-        // Of small files the number counts, of a large one the bytes.
-        let is_tiny = self.group.size == SizeClass::Tiny;
-        let unit = if is_tiny { Unit::FilesPerSecond } else { Unit::BytesPerSecond };
-        let (reads, writes) = (*work != Work::Write, *work != Work::Read);
-        let has_several = self.group.has_several_places;
-        let files = self.group.files();
-        let state = if self.group.cached { "hot" } else { "cold" };
-        Label::new(id, unit)
-            .with_known("source_place", (has_several && reads).then_some(source.number))
-            .with_known("target_place", (has_several && writes).then_some(target.number))
-            .with_known("files", (files > 1).then_some(files))
-            .with("file_bytes", self.group.file_bytes())
-            .with_known("cache_state", reads.then_some(state))
-            .with("engine", tuning.engine.to_string())
-            .with("caching", tuning.caching.to_string())
-            .with("block_bytes", tuning.block_bytes)
-            .with("threads", tuning.threads)
-            .with_known("depth", (tuning.engine == Engine::Uring).then_some(tuning.depth))
-    }
 }
 
 #[cfg(test)]

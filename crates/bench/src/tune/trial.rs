@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use flatout_io::{Existing, Tuning, Work};
-use flatout_measure::{Case, Sample, TrialError, warning};
+use flatout_measure::{Case, Label, Sample, TrialError, warning};
 use flatout_sys::{Groups, affinity};
 
 use super::Options;
 use super::copying;
-use super::group::{Group, Setting};
+use super::group::Group;
 use crate::choice::Wishes;
 use crate::read::Job;
 use crate::{CacheStart, Clearing, Error, WriteLimit, file_trial, workers, write};
@@ -23,11 +23,11 @@ pub(super) fn case<'a>(
     tuning: Tuning,
     options: &'a Options,
     limit: &'a WriteLimit,
-) -> Case<'a, Setting<'a>> {
+) -> Case<'a, Label> {
     let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
     let contained = workers::contained(tuning.threads, affinity::allowed_cpu_count(), quota_cpus);
     Case {
-        row: Setting { group, tuning },
+        row: group.row(&tuning),
         trial: Box::new(move |seed| {
             limit.take(group.written_bytes())?;
             let sample = match group.work {

@@ -1,32 +1,33 @@
 //! Rows of what a race found: speeds beside times, who won, and who keeps less than the other.
 
 use flatout_measure::case::record;
-use flatout_measure::{Better, Measured, Outcome, Status, Warning, statistics, warning};
+use flatout_measure::{Better, Label, Measured, Outcome, Status, Warning, statistics, warning};
 
 use crate::versus::fact;
-use crate::versus::race::{ContestantRow, RatioRow};
+use crate::versus::race::{Race, pairs};
 
 /// The rows of ratios are called so.
 pub const RATIO: &str = "versus/ratio";
 
 /// All rows of a race: of the contestants, of their speeds where bytes are moved, of the pairs.
 pub(super) fn rows(
-    mut rows: Vec<Measured<ContestantRow>>,
-    mut ratios: Vec<Measured<RatioRow>>,
-    speed_bytes: Option<u64>,
+    race: &Race<'_>,
+    mut rows: Vec<Measured<Label>>,
+    mut ratios: Vec<Measured<Label>>,
     leftovers: Option<String>,
 ) -> Vec<Outcome> {
-    for measured in &mut rows {
-        let version = measured.row.contestant.version.clone();
-        measured.facts.set(fact::VERSION, version);
+    for (measured, contestant) in rows.iter_mut().zip(&race.contestants) {
+        measured.facts.set(fact::VERSION, contestant.version.clone());
         // Runs that count; after each somebody looked at what it left.
         measured.facts.set("runs", measured.outcome.n);
     }
-    ratios.iter_mut().for_each(|ratio| judge(ratio, &rows));
+    for (ratio, (subject, against)) in ratios.iter_mut().zip(pairs(race)) {
+        judge(ratio, [subject, against].map(|at| (&*race.contestants[at].name, &rows[at])));
+    }
     let mut outcomes = record(rows);
-    if let Some(bytes) = speed_bytes {
-        let speeds: Vec<Outcome> = outcomes.iter().map(|row| speed(row, bytes as f64)).collect();
-        outcomes.extend(speeds);
+    if race.bytes > 0 {
+        let speeds = outcomes.iter().map(|row| speed(row, race.bytes as f64));
+        outcomes.extend(speeds.collect::<Vec<_>>());
     }
     outcomes.extend(record(ratios));
     if let (Some(text), Some(first)) = (leftovers, outcomes.first_mut()) {
@@ -52,17 +53,11 @@ fn speed(time: &Outcome, bytes: f64) -> Outcome {
 }
 
 /// Says who won, and who keeps less.
-fn judge(ratio: &mut Measured<RatioRow>, rows: &[Measured<ContestantRow>]) {
-    let Measured { row, outcome, facts, .. } = ratio;
-    let both = [row.subject, row.against].map(|at| &rows[at]);
-    let [subject, against] = both.map(|measured| measured.row.contestant.name.as_str());
+fn judge(ratio: &mut Measured<Label>, both: [(&str, &Measured<Label>); 2]) {
+    let Measured { outcome, facts, .. } = ratio;
     if outcome.status == Status::Failed {
-        let is_out = |measured: &&Measured<ContestantRow>| measured.outcome.median.is_none();
-        let out: Vec<&str> = both
-            .into_iter()
-            .filter(is_out)
-            .map(|measured| measured.row.contestant.name.as_str())
-            .collect();
+        let out = both.into_iter().filter(|(_, measured)| measured.outcome.median.is_none());
+        let out: Vec<&str> = out.map(|(name, _)| name).collect();
         let text = format!("no ratio: {} failed", out.join(" and "));
         outcome.warnings = vec![Warning::new(warning::FAILED, text)];
         return;
@@ -78,13 +73,14 @@ fn judge(ratio: &mut Measured<RatioRow>, rows: &[Measured<ContestantRow>]) {
     facts.set(fact::ROUNDS, outcome.n);
     facts.set(fact::HALF_WIDTH, outcome.half_width());
     // Who keeps less has less to do: a reader must see it beside the ratio.
-    let kept = both.map(|measured| measured.facts.text(fact::FIDELITY).map(str::to_owned));
-    let [own, other] = kept;
+    let [own, other] =
+        both.map(|(_, measured)| measured.facts.text(fact::FIDELITY).map(str::to_owned));
     facts.set_known(fact::FIDELITY, own.clone());
     // What kind of copy its opponent makes.
     facts.set_known("fidelity_against", other.clone());
     if own != other {
         let [own, other] = [own, other].map(Option::unwrap_or_default);
+        let [subject, against] = both.map(|(name, _)| name);
         let text =
             format!("{subject} keeps {own}, {against} {other}: who keeps less has less to do");
         outcome.warn(warning::KEEPS_LESS, text);

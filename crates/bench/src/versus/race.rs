@@ -4,8 +4,6 @@
 //! In a round everybody runs once, one after the other. What the rows say besides their figures
 //! stands in [`crate::versus::finish`].
 
-mod row;
-
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,8 +12,8 @@ use flatout_measure::clock::Clock;
 use flatout_measure::guard::{self, FakeWitness, Witness};
 use flatout_measure::sampler::Pair;
 use flatout_measure::{
-    Better, Case, Facts, Outcome, Parameters, Sample, Sampler, Spoil, TrialError, Unit, Warning,
-    warning,
+    Better, Case, Facts, Label, Outcome, Parameters, Sample, Sampler, Spoil, TrialError, Unit,
+    Warning, warning,
 };
 use flatout_sys::process::Account;
 
@@ -24,7 +22,6 @@ use crate::versus::rival::Found;
 use crate::versus::run::{Runner, command_text, run_in_time};
 use crate::versus::{Ground, fact, finish, state};
 use crate::{Error, WriteLimit};
-pub(super) use row::{ContestantRow, RatioRow};
 
 /// One who takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,13 +201,16 @@ pub fn run(
     sampler: &mut Sampler<'_>,
 ) -> Vec<Outcome> {
     let round_bytes = race.round_bytes();
-    let pairs = pairs(&race).into_iter().map(|(subject, against)| {
-        let names = [subject, against].map(|at| race.contestants[at].name.clone());
-        let parameters = race.parameters.clone();
-        let row = RatioRow { test: race.test, parameters, subject, against, names };
+    let pair = |(subject, against)| {
+        let name = |at: usize| race.contestants[at].name.clone();
+        let row = Label::new(finish::RATIO, Unit::Ratio)
+            .of(race.parameters.clone())
+            .with("test", race.test)
+            .with("subject", name(subject))
+            .with("against", name(against));
         Pair { row, subject, against }
-    });
-    let pairs = pairs.collect();
+    };
+    let pairs = pairs(&race).map(pair).collect();
     let Sampler { plan, clock, witness, events, cancelled } = sampler;
     let track = RefCell::new(Track {
         workload: race.workload.as_mut(),
@@ -229,10 +229,11 @@ pub fn run(
     });
     let cases = race.contestants.iter().enumerate().map(|(index, contestant)| {
         let mut round = 0;
-        let (track, test, unit) = (&track, race.test, race.printed.unwrap_or(Unit::Nanoseconds));
-        let (parameters, own) = (race.parameters.clone(), contestant.clone());
+        let (track, unit) = (&track, race.printed.unwrap_or(Unit::Nanoseconds));
         Case {
-            row: ContestantRow { test, parameters, contestant: own, unit },
+            row: Label::new(format!("versus/{}", race.test), unit)
+                .of(race.parameters.clone())
+                .with("contestant", contestant.name.clone()),
             trial: Box::new(move |_| {
                 round += 1;
                 track.borrow_mut().turn(contestant, index, round - 1)
@@ -254,16 +255,15 @@ pub fn run(
         measured.facts.set(fact::COMMAND, command);
     }
     let leftovers = race.workload.clean().err().map(|error| error.to_string());
-    let speed_bytes = (race.bytes > 0).then_some(race.bytes);
-    finish::rows(rows, ratios, speed_bytes, leftovers)
+    finish::rows(&race, rows, ratios, leftovers)
 }
 
 /// The pairs of a race, as places of subject and opponent: flatout against each rival, or each
 /// rival against the first.
-pub(super) fn pairs(race: &Race<'_>) -> Vec<(usize, usize)> {
+pub(super) fn pairs(race: &Race<'_>) -> impl Iterator<Item = (usize, usize)> + use<> {
     let has_flatout = race.contestants.first().is_some_and(|first| first.name == "flatout");
     let others = 1..race.contestants.len();
-    others.map(|other| if has_flatout { (0, other) } else { (other, 0) }).collect()
+    others.map(move |other| if has_flatout { (0, other) } else { (other, 0) })
 }
 
 /// What all contestants share.

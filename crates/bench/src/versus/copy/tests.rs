@@ -95,7 +95,7 @@ fn flatout_is_the_first_and_held_against_each_rival() {
     let raced = races(&stable.ground).unwrap();
     let names: Vec<_> = raced[0].contestants.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, [FLATOUT, "cpz", "cp-a"]);
-    assert_eq!(race::pairs(&raced[0]), [(0, 1), (0, 2)]);
+    assert!(race::pairs(&raced[0]).eq([(0, 1), (0, 2)]));
     let nobody = Stable::new(&[(FLATOUT, FAITHFUL.1)]);
     assert!(races(&nobody.ground).unwrap().is_empty(), "flatout alone is no race");
 }
