@@ -191,16 +191,6 @@ struct Acceptor<'a, 's> {
     is_paused: bool,
 }
 
-/// What becomes of a handshake.
-enum Step {
-    Stays(State),
-    Gone,
-    /// A client that knows the key.
-    Client(Channel),
-    /// A data connection of the session.
-    Data(Proof, TcpStream),
-}
-
 impl<'s> Acceptor<'_, 's> {
     fn wait(&mut self) {
         let mut sources: Vec<BorrowedFd<'_>> = Vec::new();
@@ -261,46 +251,47 @@ impl<'s> Acceptor<'_, 's> {
     fn advance_handshakes(&mut self) {
         for Handshake { since_ns, state } in std::mem::take(&mut self.handshakes) {
             let is_late = monotonic_ns().saturating_sub(since_ns) > HANDSHAKE_NS;
-            let step = match state {
-                _ if is_late => Step::Gone,
+            let stays = match state {
+                _ if is_late => None,
                 State::Begun(stream, inbox) => self.first(stream, inbox),
-                State::Answered(channel) => greeting(channel),
+                State::Answered(channel) => self.greeting(channel),
             };
-            match step {
-                Step::Stays(state) => self.handshakes.push_back(Handshake { since_ns, state }),
-                Step::Gone => {}
-                Step::Client(channel) => self.enqueue(channel),
-                Step::Data(proof, stream) => {
-                    if let Some(active) = &self.active {
-                        // A session that has just ended needs it no more.
-                        let _ = active.arrivals.send((proof, stream));
-                    }
-                }
-            }
+            self.handshakes.extend(stays.map(|state| Handshake { since_ns, state }));
         }
     }
 
-    /// Takes the first bytes of a connection: a proof of the session that runs, or a message that
-    /// was made with the key.
-    fn first(&self, stream: TcpStream, mut inbox: Inbox) -> Step {
+    /// Takes the first bytes of a connection: a proof of the session that runs, which gets it, or a
+    /// message that was made with the key.
+    fn first(&self, stream: TcpStream, mut inbox: Inbox) -> Option<State> {
         let is_open = matches!(inbox.fill(&stream, PROOF_BYTES), Ok(true));
         let Some(first) = inbox.first() else {
-            return if is_open { Step::Stays(State::Begun(stream, inbox)) } else { Step::Gone };
+            return is_open.then_some(State::Begun(stream, inbox));
         };
         if first[..2] == PROOF_MARK.to_be_bytes() {
-            let active = self.active.as_ref();
-            let proof = active.and_then(|active| Proof::decode(&first, &active.key));
-            return proof.map_or(Step::Gone, |proof| Step::Data(proof, stream));
+            let active = self.active.as_ref()?;
+            let proof = Proof::decode(&first, &active.key)?;
+            // A session that has just ended needs it no more.
+            let _ = active.arrivals.send((proof, stream));
+            return None;
         }
-        let Ok((answer, noise)) = channel::answer(&first, &self.server.key) else {
-            return Step::Gone;
-        };
+        let (answer, noise) = channel::answer(&first, &self.server.key).ok()?;
         // Fifty bytes fit into the buffer of a new connection.
-        let written = (&stream).write(&answer);
-        if !matches!(written, Ok(length) if length == answer.len()) {
-            return Step::Gone;
+        let written = (&stream).write(&answer).ok()?;
+        let channel = Channel::of(stream, noise, inbox, self.cancel);
+        (written == answer.len()).then_some(State::Answered(channel))
+    }
+
+    /// What a client says first once its handshake was answered: the version that it speaks.
+    fn greeting(&mut self, mut channel: Channel) -> Option<State> {
+        match channel.poll().ok()? {
+            None => return Some(State::Answered(channel)),
+            Some(Frame::Hello { version: VERSION }) => self.enqueue(channel),
+            Some(Frame::Hello { .. }) => {
+                refuse(&mut channel, "another version of flatout".to_owned());
+            }
+            Some(_) => {}
         }
-        Step::Stays(State::Answered(Channel::of(stream, noise, inbox, self.cancel)))
+        None
     }
 
     /// Puts a client at the end of the queue.
@@ -352,19 +343,6 @@ impl<'s> Acceptor<'_, 's> {
         self.active = Some(Active { peer, key, arrivals, thread });
         (0..self.waiting.len()).for_each(|index| self.tell_position(index));
         Ok(Some(peer))
-    }
-}
-
-/// What a client says first once its handshake was answered: the version that it speaks.
-fn greeting(mut channel: Channel) -> Step {
-    match channel.poll() {
-        Ok(None) => Step::Stays(State::Answered(channel)),
-        Ok(Some(Frame::Hello { version: VERSION })) => Step::Client(channel),
-        Ok(Some(Frame::Hello { .. })) => {
-            refuse(&mut channel, "another version of flatout".to_owned());
-            Step::Gone
-        }
-        _ => Step::Gone,
     }
 }
 
