@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 
 use flatout_io::cause_text;
-use flatout_sys::cancel::{Ready, wait_readable};
+use flatout_sys::cancel::wait_readable;
 use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::{Builder, HandshakeState, TransportState};
@@ -112,6 +112,41 @@ impl Inbox {
         Ok(Some(message))
     }
 
+    /// As [`Inbox::take`], after a look at what has arrived.
+    fn poll(&mut self, stream: &TcpStream) -> Result<Option<Vec<u8>>, ChannelError> {
+        if let Some(message) = self.take()? {
+            return Ok(Some(message));
+        }
+        let is_open = self.fill(stream, LONGEST)?;
+        match self.take()? {
+            None if !is_open => Err(ChannelError::Closed),
+            message => Ok(message),
+        }
+    }
+
+    /// The next message, waiting for it at most `wait_ns`.
+    fn wait(
+        &mut self,
+        stream: &TcpStream,
+        cancel: CancelToken,
+        wait_ns: u64,
+    ) -> Result<Vec<u8>, ChannelError> {
+        let deadline_ns = monotonic_ns().saturating_add(wait_ns);
+        loop {
+            if let Some(message) = self.poll(stream)? {
+                return Ok(message);
+            }
+            let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+            if cancel.is_cancelled() {
+                return Err(ChannelError::Cancelled);
+            }
+            if left_ns == 0 {
+                return Err(ChannelError::Silent(wait_ns / 1_000_000));
+            }
+            wait_readable(stream.as_fd(), Some(ASK_NS.min(left_ns)))?;
+        }
+    }
+
     /// The first bytes of a connection, as many as a proof or the first message of a handshake
     /// has; the rest stays.
     pub fn first(&mut self) -> Option<Vec<u8>> {
@@ -171,7 +206,7 @@ impl Channel {
         let first = message(&mut noise).map_err(broken)?;
         send_all(&stream, &first)?;
         let mut inbox = Inbox::default();
-        let answer = wait_message(&stream, &mut inbox, cancel, deadline_ns)?;
+        let answer = inbox.wait(&stream, cancel, deadline_ns.saturating_sub(monotonic_ns()))?;
         noise.read_message(&answer, &mut [0; MAX_FRAME_BYTES]).map_err(broken)?;
         let noise = noise.into_transport_mode().map_err(broken)?;
         Ok(Self { stream, noise, inbox, cancel })
@@ -204,73 +239,23 @@ impl Channel {
     ///
     /// Errors: the connection has ended, or holds what is no frame.
     pub fn poll(&mut self) -> Result<Option<Frame>, ChannelError> {
-        if let Some(frame) = self.next()? {
-            return Ok(Some(frame));
-        }
-        let is_open = self.inbox.fill(&self.stream, LONGEST)?;
-        match self.next()? {
-            None if !is_open => Err(ChannelError::Closed),
-            frame => Ok(frame),
-        }
+        let message = self.inbox.poll(&self.stream)?;
+        message.map(|message| self.decode(&message)).transpose()
     }
 
-    fn next(&mut self) -> Result<Option<Frame>, ChannelError> {
-        let Some(message) = self.inbox.take()? else { return Ok(None) };
+    fn decode(&mut self, message: &[u8]) -> Result<Frame, ChannelError> {
         let mut plain = [0; MAX_FRAME_BYTES];
         let length =
-            self.noise.read_message(&message, &mut plain).map_err(|_| ChannelError::Garbage)?;
-        Frame::decode(&plain[..length]).map(Some).ok_or(ChannelError::Garbage)
+            self.noise.read_message(message, &mut plain).map_err(|_| ChannelError::Garbage)?;
+        Frame::decode(&plain[..length]).ok_or(ChannelError::Garbage)
     }
 
     /// The next frame, waiting for it at most `wait_ns`. A refusal is an error.
     pub fn receive(&mut self, wait_ns: u64) -> Result<Frame, ChannelError> {
-        let deadline_ns = monotonic_ns().saturating_add(wait_ns);
-        loop {
-            match self.poll()? {
-                Some(Frame::Refused { text }) => return Err(ChannelError::Refused(text)),
-                Some(frame) => return Ok(frame),
-                None => wait(&self.stream, self.cancel, deadline_ns, wait_ns)?,
-            }
-        }
-    }
-}
-
-fn wait_message(
-    stream: &TcpStream,
-    inbox: &mut Inbox,
-    cancel: CancelToken,
-    deadline_ns: u64,
-) -> Result<Vec<u8>, ChannelError> {
-    let wait_ns = deadline_ns.saturating_sub(monotonic_ns());
-    loop {
-        if let Some(message) = inbox.take()? {
-            return Ok(message);
-        }
-        wait(stream, cancel, deadline_ns, wait_ns)?;
-        if !inbox.fill(stream, LONGEST)? {
-            return Err(ChannelError::Closed);
-        }
-    }
-}
-
-/// Waits until there is something to read, not beyond the deadline.
-fn wait(
-    stream: &TcpStream,
-    cancel: CancelToken,
-    deadline_ns: u64,
-    wait_ns: u64,
-) -> Result<(), ChannelError> {
-    loop {
-        if cancel.is_cancelled() {
-            return Err(ChannelError::Cancelled);
-        }
-        let now_ns = monotonic_ns();
-        if now_ns >= deadline_ns {
-            return Err(ChannelError::Silent(wait_ns / 1_000_000));
-        }
-        let slice_ns = ASK_NS.min(deadline_ns - now_ns);
-        if wait_readable(stream.as_fd(), Some(slice_ns))? == Ready::Readable {
-            return Ok(());
+        let message = self.inbox.wait(&self.stream, self.cancel, wait_ns)?;
+        match self.decode(&message)? {
+            Frame::Refused { text } => Err(ChannelError::Refused(text)),
+            frame => Ok(frame),
         }
     }
 }
@@ -320,7 +305,7 @@ mod tests {
             if let Some(first) = inbox.first() {
                 return first;
             }
-            wait(stream, CancelToken::manual(), soon(), 1).unwrap();
+            wait_readable(stream.as_fd(), None).unwrap();
             assert!(inbox.fill(stream, PROOF_BYTES).unwrap(), "the client is there");
         }
     }
