@@ -15,6 +15,7 @@ use flatout_measure::{Facts, Parameters};
 use flatout_sys::process::Account;
 use flatout_tree::visit::visit;
 
+use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
@@ -119,7 +120,7 @@ fn race(
     let expected_s = bytes as f64 / PLANNED_RATE + files.unwrap_or(0) as f64 / PLANNED_FILES_PER_S;
     let test = if files.is_some() { "sum-files" } else { "sum-file" };
     let made = Some(Made::of(&source.corpus, ground));
-    let workload = SumWorkload { source, state, entry, expected: None };
+    let workload = SumWorkload { source, state, entry, expected: BTreeMap::new() };
     Race { bytes, made, ..Race::against(ground, found, (test, parameters), expected_s, workload) }
 }
 
@@ -127,8 +128,8 @@ struct SumWorkload {
     source: Source,
     state: State,
     entry: &'static Entry,
-    /// Digests by file name, once they are known.
-    expected: Option<BTreeMap<Vec<u8>, String>>,
+    /// Digests by file name; empty until they are known.
+    expected: BTreeMap<Vec<u8>, String>,
 }
 
 impl SumWorkload {
@@ -160,24 +161,17 @@ impl SumWorkload {
         }
         vec!["sh".into(), "-c".into(), text]
     }
-
-    fn expected(&mut self) -> Result<&BTreeMap<Vec<u8>, String>, Error> {
-        let known = match self.expected.take() {
-            Some(known) => known,
-            None => {
-                let root = self.source.root();
-                digests(self.entry.algorithm, &root).map_err(IoError::system("digest", &root))?
-            }
-        };
-        Ok(self.expected.insert(known))
-    }
 }
 
 impl Workload for SumWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         self.source.make(run.ends_ns)?;
         // Before the state is made, because it reads all files.
-        self.expected()?;
+        if self.expected.is_empty() {
+            let root = self.source.root();
+            self.expected =
+                digests(self.entry.algorithm, &root).map_err(IoError::system("digest", &root))?;
+        }
         self.source.prepare(self.state, run.ends_ns)
     }
 
@@ -187,16 +181,14 @@ impl Workload for SumWorkload {
     }
 
     fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {
-        let expected = self.expected()?;
         let mut printed = BTreeMap::new();
         for line in account.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let (name, digest) = parts(line).ok_or_else(|| {
-                let line = String::from_utf8_lossy(line);
-                Error::Usage(format!("{:?} is no digest with its file", &*line))
+                wrong(format!("{:?} is no digest with its file", String::from_utf8_lossy(line)))
             })?;
             printed.insert(name, digest);
         }
-        compare(expected, &printed)?;
+        compare(&self.expected, &printed)?;
         let facts = Facts::default().with(fact::DIGESTS_CHECKED, printed.len());
         Ok(Checked { facts, ..Checked::default() })
     }
@@ -226,18 +218,16 @@ fn compare(
     let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
     for (name, digest) in expected {
         match printed.get(name) {
-            None => return Err(Error::Usage(format!("no digest of {:?}", shown(name)))),
+            None => return Err(wrong(format!("no digest of {:?}", shown(name)))),
             Some(other) if other != digest => {
-                return Err(Error::Usage(format!(
-                    "the digest of {:?} is {digest}, not {other}",
-                    shown(name)
-                )));
+                let name = shown(name);
+                return Err(wrong(format!("the digest of {name:?} is {digest}, not {other}")));
             }
             Some(_) => {}
         }
     }
     match printed.keys().find(|name| !expected.contains_key(*name)) {
-        Some(name) => Err(Error::Usage(format!("a digest of {:?}, which is no file", shown(name)))),
+        Some(name) => Err(wrong(format!("a digest of {:?}, which is no file", shown(name)))),
         None => Ok(()),
     }
 }
