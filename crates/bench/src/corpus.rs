@@ -87,7 +87,10 @@ impl Corpus {
                 let folders = depth + if *directories > 1 { *directories } else { 0 };
                 (files * file_bytes, *files, files + folders)
             }
-            Shape::SourceTree { files } => source_tree::Plan::new(*files, CONTENT_SEED).amounts(),
+            Shape::SourceTree { files } => {
+                let plan = source_tree::Plan::new(*files, CONTENT_SEED);
+                (plan.bytes, plan.files, plan.parts.len() as u64)
+            }
             Shape::Sparse { length_bytes } => {
                 (*length_bytes, make::SPARSE_FILES, make::SPARSE_FILES)
             }

@@ -3,6 +3,7 @@
 //!
 //! A plan is drawn from a seed alone: the same one gives the same tree.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -52,6 +53,9 @@ pub(super) enum Part {
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) parts: Vec<Part>,
+    /// Bytes and number of all files, by name.
+    pub(super) bytes: u64,
+    pub(super) files: u64,
 }
 
 impl Plan {
@@ -60,50 +64,27 @@ impl Plan {
         let mut parts = Vec::new();
         let directories = directories(files, &mut random);
         parts.extend(directories.iter().cloned().map(Part::Directory));
-        let empty = ["empty", "empty/one/in the/other"].map(PathBuf::from);
-        parts.extend(empty.into_iter().map(Part::Directory));
-        let mut made = Vec::new();
+        let empty = ["empty", "empty/one", "empty/one/in the", "empty/one/in the/other"];
+        parts.extend(empty.map(PathBuf::from).map(Part::Directory));
+        let (mut made, mut sizes) = (Vec::new(), HashMap::new());
         for number in 0..files {
             let path = random.of(&directories).join(name(number, &mut random));
             let is_executable = random.below(EXECUTABLE_PART) == 0;
             let mode = if is_executable { 0o755 } else { 0o644 };
+            let bytes = size(&mut random);
             made.push(path.clone());
-            parts.push(Part::File { path, bytes: size(&mut random), mode });
+            sizes.insert(path.clone(), bytes);
+            parts.push(Part::File { path, bytes, mode });
         }
+        let mut bytes = sizes.values().sum();
         for number in 0..files / HARD_LINK_PART {
             let to = random.of(&made).clone();
             let path = random.of(&directories).join(format!("again-{number}"));
+            bytes += sizes[&to];
             parts.push(Part::HardLink { path, to });
         }
         parts.extend(symlinks(files, &directories, &made, &mut random));
-        Self { parts }
-    }
-
-    /// Bytes, files by name, entries.
-    pub(super) fn amounts(&self) -> (u64, u64, u64) {
-        let sizes: std::collections::HashMap<_, _> = self
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::File { path, bytes, .. } => Some((path, *bytes)),
-                _ => None,
-            })
-            .collect();
-        let mut amounts = (0, 0, 0);
-        for part in &self.parts {
-            amounts.2 += match part {
-                // Those in `empty` come in one go.
-                Part::Directory(path) if path.starts_with("empty") => {
-                    path.components().count().max(2) as u64 - 1
-                }
-                _ => 1,
-            };
-            if let Part::File { path, .. } | Part::HardLink { to: path, .. } = part {
-                amounts.0 += sizes.get(path).copied().unwrap_or_default();
-                amounts.1 += 1;
-            }
-        }
-        amounts
+        Self { parts, bytes, files: files + files / HARD_LINK_PART }
     }
 }
 
