@@ -76,35 +76,28 @@ fn bottleneck(
     let ratio = |key| facts.number(key).unwrap_or(0.0);
     let (sender_cpu, receiver_cpu) =
         (ratio(fact::SENDER_CPU_RATIO), ratio(fact::RECEIVER_CPU_RATIO));
-    if asked.is_some_and(|share| share >= 0.98) {
-        "the rate asked for"
-    } else if link.is_some_and(|share| share >= FULL) {
-        "the link"
-    } else if fact::share(facts, fact::THROTTLED_NS, fact::TRIALS_NS)
-        .is_some_and(|held| held >= HELD_BACK)
-    {
-        "the CPU quota"
-    } else if ratio(fact::DROPPED_RATIO) >= MANY && receiver_cpu >= sender_cpu.min(BUSY) {
-        "receiver CPU"
-    } else if ratio(fact::LOST_RATIO) >= MANY {
-        "packet loss"
-    } else if sender_cpu >= BUSY && sender_cpu >= receiver_cpu {
-        "sender CPU"
-    } else if receiver_cpu >= BUSY {
-        "receiver CPU"
-    } else if ratio(fact::CPU_BUSY_RATIO) >= BUSY {
-        "all CPUs"
-    } else if has_path && ratio(fact::RETRANSMIT_RATIO) >= LOSSY {
-        "packet loss"
-    } else if ratio(fact::RECEIVER_WINDOW_RATIO) >= MOSTLY {
-        "the receiver's window"
-    } else if ratio(fact::SEND_BUFFER_RATIO) >= MOSTLY {
-        "the send buffer"
-    } else if has_path && waits_for_path(facts) >= MOSTLY {
-        "the path: a link or a queue between the ends (congestion window)"
-    } else {
-        "unknown: no CPU, window, link or loss stands out"
-    }
+    let held = fact::share(facts, fact::THROTTLED_NS, fact::TRIALS_NS).unwrap_or(0.0);
+    let is_dropped = ratio(fact::DROPPED_RATIO) >= MANY && receiver_cpu >= sender_cpu.min(BUSY);
+    // The first that is so.
+    let signs = [
+        ("the rate asked for", asked.is_some_and(|share| share >= 0.98)),
+        ("the link", link.is_some_and(|share| share >= FULL)),
+        ("the CPU quota", held >= HELD_BACK),
+        ("receiver CPU", is_dropped),
+        ("packet loss", ratio(fact::LOST_RATIO) >= MANY),
+        ("sender CPU", sender_cpu >= BUSY && sender_cpu >= receiver_cpu),
+        ("receiver CPU", receiver_cpu >= BUSY),
+        ("all CPUs", ratio(fact::CPU_BUSY_RATIO) >= BUSY),
+        ("packet loss", has_path && ratio(fact::RETRANSMIT_RATIO) >= LOSSY),
+        ("the receiver's window", ratio(fact::RECEIVER_WINDOW_RATIO) >= MOSTLY),
+        ("the send buffer", ratio(fact::SEND_BUFFER_RATIO) >= MOSTLY),
+        (
+            "the path: a link or a queue between the ends (congestion window)",
+            has_path && waits_for_path(facts) >= MOSTLY,
+        ),
+    ];
+    let found = signs.into_iter().find(|(_, is_so)| *is_so);
+    found.map_or("unknown: no CPU, window, link or loss stands out", |(name, _)| name)
 }
 
 /// The share of time in which TCP waited for the path alone: something was on it, and neither the
