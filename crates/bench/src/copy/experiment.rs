@@ -127,9 +127,7 @@ fn named(corpus_name: &str) -> Result<Vec<Wanted>, Error> {
     let group = GROUPS.iter().find(|(group, _)| *group == corpus_name);
     let experiment = match group {
         Some((_, experiment)) => *experiment,
-        None if corpus_name == "all" || corpus_name == "default" => {
-            return apart(corpus_name);
-        }
+        None if corpus_name == "all" => return all(),
         None if corpus_name.starts_with("deep-") => Experiment::ByDepth,
         None => Experiment::Tree,
     };
@@ -137,19 +135,14 @@ fn named(corpus_name: &str) -> Result<Vec<Wanted>, Error> {
     Ok(corpora.into_iter().map(|corpus| Wanted::new(experiment, corpus)).collect())
 }
 
-/// The trees of a group of groups, each in its own experiment.
-fn apart(group: &str) -> Result<Vec<Wanted>, Error> {
-    let mut wanted = Vec::new();
-    if group == "all" {
-        for (name, _) in GROUPS {
-            wanted.extend(named(name)?);
-        }
-    }
-    let known: Vec<String> = wanted.iter().map(|one: &Wanted| one.corpus.name.clone()).collect();
-    let rest = name::parse(&[group.to_owned()])?;
-    let rest = rest.into_iter().filter(|corpus| !known.contains(&corpus.name));
-    wanted.extend(rest.map(|corpus| Wanted::new(Experiment::Tree, corpus)));
-    Ok(wanted)
+/// All trees that have a name, those of groups in the experiments of these alone.
+fn all() -> Result<Vec<Wanted>, Error> {
+    let groups: Result<Vec<_>, Error> = GROUPS.iter().map(|(group, _)| named(group)).collect();
+    let trees = name::parse(&["all".to_owned()])?;
+    let trees = trees.into_iter().map(|corpus| Wanted::new(Experiment::Tree, corpus));
+    Ok(distinct(groups?.concat().into_iter().chain(trees), |known, one| {
+        one.experiment == Experiment::Tree && known.corpus.name == one.corpus.name
+    }))
 }
 
 /// What is copied when nothing is asked for.
