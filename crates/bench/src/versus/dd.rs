@@ -4,8 +4,7 @@
 //! compared with it after each run. `flatout transfer` obeys the block size as dd does;
 //! `flatout read` takes its own.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use flatout_measure::{Chart, Facts, Parameters};
 use flatout_sys::memory;
@@ -14,6 +13,7 @@ use flatout_tree::compare::is_same;
 
 use crate::Error;
 use crate::versus::copy::target::{Amount, Targets};
+use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::operand;
@@ -21,6 +21,8 @@ use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State};
 
 const MIB: u64 = 1 << 20;
+/// The race of files that are read.
+const READ: &str = "dd-read";
 /// The block of copies of several sizes.
 const USUAL_BLOCK_BYTES: u64 = 4096;
 /// Blocks at which one large file is copied.
@@ -74,12 +76,10 @@ pub fn room_bytes(ground: &Ground) -> u64 {
 pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let Some(dd) = ground.of(Discipline::Blocks).next() else { return Vec::new() };
     let sizes = sizes(ground.extent);
-    let copied =
-        sizes.copied.iter().map(|&bytes| copy(ground, dd, "dd-copy", bytes, USUAL_BLOCK_BYTES));
-    let blocks =
-        BLOCKS_BYTES.iter().map(|&block| copy(ground, dd, "dd-block", sizes.blocks, block));
-    let reads = READ_BLOCKS_BYTES.iter().map(|&block| read(ground, dd, sizes.read, block));
-    copied.chain(blocks).chain(reads).collect()
+    let copied = sizes.copied.iter().map(|&bytes| ("dd-copy", bytes, USUAL_BLOCK_BYTES));
+    let blocks = BLOCKS_BYTES.iter().map(|&block| ("dd-block", sizes.blocks, block));
+    let reads = READ_BLOCKS_BYTES.iter().map(|&block| (READ, sizes.read, block));
+    copied.chain(blocks).chain(reads).map(|work| race(ground, dd, work)).collect()
 }
 
 /// Time and speed by size, and by block.
@@ -95,126 +95,89 @@ pub fn charts() -> Vec<Chart> {
     ]
 }
 
-fn parameters(bytes: u64, block_bytes: u64) -> Parameters {
-    let parameters = Parameters::default().with("bytes", bytes).with("block_bytes", block_bytes);
-    parameters.with("cache_state", State::Hot.name())
-}
-
-fn copy(
+fn race(
     ground: &Ground,
     dd: &Found,
-    test: &'static str,
-    bytes: u64,
-    block_bytes: u64,
+    (test, bytes, block_bytes): (&'static str, u64, u64),
 ) -> Race<'static> {
+    let is_copied = test != READ;
     let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
     let most_kept_bytes = free_memory.min(ground.room_bytes.saturating_sub(room_bytes(ground)));
     let source = Source::new(ground, 1, bytes);
     let made = Some(Made::of(&source.corpus, ground));
-    let workload = CopyWorkload {
+    let workload = BlockWorkload {
         source,
-        targets: Targets::new(ground.targets(), most_kept_bytes),
-        target: PathBuf::new(),
+        targets: is_copied.then(|| Targets::new(ground.targets(), most_kept_bytes)),
+        target: PathBuf::from("/dev/null"),
         block_bytes,
     };
-    let blocks = bytes / block_bytes;
-    // Copied, then compared, which reads both.
-    let expected_s = START_S + 2.0 * bytes as f64 / PLANNED_RATE + blocks as f64 * PLANNED_BLOCK_S;
-    let race =
-        Race::against(ground, dd, (test, parameters(bytes, block_bytes)), expected_s, workload);
-    Race { bytes, made, written_bytes: bytes, ..race }
+    // What is copied is compared, too, which reads both.
+    let moved_s = bytes as f64 / PLANNED_RATE;
+    let copied_s = 2.0 * moved_s + (bytes / block_bytes) as f64 * PLANNED_BLOCK_S;
+    let expected_s = START_S + if is_copied { copied_s } else { moved_s };
+    let parameters = Parameters::default()
+        .with("bytes", bytes)
+        .with("block_bytes", block_bytes)
+        .with("cache_state", State::Hot.name());
+    let race = Race::against(ground, dd, (test, parameters), expected_s, workload);
+    Race { bytes, made, written_bytes: if is_copied { bytes } else { 0 }, ..race }
 }
 
-fn read(ground: &Ground, dd: &Found, bytes: u64, block_bytes: u64) -> Race<'static> {
-    let source = Source::new(ground, 1, bytes);
-    let made = Some(Made::of(&source.corpus, ground));
-    let workload = ReadWorkload { source, block_bytes };
-    let expected_s = START_S + bytes as f64 / PLANNED_RATE;
-    let name = ("dd-read", parameters(bytes, block_bytes));
-    let race = Race::against(ground, dd, name, expected_s, workload);
-    Race { bytes, made, ..race }
-}
-
-/// The first contestant is flatout.
-fn is_flatout(run: &Run<'_>) -> bool {
-    run.index == 0
-}
-
-/// How dd is called.
-fn dd_argv(dd: &Path, source: &Path, target: impl AsRef<OsStr>, block: impl AsRef<OsStr>) -> Argv {
-    let operands = [operand("if=", source), operand("of=", target), operand("bs=", block)];
-    std::iter::once(dd.into()).chain(operands).collect()
-}
-
-struct CopyWorkload {
+/// A file that is copied to another, or read to nowhere.
+struct BlockWorkload {
     source: Source,
-    targets: Targets,
+    /// Of copies.
+    targets: Option<Targets>,
     /// That of this run.
     target: PathBuf,
     block_bytes: u64,
 }
 
-impl Workload for CopyWorkload {
+impl Workload for BlockWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
-        let one = Amount { bytes: self.source.corpus.bytes, inodes: 1 };
-        (self.target, _) = self.targets.fresh(one, one)?;
+        if let Some(targets) = &mut self.targets {
+            let one = Amount { bytes: self.source.corpus.bytes, inodes: 1 };
+            (self.target, _) = targets.fresh(one, one)?;
+        }
         self.source.prepare(State::Hot, run.ends_ns)
     }
 
+    /// The first contestant is flatout.
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let (source, target) = (&self.source.path(), &self.target);
+        let (source, target) = (self.source.path(), &self.target);
         let block = self.block_bytes.to_string();
-        Ok(match is_flatout(run) {
-            true => vec![
-                (&run.contestant.program).into(),
+        let mut argv = vec![run.contestant.program.clone().into()];
+        argv.extend(match (run.index, &self.targets) {
+            (0, None) => vec!["read".into(), source.into()],
+            (0, Some(_)) => vec![
                 "transfer".into(),
                 source.into(),
                 target.into(),
                 "--block-size".into(),
                 block.into(),
             ],
-            false => dd_argv(&run.contestant.program, source, target, block),
-        })
+            _ => vec![operand("if=", source), operand("of=", target), operand("bs=", block)],
+        });
+        Ok(argv)
     }
 
-    fn check(&mut self, _: &Run<'_>, _: &Account) -> Result<Checked, Error> {
-        if !is_same(&self.source.path(), &self.target)? {
-            return Err(Error::Usage("the copy differs from its source".to_owned()));
+    /// A copy is compared with its source. Of a read both say how many bytes it were: dd without
+    /// separators, flatout with.
+    fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {
+        let said = [&account.stdout[..], &account.stderr[..]].concat();
+        let said = String::from_utf8_lossy(&said).replace(',', "");
+        let bytes = self.source.corpus.bytes.to_string();
+        if self.targets.is_some() {
+            if !is_same(&self.source.path(), &self.target)? {
+                return Err(wrong("the copy differs from its source"));
+            }
+        } else if !said.split_whitespace().any(|word| word == bytes) {
+            return Err(wrong(format!("it does not say that it read {bytes} bytes")));
         }
         Ok(Checked::default())
     }
 
     fn clean(&mut self) -> Result<(), Error> {
-        self.targets.remove_all()
-    }
-}
-
-struct ReadWorkload {
-    source: Source,
-    block_bytes: u64,
-}
-
-impl Workload for ReadWorkload {
-    fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
-        self.source.prepare(State::Hot, run.ends_ns)
-    }
-
-    fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
-        let (program, source) = (&run.contestant.program, &self.source.path());
-        Ok(match is_flatout(run) {
-            true => vec![program.into(), "read".into(), source.into()],
-            false => dd_argv(program, source, "/dev/null", self.block_bytes.to_string()),
-        })
-    }
-
-    /// Both say how many bytes they read: dd without separators, flatout with.
-    fn check(&mut self, _: &Run<'_>, account: &Account) -> Result<Checked, Error> {
-        let said = [&account.stdout[..], &account.stderr[..]].concat();
-        let said = String::from_utf8_lossy(&said).replace(',', "");
-        let bytes = self.source.corpus.bytes.to_string();
-        if !said.split_whitespace().any(|word| word == bytes) {
-            return Err(Error::Usage(format!("it does not say that it read {bytes} bytes")));
-        }
-        Ok(Checked::default())
+        self.targets.as_mut().map_or(Ok(()), Targets::remove_all)
     }
 }
