@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use flatout_measure::guard::{Reading, Witness};
+use flatout_measure::{Plan, Sampler};
 use flatout_tree::copy::Post;
 
 pub use team::{Dismissal, follow};
@@ -80,4 +81,15 @@ impl Witness for OfTheJob<'_> {
     fn cpus(&self) -> u32 {
         self.0.cpus()
     }
+}
+
+/// Measures with so many trials at most, and such a witness.
+fn of_the_job<T>(
+    sampler: &mut Sampler<'_>,
+    max_trials: u32,
+    measure: impl FnOnce(&mut Sampler<'_>) -> T,
+) -> T {
+    let mut witness = OfTheJob(&mut *sampler.witness);
+    let plan = Plan { max_trials, ..sampler.plan.clone() };
+    measure(&mut Sampler { plan, witness: &mut witness, events: &mut *sampler.events, ..*sampler })
 }

@@ -15,9 +15,9 @@ mod worker;
 
 use std::path::Path;
 
-use flatout_measure::{Plan, Sampler, record_counted, size_text};
+use flatout_measure::{Sampler, record_counted, size_text};
 
-use super::{OfTheJob, Shared, fact};
+use super::{Shared, fact, of_the_job};
 use crate::disk::Options;
 use crate::disk::metadata::test_directory::TestDirectory;
 use crate::tried::Tried;
@@ -189,11 +189,7 @@ impl Disk {
         let cases = rows.into_iter().map(|row| leader::case(row, &leader)).collect();
         leader.borrow_mut().pace.ends_ns = sampler.plan.ends_ns;
         let max_trials = sampler.plan.max_trials.min(*most_rounds);
-        let plan = Plan { max_trials, ..sampler.plan.clone() };
-        let mut witness = OfTheJob(&mut *sampler.witness);
-        let mut sampler =
-            Sampler { plan, witness: &mut witness, events: &mut *sampler.events, ..*sampler };
-        let mut rows = sampler.sequence(cases);
+        let mut rows = of_the_job(sampler, max_trials, |sampler| sampler.sequence(cases));
         row::name_stragglers(&mut rows, &self.hosts);
         row::warn_of_slow_creates(&mut rows);
         Ok(Found { outcomes: record_counted(rows, &[fact::OPERATIONS]), ..Found::default() })

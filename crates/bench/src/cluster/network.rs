@@ -13,11 +13,11 @@ mod tournament;
 use std::cell::RefCell;
 
 use clap::Args;
-use flatout_measure::{Case, Chart, Plan, Sample, Sampler, TrialError, record_counted, warning};
+use flatout_measure::{Case, Chart, Sample, Sampler, TrialError, record_counted, warning};
 use flatout_sys::monotonic_ns;
 
 use super::team::Team;
-use super::{OfTheJob, Shared, fact};
+use super::{Shared, fact, of_the_job};
 use crate::calibration::filling;
 use crate::option::time;
 use crate::{Area, Error, Estimate, Extent, Found, Run};
@@ -106,18 +106,11 @@ impl Area for Network {
             Case { row, trial: Box::new(trial) }
         });
         let cases = cases.collect();
-        let mut witness = OfTheJob(&mut *sampler.witness);
         let max_trials = match run.time_ns {
             Some(_) => sampler.plan.max_trials,
             None => sampler.plan.max_trials.min(2 * run.least_trials.max(run.rounds.unwrap_or(0))),
         };
-        let mut sampler = Sampler {
-            plan: Plan { max_trials, ..sampler.plan.clone() },
-            witness: &mut witness,
-            events: &mut *sampler.events,
-            ..*sampler
-        };
-        let mut rows = sampler.run(cases);
+        let mut rows = of_the_job(sampler, max_trials, |sampler| sampler.run(cases));
         row::name_pairs(&mut rows, &self.hosts);
         let chart = |title: &str, test: Test| Chart::new(title, test.id(), "to", &["from"]);
         let charts = vec![

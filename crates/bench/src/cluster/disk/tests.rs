@@ -7,7 +7,7 @@ use std::rc::Rc;
 use clap::{Args, Command, FromArgMatches};
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::{Outcome, Status};
+use flatout_measure::{Outcome, Plan, Status};
 use flatout_sys::CancelToken;
 
 use super::phase::Phase;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use flatout_measure::clock::FakeClock;
 use flatout_measure::guard::FakeWitness;
-use flatout_measure::{Case, Measured, Sample, warning};
+use flatout_measure::{Case, Measured, Plan, Sample, warning};
 use flatout_sys::CancelToken;
 
 use super::*;
