@@ -250,21 +250,17 @@ impl Client {
         spec.check().map_err(TrialError::Failed)?;
         self.check_room(spec.flows().len() as u64, address_space_left_bytes())?;
         self.try_test(spec).map_err(|error| {
-            let is_over = match &error {
-                FlowError::Failed(_)
-                | FlowError::Unsupported(_)
-                | FlowError::Channel(ChannelError::Refused(_)) => false,
-                FlowError::Channel(_) | FlowError::Broken(_) => true,
-            };
-            if is_over {
-                self.over = Some(error.to_string());
+            let text = format!("{}: {error}", self.server);
+            match &error {
+                FlowError::Unsupported(text) => return TrialError::Unsupported(text.clone()),
+                FlowError::Failed(_) | FlowError::Channel(ChannelError::Refused(_)) => {
+                    return TrialError::Failed(text);
+                }
+                FlowError::Channel(_) | FlowError::Broken(_) => {}
             }
-            match error {
-                FlowError::Channel(ChannelError::Cancelled) => TrialError::Interrupted,
-                FlowError::Unsupported(text) => TrialError::Unsupported(text),
-                error if is_over => TrialError::Lost(format!("{}: {error}", self.server)),
-                error => TrialError::Failed(format!("{}: {error}", self.server)),
-            }
+            self.over = Some(error.to_string());
+            let is_cancelled = matches!(error, FlowError::Channel(ChannelError::Cancelled));
+            if is_cancelled { TrialError::Interrupted } else { TrialError::Lost(text) }
         })
     }
 

@@ -123,8 +123,8 @@ impl Session {
     /// Waits for all data connections of a test.
     fn gather(&mut self, spec: &Spec) -> Result<Vec<Connection>, FlowError> {
         let begun_ns = monotonic_ns();
-        let (udp, tcp): (Vec<Flow>, Vec<Flow>) =
-            spec.flows().into_iter().partition(|flow| flow.protocol == Protocol::Udp);
+        let flows = spec.flows().into_iter().map(|flow| (flow.index, flow));
+        let (udp, tcp) = flows.partition(|(_, flow)| flow.protocol == Protocol::Udp);
         let mut connections = self.gather_tcp(spec, tcp, begun_ns)?;
         connections.extend(self.gather_udp(spec, udp, begun_ns)?);
         connections.sort_by_key(|connection| connection.flow.index);
@@ -134,10 +134,9 @@ impl Session {
     fn gather_tcp(
         &mut self,
         spec: &Spec,
-        flows: Vec<Flow>,
+        mut awaited: BTreeMap<u16, Flow>,
         begun_ns: u64,
     ) -> Result<Vec<Connection>, FlowError> {
-        let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
         let mut connections = Vec::new();
         while !awaited.is_empty() {
             self.look(begun_ns, awaited.len())?;
@@ -162,10 +161,9 @@ impl Session {
     fn gather_udp(
         &mut self,
         spec: &Spec,
-        flows: Vec<Flow>,
+        mut awaited: BTreeMap<u16, Flow>,
         begun_ns: u64,
     ) -> Result<Vec<Connection>, FlowError> {
-        let mut awaited: BTreeMap<u16, Flow> = by_index(flows);
         let mut connections = Vec::new();
         let address =
             self.channel.stream().local_addr().map_err(|error| failed("getsockname", &error))?;
@@ -222,10 +220,6 @@ impl Session {
 
 fn failed(what: &str, error: &std::io::Error) -> FlowError {
     FlowError::Failed(format!("{what}: {}", cause_text(error)))
-}
-
-fn by_index(flows: Vec<Flow>) -> BTreeMap<u16, Flow> {
-    flows.into_iter().map(|flow| (flow.index, flow)).collect()
 }
 
 fn next_proof(socket: &UdpSocket, key: &[u8; 32]) -> Option<(Proof, SocketAddr)> {
