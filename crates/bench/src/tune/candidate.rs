@@ -3,6 +3,8 @@
 
 use flatout_io::{Caching, Engine, SizeClass, Split, Tuning, Work};
 
+use crate::option::each_once;
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 /// Threads at most that are tried for one file.
@@ -77,8 +79,7 @@ pub(super) fn tiny(cached: bool, cpus: u32) -> Vec<Tuning> {
         ],
         false => vec![cpus, WAITING_THREADS / 4, WAITING_THREADS],
     };
-    threads.sort_unstable();
-    threads.dedup();
+    each_once(&mut threads);
     let plain = |threads| tuning(Engine::Sync, Caching::Buffered, 64 * KIB, 1, threads);
     threads.into_iter().map(plain).collect()
 }

@@ -12,6 +12,7 @@ use flatout_sys::process::Account;
 use flatout_tree::compare::is_same;
 
 use crate::Error;
+use crate::option::each_once;
 use crate::versus::copy::target::{Amount, Targets};
 use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
@@ -67,8 +68,7 @@ pub fn room_bytes(ground: &Ground) -> u64 {
     let sizes = sizes(ground.extent);
     let mut sources: Vec<u64> = sizes.copied.to_vec();
     sources.extend([sizes.blocks, sizes.read]);
-    sources.sort_unstable();
-    sources.dedup();
+    each_once(&mut sources);
     sources.iter().sum::<u64>() + sizes.blocks.max(sizes.copied.iter().copied().max().unwrap_or(0))
 }
 

@@ -1,7 +1,9 @@
 //! What is known about a write, as an outcome of the record.
 
 use flatout_io::Caching;
-use flatout_measure::{Facts, Outcome, Parameters, Status, Unit, ceiling, size_text, warning};
+use flatout_measure::{
+    Facts, Label, Outcome, Parameters, Status, Unit, blank, ceiling, size_text, warning,
+};
 use flatout_sys::affinity;
 
 use super::{Data, Measured, Sync, Writer, limit};
@@ -15,13 +17,8 @@ impl Writer {
     /// The row of a write: the figure is the durable rate, or that to cache when nobody asked
     /// for durability or memory has none.
     pub fn outcome(&self, measured: &Measured) -> Outcome {
-        let mut outcome = Outcome {
-            id: ID.to_owned(),
-            parameters: self.parameters(measured).to_json(),
-            unit: Unit::BytesPerSecond.name().to_owned(),
-            warnings: measured.warnings.clone(),
-            ..Outcome::default()
-        };
+        let row = Label::new(ID, Unit::BytesPerSecond).of(self.parameters(measured));
+        let mut outcome = Outcome { warnings: measured.warnings.clone(), ..blank(&row) };
         let mut facts = self.facts(measured);
         let elapsed_ns = measured.fsynced_ns.unwrap_or(measured.elapsed_ns);
         if measured.stopped {
