@@ -53,11 +53,8 @@ pub enum ChannelError {
 impl ChannelError {
     /// Whether the other end has no more to say, or never spoke this protocol.
     pub fn is_hang_up(&self) -> bool {
-        match self {
-            Self::Closed | Self::Garbage => true,
-            Self::Io(error) => error.kind() == io::ErrorKind::ConnectionReset,
-            Self::Silent(_) | Self::Cancelled | Self::Refused(_) => false,
-        }
+        matches!(self, Self::Closed | Self::Garbage)
+            || matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
     }
 }
 

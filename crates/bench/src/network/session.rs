@@ -19,6 +19,7 @@ use super::frame::Frame;
 use super::server::Shortage;
 use super::spec::{Flow, Protocol, Spec};
 use super::token::{PROOF_BYTES, Proof};
+use crate::counted;
 
 /// How long a client may say nothing between tests.
 pub const IDLE_NS: u64 = 5_000_000_000;
@@ -200,7 +201,7 @@ impl Session {
         if monotonic_ns().saturating_sub(begun_ns) > patience_ns {
             let text = match shortage {
                 Some(shortage) => shortage,
-                None => format!("{missing} data connections did not arrive in 5 s"),
+                None => format!("{} did not arrive in 5 s", counted(missing, "data connection")),
             };
             return Err(FlowError::Failed(text));
         }
