@@ -119,11 +119,13 @@ fn by_default(facts: &Facts, wishes: &Wishes) -> Choice {
     let mut notes = Vec::new();
     let streamed = facts.kind != Kind::Sized;
     let (engine, engine_reason) = read_engine(facts, wishes);
-    if streamed && wishes.engine.is_some_and(|engine| engine != Engine::Sync) {
+    if let Some(wished) = wishes.engine.filter(|&wished| streamed && wished != engine) {
+        let code = match wished {
+            Engine::Mmap => warning::MMAP_REFUSED,
+            Engine::Uring | Engine::Sync => warning::URING_REFUSED,
+        };
         let text = "what has no known length is read from front to end; read with sync";
-        let engine = wishes.engine.map_or(String::new(), |engine| engine.to_string());
-        let text = format!("{engine} was not possible: {text}");
-        notes.push(Warning::new(refusal_code(wishes.engine), text));
+        notes.push(Warning::new(code, format!("{wished} was not possible: {text}")));
     }
     let wished_caching = match wishes.caching {
         Some(caching) if engine == Engine::Mmap && caching != Caching::Buffered => {
@@ -139,11 +141,10 @@ fn by_default(facts: &Facts, wishes: &Wishes) -> Choice {
         }
         caching => caching,
     };
+    let is_aligned = wishes.block_bytes.is_none_or(|block| block.is_multiple_of(4096));
     let caching = wished_caching.unwrap_or(match engine {
         // Direct reads would have to wait until what is dirty is written back.
-        Engine::Uring if !streamed && wishes.engine.is_none() && !facts.dirty => {
-            direct_if_aligned(wishes.block_bytes)
-        }
+        Engine::Uring if wishes.engine.is_none() && !facts.dirty && is_aligned => Caching::Direct,
         _ => Caching::Buffered,
     });
     let block_bytes = wishes.block_bytes.unwrap_or(match engine {
@@ -167,10 +168,6 @@ fn by_default(facts: &Facts, wishes: &Wishes) -> Choice {
     let depth = depth(engine, wishes, &mut notes);
     let tuning = Tuning { engine, caching, block_bytes, depth, threads, split };
     Choice { tuning, engine_reason, notes }
-}
-
-fn refusal_code(engine: Option<Engine>) -> &'static str {
-    if engine == Some(Engine::Mmap) { warning::MMAP_REFUSED } else { warning::URING_REFUSED }
 }
 
 fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
@@ -220,13 +217,6 @@ fn depth(engine: Engine, wishes: &Wishes, notes: &mut Vec<Warning>) -> u32 {
         notes.push(Warning::new(warning::DEPTH_UNUSED, text));
     }
     1
-}
-
-fn direct_if_aligned(block_bytes: Option<u64>) -> Caching {
-    match block_bytes {
-        Some(block) if !block.is_multiple_of(4096) => Caching::Buffered,
-        _ => Caching::Direct,
-    }
 }
 
 fn read_threads(facts: &Facts, engine: Engine, caching: Caching) -> u32 {

@@ -98,7 +98,6 @@ struct Planned {
     left_out: Vec<LeftOut>,
     rounds: u32,
     most_rounds: u32,
-    pace: Pace,
     /// Bytes that are written at most, all copies together, and those that likely are.
     pub most_write_bytes: u64,
     pub write_bytes: u64,
@@ -216,7 +215,6 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         left_out: chosen.left_out,
         rounds,
         most_rounds,
-        pace,
         write_bytes: (write_bytes as u64).min(most_write_bytes),
         time_ns: likely_ns as u64,
     })
@@ -264,9 +262,9 @@ fn measure_in(
 ) -> Result<Found, Error> {
     // Removing everything belongs to the time.
     let all: Vec<Wanted> = planned.phases.iter().flat_map(|phase| phase.rows.clone()).collect();
-    let removing_ns = (choose::removing_s(&all, planned.most_rounds, &planned.pace) * 1e9) as u64;
+    let removing_s = choose::removing_s(&all, planned.most_rounds, &options.pace());
     let left_ns = sampler.left_ns();
-    let sampler = &mut sampler.within(left_ns.saturating_sub(removing_ns));
+    let sampler = &mut sampler.within(left_ns.saturating_sub((removing_s * 1e9) as u64));
     let mut site = Site::make(options, place.targets(), &mut *sampler.events)?;
     if options.run.rounds.is_none() {
         // Trials that are spoiled and repeated write, too: no more than was announced.

@@ -144,9 +144,10 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
         }
     }
     let mut tuned = Tuned::default();
+    let removing_ns = |(place, tried): (&TunedPlace, &Tried)| place.sizes.removing_ns(tried);
     // Removing what was made belongs to the time, too, if that was asked for.
     let removing_ns: u64 = match options.time_ns {
-        Some(_) => places.iter().map(TunedPlace::removing_ns).sum(),
+        Some(_) => places.iter().zip(&options.tried).map(removing_ns).sum(),
         None => 0,
     };
     let sampler = &mut sampler.within(sampler.left_ns().saturating_sub(removing_ns));
@@ -178,7 +179,7 @@ fn measure(
         let most = if group.work == Work::Read { u32::MAX } else { limit.rounds(rest) };
         limit.begin_part(group.round_bytes(), rest);
         rest -= group.round_bytes();
-        let max_trials = group.most_trials(plan).min(most);
+        let max_trials = group::most_of(group.size, plan.max_trials).min(most);
         let min_trials = plan.min_trials.min(most);
         let share = Plan { budget_ns, min_trials, max_trials, ..plan.clone() };
         let case = |index: usize| trial::case(&group, group.tunings[index], options, limit);

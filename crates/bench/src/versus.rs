@@ -187,7 +187,7 @@ pub fn allowed_bytes(directory: &Path, most: Option<u64>) -> Result<u64, Error> 
     Ok(most.unwrap_or(scratch::part_of(free)).min(free))
 }
 
-/// Parts of `total_ns` for races, by what each is expected to take for a round.
+/// The part of `left_ns` for the first of the races, by what each is expected to take for a round.
 ///
 /// Called before each race with the races that are left, so that what one leaves goes to the next.
 pub fn share_ns(left: &[&Race<'_>], left_ns: u64) -> u64 {

@@ -52,13 +52,6 @@ flatout_sys::words! {
     }
 }
 
-impl Why {
-    /// The code of the warning of its row.
-    pub(super) fn code(self) -> &'static str {
-        if self == Self::Time { warning::TIME_SHORT } else { warning::UNSUPPORTED }
-    }
-}
-
 /// A tree that is not copied.
 #[derive(Debug, Clone)]
 pub struct LeftOut {
@@ -76,9 +69,11 @@ impl LeftOut {
 /// The row of a tree that is not copied, which says why.
 pub(super) fn left_out_row(left: &LeftOut, state: State) -> Outcome {
     let row = Row { work: Work::Tree(left.wanted.clone()), state, phase: None };
+    let is_short = left.why == Why::Time;
+    let code = if is_short { warning::TIME_SHORT } else { warning::UNSUPPORTED };
     Outcome {
         status: Status::Unsupported,
-        warnings: vec![Warning::new(left.why.code(), left.reason())],
+        warnings: vec![Warning::new(code, left.reason())],
         ..blank(&row)
     }
 }
@@ -200,11 +195,6 @@ pub(super) fn removing_s(rows: &[Wanted], rounds: u32, pace: &Pace) -> f64 {
     files as f64 * pace.remove_file_s + copies_s
 }
 
-/// The time that a copy is expected to take, with all around it.
-pub(super) fn expected_s(corpus: &Corpus, shared_from_bytes: Option<u64>, pace: &Pace) -> f64 {
-    pace.tried.copy_s(corpus, shared_from_bytes)
-}
-
 impl Limits {
     /// Puts a tree into the last phase where there is room for it, else begins another: trees of
     /// one experiment stay together.
@@ -313,7 +303,7 @@ impl Limits {
     /// One copy with all around it.
     fn trial_s(&self, corpus: &Corpus) -> f64 {
         let over_device = u32::from(self.is_cold) + u32::from(self.is_durable);
-        expected_s(corpus, self.shared_from_bytes, &self.pace)
+        self.pace.tried.copy_s(corpus, self.shared_from_bytes)
             + corpus.bytes as f64 * DEVICE_BYTE_S * f64::from(over_device)
     }
 }

@@ -76,10 +76,6 @@ pub struct Selection {
 }
 
 impl Selection {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Each number once.
     pub(crate) fn each_once(&mut self) {
         each_once(&mut self.file_bytes);
@@ -91,7 +87,7 @@ impl Selection {
     ///
     /// Errors: [`Error::Usage`] for what means nothing, or no machine has.
     pub(super) fn wanted(&self, extent: Extent) -> Result<Vec<Wanted>, Error> {
-        if self.is_empty() {
+        if *self == Self::default() {
             return usual(extent);
         }
         let mut wanted = self.grid()?;

@@ -11,7 +11,7 @@ use flatout_sys::monotonic_ns;
 use flatout_tree::compare::{Asked, Fidelity, compare};
 use flatout_tree::copy::options::Durability;
 
-use super::choose::{self, Wanted};
+use super::choose::Wanted;
 use super::row::{Row, Work};
 use super::site::Site;
 use crate::versus::copy::command::Manner;
@@ -57,7 +57,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let call = Manner::FLATOUT.invocation(&options.run.flatout, &source, &target);
     let mut runner = SystemRunner { cancel: options.run.cancel };
     let left_ns = site.ends_ns.saturating_sub(monotonic_ns());
-    let expected_s = choose::expected_s(&wanted.corpus, None, &options.pace());
+    let expected_s = options.pace().tried.copy_s(&wanted.corpus, None);
     let spent = run_in_time(&mut runner, (NAME, &call), expected_s, left_ns)?;
     let ended_ns = monotonic_ns();
     let mut further = Vec::new();

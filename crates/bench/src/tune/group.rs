@@ -1,7 +1,7 @@
 //! Kinds of work, each with the settings that compete for it and its share of the time.
 
 use flatout_io::{Engine, SizeClass, Tuning, Work};
-use flatout_measure::{Label, Plan, Unit};
+use flatout_measure::{Label, Unit};
 use flatout_sys::affinity;
 
 use super::tuned_place::{Sizes, TunedPlace};
@@ -152,7 +152,8 @@ pub(super) fn in_time(groups: &[Likely], time_ns: f64) -> (f64, f64) {
     (bytes, time_ns - left_ns)
 }
 
-fn most_of(size: SizeClass, most_trials: u32) -> u32 {
+/// Trials at most for each setting.
+pub(super) fn most_of(size: SizeClass, most_trials: u32) -> u32 {
     if size == SizeClass::Tiny { most_trials.min(MOST_TINY_TRIALS) } else { most_trials }
 }
 
@@ -236,11 +237,6 @@ impl<'a> Group<'a> {
     /// Bytes that a trial of each setting writes.
     pub(super) fn round_bytes(&self) -> u64 {
         self.written_bytes() * self.tunings.len() as u64
-    }
-
-    /// Trials at most for each setting.
-    pub(super) fn most_trials(&self, plan: &Plan) -> u32 {
-        most_of(self.size, plan.max_trials)
     }
 
     /// The row of one of its settings.

@@ -166,7 +166,6 @@ pub(super) struct TunedPlace {
     pub(super) large: PathBuf,
     pub(super) tiny: PathBuf,
     targets: PathBuf,
-    removing_ns: u64,
 }
 
 impl TunedPlace {
@@ -191,7 +190,6 @@ impl TunedPlace {
                 sizes,
                 large,
                 tiny,
-                removing_ns: options.tried.get(index).map_or(0, |tried| sizes.removing_ns(tried)),
             }),
             Err(error) => {
                 // Why it could not be made is more important.
@@ -215,11 +213,6 @@ impl TunedPlace {
     pub(super) fn ground(&self) -> Option<Nature> {
         let path = self.large_file();
         evidence::ground(File::open(&path).ok()?.as_fd(), &path)
-    }
-
-    /// The time that removing the files that are read likely takes.
-    pub(super) fn removing_ns(&self) -> u64 {
-        self.removing_ns
     }
 
     /// Waits until everything that was written lies on the device.
