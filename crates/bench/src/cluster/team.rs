@@ -180,14 +180,10 @@ pub fn follow(wire: &Shared, cancel: CancelToken, beat: impl Fn()) -> Result<(),
     loop {
         let Some((_, message)) = wire.receive() else {
             let now_ns = monotonic_ns();
-            let since_ns = cancelled_ns.get_or_insert(now_ns);
-            if !cancel.is_cancelled() {
-                cancelled_ns = None;
-            } else {
+            if cancel.is_cancelled() {
                 // As long as the first one lives it has the directory locked, and removes it.
-                let is_over = now_ns - *since_ns > ORDERLY_NS;
                 worker.abandon();
-                if is_over {
+                if now_ns - *cancelled_ns.get_or_insert(now_ns) > ORDERLY_NS {
                     return Ok(());
                 }
             }
