@@ -195,12 +195,11 @@ impl Race<'static> {
 /// What the runs left is removed. It ends before a round that would write more than may be.
 /// Never fails: what goes wrong becomes the status and a warning of the rows.
 pub fn run(
-    mut race: Race<'_>,
+    race: Race<'_>,
     runner: &mut dyn Runner,
     limit: &WriteLimit,
     sampler: &mut Sampler<'_>,
 ) -> Vec<Outcome> {
-    let round_bytes = race.round_bytes();
     let pair = |(subject, against)| {
         let name = |at: usize| race.contestants[at].name.clone();
         let row = Label::new(finish::RATIO, Unit::Ratio)
@@ -211,34 +210,33 @@ pub fn run(
         Pair { row, subject, against }
     };
     let pairs = pairs(&race).map(pair).collect();
+    let unit = race.printed.unwrap_or(Unit::Nanoseconds);
+    let row = |contestant: &Contestant| {
+        Label::new(format!("versus/{}", race.test), unit)
+            .of(race.parameters.clone())
+            .with("contestant", contestant.name.clone())
+    };
+    let rows: Vec<Label> = race.contestants.iter().map(row).collect();
     let Sampler { plan, clock, witness, events, cancelled } = sampler;
     let track = RefCell::new(Track {
-        workload: race.workload.as_mut(),
+        commands: vec![String::new(); rows.len()],
+        race,
         runner,
         witness: &mut **witness,
         clock: *clock,
         cancelled: *cancelled,
-        printed: race.printed,
-        expected_s: race.expected_s,
         ends_ns: plan.ends_ns,
         limit,
-        round_bytes,
         rounds: 0,
-        commands: vec![String::new(); race.contestants.len()],
         longest_ns: 0,
     });
-    let cases = race.contestants.iter().enumerate().map(|(index, contestant)| {
-        let mut round = 0;
-        let (track, unit) = (&track, race.printed.unwrap_or(Unit::Nanoseconds));
-        Case {
-            row: Label::new(format!("versus/{}", race.test), unit)
-                .of(race.parameters.clone())
-                .with("contestant", contestant.name.clone()),
-            trial: Box::new(move |_| {
-                round += 1;
-                track.borrow_mut().turn(contestant, index, round - 1)
-            }),
-        }
+    let cases = rows.into_iter().enumerate().map(|(index, row)| {
+        let (track, mut round) = (&track, 0);
+        let trial = move |_| {
+            round += 1;
+            track.borrow_mut().turn(index, round - 1)
+        };
+        Case { row, trial: Box::new(trial) }
     });
     // What happens while a run is prepared or checked says nothing of it: each run is watched apart.
     let mut nobody = FakeWitness::quiet();
@@ -250,7 +248,7 @@ pub fn run(
         cancelled: *cancelled,
     };
     let (mut rows, ratios) = sampler.race(cases.collect(), pairs);
-    let commands = track.into_inner().commands;
+    let Track { mut race, commands, .. } = track.into_inner();
     for (measured, command) in rows.iter_mut().zip(commands) {
         measured.facts.set(fact::COMMAND, command);
     }
@@ -268,18 +266,15 @@ pub(super) fn pairs(race: &Race<'_>) -> impl Iterator<Item = (usize, usize)> + u
 
 /// What all contestants share.
 struct Track<'a, 'h> {
-    workload: &'a mut (dyn Workload + 'h),
+    race: Race<'h>,
     runner: &'a mut dyn Runner,
     witness: &'a mut dyn Witness,
     clock: &'a dyn Clock,
     cancelled: &'a dyn Fn() -> bool,
-    printed: Option<Unit>,
-    /// Time that a run may take, and when all must be over.
-    expected_s: f64,
+    /// When all must be over.
     ends_ns: u64,
-    /// What all may write, what a round does, and how many were begun.
+    /// What all may write, and how many rounds were begun.
     limit: &'a WriteLimit,
-    round_bytes: u64,
     rounds: u32,
     /// How each contestant was called first.
     commands: Vec<String>,
@@ -289,25 +284,21 @@ struct Track<'a, 'h> {
 
 impl Track<'_, '_> {
     /// One run of one contestant.
-    fn turn(
-        &mut self,
-        contestant: &Contestant,
-        index: usize,
-        round: u32,
-    ) -> Result<Sample, TrialError> {
+    fn turn(&mut self, index: usize, round: u32) -> Result<Sample, TrialError> {
         if round >= self.rounds {
             self.rounds = round + 1;
-            self.limit.take(self.round_bytes)?;
+            self.limit.take(self.race.round_bytes())?;
         }
+        let contestant = &self.race.contestants[index];
         let run = Run { contestant, index, round, ends_ns: self.ends_ns };
-        let facts = self.workload.prepare(&run).map_err(|error| {
+        let facts = self.race.workload.prepare(&run).map_err(|error| {
             let text = format!("the state of the race cannot be had: {error}");
             let is_late = self.clock.now_ns() >= self.ends_ns;
             let why =
                 if is_late { warning::no_time() } else { Warning::new(warning::FAILED, text) };
             self.unless_cancelled(TrialError::NoMore(why))
         })?;
-        let invocation = self.workload.invocation(&run);
+        let invocation = self.race.workload.invocation(&run);
         let invocation = invocation.map_err(|error| self.failed(error.to_string()))?;
         if self.commands[index].is_empty() {
             self.commands[index] = command_text(&invocation);
@@ -319,10 +310,10 @@ impl Track<'_, '_> {
         if left_ns == 0 || left_ns < self.longest_ns {
             return Err(TrialError::NoMore(warning::no_time()));
         }
-        let spent = run_in_time(self.runner, (name, &invocation), self.expected_s, left_ns);
+        let spent = run_in_time(self.runner, (name, &invocation), self.race.expected_s, left_ns);
         let spent = spent.map_err(|error| self.unless_cancelled(error))?;
         let ended_ns = self.clock.now_ns();
-        let completed = self.workload.complete(&run);
+        let completed = self.race.workload.complete(&run);
         completed.map_err(|error: Error| self.failed(format!("{name}: {error}")))?;
         let elapsed_ns =
             spent.elapsed_ns.saturating_add(self.clock.now_ns().saturating_sub(ended_ns));
@@ -330,13 +321,13 @@ impl Track<'_, '_> {
         // Who is preempted by whom cannot be told: the contestant is "others" to the witness.
         let spoil = guard::judge(&before, &after, self.witness.cpus())
             .filter(|&spoil| spoil != Spoil::Preempted);
-        let checked = self.workload.check(&run, &spent);
+        let checked = self.race.workload.check(&run, &spent);
         let checked = checked.map_err(|error| match error {
             Error::Warned(why) if why.code == warning::TIME_SHORT => TrialError::NoMore(why),
             error => self.failed(format!("{name}: {error}")),
         })?;
         self.longest_ns = self.longest_ns.max(self.clock.now_ns().saturating_sub(begun_ns));
-        let Some(amount) = amount(self.printed, elapsed_ns, checked.figure) else {
+        let Some(amount) = amount(self.race.printed, elapsed_ns, checked.figure) else {
             let text = format!("{name} printed no figure of what was asked for");
             return Err(self.failed(text));
         };
