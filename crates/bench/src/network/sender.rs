@@ -64,8 +64,7 @@ pub fn choose(
         Sender::ALL.iter().map(move |&sender| Spec { sender, placement, ..spec })
     });
     let mut rates: Vec<(Spec, Vec<f64>)> = ways.map(|way| (way, Vec::new())).collect();
-    let each_ns = spec.warm_ns.saturating_add(spec.window_ns).saturating_add(spec.tail_ns);
-    let round_ns = each_ns.saturating_mul(rates.len() as u64);
+    let round_ns = spec.whole_ns().saturating_mul(rates.len() as u64);
     let mut rounds = 0;
     for _ in 0..ROUNDS {
         if monotonic_ns().saturating_add(round_ns) > ends_ns {

@@ -157,11 +157,9 @@ pub(super) fn receive(
     end.report.buffer_bytes = socket::ask_receive_buffer(from, RECEIVE_BUFFER_BYTES)? as u64;
     socket.set_read_timeout(Some(LOOK))?;
     let drops_before = socket::drops(from)?;
-    let per_packet = if spec.offload.joins() { u64::from(MAX_SEGMENTS) } else { 1 };
-    let room = if spec.offload.joins() {
-        65_536
-    } else {
-        (spec.datagram_bytes as usize).max(PROOF_BYTES) + 1
+    let (per_packet, room) = match spec.offload.joins() {
+        true => (u64::from(MAX_SEGMENTS), 65_536),
+        false => (1, (spec.datagram_bytes as usize).max(PROOF_BYTES) + 1),
     };
     let mut incoming = Incoming::new((BATCH_BYTES * 4 / room).clamp(1, 2 * BATCH), room)?;
     let (mut ledger, mut received_bytes) = (Ledger::default(), 0);
