@@ -84,7 +84,8 @@ pub(super) fn tiny(cached: bool, cpus: u32) -> Vec<Tuning> {
     threads.into_iter().map(plain).collect()
 }
 
-/// What is used without a profile, where several threads take one file (ext4, xfs, btrfs, tmpfs).
+/// What is used without a profile, where several threads take one file (ext4, xfs, btrfs, tmpfs);
+/// of what is not cached by `sum` (`read` has 16 blocks of 1 MiB in flight).
 pub(super) fn usual(work: Work, size: SizeClass, cached: bool, cpus: u32) -> Tuning {
     use Caching::{Buffered, Direct};
     use Engine::{Mmap, Sync, Uring};
