@@ -108,6 +108,10 @@ pub struct Faults {
     pub ioctl: Option<Errno>,
     /// The most that it says is the length of a file.
     pub told_bytes: u64,
+    /// How much longer than it is it says that each file is.
+    pub added_bytes: u64,
+    /// Whether it lists each name twice.
+    pub repeats: bool,
 }
 
 impl Default for Faults {
@@ -136,6 +140,8 @@ impl Default for Faults {
             names: None,
             ioctl: None,
             told_bytes: u64::MAX,
+            added_bytes: 0,
+            repeats: false,
         }
     }
 }

@@ -15,7 +15,7 @@ use rustix::fs::{FileType, Mode};
 use super::existing::OVERWRITE;
 use super::listing::Lister;
 use super::temporary::{fnv1a, is_temporary};
-use super::{Directory, Entry, Identity, Pair, Refusal, Trouble, identity, kind_of, refused};
+use super::{Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, identity, kind_of, refused};
 use crate::directory_stack::DIRECTORY;
 use crate::file_data::look;
 use crate::lock::lock;
@@ -93,6 +93,8 @@ pub(super) struct Peculiarities {
     directories: Mutex<HashMap<u64, Arc<Peculiar>>>,
     /// Locked as long as one of the names that the target may take for one is copied.
     taken: Mutex<Taken>,
+    /// The last device of a source, and whether somebody else than this kernel lists its names.
+    served: Mutex<(u64, bool)>,
 }
 
 /// What was brought under names that the target may take for one, each with its source.
@@ -161,6 +163,21 @@ fn has_spellings(directory: BorrowedFd<'_>, names: &[&CStr]) -> bool {
         all.is_ok()
     });
     missing.is_empty()
+}
+
+impl Copy<'_> {
+    /// Whether a directory may list a name twice: a server by mistake, and any filesystem where a file is
+    /// replaced meanwhile. Then a file with several names would be forgotten before the last of them
+    /// came, and by the rules of cp a backup be replaced by one of the new file.
+    pub(super) fn may_repeat_names(&self, pair: &Pair) -> bool {
+        let device = pair.found.facts.st_dev;
+        let mut served = lock(&self.peculiarities.served);
+        if served.0 != device {
+            let home = flatout_sys::filesystem::of(pair.source());
+            *served = (device, home.is_ok_and(|home| home.is_served()));
+        }
+        served.1 || self.rules().is_some()
+    }
 }
 
 impl Peculiarities {

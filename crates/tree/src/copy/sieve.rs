@@ -1,6 +1,7 @@
 //! Which names of one directory are selected, in the source, and which are excluded, in the target.
 
-use std::ffi::CStr;
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -9,6 +10,11 @@ use rustix::fs::FileType;
 use super::listing::behind;
 use super::{Copy, Directory, Pair, Refusal};
 use crate::selection::{Git, Ignored, Selection};
+
+/// Names that are remembered take so much memory at most: some 30,000.
+const MOST_SEEN_BYTES: usize = 2 << 20;
+/// What one takes beside its bytes.
+const SEEN_BYTES: usize = 48;
 
 const READ_RULES: &str = "read the .gitignore in";
 
@@ -22,6 +28,29 @@ pub(super) struct Sieve<'c> {
     path: Vec<u8>,
     /// Bytes before the name.
     prefix: usize,
+    /// Names that were there already, where they may come again.
+    seen: Option<Seen>,
+}
+
+/// Names of one directory as they are listed.
+#[derive(Default)]
+struct Seen {
+    names: HashSet<CString>,
+    bytes: usize,
+}
+
+impl Seen {
+    /// Whether a name comes for the first time, as far as is remembered.
+    fn is_new(&mut self, name: &CStr) -> bool {
+        if self.names.contains(name) {
+            return false;
+        }
+        if self.bytes < MOST_SEEN_BYTES {
+            self.bytes += name.to_bytes().len() + SEEN_BYTES;
+            self.names.insert(name.to_owned());
+        }
+        true
+    }
 }
 
 impl<'c> Sieve<'c> {
@@ -35,9 +64,12 @@ impl<'c> Sieve<'c> {
         begun: Option<&Pair>,
     ) -> Result<Self, Refusal> {
         let follows = copy.follows(directory);
+        let may_repeat = begun.is_some_and(|pair| copy.may_repeat_names(pair));
+        let seen = may_repeat.then(Seen::default);
         let selection = Some(&copy.selection).filter(|selection| selection.has_names());
         let Some(rules) = selection else {
-            return Ok(Self { selection, follows, ignored: None, path: Vec::new(), prefix: 0 });
+            let (ignored, path, prefix) = (None, Vec::new(), 0);
+            return Ok(Self { selection, follows, ignored, path, prefix, seen });
         };
         let mut path = directory.path_below_operand()?;
         if let Some(pair) = begun.filter(|_| rules.git == Git::Obeyed) {
@@ -49,10 +81,10 @@ impl<'c> Sieve<'c> {
             path.push(b'/');
         }
         let (ignored, prefix) = (directory.ignored(), path.len());
-        Ok(Self { selection, follows, ignored, path, prefix })
+        Ok(Self { selection, follows, ignored, path, prefix, seen })
     }
 
-    /// What a name of this directory of the source is to the copier; `None`: it is not taken.
+    /// What a name of this directory of the source is to the copier; `None`: it is not taken, or was before.
     pub(super) fn taken(
         &mut self,
         source: BorrowedFd<'_>,
@@ -60,7 +92,9 @@ impl<'c> Sieve<'c> {
         kind: FileType,
     ) -> Option<FileType> {
         let kind = if self.follows { behind(source, name, kind) } else { kind };
-        self.takes(name, kind).then_some(kind)
+        let takes =
+            self.takes(name, kind) && self.seen.as_mut().is_none_or(|seen| seen.is_new(name));
+        takes.then_some(kind)
     }
 
     fn takes(&mut self, name: &CStr, kind: FileType) -> bool {

@@ -70,6 +70,10 @@ impl Listing {
             let by_key = other.key.cmp(&one.key);
             by_key.then_with(|| name_of(names, other).cmp(name_of(names, one)))
         });
+        // Servers may list a name twice, and others where it is taken by another file meanwhile.
+        self.entries.dedup_by(|one, other| {
+            one.key == other.key && name_of(names, one) == name_of(names, other)
+        });
     }
 }
 
@@ -93,9 +97,19 @@ mod tests {
     #[test]
     fn names_come_by_their_bytes() {
         let mut listing = Listing::default();
-        for name in
-            ["b", "a.b", "a", "a/", "B", "\u{e9}", "pipe", "12345678b", "12345678", "12345678a"]
-        {
+        for name in [
+            "b",
+            "a.b",
+            "a",
+            "b",
+            "a/",
+            "B",
+            "\u{e9}",
+            "pipe",
+            "12345678b",
+            "12345678",
+            "12345678a",
+        ] {
             let kind = if name == "pipe" { FileType::Fifo } else { FileType::RegularFile };
             listing.add(name.as_bytes(), kind, 1);
         }

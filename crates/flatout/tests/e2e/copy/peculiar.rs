@@ -250,3 +250,35 @@ fn where_names_are_not_counted_new_files_and_others_in_place_of_old_ones_are_mad
         faulty.finish();
     }
 }
+
+/// A server that lists each name twice: the second one must neither replace the backup of what was there, nor be
+/// a file that was just made, nor count.
+#[test]
+fn a_name_that_is_listed_twice_is_copied_once() {
+    let faulty = needs!(Faulty::new(Faults { repeats: true, ..Faults::default() }));
+    let from = faulty.path().to_str().unwrap();
+    let folder = Folder::new();
+    for name in ["a", "b", "c"] {
+        faulty.put(name, b"new");
+    }
+    let of = |text: &str| ["a", "b", "c"].map(|name| (name.to_owned(), text.to_owned()));
+    for words in [&["copy", "-b"][..], &["cp", "-a", "--backup"]] {
+        fs::create_dir(folder.join("T")).unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(folder.join("T").join(name), "old").unwrap();
+        }
+        let ran = folder.flatout([words, &["-T", from, "T"]].concat()).leaves("T").run();
+        ran.exits(0);
+        let kept = of("old").map(|(name, text)| (name + "~", text));
+        assert_eq!(contents(&folder.join("T")), BTreeMap::from_iter([of("new"), kept].concat()));
+        fs::remove_dir_all(folder.join("T")).unwrap();
+        let ran = folder.flatout([words, &["-T", from, "T"]].concat()).leaves("T").run();
+        ran.exits(0);
+        assert_eq!(contents(&folder.join("T")), BTreeMap::from_iter(of("new")));
+        fs::remove_dir_all(folder.join("T")).unwrap();
+    }
+    let ran = folder.flatout(["copy", "--log", "-", "-T", from, "T"]).leaves("T").run();
+    assert_eq!(ran.exits(0).stdout.matches("\"copied\"").count(), 3, "{ran}");
+    assert_eq!(folder.flatout(["sum", "-r", from]).run().exits(0).stdout.lines().count(), 3);
+    faulty.finish();
+}

@@ -91,7 +91,7 @@ impl State {
         let is_data = |block: &&[u8]| !self.faults.has_holes || block.iter().any(|&b| b != 0);
         Ok(FileAttr {
             ino: INodeNo(number),
-            size: length.min(self.faults.told_bytes),
+            size: length.min(self.faults.told_bytes) + self.faults.added_bytes,
             blocks: node.bytes.chunks(512).filter(is_data).count() as u64,
             atime: UNIX_EPOCH,
             mtime: UNIX_EPOCH + changed,
