@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flatout_sys::filesystem::{self, Filesystem};
+use flatout_sys::filesystem::{self, Filesystem, Nature};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
@@ -13,13 +13,19 @@ use rustix::path::Arg;
 /// What lseek(2) says where a filesystem does not know of holes.
 const NO_HOLES: [Errno; 3] = [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS];
 
-/// Why there are fewer bytes of a file than there must be ([`is_paged`]).
+/// Why there are fewer bytes of a file than there must be ([`has_whole_files`]).
 pub(crate) const ENDED_EARLY: &str = "it ended before the end that its length tells";
 
 /// Whether this kernel keeps the files in its page cache, writes into it what comes out of a pipe, takes
 /// what lies behind the end as well as what comes next, and alone knows how long a file is.
 pub(crate) fn is_paged(side: &Filesystem) -> bool {
     matches!(side.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
+}
+
+/// Whether a file that ends before its length was cut off on its way here. Files that the kernel makes up
+/// (/proc, /sys) say how long they might be.
+pub(crate) fn has_whole_files(side: &Filesystem) -> bool {
+    is_paged(side) || matches!(side.nature, Nature::Network | Nature::Userspace)
 }
 
 /// What the kernel said; an error of ours is one of input and output.

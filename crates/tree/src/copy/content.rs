@@ -44,7 +44,7 @@ pub use large::Large;
 use large::Task;
 
 use super::{CopyOptions, Refusal, When};
-use crate::file_data::is_paged;
+use crate::file_data::{has_whole_files, is_paged};
 pub use methods::Methods;
 
 /// The operation of a [`Refusal`] that the source is to blame for.
@@ -203,6 +203,11 @@ impl<'a> Content<'a> {
     /// Whether this kernel alone knows how long the last source is: then it has as many bytes.
     pub fn source_is_paged(&self) -> bool {
         self.pair.as_ref().is_some_and(|pair| is_paged(&pair.facts.source))
+    }
+
+    /// Whether the last source is to have as many bytes as it says.
+    pub fn source_is_whole(&self) -> bool {
+        self.pair.as_ref().is_some_and(|pair| has_whole_files(&pair.facts.source))
     }
 
     /// Ends with an error when the user wants to stop.

@@ -26,6 +26,9 @@ flatout_sys::words! {
 /// The code of a source that changed while it was copied, and changed again while it was copied once more.
 pub const UNSTABLE: &str = "source_unstable";
 
+/// The code of a source that ended before its length.
+pub const CUT_SHORT: &str = "source_cut_short";
+
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event {
@@ -77,7 +80,7 @@ pub enum Event {
     /// An entry could not be copied.
     Failed(Failure),
     /// An entry is there, without something of its source for which `cp -a` fails, or is what was read of
-    /// one that is written all the time ([`UNSTABLE`]). What it is was said once, as a notice with this code.
+    /// one that is written all the time ([`UNSTABLE`]) or was cut short ([`CUT_SHORT`]). What it is was said once, as a notice with this code.
     Incomplete {
         /// The source, by its absolute path.
         source: OsString,

@@ -263,6 +263,10 @@ fn state(lane: &Lane<'_>, opened: &Opened<'_>, length_bytes: u64) -> Result<Stat
         State::Shorter if lane.content.source_is_paged() => {
             Err(Trouble::Source(Refusal::because("read", file_data::ENDED_EARLY)))
         }
+        State::Shorter if lane.content.source_is_whole() => {
+            lane.copy.tell_of_an_early_end(opened.entry);
+            Ok(State::Shorter)
+        }
         state => Ok(state),
     }
 }

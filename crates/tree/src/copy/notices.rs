@@ -8,10 +8,11 @@ use flatout_io::{escape, quote};
 use flatout_sys::clock::monotonic_ns;
 use rustix::io::Errno;
 
-use super::event::{Notice, UNSTABLE};
+use super::event::{CUT_SHORT, Notice, UNSTABLE};
 use super::{
     Action, Copy, Directory, Entry, Event, Failure, Outcome, Refusal, Side, Trouble, count,
 };
+use crate::file_data::ENDED_EARLY;
 use crate::lock::lock;
 
 pub(super) const LINKS_NOT_KEPT: &str = "links_not_kept";
@@ -184,6 +185,14 @@ impl Copy<'_> {
         let text = format!("{source} changed again while it was copied; its copy is what was read");
         self.notice(UNSTABLE, text);
         self.attributes.is_incomplete(entry.paths(), UNSTABLE, None);
+    }
+
+    /// A server, or the way to it, gave less of a file than its length tells, and no error.
+    pub(super) fn tell_of_an_early_end(&self, entry: Entry<'_>) {
+        let source = entry.shown(Side::Source);
+        let text = format!("{source}: {ENDED_EARLY}; its copy is what was read");
+        self.notice(CUT_SHORT, text);
+        self.attributes.is_incomplete(entry.paths(), CUT_SHORT, None);
     }
 
     /// A file cannot be replaced for this reason, and is written in place. Said once for each reason.

@@ -22,7 +22,9 @@ use flatout_sys::{page_cache, usage};
 use rustix::fs::{CWD, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::file_data::{ENDED_EARLY, Moment, is_paged, kind_of, look_again, may_change_unseen};
+use crate::file_data::{
+    ENDED_EARLY, Moment, has_whole_files, kind_of, look_again, may_change_unseen,
+};
 use crate::item::{Item, Place, Wanted};
 
 use super::lanes;
@@ -221,8 +223,9 @@ impl<'a> Reader<'a> {
         self.unchanged(&opened.file, &opened.facts, item)?;
         // Files of the kernel say how long they might be.
         let has_more = || {
-            let is_paged = filesystem::of(opened.file.as_fd()).is_ok_and(|home| is_paged(&home));
-            is_paged || rustix::io::pread(&opened.file, &mut [0], done) != Ok(0)
+            let home = filesystem::of(opened.file.as_fd());
+            home.is_ok_and(|home| has_whole_files(&home))
+                || rustix::io::pread(&opened.file, &mut [0], done) != Ok(0)
         };
         if done < opened.facts.st_size as u64 && has_more() {
             return Err(cannot("read", &item.shown, std::io::Error::other(ENDED_EARLY)));

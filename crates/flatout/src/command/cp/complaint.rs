@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flatout_io::cause_text;
 use flatout_report::text::is_unsafe;
+use flatout_tree::copy::event::CUT_SHORT;
 use flatout_tree::copy::failure::{Cause, Failure};
 use flatout_tree::copy::operand::Objection;
 use flatout_tree::copy::reason::{
@@ -164,6 +165,7 @@ pub fn of_incomplete(target: &OsStr, code: &str, cause: Option<Errno>) -> String
         "owner_not_kept" => "failed to preserve ownership for",
         "times_not_kept" => "preserving times for",
         "links_not_kept" => "cannot create hard link",
+        CUT_SHORT => "less was read than the length of the source tells for",
         "xattr_not_kept" | "capability_not_kept" => "setting attributes for",
         _ => "preserving permissions for",
     };

@@ -167,6 +167,31 @@ fn a_file_that_is_longer_than_its_server_tells_is_copied_whole() {
     faulty.finish();
 }
 
+/// Whatever keeps the rest of its bytes away, nobody may take what came for the file.
+#[test]
+fn a_file_that_is_shorter_than_its_server_tells_is_no_success() {
+    let faults = Faults { is_uncached: true, added_bytes: 5000, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let folder = folder();
+    for length in [1, 300_000, 5 << 20] {
+        let bytes = random_bytes(length, 3);
+        faulty.put("f", &bytes);
+        let from = faulty.path().join("f");
+        let why =
+            ["it ended before the end that its length tells", "less was read than the length"];
+        for words in [&["copy"][..], &["copy", "--verify"], &["copy", "--in-place"], &["cp"]] {
+            let all = [words, &["-T", from.to_str().unwrap(), "t/f"]].concat();
+            let ran = folder.flatout(all).run();
+            let said = &ran.exits(1).stderr;
+            assert!(why.iter().any(|why| said.contains(why)), "{length} {ran}");
+            assert!(fs::read(folder.join("t/f")).unwrap() == bytes, "{length} {ran}");
+        }
+        let ran = folder.flatout(["sum", from.to_str().unwrap()]).run();
+        assert!(ran.exits(1).stderr.contains(why[0]), "{length} {ran}");
+    }
+    faulty.finish();
+}
+
 /// Neither costs a second attempt.
 #[test]
 fn a_new_mode_or_name_of_the_source_is_no_failure() {
