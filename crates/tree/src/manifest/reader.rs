@@ -10,6 +10,9 @@ use super::line::{Entry, Fault, parse};
 /// The longest line that is read: any path that the kernel takes and one of a very deep tree.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
+/// What editors of other systems put before a text of UTF-8. No line begins so by itself.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A line that says something, or fails to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -52,6 +55,9 @@ impl<R: BufRead> Reader<R> {
             return Ok(None);
         }
         self.number += 1;
+        if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+        }
         if self.line.last() == Some(&end) {
             self.line.pop();
         } else if self.line.len() > MAX_LINE_BYTES {

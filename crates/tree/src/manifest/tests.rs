@@ -111,6 +111,13 @@ fn the_first_line_tells_whether_a_carriage_return_ends_lines_or_names() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    let text = format!("\u{feff}{SHA}  a\r\n{SHA}  b\r\n{SHA}  \u{feff}c\r\n");
+    assert_eq!(names(&text), ["a", "b", "\u{feff}c"]);
+    assert_eq!(names(&format!("\u{feff}SHA256 (a) = {SHA}\n")), ["a"]);
+}
+
+#[test]
 fn what_is_no_line_of_a_manifest_is_a_fault() {
     for line in [
         "junk",
