@@ -1,7 +1,7 @@
 //! What is copied: `--include`, `--exclude` and the like. The order in which rules are given counts.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -141,7 +141,7 @@ impl Selection {
     }
 
     fn read_rules(&self, path: &PathBuf, rules: &mut Vec<Rule>) -> Result<(), Refused> {
-        let text = read(path)?;
+        let text = read(path, self.end())?;
         for (index, line) in text.split(|&byte| byte == self.end()).enumerate() {
             let line = if self.zero { line } else { line.strip_suffix(b"\r").unwrap_or(line) };
             let is_comment = !self.zero && matches!(line.first(), Some(b'#' | b';'));
@@ -163,7 +163,7 @@ impl Selection {
     }
 
     fn read_list(&self, path: &PathBuf) -> Result<Listed, Refused> {
-        let text = read(path)?;
+        let text = read(path, self.end())?;
         let paths = || text.split(|&byte| byte == self.end());
         Listed::new(paths()).map_err(|(name, why)| {
             let index = paths().position(|path| path == name).unwrap_or_default();
@@ -186,13 +186,31 @@ fn identity(facts: &Stat) -> (u64, u64) {
     (facts.st_dev, facts.st_ino)
 }
 
+/// A line or entry of a list is shorter; no path and no pattern is as long.
+const MOST_ENTRY_BYTES: usize = 1 << 20;
+/// A list is shorter: some ten million paths. It is kept in memory.
+const MOST_LIST_BYTES: usize = 1 << 30;
+
 /// All of a file; `-` is standard input.
-fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
-    let mut text = Vec::new();
-    let opened = input::open(path, CancelToken::signals());
-    match opened.and_then(|mut file| file.read_to_end(&mut text)) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(format!("cannot read {}: {}", quote(path), cause_text(&error))),
+fn read(path: &PathBuf, end: u8) -> Result<Vec<u8>, Refused> {
+    let cannot = |error| format!("cannot read {}: {}", quote(path), cause_text(&error));
+    let opened = input::open(path, CancelToken::signals()).map_err(cannot)?;
+    let mut file = BufReader::with_capacity(64 << 10, opened);
+    let (mut text, mut entries) = (Vec::new(), 0_u64);
+    loop {
+        entries += 1;
+        let mut entry = (&mut file).take(MOST_ENTRY_BYTES as u64);
+        match entry.read_until(end, &mut text).map_err(cannot)? {
+            0 => return Ok(text),
+            MOST_ENTRY_BYTES => {
+                let place = format!("{}, entry {entries}", quote(path));
+                return Err(nonsense(format!("{place}: it has 1 MiB or more")));
+            }
+            _ if text.len() > MOST_LIST_BYTES => {
+                return Err(nonsense(format!("{} has more than 1 GiB", quote(path))));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -69,6 +69,10 @@ fn rules_select_as_rsync_does() {
     }
     copy(&folder, &[b"--exclude=[a"]).complains(2, &["a [ has no ]"]);
     copy(&folder, &[b"--exclude-from=nowhere"]).complains(1, &["nowhere"]);
+    // Without end: nobody has so much memory.
+    for list in [&b"--exclude-from=/dev/zero"[..], b"--files-from=/dev/zero"] {
+        copy(&folder, &[list]).complains(2, &["/dev/zero", "entry 1: it has 1 MiB or more"]);
+    }
     // What makes no sense is the same wrong use in a file, which is named with the line.
     fs::write(folder.join("rules"), "# these\n*.o\n[a\n").unwrap();
     copy(&folder, &[b"--exclude-from=rules"]).complains(2, &["\"rules\", line 3: ", "[a"]);
