@@ -55,7 +55,10 @@ pub fn definition(words: &[String]) -> Result<Command, String> {
 pub fn render(command: Command, is_long: bool) -> String {
     let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
     let terminal = flatout_sys::terminal::width_columns(&std::io::stdout()).map(usize::from);
-    let columns = terminal.or_else(asked).map_or(MOST_COLUMNS, |columns| columns.min(MOST_COLUMNS));
+    // None at all is how terminals say that they do not know.
+    let is_known = |&columns: &usize| columns > 0;
+    let columns = terminal.filter(is_known).or_else(|| asked().filter(is_known));
+    let columns = columns.map_or(MOST_COLUMNS, |columns| columns.min(MOST_COLUMNS));
     let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).replace('-', " ");
     // To cp it is no option.
