@@ -11,13 +11,13 @@ const TIME_UNITS: &str = "ns, us, ms, s, m (minutes), h";
 /// Reads a size.
 ///
 /// Units: `K`, `k` and `KiB` are 1024 bytes, `kB` and `KB` 1000, and so on for M, G, T and P, as
-/// small letters, too, but for the B of 1000, which others take for 1024; a bare number is bytes. `1.5G` is fine, `1.3K` is not a whole number of bytes.
+/// small letters, too, but for the B of 1000, which others take for 1024; a bare number is bytes. `1.5G` is fine, `1.3K` is not a whole number of bytes, and the message says which is the next.
 ///
 /// # Errors
 ///
 /// One line that says why it cannot be read.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    parse(text, "bytes", SIZE_UNITS, size_factor)
+    parse(text, ("bytes", ""), SIZE_UNITS, size_factor)
 }
 
 /// Reads a time.
@@ -28,7 +28,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 ///
 /// One line that says why it cannot be read.
 pub fn parse_time(text: &str) -> Result<u64, String> {
-    parse(text, "nanoseconds", TIME_UNITS, time_factor)
+    parse(text, ("nanoseconds", "ns"), TIME_UNITS, time_factor)
 }
 
 /// A number before its noun in a message: `1 thread`, `2 threads`.
@@ -102,7 +102,7 @@ fn time_factor(suffix: &str) -> Option<u64> {
 
 fn parse(
     text: &str,
-    base: &'static str,
+    (base, unit): (&'static str, &str),
     known: &'static str,
     factor: fn(&str) -> Option<u64>,
 ) -> Result<u64, String> {
@@ -125,23 +125,25 @@ fn parse(
     let overflow = || format!("{text:?} is too large");
     let whole =
         whole.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(overflow)?;
-    let fractional = || format!("{text:?} is not a whole number of {base}");
-    let decimals = fraction(decimals, factor).ok_or_else(fractional)?;
-    whole.checked_add(decimals).ok_or_else(overflow)
+    let (decimals, is_whole) = fraction(decimals, factor);
+    let found = whole.checked_add(decimals).ok_or_else(overflow)?;
+    let fractional = || format!("{text:?} is not a whole number of {base}; {found}{unit} is");
+    is_whole.then_some(found).ok_or_else(fractional)
 }
 
-/// `0.decimals` × `factor` when that is whole.
-fn fraction(decimals: &str, factor: u64) -> Option<u64> {
+/// `0.decimals` × `factor` without what is behind the point of it, and whether nothing is.
+fn fraction(decimals: &str, factor: u64) -> (u64, bool) {
     let decimals = decimals.trim_end_matches('0');
     // More digits than this cannot divide any factor above: 1024^5 has 50 factors of two but no
     // decimal with more than 50 digits is whole; u128 holds 38, enough for 18 digits × 2^50.
-    if decimals.len() > 18 {
-        return None;
-    }
-    let digits: u128 = if decimals.is_empty() { 0 } else { decimals.parse().ok()? };
-    let scale = 10_u128.pow(u32::try_from(decimals.len()).ok()?);
+    const MOST_DIGITS: usize = 18;
+    let known = &decimals[..decimals.len().min(MOST_DIGITS)];
+    let digits = known.bytes().fold(0, |all, digit| all * 10 + u128::from(digit - b'0'));
+    let scale = 10_u128.pow(known.len() as u32);
     let product = digits * u128::from(factor);
-    product.is_multiple_of(scale).then(|| u64::try_from(product / scale).ok()).flatten()
+    let is_whole = decimals.len() <= MOST_DIGITS && product.is_multiple_of(scale);
+    // Less than the factor.
+    ((product / scale) as u64, is_whole)
 }
 
 #[cfg(test)]
@@ -240,6 +242,12 @@ mod tests {
         for text in ["1.3K", "0.5", "1.00000000000000000001K"] {
             says(text, "is not a whole number of bytes");
         }
+        for (text, below) in [("4.74G", "5089536245"), ("1.3K", "1331"), ("0.5", "0")] {
+            let said = parse_size(text).unwrap_err();
+            assert_eq!(said, format!("{text:?} is not a whole number of bytes; {below} is"));
+        }
+        let said = parse_time("1.0000000005").unwrap_err();
+        assert!(said.ends_with("is not a whole number of nanoseconds; 1000000000ns is"), "{said}");
         for text in ["18446744073709551616", "16384P", "99999999999999999999T"] {
             says(text, "is too large");
         }
