@@ -9,7 +9,7 @@ use crate::fixture::random_file;
 use crate::skip::needs;
 
 /// Commands that print something at once.
-const PRINTING: [&str; 20] = [
+const PRINTING: [&str; 21] = [
     "--help",
     "--version",
     "help copy",
@@ -28,6 +28,7 @@ const PRINTING: [&str; 20] = [
     "cp -v data copied",
     "report record.json",
     "compare record.json record.json",
+    "compare record.json record.json --format json",
     "versus --list",
     "serve --port 0",
 ];
