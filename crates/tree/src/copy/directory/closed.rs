@@ -9,7 +9,7 @@ use super::{Found, Identity, Named, identity};
 use crate::copy::{Inheritance, Made, Refusal};
 use crate::lock::lock;
 use crate::spool::Spool;
-use crate::wire::{goes_by_fields, message, take};
+use crate::wire::{Wire, goes_by_fields, message, take};
 
 /// Bytes that stay in memory: some thousand directories.
 const MEMORY_BYTES: usize = 512 << 10;
@@ -115,10 +115,22 @@ impl Record {
     ///
     /// Errors: the file cannot be read.
     pub(super) fn read(&self) -> Result<Closed, Refusal> {
+        self.first()
+    }
+
+    /// The names alone, which are a small part of it: a path asks all directories above for theirs.
+    ///
+    /// Errors: the file cannot be read.
+    pub(super) fn named(&self) -> Result<Named, Refusal> {
+        self.first()
+    }
+
+    /// What the record begins with.
+    fn first<T: Wire>(&self) -> Result<T, Refusal> {
         let mut bytes = vec![0; self.length_bytes as usize];
         let count = lock(&self.records.0).spool.read(self.offset, &mut bytes)?;
-        let closed = take(&mut &bytes[..count]);
-        closed.ok_or_else(|| Refusal::because(CANNOT_READ, "what was known of it is lost"))
+        take(&mut &bytes[..count])
+            .ok_or_else(|| Refusal::because(CANNOT_READ, "what was known of it is lost"))
     }
 }
 
@@ -140,7 +152,6 @@ pub(super) mod tests {
     use std::ffi::CString;
 
     use super::*;
-    use crate::wire::Wire;
 
     pub(in crate::copy) fn closed(name: &str) -> Closed {
         let facts = rustix::fs::stat("/").unwrap();
@@ -159,7 +170,9 @@ pub(super) mod tests {
         let records = Arc::new(Records::new());
         for name in ["a", "\u{1}\u{2}", &"x".repeat(4095), "."] {
             let before = closed(name);
-            let after = Record::of(&before, &records).unwrap().read().unwrap();
+            let record = Record::of(&before, &records).unwrap();
+            let (after, named) = (record.read().unwrap(), record.named().unwrap());
+            assert_eq!(format!("{:?}", before.named), format!("{named:?}"));
             assert_eq!(format!("{before:?}"), format!("{after:?}"));
             let now = rustix::fs::stat("/proc").unwrap();
             let found = after.found(now);
