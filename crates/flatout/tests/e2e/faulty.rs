@@ -112,6 +112,8 @@ pub struct Faults {
     pub added_bytes: u64,
     /// Whether it lists each name twice.
     pub repeats: bool,
+    /// Whether attributes and lists are accepted and forgotten; otherwise there are none.
+    pub forgets_attributes: bool,
 }
 
 impl Default for Faults {
@@ -142,6 +144,7 @@ impl Default for Faults {
             told_bytes: u64::MAX,
             added_bytes: 0,
             repeats: false,
+            forgets_attributes: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo,
     IoctlFlags, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite,
-    Request, TimeOrNow, WriteFlags,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::Faults;
@@ -177,6 +177,27 @@ impl Filesystem for Server {
         reply: ReplyIoctl,
     ) {
         reply.error(self.state().faults.ioctl.unwrap_or(Errno::ENOSYS));
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _name: &OsStr,
+        _value: &[u8],
+        _flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        match self.state().faults.forgets_attributes {
+            true => reply.ok(),
+            false => reply.error(Errno::ENOSYS),
+        }
+    }
+
+    fn getxattr(&self, _: &Request, _: INodeNo, _name: &OsStr, _size: u32, reply: ReplyXattr) {
+        let forgets = self.state().faults.forgets_attributes;
+        reply.error(if forgets { Errno::NO_XATTR } else { Errno::ENOSYS });
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {

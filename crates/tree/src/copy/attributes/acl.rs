@@ -15,6 +15,9 @@ const HEADER_BYTES: usize = 4;
 /// Tag and permissions in two bytes each, and an id in four.
 const ENTRY_BYTES: usize = 8;
 
+/// A list of owner, group and others is their permissions in the mode, and is kept there.
+pub(super) const MODE_BYTES: usize = HEADER_BYTES + 3 * ENTRY_BYTES;
+
 const OWNER: u16 = 0x01;
 const NAMED_USER: u16 = 0x02;
 const GROUP: u16 = 0x04;

@@ -206,6 +206,10 @@ impl Attributes<'_> {
             write_out(job.target)?;
         }
         match insist(job, carried, || job.target.set_value(name, value)) {
+            Ok(()) if self.forgets_list(job, name, value) => {
+                self.lose(job, Loss::Acl, None);
+                self.go_without(job, name, Some(value), carried)?;
+            }
             Ok(()) => carried.changed = true,
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;

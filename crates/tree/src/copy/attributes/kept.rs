@@ -1,11 +1,14 @@
-//! Whether a filesystem has the mode and the times that it accepted: some (FUSE servers) forget them.
-//! Each filesystem is looked at once. What it lacks is said and fails nothing, as with cp.
+//! Whether a filesystem has the mode, the times and the lists that it accepted: some (FUSE servers) forget
+//! them. Each filesystem is looked at until it has proved that it has them. Without mode and times nothing
+//! fails, as with cp; without a list it does.
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FileType;
 
+use super::acl;
 use super::remarks::Loss;
 use super::times::{are_kept_everywhere, times};
 use super::{Attributes, Job, PRIVATE};
@@ -55,6 +58,27 @@ impl Attributes<'_> {
                 self.lose(job, Loss::TimesForgotten, None);
             }
         }
+    }
+}
+
+impl Attributes<'_> {
+    /// Whether a list that was accepted is not there. Of one that is no more than a mode nothing is told.
+    ///
+    /// Cost: a call for each filesystem.
+    pub(super) fn forgets_list(&self, job: &Job<'_>, name: &CStr, value: &[u8]) -> bool {
+        let device = job.made.inheritance.device;
+        let looked_for = &self.expectation.list_looked_for;
+        let is_list = name == acl::DEFAULT || name == acl::ACCESS && value.len() > acl::MODE_BYTES;
+        is_list
+            && (device == 0 || looked_for.load(Ordering::Relaxed) != device)
+            && match job.target.value(name) {
+                Ok(None) => true,
+                Ok(Some(_)) => {
+                    looked_for.store(device, Ordering::Relaxed);
+                    false
+                }
+                Err(_) => false,
+            }
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Expectation {
     keeps: AtomicU64,
     /// Where a mode, and times, were looked for afterwards.
     pub(super) mode_looked_for: AtomicU64,
+    /// The same of lists, where it had one.
+    pub(super) list_looked_for: AtomicU64,
     pub(super) times_looked_for: AtomicU64,
 }
 

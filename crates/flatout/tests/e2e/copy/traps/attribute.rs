@@ -11,6 +11,7 @@ use super::super::forest::{Acl, acl, capability};
 use super::super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use super::{copies_whole, date, pair, set, under_test};
 use crate::bin::Folder;
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, MountPoint, Mounted, needs_program, needs_root};
 use crate::skip::needs;
 
@@ -245,4 +246,29 @@ fn a_target_with_a_coarse_clock_gets_what_it_can_keep() {
         }
     }
     point.finish();
+}
+
+/// Some do so where they keep no permissions.
+#[test]
+fn lists_that_a_server_accepts_and_forgets_are_no_success() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(Faults { forgets_attributes: true, ..Faults::default() }));
+    let folder = Folder::new();
+    let (tree, _) = pair(&folder);
+    fs::create_dir(&tree).unwrap();
+    let list = acl([6, 6, 0, 6, 6, 0]);
+    for name in ["a", "b"] {
+        fs::write(tree.join(name), "x").unwrap();
+        set(&tree.join(name), "system.posix_acl_access", &list);
+    }
+    let target = faulty.path().join("copy");
+    let ran = copy(&["-T", "--format=json"], &tree, &target);
+    let said = ran.exits(1).stderr.lines();
+    assert_eq!(said.filter(|line| line.contains("access control lists")).count(), 1, "{ran}");
+    assert!(ran.stdout.contains("\"incomplete\": 2"), "{ran}");
+    for name in ["a", "b"] {
+        let mode = fs::metadata(target.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "the group had nothing");
+    }
+    faulty.finish();
 }
