@@ -205,6 +205,9 @@ impl Attributes<'_> {
         if loss(name) == Loss::Capability {
             write_out(job.target)?;
         }
+        if name == acl::ACCESS {
+            look_finished(job);
+        }
         match insist(job, carried, || job.target.set_value(name, value)) {
             Ok(()) if self.forgets_list(job, name, value) => {
                 self.lose(job, Loss::Acl, None);
@@ -312,6 +315,15 @@ pub(super) fn without_acl(target: Node<'_>, list: &CStr) -> Result<(), Refusal> 
     match target.remove(list) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(errno) => Err(Refusal::of(REMOVE_ACL)(errno)),
+    }
+}
+
+/// Takes the mark of what is unfinished from a new directory that gets a list: whoever is stopped behind that
+/// leaves it with the permissions of the list, and it would be taken for a sticky one of somebody else.
+fn look_finished(job: &Job<'_>) {
+    if job.kind.is_dir() && job.made.found_mode().is_none() {
+        // The mode that is set in the end says what does not work.
+        let _refused = job.target.set_mode(0o700);
     }
 }
 

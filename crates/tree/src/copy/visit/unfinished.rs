@@ -24,13 +24,14 @@ pub(super) fn is_unfinished(entry: Entry<'_>, found: &Stat, source: &Stat) -> bo
         && shares_as_above(entry, found)
 }
 
-/// Whether a directory has the set-group-ID bit where it would have inherited it, and only there.
+/// Whether a directory has the set-group-ID bit only where it would have inherited it. Without it, the one above
+/// may have got its bit since.
 fn shares_as_above(entry: Entry<'_>, found: &Stat) -> bool {
     let shares = |facts: &Stat| Mode::from_raw_mode(facts.st_mode).contains(Mode::SGID);
     // What the user names as `DIR/.` is the name `.` in itself.
     let above = if entry.target == c"." { c".." } else { c"." };
     rustix::fs::statat(entry.pair.target(), above, AtFlags::empty())
-        .is_ok_and(|above| shares(&above) == shares(found))
+        .is_ok_and(|above| !shares(found) || shares(&above))
 }
 
 fn is_as_made(found: &Stat, made: Mode) -> bool {

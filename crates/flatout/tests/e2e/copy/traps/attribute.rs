@@ -248,6 +248,32 @@ fn a_target_with_a_coarse_clock_gets_what_it_can_keep() {
     point.finish();
 }
 
+/// The list gives a directory permissions, and the one above gets its set-group-ID bit: the mark of what is
+/// unfinished must be known again, or not be there, when the copy ends between.
+#[test]
+fn a_directory_whose_attributes_failed_is_completed_by_a_rerun() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    for (list, above) in [(true, 0o755), (false, 0o2755), (true, 0o2755)] {
+        let folder = Folder::new();
+        let (tree, target) = pair(&folder);
+        fs::create_dir_all(tree.join("below")).unwrap();
+        if list {
+            set(&tree.join("below"), "system.posix_acl_access", &acl([7, 7, 5, 7, 7, 5]));
+        }
+        chmod(&tree, above);
+        let before = Portrait::of(&tree);
+        let path = target.join("below");
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", path.to_str().unwrap()];
+        let wrapper = [&wrapper[..], &["-e", "inject=utimensat:error=EIO"]].concat();
+        let words = ["copy", "-T", tree.to_str().unwrap(), target.to_str().unwrap()];
+        let failed = folder.under(&wrapper, &words).leaves("copy").run();
+        assert!(failed.exits(1).stderr.contains("below"), "{failed}");
+        let ran = copy(&["-T"], &tree, &target);
+        assert_same(&before, &Portrait::of(&target), READ, ran.exits(0));
+    }
+}
+
 /// Some do so where they keep no permissions.
 #[test]
 fn lists_that_a_server_accepts_and_forgets_are_no_success() {
