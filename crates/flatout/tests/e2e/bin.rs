@@ -241,11 +241,16 @@ pub fn in_enough_time<T>(seconds: u32, run: impl Fn(&str) -> Option<T>) -> T {
 impl Ran {
     /// None if it was over before anything was measured, as beside others.
     pub fn if_measured(self) -> Option<Self> {
+        let nothing = [
+            ("was measured", "\"time_short\""),
+            ("could be measured", "\"time_short\""),
+            ("can be copied", "no time"),
+        ];
         let is_over = self.code == Some(1)
-            && ["was", "could be"]
-                .iter()
-                .any(|how| self.stderr.contains(&format!("nothing {how} measured")))
-            && self.stdout.contains("\"time_short\"");
+            && nothing.iter().any(|(what, why)| {
+                self.stderr.contains(&format!("nothing {what}"))
+                    && (self.stdout.contains(why) || self.stderr.contains(why))
+            });
         (!is_over).then_some(self)
     }
 
