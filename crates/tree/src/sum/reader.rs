@@ -150,16 +150,21 @@ impl<'a> Reader<'a> {
         self.is_untold.set(may_change_unseen(&opened.file, &opened.facts, moment));
         let algorithm = algorithms[0];
         let length = opened.facts.st_size as u64;
-        let (digest, length) = match Cut::new(algorithm, length, self.segment_bytes(algorithm)) {
-            _ if self.goes_on(&opened) => self.front_to_end(opened, u64::MAX, item, algorithm),
-            Some(cut) if length >= LARGE_BYTES => {
+        let goes_on = self.goes_on(&opened);
+        let is_large = length >= LARGE_BYTES && !goes_on;
+        let cut = || Cut::new(algorithm, length, self.segment_bytes(algorithm));
+        let (digest, length) = match is_large.then(cut).flatten() {
+            Some(cut) => {
                 let before = usage::thread().voluntary_switches;
                 let result = self.in_parts(opened, cut, item);
                 let waits = usage::thread().voluntary_switches.saturating_sub(before);
                 self.waits_over_large += waits;
                 result
             }
-            _ => self.front_to_end(opened, length, item, algorithm),
+            None => {
+                let most = if goes_on { u64::MAX } else { length };
+                self.front_to_end(opened, most, item, algorithm)
+            }
         }?;
         Ok((vec![digest], length))
     }
