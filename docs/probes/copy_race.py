@@ -3,10 +3,10 @@
 
     copy_race.py [--state STATE] [--fs FS] [--image FILE | --on DIRECTORY] ROUNDS SHAPE NAME=COMMAND...
 
-Shapes: FILESxSIZE[/DIRECTORIES] (20000x4K/20, 1x10M, 1x1G), or a directory that is there. `{s}`, `{d}` and `{m}` in a command are source, target and mount point; one with
-`&&` is run by sh. A round runs everybody once, in random order, as a whole process. States: `hot`; `cold`
+Shapes: FILESxSIZE[/DIRECTORIES] (20000x4K/20, 1x10M, 1x1G), or a directory that is there. `{s}`, `{d}` and `{m}` in a command are source, target and mount point, `{o}` a copy of the source
+that is there already; one with `&&` is run by sh. A round runs everybody once, in random order, as a whole process. States: `hot`; `cold`
 (all caches dropped before each); `refresh` (each on a filesystem of its own, where the same tree was just
-made and removed). What is durable is said by the commands: `cp {s} {d} && sync -f {m}`. The commands `device-read`
+made and removed); `unchanged` and `unchanged-cold` (each has a copy of the source at its target). What is durable is said by the commands: `cp {s} {d} && sync -f {m}`. The commands `device-read`
 and `device-write` are the time that fio takes for as many bytes: direct, 1 MiB, 16 in flight.
 
 Trees: each round has a filesystem of its own (ext4, ext4 without a journal, xfs, btrfs) on a loop device, with
@@ -66,7 +66,7 @@ def timed(command, source, target, top):
     if command.startswith("device-"):
         way = command.split("-")[1]
         return by_fio(way, source, source if way == "read" else target), 0
-    line = command.replace("{s}", source).replace("{d}", target).replace("{m}", top)
+    line = command.replace("{s}", source).replace("{d}", target).replace("{m}", top).replace("{o}", f"{top}/old")
     argv = ["sh", "-c", line] if "&&" in line else line.split()
     null = os.open("/dev/null", os.O_RDWR)
     begun = time.perf_counter()
@@ -92,7 +92,7 @@ def make(root, files, size, directories):
 
 def arguments():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--state", default="hot", choices=["hot", "cold", "refresh"])
+    parser.add_argument("--state", default="hot", choices=["hot", "cold", "refresh", "unchanged", "unchanged-cold"])
     parser.add_argument("--fs", default="ext4", choices=list(MKFS))
     parser.add_argument("--image", default="/dev/shm/copy-race.img")
     parser.add_argument("--gib", type=int)
@@ -115,6 +115,8 @@ def main():
     times = {name: [] for name, _ in rivals}
     cpu = {name: [] for name, _ in rivals}
     trees = 3 if asked.state == "refresh" else len(rivals) + 2
+    is_there = asked.state.startswith("unchanged")
+    has_old = any("{o}" in command for _, command in rivals)
     gib = asked.gib or 2 + max(files * trees // 60000, files * max(size, 4096) * trees * 13 // 10 >> 30)
     if files == 1:
         gib = asked.gib or 4
@@ -131,6 +133,8 @@ def main():
         if not asked.on:
             mount(asked.image, gib, asked.fs)
         sh(f"rm -rf {source}; cp -a {original} {source}; mkdir -p {top}/to; sync -f {top}")
+        if has_old:
+            sh(f"rm -rf {top}/old; cp -a {original} {top}/old; sync -f {top}")
 
     if files == 1:
         fresh()
@@ -142,9 +146,11 @@ def main():
             if asked.state == "refresh":
                 fresh()
                 sh(f"cp -a {source} {target}; sync -f {top}; rm -rf {target}")
+            if is_there:
+                sh(f"cp -a {source} {target}")
             if files > 1 or size > LARGE or asked.state == "cold":
                 sh(f"sync -f {top}")
-            if asked.state == "cold":
+            if asked.state.endswith("cold"):
                 sh("echo 3 > /proc/sys/vm/drop_caches")
             elapsed, used = timed(command, source, target, top)
             times[name].append(elapsed)
