@@ -195,7 +195,9 @@ fn datagrams_that_fill_the_queues_do_not_keep_the_ends_from_hearing_each_other()
     let words = ["--protocol", "udp", "--direction", "both", "--streams", "4", "--rounds", "6"];
     let short = [&words[..], &["--datagram-size", "1460", "--time", "100ms"]].concat();
     let row = only_row(&Folder::new(), &pair, &short);
-    assert!(row["median"].as_f64().is_some_and(|median| median < 1e6), "{row:#}");
+    // In each trial both ways let the burst of the limit through, 64 KiB: as a rate 1.3 MB/s, where the last
+    // trial is some time ago. Without the limit it is a thousand times as much.
+    assert!(row["median"].as_f64().is_some_and(|median| median < 5e6), "{row:#}");
 }
 
 #[test]
