@@ -45,7 +45,7 @@ use crate::selection::Selection;
 pub use hiring::{Hire, Hiring};
 
 /// The part of the memory that may be taken for files of the target that are taken.
-const TAKEN_SHARE: u64 = 8;
+const TAKEN_SHARE: u64 = 4;
 
 /// A source, and the very name that its copy gets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,11 +10,12 @@ pub(super) const SLOT_BYTES: usize = 32;
 /// not there is missed after 8.5 slots on average, who is there found after 2.5.
 pub(super) const WINDOW_SLOTS: usize = 16;
 
-/// What stands in [`Slot::state`]: nothing yet, something that was let go, or (from here on) where
-/// the path of the copy is. What a file has where nothing was written is 0.
+/// What stands in [`Slot::state`]: nothing yet, something that was let go, a copy of which no path is kept, or
+/// (from here on) where the path of the copy is. What a file has where nothing was written is 0.
 pub(super) const EMPTY: u64 = 0;
 pub(super) const GONE: u64 = 1;
-pub(super) const FIRST_PATH: u64 = 2;
+pub(super) const NO_PATH: u64 = 2;
+pub(super) const FIRST_PATH: u64 = 3;
 
 /// A source and its copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,7 +29,11 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Where the path is, if this is in use.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.state >= NO_PATH
+    }
+
+    /// Where the path is, if there is one.
     pub(super) fn path(&self) -> Option<u64> {
         self.state.checked_sub(FIRST_PATH)
     }

@@ -6,7 +6,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use super::slots::{EMPTY, FIRST_PATH, GONE, SLOT_BYTES, Slot, Slots, WINDOW_SLOTS, Window};
+use super::slots::{
+    EMPTY, FIRST_PATH, GONE, NO_PATH, SLOT_BYTES, Slot, Slots, WINDOW_SLOTS, Window,
+};
 use super::{Copy, Identity};
 use crate::copy::Refusal;
 use crate::spool::{LENGTH_BYTES, Spool};
@@ -45,10 +47,15 @@ enum Lookup {
 
 impl Table {
     pub(super) fn new(memory_bytes: usize) -> Self {
+        Self { slots_share_bytes: memory_bytes / 2, ..Self::without_paths(memory_bytes) }
+    }
+
+    /// For copies of which nobody asks where they are.
+    pub(super) fn without_paths(memory_bytes: usize) -> Self {
         let paths_share_bytes = memory_bytes / 4;
         Self {
             paths: Spool::new(paths_share_bytes),
-            slots_share_bytes: memory_bytes / 2,
+            slots_share_bytes: memory_bytes,
             paths_share_bytes,
             hasher: RandomState::new(),
             slots: Slots::in_memory(0),
@@ -107,7 +114,7 @@ impl Table {
             self.rebuild()?;
         }
         let place = self.find(source)?;
-        let state = FIRST_PATH + self.paths.append_record(&[path])?;
+        let state = kept(&mut self.paths, path)?;
         let pair = self.pair(source.0, target.0);
         let (source_inode, target_inode) = (source.1, target.1);
         let slot = Slot { source_inode, target_inode, state, names_left, pair };
@@ -135,7 +142,7 @@ impl Table {
     ) -> Result<(), Refusal> {
         let Lookup::Found(index, slot) = self.find(source)? else { return Ok(()) };
         let old = self.path(&slot)?;
-        let state = FIRST_PATH + self.paths.append_record(&[path])?;
+        let state = kept(&mut self.paths, path)?;
         let pair = self.pair(source.0, target.0);
         self.slots.set(index, Slot { target_inode: target.1, state, pair, ..slot })?;
         self.waste(old.len());
@@ -144,9 +151,11 @@ impl Table {
 
     /// Where the copy of a source is.
     fn path(&self, slot: &Slot) -> Result<Vec<u8>, Refusal> {
-        let offset =
-            slot.path().ok_or(Refusal::because("link", "the temporary file is damaged"))?;
-        self.paths.record(offset)
+        match slot.path() {
+            Some(offset) => self.paths.record(offset),
+            None if slot.is_in_use() => Ok(Vec::new()),
+            None => Err(Refusal::because("link", "the temporary file is damaged")),
+        }
     }
 
     fn waste(&mut self, path_bytes: usize) {
@@ -190,11 +199,12 @@ impl Table {
         let mut space = Window::default();
         for begin in (0..self.slots.count()).step_by(WINDOW_SLOTS) {
             for slot in self.slots.window(begin, &mut space)? {
-                let Some(path) = slot.path() else { continue };
+                if !slot.is_in_use() {
+                    continue;
+                }
                 let mut slot = *slot;
                 if let Some(paths) = &mut paths {
-                    let path = self.paths.record(path)?;
-                    slot.state = FIRST_PATH + paths.append_record(&[&path])?;
+                    slot.state = kept(paths, &self.path(&slot)?)?;
                 }
                 let source = (self.pairs[slot.pair as usize].0, slot.source_inode);
                 let place = search(&slots, self.hasher.hash_one(source), |_| false)?;
@@ -208,6 +218,14 @@ impl Table {
             (self.paths, self.wasted_bytes) = (paths, 0);
         }
         Ok(())
+    }
+}
+
+/// What stands in [`Slot::state`] for a path, which is kept where there is one.
+fn kept(paths: &mut Spool, path: &[u8]) -> Result<u64, Refusal> {
+    match path {
+        [] => Ok(NO_PATH),
+        path => Ok(FIRST_PATH + paths.append_record(&[path])?),
     }
 }
 

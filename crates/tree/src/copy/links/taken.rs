@@ -17,7 +17,8 @@ impl Taken {
     /// None taken yet. What is remembered takes `memory_bytes` at most (some KiB at least); what is
     /// more goes to files.
     pub(in crate::copy) fn new(memory_bytes: u64) -> Self {
-        Self(Mutex::new(Table::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX))))
+        let memory_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
+        Self(Mutex::new(Table::without_paths(memory_bytes)))
     }
 
     /// Takes a file of the target for a source; false where it stands for another one already.
