@@ -47,7 +47,7 @@ use self::inheritance::Origin;
 pub use self::inheritance::{Inheritance, Made};
 pub use self::inode_flags::{Flags, Unlocked, lock_again};
 pub(crate) use self::inode_flags::{all_flags_of, flag_letters, flags_of_letters};
-pub use self::node::Node;
+pub use self::node::{Node, pin};
 use self::owner::Expectation;
 pub use self::permissions::{open_up, umask};
 use self::remarks::{Loss, Lost, Remarks};

@@ -73,7 +73,7 @@ impl<'c> Bond<'c> {
             Claim::First(ticket) => return Ok(Self::First(ticket)),
             Claim::Known(known) => known,
         };
-        let placed = Placed { root, copy: &known };
+        let placed = Placed { root, copy: &known, file: None };
         if has_changed.get() && is_other(entry, placed)? {
             copy.lose_links("a server has several files of one number");
             return Ok(Self::Again(source));
@@ -205,7 +205,7 @@ fn link_once(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linkin
         && let Some((top, path)) = entry.directory.within_operand(&known.copy.path)
     {
         let below = links::Copy { path, ..*known.copy };
-        made = link(entry, Placed { root: top.target(), copy: &below }, facts);
+        made = link(entry, Placed { root: top.target(), copy: &below, file: None }, facts);
     }
     if let Err(Trouble::Obstacle(_)) = made {
         entry.copy.links.unclaim(Source::of(facts), known.copy).map_err(Trouble::Source)?;
@@ -260,14 +260,14 @@ fn try_link(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking
     let copy = entry.copy;
     let directory = entry.pair.target();
     let _one_at_a_time = copy.one_symlink(facts);
-    let made = match links::link(known.root, known.copy, directory, entry.target) {
+    let made = match links::link(known, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
             if is_linked(entry, (known.copy.mark, facts))? {
                 return Ok(Linking::WasThere);
             }
             let mut made = Linking::Made;
             let replaced = copy.temporaries.replace(directory, entry.target, |name| {
-                made = links::link(known.root, known.copy, directory, name)?;
+                made = links::link(known, directory, name)?;
                 match made {
                     Linking::Made => Ok(()),
                     _ => Err(Refusal::because("link", "")),

@@ -64,6 +64,11 @@ pub(super) fn copy(lane: &mut Lane<'_>, entry: Entry<'_>) -> Result<Outcome, Tro
     if let Some(outcome) = as_it_is(entry)? {
         return Ok(outcome);
     }
+    if let Some(references) = &lane.copy.references
+        && let Some(linked) = references.link_unopened(lane, entry)?
+    {
+        return Ok(linked);
+    }
     let opened = Opened::open(entry, Reading::FILE)?;
     copy_opened(lane, opened)
 }

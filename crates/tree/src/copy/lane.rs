@@ -21,6 +21,7 @@ use super::directory::{Found, Guest, Named};
 use super::job::Hire;
 use super::listing::Lister;
 use super::plan::Room;
+use super::reference::Near;
 use super::{
     Copy, Directory, Entry, Failure, Inheritance, Made, Operand, Pair, Refusal, Trouble, Work,
     file, identity, kind_of, mirror, plan, sequence, special, visit, written,
@@ -45,6 +46,8 @@ pub(super) struct Lane<'c> {
     pub(super) comparer: Comparer,
     pub(super) lister: Lister,
     pub(super) apart: file::Apart,
+    /// Where it looked last.
+    pub(super) near_snapshot: Near,
     looked: Looked,
 }
 
@@ -53,7 +56,8 @@ impl<'c> Lane<'c> {
         let content = Content::new(&copy.options, &copy.methods);
         let (comparer, lister) = (Comparer::default(), Lister::default());
         let (apart, looked) = (file::Apart::of(copy), Looked::default());
-        Self { copy, hire, content, comparer, lister, apart, looked }
+        let near_snapshot = Near::default();
+        Self { copy, hire, content, comparer, lister, apart, near_snapshot, looked }
     }
 
     /// Works until there is nothing to do.

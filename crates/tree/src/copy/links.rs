@@ -105,6 +105,8 @@ impl Copy {
 pub(super) struct Placed<'k> {
     pub(super) root: BorrowedFd<'k>,
     pub(super) copy: &'k Copy,
+    /// It, where it is open.
+    pub(super) file: Option<BorrowedFd<'k>>,
 }
 
 /// The answer to [`Links::claim`].

@@ -192,7 +192,7 @@ fn is_other(
 ) -> Result<bool, Trouble> {
     let Some(opened) = opened else { return Ok(false) };
     let Some(root) = lane.copy.targets.links_root(opened.entry.directory) else { return Ok(false) };
-    Ok(matches!(counts_for(lane, opened, Placed { root, copy: known })?, Alike::No))
+    Ok(matches!(counts_for(lane, opened, Placed { root, copy: known, file: None })?, Alike::No))
 }
 
 /// A further name of something.

@@ -7,17 +7,20 @@
 
 mod renamed;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::Stat;
+use rustix::io::Errno;
 
+use super::attributes::{Place, pin};
 use super::content::{Copied, FileJob};
 use super::existing::{is_same, refuse_to_replace};
 use super::file::Opened;
 use super::links::{self, Linking, Placed, open_below};
 use super::{
-    Action, Assurance, Copy, Entry, Identity, Inventory, Lane, Outcome, Trouble, Unchanged, bond,
-    identity, kind_of, mark,
+    Action, Assurance, Copy, Entry, Identity, Inventory, Lane, Node, Outcome, Trouble, Unchanged,
+    bond, identity, kind_of, mark,
 };
 use crate::file_data;
 use renamed::Renamed;
@@ -42,9 +45,41 @@ pub struct References {
 
 /// A file of a snapshot.
 struct Found {
+    /// Open for reading, or pinned.
     file: OwnedFd,
     facts: Stat,
     path: Vec<u8>,
+}
+
+/// The directory of a snapshot in which a thread looked last: what comes next mostly lies there, too.
+#[derive(Debug, Default)]
+pub(super) struct Near {
+    /// The number of its snapshot, and its path in that.
+    place: Option<(usize, Vec<u8>)>,
+    /// `None`: nothing leads there.
+    directory: Option<OwnedFd>,
+}
+
+impl Near {
+    /// The directory that a path below a root leads to, and the name in it. No symlink is followed.
+    ///
+    /// Cost: three calls where it is another one than the last time.
+    fn find(
+        &mut self,
+        (number, root): (usize, &OwnedFd),
+        path: &[u8],
+    ) -> Option<(BorrowedFd<'_>, CString)> {
+        let name_at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let (above, name) = path.split_at(name_at);
+        if !self.place.as_ref().is_some_and(|(of, known)| *of == number && known == above) {
+            // What went wrong may go right the next time.
+            self.place = None;
+            let found = open_below(root.as_fd(), path).ok()?;
+            self.directory = found.map(|(directory, _)| directory);
+            self.place = Some((number, above.to_vec()));
+        }
+        Some((self.directory.as_ref()?.as_fd(), CString::new(name).ok()?))
+    }
 }
 
 /// What a snapshot is for.
@@ -72,17 +107,21 @@ impl References {
         Some(path[slash + 1..].to_vec())
     }
 
-    /// The first file in one of the snapshots that `fits`. What cannot be opened is none.
-    fn find(
+    /// The first file in one of the snapshots that `fits`. What cannot be opened so is none.
+    fn find<'c>(
         &self,
-        roots: &[OwnedFd],
-        entry: Entry<'_>,
-        mut fits: impl FnMut(&Found) -> Result<bool, Trouble>,
+        (first, roots): (usize, &[OwnedFd]),
+        (lane, entry): (&mut Lane<'c>, Entry<'_>),
+        open: impl Fn(BorrowedFd<'_>, &CStr) -> Result<OwnedFd, Errno>,
+        mut fits: impl FnMut(&mut Lane<'c>, &Found) -> Result<bool, Trouble>,
     ) -> Result<Option<(usize, Found)>, Trouble> {
         let Some(path) = self.path(entry).filter(|_| !roots.is_empty()) else { return Ok(None) };
         for (index, root) in roots.iter().enumerate() {
-            let Some(found) = Found::open(root, &path) else { continue };
-            if fits(&found)? {
+            let place = lane.near_snapshot.find((first + index, root), &path);
+            let found = place.and_then(|(at, name)| Found::of(open(at, &name).ok()?, &path));
+            if let Some(found) = found
+                && fits(lane, &found)?
+            {
                 return Ok(Some((index, found)));
             }
         }
@@ -114,7 +153,8 @@ impl References {
             let Some(found) = roots().nth(number).and_then(|root| Found::open(root, &path)) else {
                 continue;
             };
-            if is_alike(opened, &found) && has_same_bytes(lane, opened, &found)? && fits(&found)? {
+            let is_alike = is_alike(opened.entry, &opened.facts, &found.facts);
+            if is_alike && has_same_bytes(lane, opened, &found)? && fits(&found)? {
                 return Ok(Some((number - begin, found)));
             }
         }
@@ -131,16 +171,14 @@ impl References {
         let copy = lane.copy;
         let compares = copy.options.unchanged == Unchanged::Content;
         let may_be_linked = |found: &Found| {
-            let (from, to) = (opened.file.as_fd(), found.file.as_fd());
-            // Names that are one file in a snapshot, and two in the source, must not become one file; nor
-            // must two files of the source that one file of the snapshot is like.
-            Ok(copy.attributes.is_as_copied(from, to, &opened.facts, &found.facts)
-                && copy.take(identity(&found.facts), identity(&opened.facts))?)
+            let nodes = [&opened.file, &found.file].map(|file| Node::Open(file.as_fd()));
+            may_be_linked(copy, nodes, [&opened.facts, &found.facts])
         };
-        let fits = |found: &Found| {
+        let fits = |lane: &mut Lane<'_>, found: &Found| {
             Ok(is_unchanged(lane, opened, found, compares)? && may_be_linked(found)?)
         };
-        match self.find(&self.link, opened.entry, fits)? {
+        let (links, here) = ((0, &self.link[..]), opened.entry);
+        match self.find(links, (lane, here), file_data::open, fits)? {
             Some(found) => Ok(Some(found)),
             None => self.find_renamed(lane, opened, Use::Link, may_be_linked),
         }
@@ -161,20 +199,63 @@ impl References {
         lane: &mut Lane<'_>,
         opened: &Opened<'_>,
     ) -> Result<Option<Outcome>, Trouble> {
-        let (copy, entry) = (lane.copy, opened.entry);
-        let Some((index, found)) = self.unchanged(lane, opened)? else { return Ok(None) };
-        refuse_to_replace(entry, (&opened.facts, &found.facts))?;
+        match self.unchanged(lane, opened)? {
+            Some(unchanged) => self.link_to(unchanged, opened.entry, &opened.facts),
+            None => Ok(None),
+        }
+    }
+
+    /// The same where size, time and attributes tell that a file of one name is unchanged, and it goes where
+    /// nothing is: neither is opened. `None`: a closer look is needed.
+    ///
+    /// Cost: seven calls in a directory of the snapshot that is known.
+    pub(super) fn link_unopened(
+        &self,
+        lane: &mut Lane<'_>,
+        entry: Entry<'_>,
+    ) -> Result<Option<Outcome>, Trouble> {
+        let copy = lane.copy;
+        let is_told = !self.link.is_empty()
+            && copy.options.unchanged != Unchanged::Content
+            && !copy.attributes.keeps_any()
+            && !copy.follows(entry.directory);
+        if !is_told || !entry.pair.found.made.is_new() {
+            return Ok(None);
+        }
+        let Ok(facts) = entry.look() else { return Ok(None) };
+        if !kind_of(facts).is_file() || facts.st_nlink > 1 {
+            return Ok(None);
+        }
+        let pin = |directory: BorrowedFd<'_>, name: &CStr| pin(Place { directory, name });
+        let fits = |_: &mut Lane<'_>, found: &Found| {
+            let nodes = [Node::Named(entry.source_place()), Node::Pinned(found.file.as_fd())];
+            Ok(is_alike(entry, &facts, &found.facts)
+                && may_be_linked(copy, nodes, [&facts, &found.facts])?)
+        };
+        match self.find((0, &self.link), (lane, entry), pin, fits)? {
+            Some(unchanged) => self.link_to(unchanged, entry, &facts),
+            None => Ok(None),
+        }
+    }
+
+    fn link_to(
+        &self,
+        (index, found): (usize, Found),
+        entry: Entry<'_>,
+        facts: &Stat,
+    ) -> Result<Option<Outcome>, Trouble> {
+        refuse_to_replace(entry, (facts, &found.facts))?;
+        let (root, file) = (self.link[index].as_fd(), Some(found.file.as_fd()));
         let known = links::Copy { path: found.path, mark: mark(&found.facts), was_there: true };
-        let known = Placed { root: self.link[index].as_fd(), copy: &known };
-        let action = match bond::link(entry, known, &opened.facts)? {
+        let action = match bond::link(entry, Placed { root, copy: &known, file }, facts)? {
             Linking::Made => Action::Linked,
             Linking::WasThere => Action::Unchanged,
             cannot => {
-                copy.tell_of_copies_instead_of_links(cannot.cause());
+                entry.copy.tell_of_copies_instead_of_links(cannot.cause());
                 return Ok(None);
             }
         };
-        Ok(Some(Outcome { mark: Some(mark(&found.facts)), ..Outcome::of(action) }))
+        Ok(Some(Outcome { mark: Some(known.mark), ..Outcome::of(action) }))
     }
 
     /// Gives the target the extents of a file of a snapshot; `None`: it is to be copied.
@@ -189,8 +270,10 @@ impl References {
         let compares = options.assurance == Assurance::Verified
             || options.inventory != Inventory::None
             || options.unchanged == Unchanged::Content;
-        let fits = |found: &Found| is_unchanged(lane, opened, found, compares);
-        let (found, is_assumed) = match self.find(&self.clone, opened.entry, fits)? {
+        let fits = |lane: &mut Lane<'_>, found: &Found| is_unchanged(lane, opened, found, compares);
+        let (clones, here) = ((self.link.len(), &self.clone[..]), opened.entry);
+        let found = self.find(clones, (lane, here), file_data::open, fits)?;
+        let (found, is_assumed) = match found {
             Some(found) => (Some(found), !compares),
             None => (self.find_renamed(lane, opened, Use::Clone, |_| Ok(true))?, false),
         };
@@ -220,14 +303,29 @@ impl Copy<'_> {
 }
 
 impl Found {
-    /// A regular file below a root; no symlink is followed.
+    /// A regular file below a root, open for reading; no symlink is followed.
     fn open(root: &OwnedFd, path: &[u8]) -> Option<Self> {
-        let (directory, leaf) = open_below(root.as_fd(), path).ok()??;
-        let file = file_data::open(directory.as_fd(), &leaf).ok()?;
+        let (directory, name) = open_below(root.as_fd(), path).ok()??;
+        Self::of(file_data::open(directory.as_fd(), &name).ok()?, path)
+    }
+
+    fn of(file: OwnedFd, path: &[u8]) -> Option<Self> {
         let facts = rustix::fs::fstat(&file).ok()?;
         let is_file = kind_of(facts).is_file();
         is_file.then(|| Self { file, facts, path: path.to_vec() })
     }
+}
+
+/// Whether a copy of a source may be another name of a file like it in a snapshot. Names that are one file
+/// in the snapshot, and two in the source, must not become one file; nor must two files of the source that
+/// one file of the snapshot is like.
+fn may_be_linked(
+    copy: &Copy<'_>,
+    [source, found]: [Node<'_>; 2],
+    [facts, found_facts]: [&Stat; 2],
+) -> Result<bool, Trouble> {
+    Ok(copy.attributes.is_as_copied(source, found, facts, found_facts)
+        && copy.take(identity(found_facts), identity(facts))?)
 }
 
 /// Whether a file of a snapshot has the size and time of the source, and the same content where that
@@ -238,15 +336,14 @@ fn is_unchanged(
     found: &Found,
     compares: bool,
 ) -> Result<bool, Trouble> {
-    let is_alike = is_alike(opened, found);
+    let is_alike = is_alike(opened.entry, &opened.facts, &found.facts);
     Ok(is_alike && (!compares || has_same_bytes(lane, opened, found)?))
 }
 
-fn is_alike(opened: &Opened<'_>, found: &Found) -> bool {
-    let source = &opened.facts;
-    source.st_size == found.facts.st_size
-        && identity(source) != identity(&found.facts)
-        && opened.entry.is_same_time(source, &found.facts)
+fn is_alike(entry: Entry<'_>, source: &Stat, found: &Stat) -> bool {
+    source.st_size == found.st_size
+        && identity(source) != identity(found)
+        && entry.is_same_time(source, found)
 }
 
 fn has_same_bytes(

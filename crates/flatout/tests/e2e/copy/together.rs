@@ -195,3 +195,35 @@ fn small_files_that_are_written_meanwhile_are_no_mixture() {
         }
     }
 }
+
+/// What is as it was in a snapshot is looked at, pinned and linked, and neither it nor its source is opened.
+#[test]
+fn unchanged_files_of_a_snapshot_are_linked_without_being_opened() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    let files = 60;
+    for index in 0..files {
+        let path = folder.join(&format!("tree/d{}/f{index}", index % 3));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, random_bytes(1000, index)).unwrap();
+    }
+    folder.flatout(["copy", "-T", "tree", "mon"]).leaves("mon").run().exits(0);
+    let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=openat,openat2,linkat"];
+    File::create(folder.join("trace")).unwrap();
+    let words = ["copy", "--threads=1", "-T", "--link-dest", "mon", "tree", "tue"];
+    let ran = folder.under(&strace, &words).leaves("tue").run();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    let trace = fs::read_to_string(folder.join("trace")).unwrap();
+    let of_files = trace.lines().filter(|line| line.contains("\"f") && line.contains("openat("));
+    let (pinned, opened): (Vec<&str>, Vec<&str>) =
+        of_files.partition(|line| line.contains("O_PATH"));
+    assert_eq!((pinned.len(), opened), (files as usize, Vec::new()));
+    assert_eq!(count(&trace, "linkat"), files as usize, "{trace}");
+    assert!(count(&trace, "openat2") <= 6, "{trace}");
+    for index in 0..files {
+        let name = format!("d{}/f{index}", index % 3);
+        let [old, new] = ["mon", "tue"].map(|root| fs::metadata(folder.join(root).join(&name)));
+        assert_eq!(old.unwrap().ino(), new.unwrap().ino(), "{name}");
+    }
+}

@@ -1,7 +1,5 @@
 //! Whether another file has the attributes that a copy would have.
 
-use std::os::fd::BorrowedFd;
-
 use rustix::fs::Stat;
 use rustix::process::geteuid;
 
@@ -10,21 +8,24 @@ use super::{Attributes, Job, MODE_BITS, Made, SET_ID_BITS};
 use crate::copy::Preserve;
 
 impl Attributes<'_> {
-    /// Whether a file has all that a copy of this source would get: owner, mode and extended
-    /// attributes, as far as they are kept. Where that cannot be seen it has not. Nothing is changed.
+    /// Whether a file has all that a copy of this source would get: owner, mode and extended attributes, and
+    /// flags of what is open, as far as they are kept. Where that cannot be seen it has not. Nothing is changed.
     ///
     /// Cost: a call for each side, and two for each attribute.
     pub(in crate::copy) fn is_as_copied(
         &self,
-        source: BorrowedFd<'_>,
-        found: BorrowedFd<'_>,
+        source: Node<'_>,
+        found: Node<'_>,
         facts: &Stat,
         found_facts: &Stat,
     ) -> bool {
-        let job = Job::new(Node::Open(source), Node::Open(found), facts, Made::found(found_facts));
+        let job = Job::new(source, found, facts, Made::found(found_facts));
         self.has_owner_and_mode(facts, found_facts)
             && self.has_extended(&job)
-            && self.has_flags(source, found)
+            && match (source, found) {
+                (Node::Open(source), Node::Open(found)) => self.has_flags(source, found),
+                _ => !self.keeps_any(),
+            }
     }
 
     /// Who is not root expects no owner to be kept: what is theirs will do, without set-id bits.
@@ -43,8 +44,12 @@ impl Attributes<'_> {
         if !self.wants_extended() {
             return true;
         }
-        let both = (self.source_names(job), job.target.names());
-        let (Ok(names), Ok(found)) = both else { return false };
+        let names = match job.source {
+            // Nothing is said of what can be asked once it is open.
+            Node::Named(_) => job.source.names().ok(),
+            _ => self.source_names(job).ok(),
+        };
+        let (Some(names), Ok(found)) = (names, job.target.names()) else { return false };
         let is_alike = |name| {
             let (source, found) = (job.source.value(name), job.target.value(name));
             source.is_ok() && source == found

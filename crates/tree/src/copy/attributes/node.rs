@@ -40,7 +40,7 @@ pub enum Node<'a> {
 }
 
 /// Pins what bears a name, without opening it.
-pub(super) fn pin(place: Place<'_>) -> Result<OwnedFd> {
+pub fn pin(place: Place<'_>) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(place.directory, place.name, flags, Mode::empty())
 }

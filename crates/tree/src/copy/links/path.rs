@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{Copy, mark};
+use super::{Copy, Placed, mark};
 use crate::copy::Refusal;
 use crate::file_data;
 
@@ -60,13 +60,17 @@ fn means_cannot(errno: Errno) -> bool {
 ///
 /// Errors: `name` is there already (`EEXIST`); others of the kernel.
 pub(in crate::copy) fn link(
-    root: BorrowedFd<'_>,
-    copy: &Copy,
+    known: Placed<'_>,
     to: BorrowedFd<'_>,
     name: &CStr,
 ) -> Result<Linking, Refusal> {
-    let Some(source) = open_so(root, copy, OFlags::PATH)? else { return Ok(Linking::Lost) };
-    match link_inode(source.as_fd(), to, name) {
+    let opened = match known.file {
+        Some(_) => None,
+        None => open_so(known.root, known.copy, OFlags::PATH)?,
+    };
+    let file = known.file.or(opened.as_ref().map(AsFd::as_fd));
+    let Some(source) = file else { return Ok(Linking::Lost) };
+    match link_inode(source, to, name) {
         Ok(()) => Ok(Linking::Made),
         Err(errno) if means_cannot(errno) => Ok(Linking::Cannot(errno)),
         // Its last name was removed between the two calls.

@@ -111,7 +111,7 @@ fn is_other(
 ) -> Result<bool, Trouble> {
     match lane.copy.targets.links_root(entry.directory) {
         Some(root) if rules.skip == Skip::NotOlder && known.was_there => {
-            let known = Placed { root, copy: known };
+            let known = Placed { root, copy: known, file: None };
             Ok(matches!(may_be_that(lane, &opened(entry, rules)?, known)?, Alike::No))
         }
         _ => Ok(false),
@@ -127,7 +127,7 @@ fn stays(
 ) -> Result<bool, Trouble> {
     match lane.copy.targets.links_root(entry.directory) {
         Some(root) if known.mark.0 != NOT_THERE => {
-            is_unlike(lane, entry, Placed { root, copy: known })
+            is_unlike(lane, entry, Placed { root, copy: known, file: None })
         }
         _ => {
             let opened = opened(entry, rules)?;

@@ -47,6 +47,15 @@ impl Fixture {
     }
 }
 
+fn link(
+    root: BorrowedFd<'_>,
+    copy: &Copy,
+    to: BorrowedFd<'_>,
+    name: &CStr,
+) -> Result<Linking, Refusal> {
+    super::link(Placed { root, copy, file: None }, to, name)
+}
+
 fn opened(directory: &Path) -> OwnedFd {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(directory, flags, Mode::empty()).unwrap()
