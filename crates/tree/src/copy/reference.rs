@@ -205,10 +205,10 @@ impl References {
         }
     }
 
-    /// The same where size, time and attributes tell that a file of one name is unchanged, and it goes where
-    /// nothing is: neither is opened. `None`: a closer look is needed.
+    /// The same where size, time and attributes tell that a file of one name is unchanged: neither is opened.
+    /// `None`: a closer look is needed.
     ///
-    /// Cost: seven calls in a directory of the snapshot that is known.
+    /// Cost: seven calls in a directory of the snapshot that is known, and where nothing bears the name.
     pub(super) fn link_unopened(
         &self,
         lane: &mut Lane<'_>,
@@ -219,7 +219,7 @@ impl References {
             && copy.options.unchanged != Unchanged::Content
             && !copy.attributes.keeps_any()
             && !copy.follows(entry.directory);
-        if !is_told || !entry.pair.found.made.is_new() {
+        if !is_told {
             return Ok(None);
         }
         let Ok(facts) = entry.look() else { return Ok(None) };
