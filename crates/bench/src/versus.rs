@@ -56,6 +56,8 @@ flatout_sys::words! {
         Durable = "durable",
         /// Copying: as warm, right after the same tree was deleted
         Refresh = "refresh",
+        /// Copying: as warm, onto a copy that is the same already
+        Unchanged = "unchanged",
     }
 }
 

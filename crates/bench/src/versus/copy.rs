@@ -56,12 +56,15 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
     let targets = Rc::new(RefCell::new(targets));
     let largest = pairs.iter().map(|(corpus, _)| corpus.copy_bytes()).max().unwrap_or_default();
     let shared_from_bytes = scratch::shared_from_bytes(&ground.directory);
-    let each_writes = |corpus: &Corpus| {
-        let writes = |(_, copier): &(_, Copier)| {
+    let each_writes = |corpus: &Corpus, state: State| {
+        if state == State::Unchanged {
+            return 0;
+        }
+        let writes = |(_, copier): (_, Copier)| {
             let from_bytes = shared_from_bytes.filter(|_| corpus.is_beside(&ground.directory));
             corpus.written_bytes(from_bytes.and_then(|bytes| copier.manner.shared_from(bytes)))
         };
-        let all = fit(&copiers, corpus).map(writes);
+        let all = fit(&copiers, corpus, state).map(writes);
         all.clone().fold(0, u64::saturating_add) / (all.count() as u64).max(1)
     };
     let race = |(corpus, state): (Rc<Corpus>, State)| Race {
@@ -70,32 +73,44 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         printed: None,
         bytes: corpus.bytes,
         made: Some(Made::of(&corpus, ground)),
-        written_bytes: each_writes(&corpus),
-        contestants: fit(&copiers, &corpus).map(|(contestant, _)| contestant.clone()).collect(),
-        expected_s: ground.tried.copy_s(&corpus, None),
+        written_bytes: each_writes(&corpus, state),
+        contestants: fit(&copiers, &corpus, state).map(|(one, _)| one.clone()).collect(),
+        expected_s: match state {
+            State::Unchanged => ground.tried.look_s(&corpus),
+            _ => ground.tried.copy_s(&corpus, None),
+        },
         workload: Box::new(CopyWorkload::new(
             ground,
             (Rc::clone(&corpus), state),
-            fit(&copiers, &corpus).map(|(_, copier)| copier.clone()).collect(),
+            fit(&copiers, &corpus, state).map(|(_, copier)| copier).collect(),
             Rc::clone(&targets),
         )),
     };
-    let (pairs, alone): (Vec<_>, Vec<_>) =
-        pairs.into_iter().partition(|(corpus, _)| fit(&copiers, corpus).nth(1).is_some());
-    left_out.extend(alone.into_iter().map(|(corpus, _)| {
-        format!("{} is left out: no rival that was found copies such", corpus.name)
+    let (pairs, alone): (Vec<_>, Vec<_>) = pairs
+        .into_iter()
+        .partition(|(corpus, state)| fit(&copiers, corpus, *state).nth(1).is_some());
+    left_out.extend(alone.into_iter().map(|(corpus, state)| {
+        let what = match state {
+            State::Unchanged => "leaves a copy as it is that is the same",
+            _ => "copies such",
+        };
+        format!("{} is left out: no rival that was found {what}", corpus.name)
     }));
     let races = pairs.into_iter().map(race).collect();
     Ok(Planned { races, room_bytes: new_bytes.saturating_add(largest), left_out })
 }
 
-/// Those who copy what the corpus is: a tree, or one file.
+/// Those who copy what the corpus is, a tree or one file, where a race begins so.
 fn fit<'a>(
     copiers: &'a [(Contestant, Copier)],
     corpus: &Corpus,
-) -> impl Iterator<Item = &'a (Contestant, Copier)> + Clone + use<'a> {
+    state: State,
+) -> impl Iterator<Item = (&'a Contestant, Copier)> + Clone + use<'a> {
     let is_file = corpus.single_file().is_some();
-    copiers.iter().filter(move |(_, copier)| copier.manner.copies(is_file))
+    copiers.iter().filter_map(move |(contestant, copier)| {
+        let manner = copier.manner.in_state(state).filter(|manner| manner.copies(is_file))?;
+        Some((contestant, Copier { manner, ..copier.clone() }))
+    })
 }
 
 /// Flatout, and the rivals that can be called; nobody where there is no rival.

@@ -48,7 +48,7 @@ pub fn bring(
 ) -> Result<Facts, Error> {
     let found = match state {
         State::Cold => cool(root, clearing, cancel)?,
-        State::Hot | State::Durable | State::Refresh => {
+        State::Hot | State::Durable | State::Refresh | State::Unchanged => {
             survey(root, "read the tree", cancel, |file, entry| warm(file, entry, cancel))?
         }
     };
@@ -227,7 +227,7 @@ mod tests {
         let cold = bring(State::Cold).unwrap();
         assert_eq!(cold.count(fact::source_cached_bytes(State::Cold)), Some(0));
         assert_eq!(cold.text(fact::COLD), Some("contents"));
-        for state in [State::Hot, State::Durable, State::Refresh] {
+        for state in [State::Hot, State::Durable, State::Refresh, State::Unchanged] {
             let hot = bring(state).unwrap();
             let data_bytes = hot.count(fact::SOURCE_DATA_BYTES).unwrap();
             assert_eq!(hot.count(fact::source_cached_bytes(state)), Some(data_bytes));

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use flatout_tree::compare::{Fidelity, Kind};
 
+use crate::versus::State;
 use crate::versus::race::Argv;
 use crate::versus::run::{operand, quoted};
 
@@ -34,6 +35,8 @@ pub struct Manner {
     pub promise: Fidelity,
     /// What it is told before source and target.
     options: &'static [&'static str],
+    /// The same where the target is a copy already; `None`: it would copy everything again.
+    again: Option<&'static [&'static str]>,
     style: Style,
 }
 
@@ -60,11 +63,18 @@ const OF_FILES: Fidelity = LINKS.with(Kind::Mode).with(Kind::FileTime);
 
 /// The rivals that flatout can call.
 const MANNERS: [Manner; 13] = [
-    plain("cp-a", Class::Archive, Fidelity::ALL, &["-a"]),
+    Manner {
+        again: Some(&["-a", "-u", "-T"]),
+        ..plain("cp-a", Class::Archive, Fidelity::ALL, &["-a"])
+    },
     plain("cp-r", Class::ContentsAndSymlinks, LINKS.with(Kind::Hole), &["-r"]),
     // -H, -A, -X and -S are not in -a, and times that agree to the second count as equal unless
     // --modify-window=-1: a directory may keep another fraction.
-    Manner { style: Style::Slashed, ..plain("rsync-a", Class::Archive, RSYNC_A, &["-a"]) },
+    Manner {
+        style: Style::Slashed,
+        again: Some(&["-a"]),
+        ..plain("rsync-a", Class::Archive, RSYNC_A, &["-a"])
+    },
     Manner {
         style: Style::Slashed,
         ..plain(
@@ -109,13 +119,15 @@ const fn plain(
     promise: Fidelity,
     options: &'static [&'static str],
 ) -> Manner {
-    Manner { name, class, promise, options, style: Style::Plain }
+    Manner { name, class, promise, options, again: None, style: Style::Plain }
 }
 
 impl Manner {
     /// Ourselves, held to all that a tree has.
-    pub const FLATOUT: Self =
-        plain("flatout", Class::Archive, Fidelity::ALL, &["copy", "-T", "--resume=never"]);
+    pub const FLATOUT: Self = Self {
+        again: Some(&["copy", "-T", "--resume=never", "--quick-check"]),
+        ..plain("flatout", Class::Archive, Fidelity::ALL, &["copy", "-T", "--resume=never"])
+    };
     /// Ourselves, without attributes.
     pub const FLATOUT_BARE: Self = plain(
         "flatout",
@@ -127,6 +139,12 @@ impl Manner {
     /// What is known of the rival of this name.
     pub fn of(name: &str) -> Option<Self> {
         MANNERS.into_iter().find(|manner| manner.name == name)
+    }
+
+    /// How it is called where a race begins so; `None`: it takes no part.
+    pub fn in_state(self, state: State) -> Option<Self> {
+        let options = if state == State::Unchanged { self.again? } else { self.options };
+        Some(Self { options, ..self })
     }
 
     /// What it can be held to here: without privilege, owners and what belongs to them are best
@@ -230,6 +248,18 @@ mod tests {
         assert_eq!(Manner::FLATOUT.class, Class::Archive);
         assert!(!Manner::FLATOUT.wants_target());
         assert!(Manner::of("flatout").is_none(), "no rival of itself");
+    }
+
+    #[test]
+    fn onto_a_copy_only_those_are_called_who_leave_it_as_it_is() {
+        let call = |name: &str| {
+            let again = Manner::of(name).unwrap().in_state(State::Unchanged)?;
+            let call = again.invocation(Path::new("p"), Path::new("/s"), Path::new("/t"));
+            Some(call.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(call("rsync-a").as_deref(), Some("p -a /s/ /t/"));
+        assert_eq!(call("cp-a").as_deref(), Some("p -a -u -T /s /t"));
+        assert_eq!(["cp-r", "tar", "xcp", "cpz"].map(call), [const { None }; 4]);
     }
 
     #[test]

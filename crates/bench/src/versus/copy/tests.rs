@@ -206,6 +206,29 @@ fn a_wish_to_stop_removes_targets_at_once() {
 }
 
 #[test]
+fn what_is_unchanged_is_one_copy_that_stays_for_all_rounds() {
+    let script = "echo \"$2\" >> \"${0%/*}/log\"; cp -auT \"$1\" \"$2\"";
+    let mut stable = Stable::new(&[(FLATOUT, script), ("rsync-a", script), ("xcp", script)]);
+    stable.ground.states = vec![State::Unchanged];
+    let mut races = races(&stable.ground).unwrap();
+    assert_eq!(races[0].contestants.len(), 2, "xcp copies everything again");
+    for round in 0..2 {
+        for index in 0..2 {
+            let checked = turn(&mut races[0], index, round).unwrap();
+            let targets = checked.facts.text(fact::TARGETS);
+            assert_eq!(targets, Some("one copy by flatout, for all"));
+            assert_eq!(stable.targets(), 1);
+        }
+    }
+    let log = fs::read_to_string(stable.place.path().join("log")).unwrap();
+    let places: std::collections::HashSet<_> =
+        log.lines().map(|place| place.trim_end_matches('/')).collect();
+    assert_eq!((log.lines().count(), places.len()), (5, 1), "it is laid once: {log}");
+    races[0].workload.clean().unwrap();
+    assert_eq!(stable.targets(), 0);
+}
+
+#[test]
 fn refresh_deletes_a_copy_before_each_run_and_keeps_none_besides() {
     // The script says where it copied to, and that nothing was there.
     let script = "test ! -e \"$2\"; echo \"$2\" >> \"${0%/*}/log\"; cp -a \"$1\" \"$2\"";

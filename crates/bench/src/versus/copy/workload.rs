@@ -45,7 +45,7 @@ pub(super) struct CopyWorkload {
     targets: Rc<RefCell<Targets>>,
     /// Where the copy of this run goes.
     target: PathBuf,
-    /// Whether a whole copy lies there, to be deleted before the next run.
+    /// Whether a whole copy lies there, with which the next run begins.
     is_copied: bool,
     round: Option<u32>,
     /// How often room had to be made.
@@ -73,6 +73,10 @@ impl CopyWorkload {
         }
     }
 
+    fn begins_with_copy(&self) -> bool {
+        matches!(self.state, State::Refresh | State::Unchanged)
+    }
+
     /// A fresh name for the copy, and room for it; at the begin of a round for all of its copies.
     fn fresh_target(&mut self, run: &Run<'_>) -> Result<(), Error> {
         let one = amount(&self.source.corpus);
@@ -86,7 +90,7 @@ impl CopyWorkload {
     }
 
     /// Makes sure that a copy lies where the next one goes.
-    fn copy_to_be_deleted(&mut self, run: &Run<'_>) -> Result<(), Error> {
+    fn lay_copy(&mut self, run: &Run<'_>) -> Result<(), Error> {
         if self.is_copied {
             return Ok(());
         }
@@ -105,7 +109,7 @@ impl CopyWorkload {
             Err(TrialError::Interrupted) => format!("{} was interrupted", call.0),
             Err(error) => error.to_string(),
         };
-        Err(failure(format!("no copy to be deleted: {why}")))
+        Err(failure(format!("no copy to begin with: {why}")))
     }
 
     /// How a copier is called: for the tree, or for the one file in it.
@@ -128,6 +132,7 @@ impl CopyWorkload {
     fn facts_of_targets(&self, facts: &mut Facts) {
         let text = match (self.state, self.removals) {
             (State::Refresh, _) => "deleted just before each run".to_owned(),
+            (State::Unchanged, _) => "one copy by flatout, for all".to_owned(),
             (_, 0) => "fresh; emptied when compared, removed at the end".to_owned(),
             (_, times) => format!("fresh; {times} times earlier ones were removed, for room"),
         };
@@ -163,8 +168,8 @@ impl CopyWorkload {
 impl Workload for CopyWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
         self.source.make(run.ends_ns)?;
-        if self.state == State::Refresh {
-            self.copy_to_be_deleted(run)?;
+        if self.begins_with_copy() {
+            self.lay_copy(run)?;
         } else {
             self.fresh_target(run)?;
         }
@@ -177,7 +182,9 @@ impl Workload for CopyWorkload {
         if self.state == State::Refresh {
             remove_tree(&self.target).map_err(IoError::system("remove", &self.target))?;
         }
-        self.make_ready(&self.copiers[run.index].manner)?;
+        if self.state != State::Unchanged {
+            self.make_ready(&self.copiers[run.index].manner)?;
+        }
         self.facts_of_targets(&mut facts);
         self.is_copied = false;
         Ok(facts)
@@ -199,11 +206,12 @@ impl Workload for CopyWorkload {
                 false => warning::no_time(),
             }));
         }
+        let begins_with_copy = self.begins_with_copy();
         let copier = &mut self.copiers[run.index];
         if let Some(text) = broken(&found, copier.promise) {
             return Err(failure(text));
         }
-        self.is_copied = self.state == State::Refresh;
+        self.is_copied = begins_with_copy;
         if !self.is_copied {
             self.targets.borrow_mut().empty(&self.target, amount(&self.source.corpus))?;
         }
