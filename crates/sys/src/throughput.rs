@@ -33,6 +33,11 @@ pub struct Workload {
     body: Body,
     /// What one pass adds to the sum.
     expected: u64,
+    /// Steps of one pass.
+    steps_per_pass: u64,
+    /// Registers that one step works on: a tile is worked on row by row.
+    rows_per_step: u64,
+    turns_per_pass: u64,
 }
 
 #[derive(Debug)]
@@ -70,15 +75,29 @@ impl Workload {
         #[cfg(target_arch = "x86_64")]
         if kernel.level == Level::Amx {
             let tiles = tile::Tiles::new(kernel.number, form, seed);
-            let expected = tiles.expected();
-            let body = Body::Tiles(Box::new(tiles));
-            return Ok(Self { kernel, form, body, expected });
+            return Ok(Self {
+                kernel,
+                form,
+                expected: tiles.expected(),
+                steps_per_pass: tile::ITERATIONS * tile::STEPS_PER_ITERATION,
+                rows_per_step: tile::ROWS as u64,
+                turns_per_pass: tile::ITERATIONS,
+                body: Body::Tiles(Box::new(tiles)),
+            });
         }
         let program = Program::of(kernel, form);
         let frame = Frame::new(kernel, program, seed);
         let expected = program.result(kernel, &frame, pass_pairs(kernel)).sum(kernel);
         let second = (kernel.chains() > frame::CHAINS).then(|| Box::new(frame.second_half()));
-        Ok(Self { kernel, form, body: Body::Registers(Box::new(frame), second), expected })
+        Ok(Self {
+            kernel,
+            form,
+            expected,
+            steps_per_pass: 2 * pass_pairs(kernel) * kernel.chains() as u64,
+            rows_per_step: 1,
+            turns_per_pass: half_turns(kernel) * (1 + u64::from(second.is_some())),
+            body: Body::Registers(Box::new(frame), second),
+        })
     }
 
     /// The kernel.
@@ -91,37 +110,10 @@ impl Workload {
         self.form
     }
 
-    /// Steps of one iteration of the loop.
-    pub fn steps_per_iteration(&self) -> u64 {
-        match &self.body {
-            Body::Registers(..) => 2 * PAIRS_PER_ITERATION * self.kernel.chains() as u64,
-            #[cfg(target_arch = "x86_64")]
-            Body::Tiles(_) => tile::STEPS_PER_ITERATION,
-        }
-    }
-
-    /// Iterations of one pass.
-    pub fn iterations_per_pass(&self) -> u64 {
-        match &self.body {
-            Body::Registers(..) => pass_iterations(self.kernel),
-            #[cfg(target_arch = "x86_64")]
-            Body::Tiles(tiles) => tiles.iterations(),
-        }
-    }
-
     /// Iterations of one pass of the loop that has a chain in it: between two of them stand its
     /// links.
     pub fn turns_per_pass(&self) -> u64 {
-        match &self.body {
-            Body::Registers(_, second) => self.half_turns() * (1 + u64::from(second.is_some())),
-            #[cfg(target_arch = "x86_64")]
-            Body::Tiles(tiles) => tiles.iterations(),
-        }
-    }
-
-    /// Iterations of that loop over one of the halves, or over all where there is one.
-    fn half_turns(&self) -> u64 {
-        pass_pairs(self.kernel) / chained_pairs(self.kernel)
+        self.turns_per_pass
     }
 
     /// Links of an iteration, where the loop cannot have any other number of them.
@@ -147,7 +139,20 @@ impl Workload {
     /// Gives back what runs leave in the registers of this thread for the next ones: the shape of tiles. Due
     /// when a thread goes on with other work.
     pub fn rest(&self) {
-        self.release();
+        #[cfg(target_arch = "x86_64")]
+        if matches!(self.body, Body::Tiles(_)) {
+            // SAFETY: as in `shape`.
+            unsafe { tile::release() };
+        }
+    }
+
+    /// Shapes what passes over tiles need of the thread.
+    fn shape(&self) {
+        #[cfg(target_arch = "x86_64")]
+        if let Body::Tiles(tiles) = &self.body {
+            // SAFETY: `new` made sure that the CPU has tiles and the kernel grants them.
+            unsafe { tiles.shape() };
+        }
     }
 
     /// Runs `passes` passes with a chain of dependent scalar instructions in each iteration.
@@ -170,21 +175,12 @@ impl Workload {
     }
 
     fn checked(&self, passes: u64, sum: u64) -> Checked {
-        let steps = passes * self.iterations_per_pass() * self.steps_per_iteration();
-        let rows = self.rows_per_step();
+        let steps = passes * self.steps_per_pass;
+        let registers = steps * self.rows_per_step;
         Checked {
-            operations: steps * rows * self.kernel.lanes() * self.kernel.operation.count(),
+            operations: registers * self.kernel.lanes() * self.kernel.operation.count(),
             steps,
             is_right: sum == self.expected.wrapping_mul(passes),
-        }
-    }
-
-    /// Registers that one step works on: a tile is worked on row by row.
-    pub fn rows_per_step(&self) -> u64 {
-        match &self.body {
-            Body::Registers(..) => 1,
-            #[cfg(target_arch = "x86_64")]
-            Body::Tiles(tiles) => tiles.rows(),
         }
     }
 }
@@ -220,6 +216,11 @@ const fn chained_pairs(kernel: Kernel) -> u64 {
     }
 }
 
+/// Iterations of the chained loop over one of the halves of a pass, or over all where there is one.
+const fn half_turns(kernel: Kernel) -> u64 {
+    pass_pairs(kernel) / chained_pairs(kernel)
+}
+
 /// A chain of dependent instructions that runs beside a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Links {
@@ -232,28 +233,15 @@ pub(crate) struct Links {
 
 #[cfg(target_arch = "x86_64")]
 impl Workload {
-    /// Shapes what passes over tiles need of the thread.
-    fn shape(&self) {
-        if let Body::Tiles(tiles) = &self.body {
-            // SAFETY: `new` made sure that the CPU has tiles and the kernel grants them.
-            unsafe { tiles.shape() };
-        }
-    }
-
-    fn release(&self) {
-        if matches!(self.body, Body::Tiles(_)) {
-            // SAFETY: as in `shape`.
-            unsafe { tile::release() };
-        }
-    }
-
     /// One pass; `end` is where the chains are left.
     fn pass(&self, end: &mut frame::Chains) -> u64 {
         match &self.body {
             Body::Registers(frame, _) => {
-                let turns = self.iterations_per_pass();
-                // SAFETY: `new` made sure that the CPU has what the kernel needs.
-                unsafe { x86::plain(self.kernel, self.form, frame, end, turns) };
+                let iterations = pass_iterations(self.kernel);
+                if let Some(loops) = x86::loops(self.kernel, self.form) {
+                    // SAFETY: `new` made sure that the CPU has what the kernel needs.
+                    unsafe { (loops.plain)(frame, end, iterations) };
+                }
                 end.sum(self.kernel)
             }
             // SAFETY: `run` calls `shape`.
@@ -266,12 +254,15 @@ impl Workload {
         match &self.body {
             Body::Registers(frame, second) => {
                 let (mut sum, mut value) = (0_u64, links.start);
+                let loops = x86::loops(self.kernel, self.form);
                 for frame in std::iter::once(frame).chain(second) {
                     let links = Links { start: value, ..links };
-                    let mut sled = x86::Sled::new(links, self.half_turns());
-                    // SAFETY: as in `pass`; a sled is never longer than the code has room for, and
-                    // the ring outlives the call.
-                    unsafe { x86::chained(self.kernel, self.form, frame, ends, &mut sled) };
+                    let mut sled = x86::Sled::new(links, half_turns(self.kernel));
+                    if let Some(loops) = &loops {
+                        // SAFETY: as in `pass`; a sled is never longer than the code has room for,
+                        // and the ring outlives the call.
+                        unsafe { (loops.chained)(frame, ends, &mut sled) };
+                    }
                     // What one half does not have is zero.
                     sum = sum.wrapping_add(ends.sum(self.kernel));
                     value = sled.value;
@@ -287,10 +278,6 @@ impl Workload {
 /// No workload can be made here, see [`Kernel::lacks`]: nothing runs.
 #[cfg(not(target_arch = "x86_64"))]
 impl Workload {
-    fn shape(&self) {}
-
-    fn release(&self) {}
-
     fn pass(&self, _end: &mut frame::Chains) -> u64 {
         self.expected.wrapping_add(1)
     }

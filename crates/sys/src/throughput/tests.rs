@@ -34,7 +34,7 @@ fn every_loop_ends_where_scalar_code_ends() {
         for passes in [1, 3] {
             let checked = workload.run(passes);
             assert!(checked.is_right, "{name}, {passes} passes");
-            let steps = passes * workload.iterations_per_pass() * workload.steps_per_iteration();
+            let steps = passes * workload.steps_per_pass;
             assert_eq!(checked.steps, steps);
         }
     }

@@ -16,14 +16,14 @@ use crate::instruction_set::allows;
 
 /// Sums side by side: the unit takes a tile every 16 cycles and gives it back after some 52.
 const ACCUMULATORS: usize = 4;
-const ROWS: usize = 16;
+pub(super) const ROWS: usize = 16;
 const COLUMNS: usize = 16;
 const ROW_BYTES: usize = 64;
 const TILE_BYTES: usize = ROWS * ROW_BYTES;
 /// Every sum gets one product with each of the two right-hand tiles.
 pub(super) const STEPS_PER_ITERATION: u64 = 2 * ACCUMULATORS as u64;
 /// 8 × 16 cycles each: 7 µs, half of it too short against the loading and storing of tiles.
-const ITERATIONS: u64 = 128;
+pub(super) const ITERATIONS: u64 = 128;
 
 /// `ARCH_REQ_XCOMP_PERM` of arch_prctl(2), Linux 5.16.
 const REQUEST_PERMISSION: libc::c_ulong = 0x1023;
@@ -138,14 +138,6 @@ impl Tiles {
                 *word = (whole() * 127.0 + 0.0).to_ne_bytes();
             }
         }
-    }
-
-    pub(super) fn iterations(&self) -> u64 {
-        ITERATIONS
-    }
-
-    pub(super) fn rows(&self) -> u64 {
-        ROWS as u64
     }
 
     /// The sum of all words after a pass.

@@ -182,4 +182,4 @@ mod lacks;
 mod table;
 
 pub(super) use lacks::lacks;
-pub(super) use table::{chained, plain};
+pub(super) use table::loops;

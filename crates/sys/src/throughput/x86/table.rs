@@ -83,108 +83,97 @@ macro_rules! scalar_loops {
 }
 
 /// Both loops of a kind of step.
-struct Loops {
-    plain: unsafe fn(&Frame, &mut Chains, u64),
-    chained: unsafe fn(&Frame, &mut Chains, &mut Sled),
+///
+/// # Safety
+/// The CPU must have what the kernel needs, and the loops more than 0 iterations.
+pub(in super::super) struct Loops {
+    /// Runs so many iterations from a frame, and leaves its chains.
+    pub(in super::super) plain: unsafe fn(&Frame, &mut Chains, u64),
+    /// The same with the chain that the sled describes; leaves its end there.
+    pub(in super::super) chained: unsafe fn(&Frame, &mut Chains, &mut Sled),
 }
 
-/// The loops of a form: the operations of its work, then those that count the ports.
+/// The loops of a form: the step of its work, then that which counts the ports. So many chains and
+/// pairs of steps are in an iteration; `sse` or a vector that VEX and EVEX know says with which registers.
 macro_rules! by_form {
-    ($form:ident, $work:expr, $port_count:expr) => {
+    ($form:ident, sse, $($rest:tt)*) => {
+        by_form!(@ $form, ("xmm", "movups", ""), $($rest)*)
+    };
+    ($form:ident, $vector:literal, $($rest:tt)*) => {
+        by_form!(@ $form, ($vector, "vmovups", "vzeroupper"), $($rest)*)
+    };
+    (@ $form:ident, $registers:tt, $count:tt, $pairs:literal, $work:expr, $port_count:expr) => {
         match $form {
-            Form::Work => $work,
-            Form::PortCount => $port_count,
+            Form::Work => loops!($registers, $count, $pairs, $work),
+            Form::PortCount => loops!($registers, $count, $pairs, $port_count),
         }
     };
 }
 
-/// One instruction for each step: `op x, multiplier, summand`, where x is an operand as well.
-macro_rules! with_both {
-    ($vector:literal, $op:literal) => {
-        loops!(($vector, "vmovups", "vzeroupper"), 12, "4", concat!($op, " \\v\\c, \\v\\a, \\v\\b"))
+/// An instruction that makes x out of x and another operand. SSE has the result in the first of two.
+macro_rules! op {
+    (sse, $op:literal, $operand:literal) => {
+        concat!($op, " xmm\\c, xmm\\", $operand)
+    };
+    ($vector:literal, $op:literal, $operand:literal) => {
+        concat!($op, " \\v\\c, \\v\\c, \\v\\", $operand)
+    };
+}
+
+/// `op x, multiplier, summand`, where x is an operand as well.
+macro_rules! op_with_both {
+    ($op:literal) => {
+        concat!($op, " \\v\\c, \\v\\a, \\v\\b")
     };
 }
 
 /// Fused; only the product to count the ports.
 macro_rules! fused {
     ($form:ident, $vector:literal, $fused:literal, $multiply:literal) => {
-        by_form!(
-            $form,
-            with_both!($vector, $fused),
-            loops!(
-                ($vector, "vmovups", "vzeroupper"),
-                12,
-                "4",
-                concat!($multiply, " \\v\\c, \\v\\c, \\v\\a")
-            )
-        )
+        by_form!($form, $vector, 12, "4", op_with_both!($fused), op!($vector, $multiply, "a"))
     };
 }
 
-/// `op x, x, summand`; the other one to count the ports.
+/// Sums of products of short integers: of bytes, and of words to count the ports.
+macro_rules! dots {
+    ($form:ident, $vector:literal, $bytes:literal, $words:literal) => {
+        by_form!($form, $vector, 12, "4", op_with_both!($bytes), op_with_both!($words))
+    };
+}
+
+/// The summand added to x; the other operation to count the ports.
 macro_rules! sums {
-    (@ $vector:literal, $op:literal) => {
-        loops!(
-            ($vector, "vmovups", "vzeroupper"), 12, "4",
-            concat!($op, " \\v\\c, \\v\\c, \\v\\b")
-        )
-    };
-    ($form:ident, $vector:literal, $add:literal, $subtract:literal) => {
-        by_form!($form, sums!(@ $vector, $add), sums!(@ $vector, $subtract))
+    ($form:ident, $vector:tt, $add:literal, $subtract:literal) => {
+        by_form!($form, $vector, 12, "4", op!($vector, $add, "b"), op!($vector, $subtract, "b"))
     };
 }
 
-/// `multiply x, x, multiplier`, then `add x, x, summand`, with so many chains.
+/// x times the multiplier, then the summand added to it, with so many chains.
 macro_rules! products {
-    (@ $vector:literal, $count:tt, $multiply:literal, $add:literal) => {
-        loops!(
-            ($vector, "vmovups", "vzeroupper"), $count, "1",
-            concat!($multiply, " \\v\\c, \\v\\c, \\v\\a\n", $add, " \\v\\c, \\v\\c, \\v\\b")
-        )
-    };
-    ($form:ident, $vector:literal, $count:tt, $multiply:literal, $add:literal, $subtract:literal) => {
+    ($form:ident, $vector:tt, $count:tt, $multiply:literal, $add:literal, $subtract:literal) => {
         by_form!(
             $form,
-            products!(@ $vector, $count, $multiply, $add),
-            products!(@ $vector, $count, $multiply, $subtract)
+            $vector,
+            $count,
+            "1",
+            concat!(op!($vector, $multiply, "a"), "\n", op!($vector, $add, "b")),
+            concat!(op!($vector, $multiply, "a"), "\n", op!($vector, $subtract, "b"))
         )
     };
 }
 
-/// SSE: the first operand is the result. `op x, summand`.
-macro_rules! sse_sums {
-    (@ $op:literal) => {
-        loops!(("xmm", "movups", ""), 12, "4", concat!($op, " xmm\\c, xmm\\b"))
-    };
-    ($form:ident, $add:literal, $subtract:literal) => {
-        by_form!($form, sse_sums!(@ $add), sse_sums!(@ $subtract))
-    };
-}
-
-/// `multiply x, multiplier`, then `add x, summand`.
-macro_rules! sse_products {
-    (@ $multiply:literal, $add:literal) => {
-        loops!(
-            ("xmm", "movups", ""), 12, "1",
-            concat!($multiply, " xmm\\c, xmm\\a\n", $add, " xmm\\c, xmm\\b")
-        )
-    };
-    ($form:ident, $multiply:literal, $add:literal, $subtract:literal) => {
-        by_form!($form, sse_products!(@ $multiply, $add), sse_products!(@ $multiply, $subtract))
-    };
-}
-
-fn loops(kernel: Kernel, form: Form) -> Option<Loops> {
+/// The loops of a kernel and form, where there are any.
+pub(in super::super) fn loops(kernel: Kernel, form: Form) -> Option<Loops> {
     use Level::{Avx2, Avx512, Avx512Vnni, AvxVnni, Scalar, Sse2};
     use Number::{F32, F64, I8, I32, I64};
     Some(match (kernel.level, kernel.number, kernel.operation) {
-        (Sse2, F32, MultiplyAdd) => sse_products!(form, "mulps", "addps", "subps"),
-        (Sse2, F32, Add) => sse_sums!(form, "addps", "subps"),
-        (Sse2, F64, MultiplyAdd) => sse_products!(form, "mulpd", "addpd", "subpd"),
-        (Sse2, F64, Add) => sse_sums!(form, "addpd", "subpd"),
-        (Sse2, I32, MultiplyAdd) => sse_products!(form, "pmulld", "paddd", "psubd"),
-        (Sse2, I32, Add) => sse_sums!(form, "paddd", "psubd"),
-        (Sse2, I64, Add) => sse_sums!(form, "paddq", "psubq"),
+        (Sse2, F32, MultiplyAdd) => products!(form, sse, 12, "mulps", "addps", "subps"),
+        (Sse2, F32, Add) => sums!(form, sse, "addps", "subps"),
+        (Sse2, F64, MultiplyAdd) => products!(form, sse, 12, "mulpd", "addpd", "subpd"),
+        (Sse2, F64, Add) => sums!(form, sse, "addpd", "subpd"),
+        (Sse2, I32, MultiplyAdd) => products!(form, sse, 12, "pmulld", "paddd", "psubd"),
+        (Sse2, I32, Add) => sums!(form, sse, "paddd", "psubd"),
+        (Sse2, I64, Add) => sums!(form, sse, "paddq", "psubq"),
         (Avx2, F32, MultiplyAdd) => fused!(form, "ymm", "vfmadd213ps", "vmulps"),
         (Avx2, F32, Add) => sums!(form, "ymm", "vaddps", "vsubps"),
         (Avx2, F64, MultiplyAdd) => fused!(form, "ymm", "vfmadd213pd", "vmulpd"),
@@ -192,11 +181,9 @@ fn loops(kernel: Kernel, form: Form) -> Option<Loops> {
         (Avx2, I32, MultiplyAdd) => products!(form, "ymm", 12, "vpmulld", "vpaddd", "vpsubd"),
         (Avx2, I32, Add) => sums!(form, "ymm", "vpaddd", "vpsubd"),
         (Avx2, I64, Add) => sums!(form, "ymm", "vpaddq", "vpsubq"),
-        (AvxVnni, I8, MultiplyAdd) => by_form!(
-            form,
-            with_both!("ymm", "{{vex}} vpdpbusd"),
-            with_both!("ymm", "{{vex}} vpdpwssd")
-        ),
+        (AvxVnni, I8, MultiplyAdd) => {
+            dots!(form, "ymm", "{{vex}} vpdpbusd", "{{vex}} vpdpwssd")
+        }
         (Avx512, F32, MultiplyAdd) => fused!(form, "zmm", "vfmadd213ps", "vmulps"),
         (Avx512, F32, Add) => sums!(form, "zmm", "vaddps", "vsubps"),
         (Avx512, F64, MultiplyAdd) => fused!(form, "zmm", "vfmadd213pd", "vmulpd"),
@@ -205,44 +192,11 @@ fn loops(kernel: Kernel, form: Form) -> Option<Loops> {
         (Avx512, I32, Add) => sums!(form, "zmm", "vpaddd", "vpsubd"),
         (Avx512, I64, MultiplyAdd) => products!(form, "zmm", 24, "vpmullq", "vpaddq", "vpsubq"),
         (Avx512, I64, Add) => sums!(form, "zmm", "vpaddq", "vpsubq"),
-        (Avx512Vnni, I8, MultiplyAdd) => {
-            by_form!(form, with_both!("zmm", "vpdpbusd"), with_both!("zmm", "vpdpwssd"))
-        }
-        (Scalar, I64, MultiplyAdd) => by_form!(form, scalar_loops!("add"), scalar_loops!("sub")),
+        (Avx512Vnni, I8, MultiplyAdd) => dots!(form, "zmm", "vpdpbusd", "vpdpwssd"),
+        (Scalar, I64, MultiplyAdd) => match form {
+            Form::Work => scalar_loops!("add"),
+            Form::PortCount => scalar_loops!("sub"),
+        },
         _ => return None,
     })
-}
-
-/// Runs `iterations` iterations from `frame`, and leaves the chains in `end`.
-///
-/// # Safety
-/// The CPU must have what the kernel needs. `iterations` is above 0.
-pub(in super::super) unsafe fn plain(
-    kernel: Kernel,
-    form: Form,
-    frame: &Frame,
-    end: &mut Chains,
-    iterations: u64,
-) {
-    if let Some(loops) = loops(kernel, form) {
-        // SAFETY: the caller keeps what `plain` asks for.
-        unsafe { (loops.plain)(frame, end, iterations) }
-    }
-}
-
-/// As [`plain`], with the chain that `sled` describes; leaves its end there.
-///
-/// # Safety
-/// The CPU must have what the kernel needs, and the sled more than 0 iterations.
-pub(in super::super) unsafe fn chained(
-    kernel: Kernel,
-    form: Form,
-    frame: &Frame,
-    end: &mut Chains,
-    sled: &mut Sled,
-) {
-    if let Some(loops) = loops(kernel, form) {
-        // SAFETY: the caller keeps what `chained` asks for.
-        unsafe { (loops.chained)(frame, end, sled) }
-    }
 }
