@@ -58,8 +58,9 @@ pub(crate) fn allows(feature: &str) -> bool {
 /// Whether this CPU has a feature, and the limit allows it.
 #[cfg(target_arch = "x86_64")]
 macro_rules! cpu_has {
-    ($feature:tt) => {
-        (std::arch::is_x86_feature_detected!($feature) && $crate::instruction_set::allows($feature))
+    ($($feature:tt),+) => {
+        ($(std::arch::is_x86_feature_detected!($feature)
+            && $crate::instruction_set::allows($feature))&&+)
     };
 }
 #[cfg(target_arch = "x86_64")]

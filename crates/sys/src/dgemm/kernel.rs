@@ -3,8 +3,10 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m128d, __m256d, __m512d};
 
+use super::block::{Block, BlockMut};
 use super::lanes::{Baseline, Lanes};
 use super::narrow::{Column, column};
+use super::pack::{pack_columns, pack_rows, unpack_columns};
 use super::tile::{Tile, tile};
 use super::triangle::{Solve, solve};
 
@@ -43,6 +45,12 @@ pub(super) struct Table {
     pub(super) solve: unsafe fn(&Solve),
     /// See [`column`].
     pub(super) column: unsafe fn(&Column) -> f64,
+    /// Copies a left factor into slivers of the rows of a tile, see [`pack_rows`].
+    pub(super) pack_left: fn(&mut [f64], Block<'_>),
+    /// Copies a right factor into slivers of the columns of a tile, see [`pack_columns`].
+    pub(super) pack_right: fn(&mut [f64], Block<'_>, usize),
+    /// The way back.
+    pub(super) unpack_right: fn(&[f64], BlockMut<'_>, usize),
 }
 
 /// The kernels of an instruction set that this CPU has.
@@ -63,11 +71,7 @@ impl Kernels {
             #[cfg(target_arch = "x86_64")]
             Level::Sse41 => crate::instruction_set::cpu_has!("sse4.1").then_some(Self(&SSE41)),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => {
-                let has = crate::instruction_set::cpu_has!("avx2")
-                    && crate::instruction_set::cpu_has!("fma");
-                has.then_some(Self(&AVX2))
-            }
+            Level::Avx2 => crate::instruction_set::cpu_has!("avx2", "fma").then_some(Self(&AVX2)),
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => crate::instruction_set::cpu_has!("avx512f").then_some(Self(&AVX512)),
             #[cfg(not(target_arch = "x86_64"))]
@@ -122,6 +126,9 @@ macro_rules! table {
                 tile: tile_of,
                 solve: solve_of,
                 column: column_of,
+                pack_left: pack_rows::<{ $registers * <$vector as Lanes>::COUNT }>,
+                pack_right: pack_columns::<$columns>,
+                unpack_right: unpack_columns::<$columns>,
             }
         };
     };

@@ -9,20 +9,11 @@ use crate::prefetch;
 /// AVX2, Zen 4, 2026-11-26.
 const COLUMNS_AHEAD: usize = 2;
 
-/// Copies `left` into slivers of `sliver_rows` rows, column after column.
+/// Copies `left` into slivers of `ROWS` rows, column after column. The columns are read straight on,
+/// for memory's sake; what is written stays in the cache.
 ///
-/// Shape: `to` has `rows.div_ceil(sliver_rows) * sliver_rows * columns` numbers.
-pub(super) fn pack_left(to: &mut [f64], left: Block<'_>, sliver_rows: usize) {
-    match sliver_rows {
-        24 => pack_rows::<24>(to, left),
-        12 => pack_rows::<12>(to, left),
-        4 => pack_rows::<4>(to, left),
-        _ => unreachable!("the tables of `kernel` have no other tiles"),
-    }
-}
-
-/// The columns are read straight on, for memory's sake; what is written stays in the cache.
-fn pack_rows<const ROWS: usize>(to: &mut [f64], left: Block<'_>) {
+/// Shape: `to` has `rows.div_ceil(ROWS) * ROWS * columns` numbers.
+pub(super) fn pack_rows<const ROWS: usize>(to: &mut [f64], left: Block<'_>) {
     let (places, _) = to.as_chunks_mut::<ROWS>();
     let depth = left.columns();
     for column in 0..depth {
@@ -43,18 +34,10 @@ fn pack_rows<const ROWS: usize>(to: &mut [f64], left: Block<'_>) {
     }
 }
 
-/// Copies `right` into slivers of `sliver_columns` columns and `depth` rows, row after row.
+/// Copies `right` into slivers of `COLUMNS` columns and `depth` rows, row after row.
 ///
-/// Shape: `to` has a multiple of `sliver_columns * depth` numbers; `depth` ≥ the rows.
-pub(super) fn pack_right(to: &mut [f64], right: Block<'_>, sliver_columns: usize, depth: usize) {
-    match sliver_columns {
-        8 => pack_columns::<8>(to, right, depth),
-        4 => pack_columns::<4>(to, right, depth),
-        _ => unreachable!("the tables of `kernel` have no other tiles"),
-    }
-}
-
-fn pack_columns<const COLUMNS: usize>(to: &mut [f64], right: Block<'_>, depth: usize) {
+/// Shape: `to` has a multiple of `COLUMNS * depth` numbers; `depth` ≥ the rows.
+pub(super) fn pack_columns<const COLUMNS: usize>(to: &mut [f64], right: Block<'_>, depth: usize) {
     let rows = right.rows();
     for (index, sliver) in to.chunks_exact_mut(COLUMNS * depth).enumerate() {
         let first = index * COLUMNS;
@@ -83,21 +66,12 @@ fn pack_columns<const COLUMNS: usize>(to: &mut [f64], right: Block<'_>, depth: u
     }
 }
 
-/// Copies what [`pack_right`] packed back into columns.
-pub(super) fn unpack_right(
+/// Copies what [`pack_columns`] packed back into columns.
+pub(super) fn unpack_columns<const COLUMNS: usize>(
     from: &[f64],
-    target: BlockMut<'_>,
-    sliver_columns: usize,
+    mut target: BlockMut<'_>,
     depth: usize,
 ) {
-    match sliver_columns {
-        8 => unpack_columns::<8>(from, target, depth),
-        4 => unpack_columns::<4>(from, target, depth),
-        _ => unreachable!("the tables of `kernel` have no other tiles"),
-    }
-}
-
-fn unpack_columns<const COLUMNS: usize>(from: &[f64], mut target: BlockMut<'_>, depth: usize) {
     for column in 0..target.columns() {
         let sliver = &from[column / COLUMNS * COLUMNS * depth..];
         let (places, _) = sliver.as_chunks::<COLUMNS>();

@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use super::block::{Block, BlockMut};
 use super::doubles::Doubles;
 use super::kernel::{Kernels, Level, Table};
-use super::pack::{pack_left, pack_right};
 use super::tile::{MOST, Tile, Update};
 use super::triangle::Step;
 use crate::cpu_cache::{DataCache, data_caches};
@@ -173,7 +172,7 @@ impl PackedLeft {
         let table = kernels.0;
         let (rows, depth) = (left.rows(), left.columns());
         let length = rows.next_multiple_of(table.rows) * depth;
-        pack_left(&mut self.numbers.as_mut_slice()[..length], left, table.rows);
+        (table.pack_left)(&mut self.numbers.as_mut_slice()[..length], left);
         (self.rows, self.depth, self.level) = (rows, depth, Some(table.level));
     }
 
@@ -198,7 +197,7 @@ impl Room {
         let columns = right.columns();
         let packed =
             &mut self.right.as_mut_slice()[..columns.next_multiple_of(table.columns) * deep];
-        pack_right(packed, right, table.columns, deep);
+        (table.pack_right)(packed, right, deep);
         self.packed = ([columns, deep], Some(table.level));
     }
 }

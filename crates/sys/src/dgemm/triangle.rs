@@ -10,7 +10,6 @@ use super::block::{Block, BlockMut};
 use super::doubles::Doubles;
 use super::kernel::{Kernels, Table};
 use super::lanes::Lanes;
-use super::pack::{pack_left, pack_right, unpack_right};
 use super::product::{Factors, PackedLeft, Room, Slivers, product};
 use super::tile::Update;
 
@@ -162,7 +161,7 @@ impl Kernels {
             last.resize(last_length, 0.0);
         }
         let end = below.part(rows - cut, 0, cut, known);
-        pack_left(&mut last[..last_length], end, table.rows);
+        (table.pack_left)(&mut last[..last_length], end);
         let mut triangle = std::mem::take(&mut room.triangle);
         pack_triangle(&mut triangle, factored.part(0, 0, known, known), table);
         let left = Slivers {
@@ -220,7 +219,7 @@ impl Kernels {
         let width = columns.columns().next_multiple_of(table.solve_columns);
         let (mut top, below) = columns.split_rows(depth);
         let packed = &mut room.right.as_mut_slice()[..width * padded];
-        pack_right(packed, top.as_block(), table.columns, padded);
+        (table.pack_right)(packed, top.as_block(), padded);
         // A register's worth of columns: within the sliver, or the next sliver.
         let gap = if table.solve_columns > table.columns { table.columns * padded } else { 2 };
         for sliver in packed.chunks_exact_mut(table.solve_columns * padded) {
@@ -235,7 +234,7 @@ impl Kernels {
             // with the same padding; the CPU has the instructions of the table.
             unsafe { (table.solve)(&job) };
         }
-        unpack_right(packed, top.again(), table.columns, padded);
+        (table.unpack_right)(packed, top.again(), padded);
         let factors =
             Factors { left: *left, right: packed.as_ptr(), right_gap: table.columns * padded };
         // SAFETY: the caller's promise for the left factor; the right one was packed above.
