@@ -127,9 +127,7 @@ impl Level {
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => true,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => {
-                crate::instruction_set::cpu_has!("avx2") && crate::instruction_set::cpu_has!("fma")
-            }
+            Self::Avx2 => crate::instruction_set::cpu_has!("avx2", "fma"),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => crate::instruction_set::cpu_has!("avx512f"),
             #[cfg(not(target_arch = "x86_64"))]
@@ -209,10 +207,11 @@ impl Stream {
     /// The same kernel in the order for arrays in memory; in its only order where it has no other
     /// (`memcpy`, `rep movsb`, CPUs that are no x86-64).
     pub fn far(self) -> Self {
-        match far_body(self.kernel, self.level) {
-            Some(body) => Self { reach: Reach::Far, body, ..self },
-            None => self,
+        #[cfg(target_arch = "x86_64")]
+        if let Some(body) = x86::far::body(self.kernel, self.level) {
+            return Self { reach: Reach::Far, body, ..self };
         }
+        self
     }
 
     /// Whether it has a form of its own for each instruction set.
@@ -336,36 +335,21 @@ impl Stream {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 fn body(kernel: Kernel, level: Level) -> Option<Body> {
     match (kernel, level) {
+        #[cfg(target_arch = "x86_64")]
         (Kernel::RepMovsb, _) => Some(x86::rep_movsb),
-        (Kernel::Memcpy, _) | (_, Level::Portable) => portable::body(kernel),
-        (_, Level::Neon) => None,
-        (_, Level::Sse2) => x86::sse2::body(kernel),
-        (_, Level::Avx2) => x86::avx2::body(kernel),
-        (_, Level::Avx512) => x86::avx512::body(kernel),
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn body(kernel: Kernel, level: Level) -> Option<Body> {
-    match (kernel, level) {
         (Kernel::Memcpy, _) | (_, Level::Portable) => portable::body(kernel),
         #[cfg(target_arch = "aarch64")]
         (_, Level::Neon) => neon::body(kernel),
+        #[cfg(target_arch = "x86_64")]
+        (_, Level::Sse2) => x86::sse2::body(kernel),
+        #[cfg(target_arch = "x86_64")]
+        (_, Level::Avx2) => x86::avx2::body(kernel),
+        #[cfg(target_arch = "x86_64")]
+        (_, Level::Avx512) => x86::avx512::body(kernel),
         _ => None,
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn far_body(kernel: Kernel, level: Level) -> Option<Body> {
-    x86::far::body(kernel, level)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn far_body(_kernel: Kernel, _level: Level) -> Option<Body> {
-    None
 }
 
 /// Non-temporal stores are ordered by nothing else: neither by a lock nor by the end of a thread.

@@ -107,89 +107,83 @@ macro_rules! near {
     };
 }
 
-/// All kernels but `read`, in instructions of three operands: AVX2 and AVX-512F differ in the name
-/// of the registers, and in the offsets that `$vectors` tells the order.
-macro_rules! three_operands {
-    ($order:ident $vectors:tt) => {
-        three_operands!(
-            @stores $order $vectors cached "vmovupd" write copy triad
+/// All kernels but `read`, of the instructions that load and store a vector, and store it past the caches;
+/// that spread the factor over register 15; that leave in register 0 a vector of the first array scaled by
+/// it, register 0 plus one of the second, and register 0 scaled plus one of the first; and that end them.
+macro_rules! operations {
+    (
+        $order:ident $vectors:tt $move:literal $past:literal, $spread:literal,
+        $scaled:literal, $added:literal, $fused:literal, $end:literal
+    ) => {
+        operations!(
+            @stores $order $vectors cached $move write copy triad, $move, $spread, $fused, $end
         );
-        three_operands!(
-            @stores $order $vectors streamed "vmovntpd" nt_write nt_copy nt_triad
+        operations!(
+            @stores $order $vectors streamed $past nt_write nt_copy nt_triad, $move, $spread,
+            $fused, $end
         );
         $order!(
-            scale $vectors cached [f], "vbroadcastsd \\v\\()15, xmm15",
-            "vmulpd \\v\\()0, \\v\\()15, [{f} + \\o]\nvmovupd [{t} + \\o], \\v\\()0",
-            "vzeroupper"
+            scale $vectors cached [f], $spread,
+            concat!($scaled, "\n", $move, " [{t} + \\o], \\v\\()0"),
+            $end
         );
         $order!(
             add $vectors cached [f s], "",
-            "vmovupd \\v\\()0, [{f} + \\o]\nvaddpd \\v\\()0, \\v\\()0, [{s} + \\o]\n\
-             vmovupd [{t} + \\o], \\v\\()0",
-            "vzeroupper"
+            concat!(
+                $move, " \\v\\()0, [{f} + \\o]\n", $added, "\n",
+                $move, " [{t} + \\o], \\v\\()0"
+            ),
+            $end
         );
     };
     (
-        @stores $order:ident $vectors:tt $store:ident $move:literal
-        $write:ident $copy:ident $triad:ident
+        @stores $order:ident $vectors:tt $store:ident $out:literal
+        $write:ident $copy:ident $triad:ident,
+        $move:literal, $spread:literal, $fused:literal, $end:literal
     ) => {
         $order!(
-            $write $vectors $store [], "vbroadcastsd \\v\\()15, xmm15",
-            concat!($move, " [{t} + \\o], \\v\\()15"),
-            "vzeroupper"
+            $write $vectors $store [], $spread,
+            concat!($out, " [{t} + \\o], \\v\\()15"),
+            $end
         );
         $order!(
             $copy $vectors $store [f], "",
-            concat!("vmovupd \\v\\()0, [{f} + \\o]\n", $move, " [{t} + \\o], \\v\\()0"),
-            "vzeroupper"
+            concat!($move, " \\v\\()0, [{f} + \\o]\n", $out, " [{t} + \\o], \\v\\()0"),
+            $end
         );
         $order!(
-            $triad $vectors $store [f s], "vbroadcastsd \\v\\()15, xmm15",
+            $triad $vectors $store [f s], $spread,
             concat!(
-                "vmovupd \\v\\()0, [{s} + \\o]\nvfmadd213pd \\v\\()0, \\v\\()15, [{f} + \\o]\n",
-                $move, " [{t} + \\o], \\v\\()0"
+                $move, " \\v\\()0, [{s} + \\o]\n", $fused, "\n",
+                $out, " [{t} + \\o], \\v\\()0"
             ),
+            $end
+        );
+    };
+}
+
+/// In instructions of three operands: AVX2 and AVX-512F differ in the name of the registers, and in
+/// the offsets that `$vectors` tells the order.
+macro_rules! three_operands {
+    ($order:ident $vectors:tt) => {
+        operations!(
+            $order $vectors "vmovupd" "vmovntpd", "vbroadcastsd \\v\\()15, xmm15",
+            "vmulpd \\v\\()0, \\v\\()15, [{f} + \\o]",
+            "vaddpd \\v\\()0, \\v\\()0, [{s} + \\o]",
+            "vfmadd213pd \\v\\()0, \\v\\()15, [{f} + \\o]",
             "vzeroupper"
         );
     };
 }
 
-/// All kernels but `read`, in the instructions of SSE2: multiplication and addition are two.
+/// In the instructions of SSE2: multiplication and addition are two.
 macro_rules! two_operands {
     ($order:ident $vectors:tt) => {
-        two_operands!(@stores $order $vectors cached "movaps" write copy triad);
-        two_operands!(@stores $order $vectors streamed "movntps" nt_write nt_copy nt_triad);
-        $order!(
-            scale $vectors cached [f], "unpcklpd xmm15, xmm15",
-            "movaps xmm0, [{f} + \\o]\nmulpd xmm0, xmm15\nmovaps [{t} + \\o], xmm0",
-            ""
-        );
-        $order!(
-            add $vectors cached [f s], "",
-            "movaps xmm0, [{f} + \\o]\naddpd xmm0, [{s} + \\o]\nmovaps [{t} + \\o], xmm0",
-            ""
-        );
-    };
-    (
-        @stores $order:ident $vectors:tt $store:ident $move:literal
-        $write:ident $copy:ident $triad:ident
-    ) => {
-        $order!(
-            $write $vectors $store [], "unpcklpd xmm15, xmm15",
-            concat!($move, " [{t} + \\o], xmm15"),
-            ""
-        );
-        $order!(
-            $copy $vectors $store [f], "",
-            concat!("movaps xmm0, [{f} + \\o]\n", $move, " [{t} + \\o], xmm0"),
-            ""
-        );
-        $order!(
-            $triad $vectors $store [f s], "unpcklpd xmm15, xmm15",
-            concat!(
-                "movaps xmm0, [{s} + \\o]\nmulpd xmm0, xmm15\naddpd xmm0, [{f} + \\o]\n",
-                $move, " [{t} + \\o], xmm0"
-            ),
+        operations!(
+            $order $vectors "movaps" "movntps", "unpcklpd xmm15, xmm15",
+            "movaps xmm0, [{f} + \\o]\nmulpd xmm0, xmm15",
+            "addpd xmm0, [{s} + \\o]",
+            "mulpd xmm0, xmm15\naddpd xmm0, [{f} + \\o]",
             ""
         );
     };
