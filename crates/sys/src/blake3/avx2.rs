@@ -1,11 +1,6 @@
 //! Eight inputs side by side, in 256-bit registers.
 
-use std::arch::x86_64::{
-    __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256,
-    _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srli_epi32,
-    _mm256_storeu_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32,
-    _mm256_unpacklo_epi64, _mm256_xor_si256,
-};
+use std::arch::x86_64::*;
 
 super::lanes::kernel!(
     "avx2",
@@ -24,17 +19,6 @@ super::lanes::shuffled_rotations!(
     _mm256_srli_epi32,
     _mm256_slli_epi32
 );
-
-static BYTES: [[u8; size_of::<Vector>()]; 2] = [
-    [
-        2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9,
-        14, 15, 12, 13,
-    ],
-    [
-        1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12, 1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8,
-        13, 14, 15, 12,
-    ],
-];
 
 /// Eight rows of eight words become columns: within pairs, within fours, and then the halves of the
 /// registers.

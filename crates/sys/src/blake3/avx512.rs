@@ -1,10 +1,6 @@
 //! Sixteen inputs side by side, in 512-bit registers.
 
-use std::arch::x86_64::{
-    __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_ror_epi32, _mm512_set1_epi32,
-    _mm512_shuffle_i32x4, _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
-    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
-};
+use std::arch::x86_64::*;
 
 super::lanes::kernel!(
     "avx512f",

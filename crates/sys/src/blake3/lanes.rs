@@ -95,39 +95,43 @@ macro_rules! round {
 }
 pub(super) use round;
 
+/// A function that gives a vector, compiled for a CPU with `$feature`.
+macro_rules! operation {
+    ($feature:literal, $name:ident($($value:tt: $type:ty),+) => $result:expr) => {
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn $name($($value: $type),+) -> Vector {
+            $result
+        }
+    };
+}
+pub(super) use operation;
+
 /// Rotations of the words of a vector to the right by 16, 12, 8 and 7; those by whole bytes with
 /// `Masks` if need be.
 macro_rules! rotations {
     (
-        $feature:literal, |$a:ident, $masks_a:pat_param| $by_16:expr, |$b:ident| $by_12:expr,
-        |$c:ident, $masks_c:pat_param| $by_8:expr, |$d:ident| $by_7:expr
+        $feature:literal, |$a:ident, $masks_a:tt| $by_16:expr, |$b:ident| $by_12:expr,
+        |$c:ident, $masks_c:tt| $by_8:expr, |$d:ident| $by_7:expr
     ) => {
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_16($a: Vector, $masks_a: Masks) -> Vector {
-            $by_16
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_12($b: Vector) -> Vector {
-            $by_12
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_8($c: Vector, $masks_c: Masks) -> Vector {
-            $by_8
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn rotate_7($d: Vector) -> Vector {
-            $by_7
-        }
+        lanes::operation!($feature, rotate_16($a: Vector, $masks_a: Masks) => $by_16);
+        lanes::operation!($feature, rotate_12($b: Vector) => $by_12);
+        lanes::operation!($feature, rotate_8($c: Vector, $masks_c: Masks) => $by_8);
+        lanes::operation!($feature, rotate_7($d: Vector) => $by_7);
     };
 }
 pub(super) use rotations;
+
+/// Which bytes of 16 come to which place where words are rotated to the right by so many bytes.
+pub(super) const fn rotated<const BYTES: usize>(by_bytes: usize) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    let mut place = 0;
+    while place < BYTES {
+        bytes[place] = (place % 16 / 4 * 4 + (place + by_bytes) % 4) as u8;
+        place += 1;
+    }
+    bytes
+}
 
 /// Rotations of the words of a vector, where no instruction rotates: by whole bytes with `$shuffle`,
 /// for which there are masks, by other amounts with two shifts.
@@ -141,6 +145,7 @@ macro_rules! shuffled_rotations {
         #[inline]
         #[target_feature(enable = $feature)]
         fn masks() -> Masks {
+            static BYTES: [[u8; size_of::<Vector>()]; 2] = [lanes::rotated(2), lanes::rotated(1)];
             let bytes = std::hint::black_box(&BYTES);
             // SAFETY: both are as long as a vector.
             [0, 1].map(|index| unsafe { load(bytes[index].as_ptr()) })
@@ -174,11 +179,9 @@ macro_rules! kernel {
         /// Inputs side by side.
         const LANES: usize = $lanes;
 
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn set(word: u32) -> Vector {
-            $set(word as _)
-        }
+        lanes::operation!($feature, set(word: u32) => $set(word as _));
+        lanes::operation!($feature, add(a: Vector, b: Vector) => $add(a, b));
+        lanes::operation!($feature, xor(a: Vector, b: Vector) => $xor(a, b));
 
         /// Safety: a vector must be readable there.
         #[inline]
@@ -194,18 +197,6 @@ macro_rules! kernel {
         unsafe fn store(place: *mut u8, vector: Vector) {
             // SAFETY: the caller's promise.
             unsafe { $store(place.cast(), vector) }
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn add(a: Vector, b: Vector) -> Vector {
-            $add(a, b)
-        }
-
-        #[inline]
-        #[target_feature(enable = $feature)]
-        fn xor(a: Vector, b: Vector) -> Vector {
-            $xor(a, b)
         }
 
         /// The value of a subtree.

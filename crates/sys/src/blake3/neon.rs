@@ -1,11 +1,6 @@
 //! Four inputs side by side, in the 128-bit registers of aarch64.
 
-use std::arch::aarch64::{
-    uint8x16_t, uint32x4_t, vaddq_u32, vdupq_n_u32, veorq_u32, vld1q_u8, vld1q_u32, vqtbl1q_u8,
-    vreinterpretq_u8_u32, vreinterpretq_u16_u32, vreinterpretq_u32_u8, vreinterpretq_u32_u16,
-    vreinterpretq_u32_u64, vreinterpretq_u64_u32, vrev32q_u16, vshlq_n_u32, vsriq_n_u32, vst1q_u32,
-    vzip1q_u32, vzip1q_u64, vzip2q_u32, vzip2q_u64,
-};
+use std::arch::aarch64::*;
 
 super::lanes::kernel!(
     "neon",
@@ -23,7 +18,7 @@ type Masks = uint8x16_t;
 #[inline]
 #[target_feature(enable = "neon")]
 fn masks() -> Masks {
-    const BYTES: [u8; 16] = [1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12];
+    const BYTES: [u8; 16] = lanes::rotated(1);
     // SAFETY: they are as long as a vector.
     unsafe { vld1q_u8(BYTES.as_ptr()) }
 }

@@ -1,10 +1,6 @@
 //! Four inputs side by side, in 128-bit registers.
 
-use std::arch::x86_64::{
-    __m128i, _mm_add_epi32, _mm_loadu_si128, _mm_or_si128, _mm_set1_epi32, _mm_shuffle_epi8,
-    _mm_slli_epi32, _mm_srli_epi32, _mm_storeu_si128, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
-    _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_xor_si128,
-};
+use std::arch::x86_64::*;
 
 super::lanes::kernel!(
     "sse4.1",
@@ -23,11 +19,6 @@ super::lanes::shuffled_rotations!(
     _mm_srli_epi32,
     _mm_slli_epi32
 );
-
-static BYTES: [[u8; size_of::<Vector>()]; 2] = [
-    [2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13],
-    [1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12],
-];
 
 /// Four rows of four words become columns.
 #[inline]
