@@ -13,6 +13,7 @@ use std::{io, mem, ptr};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::cause::answered;
+use crate::occupation::this_thread;
 use crate::view::ByteView;
 
 /// Windows that may be open at once in a process; one per reading thread is needed.
@@ -73,7 +74,7 @@ impl Window {
         let start = start.inspect_err(|_| SLOTS[slot].taken.store(false, Ordering::Release))?;
         SLOTS[slot].faulted.store(false, Ordering::Relaxed);
         SLOTS[slot].length.store(length_bytes, Ordering::Relaxed);
-        SLOTS[slot].owner.store(thread_id(), Ordering::Relaxed);
+        SLOTS[slot].owner.store(this_thread(), Ordering::Relaxed);
         SLOTS[slot].start.store(start as usize, Ordering::Release);
         Ok(Self { start: start.cast(), offset_bytes, length_bytes, slot })
     }
@@ -142,16 +143,10 @@ impl Drop for Window {
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
-/// The kernel's number of the calling thread.
-fn thread_id() -> i32 {
-    // SAFETY: gettid(2) takes nothing, touches no memory and is async-signal-safe.
-    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
-}
-
 fn install_handler() {
     PAGE_BYTES.store(rustix::param::page_size(), Ordering::Release);
-    // SAFETY: zeroed sigactions are valid values. The handler uses atomics, mmap and sigaction
-    // only; mmap is a plain system call without a lock in every libc that runs on Linux. The
+    // SAFETY: zeroed sigactions are valid values. The handler uses atomics, gettid, mmap and
+    // sigaction only; mmap is a plain system call without a lock in every libc that runs on Linux. The
     // previous action is leaked on purpose: a handler may need it until the process ends.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
@@ -175,7 +170,7 @@ extern "C" fn on_bus_error(
     // replaced belongs to a window of ours, which only raw-pointer kernels read.
     unsafe {
         let address = (*information).si_addr() as usize;
-        let (thread, page_bytes) = (thread_id(), PAGE_BYTES.load(Ordering::Acquire));
+        let (thread, page_bytes) = (this_thread(), PAGE_BYTES.load(Ordering::Acquire));
         for slot in &SLOTS {
             let start = slot.start.load(Ordering::Acquire);
             let length = slot.length.load(Ordering::Relaxed);

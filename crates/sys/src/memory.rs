@@ -39,7 +39,7 @@ fn unused_bytes(groups: &Groups) -> Option<u64> {
 /// The limits on what a process may map (`ulimit -v`, `ulimit -d`), and which number of
 /// /proc/self/statm says how many pages count towards each: all; what is private and can be written,
 /// the stack included.
-const MAPPING_LIMITS: [(Resource, usize); 2] = [(Resource::Addresses, 0), (Resource::Data, 5)];
+const MAPPING_LIMITS: [(Resource, usize); 2] = [(Resource::As, 0), (Resource::Data, 5)];
 
 /// Bytes that this process may still map (`RLIMIT_AS`, `RLIMIT_DATA`); `None` without a limit, or
 /// where it is not known what is mapped.

@@ -3,35 +3,18 @@
 
 use std::mem::MaybeUninit;
 
-/// What is limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
-    /// Bytes of addresses (`ulimit -v`).
-    Addresses,
-    /// Bytes that are private and can be written (`ulimit -d`).
-    Data,
-    /// Open files (`ulimit -n`).
-    Descriptors,
-    /// Bytes of the first thread's stack (`ulimit -s`).
-    Stack,
-}
+pub use rustix::process::Resource;
 
 /// The limit that counts now; `None` without one, or where it is not told.
 ///
 /// Cost: a system call.
 pub fn soft_limit(resource: Resource) -> Option<u64> {
-    let number = match resource {
-        Resource::Addresses => libc::RLIMIT_AS,
-        Resource::Data => libc::RLIMIT_DATA,
-        Resource::Descriptors => libc::RLIMIT_NOFILE,
-        Resource::Stack => libc::RLIMIT_STACK,
-    };
     let mut limit = MaybeUninit::<libc::rlimit>::uninit();
     // The C library asks with prlimit64(2), which also sets: filters refuse it and allow the older call.
     // SAFETY: either call writes a whole `rlimit`, which on 64 bits is the kernel's, or fails and writes nothing.
     let is_told = unsafe {
-        libc::getrlimit(number, limit.as_mut_ptr()) == 0
-            || libc::syscall(libc::SYS_getrlimit, number, limit.as_mut_ptr()) == 0
+        libc::getrlimit(resource as _, limit.as_mut_ptr()) == 0
+            || libc::syscall(libc::SYS_getrlimit, resource as libc::c_long, limit.as_mut_ptr()) == 0
     };
     // SAFETY: a call that returned 0 has written it.
     let bytes = is_told.then(|| unsafe { limit.assume_init() }.rlim_cur)?;

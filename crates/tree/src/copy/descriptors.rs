@@ -30,7 +30,7 @@ pub(super) struct Descriptors {
 impl Descriptors {
     /// For so many threads, and `most` descriptors (0: what the limit of the process allows).
     pub(super) fn plan(most: u32, threads: u32) -> Self {
-        let limit = soft_limit(Resource::Descriptors).unwrap_or(u64::MAX);
+        let limit = soft_limit(Resource::Nofile).unwrap_or(u64::MAX);
         let most = if most == 0 { USUAL } else { u64::from(most) };
         Self::divide(most.min(limit), threads)
     }

@@ -135,7 +135,7 @@ pub(super) fn failure(
         return TrialError::Interrupted;
     }
     let text = IoError::system(verb, path)(errno).to_string();
-    match soft_limit(Resource::Descriptors).filter(|_| errno == Errno::MFILE) {
+    match soft_limit(Resource::Nofile).filter(|_| errno == Errno::MFILE) {
         Some(most) => TrialError::Unsupported(format!("{text}: at most {most} here (ulimit -n)")),
         None => TrialError::Failed(text),
     }

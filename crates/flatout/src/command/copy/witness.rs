@@ -120,7 +120,7 @@ impl<'a> Witness<'a> {
         if std::mem::replace(&mut self.said().told_limit, true) {
             return;
         }
-        if let Some(most) = soft_limit(Resource::Descriptors) {
+        if let Some(most) = soft_limit(Resource::Nofile) {
             self.remark(&format!(
                 "at most {most} files may be open at a time here (RLIMIT_NOFILE); {ENOUGH_FILES} are enough for any tree: ulimit -n {ENOUGH_FILES}"
             ));
