@@ -220,10 +220,7 @@ impl Ring {
             (Direction::Write, true) => entry!(opcode::WriteFixed::new(file, start, length, index)),
             (Direction::Write, false) => entry!(opcode::Write::new(file, start, length)),
         };
-        let entry = match self.fixed_files {
-            true => entry.flags(squeue::Flags::FIXED_FILE),
-            false => entry,
-        };
+        let entry = if self.fixed_files { entry.flags(squeue::Flags::FIXED_FILE) } else { entry };
         let entry = entry.user_data(u64::from(slot));
         // SAFETY: the buffer is the ring's own and stays mapped until the request has ended:
         // `in_flight` keeps callers away from it, and drop waits. The file is in the kernel's

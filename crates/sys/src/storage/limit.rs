@@ -85,6 +85,16 @@ impl IoLimit {
     }
 }
 
+type Field = fn(&mut IoLimit) -> &mut Option<u64>;
+
+/// What they are called in version 2 and in version 1.
+const FIELDS: [(&str, &str, Field); 4] = [
+    ("rbps", "read_bps", |limit| &mut limit.read_bytes_per_s),
+    ("wbps", "write_bps", |limit| &mut limit.write_bytes_per_s),
+    ("riops", "read_iops", |limit| &mut limit.read_operations_per_s),
+    ("wiops", "write_iops", |limit| &mut limit.write_operations_per_s),
+];
+
 fn read_v2(folder: &Path, group: &str) -> Vec<IoLimit> {
     let text = fs::read_to_string(folder.join("io.max")).unwrap_or_default();
     text.lines()
@@ -95,31 +105,19 @@ fn read_v2(folder: &Path, group: &str) -> Vec<IoLimit> {
 
 /// A line of `io.max`: `8:16 rbps=2097152 wbps=max riops=max wiops=120`.
 fn parse_io_max(group: &str, line: &str) -> Option<IoLimit> {
-    let mut fields = line.split_ascii_whitespace();
-    let mut limit = IoLimit::none(group, fields.next()?.parse().ok()?);
-    for (name, value) in fields.filter_map(|field| field.split_once('=')) {
-        let value = value.parse().ok();
-        match name {
-            "rbps" => limit.read_bytes_per_s = value,
-            "wbps" => limit.write_bytes_per_s = value,
-            "riops" => limit.read_operations_per_s = value,
-            "wiops" => limit.write_operations_per_s = value,
-            _ => {}
+    let mut words = line.split_ascii_whitespace();
+    let mut limit = IoLimit::none(group, words.next()?.parse().ok()?);
+    for (name, value) in words.filter_map(|word| word.split_once('=')) {
+        if let Some((_, _, field)) = FIELDS.iter().find(|(known, ..)| *known == name) {
+            *field(&mut limit) = value.parse().ok();
         }
     }
     Some(limit)
 }
 
 fn read_v1(folder: &Path, group: &str) -> Vec<IoLimit> {
-    type Field = fn(&mut IoLimit) -> &mut Option<u64>;
-    let files: [(&str, Field); 4] = [
-        ("read_bps", |limit| &mut limit.read_bytes_per_s),
-        ("write_bps", |limit| &mut limit.write_bytes_per_s),
-        ("read_iops", |limit| &mut limit.read_operations_per_s),
-        ("write_iops", |limit| &mut limit.write_operations_per_s),
-    ];
     let mut limits: Vec<IoLimit> = Vec::new();
-    for (name, field) in files {
+    for (_, name, field) in FIELDS {
         let path = folder.join(format!("blkio.throttle.{name}_device"));
         let text = fs::read_to_string(path).unwrap_or_default();
         for (device, value) in text.lines().filter_map(parse_throttle) {
