@@ -2,9 +2,10 @@
 //! it is opened for them.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use flatout_sys::descriptor::itself;
 use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
@@ -47,8 +48,7 @@ pub(crate) fn reopen(
 ) -> Result<OwnedFd, Errno> {
     let direct = if caching == Caching::Direct { OFlags::DIRECT } else { OFlags::empty() };
     let flags = flags | direct | OFlags::CLOEXEC;
-    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match rustix::fs::open(itself, flags, Mode::empty()) {
+    match rustix::fs::open(itself(file), flags, Mode::empty()) {
         Err(Errno::NOENT) => {}
         answer => return answer,
     }

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use crate::stop::Stop;
 use pieces::Pieces;
 
+pub use sync::{read_full, write_all};
 pub use zeros::{ZERO_BLOCK_BYTES, is_zero};
 
 /// Buffer of the sync method for large files, where none is asked for.

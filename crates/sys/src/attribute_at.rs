@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use rustix::fs::CWD;
 use rustix::io::{Errno, Result};
 
-use crate::cause::answered;
+use crate::cause::{answered, errno_of};
 
 // System calls of that age have one number everywhere.
 const SETXATTRAT: libc::c_long = 463;
@@ -79,7 +79,7 @@ struct FsXattr {
 }
 
 fn answer(returned: libc::c_long) -> Result<usize> {
-    answered(returned).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    answered(returned).map_err(|error| errno_of(&error))
 }
 
 /// Whether the calls for extended attributes exist and are allowed: a container may deny what it

@@ -1,15 +1,21 @@
-//! What rustix leaves out of a descriptor's life: its end with an answer, and the mode of a pinned
-//! one.
+//! What rustix leaves out of a descriptor's life: its end with an answer, the mode of a pinned one, and
+//! a name for it.
 //!
-//! It opens nothing and knows no path.
+//! It opens nothing.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use crate::cause::answered;
 
 /// fchmodat2(2), new in Linux 6.6. System calls of that age have one number everywhere.
 const FCHMODAT2: libc::c_long = 452;
+
+/// An open file by a name that leads to nothing else, be it a symlink itself: the kernel jumps to the file
+/// and goes no further.
+pub fn itself(file: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
+}
 
 /// Closes a descriptor and hears what the kernel says: NFS, FUSE and quotas refuse bytes as late as
 /// that.
@@ -33,7 +39,6 @@ pub fn set_mode(pinned: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::os::fd::AsFd;
     use std::os::unix::fs::PermissionsExt;
 
     use rustix::fs::{Mode, OFlags};

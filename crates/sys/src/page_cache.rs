@@ -15,6 +15,7 @@ use rustix::param::page_size;
 
 use crate::attribute;
 use crate::cause::answered;
+use crate::descriptor::itself;
 use crate::filesystem::{self, Nature};
 
 /// The number of cachestat(2): one for all architectures, as every call since Linux 5.1.
@@ -118,16 +119,12 @@ fn is_overlay(descriptor: BorrowedFd<'_>) -> bool {
 fn mincore_is_true(descriptor: BorrowedFd<'_>) -> bool {
     let owned =
         fstat(descriptor).is_ok_and(|facts| facts.st_uid == rustix::process::geteuid().as_raw());
-    owned || rustix::fs::access(name_of(descriptor), rustix::fs::Access::WRITE_OK).is_ok()
+    owned || rustix::fs::access(itself(descriptor), rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 /// The same file with a position of its own, which looking for holes moves.
 fn opened_again(descriptor: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
-    open(name_of(descriptor), OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
-}
-
-fn name_of(descriptor: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+    open(itself(descriptor), OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
 }
 
 /// Bytes asked of mincore at a time, so that its answer vector stays small.

@@ -2,9 +2,11 @@
 
 use std::borrow::Borrow;
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub(crate) use flatout_sys::cause::errno_of;
+pub(crate) use flatout_sys::descriptor::itself;
 use flatout_sys::filesystem::{self, Filesystem, Nature};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
 use rustix::io::{Errno, retry_on_intr};
@@ -26,11 +28,6 @@ pub(crate) fn is_paged(side: &Filesystem) -> bool {
 /// (/proc, /sys) say how long they might be.
 pub(crate) fn has_whole_files(side: &Filesystem) -> bool {
     is_paged(side) || matches!(side.nature, Nature::Network | Nature::Userspace)
-}
-
-/// What the kernel said; an error of ours is one of input and output.
-pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// What something is, by what the kernel says of it.
@@ -58,12 +55,6 @@ pub(crate) fn find(directory: impl AsFd, name: impl Arg) -> Result<Option<Stat>,
     }
 }
 
-/// An open file by a name that leads to nothing else, be it a symlink itself: the kernel jumps to the file
-/// and goes no further.
-pub(crate) fn itself(file: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
-}
-
 /// The absolute path of an open file, as far as the kernel knows it. Without /proc there is none.
 pub(crate) fn path_of(file: impl AsFd) -> Option<Vec<u8>> {
     rustix::fs::readlink(itself(file), Vec::new()).ok().map(CString::into_bytes)
@@ -88,22 +79,6 @@ pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Err
 /// Cuts an open file off, or makes it longer by a hole.
 pub(crate) fn set_length(file: BorrowedFd<'_>, length_bytes: u64) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::ftruncate(file, length_bytes))
-}
-
-/// Fills `into` with what begins at `offset`, as far as the file goes. Returns how much that was.
-pub(crate) fn read(file: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    let mut filled = 0;
-    while filled < into.len() {
-        match rustix::io::pread(file, &mut into[filled..], offset + filled as u64) {
-            Ok(0) => break,
-            Ok(more) => filled += more,
-            Err(Errno::INTR) => {}
-            // A direct read that stopped within a sector has met the end of the file.
-            Err(Errno::INVAL) if filled > 0 => break,
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(filled)
 }
 
 /// Where data begins at or after `place`; `None`: nowhere before `length`. Where the filesystem does

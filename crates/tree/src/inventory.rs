@@ -24,6 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use flatout_io::digest::{Algorithm, Digest, Hasher};
+use flatout_io::transfer::read_full;
 use flatout_sys::cancel::CancelToken;
 use rustix::fs::{FileType, Stat};
 
@@ -131,7 +132,7 @@ impl Record {
             if cancel.is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            let got = file_data::read(file.as_fd(), &mut buffer, length_bytes)?;
+            let got = read_full(file.as_fd(), &mut buffer, length_bytes)?;
             hasher.update(&buffer[..got]);
             length_bytes += got as u64;
             if got < buffer.len() {

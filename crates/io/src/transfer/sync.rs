@@ -45,6 +45,7 @@ fn write_block(
             write_all(route.target, &block[piece], place)
         }),
     }
+    .map_err(TransferError::Target)
 }
 
 /// Reads in requests of a multiple of `unit_bytes`, which the buffer is, too: 1, or what direct reads
@@ -123,34 +124,37 @@ pub(super) fn whole_blocks(
     Ok(Moved { bytes: moved, end: End::Whole })
 }
 
-/// Fills the buffer as far as the file goes.
-fn read_full(source: BorrowedFd<'_>, buffer: &mut [u8], offset_bytes: u64) -> Result<usize, Errno> {
+/// Fills `into` with what begins at a place of a file, as far as the file goes. Returns how much that was.
+///
+/// Errors: those of pread(2).
+pub fn read_full(file: BorrowedFd<'_>, into: &mut [u8], offset_bytes: u64) -> Result<usize, Errno> {
     let mut got = 0;
-    while got < buffer.len() {
-        match rustix::io::pread(source, &mut buffer[got..], offset_bytes + got as u64) {
+    while got < into.len() {
+        match rustix::io::pread(file, &mut into[got..], offset_bytes + got as u64) {
             Ok(0) => break,
             Ok(more) => got += more,
             Err(Errno::INTR) => {}
+            // A direct read that stopped within a sector has met the end of the file.
+            Err(Errno::INVAL) if got > 0 => break,
             Err(errno) => return Err(errno),
         }
     }
     Ok(got)
 }
 
-/// Writes all of the bytes: a write may take less than it was given, and the next one says why.
-pub(super) fn write_all(
-    target: BorrowedFd<'_>,
-    bytes: &[u8],
-    offset_bytes: u64,
-) -> Result<(), TransferError> {
+/// Writes all of the bytes to a place of a file: a write may take less than it was given, and the next one
+/// says why.
+///
+/// Errors: those of pwrite(2); how much was written is not known then.
+pub fn write_all(file: BorrowedFd<'_>, bytes: &[u8], offset_bytes: u64) -> Result<(), Errno> {
     let mut written = 0;
     while written < bytes.len() {
-        match rustix::io::pwrite(target, &bytes[written..], offset_bytes + written as u64) {
+        match rustix::io::pwrite(file, &bytes[written..], offset_bytes + written as u64) {
             // No reason is given, and there is none to try for ever.
-            Ok(0) => return Err(TransferError::Target(Errno::IO)),
+            Ok(0) => return Err(Errno::IO),
             Ok(more) => written += more,
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(TransferError::Target(errno)),
+            Err(errno) => return Err(errno),
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ fn write_runs(route: Route<'_>, bytes: &[u8], place: u64) -> Result<u64, Transfe
     let (mut start, mut run, mut written) = (0, 0, 0);
     let mut flush = |run: usize, end: usize| {
         written += (end - run) as u64;
-        write_all(route.target, &bytes[run..end], place + run as u64)
+        write_all(route.target, &bytes[run..end], place + run as u64).map_err(TransferError::Target)
     };
     while start < bytes.len() {
         let into_block = ((place + start as u64) % ZERO_BLOCK_BYTES as u64) as usize;

@@ -1,13 +1,14 @@
 //! Where a file lies inside its filesystem, whatever mounts lead there: a bind mount gives the same
 //! directories other paths, and its root another parent.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::AtFlags;
 
 use super::mount::{Mount, MountTable};
 use super::{DeviceNumber, origin};
+use crate::descriptor::itself;
 
 /// A place inside a filesystem.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Location {
 
 fn found(file: &impl AsFd, mounts: &MountTable) -> Option<(Location, PathBuf)> {
     let file = file.as_fd();
-    let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let path = std::fs::read_link(itself(file)).ok()?;
     let origin = origin(file, Path::new(""), AtFlags::EMPTY_PATH).ok()?;
     let location = inside(mounts.of(&origin, &path)?, &path)?;
     Some((location, path))

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use flatout_io::Error as IoError;
+use flatout_io::transfer::read_full;
 
 use crate::file_data;
 
@@ -104,7 +105,7 @@ fn fetch(
         buffer.fill(0);
         return Ok(buffer.len());
     }
-    Ok(file_data::read(file, buffer, position)?)
+    Ok(read_full(file, buffer, position)?)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use flatout_io::transfer::{read_full, write_all};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -80,26 +81,15 @@ impl Unnamed {
     /// Writes all `bytes`.
     ///
     /// Errors: the kernel's answer; how much was written is not known then.
-    pub(crate) fn write(&self, mut offset: u64, mut bytes: &[u8]) -> Result<(), Refusal> {
-        while !bytes.is_empty() {
-            match rustix::io::pwrite(&self.0, bytes, offset) {
-                Ok(0) => return Err(Refusal::because(WRITE, "the kernel takes no bytes")),
-                Ok(count) => {
-                    bytes = &bytes[count..];
-                    offset += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Refusal::aside(WRITE)(errno)),
-            }
-        }
-        Ok(())
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Refusal> {
+        write_all(self.0.as_fd(), bytes, offset).map_err(Refusal::aside(WRITE))
     }
 
     /// Fills `into`.
     ///
     /// Errors: the kernel's answer, or the file is too short.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
-        match file_data::read(self.0.as_fd(), into, offset) {
+        match read_full(self.0.as_fd(), into, offset) {
             Ok(filled) if filled < into.len() => Err(Refusal::because(READ, "it is too short")),
             Ok(_) => Ok(()),
             Err(errno) => Err(Refusal::aside(READ)(errno)),

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use flatout_io::digest::{Cut, Digest, Fold, Part};
+use flatout_io::transfer::read_full;
 use flatout_sys::mapping::Window;
 
 use super::reader::Reader;
-use crate::file_data;
 use crate::lock::lock;
 
 /// Parts that may wait for one before them: a thread that was held up holds the others up then,
@@ -206,7 +206,7 @@ impl Large {
         // A page that is not there, or that the device cannot read: read(2) says which.
         let mut bytes = lock(&self.fold).spare.pop().unwrap_or_default();
         bytes.resize(length, 0);
-        match file_data::read(self.file.as_fd(), &mut bytes, offset) {
+        match read_full(self.file.as_fd(), &mut bytes, offset) {
             Ok(got) if got < length => return Err(Trouble::CutShort),
             Ok(_) => {}
             Err(errno) => return Err(Trouble::System(errno.into())),

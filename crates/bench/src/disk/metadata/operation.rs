@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use flatout_sys::cause::errno_of;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -42,7 +43,7 @@ pub(super) fn create_synced(
 ) -> Result<(), Errno> {
     let mut file = File::from(rustix::fs::openat(directory, name, NEW_FILE, OWNER_ONLY)?);
     let wrote = file.write_all(content);
-    wrote.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    wrote.map_err(|error| errno_of(&error))?;
     rustix::fs::fsync(&file)
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-use flatout_io::transfer::{End, Method, Moved, Route, is_zero};
+use flatout_io::transfer::{End, Method, Moved, Route, is_zero, read_full, write_all};
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -117,12 +117,11 @@ impl Content<'_> {
         let [mut source, mut target] = std::mem::take(&mut self.blocks);
         source.resize(CHUNK_BYTES as usize, 0);
         target.resize(CHUNK_BYTES as usize, 0);
-        let read = |source: &mut [u8]| {
-            file_data::read(route.source, source, place).map_err(Refusal::of(READ))
-        };
+        let read =
+            |source: &mut [u8]| read_full(route.source, source, place).map_err(Refusal::of(READ));
         let mut got = read(&mut source[..wanted])?;
         // What cannot be read of the target is written anew.
-        let look = |target: &mut [u8]| file_data::read(route.target, target, place).unwrap_or(0);
+        let look = |target: &mut [u8]| read_full(route.target, target, place).unwrap_or(0);
         let mut there = look(&mut target[..got]);
         // Somebody may have written between the two: one file is like itself as soon as nobody does.
         let mut looks = 0;
@@ -187,7 +186,7 @@ impl Content<'_> {
         while place < end {
             self.look()?;
             let length = (BLOCK_BYTES - place % BLOCK_BYTES).min(end - place) as usize;
-            let there = file_data::read(route.target, &mut found[..length], place);
+            let there = read_full(route.target, &mut found[..length], place);
             if there == Ok(0) {
                 break;
             }
@@ -203,21 +202,12 @@ impl Content<'_> {
     fn put(&self, route: &Route<'_>, bytes: &[u8], place: u64) -> Result<u64, Refusal> {
         let piece_bytes =
             self.methods.limits.piece_bytes().map_or(bytes.len(), |piece| piece as usize);
-        let mut done = 0;
-        while done < bytes.len() {
-            let piece = &bytes[done..bytes.len().min(done + piece_bytes)];
+        for (place, piece) in (place..).step_by(piece_bytes).zip(bytes.chunks(piece_bytes)) {
             self.wait_for(piece.len() as u64)?;
-            match rustix::io::pwrite(route.target, piece, place + done as u64) {
-                Ok(0) => return Err(Refusal::of(WRITE)(Errno::IO)),
-                Ok(taken) => {
-                    route.moved.fetch_add(taken as u64, Ordering::Relaxed);
-                    done += taken;
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Refusal::of(WRITE)(errno)),
-            }
+            write_all(route.target, piece, place).map_err(Refusal::of(WRITE))?;
+            route.moved.fetch_add(piece.len() as u64, Ordering::Relaxed);
         }
-        Ok(done as u64)
+        Ok(bytes.len() as u64)
     }
 }
 

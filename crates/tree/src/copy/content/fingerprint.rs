@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use flatout_io::Stop;
 use flatout_io::digest::{Algorithm, Digest, Hasher};
-use flatout_io::transfer::{Transfer, is_zero};
+use flatout_io::transfer::{Transfer, is_zero, read_full};
 use flatout_sys::{filesystem, page_cache};
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
@@ -153,7 +153,7 @@ pub(super) fn of(
             let wanted = (end - place).next_multiple_of(PIECE_BYTES as u64);
             // No file goes farther.
             let wanted = wanted.min(buffer.len() as u64).min(i64::MAX as u64 - place) as usize;
-            let got = file_data::read(file, &mut buffer[..wanted], place)
+            let got = read_full(file, &mut buffer[..wanted], place)
                 .map_err(Refusal::of(operation))?
                 .min((length_bytes - place) as usize);
             fingerprint.take(place, &buffer[..got]);
