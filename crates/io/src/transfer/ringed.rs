@@ -1,8 +1,7 @@
 //! The uring method: a workload whose blocks are read and then written, many on their way at a
 //! time. The range counts as moved up to the first block that is not there.
 
-use std::io;
-
+use flatout_sys::cause::errno_of;
 use flatout_sys::ring::{Direction, Ring};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -46,21 +45,10 @@ pub(super) fn ring(
             let block_bytes = if block_bytes == 0 { BLOCK_BYTES } else { block_bytes };
             let depth = if depth == 0 { DEPTH } else { depth };
             let depth = (MOST_RING_BYTES / block_bytes).clamp(1, u64::from(depth)) as u32;
-            Ring::new(&[], depth, block_bytes as usize).map_err(|error| errno(&error))?
+            Ring::new(&[], depth, block_bytes as usize).map_err(|error| errno_of(&error))?
         }
     };
     Ok(slot.insert(ring))
-}
-
-fn errno(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
-/// Why no more blocks are sent.
-#[derive(Clone, Copy)]
-enum Trouble {
-    Failed(TransferError),
-    Ended(End),
 }
 
 /// The blocks of a range: what was read is written.
@@ -73,7 +61,8 @@ struct Blocks<'a> {
     sent: u64,
     /// Bytes of the range before which all is written, once something is missing.
     hole: u64,
-    trouble: Option<Trouble>,
+    /// Why no more blocks are sent.
+    trouble: Option<Result<End, TransferError>>,
 }
 
 pub(super) fn run(
@@ -102,24 +91,23 @@ pub(super) fn run(
         .and_then(|()| run_ring(ring, Access::BUFFERED, &mut blocks, Timestamps::None, stop));
     if let Err(error) = ended {
         // What is in flight is drained by the ring; nobody knows how far it came.
-        return Ok(Moved { bytes: 0, end: End::Cannot(errno(&error)) });
+        return Ok(Moved { bytes: 0, end: End::Cannot(errno_of(&error)) });
     }
     let bytes = blocks.hole.min(blocks.sent);
-    match blocks.trouble {
-        Some(Trouble::Failed(error)) => Err(error),
-        Some(Trouble::Ended(end)) => Ok(Moved { bytes, end }),
-        None if bytes < route.length_bytes => Ok(Moved { bytes, end: End::Stopped }),
-        None => Ok(Moved { bytes, end: End::Whole }),
-    }
+    let end = match blocks.trouble {
+        Some(end) => end?,
+        None if bytes < route.length_bytes => End::Stopped,
+        None => End::Whole,
+    };
+    Ok(Moved { bytes, end })
 }
 
 impl Blocks<'_> {
     /// Says that the range is not there from `bytes` on. A failure is told before all else, then
     /// what happened first in the file.
-    fn give_up(&mut self, bytes: u64, trouble: Trouble) {
-        let is_failure = |trouble: &Trouble| matches!(trouble, Trouble::Failed(_));
-        let is_first = bytes < self.hole && !self.trouble.as_ref().is_some_and(is_failure);
-        if self.trouble.is_none() || is_failure(&trouble) || is_first {
+    fn give_up(&mut self, bytes: u64, trouble: Result<End, TransferError>) {
+        let is_first = bytes < self.hole && !matches!(self.trouble, Some(Err(_)));
+        if self.trouble.is_none() || trouble.is_err() || is_first {
             self.trouble = Some(trouble);
         }
         self.hole = self.hole.min(bytes);
@@ -146,10 +134,10 @@ impl Workload for Blocks<'_> {
         let moved = match result {
             Ok(moved) => moved,
             Err(error) => {
-                let trouble = match (errno(&error), request.direction) {
-                    (errno, _) if CANNOT.contains(&errno) => Trouble::Ended(End::Cannot(errno)),
-                    (errno, Direction::Read) => Trouble::Failed(TransferError::Source(errno)),
-                    (errno, Direction::Write) => Trouble::Failed(TransferError::Target(errno)),
+                let trouble = match (errno_of(&error), request.direction) {
+                    (errno, _) if CANNOT.contains(&errno) => Ok(End::Cannot(errno)),
+                    (errno, Direction::Read) => Err(TransferError::Source(errno)),
+                    (errno, Direction::Write) => Err(TransferError::Target(errno)),
                 };
                 self.give_up(reached, trouble);
                 return After::Next;
@@ -157,7 +145,7 @@ impl Workload for Blocks<'_> {
         };
         if moved < request.length_bytes {
             let end = if self.stop.is_cancelled() { End::Stopped } else { End::SourceEnded };
-            self.give_up(reached + moved as u64, Trouble::Ended(end));
+            self.give_up(reached + moved as u64, Ok(end));
         }
         match request.direction {
             Direction::Read if moved > 0 => {

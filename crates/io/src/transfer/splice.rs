@@ -42,12 +42,6 @@ impl Pipe {
     }
 }
 
-/// Why a range is not copied to its end.
-enum Ended {
-    Here(End),
-    Failed(TransferError),
-}
-
 /// In pieces as long as is best just now, if there is somebody to tell that ([`Pieces`]). The pipe is made
 /// when there is none, and gone where something was left in it.
 pub(super) fn run(
@@ -65,7 +59,7 @@ pub(super) fn run(
     let mut ended = Ok(());
     while ended.is_ok() && moved < route.length_bytes {
         if moved > 0 && (stop.is_cancelled() || stop.is_due()) {
-            ended = Err(Ended::Here(End::Stopped));
+            ended = Err(Ok(End::Stopped));
             break;
         }
         let block = (route.length_bytes - moved).min(most as u64) as usize;
@@ -78,17 +72,24 @@ pub(super) fn run(
     }
     let end = match ended {
         Ok(()) => End::Whole,
-        // Nothing is left in it where a write had not begun.
-        Err(Ended::Here(end @ (End::Stopped | End::SourceEnded))) => end,
-        Err(Ended::Here(end)) => return Ok(Moved { bytes: moved, end }),
-        Err(Ended::Failed(error)) => return Err(error),
+        Err(end) => end?,
     };
-    *kept = Some(pipe);
+    // Nothing is left in it where a write had not begun.
+    if matches!(end, End::Whole | End::Stopped) {
+        *kept = Some(pipe);
+    }
     Ok(Moved { bytes: moved, end })
 }
 
 /// Copies until so many bytes of the range are there.
-fn go_on(route: &Route<'_>, pipe: &Pipe, moved: &mut u64, end: u64) -> Result<(), Ended> {
+///
+/// Errors: it goes no further, or has failed.
+fn go_on(
+    route: &Route<'_>,
+    pipe: &Pipe,
+    moved: &mut u64,
+    end: u64,
+) -> Result<(), Result<End, TransferError>> {
     let flags = SpliceFlags::empty();
     while *moved < end {
         let mut place = route.offset_bytes + *moved;
@@ -96,30 +97,26 @@ fn go_on(route: &Route<'_>, pipe: &Pipe, moved: &mut u64, end: u64) -> Result<()
         let mut left =
             match splice(route.source, Some(&mut place), &pipe.writer, None, wanted, flags) {
                 // The files of /proc have bytes that the call may not see.
-                Ok(0) => return Err(Ended::Here(End::Unclear)),
+                Ok(0) => return Err(Ok(End::Unclear)),
                 Ok(got) => got,
                 Err(Errno::INTR) => continue,
-                Err(errno) if CANNOT.contains(&errno) => {
-                    return Err(Ended::Here(End::Cannot(errno)));
-                }
-                Err(errno) => return Err(Ended::Failed(TransferError::Source(errno))),
+                Err(errno) if CANNOT.contains(&errno) => return Err(Ok(End::Cannot(errno))),
+                Err(errno) => return Err(Err(TransferError::Source(errno))),
             };
         while left > 0 {
             let mut place = route.offset_bytes + *moved;
             match splice(&pipe.reader, None, route.target, Some(&mut place), left, flags) {
                 // A page of the source that is not readable (`IO`), or was cut off (`NODATA`): or the
                 // target failed. Reading and writing tells.
-                Ok(0) | Err(Errno::IO | Errno::NODATA) => return Err(Ended::Here(End::Unclear)),
+                Ok(0) | Err(Errno::IO | Errno::NODATA) => return Err(Ok(End::Unclear)),
                 Ok(got) => {
                     left -= got;
                     *moved += got as u64;
                     route.add(got as u64);
                 }
                 Err(Errno::INTR) => {}
-                Err(errno) if CANNOT.contains(&errno) => {
-                    return Err(Ended::Here(End::Cannot(errno)));
-                }
-                Err(errno) => return Err(Ended::Failed(TransferError::Target(errno))),
+                Err(errno) if CANNOT.contains(&errno) => return Err(Ok(End::Cannot(errno))),
+                Err(errno) => return Err(Err(TransferError::Target(errno))),
             }
         }
     }
