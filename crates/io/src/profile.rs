@@ -9,19 +9,19 @@ use crate::tuning::Tuning;
 /// The edition of the table; another one is not read.
 pub const PROFILE_SCHEMA: &str = "flatout-profile/1";
 
-/// The kind of work a setting is for. A digest is computed of what is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Work {
-    /// Reading a file to its end.
-    Read,
-    /// Writing a new file until it is durable.
-    Write,
-    /// Copying files, by reading and writing.
-    Copy,
-}
-
 flatout_sys::words! {
+    /// The kind of work a setting is for. A digest is computed of what is read.
+    #[derive(Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Work: name {
+        /// Reading a file to its end.
+        Read = "reading",
+        /// Writing a new file until it is durable.
+        Write = "writing",
+        /// Copying files, by reading and writing.
+        Copy = "copying",
+    }
+
     /// Files of one class want the same settings.
     #[derive(Hash, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
@@ -70,11 +70,7 @@ pub struct ProfileKey {
 impl ProfileKey {
     /// What it is for, in words.
     fn words(&self) -> String {
-        let work = match self.work {
-            Work::Read => "reading",
-            Work::Write => "writing",
-            Work::Copy => "copying",
-        };
+        let work = self.work.name();
         let cached = if self.cached { " cached" } else { "" };
         let mut words = format!("its entry for {work}{cached} {} files", self.size.name());
         for (way, filesystem) in [("from", &self.source), ("to", &self.target)] {
