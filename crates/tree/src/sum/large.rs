@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use flatout_io::digest::{Cut, Digest, Fold, Part};
@@ -23,16 +22,14 @@ const SERIAL_THREADS: u32 = 2;
 pub(super) struct Large {
     pub(super) file: OwnedFd,
     cut: Cut,
-    next: AtomicU64,
-    /// Threads at work, as far as those who look for work must know.
-    at_work: AtomicU32,
-    failed: AtomicBool,
     fold: Mutex<Progress>,
     moved: Condvar,
 }
 
 #[derive(Default)]
 struct Progress {
+    /// The first segment that nobody has taken.
+    next: u64,
     /// None while a thread joins parts, and at the end.
     fold: Option<Fold>,
     /// Parts that the fold has not seen.
@@ -46,25 +43,30 @@ struct Progress {
     helpers: u32,
 }
 
+impl Progress {
+    /// Nobody takes segments any more.
+    fn fail(&mut self, trouble: Trouble) {
+        self.failure.get_or_insert(trouble);
+        self.next = u64::MAX;
+    }
+}
+
 /// A thread at work on the file. Where it panics the others do not wait for it.
 struct Helper<'a>(&'a Large);
 
 impl<'a> Helper<'a> {
     fn join(large: &'a Large) -> Self {
         lock(&large.fold).helpers += 1;
-        large.at_work.fetch_add(1, Ordering::Relaxed);
         Self(large)
     }
 }
 
 impl Drop for Helper<'_> {
     fn drop(&mut self) {
-        self.0.at_work.fetch_sub(1, Ordering::Relaxed);
         let mut progress = lock(&self.0.fold);
         progress.helpers -= 1;
         if std::thread::panicking() {
-            self.0.failed.store(true, Ordering::Relaxed);
-            progress.failure.get_or_insert(Trouble::Interrupted);
+            progress.fail(Trouble::Interrupted);
         }
         drop(progress);
         self.0.moved.notify_all();
@@ -85,15 +87,7 @@ pub(super) enum Trouble {
 impl Large {
     pub(super) fn new(file: OwnedFd, cut: Cut) -> Self {
         let progress = Progress { fold: Some(Fold::new(&cut)), ..Progress::default() };
-        Self {
-            file,
-            cut,
-            next: AtomicU64::default(),
-            at_work: AtomicU32::default(),
-            failed: AtomicBool::default(),
-            fold: Mutex::new(progress),
-            moved: Condvar::default(),
-        }
+        Self { file, cut, fold: Mutex::new(progress), moved: Condvar::default() }
     }
 
     /// How many threads of so many have use for it: where parts are joined in order, one has them
@@ -104,7 +98,8 @@ impl Large {
 
     /// Whether a thread that has nothing else to do finds something here.
     pub(super) fn wants_help(&self) -> bool {
-        self.has_more() && self.at_work.load(Ordering::Relaxed) < self.useful(u32::MAX)
+        let progress = lock(&self.fold);
+        progress.next < self.cut.segments() && progress.helpers < self.useful(u32::MAX)
     }
 
     /// Whether all threads should come, rather than begin with files of their own.
@@ -114,18 +109,22 @@ impl Large {
 
     /// Whether there are segments that nobody has taken.
     pub(super) fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.cut.segments()
-            && !self.failed.load(Ordering::Relaxed)
+        lock(&self.fold).next < self.cut.segments()
+    }
+
+    fn next(&self) -> Option<u64> {
+        let next = &mut lock(&self.fold).next;
+        let index = *next;
+        (index < self.cut.segments()).then(|| {
+            *next += 1;
+            index
+        })
     }
 
     /// Takes segments until there are none.
     pub(super) fn help(&self, reader: &mut Reader<'_>) {
         let _helper = Helper::join(self);
-        while self.has_more() {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= self.cut.segments() {
-                break;
-            }
+        while let Some(index) = self.next() {
             let part = if reader.is_cancelled() {
                 Err(Trouble::Interrupted)
             } else {
@@ -154,10 +153,7 @@ impl Large {
     fn hand_in(&self, index: u64, part: Result<Part, Trouble>) {
         let mut progress = lock(&self.fold);
         match part {
-            Err(trouble) => {
-                self.failed.store(true, Ordering::Relaxed);
-                progress.failure.get_or_insert(trouble);
-            }
+            Err(trouble) => progress.fail(trouble),
             Ok(part) => {
                 progress.parts.push_back((index, part));
                 progress.waiting += 1;
@@ -165,8 +161,7 @@ impl Large {
             }
         }
         self.moved.notify_all();
-        let is_far = |progress: &Progress| progress.waiting > MAX_WAITING;
-        while is_far(&progress) && !self.failed.load(Ordering::Relaxed) {
+        while progress.waiting > MAX_WAITING && progress.failure.is_none() {
             progress = self.moved.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
     }

@@ -5,11 +5,10 @@
 //! gets the last half of what nobody has begun with, in one range, and shares that likewise.
 
 mod pace;
-mod span;
 mod task;
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +16,6 @@ use flatout_io::transfer::{End, Method, Route};
 use flatout_sys::{descriptor, page_cache};
 use rustix::io::Errno;
 
-use self::span::Span;
-pub(in crate::copy) use self::span::{Ranges, halves};
 pub(in crate::copy) use self::task::Task;
 use super::methods::Pair;
 use super::{Content, FileJob, READ, Tally, WRITE, choice, whole_route};
@@ -32,24 +29,24 @@ const RANGE_BYTES: u64 = 4 << 20;
 /// So long an owner without ranges waits before it looks whether there are some again.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Ranges of a file: the first one, and the one behind the last.
+pub(in crate::copy) type Ranges = (u32, u32);
+
+/// The half that stays, and the last one, which goes; `None`: there is too little.
+pub(in crate::copy) fn halves((first, end): Ranges) -> Option<(Ranges, Ranges)> {
+    let middle = first + end.saturating_sub(first).div_ceil(2);
+    (middle < end).then_some(((first, middle), (middle, end)))
+}
+
 /// The file, and how far it is.
 pub struct Large {
     length_bytes: u64,
     task: Task,
     pair: Arc<Pair>,
-    /// Ranges that nobody has taken.
-    left: Span,
-    /// Where the source ended.
-    end: AtomicU64,
     /// Accepted, and not yet told to whoever watches the copy.
     moved: AtomicU64,
-    failed: AtomicBool,
-    /// One thread alone was faster.
-    stays_alone: AtomicBool,
     /// What other processes must know to help, if they may.
     pub(in crate::copy) place_abroad: OnceLock<Abroad>,
-    /// They could not.
-    stays: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -59,12 +56,43 @@ struct State {
     /// Open while the file is copied; no helper holds them longer.
     files: Option<Arc<Files>>,
     helpers: u32,
+    /// Ranges that nobody has taken.
+    left: Ranges,
     /// Ranges that other processes have.
     given: u32,
     /// Ranges that another process could not copy.
     returned: Vec<Ranges>,
+    /// One thread alone was faster.
+    stays_alone: bool,
+    /// Other processes could not help.
+    stays: bool,
+    /// Where the source ended.
+    end: u64,
     tally: Tally,
     failure: Option<Refusal>,
+}
+
+impl State {
+    fn has_more(&self) -> bool {
+        self.left.0 < self.left.1
+    }
+
+    /// The next range, of those first that never went away.
+    fn next(&mut self) -> Option<u32> {
+        while !self.has_more() {
+            self.left = self.returned.pop()?;
+        }
+        let first = self.left.0;
+        self.left.0 += 1;
+        Some(first)
+    }
+
+    /// Nobody takes ranges any more.
+    fn fail(&mut self, refusal: Refusal) {
+        self.failure.get_or_insert(refusal);
+        self.left = (0, 0);
+        self.returned.clear();
+    }
 }
 
 /// Descriptors of our own: those of the job end with it.
@@ -97,8 +125,7 @@ impl Drop for Helper<'_> {
         state.helpers -= 1;
         state.tally.merge(&self.tally);
         if std::thread::panicking() {
-            self.large.failed.store(true, Ordering::Relaxed);
-            state.failure.get_or_insert(Refusal::interrupted(READ));
+            state.fail(Refusal::interrupted(READ));
         }
         drop(state);
         self.large.changed.notify_all();
@@ -165,24 +192,15 @@ pub(super) fn copy(
 }
 
 impl Large {
-    fn new(
-        length_bytes: u64,
-        task: Task,
-        pair: Arc<Pair>,
-        (files, ranges): (Files, Ranges),
-    ) -> Self {
-        let state = State { files: Some(Arc::new(files)), ..State::default() };
+    fn new(length_bytes: u64, task: Task, pair: Arc<Pair>, (files, left): (Files, Ranges)) -> Self {
+        let files = Some(Arc::new(files));
+        let state = State { files, left, end: length_bytes, ..State::default() };
         Self {
             length_bytes,
             task,
             pair,
-            left: Span::new(ranges),
-            end: AtomicU64::new(length_bytes),
             moved: AtomicU64::new(0),
-            failed: AtomicBool::new(false),
-            stays_alone: AtomicBool::new(false),
             place_abroad: OnceLock::new(),
-            stays: AtomicBool::new(false),
             state: Mutex::new(state),
             changed: Condvar::new(),
         }
@@ -190,20 +208,18 @@ impl Large {
 
     /// Whether there are ranges that nobody has taken.
     pub fn has_more(&self) -> bool {
-        let (first, end) = self.left.get();
-        first < end && !self.failed.load(Ordering::Relaxed)
+        lock(&self.state).has_more()
     }
 
     /// How many there are for others.
     pub(in crate::copy) fn remaining(&self) -> u32 {
-        let (first, end) = self.left.get();
-        let is_offered = self.has_more() && !self.stays_alone.load(Ordering::Relaxed);
-        if is_offered { end.saturating_sub(first) } else { 0 }
+        let state = lock(&self.state);
+        if state.stays_alone { 0 } else { state.left.1.saturating_sub(state.left.0) }
     }
 
     /// What other processes must know to help, if they may.
     pub(in crate::copy) fn abroad(&self) -> Option<&Abroad> {
-        let may_go = self.method().is_some() && !self.stays.load(Ordering::Relaxed);
+        let may_go = self.method().is_some() && !lock(&self.state).stays;
         self.place_abroad.get().filter(|_| may_go)
     }
 
@@ -214,12 +230,13 @@ impl Large {
 
     /// Takes the last half of the ranges that nobody has taken, for another process.
     pub(in crate::copy) fn give(&self) -> Option<Ranges> {
-        let may_go = self.abroad().is_some() && self.has_more();
+        self.abroad()?;
         let mut state = lock(&self.state);
-        state.files.as_ref().filter(|_| may_go)?;
-        let before = self.left.take(|left| halves(left).map(|(stays, _)| stays))?;
+        state.files.as_ref()?;
+        let (stays, goes) = halves(state.left)?;
+        state.left = stays;
         state.given += 1;
-        halves(before).map(|(_, goes)| goes)
+        Some(goes)
     }
 
     /// Ranges that were given away are done; or not at all.
@@ -228,16 +245,17 @@ impl Large {
         state.given = state.given.saturating_sub(1);
         match done {
             Some(Done { end, tally, failure }) => {
-                self.end.fetch_min(*end, Ordering::Relaxed);
+                state.end = state.end.min(*end);
                 state.tally.merge(tally);
                 if let Some(refusal) = failure {
-                    self.failed.store(true, Ordering::Relaxed);
-                    state.failure.get_or_insert_with(|| refusal.clone());
+                    state.fail(refusal.clone());
                 }
             }
             None => {
-                self.stays.store(true, Ordering::Relaxed);
-                state.returned.push(ranges);
+                state.stays = true;
+                if state.failure.is_none() {
+                    state.returned.push(ranges);
+                }
             }
         }
         drop(state);
@@ -247,7 +265,7 @@ impl Large {
     /// Ranges of another process are done, as far as they are this one's: what came of them, once.
     pub(in crate::copy) fn completed(&self) -> Option<Done> {
         let mut state = lock(&self.state);
-        if state.helpers > 0 || state.given > 0 || self.has_more() || !state.returned.is_empty() {
+        if state.helpers > 0 || state.given > 0 || state.has_more() || !state.returned.is_empty() {
             return None;
         }
         let files = Arc::into_inner(state.files.take()?)?;
@@ -255,8 +273,7 @@ impl Large {
         if let Err(error) = descriptor::close(files.target) {
             state.failure.get_or_insert(Refusal::of(WRITE)(errno_of(&error)));
         }
-        let State { tally, failure, .. } = &mut *state;
-        Some(Done { end: self.end.load(Ordering::Relaxed), tally: *tally, failure: failure.take() })
+        Some(Done { end: state.end, tally: state.tally, failure: state.failure.take() })
     }
 
     fn join(&self) -> Option<Helper<'_>> {
@@ -273,37 +290,15 @@ impl Large {
 
     /// The next range, as its place and length.
     fn next(&self) -> Option<(u64, u64)> {
-        let first = |(first, end): Ranges| (first < end).then_some((first + 1, end));
-        while self.has_more() || self.take_returned() {
-            if let Some((first, _)) = self.left.take(first) {
-                let offset_bytes = u64::from(first) * RANGE_BYTES;
-                let rest_bytes = self.length_bytes.saturating_sub(offset_bytes);
-                return Some((offset_bytes, RANGE_BYTES.min(rest_bytes)));
-            }
-        }
-        None
-    }
-
-    /// Goes on with ranges that came back as they went.
-    fn take_returned(&self) -> bool {
-        let mut state = lock(&self.state);
-        if self.failed.load(Ordering::Relaxed) {
-            state.returned.clear();
-        }
-        // Nobody else begins others: that is done under the lock.
-        let (first, end) = self.left.get();
-        let Some(ranges) = state.returned.pop() else { return false };
-        if first < end {
-            state.returned.push(ranges);
-            return true;
-        }
-        self.left.take(|_| Some(ranges)).is_some()
+        let offset_bytes = u64::from(lock(&self.state).next()?) * RANGE_BYTES;
+        let rest_bytes = self.length_bytes.saturating_sub(offset_bytes);
+        Some((offset_bytes, RANGE_BYTES.min(rest_bytes)))
     }
 
     /// Takes ranges until there are none for others. `watched` is raised by what was moved; without it
     /// whoever owns the file tells.
     pub fn help(&self, content: &mut Content<'_>, watched: Option<&AtomicU64>) {
-        self.work(content, watched, |_| !self.stays_alone.load(Ordering::Relaxed));
+        self.work(content, watched, |_| !lock(&self.state).stays_alone);
     }
 
     /// Takes ranges until there are none, or `goes_on` says no; it is told what was moved since this began,
@@ -337,14 +332,12 @@ impl Large {
             match moved {
                 Ok(moved) => {
                     if moved.end == End::SourceEnded {
-                        self.end.fetch_min(offset_bytes + moved.bytes, Ordering::Relaxed);
+                        let mut state = lock(&self.state);
+                        state.end = state.end.min(offset_bytes + moved.bytes);
                     }
                     content.begin_writing(&route, files.is_written_out);
                 }
-                Err(refusal) => {
-                    self.failed.store(true, Ordering::Relaxed);
-                    lock(&self.state).failure.get_or_insert(refusal);
-                }
+                Err(refusal) => lock(&self.state).fail(refusal),
             }
             if let Some(watched) = watched {
                 let bytes = self.moved.swap(0, Ordering::Relaxed);
@@ -370,11 +363,9 @@ impl Large {
                     self.help(content, Some(job.moved));
                     // Whoever was to copy the rest is not waited for when the user wants to stop.
                     if !meanwhile(content) {
-                        self.failed.store(true, Ordering::Relaxed);
                         let mut state = lock(&self.state);
                         (state.given, state.files) = (0, None);
-                        state.returned.clear();
-                        state.failure.get_or_insert(Refusal::interrupted(READ));
+                        state.fail(Refusal::interrupted(READ));
                     }
                     state = lock(&self.state);
                 }
@@ -389,7 +380,7 @@ impl Large {
         tally.merge(&state.tally);
         match state.failure.take() {
             Some(refusal) => Err(refusal),
-            None => Ok(self.end.load(Ordering::Relaxed)),
+            None => Ok(state.end),
         }
     }
 }

@@ -6,12 +6,12 @@
 //! busy loop 1.30, of 1 GiB 1.59 (5 rounds); tried, these became 1.14 and 1.14.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use flatout_io::transfer::Method;
 use flatout_sys::clock::monotonic_ns;
 
 use super::{Content, FileJob, Large, Task};
+use crate::lock::lock;
 
 /// Files of this size on are tried: in shorter ones there would be little left.
 pub(super) const TRIED_FROM_BYTES: u64 = 128 << 20;
@@ -36,7 +36,7 @@ impl Large {
             let is_worse =
                 |pace: &mut Pace| pace.is_worse_shared(monotonic_ns(), bytes, self.is_shared());
             if pace.as_mut().is_some_and(is_worse) {
-                self.stays_alone.store(true, Ordering::Relaxed);
+                lock(&self.state).stays_alone = true;
             }
             true
         });
