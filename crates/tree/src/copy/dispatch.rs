@@ -11,6 +11,8 @@ use std::ffi::CString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use flatout_sys::generator::SplitMix64;
+
 use super::content::{Large, Ranges};
 use super::directory::Origin;
 use super::mirror::Surplus;
@@ -76,13 +78,13 @@ struct State {
     /// Busy ones that wait for another process, and would do a part of a large file meanwhile.
     paused: usize,
     /// For tests: the order is random, and this decides it.
-    random: Option<u64>,
+    random: Option<SplitMix64>,
 }
 
 impl Dispatch {
     /// The same seed, the same order; `None`: the best.
     pub(super) fn new(stop: Arc<Stop>, seed: Option<u64>) -> Self {
-        let state = State { random: seed, ..State::default() };
+        let state = State { random: seed.map(SplitMix64::new), ..State::default() };
         Self { state: Mutex::new(state), changed: Condvar::new(), stop }
     }
 
@@ -114,7 +116,7 @@ impl Dispatch {
             let work = match random {
                 None => ready.next(near, &mut |_| 0),
                 Some(random) => {
-                    ready.next(None, &mut |count| (step(random) % count as u64) as usize)
+                    ready.next(None, &mut |count| (random.next_u64() % count as u64) as usize)
                 }
             };
             if work.is_some() {
@@ -219,13 +221,4 @@ impl Dispatch {
             self.changed.notify_all();
         }
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014), one step.
-pub(super) fn step(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut word = *state;
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use flatout_sys::generator::SplitMix64;
 use rustix::fs::{FileType, Stat};
 
 use super::{Letter, Out, Parcel, Piece, Shared};
@@ -21,10 +22,9 @@ const LEAST_BOUND: usize = 8;
 impl Shared {
     /// Which process has all names of the file with this inode number.
     pub(super) fn owner(&self, inode: u64) -> usize {
-        match self.kept.contains(&inode) {
-            true => 0,
-            false => (hash(inode) % self.size as u64) as usize,
-        }
+        // Inode numbers of one directory differ in their last bits only.
+        let hash = SplitMix64::new(inode).next_u64();
+        if self.kept.contains(&inode) { 0 } else { (hash % self.size as u64) as usize }
     }
 
     /// Puts a name to others of its directory that are about to be sent to the same process; false:
@@ -95,9 +95,4 @@ impl Lane<'_> {
             }
         }
     }
-}
-
-/// SplitMix64's finalizer: inode numbers of one directory differ in their last bits only.
-fn hash(inode: u64) -> u64 {
-    crate::copy::dispatch::step(&mut inode.clone())
 }

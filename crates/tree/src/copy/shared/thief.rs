@@ -7,6 +7,8 @@
 //! on average and loads nobody, and the next question waits twice as long each time, up to a limit, so
 //! that a thousand idle processes do not keep the busy one from its work.
 
+use flatout_sys::generator::SplitMix64;
+
 /// The wait after the first refusal, and the longest one.
 const FIRST_WAIT_NS: u64 = 50_000;
 const LONGEST_WAIT_NS: u64 = 3_200_000;
@@ -26,7 +28,7 @@ pub(super) struct Thief {
     steps: u32,
     wait_ns: u64,
     pub(super) not_before_ns: u64,
-    random: u64,
+    random: SplitMix64,
 }
 
 impl Thief {
@@ -34,7 +36,7 @@ impl Thief {
     pub(super) fn new(rank: usize, size: usize) -> Self {
         // Where the work begins.
         let generous = (rank != 0).then_some(0);
-        let (giver, taker, random) = (None, None, rank as u64);
+        let (giver, taker, random) = (None, None, SplitMix64::new(rank as u64));
         let (steps, wait_ns, not_before_ns) = (0, FIRST_WAIT_NS, 0);
         Self { rank, size, generous, giver, taker, steps, wait_ns, not_before_ns, random }
     }
@@ -48,7 +50,7 @@ impl Thief {
             return Some(generous);
         }
         let others = self.size as u64 - 1;
-        let chosen = (super::super::dispatch::step(&mut self.random) % others) as usize;
+        let chosen = (self.random.next_u64() % others) as usize;
         Some(chosen + usize::from(chosen >= self.rank))
     }
 
