@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use rustix::fs::Stat;
 
+use crate::copy::{Identity, identity};
+
 /// Linked files that are remembered at a time; beyond it they are not compared, so that memory has
 /// a limit. An entry is let go when all names of its file were seen.
 const MOST_FILES: usize = 1 << 20;
-
-type Identity = (u64, u64);
 
 /// Linked files of which not all names were seen yet.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Links {
         if names <= 1 {
             return (copies > 1).then_some("linked in the copy only");
         }
-        let (from, to) = ((source.st_dev, source.st_ino), (target.st_dev, target.st_ino));
+        let (from, to) = (identity(source), identity(target));
         if let Some(known) = self.known.get_mut(&from) {
             let is_same = known.target == to;
             known.names_to_come -= 1;

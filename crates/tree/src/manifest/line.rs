@@ -63,28 +63,22 @@ pub fn parse(line: &[u8], end: LineEnd, asked: Option<Algorithm>) -> Option<Resu
     if line[0] == b'#' {
         return None;
     }
-    let (text, is_escaped) = match (text.strip_prefix(b"\\"), end) {
-        (Some(rest), LineEnd::Feed) => (rest, Escaped::Yes),
-        _ => (text, Escaped::No),
+    let (text, spelling): (_, Spelling) = match (text.strip_prefix(b"\\"), end) {
+        (Some(rest), LineEnd::Feed) => (rest, escape::unescaped),
+        _ => (text, |name| Some(name.to_vec())),
     };
     let entry = match Tagged::split(text) {
-        Some(tagged) => tagged.entry(is_escaped, asked),
-        None => untagged(text, is_escaped, asked).ok_or(Fault::Malformed),
+        Some(tagged) => tagged.entry(spelling, asked),
+        None => untagged(text, spelling, asked).ok_or(Fault::Malformed),
     };
     Some(entry)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Escaped {
-    Yes,
-    No,
-}
+/// The name that is written so, if one is.
+type Spelling = fn(&[u8]) -> Option<Vec<u8>>;
 
-fn name(bytes: &[u8], escaped: Escaped) -> Option<OsString> {
-    let name = match escaped {
-        Escaped::Yes => escape::unescaped(bytes)?,
-        Escaped::No => bytes.to_vec(),
-    };
+fn name(bytes: &[u8], spelling: Spelling) -> Option<OsString> {
+    let name = spelling(bytes)?;
     // The kernel knows neither.
     (!name.is_empty() && !name.contains(&0)).then(|| OsString::from_vec(name))
 }
@@ -113,12 +107,12 @@ impl<'a> Tagged<'a> {
         digits::are_digits(digits).then_some(Self { tag, name: &rest[..close], digits })
     }
 
-    fn entry(&self, escaped: Escaped, asked: Option<Algorithm>) -> Result<Entry, Fault> {
+    fn entry(&self, spelling: Spelling, asked: Option<Algorithm>) -> Result<Entry, Fault> {
         let digest = self.digest()?.ok_or(Fault::Malformed)?;
         if asked.is_some_and(|asked| asked != digest.algorithm()) {
             return Err(Fault::Unasked(digest.algorithm().tag()));
         }
-        let name = name(self.name, escaped).ok_or(Fault::Malformed)?;
+        let name = name(self.name, spelling).ok_or(Fault::Malformed)?;
         Ok(Entry { name, digests: vec![digest], is_untagged: false })
     }
 
@@ -142,7 +136,7 @@ fn turned(digest: Digest) -> Digest {
 }
 
 /// `DIGITS  NAME` or `DIGITS *NAME`; with one space, `DIGITS NAME` of the BSDs.
-fn untagged(text: &[u8], escaped: Escaped, asked: Option<Algorithm>) -> Option<Entry> {
+fn untagged(text: &[u8], spelling: Spelling, asked: Option<Algorithm>) -> Option<Entry> {
     let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
     let (digits, rest) = text.split_at(blank);
     let bytes = digits::bytes(digits)?;
@@ -159,5 +153,5 @@ fn untagged(text: &[u8], escaped: Escaped, asked: Option<Algorithm>) -> Option<E
         [b' ' | b'*', name @ ..] if !name.is_empty() => name,
         rest => rest,
     };
-    Some(Entry { name: name(rest, escaped)?, digests, is_untagged: true })
+    Some(Entry { name: name(rest, spelling)?, digests, is_untagged: true })
 }

@@ -1,14 +1,14 @@
 //! What the `.gitignore` files say that lie between a source and one of its directories. The nearest
 //! one that means a path decides, and in it the last line.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::rule::{Rule, Verdict};
+use crate::file_data::{self, errno_of, kind_of};
 
 /// Bytes of a file of rules at most.
 const MOST_BYTES: u64 = 1 << 20;
@@ -32,18 +32,17 @@ impl Ignored {
         path: &[u8],
         above: Option<Arc<Self>>,
     ) -> Result<Option<Arc<Self>>, Errno> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(directory, c".gitignore", flags, Mode::empty()) {
+        let file = match file_data::open(directory, c".gitignore") {
             // git does not follow symlinks there either.
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(above),
             opened => opened?,
         };
-        if !FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
+        if !kind_of(rustix::fs::fstat(&file)?).is_file() {
             return Ok(above);
         }
         let mut text = Vec::new();
         let read = std::fs::File::from(file).take(MOST_BYTES + 1).read_to_end(&mut text);
-        read.map_err(|error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        read.map_err(|error| errno_of(&error))?;
         if text.len() as u64 > MOST_BYTES {
             return Err(Errno::FBIG);
         }
@@ -71,6 +70,8 @@ impl Ignored {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
+
+    use rustix::fs::{FileType, Mode};
 
     use super::*;
 

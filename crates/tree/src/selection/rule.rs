@@ -55,10 +55,7 @@ impl Rule {
             (false, false) => Scope::Name,
         };
         let is_plain = !rest.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
-        let glob = match is_plain {
-            true => Glob::literal(rest),
-            false => Glob::new(rest, Dialect::Rsync),
-        }?;
+        let glob = if is_plain { Glob::literal(rest) } else { Glob::new(rest, Dialect::Rsync) }?;
         Ok(Self { verdict, glob, scope, only_directories, with_contents })
     }
 
