@@ -100,14 +100,10 @@ impl Backups {
             }
             // A numbered one takes nobody's place.
             let is_numbered = backup.to_bytes() != [name.to_bytes(), &self.suffix].concat();
-            let moved = match is_numbered {
-                true => rustix::fs::renameat_with(at, name, at, &backup, RenameFlags::NOREPLACE),
-                false => Err(Errno::INVAL),
-            };
-            let moved = match moved {
-                // Where the filesystem cannot do that, or what is there may go.
-                Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(at, name, at, &backup),
-                moved => moved,
+            let moved = if is_numbered {
+                rename_to_free(at, name, &backup)
+            } else {
+                rustix::fs::renameat(at, name, at, &backup)
             };
             match moved {
                 Ok(()) => return Ok(Some(backup)),
@@ -141,12 +137,15 @@ pub(super) fn may_be_in(directory: BorrowedFd<'_>, name: &CStr) -> bool {
 
 /// Puts a backup back where nothing took its place.
 pub(super) fn put_back(entry: Entry<'_>, backup: &CStr) -> Result<(), Trouble> {
-    let at = entry.pair.target();
-    match rustix::fs::renameat_with(at, backup, at, entry.target, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(at, backup, at, entry.target),
+    rename_to_free(entry.pair.target(), backup, entry.target).map_err(target("put back"))
+}
+
+/// Renames within a directory, to a name that nothing bears where the filesystem can look at that.
+fn rename_to_free(at: BorrowedFd<'_>, from: &CStr, to: &CStr) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(at, from, at, to),
         moved => moved,
     }
-    .map_err(target("put back"))
 }
 
 /// The highest number of a backup of this file, of however many digits; none where there is none.

@@ -212,10 +212,7 @@ impl<'a> Content<'a> {
 
     /// Ends with an error when the user wants to stop.
     fn look(&self) -> Result<(), Refusal> {
-        match self.stop.is_cancelled() {
-            true => Err(Refusal::interrupted(READ)),
-            false => Ok(()),
-        }
+        if self.stop.is_cancelled() { Err(Refusal::interrupted(READ)) } else { Ok(()) }
     }
 
     /// What is known of the two filesystems. Files of one directory mostly lie on one.

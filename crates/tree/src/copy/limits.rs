@@ -121,10 +121,8 @@ impl Courtesy {
         let is_busy = !is_first && most_ns * 100 > (now_ns - self.begun_ns) * BUSY_PERCENT;
         let was_resting = self.rests > 0;
         self.rests = if is_busy && self.rests < MOST_RESTS { self.rests + 1 } else { 0 };
-        let periods = match was_resting && !is_busy {
-            true => PERIODS_AFTER_A_QUIET_REST,
-            false => 1,
-        };
+        let is_quiet = was_resting && !is_busy;
+        let periods = if is_quiet { PERIODS_AFTER_A_QUIET_REST } else { 1 };
         (self.begun_ns, self.stalled_ns) = (now_ns, stalled_ns);
         self.end_ns = now_ns + periods * REST_NS;
         if self.rests > 0 { self.end_ns } else { now_ns }

@@ -213,17 +213,16 @@ struct Respelled {
 impl Respelled {
     fn of(pair: &Pair) -> Result<Self, Refusal> {
         let (mut lister, mut respelled) = (Lister::default(), Self::default());
-        let state = RandomState::new();
-        let mut listed = HashSet::new();
+        let mut listed = Known::default();
         // That of the pair is being listed.
         let target = rustix::fs::openat(pair.target(), c".", DIRECTORY, Mode::empty());
         lister.each(target.map_err(Refusal::of(LIST))?.as_fd(), |name, _| {
-            listed.insert(state.hash_one(name));
+            listed.add(name);
             Ok(())
         })?;
         rewind(pair.source())?;
         lister.each(pair.source(), |name, _| {
-            if !listed.contains(&state.hash_one(name))
+            if !listed.has(name)
                 && let Some(facts) = look(pair, name)
             {
                 respelled.found.insert(identity(&facts));
@@ -270,23 +269,29 @@ fn spellings(name: &CStr) -> Vec<CString> {
     others.filter_map(|other| CString::new(other).ok()).collect()
 }
 
-/// Names of a source directory that are taken, as numbers. One that is missing is looked up.
+/// Names of a directory, as numbers.
+#[derive(Default)]
 struct Known {
     state: RandomState,
     names: HashSet<u64>,
 }
 
 impl Known {
+    /// Those of a source directory that are taken. One that is missing is looked up.
     fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, pair: &Pair) -> Result<Self, Refusal> {
-        let mut known = Self { state: RandomState::new(), names: HashSet::new() };
+        let mut known = Self::default();
         rewind(pair.source())?;
         lister.each(pair.source(), |name, kind| {
             if known.names.len() < MOST_KNOWN && sieve.taken(pair.source(), name, kind).is_some() {
-                known.names.insert(known.state.hash_one(name));
+                known.add(name);
             }
             Ok(())
         })?;
         Ok(known)
+    }
+
+    fn add(&mut self, name: &CStr) {
+        self.names.insert(self.state.hash_one(name));
     }
 
     /// Whether it is there. Of two names with one number the other one is taken to be there, too:
@@ -327,13 +332,8 @@ pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mute
 /// What removes things in a directory of the target, where that is asked for.
 fn removal<'c>(copy: &'c Copy<'_>, directory: &Directory) -> Option<Removal<'c>> {
     let deletion = copy.options.deletion?;
-    match Removal::new(copy, deletion, directory) {
-        Ok(removal) => Some(removal),
-        Err(refusal) => {
-            copy.fail_source(directory, None, refusal);
-            None
-        }
-    }
+    let removal = Removal::new(copy, deletion, directory);
+    removal.map_err(|refusal| copy.fail_source(directory, None, refusal)).ok()
 }
 
 /// Has what bears the name of a directory, and is none, make room. Returns whether the copy was made.

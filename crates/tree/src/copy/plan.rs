@@ -70,10 +70,7 @@ pub(super) fn copy(
     kind: FileType,
     room: Room,
 ) -> Result<Outcome, Trouble> {
-    let opened = match kind.is_file() {
-        true => Some(Opened::open(entry, Reading::FILE)?),
-        false => None,
-    };
+    let opened = kind.is_file().then(|| Opened::open(entry, Reading::FILE)).transpose()?;
     let facts = match &opened {
         Some(opened) => opened.facts,
         None => entry.look()?,

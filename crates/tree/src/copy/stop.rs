@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::lock::lock;
 
 /// Looked at between two pieces, and between two entries.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stop {
     cancel: CancelToken,
     /// A thread panicked: what is left is not done.
@@ -21,12 +21,7 @@ pub(super) struct Stop {
 
 impl Stop {
     pub(super) fn new(cancel: CancelToken) -> Self {
-        Self {
-            cancel,
-            broken: AtomicBool::new(false),
-            has_full: AtomicBool::new(false),
-            full: Mutex::default(),
-        }
+        Self { cancel, ..Self::default() }
     }
 
     /// Whether a filesystem of the target has no room.

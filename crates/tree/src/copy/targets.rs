@@ -230,8 +230,5 @@ fn hold(known: &BTreeMap<u64, Held>, opened: OwnedFd) -> Held {
 fn opened_again(path: &Path, device: u64) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty())?;
-    match rustix::fs::fstat(&opened)?.st_dev == device {
-        true => Ok(opened),
-        false => Err(Errno::XDEV),
-    }
+    if rustix::fs::fstat(&opened)?.st_dev == device { Ok(opened) } else { Err(Errno::XDEV) }
 }

@@ -59,9 +59,7 @@ impl Attributes<'_> {
             }
         }
     }
-}
 
-impl Attributes<'_> {
     /// Whether a list that was accepted is not there. Of one that is no more than a mode nothing is told.
     ///
     /// Cost: a call for each filesystem.
