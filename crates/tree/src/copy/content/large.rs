@@ -87,6 +87,15 @@ impl State {
         Some(first)
     }
 
+    /// The source ends there. Where a server told too much there may be millions of ranges behind it, and
+    /// nothing in them.
+    fn ends_at(&mut self, place: u64) {
+        self.end = self.end.min(place);
+        let behind = u32::try_from(self.end.div_ceil(RANGE_BYTES)).unwrap_or(u32::MAX);
+        self.left.1 = self.left.1.min(behind);
+        self.returned.iter_mut().for_each(|ranges| ranges.1 = ranges.1.min(behind));
+    }
+
     /// Nobody takes ranges any more.
     fn fail(&mut self, refusal: Refusal) {
         self.failure.get_or_insert(refusal);
@@ -245,7 +254,7 @@ impl Large {
         state.given = state.given.saturating_sub(1);
         match done {
             Some(Done { end, tally, failure }) => {
-                state.end = state.end.min(*end);
+                state.ends_at(*end);
                 state.tally.merge(tally);
                 if let Some(refusal) = failure {
                     state.fail(refusal.clone());
@@ -332,8 +341,7 @@ impl Large {
             match moved {
                 Ok(moved) => {
                     if moved.end == End::SourceEnded {
-                        let mut state = lock(&self.state);
-                        state.end = state.end.min(offset_bytes + moved.bytes);
+                        lock(&self.state).ends_at(offset_bytes + moved.bytes);
                     }
                     content.begin_writing(&route, files.is_written_out);
                 }

@@ -79,6 +79,17 @@ fn a_shared_file_that_was_cut_ends_where_it_ends() {
     }
 }
 
+/// There are two thousand million ranges behind it.
+#[test]
+fn nothing_is_looked_for_far_behind_the_end() {
+    let (source, target) = (random(LENGTH), tempfile::tempfile().unwrap());
+    let mut facts = rustix::fs::fstat(&source).unwrap();
+    facts.st_size = 1 << 53;
+    let (reached, tally) = share((&source, &target), Method::Sync, &facts, &|_| {}).unwrap();
+    assert_eq!((reached, tally.bytes()), (LENGTH, LENGTH));
+    assert_same(&source, &target);
+}
+
 #[test]
 fn one_failure_ends_a_shared_file() {
     let (source, folder) = (random(LENGTH), tempfile::tempdir().unwrap());
