@@ -13,6 +13,14 @@ pub fn is_disguised() -> bool {
     (user, group) != (geteuid().as_raw(), getegid().as_raw())
 }
 
+/// Sets the umask, and says what it was; `None`: the call was refused (seccomp(2)), which no other way to make
+/// it can tell.
+pub fn set_umask(mask: u32) -> Option<u32> {
+    // SAFETY: umask(2) takes a number, any of which it masks.
+    let found = unsafe { libc::umask(mask) };
+    (found <= 0o777).then_some(found)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

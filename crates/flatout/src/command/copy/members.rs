@@ -12,6 +12,7 @@ use std::time::Duration;
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_io::quote;
 use flatout_mpi::World;
+use flatout_sys::caller;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::copy::attributes;
@@ -22,7 +23,6 @@ use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Hire, Membership, Operand, Reporter, Wanted};
 use flatout_tree::selection::{Moment, Selection};
 use flatout_tree::wire::{self, goes_by_fields, message, take};
-use rustix::fs::Mode;
 
 use super::{Threads, restraint, snapshot};
 use crate::arguments::copy::Copy as Arguments;
@@ -189,7 +189,8 @@ impl Members {
             return output::exit(conclusion::DONE);
         };
         drop(message);
-        rustix::process::umask(Mode::from_raw_mode(begin.umask));
+        // Where it is refused nothing is for others.
+        let _refused = caller::set_umask(begin.umask);
         let options = arguments.options(cancel);
         // As large as half of the memory: it goes when it is read.
         let packed = begin.evidence;

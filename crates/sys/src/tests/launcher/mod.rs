@@ -32,6 +32,8 @@ pub type Denied = (libc::c_long, i32);
 pub const IO_URING_SETUP: libc::c_long = libc::SYS_io_uring_setup;
 /// cachestat(2), new in Linux 6.5.
 pub const CACHESTAT: libc::c_long = 451;
+/// umask(2).
+pub const UMASK: libc::c_long = libc::SYS_umask;
 /// statx(2), denied by old container runtimes.
 pub const STATX: libc::c_long = libc::SYS_statx;
 /// preadv2(2), which carries RWF_DONTCACHE.

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::os::fd::BorrowedFd;
 
+use flatout_sys::caller;
 use rustix::fs::{FileType, Mode, Stat};
 use rustix::io::Errno;
 
@@ -164,16 +165,7 @@ impl Attributes<'_> {
     /// where it cannot be (there is no /proc, or no descriptor is left), set and set back: what is
     /// made meanwhile is for its owner alone in any case.
     pub(super) fn unmasked(&self) -> u32 {
-        *self.unmasked.get_or_init(|| {
-            // It stands in the second line.
-            let mut start = [0; 512];
-            let file = std::fs::File::open("/proc/self/status");
-            let length = file.and_then(|mut file| file.read(&mut start));
-            let status = String::from_utf8_lossy(&start[..length.unwrap_or(0)]);
-            let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-            let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
-            0o777 & !mask.unwrap_or_else(umask)
-        })
+        *self.unmasked.get_or_init(|| 0o777 & !told_umask().unwrap_or_else(umask))
     }
 
     pub(super) fn set_mode(&self, job: &Job<'_>, mode: u32) -> Result<(), Refusal> {
@@ -208,11 +200,25 @@ impl Attributes<'_> {
 }
 
 /// The umask, set and set back: for programs in which no other thread makes files meanwhile. What is
-/// made is for its owner alone.
+/// made is for its owner alone. Where it may not be set, and /proc does not tell it, nothing is for others.
 pub fn umask() -> u32 {
-    let found = rustix::process::umask(Mode::from_raw_mode(GROUP_AND_OTHERS));
-    rustix::process::umask(found);
-    found.as_raw_mode()
+/// The umask, as /proc tells it.
+fn told_umask() -> Option<u32> {
+    // It stands in the second line.
+    let mut start = [0; 512];
+    let length = std::fs::File::open("/proc/self/status").and_then(|mut it| it.read(&mut start));
+    let status = String::from_utf8_lossy(&start[..length.ok()?]);
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+    u32::from_str_radix(mask.trim(), 8).ok()
+}
+
+    match caller::set_umask(GROUP_AND_OTHERS) {
+        Some(found) => {
+            caller::set_umask(found);
+            found
+        }
+        None => told_umask().unwrap_or(GROUP_AND_OTHERS),
+    }
 }
 
 /// Opens a directory that this copy has made to its owner, where the umask or a default ACL did not

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flatout_sys::launcher::{
     CACHESTAT, COPY_FILE_RANGE, Denied, ENOSYS, EPERM, FALLOCATE, IO_URING_SETUP, OPENAT2,
-    RENAMEAT2, SPLICE, STATX, deny,
+    RENAMEAT2, SPLICE, STATX, UMASK, deny,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -14,8 +14,17 @@ use crate::bin::Folder;
 use crate::copy::likeness::{assert_alike, likeness};
 use crate::fixture::{random_bytes, sparse_file};
 
-const CALLS: [std::ffi::c_long; 8] =
-    [IO_URING_SETUP, OPENAT2, COPY_FILE_RANGE, SPLICE, STATX, FALLOCATE, RENAMEAT2, CACHESTAT];
+const CALLS: [std::ffi::c_long; 9] = [
+    IO_URING_SETUP,
+    OPENAT2,
+    COPY_FILE_RANGE,
+    SPLICE,
+    STATX,
+    FALLOCATE,
+    RENAMEAT2,
+    CACHESTAT,
+    UMASK,
+];
 
 /// Some of everything, long enough for each method, and with an older copy of some of it.
 fn plant(folder: &Folder) {
