@@ -33,6 +33,7 @@ pub mod dimm;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod elementary;
 pub mod extent;
+pub mod file_handle;
 pub mod filesystem;
 #[cfg(test)]
 #[path = "tests/fixture.rs"]

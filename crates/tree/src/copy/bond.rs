@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use flatout_sys::file_handle;
 use flatout_sys::filesystem::{self, Nature};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -14,9 +15,7 @@ use super::attributes::lock_again;
 use super::existing::{refuse_loss, refuse_obstacle};
 use super::links::{self, Claim, Linking, Placed, Source, Ticket};
 use super::notices::LINKS_NOT_KEPT;
-use super::{
-    Action, Copy, Entry, Identity, Outcome, Preserve, Refusal, Trouble, kind_of, mark, target,
-};
+use super::{Action, Copy, Entry, Outcome, Preserve, Refusal, Trouble, kind_of, mark, target};
 use crate::compare::content::{Comparer, Pair};
 use crate::file_data;
 use crate::lock::lock;
@@ -262,7 +261,7 @@ fn try_link(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking
     let _one_at_a_time = copy.one_symlink(facts);
     let made = match links::link(known, directory, entry.target) {
         Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
-            if is_linked(entry, (known.copy.mark, facts))? {
+            if is_linked(entry, (known, facts))? {
                 return Ok(Linking::WasThere);
             }
             let mut made = Linking::Made;
@@ -283,12 +282,24 @@ fn try_link(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking
     made.map_err(Trouble::Target)
 }
 
+/// Whether what bears the name of an entry is the copy whose mark it has: a program may serve several files under
+/// one number. Where it does not tell them apart, the link is made anew.
+fn is_that(entry: Entry<'_>, known: Placed<'_>) -> bool {
+    let directory = entry.pair.target();
+    let home = filesystem::of(directory).map(|home| home.nature);
+    if !matches!(home, Ok(Nature::Userspace)) {
+        return true;
+    }
+    let found = file_handle::of(directory, entry.target);
+    found.is_some() && found == links::handle(known.root, known.copy)
+}
+
 /// Looks whether what bears the name of a link to be is that link.
 ///
 /// Errors: it is something that this source may not take the place of.
-fn is_linked(entry: Entry<'_>, (known, facts): (Identity, &Stat)) -> Result<bool, Trouble> {
+fn is_linked(entry: Entry<'_>, (known, facts): (Placed<'_>, &Stat)) -> Result<bool, Trouble> {
     let Some(found) = entry.in_the_way()? else { return Ok(false) };
-    if mark(&found) == known {
+    if mark(&found) == known.copy.mark && is_that(entry, known) {
         return Ok(true);
     }
     // What is in the way was judged by the rules of cp, where they hold.

@@ -279,6 +279,26 @@ fn files_of_one_number_keep_their_bytes() {
     faulty.finish();
 }
 
+/// And a program may serve its own files so: what bears the name of a link, as long and as old as the copy, is
+/// another file.
+#[test]
+fn a_file_of_the_same_number_is_not_taken_for_a_link() {
+    let faulty = needs!(Faulty::new(Faults { is_one: true, ..Faults::default() }));
+    let folder = folder();
+    let to = faulty.path().to_str().unwrap();
+    for words in
+        ["copy --always --threads=1", "copy --checksum", "cp -a", "cp -a --remove-destination"]
+    {
+        ["a", "b", "c"].iter().for_each(|name| faulty.put(name, b"older!"));
+        let words: Vec<&str> = words.split(' ').chain(["-T", "src", to]).collect();
+        let ran = folder.flatout(words).run();
+        for name in ["a", "b", "c"] {
+            assert_eq!(faulty.bytes(name).unwrap(), b"linked", "{name}{ran}");
+        }
+    }
+    faulty.finish();
+}
+
 /// Neither memory nor a file takes what is to be remembered of them.
 #[test]
 fn links_that_cannot_be_remembered_are_no_success() {

@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flatout_sys::file_handle::{self, FileHandle};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -82,6 +83,12 @@ pub(in crate::copy) fn link(
 /// Opens a copy for reading; `None`: it is not where it was made, or may not be read.
 pub(in crate::copy) fn open_copy(root: BorrowedFd<'_>, copy: &Copy) -> Option<OwnedFd> {
     open_so(root, copy, OFlags::RDONLY | OFlags::NONBLOCK).ok().flatten()
+}
+
+/// What tells a copy from other files that have its number.
+pub(in crate::copy) fn handle(root: BorrowedFd<'_>, copy: &Copy) -> Option<FileHandle> {
+    let file = open_so(root, copy, OFlags::PATH).ok().flatten()?;
+    file_handle::of(file.as_fd(), c"")
 }
 
 fn open_so(root: BorrowedFd<'_>, copy: &Copy, flags: OFlags) -> Result<Option<OwnedFd>, Refusal> {
