@@ -199,6 +199,7 @@ fn read(path: &PathBuf, end: u8) -> Result<Vec<u8>, Refused> {
     let (mut text, mut entries) = (Vec::new(), 0_u64);
     loop {
         entries += 1;
+        let begin = text.len();
         let mut entry = (&mut file).take(MOST_ENTRY_BYTES as u64);
         match entry.read_until(end, &mut text).map_err(cannot)? {
             0 => return Ok(text),
@@ -208,6 +209,11 @@ fn read(path: &PathBuf, end: u8) -> Result<Vec<u8>, Refused> {
             }
             _ if text.len() > MOST_LIST_BYTES => {
                 return Err(nonsense(format!("{} has more than 1 GiB", quote(path))));
+            }
+            // Nothing of it would be taken but what stands before the first one.
+            _ if end != 0 && text[begin..].contains(&0) => {
+                let place = format!("{}, line {entries}", quote(path));
+                return Err(nonsense(format!("{place}: it has a NUL in it (--zero)")));
             }
             _ => {}
         }
@@ -299,6 +305,19 @@ mod tests {
         let words = ["--exclude=c", "--exclude-from", file.to_str().unwrap(), "--exclude=d"];
         assert_eq!(found(&words), [rule(Exclude, "b"), rule(Exclude, "d")]);
         assert!(selected(&["--exclude=+ "]).is_err());
+    }
+
+    /// As `find -print0` writes it.
+    #[test]
+    fn a_list_with_a_nul_is_none_of_lines() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("list");
+        std::fs::write(&file, "a\nb\0c\0").unwrap();
+        for option in ["--files-from", "--exclude-from"] {
+            let refusal = selected(&[option, file.to_str().unwrap()]).unwrap_err();
+            let expected = ", line 2: it has a NUL in it (--zero)";
+            assert!(refusal.starts_with("2: ") && refusal.ends_with(expected), "{refusal}");
+        }
     }
 
     #[test]
