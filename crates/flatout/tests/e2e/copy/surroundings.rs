@@ -6,11 +6,14 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::process::{Command, Stdio};
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags, mknodat,
+    utimensat,
+};
 
 use crate::bin::{Folder, executable};
 use crate::copy::likeness::{assert_alike, likeness};
-use crate::filesystem::{is_root, needs_program, needs_root};
+use crate::filesystem::{Mounted, is_root, needs_program, needs_root};
 use crate::input::as_nobody;
 use crate::skip::{needs, skip};
 
@@ -114,6 +117,42 @@ fn a_profile_that_may_not_be_read_is_none() {
         command.env("FLATOUT_PROFILE", &profile);
     });
     assert!(ran.leaves("new").run().exits(0).stderr.contains("cannot use the profile"));
+}
+
+/// Of what cannot be changed nothing is to be, though its source was read since.
+#[test]
+fn a_copy_that_cannot_be_written_to_is_found_to_be_the_same() {
+    needs!(needs_root("mounts a directory read-only"));
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("src/sub")).unwrap();
+    fs::write(folder.join("src/sub/file"), "bytes").unwrap();
+    fs::hard_link(folder.join("src/sub/file"), folder.join("src/name")).unwrap();
+    symlink("sub/file", folder.join("src/link")).unwrap();
+    mknodat(CWD, folder.join("src/pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    let touch = |last_access, last_modification| {
+        for name in ["sub/file", "sub", "link", "pipe", "."] {
+            let (path, times) =
+                (folder.join("src").join(name), Timestamps { last_access, last_modification });
+            utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+        }
+    };
+    touch(time(1_000_000_000, 0), time(1_000_000_000, 0));
+    folder.flatout(["copy", "-T", "src", "new"]).leaves("new").run().exits(0);
+    touch(time(0, UTIME_NOW), time(0, UTIME_OMIT));
+    let mounted = needs!(Mounted::read_only(&folder.join("new")));
+    let target = mounted.path();
+    let target = target.to_str().unwrap();
+    for words in ["--quick-check", "--checksum", "--quick-check --delete"] {
+        let words: Vec<&str> =
+            ["copy"].into_iter().chain(words.split(' ')).chain(["-T", "src", target]).collect();
+        let ran = folder.flatout(words).run();
+        assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    }
+    fs::write(folder.join("src/sub/file"), "other").unwrap();
+    let ran = folder.flatout(["copy", "--quick-check", "-T", "src", target]).run();
+    assert!(ran.exits(1).stderr.contains("Read-only"), "{ran}");
+    mounted.finish();
 }
 
 /// Takes a lease on the file that is named, says so, and gives it back as soon as it is asked to.

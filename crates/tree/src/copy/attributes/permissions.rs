@@ -169,6 +169,7 @@ impl Attributes<'_> {
     }
 
     pub(super) fn set_mode(&self, job: &Job<'_>, mode: u32) -> Result<(), Refusal> {
+        let has = |mode| job.target.stat().is_ok_and(|facts| facts.st_mode & MODE_BITS == mode);
         match job.target.set_mode(mode) {
             Ok(()) => {}
             Err(errno @ (Errno::OPNOTSUPP | Errno::NOSYS)) => {
@@ -184,6 +185,8 @@ impl Attributes<'_> {
                 }
                 self.lose(job, Loss::Mode, Some(Errno::PERM));
             }
+            // Nothing was to be changed.
+            Err(Errno::ROFS) if has(mode) => {}
             Err(errno) => return Err(Refusal::of(SET)(errno)),
         }
         // chmod(2) drops the set-group-ID bit silently when the group is not one of ours.
@@ -199,9 +202,6 @@ impl Attributes<'_> {
     }
 }
 
-/// The umask, set and set back: for programs in which no other thread makes files meanwhile. What is
-/// made is for its owner alone. Where it may not be set, and /proc does not tell it, nothing is for others.
-pub fn umask() -> u32 {
 /// The umask, as /proc tells it.
 fn told_umask() -> Option<u32> {
     // It stands in the second line.
@@ -212,6 +212,9 @@ fn told_umask() -> Option<u32> {
     u32::from_str_radix(mask.trim(), 8).ok()
 }
 
+/// The umask, set and set back: for programs in which no other thread makes files meanwhile. What is
+/// made is for its owner alone. Where it may not be set, and /proc does not tell it, nothing is for others.
+pub fn umask() -> u32 {
     match caller::set_umask(GROUP_AND_OTHERS) {
         Some(found) => {
             caller::set_umask(found);

@@ -30,12 +30,15 @@ impl Attributes<'_> {
             }
             Err(errno) => errno,
         };
-        let only_access = found.is_some_and(|[_, modified]| modified == wanted[1]);
+        let only_access = || {
+            let found = found.or_else(|| job.target.stat().ok().as_ref().map(times));
+            found.is_some_and(|[_, modified]| modified == wanted[1])
+        };
         match errno {
             Errno::OPNOTSUPP | Errno::NOSYS => self.lose(job, Loss::Times, Some(errno)),
-            // A file of somebody else's, or a locked one, that is right in all that matters: its
-            // source was read meanwhile, that is all.
-            Errno::PERM | Errno::ACCESS if only_access => {}
+            // What is somebody else's, or locked, or cannot be written to, and is right in all that matters:
+            // its source was read meanwhile, that is all.
+            Errno::PERM | Errno::ACCESS | Errno::ROFS if job.was_there() && only_access() => {}
             _ => {
                 self.check_lock(job, SET_TIMES, errno)?;
                 return Err(Refusal::of(SET_TIMES)(errno));
