@@ -32,8 +32,10 @@ mod times;
 
 use std::cell::Cell;
 
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,6 +91,8 @@ struct Job<'a> {
     facts: &'a Stat,
     kind: FileType,
     made: Made,
+    /// What it will be called, where it has another name until it is complete.
+    called: Option<&'a CStr>,
     /// What was lost; before anything else, something for which `cp -a` fails.
     lost: Cell<Option<Lost>>,
 }
@@ -96,7 +100,18 @@ struct Job<'a> {
 impl<'a> Job<'a> {
     fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
         let kind = kind_of(facts);
-        Self { source, target, facts, kind, made, lost: Cell::new(None) }
+        Self { source, target, facts, kind, made, called: None, lost: Cell::new(None) }
+    }
+
+    /// Its absolute path, for people.
+    fn shown(&self) -> OsString {
+        let path = self.target.shown();
+        match self.called {
+            Some(name) => {
+                Path::new(&path).with_file_name(OsStr::from_bytes(name.to_bytes())).into()
+            }
+            None => path,
+        }
     }
 
     fn completeness(&self) -> Completeness {
@@ -184,7 +199,8 @@ impl<'a> Attributes<'a> {
         Ok(())
     }
 
-    /// Finishes a regular file, new or written again. The target is its owner's alone until then.
+    /// Finishes a regular file, new or written again. The target is its owner's alone until then; it will be
+    /// `called` so, where it has another name now.
     ///
     /// Cost of a new file: flistxattr of the source, futimens and fchmod, and fchown when the owner
     /// is to be another. What else a call is made for: each attribute of the source; a directory
@@ -197,8 +213,9 @@ impl<'a> Attributes<'a> {
         target: BorrowedFd<'_>,
         facts: &Stat,
         made: Made,
+        called: Option<&CStr>,
     ) -> Result<Completeness, Refusal> {
-        let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
+        let job = Job { called, ..Job::new(Node::Open(source), Node::Open(target), facts, made) };
         self.finish(&job)?;
         Ok(job.completeness())
     }
@@ -235,7 +252,7 @@ impl<'a> Attributes<'a> {
         if let (Ok(_), Some((loss, cause))) = (&applied, job.lost.get())
             && self.fails(loss)
         {
-            let both = [job.source, job.target].map(Node::shown);
+            let both = [job.source.shown(), job.shown()];
             self.is_incomplete(both, loss.said().0, cause);
         }
         applied

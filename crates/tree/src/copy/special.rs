@@ -107,7 +107,7 @@ pub(super) fn special<'a>(
     facts: &'a Stat,
     text: Option<&'a CStr>,
 ) -> Special<'a> {
-    Special { place: entry.source_place(), facts, text }
+    Special { place: entry.source_place(), facts, text, called: entry.target }
 }
 
 /// Whether what bears the name stands for the source, whose text is given if it is a symlink.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::{lchown, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -10,7 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use super::{Pair, Trial};
 use crate::bin::{Folder, executable};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::{Kind, Mounted};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::skip::{needs, skip};
 
 fn plant(folder: &Path) {
@@ -37,6 +38,41 @@ fn devices_are_read_and_written() {
         pair.same(line);
     }
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+/// Not the name that it has until it is complete.
+#[test]
+fn an_owner_that_cannot_be_kept_is_missed_under_the_name_of_the_copy() {
+    needs!(needs_root("gives files away"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    for side in ["src", "dst"] {
+        fs::create_dir(folder.join(side)).unwrap();
+        plant(&folder.join(side));
+        symlink("a", folder.join(side).join("link")).unwrap();
+    }
+    for name in ["a", "pipe", "link"] {
+        lchown(folder.join("src").join(name), Some(5), Some(5)).unwrap();
+    }
+    for options in ["-a", "-a --remove-destination", "-au"] {
+        let program = executable().to_str().unwrap();
+        let words = ["-r", program, "cp"].into_iter().chain(options.split(' '));
+        let words = words.chain(["src/a", "src/pipe", "src/link", "dst"]).map(Into::into).collect();
+        let ran = folder.program("unshare".as_ref(), words).run();
+        if ran.stderr.contains("unshare") {
+            skip!("no user namespaces here: {}", ran.stderr);
+        }
+        assert!(!ran.stderr.contains(".flatout-copy"), "{options}{ran}");
+        for name in ["a", "pipe", "link"].into_iter().filter(|name| options != "-a" || *name != "a")
+        {
+            let said = format!("failed to preserve ownership for 'dst/{name}'");
+            assert!(ran.exits(1).stderr.contains(&said), "{options} {name}{ran}");
+        }
+        // What is newer or missing is made with -u alone.
+        for name in ["a", "pipe", "link"] {
+            fs::remove_file(folder.join("dst").join(name)).unwrap();
+        }
+    }
 }
 
 /// Word for word, and once for each copy.

@@ -26,6 +26,8 @@ pub struct Special<'a> {
     pub facts: &'a Stat,
     /// Where a symlink leads; others have none.
     pub text: Option<&'a CStr>,
+    /// What its copy will be called.
+    pub called: &'a CStr,
 }
 
 impl Attributes<'_> {
@@ -91,7 +93,8 @@ impl Attributes<'_> {
             FileType::Symlink => Made::entry(&found, Origin::Known),
             _ => Made::entry(&found, Origin::Uncertain),
         };
-        let job = Job::new(Node::Named(source.place), node, facts, made);
+        let called = Some(source.called);
+        let job = Job { called, ..Job::new(Node::Named(source.place), node, facts, made) };
         self.finish(&job)?;
         self.carry_project(&job)
     }

@@ -136,7 +136,7 @@ impl Folders {
         let path = self.target.join(name);
         let target = File::options().write(true).create_new(true).mode(0o600).open(&path).unwrap();
         let facts = rustix::fs::fstat(&source).unwrap();
-        attributes.file(source.as_fd(), target.as_fd(), &facts, made)?;
+        attributes.file(source.as_fd(), target.as_fd(), &facts, made, None)?;
         Ok(target.metadata().unwrap())
     }
 
@@ -160,14 +160,14 @@ impl Folders {
             [&source, &target].map(|folder| Place { directory: folder.as_fd(), name });
         let facts = Node::Named(source).stat().unwrap();
         let attributes = self.attributes();
-        let source = Special { place: source, facts: &facts, text };
+        let source = Special { place: source, facts: &facts, text, called: name };
         attributes.make(&source, target)?;
         attributes.entry(&source, target, None, |made| made.st_nlink == 1)?;
         Ok(Node::Named(target).stat().unwrap())
     }
 
     fn repair(&self, name: &CStr) -> Result<bool, Refusal> {
-        let path = |folder: &Path| folder.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        let path = |folder: &Path| folder.join(OsStr::from_bytes(name.to_bytes()));
         let source = File::open(path(&self.source)).unwrap();
         let directory = File::open(&self.target).unwrap();
         let target = Place { directory: directory.as_fd(), name };
@@ -301,7 +301,8 @@ fn an_attribute_that_does_not_fit_fails_the_file_and_not_the_copy() {
     let target = File::create_new(to.target.join("file")).unwrap();
     let facts = rustix::fs::fstat(&source).unwrap();
     let made = Made::new(Inheritance::of(folder.as_fd()));
-    let refusal = to.attributes().file(source.as_fd(), target.as_fd(), &facts, made).unwrap_err();
+    let refusal =
+        to.attributes().file(source.as_fd(), target.as_fd(), &facts, made, None).unwrap_err();
     assert!(matches!(refusal.cause, Cause::Reason(_)) && !refusal.is_final(), "{refusal:?}");
     let facts = target.metadata().unwrap();
     assert_eq!((mode(&facts), facts.mtime(), facts.mtime_nsec()), (0o640, 1_000_000_000, 5));
@@ -407,7 +408,7 @@ fn an_owner_that_was_expected_in_vain_is_found_out() {
         // As if a mount option had given the file to somebody else.
         chown(&folders.target.join(name), STRANGER, STRANGER);
         let facts = rustix::fs::fstat(&source).unwrap();
-        attributes.file(source.as_fd(), target.as_fd(), &facts, made).unwrap();
+        attributes.file(source.as_fd(), target.as_fd(), &facts, made, None).unwrap();
         assert_eq!(target.metadata().unwrap().uid(), 0, "{name}");
     }
 }

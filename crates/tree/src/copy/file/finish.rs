@@ -107,7 +107,9 @@ impl Place {
             // What is there has more than what would take its place.
             return Err(self.give_up(opened, Trouble::of(refusal).into()));
         }
-        let finished = attributes.file(from, to, &opened.facts, self.made);
+        let is_temporary = matches!(self.name, Name::Temporary(..));
+        let called = is_temporary.then_some(opened.entry.target);
+        let finished = attributes.file(from, to, &opened.facts, self.made, called);
         if let Err(refusal) = &finished
             && refusal.errno().is_some()
         {

@@ -164,7 +164,7 @@ fn a_file_that_is_written_again_loses_what_it_had_besides() {
     let to = File::options().write(true).open(&target).unwrap();
     let [facts, found] = [&from, &to].map(|file| rustix::fs::fstat(file).unwrap());
     let attributes = folders.attributes();
-    attributes.file(from.as_fd(), to.as_fd(), &facts, Made::found(&found)).unwrap();
+    attributes.file(from.as_fd(), to.as_fd(), &facts, Made::found(&found), None).unwrap();
     assert_eq!(names(&target), [""; 0]);
     assert_eq!(mode(&to.metadata().unwrap()), 0o640);
     // Where modes are not kept it gets its own back.
@@ -172,6 +172,6 @@ fn a_file_that_is_written_again_loses_what_it_had_besides() {
     to.set_permissions(Permissions::from_mode(0o600)).unwrap();
     let mut before = found;
     before.st_mode = 0o100_751;
-    attributes.file(from.as_fd(), to.as_fd(), &facts, Made::found(&before)).unwrap();
+    attributes.file(from.as_fd(), to.as_fd(), &facts, Made::found(&before), None).unwrap();
     assert_eq!(mode(&to.metadata().unwrap()), 0o751);
 }

@@ -101,7 +101,7 @@ fn devices_are_refused_without_privilege() {
     let folder = File::open(&folders.target).unwrap();
     let facts = rustix::fs::stat("/dev/null").unwrap();
     let target = Place { directory: folder.as_fd(), name: c"null" };
-    let source = Special { place: target, facts: &facts, text: None };
+    let source = Special { place: target, facts: &facts, text: None, called: target.name };
     let refusal = as_nobody(|| folders.attributes().make(&source, target).unwrap_err());
     assert_eq!(refusal.cause, Cause::System(Errno::PERM));
 }
@@ -156,7 +156,7 @@ fn a_filesystem_without_attributes_is_mentioned_once_and_widens_nothing() {
         );
         let target = File::from(target.unwrap());
         let made = Made::new(inheritance);
-        attributes.file(source.as_fd(), target.as_fd(), &facts, made).unwrap();
+        attributes.file(source.as_fd(), target.as_fd(), &facts, made, None).unwrap();
         // The mode of the source says 0670: the mask, which was for the stranger.
         assert_eq!(mode(&target.metadata().unwrap()), 0o640);
     }
@@ -173,7 +173,7 @@ fn sources_without_attributes_are_no_reason_to_speak() {
     let target = File::create_new(folders.target.join("file")).unwrap();
     let facts = rustix::fs::fstat(&source).unwrap();
     let made = Made::new(Inheritance::of(folder.as_fd()));
-    folders.attributes().file(source.as_fd(), target.as_fd(), &facts, made).unwrap();
+    folders.attributes().file(source.as_fd(), target.as_fd(), &facts, made, None).unwrap();
     assert_eq!(mode(&target.metadata().unwrap()), facts.st_mode & MODE_BITS);
     assert_eq!(folders.heard.codes(), [""; 0]);
 }

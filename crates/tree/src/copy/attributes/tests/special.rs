@@ -78,7 +78,8 @@ fn symlinks_where_nobody_else_may_look_keep_what_they_have_too() {
         }
         let [source, target] = [&from, &to].map(|folder| Place { directory: folder.as_fd(), name });
         let facts = Node::Named(source).stat().unwrap();
-        let source = Special { place: source, facts: &facts, text: Some(c"nowhere") };
+        let source =
+            Special { place: source, facts: &facts, text: Some(c"nowhere"), called: target.name };
         attributes.make(&source, target).unwrap();
         attributes.entry(&source, target, Some(inherited), |_| true).unwrap();
         let found = Node::Named(target).stat().unwrap();
@@ -101,7 +102,7 @@ fn a_name_that_is_taken_is_said_as_it_is() {
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, PRIVATE, 0).unwrap();
     let facts = rustix::fs::stat(&fifo).unwrap();
     let attributes = folders.attributes();
-    let source = Special { place: target, facts: &facts, text: None };
+    let source = Special { place: target, facts: &facts, text: None, called: target.name };
     attributes.make(&source, target).unwrap();
     let refusal = attributes.make(&source, target).unwrap_err();
     assert_eq!(refusal.cause, Cause::System(Errno::EXIST));
@@ -121,7 +122,7 @@ fn swapped(swap: impl FnOnce(&Path, &Path)) {
         [&from, &to].map(|folder| Place { directory: folder.as_fd(), name: c"fifo" });
     let facts = Node::Named(source).stat().unwrap();
     let attributes = folders.attributes();
-    let source = Special { place: source, facts: &facts, text: None };
+    let source = Special { place: source, facts: &facts, text: None, called: target.name };
     attributes.make(&source, target).unwrap();
     let path = folders.target.join("fifo");
     fs::remove_file(&path).unwrap();
@@ -156,7 +157,7 @@ fn a_symlink_that_leads_elsewhere_by_now_is_said_to_be_another() {
     let [source, target] =
         [&from, &to].map(|folder| Place { directory: folder.as_fd(), name: c"link" });
     let facts = Node::Named(source).stat().unwrap();
-    let source = Special { place: source, facts: &facts, text: Some(c"here") };
+    let source = Special { place: source, facts: &facts, text: Some(c"here"), called: target.name };
     let (attributes, inherited) = (folders.attributes(), Inheritance::of(to.as_fd()));
     // It is opened, as owners have not proved to be as expected.
     assert!(!attributes.is_predictable(inherited));
