@@ -223,7 +223,7 @@ impl Respelled {
         rewind(pair.source())?;
         lister.each(pair.source(), |name, _| {
             if !listed.has(name)
-                && let Some(facts) = look(pair, name)
+                && let Some(facts) = find(pair, name)?
             {
                 respelled.found.insert(identity(&facts));
                 respelled.keys.insert(key(name));
@@ -234,8 +234,9 @@ impl Respelled {
     }
 }
 
-fn look(pair: &Pair, name: &CStr) -> Option<Stat> {
-    file_data::look(pair.target(), name).ok()
+/// What bears a name in the target.
+fn find(pair: &Pair, name: &CStr) -> Result<Option<Stat>, Refusal> {
+    file_data::find(pair.target(), name).map_err(Refusal::of(COMPARE))
 }
 
 /// Whether the target takes a name of the source for this one. `respelled` remembers those of a target
@@ -245,10 +246,10 @@ fn is_another_spelling(
     pair: &Pair,
     name: &CStr,
 ) -> Result<bool, Refusal> {
-    let Some(facts) = look(pair, name) else { return Ok(false) };
+    let Some(facts) = find(pair, name)? else { return Ok(false) };
     if respelled.is_none() {
         // Of letters with marks only the target knows how else they are written.
-        let is_there = |other: &CString| look(pair, other).is_some();
+        let is_there = |other: &CString| !matches!(find(pair, other), Ok(None));
         if name.to_bytes().is_ascii() && !spellings(name).iter().any(is_there) {
             return Ok(false);
         }

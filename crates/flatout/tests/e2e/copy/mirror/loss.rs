@@ -222,3 +222,26 @@ fn an_encrypted_directory_without_its_key_is_not_emptied() {
     assert_eq!(fs::read_to_string(target.join("sub/b")).unwrap(), "source/sub/b");
     mounted.finish();
 }
+
+/// A server fails once to say what bears a name, whichever look at one that is: what it spells otherwise is no
+/// surplus for that.
+#[test]
+fn what_cannot_be_looked_at_once_is_not_deleted() {
+    needs!(needs_program("strace"));
+    let faulty = needs!(Faulty::new(Faults { folds: true, ..Faults::default() }));
+    let folder = Folder::new();
+    plant(&folder, &["src/README"]);
+    faulty.put("readme", b"src/README");
+    let words = ["copy", "--delete", "--threads=1", "-T", "src", faulty.path().to_str().unwrap()];
+    for number in 1.. {
+        let inject = format!("inject=newfstatat:error=EIO:when={number}");
+        let wrapper = ["strace", "-f", "-qq", "-o", "trace", "-e", &inject];
+        let ran = folder.under(&wrapper, &words).leaves("trace").run();
+        assert_eq!(faulty.names(), ["readme"], "look {number}{ran}");
+        if !fs::read_to_string(folder.join("trace")).unwrap().contains("INJECTED") {
+            ran.exits(0);
+            break;
+        }
+    }
+    faulty.finish();
+}
