@@ -30,7 +30,7 @@ struct Counts {
     taken_for_xxh3: u64,
     /// Lines that do not.
     malformed: u64,
-    /// Lines with a digest that is not computed here.
+    /// Lines with a digest that is not computed here, or that are too long to be read.
     foreign: u64,
     unreadable: u64,
     mismatched: u64,
@@ -144,14 +144,14 @@ impl Check<'_, '_> {
         let (mut session, mut counts) = (self.session.borrow_mut(), self.counts.borrow_mut());
         let text = format!("{:?}: line {number}: {fault}", self.path);
         match fault {
-            Fault::Malformed | Fault::TooLong => {
+            Fault::Malformed => {
                 counts.malformed += 1;
                 if session.arguments.warn {
                     output::complain(&text);
                 }
             }
             // The file is listed, and nobody has looked at it: that is no success.
-            Fault::Foreign(_) | Fault::Unasked(_) => {
+            Fault::TooLong | Fault::Foreign(_) | Fault::Unasked(_) => {
                 counts.foreign += 1;
                 session.fail(FAILED, text);
             }

@@ -53,6 +53,15 @@ fn files_are_ok_or_failed_or_cannot_be_read() {
     assert_eq!(ran.exits(1).stdout, "abc: OK\nempty: FAILED\nempty: FAILED\n");
 }
 
+/// As that of a file in a very deep tree: it lists a file at which nobody has looked.
+#[test]
+fn a_line_that_is_too_long_is_no_success() {
+    let folder = folder(&[&format!("{ABC}  abc"), &format!("{ABC}  {}abc", "d/".repeat(600_000))]);
+    let ran = check(&folder, "");
+    assert_eq!(ran.exits(1).stdout, "abc: OK\n");
+    assert_eq!(complaints(&ran), ["\"SUMS\": line 2: longer than 1048576 bytes"]);
+}
+
 #[test]
 fn a_line_that_is_no_digest_fails_only_where_that_is_asked_for() {
     let folder = folder(&[&format!("{ABC}  abc"), "junk"]);
