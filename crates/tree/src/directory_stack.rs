@@ -96,11 +96,6 @@ impl DirectoryStack {
         lowest.expect("the lowest level is held, unless the way back to it was lost")
     }
 
-    /// The device on which it lies.
-    pub(crate) fn device(&self) -> u64 {
-        self.levels.last().map_or(0, |level| level.identity.0)
-    }
-
     /// Lets all go but the root and the lowest: others need descriptors, too.
     pub(crate) fn let_go(&mut self) {
         let between = 1..self.levels.len().saturating_sub(1).max(1);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 
-use crate::copy::Identity;
+use crate::copy::{Identity, identity};
 use crate::directory_stack::{DIRECTORY, DirectoryStack};
 use crate::file_data::{self, kind_of};
 use crate::item::{Item, Place, Wanted};
@@ -167,7 +167,10 @@ impl Walk {
         match kind {
             FileType::Directory => self.descend(&name),
             FileType::RegularFile => {
-                if self.left_out.contains(&(stack.device(), inode)) {
+                // What is listed is a hint: an overlay lists numbers of its layers, of several devices.
+                let may_be_left_out = self.left_out.iter().any(|(_, number)| *number == inode);
+                let is_left_out = |facts| self.left_out.contains(&identity(&facts));
+                if may_be_left_out && look().is_ok_and(is_left_out) {
                     return None;
                 }
                 let shown = joined(&self.shown, &name);

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, openat};
 
 use super::{ABC, EMPTY};
 use crate::bin::{Folder, executable};
-use crate::filesystem::{is_root, needs_program};
+use crate::filesystem::{Kind, Mounted, is_root, needs_program};
 use crate::input::as_nobody;
 use crate::skip::needs;
 
@@ -51,6 +51,23 @@ fn links_and_pipes_in_a_tree_are_left_out() {
     let ran = folder.flatout(["sum", "-r", "tree", "to-tree"]).run();
     assert_eq!(names(&ran.exits(0).stdout), ["tree/file", "to-tree/file"]);
     assert_eq!(ran.stderr, "");
+}
+
+/// Its files have other device numbers than its directories.
+#[test]
+fn the_list_itself_is_left_out_of_an_overlay_too() {
+    let memory = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
+    let folder = Folder::new();
+    fs::write(folder.join("file"), "abc").unwrap();
+    let mounted = needs!(Mounted::overlay(folder.path(), &memory.path()));
+    let tree = mounted.path();
+    let list = || fs::File::create(tree.join("list")).unwrap();
+    let path = tree.to_str().unwrap();
+    folder.flatout(["sum", "-r", path]).stdout(list()).run().exits(0);
+    let listed = fs::read_to_string(tree.join("list")).unwrap();
+    assert_eq!(names(&listed), [format!("{path}/file")]);
+    mounted.finish();
+    memory.finish();
 }
 
 #[test]
