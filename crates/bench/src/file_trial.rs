@@ -10,9 +10,10 @@ pub(crate) mod evidence;
 pub(crate) mod measured;
 pub(crate) mod page_cache;
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use flatout_measure::{TrialError, Warning, warning};
+use flatout_sys::lock::unlocked;
 use flatout_sys::monotonic_ns;
 
 use crate::Watch;
@@ -60,7 +61,7 @@ pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
         workers::run_watched(threads, watch, prepare, |index, prepared| {
             work(index, prepared, *begun_ns.get_or_init(monotonic_ns))
         })?;
-    let (before, worked) = readings.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (before, worked) = unlocked(readings);
     Ok(Ran {
         results,
         begun_ns: begun_ns.into_inner().unwrap_or_else(monotonic_ns),

@@ -6,14 +6,17 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc};
+use std::sync::{Mutex, OnceLock, RwLock, mpsc};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 use crate::counted;
 use flatout_io::cause_text;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::clock::process_cpu_ns;
+use flatout_sys::lock::unlocked;
 use flatout_sys::{Groups, affinity, monotonic_ns, run_queue};
+
+pub(crate) use flatout_sys::lock::lock;
 
 /// Most threads that a bench or a read takes.
 pub const MAX_THREADS: u32 = 1024;
@@ -231,9 +234,7 @@ pub fn run_watched<P, T: Send, E: Send + From<ThreadError>>(
         Some(Worked { start_ns, end_ns })
     };
     let elapsed_ns = together(&|_| Builder::new(), count, watch.begins, &worker)?;
-    let results = results.into_iter();
-    let results =
-        results.filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let results = results.into_iter().filter_map(unlocked);
     Ok((results.collect::<Result<_, _>>()?, elapsed_ns))
 }
 
@@ -283,11 +284,6 @@ fn together(
     let start_ns = worked.iter().map(|worked| worked.start_ns).min().unwrap_or(0);
     let end_ns = worked.iter().map(|worked| worked.end_ns).max().unwrap_or(0);
     Ok(end_ns.saturating_sub(start_ns))
-}
-
-/// What `mutex` guards, even after a panic.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {

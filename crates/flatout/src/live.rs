@@ -10,13 +10,14 @@ mod view;
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use flatout_measure::progress::Event;
 use flatout_report::Style;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::lock::lock;
 use flatout_sys::screen::{self, Input, Screen};
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::Rect;
@@ -92,7 +93,7 @@ impl Live {
 
     /// Shows what happened.
     pub fn take(&self, event: &Event, eta: Option<Eta>) {
-        let mut drawing = self.shared.lock();
+        let mut drawing = lock(&self.shared.drawing);
         drawing.board.take(event, eta);
         self.shared.draw(&mut drawing, DRAW_EVERY);
     }
@@ -111,10 +112,6 @@ impl Drop for Live {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Drawing> {
-        self.drawing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wait_for_keys(&self) {
         let mut has_asked = false;
         loop {
@@ -125,15 +122,15 @@ impl Shared {
                     has_asked = true;
                     // That this process cannot be told leaves it as it was.
                     let _ = kill_process(getpid(), Signal::INT);
-                    self.draw(&mut self.lock(), Duration::ZERO);
+                    self.draw(&mut lock(&self.drawing), Duration::ZERO);
                 }
                 Input::Key(CTRL_L) | Input::Resumed => {
-                    let mut drawing = self.lock();
+                    let mut drawing = lock(&self.drawing);
                     drawing.shown = Buffer::empty(Rect::ZERO);
                     self.draw(&mut drawing, Duration::ZERO);
                 }
                 Input::Key(_) => {}
-                Input::Nothing => self.draw(&mut self.lock(), TICK),
+                Input::Nothing => self.draw(&mut lock(&self.drawing), TICK),
             }
         }
     }

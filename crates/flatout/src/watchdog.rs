@@ -5,13 +5,14 @@
 //! not even that helps, the second signal ends the process at once.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use flatout_report::text::Joined;
 use rustix::process::{Signal, getpid, kill_process};
 
+use flatout_sys::lock::lock;
 use flatout_sys::memory::room_for_thread;
 
 use crate::output;
@@ -78,7 +79,7 @@ impl Watchdog {
 
     /// Something happened: `what` begins now.
     pub fn beat(&self, what: &str) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.silent = Duration::ZERO;
         what.clone_into(&mut state.what);
     }
@@ -86,7 +87,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.0.lock().is_over = true;
+        lock(&self.0.state).is_over = true;
         self.0.changed.notify_all();
     }
 }
@@ -106,7 +107,7 @@ impl Watched {
     /// Waits until nothing happened for `limit`, from the last beat or from now on, whichever is
     /// later; says what began last. `None`: the run is over.
     fn silence(&self, limit: Duration) -> Option<String> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.silent = Duration::ZERO;
         loop {
             if state.is_over {
@@ -121,10 +122,6 @@ impl Watched {
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             state.looked(begun.elapsed());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,10 +178,10 @@ mod tests {
     fn it_says_what_began_last() {
         let state = Mutex::new(State::of("a"));
         let watched = Arc::new(Watched { state, changed: Condvar::new() });
-        Watchdog(Arc::clone(&watched)).0.lock().what = "b".to_owned();
-        watched.lock().is_over = false;
+        lock(&Watchdog(Arc::clone(&watched)).0.state).what = "b".to_owned();
+        lock(&watched.state).is_over = false;
         assert_eq!(watched.silence(Duration::ZERO).as_deref(), Some("b"));
-        watched.lock().is_over = true;
+        lock(&watched.state).is_over = true;
         assert_eq!(watched.silence(LONG), None);
     }
 }

@@ -47,6 +47,7 @@ pub mod issue_width;
 #[cfg(feature = "launcher")]
 #[path = "tests/launcher/mod.rs"]
 pub mod launcher;
+pub mod lock;
 pub mod mapping;
 pub mod memory;
 pub mod numa;

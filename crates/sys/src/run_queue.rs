@@ -6,9 +6,10 @@
 
 use std::fs;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
+use crate::lock::lock;
 use crate::occupation::this_thread as thread_number;
 use crate::thread;
 
@@ -102,7 +103,7 @@ impl Drop for Worker {
 }
 
 fn workers() -> MutexGuard<'static, Workers> {
-    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&WORKERS)
 }
 
 /// What a thread has waited so far, by its folder in `/proc`.

@@ -27,7 +27,6 @@ mod directory_stack;
 mod file_data;
 pub mod inventory;
 pub mod item;
-mod lock;
 pub mod manifest;
 mod path;
 pub mod remove;
@@ -37,5 +36,7 @@ pub mod sum;
 pub mod visit;
 pub mod walk;
 pub mod wire;
+
+use flatout_sys::lock;
 
 pub use spool::unnamed::unnamed_file;

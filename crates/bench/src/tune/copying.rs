@@ -1,12 +1,13 @@
 //! One copy of a tree by given settings, as `flatout copy` makes it.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread::{Builder, Scope};
 
 use flatout_io::transfer::{BUFFER_BYTES, Method};
 use flatout_io::{Engine, SizeClass, Tuning};
 use flatout_measure::{Sample, TrialError};
+use flatout_sys::lock::{lock, unlocked};
 use flatout_sys::{monotonic_ns, run_queue};
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::options::{
@@ -91,7 +92,7 @@ fn run(
     let operands = vec![Operand { source: source.to_owned(), target: target.to_owned() }];
     let ended = std::thread::scope(|scope| copy.run(operands, &|_: u32| hire(scope, &copy)));
     drop(copy);
-    match complaint.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    match unlocked(complaint.0) {
         Some(text) => Err(TrialError::Failed(text)),
         None if ended.totals.failed > 0 || ended.out_of_space => {
             Err(TrialError::Failed("there is no room for the copy".to_owned()))
@@ -146,8 +147,7 @@ struct Complaint(Mutex<Option<String>>);
 impl Watch for Complaint {
     fn event(&self, event: &Event) {
         if let Event::Failed(failure) = event {
-            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert_with(|| failure.to_string());
+            lock(&self.0).get_or_insert_with(|| failure.to_string());
         }
     }
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flatout_io::cause_text;
 use flatout_io::transfer::Method;
 use flatout_sys::cancel::CancelToken;
+use flatout_sys::lock::lock;
 use flatout_tree::copy::Copy;
 use flatout_tree::copy::backup::Backups;
 use flatout_tree::copy::event::{Action, Event, UNSTABLE, Watch};
@@ -166,7 +167,7 @@ impl Watch for Witness {
     }
 
     fn consents(&self, target: &OsStr) -> bool {
-        let _one_at_a_time = self.asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.asking);
         output::consents(&format!("overwrite {}? ", quote(target)))
     }
 

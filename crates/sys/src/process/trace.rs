@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::ptr;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
@@ -18,6 +18,7 @@ use super::memory::Peaks;
 use super::{Account, Program};
 use crate::cause::{answered, cause_text};
 use crate::clock::monotonic_ns;
+use crate::lock::lock;
 use crate::memory::{process_bytes, room_for_thread};
 use crate::usage::Usage;
 
@@ -39,7 +40,7 @@ pub(super) struct Leader {
 impl Leader {
     /// Sends a signal to all processes of the group. Those that are gone need none.
     pub(super) fn signal(&self, signal: libc::c_int) {
-        let is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_reaped = lock(&self.is_reaped);
         if !*is_reaped {
             // SAFETY: kill(2) touches no memory. The group is the program's: its leader is not
             // reaped, so the number cannot have been given to another.
@@ -282,7 +283,7 @@ fn wait(process: libc::pid_t, options: WaitIdOptions) -> io::Result<Option<WaitI
 /// Ends what the program left in its group, then takes its account.
 fn reap(leader: &Leader, life: Life, before: &Before) -> io::Result<Account> {
     leader.signal(libc::SIGKILL);
-    let mut is_reaped = leader.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut is_reaped = lock(&leader.is_reaped);
     let mut status = 0;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     let waited = loop {

@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use flatout_report::json;
 use flatout_sys::descriptor;
+use flatout_sys::lock::{lock, unlocked};
 use flatout_tree::copy::options::Durability;
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ impl Log {
 
     /// Writes a line that is no JSON, with its end.
     pub fn write_line(&self, line: &[u8]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.error.is_none()
             && let Err(error) = state.file.write_all(line)
         {
@@ -55,7 +56,7 @@ impl Log {
 
     /// Writes what is left, and hears what the filesystem has to say to that.
     pub fn finish(self) -> Result<(), String> {
-        let State { file, error } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let State { file, error } = unlocked(self.state);
         if let Some(error) = error {
             return Err(error);
         }

@@ -2,9 +2,10 @@
 //!
 //! It is complete when its last line is there, and that is written only when everything was copied.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use flatout_sys::lock::{lock, unlocked};
 use flatout_tree::copy::failure::{Failure, Refusal};
 use flatout_tree::copy::operand::Plan;
 use flatout_tree::inventory::{self, LastLines, Record};
@@ -44,7 +45,7 @@ impl Listing {
     /// Lists an entry.
     pub fn add(&self, record: &Record) {
         if let Some(lines) = &self.lines {
-            let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lines = lock(lines);
             if let Ok(Err(refusal)) = lines.as_mut().map(|lines| lines.add(record)) {
                 *lines = Err(refusal);
             }
@@ -60,10 +61,9 @@ impl Listing {
     pub fn finish(self, exit_code: i32) -> Result<(), String> {
         let count = match self.lines {
             None => Ok(self.count.into_inner()),
-            Some(lines) => lines
-                .into_inner()
-                .unwrap_or_else(PoisonError::into_inner)
-                .and_then(|lines| lines.each(|line| self.file.write_line(line))),
+            Some(lines) => {
+                unlocked(lines).and_then(|lines| lines.each(|line| self.file.write_line(line)))
+            }
         };
         if let (DONE, Ok(count)) = (exit_code, &count) {
             self.file.write_line(format!("#end {count}\n").as_bytes());

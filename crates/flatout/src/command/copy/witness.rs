@@ -1,9 +1,10 @@
 //! Whoever watches the copy: says what went wrong as it comes, and writes the log.
 
 use std::ffi::OsStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use flatout_io::{escape, quote};
+use flatout_sys::lock::{lock, unlocked};
 use flatout_sys::resource_limit::{Resource, soft_limit};
 use flatout_tree::copy::event::{Event, Watch};
 use flatout_tree::copy::failure::Cause;
@@ -65,11 +66,7 @@ impl<'a> Witness<'a> {
 
     /// Operands that were not even tried.
     pub fn objections(&self) -> u64 {
-        self.said().objections
-    }
-
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.said).objections
     }
 
     /// Does something to the terminal between two drawings, if anything is drawn.
@@ -98,7 +95,7 @@ impl<'a> Witness<'a> {
 
     /// Keeps an error for the document.
     fn keep(&self, text: String) {
-        self.said().errors.keep(text);
+        lock(&self.said).errors.keep(text);
     }
 
     /// Says something that is no failure.
@@ -111,13 +108,13 @@ impl<'a> Witness<'a> {
         let text = objection.to_string();
         let path = objection.path().as_os_str();
         self.log(|| json!({"action": "refused", "path": escape(path), "cause": text}));
-        self.said().objections += 1;
+        lock(&self.said).objections += 1;
         self.note(text);
     }
 
     /// Says once what limits the files that may be open.
     fn tell_limit(&self) {
-        if std::mem::replace(&mut self.said().told_limit, true) {
+        if std::mem::replace(&mut lock(&self.said).told_limit, true) {
             return;
         }
         if let Some(most) = soft_limit(Resource::Nofile) {
@@ -129,7 +126,7 @@ impl<'a> Witness<'a> {
 
     /// Says why nothing more is copied.
     pub fn give_up(&self, error: &str) {
-        self.said().objections += 1;
+        lock(&self.said).objections += 1;
         self.note(error.to_owned());
     }
 
@@ -142,7 +139,7 @@ impl<'a> Witness<'a> {
                 *code = (*code).max(FAILED);
             }
         }
-        let said = self.said.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let said = unlocked(self.said);
         said.errors.into_list()
     }
 }
