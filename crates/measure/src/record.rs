@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::statistics;
+
 /// The name of this schema version, the first member of every document.
 pub const SCHEMA: &str = "flatout/1";
 
@@ -92,8 +94,7 @@ impl Outcome {
     /// Half the width of the interval as a share of the figure; `None` where one of them is
     /// missing.
     pub fn half_width(&self) -> Option<f64> {
-        let ([low, high], median) = (self.ci95?, self.median?);
-        (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
+        statistics::half_width(self.median?, self.ci95?)
     }
 
     /// Takes over what stands against a row with a figure from which this one was made: its warnings,
@@ -146,36 +147,40 @@ impl Outcome {
     }
 }
 
-/// The direction of improvement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// A larger figure is better (rates).
-    #[default]
-    Higher,
-    /// A smaller figure is better (times).
-    Lower,
+flatout_sys::words! {
+    /// The direction of improvement.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Better: name, ALL {
+        /// A larger figure is better (rates).
+        #[default]
+        Higher = "higher",
+        /// A smaller figure is better (times).
+        Lower = "lower",
+    }
 }
 
-/// Whether a figure can be used; what speaks more against it comes later.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// The interval is as narrow as was asked for.
-    #[default]
-    Ok,
-    /// The figure holds with a reservation that a warning names.
-    Degraded,
-    /// The time budget ended before the interval was narrow.
-    Unstable,
-    /// The run was interrupted before this figure was complete.
-    Interrupted,
-    /// This machine cannot do it; a warning names what is missing.
-    Unsupported,
-    /// A figure that cannot be true; it is not given.
-    Invalid,
-    /// The workload reported an error; a warning names it.
-    Failed,
+flatout_sys::words! {
+    /// Whether a figure can be used; what speaks more against it comes later.
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Status: name, ALL {
+        /// The interval is as narrow as was asked for.
+        #[default]
+        Ok = "ok",
+        /// The figure holds with a reservation that a warning names.
+        Degraded = "degraded",
+        /// The time budget ended before the interval was narrow.
+        Unstable = "unstable",
+        /// The run was interrupted before this figure was complete.
+        Interrupted = "interrupted",
+        /// This machine cannot do it; a warning names what is missing.
+        Unsupported = "unsupported",
+        /// A figure that cannot be true; it is not given.
+        Invalid = "invalid",
+        /// The workload reported an error; a warning names it.
+        Failed = "failed",
+    }
 }
 
 /// Latency of single operations, from a merged histogram.
@@ -221,27 +226,29 @@ pub struct Ceiling {
     pub limiter: String,
 }
 
-/// Where a ceiling comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provenance {
-    /// Measured in this run.
-    Measured,
-    /// Read from the CPU's own description.
-    Cpuid,
-    /// Read from firmware tables.
-    Smbios,
-    /// Read from a bus or network link.
-    Link,
-    /// Derived from other figures; the limiter says how.
-    Inferred,
-    /// Set from outside, by an administrator or the user.
-    Given,
-    /// No bound: the best figure of its kind in this run, which others are set beside.
-    BestSeen,
-    /// Nobody knows.
-    #[default]
-    Unknown,
+flatout_sys::words! {
+    /// Where a ceiling comes from.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Provenance: name, ALL {
+        /// Measured in this run.
+        Measured = "measured",
+        /// Read from the CPU's own description.
+        Cpuid = "cpuid",
+        /// Read from firmware tables.
+        Smbios = "smbios",
+        /// Read from a bus or network link.
+        Link = "link",
+        /// Derived from other figures; the limiter says how.
+        Inferred = "inferred",
+        /// Set from outside, by an administrator or the user.
+        Given = "given",
+        /// No bound: the best figure of its kind in this run, which others are set beside.
+        BestSeen = "best_seen",
+        /// Nobody knows.
+        #[default]
+        Unknown = "unknown",
+    }
 }
 
 /// What speaks against a figure.

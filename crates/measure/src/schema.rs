@@ -16,7 +16,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{full_record, record, row};
-    use crate::record::{Outcome, Provenance, Record, Status};
+    use crate::record::{Better, Outcome, Provenance, Record, Status};
 
     fn schema() -> Value {
         serde_json::from_str(JSON_SCHEMA).unwrap()
@@ -52,32 +52,20 @@ mod tests {
 
     #[test]
     fn every_status_and_provenance_is_known_to_the_schema() {
-        for status in [
-            Status::Ok,
-            Status::Unstable,
-            Status::Invalid,
-            Status::Degraded,
-            Status::Failed,
-            Status::Unsupported,
-            Status::Interrupted,
-        ] {
+        for status in Status::ALL {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.name());
             let document = record(vec![Outcome { status, ..row("a/b") }]);
             assert!(is_valid(&serde_json::to_value(document).unwrap()), "{status:?}");
         }
-        for provenance in [
-            Provenance::Measured,
-            Provenance::Cpuid,
-            Provenance::Smbios,
-            Provenance::Link,
-            Provenance::Inferred,
-            Provenance::Given,
-            Provenance::BestSeen,
-            Provenance::Unknown,
-        ] {
+        for provenance in Provenance::ALL {
+            assert_eq!(serde_json::to_value(provenance).unwrap(), provenance.name());
             let mut document = record(vec![row("a/b")]);
             document.results[0].ceiling.as_mut().unwrap().provenance = provenance;
             let document = serde_json::to_value(document).unwrap();
             assert!(is_valid(&document), "{provenance:?}");
+        }
+        for better in Better::ALL {
+            assert_eq!(serde_json::to_value(better).unwrap(), better.name());
         }
     }
 

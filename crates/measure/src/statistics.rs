@@ -9,6 +9,8 @@ pub mod interval;
 pub mod pool;
 pub mod student;
 
+use std::borrow::Borrow;
+
 /// Probability that a 95 % interval leaves on each side.
 const TAIL: f64 = 0.025;
 
@@ -43,9 +45,10 @@ pub fn median(samples: &[f64]) -> Option<f64> {
 }
 
 /// Smallest and largest sample; `None` of nothing.
-pub fn extremes(samples: &[f64]) -> Option<(f64, f64)> {
-    let first = *samples.first()?;
-    Some(samples.iter().fold((first, first), |(low, high), &x| (low.min(x), high.max(x))))
+pub fn extremes(samples: impl IntoIterator<Item = impl Borrow<f64>>) -> Option<(f64, f64)> {
+    let mut samples = samples.into_iter().map(|sample| -> f64 { *sample.borrow() });
+    let first = samples.next()?;
+    Some(samples.fold((first, first), |(low, high), x| (low.min(x), high.max(x))))
 }
 
 /// The smallest sample; `None` of nothing.
@@ -110,8 +113,11 @@ fn interval_cut(n: usize) -> Option<usize> {
 /// Half the width of the interval over the size of the median; `None` where there is no interval
 /// or the median is 0.
 pub fn relative_half_width(samples: &[f64]) -> Option<f64> {
-    let [low, high] = median_interval(samples)?;
-    let median = median(samples)?;
+    half_width(median(samples)?, median_interval(samples)?)
+}
+
+/// Half the width of an interval over the size of the median; `None` where that is 0.
+pub fn half_width(median: f64, [low, high]: [f64; 2]) -> Option<f64> {
     (median != 0.0).then(|| (high - low) / 2.0 / median.abs())
 }
 
@@ -166,7 +172,7 @@ mod tests {
     #[test]
     fn nothing_of_nothing() {
         assert_eq!(median(&[]), None);
-        assert_eq!(extremes(&[]), None);
+        assert_eq!(extremes([0.0; 0]), None);
         assert_eq!(quantile(&[], 0.5), None);
         assert_eq!(median_absolute_deviation(&[]), None);
         assert!(outliers(&[]).is_empty());

@@ -1,4 +1,4 @@
-//! Sizes and times as people write them, to bytes and nanoseconds.
+//! Sizes and times as people write them, to bytes and nanoseconds; shares as people read them.
 //!
 //! Only whole results are taken: what would have to be rounded is refused. The way back,
 //! from base units to prefixes, belongs to the report.
@@ -41,9 +41,38 @@ pub fn counted(number: impl Display, noun: &str) -> String {
 /// From here on nobody reads a number quickly.
 const LEAST_LONG: u64 = 10_000;
 
-/// Half the width of an interval, over the figure, from which on a percentage says no more than this text.
-pub fn wide_text(half_width_ratio: f64) -> Option<&'static str> {
-    (half_width_ratio >= 9.995).then_some(">999 %")
+/// A share as a percentage with as many digits as it deserves: `93 %`, `1.2 %`, `0.04 %`.
+pub fn percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    match percent.abs() {
+        size if !size.is_finite() => "?".to_owned(),
+        size if size >= 9.95 => format!("{} %", separated(&format!("{percent:.0}"))),
+        size if size >= 0.095 || size == 0.0 => format!("{percent:.1} %"),
+        size if size >= 0.01 => format!("{percent:.2} %"),
+        _ => "<0.01 %".to_owned(),
+    }
+}
+
+/// Half the width of an interval as a percentage; from ten times the figure on it says no more.
+pub fn half(ratio: f64) -> String {
+    if ratio >= 9.995 { ">999 %".to_owned() } else { percent(ratio) }
+}
+
+/// A number with commas between thousands of its whole part.
+pub fn separated(digits: &str) -> String {
+    let (sign, rest) = match digits.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", digits),
+    };
+    let (whole, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+    let mut out = String::from(sign);
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + fraction
 }
 
 /// A size for a message, as somebody would write it: `256 MiB`, `5 GB`, `1000 bytes`. With a decimal
@@ -260,6 +289,17 @@ mod tests {
             "\"Q\" in \"4Q\" is no unit; known are \
              B, K, KiB (1024), kB, KB (1000), and M, G, T, P likewise"
         );
+    }
+
+    #[test]
+    fn shares_are_short() {
+        assert_eq!(percent(0.934), "93 %");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.0004), "0.04 %");
+        assert_eq!(percent(1e-9), "<0.01 %");
+        assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!(percent(34.0), "3,400 %");
+        assert_eq!((half(9.99), half(1.9e4)), ("999 %".to_owned(), ">999 %".to_owned()));
     }
 
     proptest! {

@@ -18,11 +18,12 @@ mod rows;
 use crate::load::busy_words;
 use crate::record::{Answer, Mark, Outcome, Record, Status};
 use crate::sampler::fact::OVERHEAD_RATIO;
+use crate::units::percent;
 use crate::warning::{self, Says, has, saying};
 
 use happened::did_it_happen;
 use pairs::{Pairs, is_aside, is_pair};
-use rows::{count, list, name, percent};
+use rows::{count, list, name};
 
 /// Share of its ceiling above which a figure cannot be doubled.
 const HALF: f64 = 0.5;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use flatout_measure::record::{Better, Record};
+use flatout_measure::record::Record;
 use serde_json::Value;
 
 use crate::identity::{self, Identity};
@@ -27,13 +27,5 @@ fn raw(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         other => other.to_string(),
-    }
-}
-
-/// The direction of improvement in a word.
-fn better(better: Better) -> &'static str {
-    match better {
-        Better::Higher => "higher",
-        Better::Lower => "lower",
     }
 }

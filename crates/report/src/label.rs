@@ -235,7 +235,7 @@ pub(crate) fn test(id: &str) -> &str {
 
 /// A status as the word that people use.
 pub(crate) fn state(of: Status) -> &'static str {
-    if of == Status::Unstable { "noisy" } else { status(of) }
+    if of == Status::Unstable { "noisy" } else { of.name() }
 }
 
 /// What is said of a figure without an interval.
@@ -247,19 +247,6 @@ pub(crate) fn word(status: Status, interval: Option<[f64; 2]>) -> &'static str {
         (Status::Ok, _) => "",
         (Status::Unstable, None) => FEW_TRIALS,
         (other, _) => state(other),
-    }
-}
-
-/// A status as the word that the record uses.
-pub(crate) fn status(status: Status) -> &'static str {
-    match status {
-        Status::Ok => "ok",
-        Status::Unstable => "unstable",
-        Status::Invalid => "invalid",
-        Status::Degraded => "degraded",
-        Status::Failed => "failed",
-        Status::Unsupported => "unsupported",
-        Status::Interrupted => "interrupted",
     }
 }
 

@@ -4,7 +4,8 @@
 //! shown as FLOPS, and requests of a disk as IOPS, with their prefix. Three
 //! significant digits, but whole numbers are never shortened; the comma separates thousands.
 
-use flatout_measure::units;
+use flatout_measure::units::{self, separated};
+pub use flatout_measure::units::{half, percent};
 
 /// A divisor and the unit that it leads to, so that a whole column can share one.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,12 +111,6 @@ fn decimal_prefix(value: f64, unit: &str) -> Scale {
     Scale { divisor, unit: format!("{prefix}{unit}") }
 }
 
-/// The least and the largest figure; none of nothing.
-pub(crate) fn extremes(mut figures: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    let first = figures.next()?;
-    Some(figures.fold((first, first), |(low, high), figure| (low.min(figure), high.max(figure))))
-}
-
 /// Both ends of a range with a word between them; one of two that read alike.
 pub(crate) fn range(ends: (f64, f64), joint: &str, text: impl Fn(f64) -> String) -> String {
     let (low, high) = (text(ends.0), text(ends.1));
@@ -124,7 +119,7 @@ pub(crate) fn range(ends: (f64, f64), joint: &str, text: impl Fn(f64) -> String)
 
 /// So many of something: `1 row`, `3 rows`.
 pub fn counted(number: usize, noun: &str) -> String {
-    format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
+    units::counted(count(number as u64), noun)
 }
 
 /// A value in the scale that suits it alone, for example `12,345 MiB/s` or `85.2 ns`.
@@ -169,11 +164,8 @@ pub fn size(bytes: u64) -> String {
 
 /// A number of bytes for reading: exact count, and the rounded size where that is shorter.
 pub fn bytes(bytes: u64) -> String {
-    let noun = if bytes == 1 { "byte" } else { "bytes" };
-    if (bytes as f64) < KIB {
-        return format!("{bytes} {noun}");
-    }
-    format!("{} {noun} ({})", count(bytes), rounded_size(bytes))
+    let exact = units::counted(count(bytes), "byte");
+    if (bytes as f64) < KIB { exact } else { format!("{exact} ({})", rounded_size(bytes)) }
 }
 
 /// A size for reading: exact where that is short, otherwise three digits: `7.75 GiB`.
@@ -182,57 +174,12 @@ pub fn rounded_size(bytes: u64) -> String {
     if exact.ends_with("iB") { exact } else { value("bytes", bytes as f64) }
 }
 
-/// A share as a percentage with as many digits as it deserves: `93 %`, `1.2 %`, `0.04 %`.
-pub fn percent(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    if !percent.is_finite() {
-        return "?".to_owned();
-    }
-    match percent.abs() {
-        p if p >= 9.95 => format!("{} %", separated(&format!("{percent:.0}"))),
-        p if p >= 0.095 || p == 0.0 => format!("{percent:.1} %"),
-        p if p >= 0.01 => format!("{percent:.2} %"),
-        _ => "<0.01 %".to_owned(),
-    }
-}
-
-/// Half the width of an interval as a percentage; from ten times the figure on it says no more.
-pub fn half(ratio: f64) -> String {
-    units::wide_text(ratio).map_or_else(|| percent(ratio), str::to_owned)
-}
-
-/// Half the width of an interval over the size of the median, as in `measure::statistics`; none
-/// where the median is zero.
-pub fn half_width(median: f64, interval: [f64; 2]) -> Option<f64> {
-    let ratio = (interval[1] - interval[0]) / 2.0 / median.abs();
-    ratio.is_finite().then_some(ratio)
-}
-
-/// What [`half_width`] is, for the one place on a page that explains the sign `±`.
+/// What [`Outcome::half_width`](flatout_measure::record::Outcome::half_width) is, for the one place on a page that explains the sign `±`.
 pub(crate) const PLUS_MINUS: &str =
     "half-width of the 95 % interval of the median, as a share of the median";
 
-/// Commas between thousands of the whole part.
-fn separated(digits: &str) -> String {
-    let (sign, rest) = match digits.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", digits),
-    };
-    let (whole, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
-    let mut out = String::from(sign);
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out + fraction
-}
-
 #[cfg(test)]
 mod tests {
-    use flatout_measure::statistics;
-
     use super::*;
 
     #[test]
@@ -298,24 +245,5 @@ mod tests {
         assert_eq!(number(-1234567.0), "-1,234,567");
         assert_eq!(number(f64::NAN), "?");
         assert_eq!(number(3e-9), "3.00e-9");
-    }
-
-    #[test]
-    fn shares_are_short() {
-        assert_eq!(percent(0.934), "93 %");
-        assert_eq!(percent(0.0123), "1.2 %");
-        assert_eq!(percent(0.0004), "0.04 %");
-        assert_eq!(percent(1e-9), "<0.01 %");
-        assert_eq!(percent(0.0), "0.0 %");
-        assert_eq!((half(9.99), half(1.9e4)), ("999 %".to_owned(), ">999 %".to_owned()));
-    }
-
-    #[test]
-    fn plus_minus_is_the_half_width_that_measure_judges_by() {
-        let samples = [97.0, 99.0, 100.0, 100.0, 100.5, 101.0];
-        let interval = statistics::median_interval(&samples).unwrap();
-        assert_eq!(half_width(100.0, interval), statistics::relative_half_width(&samples));
-        assert_eq!(half_width(100.0, [97.0, 101.0]), Some(0.02));
-        assert_eq!(half_width(0.0, [0.0, 0.0]), None);
     }
 }

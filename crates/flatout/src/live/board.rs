@@ -5,6 +5,7 @@ use flatout_measure::comparison::RowName;
 use flatout_measure::guard::UseOfCpus;
 use flatout_measure::progress::{Event, Standing};
 use flatout_measure::record::Series;
+use flatout_measure::statistics;
 use flatout_report::quantity;
 
 /// Load is told over at least so long: the kernel counts it in ticks of 10 ms.
@@ -44,7 +45,7 @@ impl Line {
     /// Half the width of its interval by now.
     pub fn half_width(&self) -> Option<f64> {
         let standing = self.standing.as_ref()?;
-        quantity::half_width(standing.median?, standing.ci95?)
+        statistics::half_width(standing.median?, standing.ci95?)
     }
 }
 

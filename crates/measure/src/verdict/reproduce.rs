@@ -2,13 +2,13 @@
 //! beyond that is told and is no evidence against a row.
 
 use super::pairs::{Pairs, took_part};
-use super::rows::{count, half, list, name};
+use super::rows::{count, list, name};
 use super::{figures, mark_of, reply};
 use crate::record::{Answer, Mark, Outcome};
 use crate::sampler::NOISY;
 use crate::sampler::fact::{BETWEEN_RUNS, INTERVALS_SPOILED};
 use crate::statistics::interval::half_of_trials;
-use crate::units::counted;
+use crate::units::{counted, half};
 use crate::warning::{self, Says, has, saying};
 
 /// Half of a row's interval as its trials have it, and earlier runs where these taught what runs differ by.

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::record::Outcome;
-use crate::units::wide_text;
 
 /// Rows that a sentence names before it only counts the others.
 const NAMED_MOST: usize = 3;
@@ -39,23 +38,6 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Half the width of an interval as a percentage.
-pub(super) fn half(share: f64) -> String {
-    wide_text(share).map_or_else(|| percent(share), str::to_owned)
-}
-
-/// A share with two significant digits below 10 %, whole above.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent.abs() {
-        0.0 => "0 %".to_owned(),
-        size if size < 0.01 => "less than 0.01 %".to_owned(),
-        size if size < 1.0 => format!("{percent:.2} %"),
-        size if size < 10.0 => format!("{percent:.1} %"),
-        _ => format!("{percent:.0} %"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,21 +58,5 @@ mod tests {
         assert_eq!(list(&items[..2]), "a, b");
         assert_eq!(list(&items), "a, b, c and 2 more");
         assert_eq!(list(&[]), "");
-    }
-
-    #[test]
-    fn shares_are_rounded_to_what_they_are_worth() {
-        for (share, text) in [
-            (0.0, "0 %"),
-            (0.000_01, "less than 0.01 %"),
-            (0.0012, "0.12 %"),
-            (0.018, "1.8 %"),
-            (0.874, "87 %"),
-            (3.4, "340 %"),
-        ] {
-            assert_eq!(percent(share), text);
-            assert_eq!(half(share), text);
-        }
-        assert_eq!(half(23.18), ">999 %");
     }
 }

@@ -285,7 +285,7 @@ fn does_it_matter_good() {
     let answer = ask(MATTER, vec![row("a/b"), warned("a/c", warning::SYSCALL_BOUND)]);
     assert!(answer.good);
     assert!(answer.text.starts_with("1 of 2 figures stand for what they are named after."));
-    assert!(answer.text.ends_with("The harness takes 0.10 % of the time at most."));
+    assert!(answer.text.ends_with("The harness takes 0.1 % of the time at most."));
 }
 
 #[test]

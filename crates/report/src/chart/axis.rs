@@ -1,6 +1,6 @@
 //! Where a value stands on an axis, and which values are worth a label.
 
-use crate::quantity;
+use flatout_measure::statistics;
 
 /// How values are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn extremes(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
         size if size < 1.0 / LARGEST => 0.0,
         _ => value.clamp(-LARGEST, LARGEST),
     };
-    quantity::extremes(values.filter(|value| value.is_finite()).map(bounded))
+    statistics::extremes(values.filter(|value| value.is_finite()).map(bounded))
 }
 
 #[cfg(test)]

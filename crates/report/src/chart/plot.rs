@@ -7,6 +7,7 @@ mod curve;
 pub mod switch;
 
 use flatout_measure::record::{Outcome, Status};
+use flatout_measure::statistics;
 
 use super::axis::{Axis, Spacing};
 use super::sweep::{LEAST_POINTS, Sweep};
@@ -204,7 +205,7 @@ impl Plot {
         }
         let figures = self.points().map(|point| point.y).filter(|y| y.is_finite());
         let ratio = if self.y_spacing == YSpacing::Either { 1.0 } else { TELLING_RATIO };
-        quantity::extremes(figures).is_some_and(|(low, high)| low > 0.0 && high >= ratio * low)
+        statistics::extremes(figures).is_some_and(|(low, high)| low > 0.0 && high >= ratio * low)
     }
 
     /// Whether the y axis is by powers of ten.

@@ -3,6 +3,7 @@
 use flatout_measure::fact::Key;
 use flatout_measure::record::{Outcome, Series};
 use flatout_measure::shape::{BURST_PER_S, KNEE_S, SUSTAINED_PER_S};
+use flatout_measure::statistics;
 
 use crate::{label, quantity, quantity::Scale};
 
@@ -16,7 +17,7 @@ pub(crate) fn over_time(outcome: &Outcome) -> impl Iterator<Item = &Series> {
 pub(crate) fn extent(series: &Series) -> String {
     let range = |axis: usize| {
         let values = series.points.iter().map(|point| point[axis]);
-        quantity::extremes(values.filter(|value| value.is_finite())).unwrap_or_default()
+        statistics::extremes(values.filter(|value| value.is_finite())).unwrap_or_default()
     };
     let ((low, high), (start, end)) = (range(1), range(0));
     let scale = Scale::of(&series.y, high);

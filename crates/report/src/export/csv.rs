@@ -15,7 +15,7 @@ use flatout_measure::record::{Outcome, Record};
 use flatout_measure::statistics;
 use serde_json::Value;
 
-use super::{better, raw};
+use super::raw;
 use crate::label;
 use crate::page::{audit, commands, race};
 use crate::text::{self, Joined};
@@ -97,21 +97,19 @@ fn figures(outcome: &Outcome) -> [String; 15] {
     let interval = outcome.ci95.filter(|_| figure.is_some());
     let extremes = statistics::extremes(&outcome.samples).filter(|_| figure.is_some());
     let ceiling = outcome.ceiling.as_ref();
-    let origin =
-        |provenance| serde_json::to_value(provenance).map_or_else(|_| String::new(), |v| raw(&v));
     [
         outcome.unit.clone(),
-        better(outcome.better).to_owned(),
+        outcome.better.name().to_owned(),
         float(figure),
         float(interval.map(|i| i[0])),
         float(interval.map(|i| i[1])),
         outcome.n.to_string(),
         float(extremes.map(|(least, _)| least)),
         float(extremes.map(|(_, most)| most)),
-        label::status(outcome.status).to_owned(),
+        outcome.status.name().to_owned(),
         ceiling.map_or_else(String::new, |c| c.name.clone()),
         float(ceiling.and_then(|c| c.value)),
-        ceiling.map_or_else(String::new, |c| origin(c.provenance)),
+        ceiling.map_or_else(String::new, |c| c.provenance.name().to_owned()),
         float(ceiling.and_then(|c| c.ratio).filter(|_| figure.is_some())),
         ceiling.map_or_else(String::new, |c| c.limiter.clone()),
         outcome.warnings.iter().map(|warning| &warning.code).joined(" "),

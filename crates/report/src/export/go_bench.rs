@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use super::{better, raw, told};
+use super::{raw, told};
 use crate::identity::Identity;
 use crate::label;
 use crate::text::{self, Joined};
@@ -63,7 +63,7 @@ fn push_row(out: &mut String, name: &str, outcome: &Outcome) {
 fn directions(results: &[Outcome]) -> BTreeMap<String, &'static str> {
     let mut directions: BTreeMap<String, Option<&'static str>> = BTreeMap::new();
     for outcome in results.iter().filter(|outcome| label::figure(outcome).is_some()) {
-        let better = better(outcome.better);
+        let better = outcome.better.name();
         let known = directions.entry(unit(&outcome.unit)).or_insert(Some(better));
         if *known != Some(better) {
             *known = None;

@@ -12,7 +12,7 @@ use flatout_measure::record::{Ceiling, Outcome, Provenance, Record};
 use serde_json::Value;
 
 use self::family::{Families, Labels};
-use super::{better, raw, told};
+use super::{raw, told};
 use crate::identity::Identity;
 use crate::{label, text::Joined};
 
@@ -83,8 +83,8 @@ fn row(families: &mut Families, outcome: &Outcome, labels: &Labels) {
     let ceiling = outcome.ceiling.as_ref();
     let bound = ceiling.filter(is_bound);
     let mut info = labels.clone();
-    info.add("status", label::status(outcome.status));
-    info.add("better", better(outcome.better));
+    info.add("status", outcome.status.name());
+    info.add("better", outcome.better.name());
     info.add("warnings", &outcome.warnings.iter().map(|warning| warning.code.as_str()).joined(" "));
     info.add("ceiling", bound.map_or("", |ceiling| &ceiling.name));
     info.add("limiter", ceiling.map_or("", |ceiling| &ceiling.limiter));

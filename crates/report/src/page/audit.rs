@@ -5,6 +5,7 @@
 
 use flatout_measure::record::Outcome;
 use flatout_measure::sampler::fact::OVERHEAD_RATIO;
+use flatout_measure::statistics;
 
 use super::column;
 use super::{Cell, Column, Pairs, PairsKind, Row, Table, Wide};
@@ -126,7 +127,7 @@ pub(super) fn audit<'a>(rows: &[&'a Outcome], sweeps: &[&Sweep<'a>]) -> Option<(
 /// What measuring itself costs per operation, from the cheapest row to the dearest.
 fn own_cost<'a>(rows: impl Iterator<Item = &'a Outcome>) -> Option<String> {
     let costs = rows.filter_map(|row| row.fact_number("harness_ns_per_operation"));
-    let ends = quantity::extremes(costs)?;
+    let ends = statistics::extremes(costs)?;
     Some(quantity::range(ends, " to ", |ns| quantity::value("ns", ns)))
 }
 
@@ -137,7 +138,7 @@ pub(crate) fn proves(outcome: &Outcome) -> bool {
 
 fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
     let numbers = outcomes.iter().filter_map(|outcome| outcome.fact_number(fact.key));
-    let (low, high) = quantity::extremes(numbers)?;
+    let (low, high) = statistics::extremes(numbers)?;
     let (low, high) = (fact.text(low), fact.text(high));
     if low == high {
         return Some(low);

@@ -5,6 +5,7 @@
 //! whatever else the environment holds is listed by [`super::machine`].
 
 use flatout_measure::record::Record;
+use flatout_measure::statistics;
 use serde_json::Value;
 
 use super::{findings, storage};
@@ -86,7 +87,7 @@ fn clock(record: &Record) -> String {
     }
     let in_loops = record.results.iter().filter(|row| row.id == "cpu/throughput");
     let in_loops = in_loops.filter(|row| label::figure(row).is_some());
-    match quantity::extremes(in_loops.filter_map(|row| row.fact_number("clock_hz"))) {
+    match statistics::extremes(in_loops.filter_map(|row| row.fact_number("clock_hz"))) {
         None => "not measured in this run".to_owned(),
         Some(ends) => format!("{}, measured in the loops", quantity::range(ends, " to ", text)),
     }

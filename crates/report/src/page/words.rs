@@ -5,6 +5,7 @@ use flatout_measure::comparison::{
     ThresholdSource, Verdict,
 };
 use flatout_measure::record::{Better, Status};
+use flatout_measure::units;
 
 use crate::{label, quantity, text::Joined};
 
@@ -187,8 +188,7 @@ pub(super) fn remark(row: &Row) -> String {
     let mut words: Vec<String> =
         row.reason.map(|reason| reason_text(row, reason)).into_iter().collect();
     if let Some(runs) = row.runs_needed {
-        let more = if runs == 1 { "run" } else { "runs" };
-        words.push(format!("needs about {runs} more {more} of each"));
+        words.push(format!("needs about {} of each", units::counted(runs, "more run")));
     } else if matches!(row.reason, Some(Reason::WideInterval | Reason::NotSignificant)) {
         words.push("more than 100 runs would not settle it".to_owned());
     }

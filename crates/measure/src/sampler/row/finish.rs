@@ -16,7 +16,7 @@ use crate::record::{Outcome, Series, Status};
 use crate::row::Row;
 use crate::statistics;
 use crate::statistics::interval::{self, Knowledge};
-use crate::units::{counted, wide_text};
+use crate::units::{counted, half};
 use crate::warning::{self, Warning};
 
 impl Sampled<'_> {
@@ -295,9 +295,7 @@ fn note_samples(outcome: &mut Outcome, facts: &mut Facts) {
         }
         Some(width) if width > NOISY => {
             let trials = counted(outcome.n, "trial");
-            let width =
-                wide_text(width).map_or_else(|| format!("{:.0} %", width * 100.0), str::to_owned);
-            let text = format!("the 95 % interval is ±{width} after {trials}");
+            let text = format!("the 95 % interval is ±{} after {trials}", half(width));
             Warning::new(warning::UNSTABLE, text)
         }
         Some(_) => return,

@@ -3,7 +3,7 @@
 use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::sampler::NOISY;
-use flatout_measure::warning;
+use flatout_measure::{statistics, warning};
 
 use super::Finding;
 use super::Severity::{self, Fail, Note, Warn};
@@ -167,7 +167,7 @@ fn contention(record: &Record) -> Option<Finding> {
         record.results.iter().filter(|row| warning::has(&row.warnings, warning::SMT_CONTENTION));
     let mut rows = rows.peekable();
     rows.peek()?;
-    let shares = quantity::extremes(rows.filter_map(|row| row.fact_number("contention_ratio")));
+    let shares = statistics::extremes(rows.filter_map(|row| row.fact_number("contention_ratio")));
     let busy = shares.filter(|(_, high)| *high > 0.0).map(|ends| {
         let share = quantity::range(ends, "–", quantity::percent).replace(" %–", "–");
         format!("busy {share} of the time")
