@@ -218,6 +218,12 @@ pub(crate) fn rows_of<'a>(record: &'a Record, area: &str) -> Vec<&'a Outcome> {
     record.results.iter().filter(|outcome| self::area(&outcome.id) == area).collect()
 }
 
+/// Whether the row tells by the name of its corpus how many files there are, and how large: `1000x4K`.
+pub(crate) fn is_of_equal_files(outcome: &Outcome) -> bool {
+    let count = outcome.parameter_text("corpus").and_then(|corpus| corpus.split_once('x'));
+    count.is_some_and(|(count, _)| count.parse::<u64>().is_ok())
+}
+
 /// Whether the row is that of `flatout read` or `flatout write`: one file, whose facts are asked for.
 pub(crate) fn moves_a_file(outcome: &Outcome) -> bool {
     matches!(area(&outcome.id), "read" | "write")

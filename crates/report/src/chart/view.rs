@@ -127,8 +127,7 @@ fn of_corpora(rows: &[&Outcome]) -> Vec<Derived> {
 fn of_equal_files(row: &Outcome) -> Option<Outcome> {
     let number = |key: &str| row.parameter_count(key);
     let corpus = row.parameter_text("corpus")?;
-    let is_equal = corpus.split_once('x').is_some_and(|(count, _)| count.parse::<u64>().is_ok())
-        || corpus.starts_with("deep-");
+    let is_equal = label::is_of_equal_files(row) || corpus.starts_with("deep-");
     if row.id != COPY || !is_equal {
         return None;
     }

@@ -101,14 +101,9 @@ fn text<'a>(outcome: &'a Outcome, key: &str) -> &'a str {
 
 /// Test and parameters of each row, without what all pairs of its test have in common.
 fn works(rows: &[&Outcome]) -> Vec<Vec<String>> {
-    // 1000x4K says how many files there are, and how large.
-    let is_counted = |row: &Outcome| {
-        let count = row.parameter_text("corpus").and_then(|corpus| corpus.split_once('x'));
-        count.is_some_and(|(count, _)| count.parse::<u64>().is_ok())
-    };
     let is_work = |row: &Outcome, key: &str| match key {
         "test" | "subject" | "against" => false,
-        "bytes" | "files" => !is_counted(row),
+        "bytes" | "files" => !label::is_of_equal_files(row),
         _ => true,
     };
     let own: Vec<Map<String, Value>> = rows
