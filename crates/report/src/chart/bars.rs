@@ -41,53 +41,43 @@ pub(crate) struct Bar {
 struct View {
     key: &'static str,
     title: &'static str,
-    /// How ids begin; the longest list of rows is one area.
-    ids: &'static [&'static str],
     unit: &'static str,
+    /// How ids begin; the longest list of rows is one area.
+    ids: &'static str,
     only: Option<(&'static str, u64)>,
 }
 
-const fn view(
-    [key, title, unit]: [&'static str; 3],
-    ids: &'static [&'static str],
-    only: Option<(&'static str, u64)>,
-) -> View {
-    View { key, title, ids, unit, only }
+const fn view([key, title, unit, ids]: [&'static str; 4]) -> View {
+    View { key, title, unit, ids, only: None }
+}
+
+impl View {
+    const fn only(self, key: &'static str, value: u64) -> Self {
+        Self { only: Some((key, value)), ..self }
+    }
 }
 
 const VIEWS: [View; 11] = [
-    view(
-        ["passes", "One file, pass by pass: first, again, after clearing the cache", "bytes/s"],
-        &["cache/series"],
-        None,
-    ),
-    view(["calls", "What a call costs, one thread", "ns"], &["syscall/"], Some(("threads", 1))),
-    view(["throughput", "Throughput of the disk", "bytes/s"], &["disk/sequential-"], None),
-    view(["operations", "IOPS of the disk", "IOPS"], &["disk/random-", "disk/mixed"], None),
-    view(
-        ["metadata", "Operations on files and directories", "operations/s"],
-        &[
-            "disk/create",
-            "disk/stat",
-            "disk/open-close",
-            "disk/rename",
-            "disk/readdir",
-            "disk/fsync",
-            "disk/unlink",
-        ],
-        None,
-    ),
-    view(["products", "Matrices", "flop/s"], &["cpu/dgemm", "cpu/linpack"], None),
-    view(["stream", "Memory bandwidth: STREAM", "bytes/s"], &["memory/stream"], None),
-    view(["tcp", "TCP, one stream", "bit/s"], &["network/tcp-throughput"], Some(("streams", 1))),
-    view(["udp", "UDP, one stream", "bit/s"], &["network/udp-throughput"], Some(("streams", 1))),
-    view(
-        ["trees", "Copy time of each tree", "ns"],
-        &["copy/tree", "copy/single", "copy/memory", "copy/deviation"],
-        None,
-    ),
-    view(["levels", "Latency of the levels of memory", "ns"], &["memory/level"], None),
+    view([
+        "passes",
+        "One file, pass by pass: first, again, after clearing the cache",
+        "bytes/s",
+        "cache/series",
+    ]),
+    view(["calls", "What a call costs, one thread", "ns", "syscall/"]).only("threads", 1),
+    view(["throughput", "Throughput of the disk", "bytes/s", "disk/sequential-"]),
+    view(["operations", "IOPS of the disk", "IOPS", "disk/random- disk/mixed"]),
+    view(["metadata", "Operations on files and directories", "operations/s", METADATA]),
+    view(["products", "Matrices", "flop/s", "cpu/dgemm cpu/linpack"]),
+    view(["stream", "Memory bandwidth: STREAM", "bytes/s", "memory/stream"]),
+    view(["tcp", "TCP, one stream", "bit/s", "network/tcp-throughput"]).only("streams", 1),
+    view(["udp", "UDP, one stream", "bit/s", "network/udp-throughput"]).only("streams", 1),
+    view(["trees", "Copy time of each tree", "ns", TREES]),
+    view(["levels", "Latency of the levels of memory", "ns", "memory/level"]),
 ];
+const METADATA: &str = "disk/create disk/stat disk/open-close disk/rename disk/readdir disk/fsync \
+                        disk/unlink";
+const TREES: &str = "copy/tree copy/single copy/memory copy/deviation";
 /// A bar that is so many times as long as the middle one has a picture with others like it.
 const LARGEST: f64 = 15.0;
 /// More bars than these are a sweep, and have a chart.
@@ -123,7 +113,7 @@ fn of_view(charts: &[Chart], rows: &[&Outcome], view: &View) -> Vec<Bars> {
         .iter()
         .copied()
         .filter(|row| row.unit == view.unit)
-        .filter(|row| view.ids.iter().any(|start| row.id.starts_with(start)))
+        .filter(|row| view.ids.split(' ').any(|start| row.id.starts_with(start)))
         .filter(|row| fits(row).unwrap_or(true) && label::figure(row).is_some())
         .filter(|row| view.only.is_some() || !is_charted(row))
         .collect();

@@ -92,12 +92,14 @@ pub(crate) const fn decimal(head: &'static str) -> Known {
     column(head, Align::Decimal)
 }
 
-const fn going(known: Known, goes: usize) -> Known {
-    Known { goes, ..known }
-}
+impl Known {
+    const fn going(self, goes: usize) -> Self {
+        Self { goes, ..self }
+    }
 
-const fn meaning(known: Known, meaning: &'static str) -> Known {
-    Known { meaning, ..known }
+    const fn meaning(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
 }
 
 /// What a row is, and how it differs from others of its name.
@@ -107,23 +109,23 @@ pub(crate) const PARAMETERS: Known = column("parameters", Align::Parameters);
 /// The figure with its interval and its bound.
 pub(crate) const MEDIAN: Known = decimal("median");
 pub(crate) const INTERVAL: Known =
-    Known { short: "±", ..meaning(number("± (95 % interval)"), quantity::PLUS_MINUS) };
-pub(crate) const N: Known = going(number("n"), 1);
+    Known { short: "±", ..number("± (95 % interval)").meaning(quantity::PLUS_MINUS) };
+pub(crate) const N: Known = number("n").going(1);
 pub(crate) const SAMPLES: Known = column("samples (5 % to each side)", Align::Picture);
-pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..going(number("limit"), 2) };
+pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..number("limit").going(2) };
 
 /// A point of a chart; its details are those of the figure.
 pub(crate) const POINT: Known = Known { detail: Detail::Hover, ..decimal("") };
 
 /// Latencies; percentiles have heads of their own.
-pub(crate) const OPERATIONS: Known = going(number("operations"), 1);
-pub(crate) const LEAST: Known = going(number("min"), 2);
+pub(crate) const OPERATIONS: Known = number("operations").going(1);
+pub(crate) const LEAST: Known = number("min").going(2);
 pub(crate) const PERCENTILE: Known = number("");
 pub(crate) const MOST: Known = number("max");
 
 /// What people compare.
 pub(crate) const WHAT: Known = words("");
-pub(crate) const OF_BOUND: Known = going(number("of limit"), 2);
+pub(crate) const OF_BOUND: Known = number("of limit").going(2);
 pub(crate) const USUAL: Known = number("usual");
 pub(crate) const BOTTLENECK: Known = words("bottleneck");
 
@@ -131,12 +133,11 @@ pub(crate) const BOTTLENECK: Known = words("bottleneck");
 pub(crate) const CONTESTANT: Known = words("contestant");
 pub(crate) const SPEED: Known = decimal("speed");
 pub(crate) const CPU: Known =
-    going(meaning(decimal("CPU"), "user and system CPU time of one run"), 3);
+    decimal("CPU").meaning("user and system CPU time of one run").going(3);
 pub(crate) const MEMORY: Known =
-    going(meaning(number("memory"), "peak resident memory of one run, the largest seen"), 2);
+    number("memory").meaning("peak resident memory of one run, the largest seen").going(2);
 pub(crate) const AGAINST: Known = words("against");
-pub(crate) const RATIO: Known = meaning(
-    number("ratio"),
+pub(crate) const RATIO: Known = number("ratio").meaning(
     "how many times as fast the first is as the second: median of the ratios of the rounds and its \
      95 % interval; a tie is an interval with 1 in it",
 );
@@ -144,27 +145,18 @@ pub(crate) const RATIO_INTERVAL: Known = words("95 % interval");
 pub(crate) const RESULT: Known = column("result", Align::Badge);
 
 /// Two runs held against each other.
-pub(crate) const OLD: Known = going(decimal("old"), 4);
-pub(crate) const NEW: Known = going(decimal("new"), 5);
-pub(crate) const CHANGE: Known = meaning(
-    decimal("ratio"),
+pub(crate) const OLD: Known = decimal("old").going(4);
+pub(crate) const NEW: Known = decimal("new").going(5);
+pub(crate) const CHANGE: Known = decimal("ratio").meaning(
     "NEW ÷ OLD, of several runs their geometric means, with its 95 % interval (noise between runs)",
 );
 pub(crate) const CHANGE_STRIP: Known = column("worse · better", Align::Picture);
-pub(crate) const CHANGE_INTERVAL: Known = going(number("95 % interval"), 6);
+pub(crate) const CHANGE_INTERVAL: Known = number("95 % interval").going(6);
 pub(crate) const CHANCE: Known =
-    going(meaning(number("p"), "chance of such a difference in any row if nothing changed"), 2);
-pub(crate) const NOISE: Known = going(
-    meaning(
-        number("noise"),
-        "how far the figure differs from run to run by itself (standard deviation)",
-    ),
-    3,
-);
-pub(crate) const SHOWS: Known = going(
-    meaning(
-        number("shows"),
-        "the least change that runs like these would show in four of five cases",
-    ),
-    1,
-);
+    number("p").meaning("chance of such a difference in any row if nothing changed").going(2);
+pub(crate) const NOISE: Known = number("noise")
+    .meaning("how far the figure differs from run to run by itself (standard deviation)")
+    .going(3);
+pub(crate) const SHOWS: Known = number("shows")
+    .meaning("the least change that runs like these would show in four of five cases")
+    .going(1);
