@@ -56,9 +56,9 @@ impl Scale {
         match unit {
             "bytes/s" if largest > LARGEST_IN_MIB => scale(GIB, "GiB/s"),
             "bytes/s" => scale(MIB, "MiB/s"),
-            "bytes" | "bytes/op" if largest >= KIB => {
+            "bytes" if largest >= KIB => {
                 let (divisor, prefix) = prefix(BINARY, largest, 1.0);
-                scale(divisor, &format!("{prefix}B{}", &unit[5..]))
+                scale(divisor, &format!("{prefix}B"))
             }
             "bytes" => scale(1.0, "B"),
             "ns" => time_scale(largest, 1.0),

@@ -16,9 +16,9 @@ use crate::{label, quantity};
 /// Parameters in order.
 const PARAMETERS: &str = "file block_bytes threads split engine caching depth state";
 /// Facts that stand before the rate.
-const FACTS_BEFORE: &str = "bytes blocks block_shortfall seconds";
+const FACTS_BEFORE: &str = "bytes blocks seconds";
 /// Facts that stand after the rate. The reasons stand with engine and caching where these exist.
-const FACTS_AFTER: &str = "passes digest_xor32 engine_reason caching_reason time_to_cache_s \
+const FACTS_AFTER: &str = "passes digest_xor32 engine_reason time_to_cache_s \
     rate_to_cache time_to_durable_s rate_durable ended_early cached_before_bytes \
     cached_after_bytes device_read_bytes device_write_bytes size_found_bytes";
 

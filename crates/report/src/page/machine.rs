@@ -36,13 +36,13 @@ fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
     }
 }
 
-/// Names under which a fact of the headline may be found.
-const HEADLINE: [(&[&str], &str); 5] = [
-    (&["cpu_model", "model_name", "model", "brand"], ""),
-    (&["simd_limit"], " at most"),
-    (&["cpus_online", "logical_cpus", "cpus", "cpu_count"], " CPUs"),
-    (&["memory_total_bytes", "memory_bytes", "total_bytes"], " memory"),
-    (&["kernel_release", "kernel", "release"], ""),
+/// Facts of the headline, and what follows each.
+const HEADLINE: [(&str, &str); 5] = [
+    ("cpu_model", ""),
+    ("simd_limit", " at most"),
+    ("cpus_online", " CPUs"),
+    ("memory_bytes", " memory"),
+    ("kernel_release", ""),
 ];
 
 /// What of a fact of the headline may be used, where that is less.
@@ -58,13 +58,17 @@ pub(crate) fn headline(environment: &Value) -> String {
         ("bytes", Some(bytes)) => quantity::value("bytes", bytes),
         _ => label::plain(key, value),
     };
-    let words = HEADLINE.iter().filter_map(|(names, noun)| {
-        let (key, value) = names.iter().find_map(|name| find(environment, name))?;
+    let known = |key: &str| {
+        let value = environment.get(key)?;
+        (value.is_string() || value.is_number()).then_some(value)
+    };
+    let words = HEADLINE.iter().filter_map(|&(key, noun)| {
+        let value = known(key)?;
         let text = told(key, value);
         // What a container may use is less than what there is.
         let limits = LIMITS.iter().filter(|(of, _)| *of == key);
         let limit = limits
-            .filter_map(|(_, limit)| find(environment, limit))
+            .filter_map(|&(_, limit)| Some((limit, known(limit)?)))
             .filter(|(_, limit)| limit.as_f64() < value.as_f64())
             .min_by(|(_, one), (_, other)| {
                 one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal)
@@ -73,8 +77,7 @@ pub(crate) fn headline(environment: &Value) -> String {
             Some((key, limit)) => format!("{} of {text}", told(key, limit)),
             None => text,
         };
-        let kernel =
-            if names[0] == "kernel_release" && !text.contains("Linux") { "Linux " } else { "" };
+        let kernel = if key == "kernel_release" && !text.contains("Linux") { "Linux " } else { "" };
         let noun = if text == "1" { noun.trim_end_matches('s') } else { noun };
         Some(format!("{kernel}{text}{noun}"))
     });
@@ -96,15 +99,6 @@ pub(crate) fn place(environment: &Value) -> Option<String> {
     Some(told).filter(|told| !told.is_empty())
 }
 
-/// The first string or number under this name, at any depth.
-fn find<'a>(value: &'a Value, name: &'a str) -> Option<(&'a str, &'a Value)> {
-    let Value::Object(members) = value else { return None };
-    if let Some(found @ (Value::String(_) | Value::Number(_))) = members.get(name) {
-        return Some((name, found));
-    }
-    members.values().find_map(|member| find(member, name))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -124,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_headline_takes_what_is_there() {
-        let environment = json!({"cpu": {"model_name": "Xeon", "cpus": 2}, "kernel": "6.1.0"});
+        let environment = json!({"cpu_model": "Xeon", "cpus_online": 2, "kernel_release": "6.1.0"});
         assert_eq!(headline(&environment), "Xeon, 2 CPUs, Linux 6.1.0");
         assert_eq!(headline(&json!(null)), "");
         let limited = json!({"cpu_model": "X", "cpus_online": 8, "cpus_allowed": 4,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::label;
 
 /// Tests of a disk that count requests; the others of its area count files.
-const REQUESTS: [&str; 5] = ["random-read", "random-write", "mixed", "depth-sweep", "size-sweep"];
+const REQUESTS: [&str; 4] = ["random-read", "random-write", "mixed", "depth-sweep"];
 
 /// Facts in the unit of their row: one figure, or several.
 pub(crate) const FIGURES: [Key; 4] =

@@ -51,7 +51,6 @@ impl Line {
 const LATENCY: &[&str] = &["memory/latency"];
 const READS: &[&str] = &["disk/random-read", "disk/depth-sweep"];
 const WRITES: &[&str] = &["disk/random-write"];
-const CALLS: &[&str] = &["syscall/getppid", "syscall/call", "syscall/read", "syscall/pread"];
 
 const LINES: [Line; 21] = [
     line("CPU peak", &["cpu/throughput"], &["type"]).rank(is_double),
@@ -88,7 +87,7 @@ const LINES: [Line; 21] = [
     line("TCP", &["network/tcp-throughput"], &[]),
     line("round trip", &["network/tcp-latency"], &[])
         .rank(|row| 2.0 * flag(is(row, "wait", "blocking")) + flag(is(row, "placement", "apart"))),
-    line("system call", CALLS, &["call"]).rank(|row| flag(is(row, "call", "empty"))),
+    line("system call", &["syscall/getppid", "syscall/read", "syscall/pread"], &[]),
     line("copy", &["copy/by-count", "copy/tree"], &["file_bytes"])
         .fits(|row| row.fact_number(FILES).is_some())
         .rank(|row| row.fact_number(FILES).unwrap_or(0.0)),
