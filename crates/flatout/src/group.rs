@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::Read;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_mpi::World;
 
 use crate::launched::Launched;
-use crate::output;
+use crate::{conclusion, output};
 
 /// Bytes of the program that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -28,12 +29,14 @@ pub struct Group {
 
 impl Group {
     /// The processes that were started together, and in the first one the numbers of the boots of their
-    /// hosts; `None`: this one is alone.
+    /// hosts.
     ///
-    /// Errors: they are of different versions, which the first one says.
-    pub fn join() -> Result<Option<(Self, Vec<String>)>, String> {
-        let is_first = Launched::find().is_none_or(|launched| launched.is_first());
-        let Some(world) = World::join(output::complain, is_first)? else { return Ok(None) };
+    /// Errors: they do not know each other, or are of different versions, which the first one has said.
+    pub fn join(launched: &Launched) -> Result<(Self, Vec<String>), ExitCode> {
+        let refuse = |why: String, code| launched.refuse(&why, code);
+        let world = World::join(output::complain, launched.is_first());
+        let world = world.map_err(|error| refuse(error, conclusion::FAILED))?;
+        let world = world.ok_or_else(|| refuse(launched.is_not_joined(), conclusion::WRONG_USE))?;
         let version = version();
         let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
         let own = [&version, boot.trim(), &World::host(), &words()].join(" ");
@@ -57,11 +60,9 @@ impl Group {
         }
         // MPI would end only together, when the others have waited.
         let group = ManuallyDrop::new(Self { world });
-        group.agree(refusal)?;
-        Ok(Some((
-            ManuallyDrop::into_inner(group),
-            all.into_iter().map(|[_, boot, ..]| boot).collect(),
-        )))
+        group.agree(refusal).map_err(|error| refuse(error, conclusion::FAILED))?;
+        let boots = all.into_iter().map(|[_, boot, ..]| boot).collect();
+        Ok((ManuallyDrop::into_inner(group), boots))
     }
 
     /// Whether this is the one that tells the user.

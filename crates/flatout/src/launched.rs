@@ -81,6 +81,7 @@ impl Launched {
     }
 
     /// Why nothing is copied where MPI does not know the others.
+    #[cfg(feature = "mpi")]
     pub fn is_not_joined(&self) -> String {
         let Self { by, processes, .. } = self;
         format!(

@@ -175,7 +175,11 @@ fn command_of(command: &Command, launched: Option<&Launched>) -> ExitCode {
             let files = std::slice::from_ref(&write.file);
             recorded(&write.output, files, || command::write::run(write, cancel))
         }
-        Command::Copy(copy) => command::copy::run(copy, cancel, launched),
+        Command::Copy(copy) => match launched {
+            #[cfg(feature = "mpi")]
+            Some(launched) => command::copy::members::run(copy, cancel, launched),
+            _ => command::copy::run(copy, cancel),
+        },
         Command::Cp(cp) => command::cp::run(cp, cancel),
         // Its rows are written as they come: there may be millions of them.
         Command::Sum(sum) => match launched {

@@ -252,6 +252,7 @@ impl Copy {
     }
 
     /// Why several processes cannot do together what is asked for.
+    #[cfg(feature = "mpi")]
     pub fn only_alone(&self) -> Option<String> {
         let rules = self.rules();
         let is_read = |path: &PathBuf| path.as_os_str() == "-";

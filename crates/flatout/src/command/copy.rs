@@ -14,9 +14,10 @@ mod inquiry;
 mod limit;
 mod log;
 mod manifest;
-#[cfg_attr(not(feature = "mpi"), path = "copy/alone.rs")]
-mod members;
+#[cfg(feature = "mpi")]
+pub mod members;
 mod pace;
+mod processes;
 mod restraint;
 mod resume;
 mod snapshot;
@@ -42,7 +43,6 @@ use flatout_tree::selection::Selection;
 
 use crate::arguments::copy::{Copy as Arguments, CopyFormat};
 use crate::conclusion::{self, Refused};
-use crate::launched::Launched;
 use crate::output::place::{Place, identity};
 use crate::{output, profile};
 use account::Account;
@@ -53,32 +53,19 @@ use inquiry::{Answers, End};
 use limit::Limits;
 use log::Log;
 use manifest::Listing;
-use members::Members;
+use processes::{Alone, Processes};
 use terminal::Terminal;
 use threads::Threads;
 pub(super) use threads::in_threads;
 use witness::{Told, Witness};
 
-/// Copies all that is named, together with the other processes of a launcher. What cannot be copied
-/// does not stop the rest.
-pub fn run(arguments: &Arguments, cancel: CancelToken, launched: Option<&Launched>) -> ExitCode {
-    let Some(launched) = launched else { return lead(arguments, cancel, None) };
-    if let Some(refusal) = arguments.only_alone() {
-        return launched.refuse(&refusal, conclusion::WRONG_USE);
-    }
-    match Members::join(arguments) {
-        Err(_) if !launched.is_first() => launched.end_silently(conclusion::FAILED),
-        Err(error) => output::cannot_begin(conclusion::FAILED, error, false),
-        Ok(None) => launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
-        Ok(Some(members)) if !members.is_first() => members.follow(arguments, cancel),
-        // Nothing is moved: one sees all there is to see.
-        Ok(_) if arguments.mirror.dry_run => lead(arguments, cancel, None),
-        Ok(members) => lead(arguments, cancel, members),
-    }
+/// Copies all that is named. What cannot be copied does not stop the rest.
+pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+    lead(arguments, cancel, Box::new(Alone))
 }
 
 /// Copies, and tells the user.
-fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) -> ExitCode {
+fn lead(arguments: &Arguments, cancel: CancelToken, processes: Box<dyn Processes>) -> ExitCode {
     let (Own { selection, output, log, manifest }, references) = match prepare(arguments) {
         Ok(prepared) => prepared,
         Err(Refused { code, text }) => {
@@ -112,9 +99,9 @@ fn lead(arguments: &Arguments, cancel: CancelToken, members: Option<Members>) ->
     };
     let goes_into_itself = account::goes_into_itself(arguments, &plan);
     let job = Job { options, selection, plan, references };
-    let is_alone = members.is_none();
+    let is_alone = processes.size() == 1;
     let Copied { ended, refused_ways, has_one_pair, stays_in_memory } =
-        copy(arguments, job, &witness, members);
+        copy(arguments, job, &witness, processes);
     terminal.iter().for_each(|terminal| terminal.bar.finish_and_clear());
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
     account.deletes = options.deletion.is_some();
@@ -279,30 +266,23 @@ fn copy(
     arguments: &Arguments,
     job: Job,
     witness: &Witness<'_>,
-    mut members: Option<Members>,
+    mut processes: Box<dyn Processes>,
 ) -> Copied {
     let Job { options, selection, plan, references } = job;
     let mut ended = Ended::default();
-    let hosts = members.as_ref().map(Members::hosts);
-    let evidence = resume::evidence(arguments, &options, &plan, hosts);
+    let evidence = resume::evidence(arguments, &options, &plan, processes.hosts());
     let repeats = arguments.rules().is_some() || plan.repeats_names();
-    if let Some(members) = &mut members {
-        members.begin((repeats, &plan), witness, (&selection, &evidence));
-    }
-    let processes = members.as_ref().map_or(1, Members::size);
+    processes.begin((repeats, &plan), witness, (&selection, &evidence));
+    let limits = restraint::limits(arguments, processes.size(), &|line| witness.remark(line));
     let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
-    let copy =
-        copy.with_limits(restraint::limits(arguments, processes, &|line| witness.remark(line)));
-    let mut copy = copy.with_selection(selection).with_backups(arguments.backups());
+    let copy = copy.with_limits(limits).with_selection(selection);
+    let mut copy = processes.share(copy.with_backups(arguments.backups()));
     if repeats {
         copy = copy.with_repeated_names();
     }
-    if let Some(members) = &members {
-        copy = members.share(copy);
-    }
     for round in plan.rounds {
         // The totals are those of all rounds so far.
-        ended = match run_round(arguments, (&copy, round), witness, members.as_mut()) {
+        ended = match run_round(arguments, (&copy, round), witness, &mut *processes) {
             Ok(ended) => ended,
             Err(error) => {
                 witness.give_up(&error);
@@ -336,7 +316,7 @@ fn run_round(
     arguments: &Arguments,
     (copy, operands): (&Copy<'_>, Vec<Operand>),
     witness: &Witness<'_>,
-    members: Option<&mut Members>,
+    processes: &mut dyn Processes,
 ) -> Result<Ended, String> {
     let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
     let answers = Answers::listen((copy, &operands), witness, arguments);
@@ -347,10 +327,7 @@ fn run_round(
             answers.prepare(scope);
         }
         let threads = Threads { scope, copy, answers };
-        let work = || match members {
-            Some(members) => members.run(copy, operands, &threads),
-            None => Ok(copy.run(operands, &threads)),
-        };
+        let work = || processes.run(copy, operands, &threads);
         match witness.terminal {
             Some(terminal) => terminal.during(copy, &sources, work),
             None => work(),

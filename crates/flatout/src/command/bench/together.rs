@@ -42,10 +42,9 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
     if let Err(error) = if is_shared { arguments.check_together() } else { Ok(()) } {
         return launched.refuse(&error, conclusion::WRONG_USE);
     }
-    let group = match Group::join() {
-        Ok(Some((group, _))) => group,
-        Ok(None) => return launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
-        Err(error) => return launched.refuse(&error, conclusion::FAILED),
+    let group = match Group::join(launched) {
+        Ok((group, _)) => group,
+        Err(code) => return code,
     };
     if is_shared {
         return shared::run(arguments, cancel, group);

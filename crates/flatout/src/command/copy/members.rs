@@ -24,9 +24,11 @@ use flatout_tree::copy::{Copy, Ended, Hire, Membership, Operand, Reporter, Wante
 use flatout_tree::selection::{Moment, Selection};
 use flatout_tree::wire::{self, goes_by_fields, message, take};
 
-use super::{Threads, restraint, snapshot};
+use super::processes::{Alone, Processes};
+use super::{Threads, lead, restraint, snapshot};
 use crate::arguments::copy::Copy as Arguments;
 use crate::group::Group;
+use crate::launched::Launched;
 use crate::{conclusion, output};
 
 /// What the first process tells all others before the first round. Before each, it tells the paths at
@@ -46,7 +48,7 @@ goes_by_fields!(Begin { repeats, wanted, job, umask, modified, kept, evidence })
 const OVER: Option<u8> = None;
 
 /// All processes, this one among them.
-pub struct Members {
+struct Members {
     group: Group,
     /// Tells this job from others; of the first process.
     job: u64,
@@ -57,71 +59,39 @@ pub struct Members {
     kept: Vec<u64>,
     /// Files and directories that say what is copied, besides the operands.
     files: Vec<PathBuf>,
-    /// The others do not wait for another round.
-    is_over: bool,
+}
+
+/// Copies all that is named, together with the other processes of a launcher. What cannot be copied
+/// does not stop the rest.
+pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> ExitCode {
+    if let Some(refusal) = arguments.only_alone() {
+        return launched.refuse(&refusal, conclusion::WRONG_USE);
+    }
+    match Members::join(arguments, launched) {
+        Err(code) => code,
+        Ok(members) if !members.is_first() => members.follow(arguments, cancel),
+        // Nothing is moved: one sees all there is to see.
+        Ok(_) if arguments.mirror.dry_run => lead(arguments, cancel, Box::new(Alone)),
+        Ok(members) => lead(arguments, cancel, Box::new(members)),
+    }
 }
 
 impl Members {
-    /// The processes that were started together; `None`: this one is alone.
-    ///
-    /// Errors: they are of different versions, which the first one says.
-    pub fn join(arguments: &Arguments) -> Result<Option<Self>, String> {
+    /// The processes that were started together: see [`Group::join`].
+    fn join(arguments: &Arguments, launched: &Launched) -> Result<Self, ExitCode> {
         // No other thread makes files meanwhile.
         let umask = attributes::umask();
-        let Some((group, boots)) = Group::join()? else { return Ok(None) };
+        let (group, boots) = Group::join(launched)?;
         let job = monotonic_ns() << 16 ^ u64::from(std::process::id());
         let mut files = arguments.selection.files();
         files.extend(arguments.snapshots());
         let (hosts, kept) = (hosts(boots), Vec::new());
-        Ok(Some(Self { group, job, umask, hosts, kept, files, is_over: false }))
+        Ok(Self { group, job, umask, hosts, kept, files })
     }
 
     /// Whether this is the one that tells the user.
-    pub fn is_first(&self) -> bool {
+    fn is_first(&self) -> bool {
         self.group.is_first()
-    }
-
-    /// How many there are.
-    pub fn size(&self) -> u64 {
-        self.group.world.size() as u64
-    }
-
-    /// Where they run.
-    pub fn hosts(&self) -> &Hosts {
-        &self.hosts
-    }
-
-    /// Tells the others what they need before the first round: whether names may be met again, what the
-    /// first process wants to know, its umask and its clock's idea of ages, what the user named, and what was
-    /// copied before.
-    pub fn begin(
-        &mut self,
-        (repeats, plan): (bool, &Plan),
-        watch: &dyn Watch,
-        (selection, evidence): (&Selection, &Evidence),
-    ) {
-        let inodes = |operand: &Operand| {
-            let source = &operand.source;
-            let found = [std::fs::symlink_metadata(source), std::fs::metadata(source)];
-            found.map(|found| found.map_or(0, |found| found.ino()))
-        };
-        self.kept = plan.rounds.iter().flatten().flat_map(inodes).collect();
-        let begin = Begin {
-            repeats,
-            wanted: [watch.wants_each(), watch.wants_changes()],
-            job: self.job,
-            umask: self.umask,
-            modified: selection.modified,
-            kept: self.kept.clone(),
-            evidence: evidence.packed(),
-        };
-        let mut message = message(&[&Some(begin)]);
-        self.group.world.tell_all(&mut message);
-    }
-
-    /// A copy that they share.
-    pub fn share<'a>(&self, copy: Copy<'a>) -> Copy<'a> {
-        copy.with_members(self.membership(self.job, self.kept.clone()), None)
     }
 
     fn membership(&self, job: u64, kept: Vec<u64>) -> Membership {
@@ -132,7 +102,7 @@ impl Members {
     /// the same everywhere.
     ///
     /// Errors: a process finds something else, or nothing.
-    pub fn look(&self, operands: &[Operand], files: &[PathBuf]) -> Result<(), String> {
+    fn look(&self, operands: &[Operand], files: &[PathBuf]) -> Result<(), String> {
         let paths = |operand: &Operand| {
             let above = parent(&operand.target);
             [&operand.source, &above].map(|path| path.as_os_str().as_bytes().to_vec())
@@ -163,26 +133,8 @@ impl Members {
         self.group.agree(refusal)
     }
 
-    /// Copies operands together with the others, which follow.
-    ///
-    /// Errors: they cannot.
-    pub fn run(
-        &mut self,
-        copy: &Copy<'_>,
-        operands: Vec<Operand>,
-        hire: Hire<'_>,
-    ) -> Result<Ended, String> {
-        self.look(&operands, &self.files)?;
-        let ended = copy.run_shared(operands, hire, &mut self.group.world);
-        // Nobody else would be told, and some may be gone.
-        ended.inspect_err(|error| {
-            output::complain(error);
-            self.group.world.abort(conclusion::FAILED);
-        })
-    }
-
     /// Takes part in all rounds of the first process.
-    pub fn follow(mut self, arguments: &Arguments, cancel: CancelToken) -> ExitCode {
+    fn follow(mut self, arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         let mut message = Vec::new();
         self.group.world.tell_all(&mut message);
         let Some(Some(begin)) = take::<Option<Begin>>(&mut message.as_slice()) else {
@@ -238,12 +190,66 @@ impl Members {
     }
 }
 
+impl Processes for Members {
+    fn size(&self) -> u64 {
+        self.group.world.size() as u64
+    }
+
+    fn hosts(&self) -> Option<&Hosts> {
+        Some(&self.hosts)
+    }
+
+    fn begin(
+        &mut self,
+        (repeats, plan): (bool, &Plan),
+        watch: &dyn Watch,
+        (selection, evidence): (&Selection, &Evidence),
+    ) {
+        let inodes = |operand: &Operand| {
+            let source = &operand.source;
+            let found = [std::fs::symlink_metadata(source), std::fs::metadata(source)];
+            found.map(|found| found.map_or(0, |found| found.ino()))
+        };
+        self.kept = plan.rounds.iter().flatten().flat_map(inodes).collect();
+        let begin = Begin {
+            repeats,
+            wanted: [watch.wants_each(), watch.wants_changes()],
+            job: self.job,
+            umask: self.umask,
+            modified: selection.modified,
+            kept: self.kept.clone(),
+            evidence: evidence.packed(),
+        };
+        let mut message = message(&[&Some(begin)]);
+        self.group.world.tell_all(&mut message);
+    }
+
+    fn share<'a>(&self, copy: Copy<'a>) -> Copy<'a> {
+        copy.with_members(self.membership(self.job, self.kept.clone()), None)
+    }
+
+    fn run(
+        &mut self,
+        copy: &Copy<'_>,
+        operands: Vec<Operand>,
+        hire: Hire<'_>,
+    ) -> Result<Ended, String> {
+        self.look(&operands, &self.files)?;
+        let ended = copy.run_shared(operands, hire, &mut self.group.world);
+        // Nobody else would be told, and some may be gone.
+        ended.inspect_err(|error| {
+            output::complain(error);
+            self.group.world.abort(conclusion::FAILED);
+        })
+    }
+}
+
 impl Drop for Members {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.group.world.abort(conclusion::FAILED);
         }
-        if self.is_first() && !self.is_over {
+        if self.is_first() {
             self.group.world.tell_all(&mut message(&[&OVER]));
         }
     }

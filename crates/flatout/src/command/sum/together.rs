@@ -38,10 +38,9 @@ type Done = Option<(u64, Vec<Summed>)>;
 
 /// Reads together with the others.
 pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> ExitCode {
-    let mut group = match Group::join() {
-        Ok(Some((group, _))) => group,
-        Ok(None) => return launched.refuse(&launched.is_not_joined(), conclusion::WRONG_USE),
-        Err(error) => return launched.refuse(&error, conclusion::FAILED),
+    let mut group = match Group::join(launched) {
+        Ok((group, _)) => group,
+        Err(code) => return code,
     };
     let stream = if group.is_first() { Some(open_stream(arguments)) } else { None };
     let refusal = stream.as_ref().and_then(|stream| stream.as_ref().err().cloned());
