@@ -36,6 +36,13 @@ pub struct Refused {
     pub text: String,
 }
 
+impl Refused {
+    /// What was asked for makes no sense.
+    pub fn wrong_use(text: String) -> Self {
+        Self { code: WRONG_USE, text }
+    }
+}
+
 impl From<String> for Refused {
     fn from(text: String) -> Self {
         Self { code: FAILED, text }

@@ -162,12 +162,11 @@ fn run() -> ExitCode {
 fn command_of(command: &Command, launched: Option<&Launched>) -> ExitCode {
     let cancel = CancelToken::signals();
     match command {
-        Command::Bench(bench) => match (output::check(&bench.output, &bench.files()), launched) {
-            (Err(error), _) => refused(error, &bench.output),
+        Command::Bench(bench) => checked(&bench.output, &bench.files(), || match launched {
             #[cfg(feature = "mpi")]
-            (Ok(()), Some(launched)) => command::bench::together::run(bench, cancel, launched),
-            (Ok(()), _) => output::conclude(command::bench::run(bench, cancel), &bench.output),
-        },
+            Some(launched) => command::bench::together::run(bench, cancel, launched),
+            _ => output::conclude(command::bench::run(bench, cancel), &bench.output),
+        }),
         Command::Read(read) => {
             recorded(&read.output, &read.files, || command::read::run(read, cancel))
         }
@@ -206,13 +205,17 @@ fn command_of(command: &Command, launched: Option<&Launched>) -> ExitCode {
 
 /// What leaves a record that is shown when it is complete.
 fn recorded(output: &Output, files: &[PathBuf], work: impl FnOnce() -> Conclusion) -> ExitCode {
-    match output::check(output, files) {
-        Ok(()) => output::conclude(work(), output),
-        Err(error) => refused(error, output),
-    }
+    checked(output, files, || output::conclude(work(), output))
 }
 
-/// Results that cannot go where they are wanted.
-fn refused(error: String, output: &Output) -> ExitCode {
-    output::conclude(conclusion::ended(conclusion::FAILED, error), &output.shown())
+/// Work whose results can go where they are wanted; else the record says why they cannot.
+fn checked(output: &Output, files: &[PathBuf], work: impl FnOnce() -> ExitCode) -> ExitCode {
+    match output::check(output.output.as_deref(), files) {
+        Ok(()) => work(),
+        // On standard output then, in the form that was asked for and not meant by the file alone.
+        Err(error) => output::conclude(
+            conclusion::ended(conclusion::FAILED, error),
+            &Output { output: None, ..output.clone() },
+        ),
+    }
 }

@@ -23,7 +23,7 @@ use flatout_sys::standard;
 use crate::arguments::help;
 use crate::arguments::refusal::Refusal;
 use crate::arguments::shared::{Color, Output, Talk};
-use crate::conclusion::{self, Conclusion, Keep};
+use crate::conclusion::{self, Conclusion, Keep, Refused};
 
 use place::Place;
 pub use speech::{complain, complain_of_fault, consents, finish, say, show_help, speak_as};
@@ -31,10 +31,10 @@ pub use speech::{complain, complain_of_fault, consents, finish, say, show_help, 
 /// What the command line says of talking; none where the command has no such options.
 static TALK: OnceLock<Talk> = OnceLock::new();
 
-/// Refuses a place for the results that cannot be written, or that is one of the `inputs`, before
+/// Refuses a place for the results, a file or standard output, that cannot be written, or that is one of the `inputs`, before
 /// anything is measured.
-pub fn check(output: &Output, inputs: &[PathBuf]) -> Result<(), String> {
-    let Some(path) = &output.output else {
+pub fn check(output: Option<&Path>, inputs: &[PathBuf]) -> Result<(), String> {
+    let Some(path) = output else {
         return standard::output().map(drop).map_err(unwritten);
     };
     let place = Place::find(path)?;
@@ -196,10 +196,10 @@ fn keep(conclusion: &Conclusion, stem: &str, identity: Identity) -> Result<(), S
 }
 
 /// Says why a command cannot begin, and returns the exit code; who asked for JSON gets a document.
-pub fn cannot_begin(code: i32, error: String, wants_json: bool) -> ExitCode {
+pub fn cannot_begin(Refused { code, text }: Refused, wants_json: bool) -> ExitCode {
     match wants_json {
-        false => give_up(code, &error),
-        true => conclude(conclusion::ended(code, error), &Output::json(None)),
+        false => give_up(code, &text),
+        true => conclude(conclusion::ended(code, text), &Output::json()),
     }
 }
 

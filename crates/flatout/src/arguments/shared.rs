@@ -93,15 +93,10 @@ pub fn file() -> impl TypedValueParser<Value = Wish<PathBuf>> {
 }
 
 impl Output {
-    /// The whole record, into a file or on standard output.
-    pub fn json(output: Option<PathBuf>) -> Self {
-        let talk = Talk::default();
-        Self { wanted: Some(Format::Json), output, verbose: false, identify: true, talk }
-    }
-
-    /// The same on standard output, in the form that was asked for and not meant by the file alone.
-    pub fn shown(&self) -> Self {
-        Self { output: None, ..self.clone() }
+    /// The whole record on standard output.
+    pub fn json() -> Self {
+        let (wanted, talk) = (Some(Format::Json), Talk::default());
+        Self { wanted, output: None, verbose: false, identify: true, talk }
     }
 
     /// The form that was asked for, else the one that the file's name ends in, else a table.

@@ -19,7 +19,6 @@ use flatout_report::{Extent, Style, identity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;
-use crate::arguments::shared::Output;
 use crate::command::history;
 use crate::conclusion::{DONE, INTERRUPTED, WRONG_USE};
 use crate::output;
@@ -33,9 +32,8 @@ const UNCLEAR: i32 = 4;
 
 /// Compares, or learns.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let place = Output::json(arguments.output.clone());
     let inputs: Vec<PathBuf> = arguments.inputs().into_iter().map(Path::to_owned).collect();
-    if let Err(error) = output::check(&place, &inputs) {
+    if let Err(error) = output::check(arguments.output.as_deref(), &inputs) {
         return refuse(arguments, None, error);
     }
     if arguments.noise {

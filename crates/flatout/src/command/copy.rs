@@ -68,9 +68,9 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
 fn lead(arguments: &Arguments, cancel: CancelToken, processes: Box<dyn Processes>) -> ExitCode {
     let (Own { selection, output, log, manifest }, references) = match prepare(arguments) {
         Ok(prepared) => prepared,
-        Err(Refused { code, text }) => {
+        Err(refused) => {
             let wants_json = arguments.figures() == Some(CopyFormat::Json);
-            return output::cannot_begin(code, text, wants_json);
+            return output::cannot_begin(refused, wants_json);
         }
     };
     let document = arguments.figures().map(Document::begin);

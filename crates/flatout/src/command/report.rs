@@ -10,11 +10,8 @@ use flatout_report::{Format, Style, csv, fio_json, text};
 
 use crate::arguments::report::Report;
 use crate::command::history;
-use crate::conclusion;
+use crate::conclusion::{self, Refused};
 use crate::output;
-
-/// Why there is no result: exit code and what is said.
-type Refusal = (i32, String);
 
 /// Reads the files and shows them.
 pub fn run(arguments: &Report) -> ExitCode {
@@ -22,15 +19,14 @@ pub fn run(arguments: &Report) -> ExitCode {
     let done = shown.and_then(|records| deliver(&records, arguments));
     match done {
         Ok(()) => output::exit(conclusion::DONE),
-        Err((code, error)) => {
-            output::cannot_begin(code, error, arguments.output.wanted == Some(Format::Json))
+        Err(refused) => {
+            output::cannot_begin(refused, arguments.output.wanted == Some(Format::Json))
         }
     }
 }
 
 /// Refuses what can be seen without reading.
-fn check(arguments: &Report) -> Result<(), Refusal> {
-    let wrong_use = |text: String| (conclusion::WRONG_USE, text);
+fn check(arguments: &Report) -> Result<(), Refused> {
     let Report { files, output, .. } = arguments;
     let holds_one = match output.format() {
         Format::Table | Format::Markdown | Format::Csv | Format::GoBench => None,
@@ -41,15 +37,15 @@ fn check(arguments: &Report) -> Result<(), Refusal> {
     };
     if let Some(reason) = holds_one.filter(|_| files.len() > 1) {
         let format = output.format();
-        return Err(wrong_use(format!("--format {format} takes one FILE: {reason}")));
+        return Err(Refused::wrong_use(format!("--format {format} takes one FILE: {reason}")));
     }
     if files.iter().filter(|file| is_standard_input(file)).count() > 1 {
-        return Err(wrong_use("standard input can be read only once".to_owned()));
+        return Err(Refused::wrong_use("standard input can be read only once".to_owned()));
     }
     if into_folder(arguments).is_some() {
         return Ok(());
     }
-    output::check(output, files).map_err(|error| (conclusion::FAILED, error))
+    Ok(output::check(output.output.as_deref(), files)?)
 }
 
 fn is_standard_input(file: &Path) -> bool {
@@ -62,26 +58,25 @@ fn into_folder(arguments: &Report) -> Option<&Path> {
     (arguments.output.format() == Format::FioJson && output.is_dir()).then_some(output)
 }
 
-fn records(files: &[PathBuf]) -> Result<Vec<(String, Record)>, Refusal> {
+fn records(files: &[PathBuf]) -> Result<Vec<(String, Record)>, Refused> {
     let named = |file: &PathBuf| {
         let name =
             if is_standard_input(file) { "standard input".into() } else { file.to_string_lossy() };
-        let record = history::document(file).map_err(|error| (conclusion::FAILED, error))?;
-        Ok((name.into_owned(), record))
+        Ok((name.into_owned(), history::document(file)?))
     };
     files.iter().map(named).collect()
 }
 
-fn deliver(records: &[(String, Record)], arguments: &Report) -> Result<(), Refusal> {
-    let failed = |error| (conclusion::FAILED, error);
+fn deliver(records: &[(String, Record)], arguments: &Report) -> Result<(), Refused> {
     if let Some(folder) = into_folder(arguments) {
-        return records.iter().try_for_each(|(_, record)| {
-            fill(folder, &fio_json::files(record, arguments.output.identity())).map_err(failed)
-        });
+        for (_, record) in records {
+            fill(folder, &fio_json::files(record, arguments.output.identity()))?;
+        }
+        return Ok(());
     }
-    let earlier = history::read(arguments.history.as_deref()).map_err(failed)?;
+    let earlier = history::read(arguments.history.as_deref())?;
     let shown = shown(records, &earlier, arguments);
-    output::put(arguments.output.output.as_deref(), shown.as_bytes()).map_err(failed)
+    Ok(output::put(arguments.output.output.as_deref(), shown.as_bytes())?)
 }
 
 /// Writes the files into folders of their own below this one.

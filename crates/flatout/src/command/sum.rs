@@ -20,10 +20,9 @@ use flatout_sys::thread::spawn;
 use flatout_tree::sum::{Sum, SumOptions, Summed};
 use flatout_tree::walk::Yielded;
 
-use crate::arguments::shared::Output;
 use crate::arguments::sum::{Sum as Arguments, SumFormat};
 use crate::output::stream::Stream;
-use crate::{conclusion, output, profile};
+use crate::{output, profile};
 use session::Session;
 
 /// Reads all the files. One that cannot be read does not stop the others.
@@ -32,7 +31,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         Ok(stream) => stream,
         Err(error) => {
             let wants_json = arguments.format == SumFormat::Json;
-            return output::cannot_begin(conclusion::FAILED, error, wants_json);
+            return output::cannot_begin(error.into(), wants_json);
         }
     };
     let mut session = Session::begin(arguments, cancel, stream);
@@ -48,10 +47,11 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
 /// Opens what lines are written to.
 fn open_stream(arguments: &Arguments) -> Result<Stream, String> {
     // `--check --quiet` may have nothing to say, and needs no standard output then.
-    if arguments.output.is_some() {
-        output::check(&Output::json(arguments.output.clone()), &arguments.files)?;
+    let output = arguments.output.as_deref();
+    if output.is_some() {
+        output::check(output, &arguments.files)?;
     }
-    Stream::open(arguments.output.as_deref())
+    Stream::open(output)
 }
 
 /// Writes the digests of all that is yielded.

@@ -9,38 +9,24 @@ use flatout_io::{Caching, Error, Existing, Source, Stop, Target, TargetOptions};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::transfer::Transfer;
-use crate::{conclusion, output};
-
-/// Longest block; it lies in memory.
-const MAX_BLOCK_BYTES: u64 = 1 << 30;
+use crate::conclusion::{self, Refused};
+use crate::output;
+use crate::output::place::identity;
 
 /// Moves the bytes. A target that did not exist before is removed when that fails.
 pub fn run(arguments: &Transfer, cancel: CancelToken) -> ExitCode {
-    let code = match transfer(arguments, cancel) {
-        Ok(()) if cancel.is_cancelled() => {
-            output::complain("interrupted");
-            conclusion::INTERRUPTED
-        }
-        Ok(()) => conclusion::DONE,
-        Err((code, text)) => {
-            output::complain(&text);
-            code
-        }
-    };
-    output::exit(code)
+    match transfer(arguments, cancel) {
+        Ok(()) if cancel.is_cancelled() => output::give_up(conclusion::INTERRUPTED, "interrupted"),
+        Ok(()) => output::exit(conclusion::DONE),
+        Err(Refused { code, text }) => output::give_up(code, &text),
+    }
 }
 
-fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), (i32, String)> {
+fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), Refused> {
     let Transfer { source, target, block_size } = arguments;
-    if *block_size == 0 || *block_size > MAX_BLOCK_BYTES {
-        let text = format!("--block-size {block_size}: it must be from 1 to {MAX_BLOCK_BYTES}");
-        return Err((conclusion::WRONG_USE, text));
-    }
-    let failed = |error: Error| (conclusion::FAILED, error.to_string());
+    let failed = |error: Error| Refused::from(error.to_string());
     let mut mover = Mover::new(*block_size, 0);
-    mover
-        .buffer(*block_size)
-        .map_err(|error| (conclusion::FAILED, format!("a block of {block_size} bytes: {error}")))?;
+    mover.buffer(*block_size).map_err(|error| format!("a block of {block_size} bytes: {error}"))?;
     let opened = Source::open(source).map_err(failed)?;
     let options = TargetOptions {
         existing: Existing::Overwrite,
@@ -51,8 +37,7 @@ fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), (i32, Strin
     // What was opened is compared, not the names: the source may be `-`, and a name may change its
     // meaning between a look and the opening.
     if is_same(&opened, &made).map_err(failed)? {
-        let text = format!("cannot write to {target:?}: it is the source");
-        return Err((conclusion::WRONG_USE, text));
+        return Err(Refused::wrong_use(format!("cannot write to {target:?}: it is the source")));
     }
     let moved = fill(&mut mover, &opened, &made, cancel);
     if moved.is_err() || cancel.is_cancelled() {
@@ -89,7 +74,7 @@ fn fill(
 fn is_same(source: &Source, target: &Target) -> Result<bool, Error> {
     let inode = |file, path| {
         let facts = rustix::fs::fstat(file).map_err(Error::system("examine", path))?;
-        Ok((facts.st_dev, facts.st_ino))
+        Ok(identity(&facts))
     };
     Ok(inode(source.file(), source.path())? == inode(target.file(), target.path())?)
 }

@@ -58,7 +58,7 @@ pub fn without_race(arguments: &Arguments, cancel: CancelToken) -> Option<ExitCo
 
 /// Shows the rivals that are named, or all.
 fn list(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    if let Err(error) = output::check(&arguments.output, &[]) {
+    if let Err(error) = output::check(arguments.output.output.as_deref(), &[]) {
         return output::give_up(FAILED, &error);
     }
     let mut draft = Draft::begin(0);

@@ -16,11 +16,11 @@ use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Git, Moment, Selection as Selected};
 use rustix::fs::{FileType, Stat};
-use rustix::io::Errno;
 
 use super::age::age;
 use super::in_order::{InOrder, Said};
-use crate::conclusion::{self, Refused};
+use crate::conclusion::Refused;
+use crate::output::place::{Identity, identity};
 
 const HEADING: &str = "Selection";
 
@@ -91,16 +91,16 @@ impl Selection {
     /// Whether what can be read once is to be read twice: a pipe, by whatever names, or standard input,
     /// which `--interactive` reads, too.
     pub fn reads_twice(&self, asks: bool) -> bool {
-        let of_input = || rustix::fs::fstat(std::io::stdin());
+        let of_input = || rustix::fs::fstat(std::io::stdin()).ok();
         let facts = |path: &PathBuf| match path.as_os_str().as_bytes() {
             b"-" => of_input(),
-            _ => rustix::fs::stat(path)
-                .and_then(|facts| if is_pipe(&facts) { Ok(facts) } else { Err(Errno::SPIPE) }),
+            _ => rustix::fs::stat(path).ok().filter(is_pipe),
         };
         let asked = asks.then(of_input);
-        let mut all: Vec<_> = self.files().iter().map(facts).chain(asked).flatten().collect();
-        all.sort_unstable_by_key(identity);
-        all.windows(2).any(|two| identity(&two[0]) == identity(&two[1]))
+        let all = self.files().iter().map(facts).chain(asked).flatten().collect::<Vec<Stat>>();
+        let mut all: Vec<Identity> = all.iter().map(identity).collect();
+        all.sort_unstable();
+        all.windows(2).any(|two| two[0] == two[1])
     }
 
     /// What leaves nothing to be copied.
@@ -155,7 +155,7 @@ impl Selection {
                     let place = format!("{}, {} {}", quote(path), self.unit(), index + 1);
                     let pattern = escape(OsString::from_vec(line.to_vec()));
                     let text = format!("{place}: the pattern {pattern} makes no sense: {why}");
-                    return Err(nonsense(text));
+                    return Err(Refused::wrong_use(text));
                 }
             }
         }
@@ -169,21 +169,13 @@ impl Selection {
             let index = paths().position(|path| path == name).unwrap_or_default();
             let place = format!("{}, {} {}", quote(path), self.unit(), index + 1);
             let name = escape(OsString::from_vec(name));
-            nonsense(format!("{place}: {name} is no path below the source: {why}"))
+            Refused::wrong_use(format!("{place}: {name} is no path below the source: {why}"))
         })
     }
 }
 
-fn nonsense(text: String) -> Refused {
-    Refused { code: conclusion::WRONG_USE, text }
-}
-
 fn is_pipe(facts: &Stat) -> bool {
     FileType::from_raw_mode(facts.st_mode) == FileType::Fifo
-}
-
-fn identity(facts: &Stat) -> (u64, u64) {
-    (facts.st_dev, facts.st_ino)
 }
 
 /// A line or entry of a list is shorter; no path and no pattern is as long.
@@ -205,10 +197,10 @@ fn read(path: &PathBuf, end: u8) -> Result<Vec<u8>, Refused> {
             0 => return Ok(text),
             MOST_ENTRY_BYTES => {
                 let place = format!("{}, entry {entries}", quote(path));
-                return Err(nonsense(format!("{place}: it has 1 MiB or more")));
+                return Err(Refused::wrong_use(format!("{place}: it has 1 MiB or more")));
             }
             _ if text.len() > MOST_LIST_BYTES => {
-                return Err(nonsense(format!("{} has more than 1 GiB", quote(path))));
+                return Err(Refused::wrong_use(format!("{} has more than 1 GiB", quote(path))));
             }
             // Nothing of it would be taken but what stands before the first one.
             _ if end != 0 && text[begin..].contains(&0) => {

@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
     if let Err(error) = group.agree(refusal) {
         if group.is_first() {
             let wants_json = arguments.format == SumFormat::Json;
-            return output::cannot_begin(conclusion::FAILED, error, wants_json);
+            return output::cannot_begin(error.into(), wants_json);
         }
         return output::exit(conclusion::FAILED);
     }
