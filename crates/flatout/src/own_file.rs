@@ -31,9 +31,8 @@ pub const CONFIG: Home = Home { variable: "XDG_CONFIG_HOME", below: ".config" };
 /// What can be found out again.
 pub const STATE: Home = Home { variable: "XDG_STATE_HOME", below: ".local/state" };
 
-/// One of these files.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnFile {
+/// One of these files, which holds a `T`.
+pub struct OwnFile<T> {
     /// What messages call it.
     pub noun: &'static str,
     /// The variable that names it.
@@ -44,6 +43,8 @@ pub struct OwnFile {
     pub most_bytes: u64,
     /// What to do where there is no place for it.
     pub otherwise: &'static str,
+    /// What its text says.
+    pub parse: fn(&str) -> Result<T, String>,
 }
 
 /// Why a file cannot be used.
@@ -78,18 +79,15 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-impl OwnFile {
+impl<T: Default> OwnFile<T> {
     fn path(&self) -> Option<PathBuf> {
         place(CONFIG, [self.named, self.file], |name| std::env::var_os(name))
     }
 
-    /// What it holds as `parse` reads it; `None` where there is none yet, or no place for one.
+    /// What it holds; `None` where there is none yet, or no place for one.
     ///
     /// Cost: an open that mostly fails.
-    pub fn read<T>(
-        &self,
-        parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<Result<T, Unusable>> {
+    pub fn read(&self) -> Option<Result<T, Unusable>> {
         let path = self.path()?;
         let fail = |cause: String| Unusable {
             text: format!("cannot use the {} {path:?}: {cause}", self.noun),
@@ -107,12 +105,20 @@ impl OwnFile {
             Ok(length) if length as u64 > self.most_bytes => {
                 Some(Err(fail(format!("it has more than {} bytes", self.most_bytes))))
             }
-            Ok(_) => Some(parse(&text).map_err(fail)),
+            Ok(_) => Some((self.parse)(&text).map_err(fail)),
         }
     }
 
-    /// Refuses to go without a place, or with one that cannot be written to. Returns it.
-    pub fn check(&self) -> Result<PathBuf, String> {
+    /// Refuses to go without a place, or with one that cannot be written to or holds something else,
+    /// before anything is measured.
+    pub fn check(&self) -> Result<(), String> {
+        self.place_and_content().map(drop)
+    }
+
+    fn place_and_content(&self) -> Result<(PathBuf, T), String> {
+        let content = self.read().transpose().map_err(|Unusable { text, .. }| {
+            format!("{text}; it is left as it is, {} names another place", self.named)
+        })?;
         let path = self.path().ok_or_else(|| {
             let (noun, named, otherwise) = (self.noun, self.named, self.otherwise);
             let why = match std::env::var_os(named) {
@@ -126,13 +132,16 @@ impl OwnFile {
             made.map_err(output::cannot(format_args!("make the directory {directory:?}")))?;
         }
         Place::find(&path)?.check()?;
-        Ok(path)
+        Ok((path, content.unwrap_or_default()))
     }
 
-    /// Puts something in the place of what it held. Returns where it lies.
-    pub fn save(&self, content: &impl Serialize) -> Result<PathBuf, String> {
-        let path = self.check()?;
-        let text = serde_json::to_string_pretty(content).map_err(|error| error.to_string())?;
+    /// Puts what `changed` makes of its content in its place. Returns where it lies.
+    ///
+    /// Errors: it cannot be written, or has become something else meanwhile.
+    pub fn change<C: Serialize>(&self, changed: impl FnOnce(T) -> C) -> Result<PathBuf, String> {
+        let (path, content) = self.place_and_content()?;
+        let changed = serde_json::to_string_pretty(&changed(content));
+        let text = changed.map_err(|error| error.to_string())?;
         output::replace(&path, format!("{text}\n").as_bytes())?;
         Ok(path)
     }

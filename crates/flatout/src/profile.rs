@@ -12,12 +12,13 @@ use crate::output;
 use crate::own_file::{OwnFile, Unusable};
 
 /// The table: a few KiB for each place.
-const FILE: OwnFile = OwnFile {
+pub const FILE: OwnFile<Profile> = OwnFile {
     noun: "profile",
     named: "FLATOUT_PROFILE",
     file: "profile.json",
     most_bytes: 4 << 20,
     otherwise: "; --no-save measures without leaving one",
+    parse: Profile::parse,
 };
 /// Hexadecimal digits that stand for a machine.
 const MACHINE_DIGITS: usize = 16;
@@ -27,7 +28,7 @@ const MACHINE_DIGITS: usize = 16;
 ///
 /// Cost: an open that mostly fails; else a few KiB are read.
 pub fn load() -> Option<Arc<MachineProfile>> {
-    match read()? {
+    match FILE.read()? {
         Ok(profile) => {
             let (machine, kernel) = (machine(), kernel());
             Some(Arc::new(MachineProfile { profile, machine, kernel }))
@@ -38,10 +39,6 @@ pub fn load() -> Option<Arc<MachineProfile>> {
             None
         }
     }
-}
-
-fn read() -> Option<Result<Profile, Unusable>> {
-    FILE.read(Profile::parse)
 }
 
 /// What tells this machine from others that share a home directory: a digest of its machine-id,
@@ -65,23 +62,14 @@ pub fn kernel() -> String {
     format!("{}.{}", numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
 }
 
-/// Refuses a place that cannot be written to, or holds something else, before anything is
-/// measured.
-pub fn check() -> Result<(), String> {
-    if let Some(Err(Unusable { text, .. })) = read() {
-        return Err(format!("{text}; it is left as it is, FLATOUT_PROFILE names another place"));
-    }
-    FILE.check().map(drop)
-}
-
 /// Puts the entries into the table; those with the same key go.
 ///
-/// Errors: it cannot be written, or has become something else meanwhile.
+/// Errors: those of [`OwnFile::change`].
 pub fn save(entries: &[ProfileEntry]) -> Result<PathBuf, String> {
-    check()?;
-    let mut profile = read().transpose().map_err(|error| error.text)?.unwrap_or_default();
-    entries.iter().cloned().for_each(|entry| profile.put(entry));
-    FILE.save(&profile)
+    FILE.change(|mut profile| {
+        entries.iter().cloned().for_each(|entry| profile.put(entry));
+        profile
+    })
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ fn tried(arguments: &Arguments) -> Vec<Tried> {
 /// What else can be refused before anything is made; announces the rest.
 fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan, Error> {
     if !arguments.no_save {
-        profile::check().map_err(Error::NoRoom)?;
+        profile::FILE.check().map_err(Error::NoRoom)?;
     }
     let budget_ns = arguments.max_time.unwrap_or_else(|| tune::budget_ns(options));
     let places = options.directories.iter().zip(tune::room_bytes(options)?);

@@ -24,7 +24,7 @@ const USUAL_RUNS: u32 = 3;
 ///
 /// Errors: nothing was learned or saved; the text says why.
 pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> {
-    noise_file::check()?;
+    noise_file::FILE.check()?;
     let records = if arguments.files.is_empty() {
         match made(arguments, cancel)? {
             Some(records) => records,

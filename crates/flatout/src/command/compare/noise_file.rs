@@ -8,23 +8,28 @@ use flatout_measure::comparison::noise::{Learned, Noise, SCHEMA};
 use serde_json::{Value, json};
 
 use crate::output;
-use crate::own_file::OwnFile;
+use crate::own_file::{OwnFile, Unusable};
 
 /// A machine with a thousand rows takes some 200 KiB.
-const FILE: OwnFile = OwnFile {
+pub const FILE: OwnFile<Vec<Learned>> = OwnFile {
     noun: "noise",
     named: "FLATOUT_NOISE",
     file: "noise.json",
     most_bytes: 16 << 20,
     otherwise: "",
+    parse,
 };
 
 /// What is known; nothing where there is no file. One that cannot be read is complained about.
 pub fn load() -> Vec<Learned> {
-    read().unwrap_or_else(|error| {
-        output::complain(&format!("{error}; going on without"));
-        Vec::new()
-    })
+    match FILE.read() {
+        None => Vec::new(),
+        Some(Ok(known)) => known,
+        Some(Err(Unusable { text, .. })) => {
+            output::complain(&format!("{text}; going on without"));
+            Vec::new()
+        }
+    }
 }
 
 /// What is known of the machine with this environment, where it was quiet.
@@ -35,30 +40,20 @@ pub fn of(environment: &Value) -> Option<Arc<Noise>> {
     own.map(|own| Arc::new(Noise::of(own)))
 }
 
-fn read() -> Result<Vec<Learned>, String> {
-    let known = FILE.read(|text| {
-        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if value.get("schema").and_then(Value::as_str) != Some(SCHEMA) {
-            return Err(format!("its schema is not {SCHEMA}"));
-        }
-        let machines = value.get("machines").cloned().unwrap_or_default();
-        serde_json::from_value(machines).map_err(|error| error.to_string())
-    });
-    known.transpose().map(Option::unwrap_or_default).map_err(|error| error.text)
-}
-
-/// Refuses a place that cannot be written to, or holds something else, before anything is
-/// measured.
-pub fn check() -> Result<(), String> {
-    read().map_err(|error| format!("{error}; it is left as it is"))?;
-    FILE.check().map(drop)
+fn parse(text: &str) -> Result<Vec<Learned>, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if value.get("schema").and_then(Value::as_str) != Some(SCHEMA) {
+        return Err(format!("its schema is not {SCHEMA}"));
+    }
+    let machines = value.get("machines").cloned().unwrap_or_default();
+    serde_json::from_value(machines).map_err(|error| error.to_string())
 }
 
 /// Puts what was learned of a machine in the place of what was known of it.
 pub fn save(learned: &Learned) -> Result<PathBuf, String> {
-    check()?;
-    let mut known = read()?;
-    known.retain(|other| !other.is_of(&Value::Object(learned.machine.clone())));
-    known.push(learned.clone());
-    FILE.save(&json!({ "schema": SCHEMA, "machines": known }))
+    FILE.change(|mut known| {
+        known.retain(|other| !other.is_of(&Value::Object(learned.machine.clone())));
+        known.push(learned.clone());
+        json!({ "schema": SCHEMA, "machines": known })
+    })
 }
