@@ -11,12 +11,11 @@ use flatout_sys::input::{self, Input};
 use flatout_tree::inventory::FIRST;
 use flatout_tree::item::Wanted;
 use flatout_tree::manifest::{Entry, Fault, Line, Reader};
-use flatout_tree::sum::{Failure, Summed};
+use flatout_tree::sum::Summed;
 use flatout_tree::walk::Yielded;
 
-use super::document::Verdict;
 use super::inventory;
-use super::session::Session;
+use super::session::{Judged, Session};
 use super::{files, in_threads};
 use crate::conclusion::FAILED;
 use crate::output;
@@ -162,38 +161,23 @@ impl Check<'_, '_> {
     fn found(&self, summed: Summed) -> ControlFlow<()> {
         let mut session = self.session.borrow_mut();
         let mut counts = self.counts.borrow_mut();
-        let talks = !session.arguments.status;
-        match &summed.result {
-            Ok(found) => {
-                session.count(found);
-                if found.matches {
-                    counts.matched += 1;
-                    session.account.matched += 1;
-                    self.likely.set(Some(found.digest.algorithm()));
-                    session.row(&summed.shown, Verdict::Found(found))?;
-                    return session.right(&summed.shown);
-                }
+        let word = match session.judged(&summed)? {
+            Judged::Matches(found) => {
+                counts.matched += 1;
+                self.likely.set(Some(found.digest.algorithm()));
+                return session.right(&summed.shown);
+            }
+            Judged::LeftOut => return ControlFlow::Continue(()),
+            Judged::Differs => {
                 counts.mismatched += 1;
-                session.account.mismatched += 1;
-                session.account.failed += 1;
-                session.differ();
-                session.row(&summed.shown, Verdict::Differs(found))?;
+                "FAILED"
             }
-            Err(Failure::Interrupted) => return ControlFlow::Break(()),
-            Err(failure) if failure.is_missing() && session.arguments.ignore_missing => {
-                session.account.missing += 1;
-                return ControlFlow::Continue(());
-            }
-            Err(failure) => {
+            Judged::Failed => {
                 counts.unreadable += 1;
-                session.failed(&summed.shown, failure)?;
+                "FAILED open or read"
             }
-        }
-        match (talks, &summed.result) {
-            (true, Ok(_)) => session.say(&summed.shown, "FAILED"),
-            (true, Err(_)) => session.say(&summed.shown, "FAILED open or read"),
-            _ => ControlFlow::Continue(()),
-        }
+        };
+        session.tell(&summed.shown, word)
     }
 }
 

@@ -16,15 +16,14 @@ use flatout_tree::copy::attributes::{self, Node};
 use flatout_tree::inventory::{self, Line, Record, key};
 use flatout_tree::item::{Item, Place, Wanted};
 use flatout_tree::manifest::MAX_LINE_BYTES;
-use flatout_tree::sum::{Failure, Summed};
+use flatout_tree::sum::Summed;
 use flatout_tree::visit::visit;
 use flatout_tree::walk::{Yielded, place_of};
 use rustix::fs::{CWD, Stat};
 
 use super::check::complaint;
-use super::document::Verdict;
 use super::in_threads;
-use super::session::Session;
+use super::session::{Judged, Session};
 use crate::conclusion::FAILED;
 use crate::output;
 
@@ -246,27 +245,10 @@ impl Check<'_, '_> {
     fn found(&self, summed: Summed) -> ControlFlow<()> {
         let mut session = self.session.borrow_mut();
         let is_spoiled = self.state.borrow_mut().spoiled.remove(&summed.shown);
-        match &summed.result {
-            Ok(found) => {
-                session.count(found);
-                if found.matches {
-                    session.account.matched += 1;
-                    session.row(&summed.shown, Verdict::Found(found))?;
-                    return match is_spoiled {
-                        true => ControlFlow::Continue(()),
-                        false => session.right(&summed.shown),
-                    };
-                }
-                session.account.mismatched += 1;
-                session.row(&summed.shown, Verdict::Differs(found))?;
-                session.wrong(&summed.shown, "other bytes")
-            }
-            Err(Failure::Interrupted) => ControlFlow::Break(()),
-            Err(failure) if failure.is_missing() && session.arguments.ignore_missing => {
-                session.account.missing += 1;
-                ControlFlow::Continue(())
-            }
-            Err(failure) => session.failed(&summed.shown, failure),
+        match session.judged(&summed)? {
+            Judged::Matches(_) if !is_spoiled => session.right(&summed.shown),
+            Judged::Differs => session.tell_wrong(&summed.shown, "other bytes"),
+            Judged::Matches(_) | Judged::Failed | Judged::LeftOut => ControlFlow::Continue(()),
         }
     }
 

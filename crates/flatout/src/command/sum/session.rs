@@ -16,6 +16,16 @@ use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 use crate::output;
 use crate::output::stream::{Stopped, Stream};
 
+/// What came of a file that was to have a digest.
+pub enum Judged<'s> {
+    Matches(&'s Found),
+    Differs,
+    /// It could not be read.
+    Failed,
+    /// It is missing, as it may.
+    LeftOut,
+}
+
 /// A run in the making.
 pub struct Session<'a> {
     pub arguments: &'a Sum,
@@ -75,21 +85,31 @@ impl<'a> Session<'a> {
     pub fn wrong(&mut self, shown: &OsStr, what: &str) -> ControlFlow<()> {
         self.account.failed += 1;
         self.differ();
+        self.tell_wrong(shown, what)
+    }
+
+    /// Says how an entry is not as it should be.
+    pub fn tell_wrong(&mut self, shown: &OsStr, what: &str) -> ControlFlow<()> {
         let what = format!("FAILED {what}");
         if let Some(document) = &mut self.document {
             document.fail(String::from_utf8_lossy(&named(shown, &what)).into_owned());
         }
+        self.tell(shown, &what)
+    }
+
+    /// Says a word about a file, unless the exit code is all that is wanted.
+    pub fn tell(&mut self, shown: &OsStr, word: &str) -> ControlFlow<()> {
         match self.arguments.status {
             true => ControlFlow::Continue(()),
-            false => self.say(shown, &what),
+            false => self.say(shown, word),
         }
     }
 
     /// Takes in that an entry is as it should be.
     pub fn right(&mut self, shown: &OsStr) -> ControlFlow<()> {
-        match self.arguments.status || self.arguments.quiet {
+        match self.arguments.quiet {
             true => ControlFlow::Continue(()),
-            false => self.say(shown, "OK"),
+            false => self.tell(shown, "OK"),
         }
     }
 
@@ -140,8 +160,36 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Takes in what came of a file that was to have a digest, with its row.
+    pub fn judged<'s>(&mut self, summed: &'s Summed) -> ControlFlow<(), Judged<'s>> {
+        ControlFlow::Continue(match &summed.result {
+            Ok(found) => {
+                self.count(found);
+                if found.matches {
+                    self.account.matched += 1;
+                    self.row(&summed.shown, Verdict::Found(found))?;
+                    return ControlFlow::Continue(Judged::Matches(found));
+                }
+                self.account.mismatched += 1;
+                self.account.failed += 1;
+                self.differ();
+                self.row(&summed.shown, Verdict::Differs(found))?;
+                Judged::Differs
+            }
+            Err(Failure::Interrupted) => return ControlFlow::Break(()),
+            Err(failure) if failure.is_missing() && self.arguments.ignore_missing => {
+                self.account.missing += 1;
+                Judged::LeftOut
+            }
+            Err(failure) => {
+                self.failed(&summed.shown, failure)?;
+                Judged::Failed
+            }
+        })
+    }
+
     /// Counts a file that was read.
-    pub fn count(&mut self, found: &Found) {
+    fn count(&mut self, found: &Found) {
         self.account.files += 1;
         self.account.bytes += found.length_bytes;
     }
