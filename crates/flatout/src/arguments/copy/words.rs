@@ -6,6 +6,8 @@ use flatout_io::transfer::Method;
 use flatout_measure::units::size_text;
 use flatout_tree::copy::options::{Preserve, When};
 
+use super::super::cp::words::ATTRIBUTES;
+
 /// Longest block. Each thread needs it in memory.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
 /// Less is a number that was meant in KiB, as rsync takes it, or a copy that never ends.
@@ -41,18 +43,6 @@ pub enum CopyFormat {
 }
 
 /// `--preserve` and `--no-preserve`.
-const ATTRIBUTES: [(&str, Preserve); 9] = [
-    ("mode", Preserve::MODE),
-    ("ownership", Preserve::OWNERSHIP),
-    ("timestamps", Preserve::TIMESTAMPS),
-    ("links", Preserve::LINKS),
-    ("xattr", Preserve::XATTR),
-    ("context", Preserve::CONTEXT),
-    ("all", Preserve::ALL),
-    ("flags", Preserve::FLAGS),
-    ("project", Preserve::PROJECT),
-];
-
 pub fn attributes(list: &str) -> Result<Preserve, String> {
     list.split(',').try_fold(Preserve::NOTHING, |all, name| {
         let known = ATTRIBUTES.iter().find(|(known, _)| *known == name);

@@ -77,19 +77,25 @@ pub fn backups(
     Ok(naming.map(|naming| Backups { naming, suffix }))
 }
 
+/// Words of `--preserve` and `--no-preserve`, those that cp has first.
+pub const ATTRIBUTES: [(&str, Preserve); 9] = [
+    ("mode", Preserve::MODE),
+    ("timestamps", Preserve::TIMESTAMPS),
+    ("ownership", Preserve::OWNERSHIP),
+    ("links", Preserve::LINKS),
+    ("context", Preserve::CONTEXT),
+    ("xattr", Preserve::XATTR),
+    ("all", Preserve::ALL),
+    ("flags", Preserve::FLAGS),
+    ("project", Preserve::PROJECT),
+];
+/// How many of them cp has.
+const OF_CP: usize = 7;
+
 /// `--preserve` and `--no-preserve`.
 pub fn attributes(option: &str, list: &str) -> Result<Preserve, String> {
-    let known = [
-        ("mode", Preserve::MODE),
-        ("timestamps", Preserve::TIMESTAMPS),
-        ("ownership", Preserve::OWNERSHIP),
-        ("links", Preserve::LINKS),
-        ("context", Preserve::CONTEXT),
-        ("xattr", Preserve::XATTR),
-        ("all", Preserve::ALL),
-    ];
     list.split(',').try_fold(Preserve::NOTHING, |all, word| {
-        find(option, word, &known).map(|one| all.with(one))
+        find(option, word, &ATTRIBUTES[..OF_CP]).map(|one| all.with(one))
     })
 }
 
