@@ -50,7 +50,7 @@ impl Refusal {
         if let Some((option, value)) = self.negative() {
             return format!("invalid value '{value}' for '{option}': {NEGATIVE}");
         }
-        if let Some(meant) = self.option_of_value().or_else(|| self.option_of_others()) {
+        if let Some(meant) = self.option_meant() {
             return format!("{line}; did you mean '{meant}'?");
         }
         let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
@@ -82,8 +82,9 @@ impl Refusal {
         }
     }
 
-    /// What is meant by an option that is called like an area, or like a value of an option.
-    fn option_of_value(&self) -> Option<String> {
+    /// What is meant by an option that is called like an area, or like a value of an option, or that
+    /// another program has under this name.
+    fn option_meant(&self) -> Option<String> {
         if self.error.kind() != ErrorKind::UnknownArgument {
             return None;
         }
@@ -96,17 +97,9 @@ impl Refusal {
         let takes = |argument: &&Arg| {
             argument.get_possible_values().iter().any(|value| value.get_name() == word)
         };
-        let option = command.get_opts().find(takes)?;
-        Some(format!("--{} {word}", option.get_long()?))
-    }
-
-    /// What is meant by an option that another program has under this name.
-    fn option_of_others(&self) -> Option<String> {
-        if self.error.kind() != ErrorKind::UnknownArgument {
-            return None;
+        if let Some(option) = command.get_opts().filter(takes).find_map(Arg::get_long) {
+            return Some(format!("--{option} {word}"));
         }
-        let word = self.context(ContextKind::InvalidArg)?.strip_prefix("--")?;
-        let command = help::definition(&help::words(&self.argv)).ok()?;
         let has = |meant: &str| {
             let name = meant.trim_start_matches('-').split([' ', '=']).next();
             command.get_opts().any(|option| option.get_long() == name)
