@@ -26,7 +26,6 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::output::{self, held};
 use board::Board;
-use view::Look;
 
 pub use board::Eta;
 
@@ -154,7 +153,7 @@ impl Shared {
             unicode: output::is_unicode(),
             ..Style::default()
         };
-        view::draw(&drawing.board, &Look { terminal, foot }, &mut next);
+        view::draw(&drawing.board, &terminal, foot, &mut next);
         // A terminal that is gone ends the run by a signal.
         let _ = self.screen.write(changes(&drawing.shown, &next).as_bytes());
         drawing.shown = next;

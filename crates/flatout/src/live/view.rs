@@ -25,42 +25,34 @@ const WITH_GAPS: usize = 16;
 const WITH_HEAD: usize = 8;
 const WITH_FOOT: usize = 3;
 
-/// What the screen can show, and what is said at its end.
-#[derive(Debug, Clone)]
-pub struct Look<'a> {
-    /// Colours and characters.
-    pub terminal: Terminal,
-    /// What ends the run.
-    pub foot: &'a str,
-}
-
 /// Columns that the board takes at most.
 const WIDEST: usize = 120;
 
-/// Draws the board over the whole buffer, which is blank.
-pub fn draw(board: &Board, look: &Look<'_>, screen: &mut Buffer) {
+/// Draws the board over the whole buffer, which is blank, in the colours and characters of this
+/// terminal; `foot` is said at its end.
+pub fn draw(board: &Board, terminal: &Terminal, foot: &str, screen: &mut Buffer) {
     let (width, height) = (usize::from(screen.area.width), usize::from(screen.area.height));
     // A figure far from its name is hard to read.
     let width = width.min(WIDEST);
-    let view = View { look, width };
+    let view = View { terminal, width };
     let gap = (height >= WITH_GAPS).then(Words::default);
     let mut head = vec![view.title(board)];
-    let mut foot = Vec::new();
+    let mut below = Vec::new();
     if height >= WITH_HEAD {
         head.extend([view.bar(board), view.now(board)]);
         head.extend(gap.clone());
         head.push(view.heading());
-        foot.extend(gap);
-        foot.push(view.load(board));
+        below.extend(gap);
+        below.push(view.load(board));
     }
     if height >= WITH_FOOT {
-        foot.push(view.dim(look.foot));
+        below.push(view.dim(foot));
     }
-    let room = height.saturating_sub(head.len() + foot.len());
+    let room = height.saturating_sub(head.len() + below.len());
     let shown = shown(board, room);
     let rows = shown.clone().map(|at| view.row(&board.lines[at], board.current == Some(at)));
     let blank = room - shown.len();
-    let lines = head.into_iter().chain(rows).chain(vec![Words::default(); blank]).chain(foot);
+    let lines = head.into_iter().chain(rows).chain(vec![Words::default(); blank]).chain(below);
     for (y, line) in lines.take(height).enumerate() {
         screen.set_line(0, y as u16, &line, screen.area.width);
     }
@@ -76,23 +68,23 @@ fn shown(board: &Board, room: usize) -> Range<usize> {
 }
 
 struct View<'a> {
-    look: &'a Look<'a>,
+    terminal: &'a Terminal,
     width: usize,
 }
 
 impl View<'_> {
     /// The text as this terminal shows it.
     fn text(&self, text: &str) -> String {
-        text::shown(text, &self.look.terminal)
+        text::shown(text, self.terminal)
     }
 
     /// The same in one line of so many columns.
     fn clip(&self, text: &str, columns: usize) -> String {
-        text::clip(&self.text(text), columns, &self.look.terminal)
+        text::clip(&self.text(text), columns, self.terminal)
     }
 
     fn colored(&self, color: Color) -> Style {
-        if self.look.terminal.color { Style::new().fg(color) } else { Style::new() }
+        if self.terminal.color { Style::new().fg(color) } else { Style::new() }
     }
 
     fn dim(&self, text: &str) -> Words<'static> {
@@ -113,7 +105,7 @@ impl View<'_> {
         let percent = format!(" {:>3.0} %", share * 100.0);
         let room = self.width.saturating_sub(percent.len());
         let full = (share * room as f64) as usize;
-        let [done, open] = if self.look.terminal.unicode { ["█", "░"] } else { ["#", "-"] };
+        let [done, open] = if self.terminal.unicode { ["█", "░"] } else { ["#", "-"] };
         let bar = Span::styled(done.repeat(full), self.colored(Color::Blue));
         Words::from(vec![bar, Span::raw(format!("{}{percent}", open.repeat(room - full)))])
     }
@@ -151,7 +143,7 @@ impl View<'_> {
 
     fn row(&self, line: &Line, is_current: bool) -> Words<'static> {
         let (name, has_curve, has_trials) = self.columns();
-        let [now, done] = if self.look.terminal.unicode { ["▸ ", "✓ "] } else { ["> ", "+ "] };
+        let [now, done] = if self.terminal.unicode { ["▸ ", "✓ "] } else { ["> ", "+ "] };
         let refused = line.standing.as_ref().and_then(|standing| standing.refused.as_ref());
         let (mark, mark_style) = match (is_current, line.is_closed, refused) {
             (true, _, _) => (now, self.colored(Color::Cyan)),
@@ -176,7 +168,7 @@ impl View<'_> {
         ));
         words.push(self.half_width(line));
         if has_curve {
-            let curve = sparkline(&line.half_widths, CURVE - 2, &self.look.terminal);
+            let curve = sparkline(&line.half_widths, CURVE - 2, self.terminal);
             words.push(Span::raw(format!("  {}", text::pad_right(&curve, CURVE - 2))));
         }
         if has_trials {

@@ -66,7 +66,7 @@ fn board() -> Board {
 
 fn lines(board: &Board, width: u16, height: u16, terminal: Terminal) -> Vec<String> {
     let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
-    draw(board, &Look { terminal, foot: "q stops and shows what there is" }, &mut screen);
+    draw(board, &terminal, "q stops and shows what there is", &mut screen);
     let row = |y| (0..width).map(move |x| (x, y));
     let line = |y| row(y).map(|place| screen[place].symbol()).collect::<String>();
     (0..height).map(|y| line(y).trim_end().to_owned()).collect()
