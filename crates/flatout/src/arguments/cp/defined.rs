@@ -23,73 +23,54 @@ pub const ABSENT: &str = "\0";
 /// hyphen; what it takes; what it is for.
 pub struct Defined(&'static [char], pub &'static str, pub Takes, &'static str);
 
+macro_rules! options {
+    ($([$($letter:literal)*] $name:literal $takes:ident $(($value:literal))?: $help:literal;)*) => {
+        &[$(Defined(&[$($letter),*], $name, $takes $(($value))?, $help)),*]
+    };
+}
+
 /// All of them, in the order in which help shows them.
-pub const OPTIONS: &[Defined] = &[
-    Defined(&['a'], "archive", Nothing, "The same as -dR --preserve=all"),
-    Defined(&[], "attributes-only", Nothing, "Copy attributes, not the data"),
-    Defined(
-        &[],
-        "backup",
-        Maybe("CONTROL"),
-        "Keep what is overwritten under another name: none, simple, existing, numbered",
-    ),
-    Defined(&['b'], "-b", Nothing, "Like --backup, without a value"),
-    Defined(&[], "copy-contents", Nothing, "Read FIFOs and devices when copying recursively"),
-    Defined(&[], "debug", Nothing, "Say how each file is copied; implies -v"),
-    Defined(&['d'], "-d", Nothing, "The same as --no-dereference --preserve=links"),
-    Defined(&['f'], "force", Nothing, "Remove what cannot be opened for writing, and try again"),
-    Defined(&['i'], "interactive", Nothing, "Ask before overwriting"),
-    Defined(&['H'], "-H", Nothing, "Follow symlinks that are named as SOURCE"),
-    Defined(
-        &[],
-        "keep-directory-symlink",
-        Nothing,
-        "Take a symlink of the target that leads to a directory for it",
-    ),
-    Defined(&['l'], "link", Nothing, "Make hard links instead of copies"),
-    Defined(&['L'], "dereference", Nothing, "Follow all symlinks of SOURCE"),
-    Defined(&['n'], "no-clobber", Nothing, "Do not overwrite what is there"),
-    Defined(&['P'], "no-dereference", Nothing, "Follow no symlinks of SOURCE"),
-    Defined(&['p'], "-p", Nothing, "The same as --preserve=mode,ownership,timestamps"),
-    Defined(
-        &[],
-        "preserve",
-        Maybe("LIST"),
-        "Keep these, too: mode, ownership, timestamps, links, context, xattr, all; without a list as -p",
-    ),
-    Defined(&[], "no-preserve", Value("LIST"), "Do not keep these"),
-    Defined(&[], "parents", Nothing, "Copy to the whole path of SOURCE below DIR"),
-    Defined(&['r', 'R'], "recursive", Nothing, "Copy directories and what is in them"),
-    Defined(
-        &[],
-        "reflink",
-        Maybe("WHEN"),
-        "Share the bytes with the source: auto, always, never; without a value: always",
-    ),
-    Defined(&[], "remove-destination", Nothing, "Remove what is there before it is opened"),
-    Defined(&[], "sparse", Value("WHEN"), "Make holes: auto, always, never"),
-    Defined(
-        &[],
-        "strip-trailing-slashes",
-        Nothing,
-        "Take no notice of slashes at the end of SOURCE",
-    ),
-    Defined(&['s'], "symbolic-link", Nothing, "Make symlinks instead of copies"),
-    Defined(&['S'], "suffix", Value("SUFFIX"), "What follows the name of a backup [default: ~]"),
-    Defined(&['t'], "target-directory", Value("DIR"), "Copy all sources into DIR"),
-    Defined(&['T'], "no-target-directory", Nothing, "Take TARGET for the name of the copy"),
-    Defined(
-        &[],
-        "update",
-        Maybe("WHICH"),
-        "Leave what is there: all (replace), none, none-fail, older (replace what is); without a value: older",
-    ),
-    Defined(&['u'], "-u", Nothing, "The same as --update=older"),
-    Defined(&['v'], "verbose", Nothing, "Say what is done"),
-    Defined(&['x'], "one-file-system", Nothing, "Do not enter other filesystems"),
-    Defined(&['Z'], "-Z", Nothing, "Nothing: there is no SELinux here"),
-    Defined(&[], "context", Maybe("CTX"), "Nothing: there is no SELinux here"),
-];
+pub const OPTIONS: &[Defined] = options! {
+    ['a'] "archive" Nothing: "The same as -dR --preserve=all";
+    [] "attributes-only" Nothing: "Copy attributes, not the data";
+    [] "backup" Maybe("CONTROL"):
+        "Keep what is overwritten under another name: none, simple, existing, numbered";
+    ['b'] "-b" Nothing: "Like --backup, without a value";
+    [] "copy-contents" Nothing: "Read FIFOs and devices when copying recursively";
+    [] "debug" Nothing: "Say how each file is copied; implies -v";
+    ['d'] "-d" Nothing: "The same as --no-dereference --preserve=links";
+    ['f'] "force" Nothing: "Remove what cannot be opened for writing, and try again";
+    ['i'] "interactive" Nothing: "Ask before overwriting";
+    ['H'] "-H" Nothing: "Follow symlinks that are named as SOURCE";
+    [] "keep-directory-symlink" Nothing:
+        "Take a symlink of the target that leads to a directory for it";
+    ['l'] "link" Nothing: "Make hard links instead of copies";
+    ['L'] "dereference" Nothing: "Follow all symlinks of SOURCE";
+    ['n'] "no-clobber" Nothing: "Do not overwrite what is there";
+    ['P'] "no-dereference" Nothing: "Follow no symlinks of SOURCE";
+    ['p'] "-p" Nothing: "The same as --preserve=mode,ownership,timestamps";
+    [] "preserve" Maybe("LIST"):
+        "Keep these, too: mode, ownership, timestamps, links, context, xattr, all; without a list as -p";
+    [] "no-preserve" Value("LIST"): "Do not keep these";
+    [] "parents" Nothing: "Copy to the whole path of SOURCE below DIR";
+    ['r' 'R'] "recursive" Nothing: "Copy directories and what is in them";
+    [] "reflink" Maybe("WHEN"):
+        "Share the bytes with the source: auto, always, never; without a value: always";
+    [] "remove-destination" Nothing: "Remove what is there before it is opened";
+    [] "sparse" Value("WHEN"): "Make holes: auto, always, never";
+    [] "strip-trailing-slashes" Nothing: "Take no notice of slashes at the end of SOURCE";
+    ['s'] "symbolic-link" Nothing: "Make symlinks instead of copies";
+    ['S'] "suffix" Value("SUFFIX"): "What follows the name of a backup [default: ~]";
+    ['t'] "target-directory" Value("DIR"): "Copy all sources into DIR";
+    ['T'] "no-target-directory" Nothing: "Take TARGET for the name of the copy";
+    [] "update" Maybe("WHICH"):
+        "Leave what is there: all (replace), none, none-fail, older (replace what is); without a value: older";
+    ['u'] "-u" Nothing: "The same as --update=older";
+    ['v'] "verbose" Nothing: "Say what is done";
+    ['x'] "one-file-system" Nothing: "Do not enter other filesystems";
+    ['Z'] "-Z" Nothing: "Nothing: there is no SELinux here";
+    [] "context" Maybe("CTX"): "Nothing: there is no SELinux here";
+};
 
 /// The option of a letter that takes no value.
 pub fn plain(letter: char) -> Option<&'static str> {
