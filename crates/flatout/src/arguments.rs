@@ -21,6 +21,7 @@ pub mod transfer;
 pub mod tune;
 pub mod versus;
 pub mod write;
+mod wrong;
 
 use std::ffi::OsString;
 

@@ -10,6 +10,7 @@ use flatout_report::comparison::Form;
 
 use super::bench::Name;
 use super::shared::{Talk, meant, results};
+use super::wrong::first_wrong;
 
 const AFTER: &str = include_str!("help/compare.txt").trim_ascii_end();
 
@@ -110,58 +111,32 @@ impl Compare {
 
     /// Says what makes no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        let inputs = self.inputs();
-        if inputs.iter().filter(|path| **path == Path::new("-")).count() > 1 {
+        let count = self.files.len();
+        let says_what_runs = !self.area.is_empty() || self.quick || !self.words.is_empty();
+        let has_states = self.before_old.is_some() || self.before_new.is_some();
+        let runs_are_made = says_what_runs || has_states || self.keep.is_some();
+        let is_standard = |path: &&Path| *path == Path::new("-");
+        if self.inputs().into_iter().filter(is_standard).count() > 1 {
             return Some("- can be given once: standard input is read once".to_owned());
         }
-        let text = match (self.noise, self.runs) {
-            (true, _) => self.contradiction_of_noise(),
-            (false, Some(_)) => self.contradiction_of_runs(),
-            (false, None) => self.contradiction_of_files(),
-        };
-        text.map(str::to_owned)
-    }
-
-    fn contradiction_of_noise(&self) -> Option<&'static str> {
-        let is_run_option =
-            self.runs.is_some() || !self.area.is_empty() || self.quick || !self.words.is_empty();
-        match () {
-            () if !self.files.is_empty() && is_run_option => {
-                Some("with FILEs nothing is run: no --runs, --area, --quick, ARGS")
-            }
-            () if self.runs == Some(1) => Some("noise is learned from two runs at least"),
-            () if !matches!(self.format(), Form::Table | Form::Json) => {
-                Some("noise is shown as table or json")
-            }
-            () => None,
-        }
-    }
-
-    fn contradiction_of_runs(&self) -> Option<&'static str> {
-        let has_states = self.before_old.is_some() || self.before_new.is_some();
-        match self.files.len() {
-            2 => None,
-            0 if has_states => None,
-            0 => Some(
-                "--runs compares two programs, or two states that --before-old and --before-new bring about",
-            ),
-            _ => Some("--runs takes two programs, OLD and NEW, or none"),
-        }
-    }
-
-    fn contradiction_of_files(&self) -> Option<&'static str> {
-        let is_run_option = !self.area.is_empty()
-            || self.quick
-            || !self.words.is_empty()
-            || self.before_old.is_some()
-            || self.before_new.is_some()
-            || self.keep.is_some();
-        match self.files.len() {
-            _ if is_run_option => Some("nothing is run without --runs N (or --noise)"),
-            0 | 1 => Some("two FILEs are needed, OLD and NEW"),
-            2 => None,
-            _ if self.more_new.is_empty() => None,
-            _ => Some("--more-new goes with one NEW only"),
+        match (self.noise, self.runs) {
+            (true, runs) => first_wrong! {
+                count > 0 && (runs.is_some() || says_what_runs) =>
+                    "with FILEs nothing is run: no --runs, --area, --quick, ARGS";
+                runs == Some(1) => "noise is learned from two runs at least";
+                !matches!(self.format(), Form::Table | Form::Json) =>
+                    "noise is shown as table or json";
+            },
+            (false, Some(_)) => first_wrong! {
+                count == 0 && !has_states =>
+                    "--runs compares two programs, or two states that --before-old and --before-new bring about";
+                count != 0 && count != 2 => "--runs takes two programs, OLD and NEW, or none";
+            },
+            (false, None) => first_wrong! {
+                runs_are_made => "nothing is run without --runs N (or --noise)";
+                count < 2 => "two FILEs are needed, OLD and NEW";
+                count > 2 && !self.more_new.is_empty() => "--more-new goes with one NEW only";
+            },
         }
     }
 

@@ -21,7 +21,8 @@ use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{Appearance, CopyOptions, Preserve, Reach, Unchanged, When};
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
-use super::copy::{Copy, first};
+use super::copy::Copy;
+use super::wrong::first_wrong;
 use crate::command::cp::complaint::quote;
 
 const PATHS: &str = "paths";
@@ -168,46 +169,32 @@ impl Cp {
     pub fn contradiction(&self) -> Option<String> {
         let keeps = self.overwriting == Overwriting::Nothing
             || matches!(self.update, Skip::Existing | Skip::ExistingFails);
-        let both_links = self.form.contains(&Form::HardLink) && self.form.contains(&Form::Symlink);
+        let has = |form| self.form.contains(&form);
         let has_directory = !self.target_directories.is_empty();
-        let of_options = [
-            (self.target_directories.len() > 1, "multiple target directories specified"),
-            (both_links, "cannot make both hard and symbolic links"),
-            (
-                self.backup.is_some() && keeps,
-                "options --backup and --no-clobber are mutually exclusive",
-            ),
-            (
-                self.reflink == When::Always && self.sparse != When::Auto,
-                "--reflink can be used only with --sparse=auto",
-            ),
-            (
-                self.requires_context,
-                "cannot preserve security context without an SELinux-enabled kernel",
-            ),
-            (self.paths.is_empty(), "missing file operand"),
-        ];
-        self.wrong
-            .clone()
-            .or_else(|| first(&of_options).map(str::to_owned))
-            .or_else(|| match self.paths.as_slice() {
-                [only] if !has_directory => {
-                    Some(format!("missing destination file operand after {}", quote(only)))
-                }
-                _ if self.no_target_directory && has_directory => Some(
-                    "cannot combine --target-directory (-t) and --no-target-directory (-T)"
-                        .to_owned(),
-                ),
-                [_, _, extra, ..] if self.no_target_directory => {
-                    Some(format!("extra operand {}", quote(extra)))
-                }
-                _ => self.backups().err(),
-            })
-            .or_else(|| {
-                let is_one = !matches!(self.destination(), Destination::Into(_));
-                (self.parents && is_one)
-                    .then(|| "with --parents, the destination must be a directory".to_owned())
-            })
+        let of_all = first_wrong! {
+            self.target_directories.len() > 1 => "multiple target directories specified";
+            has(Form::HardLink) && has(Form::Symlink) => "cannot make both hard and symbolic links";
+            self.backup.is_some() && keeps =>
+                "options --backup and --no-clobber are mutually exclusive";
+            self.reflink == When::Always && self.sparse != When::Auto =>
+                "--reflink can be used only with --sparse=auto";
+            self.requires_context =>
+                "cannot preserve security context without an SELinux-enabled kernel";
+            self.paths.is_empty() => "missing file operand";
+            self.paths.len() == 1 && !has_directory =>
+                format!("missing destination file operand after {}", quote(&self.paths[0]));
+            self.no_target_directory && has_directory =>
+                "cannot combine --target-directory (-t) and --no-target-directory (-T)";
+            self.no_target_directory && self.paths.len() > 2 =>
+                format!("extra operand {}", quote(&self.paths[2]));
+        };
+        let wrong = self.wrong.clone().or(of_all).or_else(|| self.backups().err());
+        wrong.or_else(|| {
+            first_wrong! {
+                self.parents && !matches!(self.destination(), Destination::Into(_)) =>
+                    "with --parents, the destination must be a directory";
+            }
+        })
     }
 
     fn follow(&self) -> Follow {

@@ -6,6 +6,7 @@ use flatout_tree::copy::options::When;
 
 use super::Copy;
 use super::words::{first, method_name};
+use crate::arguments::wrong::first_wrong;
 
 impl Copy {
     /// Says which operands or options make no sense together.
@@ -38,33 +39,21 @@ impl Copy {
         let lists = self.selection.files_from.is_some();
         let asks = self.rules().is_some_and(|rules| rules.asks);
         let has_figures = self.figures().is_some() || self.log.is_some();
-        let wrong = first(&[
-            (
-                self.selection.reads_twice(asks),
-                "standard input, or a pipe, is there once: of --files-from, --exclude-from and --interactive only one can read it",
-            ),
-            (
-                self.mirror.itemize && has_figures,
-                "--itemize contradicts --format, --output and --log: --log has the same and more",
-            ),
-            (
-                lists && self.mirror.deletion().is_some(),
-                "--files-from contradicts --delete: what is not listed would go",
-            ),
-            (
-                asks && self.mirror.dry_run,
-                "--interactive contradicts --dry-run: nothing is overwritten",
-            ),
-            (self.delta && !self.in_place, "--delta means something only with --in-place"),
-            (
-                self.manifest.is_some() && self.mirror.dry_run,
-                "--dry-run makes nothing that a --manifest could list",
-            ),
-        ]);
         let count = self.operands().0.len();
-        wrong.map(str::to_owned).or_else(|| {
-            (lists && count != 1).then(|| format!("--files-from takes one source, not {count}"))
-        })
+        first_wrong! {
+            self.selection.reads_twice(asks) =>
+                "standard input, or a pipe, is there once: of --files-from, --exclude-from and --interactive only one can read it";
+            self.mirror.itemize && has_figures =>
+                "--itemize contradicts --format, --output and --log: --log has the same and more";
+            lists && self.mirror.deletion().is_some() =>
+                "--files-from contradicts --delete: what is not listed would go";
+            asks && self.mirror.dry_run =>
+                "--interactive contradicts --dry-run: nothing is overwritten";
+            self.delta && !self.in_place => "--delta means something only with --in-place";
+            self.manifest.is_some() && self.mirror.dry_run =>
+                "--dry-run makes nothing that a --manifest could list";
+            lists && count != 1 => format!("--files-from takes one source, not {count}");
+        }
     }
 
     fn wrong_replacing(&self) -> Option<String> {
@@ -96,30 +85,24 @@ impl Copy {
     fn wrong_method(&self) -> Option<String> {
         let engine = self.engine.map_or("auto", method_name);
         let shares = self.engine == Some(Method::Reflink);
-        let sparse = match self.sparse {
-            Some(When::Always) => Some("always"),
-            Some(When::Never) => Some("never"),
-            _ => None,
-        };
         let always = self.reflink == Some(When::Always);
-        if shares && self.reflink == Some(When::Never) {
-            return Some("--engine reflink contradicts --reflink=never".to_owned());
+        let keeper = if shares { "--engine reflink" } else { "--reflink=always" };
+        let sparse = match self.sparse {
+            Some(When::Always) => "always",
+            Some(When::Never) => "never",
+            _ => "",
+        };
+        first_wrong! {
+            shares && self.reflink == Some(When::Never) =>
+                "--engine reflink contradicts --reflink=never";
+            always && self.engine.is_some() && !shares =>
+                format!("--engine {engine} contradicts --reflink=always");
+            (shares || always) && !sparse.is_empty() =>
+                format!("{keeper} keeps holes as they are: --sparse={sparse} contradicts it");
+            self.depth.is_some() && !matches!(self.engine, None | Some(Method::Uring)) =>
+                format!("--iodepth means nothing with --engine {engine}");
+            self.block_size.is_some() && shares =>
+                "--block-size means nothing with --engine reflink";
         }
-        if always && self.engine.is_some() && !shares {
-            return Some(format!("--engine {engine} contradicts --reflink=always"));
-        }
-        if let Some(sparse) = sparse.filter(|_| shares || always) {
-            let keeper = if shares { "--engine reflink" } else { "--reflink=always" };
-            return Some(format!(
-                "{keeper} keeps holes as they are: --sparse={sparse} contradicts it"
-            ));
-        }
-        if self.depth.is_some() && !matches!(self.engine, None | Some(Method::Uring)) {
-            return Some(format!("--iodepth means nothing with --engine {engine}"));
-        }
-        if self.block_size.is_some() && shares {
-            return Some("--block-size means nothing with --engine reflink".to_owned());
-        }
-        None
     }
 }
