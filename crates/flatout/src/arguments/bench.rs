@@ -4,17 +4,15 @@
 mod area;
 mod notes;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, Command, ValueEnum, ValueHint};
 use flatout_bench::cache::Clearing;
-use flatout_bench::option::{count_to, directory, flag, size, time};
+use flatout_bench::option::{count_to, directory, each_once, flag, size, time};
 use flatout_io::escape;
 use flatout_report::text::Joined;
 
-use super::shared::Output;
+use super::shared::{Output, path};
 use area::Areas;
 
 pub use area::Name;
@@ -25,8 +23,8 @@ pub struct Bench {
     #[command(flatten)]
     pub areas: Areas,
     /// What to measure, and where the disk and the copy area do it.
-    #[arg(value_name = "AREA|PLACE", value_parser = word())]
-    words: Vec<Word>,
+    #[arg(value_name = "AREA|PLACE", value_parser = path())]
+    words: Vec<PathBuf>,
     /// A coarser grid and fewer runs
     #[arg(long)]
     pub quick: bool,
@@ -108,20 +106,6 @@ pub enum Among {
     Together,
 }
 
-/// A word that stands alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Word {
-    Area(Name),
-    Place(PathBuf),
-}
-
-fn word() -> impl TypedValueParser<Value = Word> {
-    OsStringValueParser::new().map(|text: OsString| {
-        let area = text.to_str().and_then(Name::of);
-        area.map_or_else(|| Word::Place(text.into()), Word::Area)
-    })
-}
-
 impl Bench {
     /// What several processes do of it: all areas named are of one kind.
     pub fn among_processes(&self) -> Option<Among> {
@@ -153,24 +137,13 @@ impl Bench {
 
     /// The areas named, each once, in the order of a report.
     pub fn names(&self) -> Vec<Name> {
-        let mut areas: Vec<Name> = self
-            .words
-            .iter()
-            .filter_map(|word| match word {
-                Word::Area(area) => Some(*area),
-                Word::Place(_) => None,
-            })
-            .collect();
-        areas.sort_unstable();
-        areas.dedup();
+        let mut areas: Vec<Name> = self.words.iter().filter_map(|word| area_of(word)).collect();
+        each_once(&mut areas);
         areas
     }
 
     fn places(&self) -> impl Iterator<Item = &PathBuf> {
-        self.words.iter().filter_map(|word| match word {
-            Word::Place(path) => Some(path),
-            Word::Area(_) => None,
-        })
+        self.words.iter().filter(|word| area_of(word).is_none())
     }
 
     /// What the disk area measures, and where the copy area works.
@@ -244,6 +217,11 @@ impl Bench {
         }
         Ok(())
     }
+}
+
+/// The area that a word names.
+fn area_of(word: &Path) -> Option<Name> {
+    word.to_str().and_then(Name::of)
 }
 
 #[cfg(test)]
