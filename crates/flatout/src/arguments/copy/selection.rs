@@ -205,7 +205,8 @@ fn read(path: &PathBuf, end: u8) -> Result<Vec<u8>, Refused> {
             // Nothing of it would be taken but what stands before the first one.
             _ if end != 0 && text[begin..].contains(&0) => {
                 let place = format!("{}, line {entries}", quote(path));
-                return Err(nonsense(format!("{place}: it has a NUL in it (--zero)")));
+                let text = format!("{place}: it has a NUL in it (--zero)");
+                return Err(Refused::wrong_use(text));
             }
             _ => {}
         }
