@@ -189,7 +189,7 @@ fn a_file_that_is_shorter_than_its_server_tells_is_no_success() {
         let ran = folder.flatout(["sum", from.to_str().unwrap()]).run();
         assert!(ran.exits(1).stderr.contains(why[0]), "{length} {ran}");
         // Nobody has room for so much.
-        faulty.change(|faults| faults.added_bytes = 1 << 50);
+        faulty.change(|faults| faults.added_bytes = 1 << 40);
         let words = ["copy", "--sparse=never", "-T", from.to_str().unwrap(), "t/f"];
         let ran = folder.flatout(words).run();
         assert!(ran.exits(1).stderr.contains(why[0]), "{length} {ran}");

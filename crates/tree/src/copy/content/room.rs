@@ -19,9 +19,7 @@ impl Content<'_> {
     pub(super) fn give_room(&self, job: &FileJob<'_>) -> Result<(), Refusal> {
         match preallocate(job.target, job.facts.st_size as u64) {
             // What there was is the file's now.
-            Err(refusal) if refusal.is_final() && !self.source_is_paged() => {
-                set_length(job.target, 0)
-            }
+            Err(_) if !self.source_is_paged() => set_length(job.target, 0),
             given => given,
         }
     }
