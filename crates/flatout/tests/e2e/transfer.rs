@@ -44,7 +44,7 @@ fn what_cannot_be_done_is_one_line_and_leaves_nothing() {
     transfer(&folder, "gone", "target", "512").complains(1, &["gone", "No such file"]);
     transfer(&folder, "source", "folder", "512").complains(1, &["folder", "directory"]);
     transfer(&folder, "source", "/dev/null", "512").complains(1, &["/dev/null"]);
-    transfer(&folder, "source", "target", "0").complains(2, &["--block-size 0"]);
+    transfer(&folder, "source", "target", "0").complains(2, &["'0' for '--block-size"]);
     assert!(!folder.join("target").exists());
     assert!(fs::read(folder.join("source")).unwrap() == bytes);
 }
