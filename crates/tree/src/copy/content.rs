@@ -36,7 +36,7 @@ use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
 pub(super) use large::halves;
 pub(super) use large::{Done, Ranges};
 use methods::Pair;
-use room::set_length;
+use room::{preallocate, set_length};
 pub(super) use short::{MOST_TOGETHER, SHORT_BYTES};
 pub(super) use tally::Tally;
 
@@ -265,7 +265,7 @@ impl<'a> Content<'a> {
         let length = job.facts.st_size as u64;
         let choice = self.choice(job, pair);
         if choice.gives_room(job) {
-            self.give_room(job)?;
+            preallocate(job.target, length)?;
         }
         let route = whole_route(job, length);
         // Pieces of a limit are none of a fingerprint: then the source is read once more.

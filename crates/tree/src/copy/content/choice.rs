@@ -79,7 +79,9 @@ pub fn choice(length_bytes: u64, pair: &PairFacts) -> Choice {
         BY_KERNEL_FROM_BYTES.. if is_kernels(pair) => Method::CopyFileRange,
         _ => Method::Sync,
     };
-    let preallocates = preallocates_from(&pair.target).is_some_and(|from| length_bytes >= from);
+    // On the word of a server the target would be full for everybody until the room for it is refused.
+    let preallocates = !pair.source.is_served()
+        && preallocates_from(&pair.target).is_some_and(|from| length_bytes >= from);
     let shares = length_bytes >= SHARE_FROM_BYTES && is_paged(&pair.target);
     Choice { method, preallocates, shares }
 }
@@ -138,6 +140,9 @@ mod tests {
             if let Some(from) = from {
                 assert_eq!([from - 1, from].map(gives), [false, true], "{name}");
             }
+            let served = Filesystem { nature: Nature::Userspace, ..here };
+            let from_server = PairFacts { source: served, target: here, is_one: false };
+            assert!(!choice(u64::MAX, &from_server).preallocates, "{name}");
             assert!(!choice(SHARE_FROM_BYTES - 1, &pair).shares);
             assert!(choice(SHARE_FROM_BYTES, &pair).shares, "{name}");
             let way = |length| choice(length, &pair).method;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Content, FileJob, WRITE};
+use super::WRITE;
 use crate::copy::Refusal;
 use crate::file_data;
 
@@ -13,19 +13,8 @@ use crate::file_data;
 const NO_PREALLOCATION: [Errno; 5] =
     [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NODEV, Errno::INVAL, Errno::PERM];
 
-impl Content<'_> {
-    /// Gives the file its room before it is written, where that can be had. No room at all is an error, unless a
-    /// server tells how much that is: there may be less to come.
-    pub(super) fn give_room(&self, job: &FileJob<'_>) -> Result<(), Refusal> {
-        match preallocate(job.target, job.facts.st_size as u64) {
-            // What there was is the file's now.
-            Err(_) if !self.source_is_paged() => set_length(job.target, 0),
-            given => given,
-        }
-    }
-}
-
-fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
+/// Gives the file its room before it is written, where that can be had. No room at all is an error.
+pub(super) fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<(), Refusal> {
     // The length grows with what is written: after a power cut a file that is not whole does not look
     // as if it were.
     let flags = FallocateFlags::KEEP_SIZE;
