@@ -2,8 +2,9 @@
 //!
 //! A [`rival`] says how it is called; a [`race`] is one work in one state, with those that take
 //! part; [`finish`] makes rows of its rounds. What can be raced: [`dd`], [`digest`], [`disk`],
-//! [`network`], [`compute`] and [`mod@copy`].
+//! [`network`], [`compute`], [`mod@copy`], and any [`commands`] instead.
 
+pub mod commands;
 pub mod compute;
 pub mod copy;
 pub mod dd;
@@ -29,6 +30,7 @@ use flatout_sys::CancelToken;
 pub use crate::area::Extent;
 use crate::tried::Tried;
 use crate::{Error, place, scratch};
+use commands::Commands;
 use race::{Made, Race};
 use rival::{Discipline, Found};
 
@@ -104,6 +106,8 @@ pub struct Ground {
     pub trees: Trees,
     /// Orders of matrices; none: the usual ones.
     pub orders: Vec<u64>,
+    /// Commands that are raced instead of rivals.
+    pub commands: Commands,
     /// Seed of contents and orders.
     pub seed: u64,
     /// Whether the user wants to stop.
@@ -165,6 +169,8 @@ pub fn plan(ground: &Ground) -> Result<Planned, Error> {
             None => race.expected_s * ground.tried.slowdown,
         };
     }
+    // What these take is known.
+    races.extend(commands::race(ground));
     let room_bytes = beside.saturating_add(trees.room_bytes);
     Ok(Planned { races, room_bytes, left_out: trees.left_out })
 }
@@ -279,6 +285,7 @@ mod tests {
             keeps: false,
             trees: Trees::default(),
             orders: Vec::new(),
+            commands: Commands::default(),
             seed: 1,
             cancel: CancelToken::manual(),
         }

@@ -1,8 +1,11 @@
 //! `flatout versus`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use flatout_bench::versus::commands::{Command, Commands};
 use flatout_bench::versus::{State, Trees, copy};
 
 use super::shared::Output;
@@ -60,6 +63,16 @@ pub struct Versus {
     /// Copying: flatout keeps no attributes, as most of its rivals
     #[arg(long, value_name = "all", value_parser = ["all"], help_heading = "Copying trees")]
     no_preserve: Option<String>,
+    /// Race commands of your own, this one against the first that is given, instead of rivals; sh gets
+    /// them where one needs it
+    #[arg(long = "command", value_name = "NAME=COMMAND", help_heading = "Any commands",
+        value_parser = OsStringValueParser::new().try_map(Command::named),
+        conflicts_with_all = ["rivals", "directory", "max_write", "cold", "state", "file_size", "files",
+            "tree_depth", "corpus", "tree", "no_preserve", "order", "list", "keep", "clean"])]
+    pub commands: Vec<Command>,
+    /// Give COMMAND to sh before each run, outside of its time
+    #[arg(long, value_name = "COMMAND", help_heading = "Any commands")]
+    before: Option<OsString>,
     /// Matrices: their orders [default: 500,1000,2000,4000,6000]
     #[arg(long, value_name = "N,…", value_delimiter = ',',
         value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -87,6 +100,12 @@ impl Versus {
         states.extend(self.cold.then_some(State::Cold));
         each_once(&mut states);
         states
+    }
+
+    /// What is raced instead of rivals.
+    pub fn commands(&self) -> Commands {
+        let (commands, before) = (self.commands.clone(), self.before.clone());
+        Commands { commands, before, ..Commands::default() }
     }
 
     /// What copiers are to work on. Where everybody races, and not quickly, they get less than when

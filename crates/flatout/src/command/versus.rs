@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use flatout_bench::Error;
 use flatout_bench::place::{self, Place};
 use flatout_bench::tried::{self, Tried};
+use flatout_bench::versus::commands::Commands;
 use flatout_bench::versus::race::{self, Made, Race};
 use flatout_bench::versus::rival::{Discipline, Found};
 use flatout_bench::versus::run::SystemRunner;
@@ -22,8 +23,7 @@ use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::Sampler;
 use flatout_measure::units::size_text;
 use flatout_measure::warning;
-use flatout_report::text::Joined;
-use flatout_report::{Format, quantity};
+use flatout_report::Format;
 use flatout_sys::cancel::CancelToken;
 
 use crate::announcement;
@@ -137,7 +137,8 @@ fn prepare(
     cancel: CancelToken,
 ) -> Result<Prepared, Error> {
     refuse_misuse(arguments)?;
-    let field = field::gather(&arguments.rivals, cancel)?;
+    let commands = tried_commands(arguments, begun_ns, cancel);
+    let field = field::gather(arguments, cancel)?;
     let flatout = std::env::current_exe()
         .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?;
     // Corpora that are kept are not waited for.
@@ -160,13 +161,15 @@ fn prepare(
         keeps: arguments.keep,
         trees: arguments.trees(),
         orders: arguments.order.clone(),
+        commands,
         seed,
         cancel,
     };
     let mut planned = versus::plan(&ground)?;
     let left_ns = forecast::left_ns(arguments, begun_ns);
     let mut reduced = None;
-    if let Some(why) = too_much(left_ns, &planned, room_bytes).filter(|_| !arguments.quick) {
+    let can_be_less = !arguments.quick && arguments.commands.is_empty();
+    if let Some(why) = too_much(left_ns, &planned, room_bytes).filter(|_| can_be_less) {
         let smaller = Ground { extent: Extent::Quick, ..ground.clone() };
         let less = versus::plan(&smaller)?;
         // Where room lacks for that, too, it is said of what was asked for.
@@ -208,7 +211,8 @@ fn prepare(
     let most_bytes = most_bytes.unwrap_or(u64::MAX);
     let written = announcement::written_at(bytes_at, most_bytes, is_rough);
     let time_ns = time_ns(arguments, &races, &limit);
-    output::notice(&announcement(arguments, &field, &races, (needed_bytes, &written, time_ns)));
+    let takes = (needed_bytes, &*written, time_ns);
+    output::notice(&forecast::announcement(arguments, &ground, &races, takes));
     let left_out = Vec::new();
     Ok(Prepared { field, ground, races, reduced, place, limit, left_out })
 }
@@ -221,6 +225,17 @@ fn too_much(left_ns: Option<u64>, planned: &Planned, most_bytes: u64) -> Option<
     }
     let lacks_time = |time_ns| !races.is_empty() && !forecast::has_time(races, time_ns);
     left_ns.is_some_and(lacks_time).then_some(NO_TIME)
+}
+
+/// The commands that are raced instead of rivals, each of which is run once, to know what it takes.
+fn tried_commands(arguments: &Arguments, begun_ns: u64, cancel: CancelToken) -> Commands {
+    let commands = arguments.commands();
+    if commands.commands.is_empty() {
+        return commands;
+    }
+    output::notice("running each command once, to see how long it takes");
+    let limit_ns = forecast::left_ns(arguments, begun_ns).unwrap_or(u64::MAX);
+    commands.tried(&mut SystemRunner { cancel }, limit_ns)
 }
 
 /// What a little of the work takes, where files are made.
@@ -244,36 +259,21 @@ fn refuse_misuse(arguments: &Arguments) -> Result<(), Error> {
     if !arguments.order.is_empty() && !arguments.rivals.iter().any(|name| name == "openblas") {
         return Err(Error::Usage("--order is for openblas: name it, too".to_owned()));
     }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = arguments.commands.iter().find(|command| !names.insert(&command.name)) {
+        return Err(Error::Usage(format!(
+            "two commands are called {}: --command NAME=COMMAND",
+            twice.name
+        )));
+    }
+    if arguments.commands.is_empty() && arguments.commands().before.is_some() {
+        return Err(Error::Usage("--before goes with --command".to_owned()));
+    }
+    if arguments.commands.len() == 1 {
+        let text = "one command has nobody to race: give --command another time, too";
+        return Err(Error::Usage(text.to_owned()));
+    }
     trees.tree.map_or(Ok(()), |tree| place::refuse_overlap(&arguments.directory, &tree))
-}
-
-fn announcement(
-    arguments: &Arguments,
-    field: &Field,
-    races: &[Race<'_>],
-    (needed_bytes, written, time_ns): (u64, &str, u64),
-) -> String {
-    let time = announcement::time(time_ns);
-    let few = if arguments.quick { ", few rounds of small work: nobody wins or loses" } else { "" };
-    // Of races for which there is no time none are made.
-    let most = if arguments.max_time.is_some() { "at most " } else { "" };
-    let size = quantity::rounded_size(needed_bytes);
-    let files = format!("files of {most}{size} in {:?}, writes {written}", arguments.directory);
-    let has = |disciplines: &[Discipline]| {
-        field.found.iter().any(|found| disciplines.contains(&found.rival.discipline))
-    };
-    let work = [
-        (needed_bytes > 0, files.as_str()),
-        (has(&[Discipline::Matrix]), "matrices in memory"),
-        (has(&[Discipline::Stream]), "arrays in memory"),
-        (has(&[Discipline::Network]), "connections over loopback"),
-    ];
-    format!(
-        "racing {}: {}, {}, takes about {time}{few}",
-        field.found.iter().map(|found| found.rival.name).joined(", "),
-        quantity::counted(races.len(), "race"),
-        work.iter().filter(|(is, _)| *is).map(|(_, what)| what).joined(", "),
-    )
 }
 
 fn rounds(arguments: &Arguments) -> (u32, u32) {

@@ -1,5 +1,6 @@
 //! `flatout versus`: races against small scripts that behave well, badly, or not at all.
 
+mod commands;
 mod compute;
 mod copy;
 mod trouble;

@@ -8,6 +8,7 @@ use flatout_sys::launcher::write_program;
 use flatout_sys::process::Account;
 
 use super::*;
+use crate::versus::commands::Commands;
 use crate::versus::race::{Checked, Run};
 use crate::versus::rival::{ALL, Found};
 use crate::versus::{fact, race};
@@ -58,6 +59,7 @@ impl Stable {
             tried: crate::tried::Tried::USUAL,
             keeps: false,
             orders: Vec::new(),
+            commands: Commands::default(),
             seed: 1,
             cancel: CancelToken::manual(),
         };

@@ -7,6 +7,7 @@ use flatout_sys::CancelToken;
 
 use super::*;
 use crate::disk::Pattern;
+use crate::versus::commands::Commands;
 use crate::versus::rival;
 
 fn ground(directory: &Path, names: &[&str]) -> Ground {
@@ -23,6 +24,7 @@ fn ground(directory: &Path, names: &[&str]) -> Ground {
         states: Vec::new(),
         trees: crate::versus::Trees::default(),
         orders: Vec::new(),
+        commands: Commands::default(),
         room_bytes: 1 << 40,
         tree_part: 1,
         tried: crate::tried::Tried::USUAL,

@@ -13,8 +13,10 @@ use flatout_sys::cancel::CancelToken;
 use serde_json::Value;
 
 use crate::arguments::similar::similar;
+use crate::arguments::versus::Versus as Arguments;
 
 /// Who was asked for, and who is there.
+#[derive(Default)]
 pub(super) struct Field {
     /// Those that can be raced.
     pub(super) found: Vec<Found>,
@@ -26,10 +28,14 @@ pub(super) struct Field {
     pub(super) is_named: bool,
 }
 
-/// Looks for the rivals with these names; without names for all that race flatout.
+/// Looks for the rivals that are named; without names for all that race flatout, unless commands race.
 ///
 /// Errors: nobody is called so.
-pub(super) fn gather(names: &[String], cancel: CancelToken) -> Result<Field, Error> {
+pub(super) fn gather(arguments: &Arguments, cancel: CancelToken) -> Result<Field, Error> {
+    if !arguments.commands.is_empty() {
+        return Ok(Field { is_named: true, ..Field::default() });
+    }
+    let names = &arguments.rivals[..];
     let is_named = !names.is_empty();
     let mut rivals: Vec<&'static Rival> = distinct(named(names)?, PartialEq::eq);
     if !is_named {

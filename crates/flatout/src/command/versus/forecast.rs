@@ -1,11 +1,15 @@
 //! What races take and write, as far as can be said beforehand.
 
-use flatout_bench::versus;
 use flatout_bench::versus::race::Race;
+use flatout_bench::versus::rival::Discipline;
+use flatout_bench::versus::{self, Ground};
 use flatout_bench::write_limit::WriteLimit;
 use flatout_measure::clock::{Clock, SystemClock};
+use flatout_report::quantity;
+use flatout_report::text::Joined;
 
 use super::{QUICK_ROUNDS, SECOND_NS, plan, rounds};
+use crate::announcement;
 use crate::arguments::versus::Versus as Arguments;
 
 /// Time that even the shortest races have together, unless they are quick.
@@ -107,6 +111,43 @@ pub(super) fn ends_ns(
             SystemClock.now_ns().saturating_add(stretched(time_ns))
         }
     }
+}
+
+/// What is said before anything is done.
+pub(super) fn announcement(
+    arguments: &Arguments,
+    ground: &Ground,
+    races: &[Race<'_>],
+    (needed_bytes, written, time_ns): (u64, &str, u64),
+) -> String {
+    let time = announcement::time(time_ns);
+    let few = match (arguments.quick, arguments.commands.is_empty()) {
+        (true, true) => ", few rounds of small work: nobody wins or loses",
+        (true, false) => ", few rounds: nobody wins or loses",
+        (false, _) => "",
+    };
+    // Of races for which there is no time none are made.
+    let most = if arguments.max_time.is_some() { "at most " } else { "" };
+    let size = quantity::rounded_size(needed_bytes);
+    let files = format!("files of {most}{size} in {:?}, writes {written}", arguments.directory);
+    let has = |disciplines: &[Discipline]| {
+        ground.found.iter().any(|found| disciplines.contains(&found.rival.discipline))
+    };
+    let work = [
+        (needed_bytes > 0, files.as_str()),
+        (has(&[Discipline::Matrix]), "matrices in memory"),
+        (has(&[Discipline::Stream]), "arrays in memory"),
+        (!ground.commands.commands.is_empty(), "commands of yours"),
+        (has(&[Discipline::Network]), "connections over loopback"),
+    ];
+    let rivals = ground.found.iter().map(|found| found.rival.name);
+    let commands = ground.commands.commands.iter().map(|command| &*command.name);
+    format!(
+        "racing {}: {}, {}, takes about {time}{few}",
+        rivals.chain(commands).joined(", "),
+        quantity::counted(races.len(), "race"),
+        work.iter().filter(|(is, _)| *is).map(|(_, what)| what).joined(", "),
+    )
 }
 
 fn stretched(time_ns: u64) -> u64 {

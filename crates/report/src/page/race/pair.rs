@@ -89,9 +89,9 @@ pub(super) fn lists<'a>(rows: &[&'a Outcome]) -> Vec<Pairs<'a>> {
         pairs.partition(|pair| pair.subject == OURS);
     let ours = (!ours.is_empty()).then(|| Pairs::new(format!("{OURS} against its rivals"), ours));
     let baselines = order::grouped(others.into_iter().map(|pair| (pair.against, pair)));
-    let others = baselines.into_iter().map(|(against, pairs)| {
-        Pairs::new(format!("rivals against {against}, {OURS} takes no part"), pairs)
-    });
+    let others = baselines
+        .into_iter()
+        .map(|(against, pairs)| Pairs::new(format!("the others against {against}"), pairs));
     ours.into_iter().chain(others).collect()
 }
 

@@ -80,7 +80,7 @@ fn losses_come_first_and_each_list_is_counted() {
     assert_eq!(ours.pairs[3].interval().as_deref(), Some("[1.38, 1.47]"));
     assert_eq!(ours.pairs[3].work, ["copy", "size 1 KiB"]);
     assert_eq!(ours.pairs[4].interval(), None);
-    assert!(race.pairs[1].heading.starts_with("rivals against cp-a"));
+    assert!(race.pairs[1].heading.starts_with("the others against cp-a"));
     assert_eq!(race.pairs[1].count(), "0 losses, 0 ties, 1 win");
 }
 
