@@ -3,8 +3,10 @@
 //! What comes in is not trusted: it may be cut off, foreign, of a later schema, or made to harm. Its
 //! length, its depth and the memory that it takes are bounded, and every figure must be one that
 //! flatout could have written. An error is one line that names the file. Which form a file has is
-//! told by what is in it, not by its name. First `survey.rs`, then `validity.rs`.
+//! told by what is in it, not by its name. First `survey.rs`, then `validity.rs`; results of other programs
+//! become records in `foreign.rs`.
 
+mod foreign;
 mod survey;
 mod validity;
 
@@ -125,8 +127,16 @@ fn record(bytes: &[u8]) -> Result<Record, Cause> {
         Some(_) => text,
     };
     let survey = Survey::of(json)?;
-    survey.expect_record()?;
-    let record = Record::parse(json).map_err(from_json)?;
+    let record = match survey.foreign() {
+        Some(program) => {
+            let document = serde_json::from_str(json).map_err(from_json)?;
+            program.record(&document).map_err(|why| Cause::Invalid(shortened(&why)))?
+        }
+        None => {
+            survey.expect_record()?;
+            Record::parse(json).map_err(from_json)?
+        }
+    };
     validity::check(&record).map_err(|why| Cause::Invalid(shortened(&why)))?;
     Ok(record)
 }

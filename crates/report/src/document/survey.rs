@@ -10,6 +10,7 @@ use std::fmt;
 use flatout_measure::record::SCHEMA;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use super::foreign::Program;
 use super::{Cause, MAX_MEMORY_BYTES, from_json, shortened};
 
 /// What an element takes in a list that was doubled last when it was half as long: 32 bytes of
@@ -59,23 +60,23 @@ impl Survey {
                     _ => Cause::Foreign(format!("its schema is {:?}", shortened(schema))),
                 });
             }
-            None => return Err(Cause::Foreign(self.kind().to_owned())),
+            None => {
+                let is_object = self.is_object;
+                let why = if is_object {
+                    "its JSON has no member \"schema\""
+                } else {
+                    "its JSON is no object"
+                };
+                return Err(Cause::Foreign(why.to_owned()));
+            }
         }
         self.oddity.clone().map_or(Ok(()), |oddity| Err(Cause::Invalid(oddity)))
     }
 
-    /// What else it is, as far as its keys tell.
-    fn kind(&self) -> &'static str {
-        let has = |keys: &[&str]| keys.iter().all(|key| self.keys.iter().any(|k| k == key));
-        match () {
-            () if !self.is_object => "its JSON is no object",
-            () if has(&["fio version"]) => "it is JSON of fio",
-            () if has(&["context", "benchmarks"]) => "it is JSON of Google Benchmark",
-            () if has(&["start", "intervals", "end"]) => "it is JSON of iperf3",
-            // hyperfine's export has this one member.
-            () if self.keys == ["results"] => "it is JSON of hyperfine, or of another program",
-            () => "its JSON has no member \"schema\"",
-        }
+    /// The program whose result it is, where it is none of ours.
+    pub(super) fn foreign(&self) -> Option<Program> {
+        let is_foreign = self.is_object && self.schema.is_none();
+        Program::of(&self.keys).filter(|_| is_foreign)
     }
 
     fn note(&mut self, oddity: impl FnOnce() -> String) {

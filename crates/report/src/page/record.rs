@@ -26,8 +26,15 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let machine = Some(machine::headline(&start.environment)).filter(|text| !text.is_empty());
     let place = machine::place(&start.environment);
     let heading = machine.into_iter().chain(place).joined(", ");
-    let seed = format!("seed {}", start.seed);
-    let origin = [start.tool.clone(), start.time.clone(), elapsed.clone(), seed];
+    let is_ours = is_ours(record);
+    let heading = match heading.is_empty() && !is_ours {
+        true => format!("result of {}", start.tool),
+        false => heading,
+    };
+    let has_time = record.end.elapsed_s > 0.0;
+    let seed = if is_ours { format!("seed {}", start.seed) } else { String::new() };
+    let took = if has_time { elapsed.clone() } else { String::new() };
+    let origin = [start.tool.clone(), start.time.clone(), took, seed];
     let mut page = Page {
         title: title(record, &heading),
         heading,
@@ -47,7 +54,7 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
         let verdict = Block::Verdict(record.end.verdict.clone());
         page.sections.push(Section::new(Part::Verdict, "Verdict").with(verdict));
     }
-    page.sections.extend(facts_of_machine(record));
+    page.sections.extend(facts_of_machine(record).filter(|_| is_ours));
     let mut notes = Notes::of(record);
     page.sections.extend(areas(record, &race, &mut notes));
     page.sections.extend(footnotes(record, &notes));
@@ -59,12 +66,22 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
         0 => format!("{elapsed} in all"),
         code => format!("{elapsed} in all, exit code {code}"),
     };
-    page.sections.push(Section::new(Part::End, "").with(Block::Text(end, Tone::Dim)));
+    if is_ours || has_time {
+        page.sections.push(Section::new(Part::End, "").with(Block::Text(end, Tone::Dim)));
+    }
     page
+}
+
+/// Whether flatout measured it, not another program.
+fn is_ours(record: &Record) -> bool {
+    record.start.tool.starts_with("flatout")
 }
 
 /// What the page is: the command, and what it was about.
 fn title(record: &Record, machine: &str) -> String {
+    if !is_ours(record) {
+        return machine.to_owned();
+    }
     let moved = record.results.first().filter(|outcome| label::moves_a_file(outcome));
     let (command, about) = match moved {
         Some(first) => {

@@ -20,9 +20,9 @@ pub(crate) const FIGURES: [Key; 4] =
 /// The unit in which a row is shown, and how many of it make one of the row's.
 pub fn unit<'a>(id: &str, unit: &'a str) -> (&'a str, f64) {
     match (label::area(id), unit) {
-        ("network", "bytes/s") => ("bit/s", 8.0),
+        ("network" | "iperf3", "bytes/s") => ("bit/s", 8.0),
         ("disk", "operations/s") if REQUESTS.contains(&label::test(id)) => ("IOPS", 1.0),
-        ("versus", "operations/s") => ("IOPS", 1.0),
+        ("versus" | "fio", "operations/s") => ("IOPS", 1.0),
         _ => (unit, 1.0),
     }
 }

@@ -1,0 +1,122 @@
+//! Small documents of each program, cut down from what they write.
+
+use std::path::Path;
+
+use flatout_measure::record::{Record, Status};
+use serde_json::{Value, json};
+
+use crate::document::parse;
+
+fn read(document: &Value) -> Result<Record, String> {
+    parse(document.to_string().as_bytes(), Path::new("x")).map_err(|error| error.to_string())
+}
+
+/// Id, unit, median and number of samples of each row.
+fn rows(record: &Record) -> Vec<(&str, &str, Option<f64>, u64)> {
+    let row = record.results.iter();
+    row.map(|row| (&*row.id, &*row.unit, row.median, row.n)).collect()
+}
+
+#[test]
+fn jobs_of_fio_are_rows_of_rates_and_requests() {
+    let way = |ios: u64| {
+        json!({"total_ios": ios, "bw_bytes": 4096 * ios, "iops": ios as f64,
+            "clat_ns": {"N": ios, "min": 100, "max": 9000,
+                "percentile": {"20.000000": 300, "50.000000": 500, "99.000000": 800, "99.900000": 8000}}})
+    };
+    let job = |name: &str, reads| {
+        json!({"jobname": name, "error": 0, "read": way(reads), "write": way(0),
+            "job options": {"bs": "4k", "rw": "randread"}})
+    };
+    let failed = json!({"jobname": "bad", "error": 5, "read": way(1)});
+    let document = json!({"fio version": "fio-3.33", "timestamp": 1_795_954_991,
+        "global options": {"direct": "1"}, "jobs": [job("a", 1000), job("a", 2000), failed]});
+    let record = read(&document).unwrap();
+    let (tool, time) = (&*record.start.tool, &*record.start.time);
+    assert_eq!((tool, time), ("fio-3.33", "2026-11-29T12:23:11Z"));
+    assert_eq!(
+        rows(&record),
+        [
+            ("fio/read", "bytes/s", Some(4_096_000.0), 1),
+            ("fio/read-iops", "operations/s", Some(1000.0), 1),
+            ("fio/read", "bytes/s", Some(8_192_000.0), 1),
+            ("fio/read-iops", "operations/s", Some(2000.0), 1),
+            ("fio/job", "", None, 0),
+        ]
+    );
+    let parameters = Value::from(record.results[0].parameters.clone());
+    let expected = json!({"job": "a", "bs": "4k", "rw": "randread", "direct": "1", "number": 1});
+    assert_eq!(parameters, expected);
+    assert_eq!(record.results[2].parameters["number"], 2, "jobs of one name are two rows");
+    let latency = record.results[1].latency.as_ref().unwrap();
+    let told: Vec<&String> = latency.percentiles_ns.keys().collect();
+    assert_eq!(told, ["p50", "p99"], "beyond p99.9 there is one request");
+    assert_eq!((latency.operations, latency.max_ns), (1000, 9000.0));
+    assert_eq!(record.results[4].status, Status::Failed);
+    assert_eq!((record.end.exit_code, record.end.errors.len()), (1, 1));
+}
+
+#[test]
+fn a_test_of_iperf3_is_what_was_sent_and_what_arrived() {
+    let interval = |end: f64, bits: f64| json!({"sum": {"end": end, "bits_per_second": bits}});
+    let mut document = json!({
+        "start": {"version": "iperf 3.12", "timestamp": {"timesecs": 0}, "system_info": "Linux",
+            "test_start": {"protocol": "TCP", "num_streams": 1, "blksize": 131_072, "reverse": 0}},
+        "intervals": [interval(1.0, 8e9), interval(2.0, 16e9)],
+        "end": {"sum_sent": {"bits_per_second": 12e9, "retransmits": 3},
+            "sum_received": {"bits_per_second": 11.9e9}}});
+    let record = read(&document).unwrap();
+    assert_eq!(record.start.tool, "iperf 3.12");
+    let expected = [
+        ("iperf3/sent", "bytes/s", Some(1.5e9), 1),
+        ("iperf3/received", "bytes/s", Some(1.4875e9), 1),
+    ];
+    assert_eq!(rows(&record), expected);
+    assert_eq!(record.results[0].series[0].points, [[1.0, 1e9], [2.0, 2e9]]);
+    assert_eq!(record.results[0].audit["retransmits"], 3);
+    document["error"] = json!("unable to connect");
+    assert!(read(&document).unwrap_err().ends_with("iperf3, which failed: unable to connect"));
+}
+
+#[test]
+fn runs_of_hyperfine_and_repetitions_of_google_benchmark_are_samples() {
+    let document = json!({"results": [
+        {"command": "a", "median": 0.2, "times": [0.1, 0.2, 0.4], "parameters": {"n": "1"}},
+        {"command": "b", "median": 2.0}]});
+    let record = read(&document).unwrap();
+    let expected =
+        [("hyperfine/command", "ns", Some(2e8), 3), ("hyperfine/command", "ns", Some(2e9), 1)];
+    assert_eq!(rows(&record), expected);
+    assert_eq!(record.results[0].parameters["n"], "1");
+
+    let run = |name: &str, time: f64| {
+        json!({"name": name, "run_name": name, "run_type": "iteration", "real_time": time,
+            "time_unit": "us"})
+    };
+    let mean = json!({"name": "x_mean", "run_name": "x", "run_type": "aggregate", "real_time": 1});
+    let broken = json!({"name": "z", "error_occurred": true, "error_message": "out of luck"});
+    let document = json!({"context": {"date": "2026-11-29T12:00:00+00:00", "num_cpus": 2},
+        "benchmarks": [run("x", 1.0), run("x", 3.0), run("y", 5.0), mean, broken]});
+    let record = read(&document).unwrap();
+    let id = "google-benchmark/time";
+    let expected = [(id, "ns", Some(2e3), 2), (id, "ns", Some(5e3), 1), (id, "", None, 0)];
+    assert_eq!(rows(&record), expected);
+    assert_eq!(record.start.environment["cpus_online"], 2);
+    assert_eq!(record.end.errors, ["out of luck"]);
+}
+
+#[test]
+fn a_document_of_theirs_without_a_result_is_refused() {
+    for (document, part) in [
+        (json!({"fio version": "fio-3.33", "jobs": []}), "it is JSON of fio-3.33 without"),
+        (json!({"fio version": 1, "jobs": 17}), "without a result"),
+        (json!({"results": [{"command": "true"}]}), "it is JSON of hyperfine without"),
+        (json!({"context": {}, "benchmarks": []}), "Google Benchmark without"),
+        (json!({"start": {}, "intervals": [], "end": {}}), "without a result"),
+    ] {
+        let said = read(&document).unwrap_err();
+        assert!(said.contains(part), "{said}");
+    }
+    let below = json!({"results": [{"command": "a", "times": [-1.0]}]});
+    assert!(read(&below).unwrap_err().contains("a figure below zero"));
+}
