@@ -15,6 +15,7 @@ mod replicates;
 mod surroundings;
 #[cfg(test)]
 mod tests;
+pub mod trend;
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -3,6 +3,7 @@
 //! What it says is put together in `page/comparison.rs`, once for all forms. Nothing here measures or
 //! judges: that is `flatout_measure::comparison`.
 
+use flatout_measure::comparison::trend::Trend;
 use flatout_measure::comparison::{Comparison, SCHEMA};
 use serde::Serialize;
 
@@ -17,6 +18,9 @@ pub struct Document {
     pub tool: String,
     /// In the order of the command line.
     pub comparisons: Vec<Comparison>,
+    /// What many runs of one machine show instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trend: Option<Trend>,
     /// Why there is no comparison, or an incomplete one; one sentence each.
     pub errors: Vec<String>,
     /// 0 same or better, 1 worse, 2 wrong use, 3 nothing matches, 4 unclear.
@@ -26,7 +30,13 @@ pub struct Document {
 impl Document {
     /// A document of the current schema.
     pub fn new(tool: &str, comparisons: Vec<Comparison>, errors: Vec<String>, code: i32) -> Self {
-        Self { schema: SCHEMA, tool: tool.to_owned(), comparisons, errors, exit_code: code }
+        let tool = tool.to_owned();
+        Self { schema: SCHEMA, tool, comparisons, trend: None, errors, exit_code: code }
+    }
+
+    /// A document of many runs of one machine.
+    pub fn of_trend(tool: &str, trend: Trend, code: i32) -> Self {
+        Self { trend: Some(trend), ..Self::new(tool, Vec::new(), Vec::new(), code) }
     }
 }
 

@@ -22,6 +22,7 @@ mod record;
 mod rows;
 mod storage;
 pub(crate) mod summary;
+mod trend;
 pub(crate) mod units;
 mod words;
 

@@ -20,7 +20,8 @@ const AFTER: &str = include_str!("help/compare.txt").trim_ascii_end();
     allow_negative_numbers = true,
     override_usage = "flatout compare [OPTIONS] OLD NEW [MORE]...\n       \
                       flatout compare --runs N [OPTIONS] [OLD_PROGRAM NEW_PROGRAM] [-- ARGS]\n       \
-                      flatout compare --noise [OPTIONS] [FILE]... [-- ARGS]"
+                      flatout compare --noise [OPTIONS] [FILE]... [-- ARGS]\n       \
+                      flatout compare --trend [OPTIONS] FILE..."
 )]
 pub struct Compare {
     /// The old results, the new ones, and more that are held against the old ones
@@ -77,6 +78,13 @@ pub struct Compare {
         conflicts_with_all = ["threshold", "more_old", "more_new", "before_old", "before_new", "keep"]
     )]
     pub noise: bool,
+    /// Say which rows changed their level over all FILEs, in the order of time, and since when
+    #[arg(
+        long,
+        help_heading = "Trend",
+        conflicts_with_all = ["threshold", "more_old", "more_new", "runs", "noise"]
+    )]
+    pub trend: bool,
     /// Form of the results: table, markdown, json, html [default: what FILE ends in]
     #[arg(long = "format", value_name = "FORMAT", value_parser = form(),
         hide_possible_values = true, help_heading = "Output")]
@@ -120,6 +128,10 @@ impl Compare {
             return Some("- can be given once: standard input is read once".to_owned());
         }
         match (self.noise, self.runs) {
+            (false, None) if self.trend => first_wrong! {
+                runs_are_made => "nothing is run with --trend";
+                count == 0 => "--trend needs FILEs: records, or a folder of them";
+            },
             (true, runs) => first_wrong! {
                 count > 0 && (runs.is_some() || says_what_runs) =>
                     "with FILEs nothing is run: no --runs, --area, --quick, ARGS";

@@ -1,6 +1,7 @@
 //! `flatout compare`: records are read, or made, held against each other, and shown; the worst
 //! verdict is the exit code. Making runs: `compare/making.rs`; learning the noise of the machine:
-//! `compare/noise.rs`; the file in which it is kept: `compare/noise_file.rs`.
+//! `compare/noise.rs`; the file in which it is kept: `compare/noise_file.rs`. With `--trend`, all records are
+//! those of one machine over time.
 
 mod making;
 mod noise;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use flatout_bench::option::distinct;
 use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
+use flatout_measure::comparison::trend::{LevelChange, trend};
 use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, are_one_run, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
@@ -22,6 +24,9 @@ use crate::arguments::compare::Compare as Arguments;
 use crate::command::history;
 use crate::conclusion::{DONE, INTERRUPTED, WRONG_USE};
 use crate::output;
+
+/// Program and version, as documents name them.
+const TOOL: &str = concat!("flatout ", env!("CARGO_PKG_VERSION"));
 
 /// Some row is worse.
 const WORSE: i32 = 1;
@@ -42,6 +47,12 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
             Err(error) => refuse(arguments, arguments.output.as_deref(), error),
         };
     }
+    if arguments.trend {
+        return match of_time(arguments) {
+            Ok(document) => show(arguments, arguments.output.as_deref(), &document),
+            Err(error) => refuse(arguments, arguments.output.as_deref(), error),
+        };
+    }
     let found = match arguments.runs {
         Some(runs) => making::compared(arguments, runs, cancel),
         None => comparisons(arguments).map(Some),
@@ -50,7 +61,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         Ok(Some(comparisons)) => {
             let code = comparisons.iter().map(code).max_by_key(|code| urgency(*code));
             let code = code.unwrap_or(NOTHING);
-            show(arguments, arguments.output.as_deref(), comparisons, Vec::new(), code)
+            let document = Document::new(TOOL, comparisons, Vec::new(), code);
+            show(arguments, arguments.output.as_deref(), &document)
         }
         Ok(None) => output::give_up(INTERRUPTED, "interrupted: nothing is compared"),
         Err(error) => refuse(arguments, arguments.output.as_deref(), error),
@@ -72,6 +84,26 @@ fn comparisons(arguments: &Arguments) -> Result<Vec<Comparison>, String> {
     Ok(found)
 }
 
+/// The records as they are shown: a page does not tell where it comes from.
+fn shaped(records: Vec<Record>, arguments: &Arguments) -> Vec<Record> {
+    match arguments.format() {
+        Form::Html => records.iter().map(identity::hidden).collect(),
+        Form::Table | Form::Markdown | Form::Json => records,
+    }
+}
+
+/// What all records say of the machine over time.
+fn of_time(arguments: &Arguments) -> Result<Document, String> {
+    let trend = trend(&shaped(read_all(&arguments.files)?, arguments));
+    let is_worse = |change: &LevelChange| change.verdict == Verdict::Worse;
+    let code = match trend.rows.iter().any(|row| row.change.as_ref().is_some_and(is_worse)) {
+        true => WORSE,
+        false if trend.rows.is_empty() => NOTHING,
+        false => DONE,
+    };
+    Ok(Document::of_trend(TOOL, trend, code))
+}
+
 /// One side against another.
 fn held(
     arguments: &Arguments,
@@ -79,12 +111,7 @@ fn held(
     names: [String; 2],
     sides: [Vec<Record>; 2],
 ) -> Comparison {
-    let shape = |record: Record| match arguments.format() {
-        // A page does not tell where it comes from.
-        Form::Html => identity::hidden(&record),
-        Form::Table | Form::Markdown | Form::Json => record,
-    };
-    let [old, new] = sides.map(|side| side.into_iter().map(shape).collect::<Vec<_>>());
+    let [old, new] = sides.map(|side| shaped(side, arguments));
     let question = Question {
         threshold_ratio: arguments.threshold,
         noise: learned(known, old.iter().chain(&new)),
@@ -193,26 +220,18 @@ fn refuse(arguments: &Arguments, place: Option<&Path>, error: String) -> ExitCod
     if arguments.format() != Form::Json {
         return output::exit(WRONG_USE);
     }
-    show(arguments, place, Vec::new(), vec![error], WRONG_USE)
+    show(arguments, place, &Document::new(TOOL, Vec::new(), vec![error], WRONG_USE))
 }
 
-fn show(
-    arguments: &Arguments,
-    place: Option<&Path>,
-    comparisons: Vec<Comparison>,
-    errors: Vec<String>,
-    code: i32,
-) -> ExitCode {
-    let tool = concat!("flatout ", env!("CARGO_PKG_VERSION"));
-    let said = errors.clone();
-    let document = Document::new(tool, comparisons, errors, code);
+fn show(arguments: &Arguments, place: Option<&Path>, document: &Document) -> ExitCode {
+    let code = document.exit_code;
     let style = if place.is_some() { Style::default() } else { output::terminal_style() };
     let extent = if arguments.verbose { Extent::Full } else { Extent::Summary };
     let style = Style { extent, ..style };
-    let shown = render(&document, arguments.format(), &style);
+    let shown = render(document, arguments.format(), &style);
     match output::put(place, shown.as_bytes()) {
         Ok(()) => output::exit(code),
-        Err(error) if said.contains(&error) => output::exit(code),
+        Err(error) if document.errors.contains(&error) => output::exit(code),
         Err(error) => output::give_up(WRONG_USE, &error),
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn over_time(outcome: &Outcome) -> impl Iterator<Item = &Series> {
     outcome.series.iter().filter(is_time)
 }
 
-/// Least and largest value, and the time: `212 to 639 MiB/s within 29.5 s`.
+/// Least and largest value, and the time, over which it is: `212 to 639 MiB/s within 29.5 s`.
 pub(crate) fn extent(series: &Series) -> String {
     let range = |axis: usize| {
         let values = series.points.iter().map(|point| point[axis]);
@@ -21,8 +21,11 @@ pub(crate) fn extent(series: &Series) -> String {
     };
     let ((low, high), (start, end)) = (range(1), range(0));
     let scale = Scale::of(&series.y, high);
-    let time = quantity::value("s", end - start);
-    format!("{} to {} within {time}", scale.number(low), scale.text(high))
+    let time = match label::unit_of(&series.x) {
+        "s" => format!(" within {}", quantity::value("s", end - start)),
+        _ => String::new(),
+    };
+    format!("{} to {}{time}", scale.number(low), scale.text(high))
 }
 
 /// The levels that a rate over time had, as the audit names them.

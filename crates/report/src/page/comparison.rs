@@ -4,7 +4,7 @@ use flatout_measure::comparison::{Comparison, Figure, Row as Judged, Verdict};
 
 use super::column::{self, Column, Known};
 use super::{Block, Cell, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table};
-use super::{summary, units, words};
+use super::{summary, trend, units, words};
 use crate::comparison::Document;
 use crate::style::Tone;
 use crate::{label, quantity, quantity::Scale};
@@ -33,6 +33,7 @@ pub(crate) fn of_comparisons(document: &Document) -> Page {
     }
     sections.extend(all.clone().map(|comparison| summary::of_comparison(comparison, tone)));
     sections.extend(all.clone().flat_map(|comparison| [machines(comparison), rows(comparison)]));
+    sections.extend(document.trend.iter().flat_map(trend::sections));
     if all.clone().any(|comparison| !comparison.rows.is_empty()) {
         sections.push(Section::new(Part::Notes, "What the columns mean").with(meanings()));
     }
