@@ -38,6 +38,9 @@ const SMALL_FILE_BYTES: u64 = 4096;
 
 /// Trials of a row that a 95 % interval needs.
 const LEAST_TRIALS: u64 = 6;
+/// Trials of a row that others spoil and that are made again, for which there is room where a number of
+/// trials is asked for. (Elsewhere there is for more than there is time for.)
+const SPOILED_TRIALS: u32 = 6;
 /// Part of the time that the test file may take, where time was asked for.
 pub(super) const MAKING_PART: u64 = 4;
 /// What names and attributes need at most is so many times what they usually take.
@@ -166,7 +169,9 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.tried))?,
         false => (0, None),
     };
-    let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, usual.max_trials);
+    let spoiled = options.run.rounds.map_or(0, |_| SPOILED_TRIALS);
+    let most_trials = usual.max_trials.saturating_add(spoiled);
+    let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, most_trials);
     let cap =
         if options.selection.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
     let of_rows = all_bytes.min(cap).min(room_in_holes(&place)?);
@@ -175,7 +180,8 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
-    let trial_write_bytes = left.checked_div(writing * LEAST_TRIALS).unwrap_or(left).min(cap_bytes);
+    let least_trials = LEAST_TRIALS.min(usual.max_trials.into());
+    let trial_write_bytes = left.checked_div(writing * least_trials).unwrap_or(left).min(cap_bytes);
     let metadata_ns =
         metadata.as_ref().map_or(0, |options| metadata::usual_ns(options, speed.tried));
     let forecast = Forecast {
@@ -392,6 +398,24 @@ mod tests {
         let said = plan(&options).map(|_| ()).unwrap_err().to_string();
         assert!(said.contains("0 bytes may be taken (--max-write"), "{said}");
         assert!(!said.contains("free"), "{said}");
+    }
+
+    #[test]
+    fn however_few_trials_are_asked_for_each_writes_as_much_and_spoiled_ones_have_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let planned = |rounds| {
+            let run = Run { place: directory.path().to_owned(), rounds, ..Run::default() };
+            let run = Run { max_write_bytes: Some(1 << 40), ..run };
+            plan(&bare(Run { extent: Extent::Few, seed: 1, ..run })).unwrap()
+        };
+        let usual_bytes = planned(None).terms.trial_write_bytes;
+        for rounds in [1, 3, 8] {
+            let planned = planned(Some(rounds));
+            let trial_bytes = planned.terms.trial_write_bytes;
+            assert_eq!(trial_bytes, usual_bytes, "{rounds}");
+            let trials = planned.trials_write_bytes / trial_bytes;
+            assert!(trials >= u64::from(rounds) + 6, "room for {trials} of {rounds} trials");
+        }
     }
 
     #[test]
