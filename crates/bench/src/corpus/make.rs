@@ -182,14 +182,12 @@ impl Writer {
         length_bytes: u64,
         pieces: &[(u64, u64)],
     ) -> Result<File, Error> {
-        if self.cancel.is_cancelled() {
-            let text = "the making of a corpus was interrupted";
-            return Err(Error::Warned(Warning::new(warning::INTERRUPTED, text)));
-        }
+        self.go_on()?;
         let file = File::create_new(path).map_err(IoError::system("create", path))?;
         for &(offset, length) in pieces {
             let mut done = 0;
-            while done < length && !self.cancel.is_cancelled() {
+            while done < length {
+                self.go_on()?;
                 let part = (length - done).min(CHUNK_BYTES as u64) as usize;
                 fill_random(&mut self.chunk[..part], self.seed, self.position);
                 self.position += (part as u64).next_multiple_of(CELL_BYTES);
@@ -204,11 +202,21 @@ impl Writer {
         }
         Ok(file)
     }
+
+    fn go_on(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() {
+            let text = "the making of a corpus was interrupted";
+            return Err(Error::Warned(Warning::new(warning::INTERRUPTED, text)));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
+
+    use flatout_sys::monotonic_ns;
 
     use super::*;
 
@@ -286,6 +294,15 @@ mod tests {
         let cancel = CancelToken::manual();
         cancel.cancel();
         assert!(ensure(&files(3, 100, 1, 0), place.path(), cancel).is_err());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_wish_to_stop_within_a_file_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        // It comes once the file was begun: a gibibyte takes longer.
+        let soon = CancelToken::manual().until(monotonic_ns() + 20_000_000);
+        assert!(ensure(&files(1, 1 << 30, 1, 0), place.path(), soon).is_err());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
