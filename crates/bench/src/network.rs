@@ -283,10 +283,9 @@ impl Setting<'_> {
                 sample.facts.set(fact::THROTTLED_NS, spent.throttled_ns);
                 sample.facts.set(fact::TRIALS_NS, ended_ns - begun_ns);
             }
-            let flows = u32::from(spec.streams.max(1));
-            let ends = if self.topology.is_one_machine { 2 } else { 1 };
             if spec.work == Work::Throughput && spec.rate_per_s == 0 {
-                sample = self.charged(sample, ends * flows, spent, ended_ns - begun_ns);
+                let threads = self.topology.threads(&spec);
+                sample = self.charged(sample, threads, spent, ended_ns - begun_ns);
             }
             if sample.amount > 0.0 {
                 let wanted_ns = times.wanted_ns(&report, &sample, self.topology.is_loopback());

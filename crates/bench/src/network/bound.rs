@@ -179,12 +179,12 @@ fn goodput(spec: &Spec, family: Family, mtu_bytes: u64) -> f64 {
     datagram / (carried + frames * (fragment + ETHERNET_BYTES))
 }
 
-/// The cross-core copy, times the pairs of CPUs that the streams can use.
+/// The cross-core copy, times the pairs of CPUs that the streams of all directions can use.
 fn of_copies(spec: &Spec, copied: &[(Copies, f64)], cpus: u32) -> Ceiling {
     let Some(copies) = copies(spec) else { return Ceiling::unknown("none: no byte is copied") };
     let rate = copied.iter().find(|(known, _)| *known == copies).map(|(_, rate)| rate);
     let Some(rate) = rate else { return Ceiling::unknown("unknown: the copy was not measured") };
-    let pairs = u32::from(spec.streams).min((cpus / 2).max(1));
+    let pairs = (spec.flows().len() as u32).min((cpus / 2).max(1));
     let word = if copies == Copies::One { "1 copy" } else { "2 copies" };
     let name = format!("memcpy from core to core, {word}, {pairs} × 2 CPUs");
     Ceiling::best_seen(name, Some(rate * f64::from(pairs)))
@@ -245,6 +245,15 @@ mod tests {
         assert_eq!(values[..3], [Some(10e9), Some(40e9), None], "two pairs of four CPUs");
         assert_eq!(bound(&rows[0]).ratio, None, "another way of moving bytes is no bound");
         assert_eq!(bound(&rows[0]).name, "memcpy from core to core, 2 copies, 1 × 2 CPUs");
+    }
+
+    #[test]
+    fn streams_both_ways_are_held_against_two_pairs_of_cpus() {
+        let both = Spec { direction: Direction::Both, ..Spec::one_stream() };
+        let copy = measured(NetworkRow::Memcpy(Copies::Two), 10e9);
+        let mut rows = [measured(test(both), 12e9), copy];
+        apply(&mut rows, &over(None, true));
+        assert_eq!(bound(&rows[0]).value, Some(20e9));
     }
 
     #[test]

@@ -30,8 +30,7 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
     let mut warn = |code, text: &str| {
         sample.warn(code, text);
     };
-    let flows = u32::try_from(spec.flows().len()).unwrap_or(u32::MAX);
-    let threads = flows.saturating_mul(if topology.is_one_machine { 2 } else { 1 });
+    let threads = topology.threads(spec);
     if threads > topology.cpus {
         let text = format!("{threads} threads on {}", counted(topology.cpus, "CPU"));
         warn(warning::OVERSUBSCRIBED, &text);

@@ -7,6 +7,7 @@ use flatout_sys::affinity;
 use flatout_sys::socket::interface::{self, Interface};
 
 use super::client::Client;
+use super::spec::Spec;
 
 /// The machines of a run and what lies between them.
 #[derive(Debug, Clone)]
@@ -37,6 +38,12 @@ impl Topology {
         interface.map(|interface| interface.name.as_str())
     }
 
+    /// Threads of a test that work on the CPUs of this end.
+    pub fn threads(&self, spec: &Spec) -> u32 {
+        let flows = u32::try_from(spec.flows().len()).unwrap_or(u32::MAX);
+        flows.saturating_mul(if self.is_one_machine { 2 } else { 1 })
+    }
+
     /// Whether the data stay on this machine's loopback.
     pub fn is_loopback(&self) -> bool {
         self.interface.as_ref().is_some_and(|interface| interface.is_loopback)
@@ -52,11 +59,22 @@ fn carrier(own: IpAddr, peer: IpAddr) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::spec::Direction;
 
     #[test]
     fn what_a_machine_sends_to_itself_goes_over_loopback() {
         let [one, other] = ["192.0.2.77", "192.0.2.78"].map(|address| address.parse().unwrap());
         assert_eq!(carrier(one, one).as_deref(), Some("lo"));
         assert_eq!(carrier(one, other), None, "nothing here bears it");
+    }
+
+    #[test]
+    fn a_stream_has_a_thread_for_each_way_at_each_end() {
+        let threads = |direction, is_one_machine| {
+            let topology = Topology { interface: None, is_one_machine, cpus: 4 };
+            topology.threads(&Spec { streams: 3, direction, ..Spec::one_stream() })
+        };
+        assert_eq!([threads(Direction::Up, false), threads(Direction::Up, true)], [3, 6]);
+        assert_eq!([threads(Direction::Both, false), threads(Direction::Both, true)], [6, 12]);
     }
 }
