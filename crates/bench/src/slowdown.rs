@@ -58,7 +58,7 @@ fn probe() -> f64 {
         }
     };
     let elapsed_ns = (monotonic_ns() - begun_ns) as f64;
-    let io_share = (io_waited_ns() - waited_ns) as f64 / elapsed_ns;
+    let io_share = io_waited_ns().saturating_sub(waited_ns) as f64 / elapsed_ns;
     shared(slower, &loads, cpus) * (1.0 + io_share.min(1.0))
 }
 
@@ -93,7 +93,7 @@ fn shared(slower: f64, loads: &[Load], cpus: u32) -> f64 {
         return slower;
     }
     let threads = loads.iter().map(|load| (3.0 * load.running + load.minute + 1.0) / 4.0);
-    let by_load = threads.sum::<f64>() / loads.len().max(1) as f64 / f64::from(cpus.max(1));
+    let by_load = threads.sum::<f64>() / loads.len() as f64 / f64::from(cpus.max(1));
     (slower * by_load.max(1.0)).sqrt()
 }
 

@@ -1,5 +1,5 @@
 //! `--max-write` where whole files are written, by this program or by others: before each piece of work
-//! it is asked whether so much is left. The disk area counts blocks (`disk/budget.rs`).
+//! it is asked whether so much is left. The disk area counts blocks (`disk/trial.rs`).
 
 use std::cell::Cell;
 

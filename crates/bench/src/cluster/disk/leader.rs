@@ -272,7 +272,7 @@ impl<'d> Leader<'d> {
         Sample {
             amount: together.last.amount * each,
             elapsed_ns: together.last.elapsed_ns,
-            warnings: self.warnings(row, replies, &facts),
+            warnings: self.warnings(row, &facts),
             facts,
             latencies: Some(Latencies { histogram, loop_kind: LoopKind::Closed }),
             further: all,
@@ -340,10 +340,10 @@ impl<'d> Leader<'d> {
         Evidence::read(happened, key.name(), moved, text)
     }
 
-    fn warnings(&self, row: &DiskRow, replies: &[Reply], facts: &Facts) -> Vec<Warning> {
+    fn warnings(&self, row: &DiskRow, facts: &Facts) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn = |code: &str, text: String| warnings.push(Warning::new(code, text));
-        let (phase, size) = (row.phase, replies.len());
+        let phase = row.phase;
         if self.in_memory {
             let text = "the files live in memory; no storage is involved";
             warn(warning::MEMORY_FILESYSTEM, text.to_owned());
@@ -379,7 +379,7 @@ impl<'d> Leader<'d> {
             let text = "part of the files was still in the page cache when it began";
             warn(warning::NOT_COLD, text.to_owned());
         }
-        if phase == Phase::SharedRead && host_count(&self.team.hosts) == 1 && size > 0 {
+        if phase == Phase::SharedRead && host_count(&self.team.hosts) == 1 {
             let text = "the small files were written on the same host: its page cache has them";
             warn(warning::NOT_COLD, text.to_owned());
         }
