@@ -42,15 +42,20 @@ pub(crate) fn in_order() -> io::Result<Vec<usize>> {
 pub(crate) fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
     for cpu in allowed {
-        let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-        let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
-        let Some(mut set) = parse_cpu_list(text.trim()) else { continue };
+        let list = core_siblings(root, *cpu);
+        let Some(mut set) = list.and_then(|list| parse_cpu_list(&list)) else { continue };
         set.retain(|cpu| allowed.contains(cpu));
         if set.len() > 1 && !sets.contains(&set) {
             sets.push(set);
         }
     }
     sets
+}
+
+/// The CPUs that the kernel lists as hardware threads of the same core.
+pub(crate) fn core_siblings(root: &Path, cpu: usize) -> Option<String> {
+    let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    Some(fs::read_to_string(root.join(path)).ok()?.trim().to_owned())
 }
 
 /// The strongest kind first; of each one CPU of each core first, then the others; of equals the last

@@ -323,8 +323,7 @@ fn chart(id: &str, outcomes: &[Outcome]) -> Option<Chart> {
                 Some(value.as_str().map_or_else(|| format!("{parameter} {value}"), str::to_owned))
             })
             .collect();
-        values.sort_unstable();
-        values.dedup();
+        each_once(&mut values);
         values
     };
     let (x, by, x_log2) = SWEPT.into_iter().find(|sweep| values(sweep.0).len() > 2)?;

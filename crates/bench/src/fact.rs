@@ -17,9 +17,3 @@ pub(crate) const CACHED_AFTER_BYTES: Key = Key::last("cached_after_bytes");
 pub(crate) const ENDED_EARLY: Key = Key::last("ended_early");
 /// The hardware threads of the first CPU's core.
 pub(crate) const FIRST_CPU_SHARES_CORE_WITH: Key = Key::last("first_cpu_shares_core_with");
-
-/// The CPUs that the kernel lists as hardware threads of the same core.
-pub(crate) fn core_siblings(cpu: usize) -> Option<String> {
-    let place = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    Some(std::fs::read_to_string(place).ok()?.trim().to_owned())
-}

@@ -261,18 +261,13 @@ fn charts(extent: Extent) -> Vec<Chart> {
     }
     let mut charts = latency::charts();
     let title = "Memory rate by working set";
-    charts.push(chart(title, working_set::ID, "working_set_bytes", &["kernel"]));
+    let by_size = Chart::new(title, working_set::ID, "working_set_bytes", &["kernel"]);
+    charts.push(by_size.by_powers_of_two());
     charts.extend(block::PATTERNS.map(|pattern| {
         let title = format!("{} rate of memory by threads", pattern.title);
-        chart(&title, pattern.id, "threads", &["block_bytes"])
+        Chart::new(&title, pattern.id, "threads", &["block_bytes"])
     }));
     charts
-}
-
-/// A picture; working sets are drawn over powers of two.
-fn chart(title: &str, id: &str, x_parameter: &str, line_parameters: &[&str]) -> Chart {
-    let x_log2 = x_parameter == "working_set_bytes";
-    Chart { x_log2, ..Chart::new(title, id, x_parameter, line_parameters) }
 }
 
 #[cfg(test)]

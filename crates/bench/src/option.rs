@@ -113,6 +113,11 @@ pub fn flag<T: Clone + Send + Sync + 'static>(
     BoolValueParser::new().map(move |is_given| if is_given { &given } else { &absent }.clone())
 }
 
+/// What was chosen, or else the usual.
+pub fn chosen_or<T: Clone>(chosen: &[T], usual: &[T]) -> Vec<T> {
+    if chosen.is_empty() { usual.to_vec() } else { chosen.to_vec() }
+}
+
 /// Each value once, in order.
 pub fn each_once<T: Ord>(list: &mut Vec<T>) {
     list.sort_unstable();

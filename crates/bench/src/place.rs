@@ -35,8 +35,13 @@ pub const TUNING: Tenant = Tenant { folder: ".flatout-tune", noun: "tuning run" 
 pub const COPYING: Tenant = Tenant { folder: ".flatout-copy", noun: "copying run" };
 
 /// Where targets lie in the folder, and where corpora do.
-pub(crate) const TARGETS: &str = "targets";
+const TARGETS: &str = "targets";
 pub(crate) const CORPORA: &str = "corpora";
+
+/// Where this process has its targets in the folder of a tenant.
+pub(crate) fn own_targets(folder: &Path) -> PathBuf {
+    folder.join(TARGETS).join(std::process::id().to_string())
+}
 
 /// The folder of a tenant, which no other one may use meanwhile.
 #[derive(Debug)]
@@ -90,7 +95,7 @@ impl Place {
 
     /// Where this process puts what is removed in the end. Nobody has made it yet.
     pub fn targets(&self) -> PathBuf {
-        self.path.join(TARGETS).join(std::process::id().to_string())
+        own_targets(&self.path)
     }
 
     /// Removes the targets of runs that are gone. What cannot be removed is returned, a line each.

@@ -1,11 +1,13 @@
 //! A file of random data that has no name and goes away with its descriptor.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use flatout_measure::{Event, Warning, size_text, warning};
-use flatout_sys::{CancelToken, Filesystem, Nature, filesystem, fill_random, memory, monotonic_ns};
+use flatout_sys::{
+    CancelToken, Filesystem, Nature, descriptor, filesystem, fill_random, memory, monotonic_ns,
+};
 use rustix::fs::{Access, Mode, OFlags};
 
 use crate::disk::metadata::test_directory::TestDirectory;
@@ -241,7 +243,7 @@ impl Scratch {
 
     /// A name under which this process can open the file once more.
     pub fn path(&self) -> PathBuf {
-        let through_proc = || PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        let through_proc = || PathBuf::from(descriptor::itself(&self.file));
         self.folder.as_ref().map_or_else(through_proc, in_)
     }
 

@@ -122,8 +122,7 @@ impl Ground {
 
     /// Where the targets of this process lie; they are removed.
     pub fn targets(&self) -> PathBuf {
-        let targets = self.directory.join(FOLDER).join(place::TARGETS);
-        targets.join(std::process::id().to_string())
+        place::own_targets(&self.directory.join(FOLDER))
     }
 
     /// The rivals of one discipline.

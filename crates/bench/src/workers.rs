@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock, RwLock, mpsc};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
 use crate::counted;
+use crate::option::{chosen_or, each_once};
 use flatout_io::cause_text;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::clock::process_cpu_ns;
@@ -35,9 +36,8 @@ pub struct ThreadError {
 
 /// Numbers of threads, ascending: those that were chosen, or else the usual ones.
 pub(crate) fn counts(chosen: &[u32], usual: &[u32]) -> Vec<u32> {
-    let mut counts = if chosen.is_empty() { usual.to_vec() } else { chosen.to_vec() };
-    counts.sort_unstable();
-    counts.dedup();
+    let mut counts = chosen_or(chosen, usual);
+    each_once(&mut counts);
     counts
 }
 

@@ -2,7 +2,6 @@
 //! no copy of as many files and bytes can take less. The bytes come out of a buffer that the CPU's
 //! caches hold, where a copier has to read them from somewhere.
 
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -19,6 +18,7 @@ use super::choose::BARE_FILES;
 use super::row::{Row, Work};
 use super::site::Site;
 use super::trial::durable;
+use crate::disk::metadata::test_directory::c_string;
 use crate::file_trial::evidence;
 use crate::read::Job;
 use crate::workers::{self, Finished};
@@ -68,10 +68,8 @@ fn create(site: &Site) -> Result<Sample, TrialError> {
             let own = own_folder(&folder, index)?;
             let opened = File::open(&own).map_err(IoError::system("open the directory", &own))?;
             let count = BARE_FILES / threads + u64::from(u64::from(index) < BARE_FILES % threads);
-            let names: Result<Vec<_>, _> =
-                (0..count).map(|number| CString::new(format!("file-{number:06}"))).collect();
-            let names = names.expect("digits and letters hold no zero byte");
-            Ok::<_, Error>((own, opened, names))
+            let names = (0..count).map(|number| c_string(format!("file-{number:06}"))).collect();
+            Ok::<(_, _, Vec<_>), Error>((own, opened, names))
         },
         |_, (own, opened, names)| {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;

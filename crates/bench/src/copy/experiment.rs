@@ -7,7 +7,7 @@ use super::State;
 use super::choose::Wanted;
 use super::row::Row;
 use crate::corpus::{Corpus, Shape, name};
-use crate::option::{distinct, each_once, size};
+use crate::option::{chosen_or, distinct, each_once, size};
 use crate::{Error, Extent};
 
 /// Groups of corpora that are experiments of their own; all others are trees with a name.
@@ -103,13 +103,12 @@ impl Selection {
         if file_bytes.is_empty() && files.is_empty() && depths.is_empty() {
             return Ok(Vec::new());
         }
-        let or = |list: &[u64], usual| if list.is_empty() { vec![usual] } else { list.to_vec() };
         let is_deep = depths.len() > 1 && files.len() < 2;
         let experiment = if is_deep { Experiment::ByDepth } else { Experiment::ByCount };
         let mut wanted = Vec::new();
-        for &length in &or(file_bytes, 1 << 20) {
-            for &depth in &or(depths, 0) {
-                for &count in &or(files, 1) {
+        for length in chosen_or(file_bytes, &[1 << 20]) {
+            for &depth in &chosen_or(depths, &[0]) {
+                for &count in &chosen_or(files, &[1]) {
                     let corpus = name::uniform(count, length, depth)?;
                     wanted.push(Wanted::new(experiment, corpus));
                 }

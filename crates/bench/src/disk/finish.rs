@@ -1,6 +1,7 @@
 //! What the rows of a finished run say together: shares, checks, curves; `bound` gives them limits.
 
 use flatout_io::Caching;
+use flatout_measure::overhead::OVERHEAD_SHARE;
 use flatout_measure::{
     EVIDENCE, Evidence, Facts, Happened, Key, Measured, Outcome, shape, warning,
 };
@@ -8,6 +9,7 @@ use flatout_sys::Nature;
 use flatout_sys::storage::Layer;
 
 use super::pattern::{IoType, Pattern};
+use super::place::COPY_ON_WRITE;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
 use super::{Terms, bound, fact, fio, overhead};
@@ -20,8 +22,6 @@ const SPLIT_RATIO: f64 = 1.5;
 const OTHERS_SHARE: f64 = 0.10;
 /// Bytes of others below which nobody is disturbed: journals and logs.
 const OTHERS_BYTES: f64 = 4_194_304.0;
-/// The harness's share of an operation from which on it is said.
-const HARNESS_SHARE: f64 = 0.01;
 /// How much faster the second read of blocks must be before the first counts as cold.
 const COLD_RATIO: f64 = 1.3;
 
@@ -240,7 +240,7 @@ impl Finding<'_> {
     }
 
     fn check_overhead(&mut self, harness_ns: f64) {
-        let share = self.facts.number(fact::OVERHEAD_RATIO).filter(|&share| share > HARNESS_SHARE);
+        let share = self.facts.number(fact::OVERHEAD_RATIO).filter(|&share| share > OVERHEAD_SHARE);
         if let Some(share) = share {
             let text = format!(
                 "the harness takes {:.1} % of the threads' time ({harness_ns:.0} ns per operation)",
@@ -282,7 +282,7 @@ impl Finding<'_> {
 fn moves_what_is_asked(file: &TestFile) -> bool {
     let multiplies = |layer: &Layer| match layer {
         Layer::Raid { .. } | Layer::Stacked { .. } => true,
-        Layer::Mount(mount) => ["btrfs", "zfs", "bcachefs"].contains(&mount.filesystem.as_str()),
+        Layer::Mount(mount) => COPY_ON_WRITE.contains(&mount.filesystem.as_str()),
         _ => false,
     };
     file.chain.disks.len() == 1 && !file.chain.layers.iter().any(multiplies)

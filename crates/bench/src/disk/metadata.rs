@@ -10,7 +10,7 @@
 //! Which rows there are and what one operation is: `metadata/row.rs`; how they are timed:
 //! `metadata/trial.rs`; how the names are kept and removed: `metadata/test_directory.rs`.
 
-mod bound;
+pub(crate) mod bound;
 mod file_set;
 mod fio;
 mod operation;

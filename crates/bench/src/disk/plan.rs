@@ -9,7 +9,7 @@ use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};
 use crate::Extent;
-use crate::option::distinct;
+use crate::option::{chosen_or, distinct};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -165,9 +165,9 @@ pub(super) fn tests_rows() -> Vec<Row> {
 /// One row for each combination of the lists asked for.
 fn spread(base: &Row, selection: &Selection) -> Vec<Row> {
     let mut rows = Vec::new();
-    for block_bytes in asked_or(&selection.block_bytes, base.tuning.block_bytes) {
-        for threads in asked_or(&selection.threads, base.tuning.threads) {
-            for depth in asked_or(&selection.depths, base.tuning.depth) {
+    for block_bytes in chosen_or(&selection.block_bytes, &[base.tuning.block_bytes]) {
+        for threads in chosen_or(&selection.threads, &[base.tuning.threads]) {
+            for depth in chosen_or(&selection.depths, &[base.tuning.depth]) {
                 let mut row = base.clone();
                 row.tuning = Tuning { block_bytes, threads, depth, ..row.tuning };
                 selection.bend(&mut row);
@@ -176,11 +176,6 @@ fn spread(base: &Row, selection: &Selection) -> Vec<Row> {
         }
     }
     rows
-}
-
-/// The values asked for, or the usual one.
-fn asked_or<T: Copy>(asked: &[T], usual: T) -> Vec<T> {
-    if asked.is_empty() { vec![usual] } else { asked.to_vec() }
 }
 
 /// Five tests at three block sizes and four numbers of threads, each thread with one request in

@@ -1,6 +1,6 @@
 //! The file that rows work on, and what is known about it before the first trial.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,8 @@ use flatout_measure::{Warning, environment, size_text, warning};
 use flatout_sys::extent::{self, Extents};
 use flatout_sys::storage::{self, Chain, Disk, IoLimit, Layer};
 use flatout_sys::{
-    CancelToken, Filesystem, Nature, filesystem, memory, monotonic_ns, page_cache, ring, steal,
+    CancelToken, Filesystem, Nature, descriptor, filesystem, memory, monotonic_ns, page_cache,
+    ring, steal,
 };
 
 use super::Options;
@@ -58,7 +59,7 @@ impl TestFile {
         let name = scratch.as_ref().map_or_else(|| place.path.clone(), Scratch::path);
         let source = Source::open(&name)?;
         // From here on the file is what this descriptor means, whatever happens to its name.
-        let itself = PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()));
+        let itself = PathBuf::from(descriptor::itself(source.file()));
         let path = if itself.exists() { itself } else { name };
         let examine = || IoError::system("examine", &place.path);
         let filesystem = filesystem::of(source.file()).map_err(examine())?;

@@ -21,7 +21,6 @@ use flatout_sys::chase::{LINE_BYTES, Pages};
 use flatout_sys::cpu_cache::DataCache;
 use flatout_sys::numa::Node;
 
-use super::chart;
 use super::fact::{HAND_OVERS, LINES, STEPS};
 use super::levels::Levels;
 use crate::Extent;
@@ -149,8 +148,10 @@ pub(super) fn measure(
 
 /// The pictures of these rows.
 pub(super) fn charts() -> Vec<Chart> {
+    let chart = Chart::new;
     vec![
-        chart("Latency by working set", row::CURVE_ID, "working_set_bytes", &["page_bytes"]),
+        chart("Latency by working set", row::CURVE_ID, "working_set_bytes", &["page_bytes"])
+            .by_powers_of_two(),
         chart("Rate of one core by parallel chases", row::PARALLEL_ID, "chases", &["run_bytes"]),
         chart("Latency of memory by load", row::LOADED_ID, "load_percent", &[]),
     ]

@@ -7,7 +7,7 @@ use super::spec::{
     Direction, HEADER_BYTES, MAX_BLOCK_BYTES, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Placement,
     Protocol, Receiver, Sender, Spec, Waiting, Work,
 };
-use crate::option::{MAX_BYTES, distinct, rate, size, size_to};
+use crate::option::{MAX_BYTES, chosen_or, distinct, rate, size, size_to};
 
 /// What the user fixed; empty lists and `None` leave it to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -166,6 +166,5 @@ fn datagram(text: &str) -> Result<u64, String> {
 
 /// What was chosen, each value once, or the usual.
 pub(super) fn or<T: Copy + PartialEq>(chosen: &[T], usual: &[T]) -> Vec<T> {
-    let values = if chosen.is_empty() { usual } else { chosen };
-    distinct(values.iter().copied(), T::eq)
+    distinct(chosen_or(chosen, usual), T::eq)
 }

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,8 @@ use flatout_sys::{affinity, run_queue};
 use super::row::Call;
 use super::trial::{Timing, warm_up};
 use super::{fact, work};
-use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
+use crate::cores::core_siblings;
+use crate::fact::FIRST_CPU_SHARES_CORE_WITH;
 use crate::workers::{can_tie, join};
 
 /// Runs `rounds` round trips on so many CPUs.
@@ -37,7 +39,7 @@ pub(super) fn run(which: Call, count: u32, rounds: u64) -> Result<Timing, TrialE
     let numbers =
         if cpus.0 == cpus.1 { format!("{}", cpus.0) } else { format!("{},{}", cpus.0, cpus.1) };
     timing.facts.set(fact::CPU_NUMBERS, numbers);
-    timing.facts.set_known(FIRST_CPU_SHARES_CORE_WITH, core_siblings(cpus.0));
+    timing.facts.set_known(FIRST_CPU_SHARES_CORE_WITH, core_siblings(Path::new("/"), cpus.0));
     Ok(timing)
 }
 
@@ -122,7 +124,6 @@ fn start<'scope, T: Send + 'scope>(
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
     // Not counted: what two on one CPU wait, see `timed`.
     match cpus.0 == cpus.1 {
-        // Not counted: see `timed`.
         true => flatout_sys::thread::spawn(scope, Builder::new(), side),
         false => run_queue::spawn(scope, Builder::new(), side),
     }

@@ -8,12 +8,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatout_io::{cause_text, quote};
-use flatout_sys::standard;
+use flatout_sys::{descriptor, standard};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
@@ -252,7 +252,7 @@ impl Place {
     /// Whether an access control list says who may use what is there; not known is yes.
     fn has_list(&self) -> bool {
         let Ok(found) = self.itself() else { return true };
-        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let itself = descriptor::itself(&found);
         let list = rustix::fs::getxattr(itself, "system.posix_acl_access", &mut [0_u8; 0][..]);
         !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP))
     }

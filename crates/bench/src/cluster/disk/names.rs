@@ -13,7 +13,9 @@ use rustix::io::Errno;
 
 use super::phase::{Phase, SMALL_BYTES, Target};
 use super::worker::{OWNER_ONLY, Underway, Worker};
-use crate::disk::metadata::test_directory::{DIRECTORY, each_entry, make_directory, no_listing};
+use crate::disk::metadata::test_directory::{
+    DIRECTORY, c_string, each_entry, make_directory, no_listing,
+};
 
 /// A stamp stands at the beginning of each piece so long.
 pub(super) const STAMPED_BYTES: usize = 4096;
@@ -116,10 +118,6 @@ pub(super) fn directory_name(target: Target, of: usize) -> CString {
         Target::OwnDirectory => format!("d-{of}"),
         _ => "set-shared".to_owned(),
     })
-}
-
-pub(super) fn c_string(text: String) -> CString {
-    CString::new(text).expect("letters, digits and dashes hold no zero byte")
 }
 
 /// Says who wrote it, and which item it is.

@@ -4,6 +4,7 @@ use flatout_measure::{Label, Measured, Row, Unit, warning};
 
 use super::super::outlying::{self, Outlying};
 use super::phase::Phase;
+use crate::disk::metadata::bound::slow_creates;
 
 /// What a figure is of all processes, where it is not of all until the last one was done; and the one
 /// that it is of.
@@ -35,9 +36,6 @@ impl Row for DiskRow {
     }
 }
 
-/// Creating this many times slower than removing is hardly ever the filesystem's usual way.
-const SLOW_CREATES: f64 = 8.0;
-
 /// Says of creating that is far slower than removing what it most likely is: rounds follow each other.
 pub(super) fn warn_of_slow_creates(rows: &mut [Measured<DiskRow>]) {
     let median = |rows: &[Measured<DiskRow>], phase| {
@@ -47,17 +45,11 @@ pub(super) fn warn_of_slow_creates(rows: &mut [Measured<DiskRow>]) {
     for (create, delete) in
         [(Phase::OwnCreate, Phase::OwnDelete), (Phase::SharedCreate, Phase::SharedDelete)]
     {
-        let Some(removed) = median(rows, delete) else { continue };
-        for measured in rows.iter_mut().filter(|measured| measured.row.phase == create) {
-            let times = removed / measured.outcome.median.unwrap_or(f64::INFINITY);
-            if times > SLOW_CREATES {
-                let text = format!(
-                    "creating is {times:.0} times slower than removing: most likely the round \
-                     before deleted files here within the last minute, whose inodes are skipped \
-                     one by one; --runs 1 has no round before it"
-                );
-                measured.outcome.warn(warning::RECENT_DELETES, text);
-            }
+        let removed = median(rows, delete);
+        for Measured { outcome, .. } in rows.iter_mut().filter(|it| it.row.phase == create) {
+            let what_was = "the round before (--runs 1 has none) deleted files here";
+            let slow = slow_creates(outcome.median, removed, what_was);
+            warning::add_all(&mut outcome.warnings, slow);
         }
     }
 }

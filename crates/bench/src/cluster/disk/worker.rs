@@ -21,7 +21,7 @@ use super::super::team::{Word, Work};
 use super::super::window::Curve;
 use super::super::{Seat, Wire};
 use super::leader::Terms;
-use super::names::{STAMPED_BYTES, c_string, check, directory_name, shared_directory, stamp, why};
+use super::names::{STAMPED_BYTES, check, directory_name, shared_directory, stamp, why};
 use super::phase::{Phase, Target};
 use crate::disk::metadata::test_directory::{DIRECTORY, make_directory, remove_abandoned};
 

@@ -1,6 +1,6 @@
 //! What limits the metadata rows, as far as the rows themselves show it. Their bound is unknown.
 
-use flatout_measure::{Ceiling, Measured, ceiling, warning};
+use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
 
 use super::row::{Directories, MetadataRow, Test};
 use crate::disk::fact;
@@ -15,7 +15,7 @@ const LOCKED_SHARE: f64 = 0.75;
 /// and at most this many times what one thread does there.
 const LOCKED_GAIN: f64 = 1.2;
 
-/// Times by which creating may be slower than removing before it is said.
+/// Creating this many times slower than removing is hardly ever the filesystem's usual way.
 const SLOW_CREATES: f64 = 8.0;
 
 /// Gives each row a bound that nobody knows, and a bottleneck where the figures name one.
@@ -28,24 +28,28 @@ pub(super) fn apply(rows: &mut [Measured<MetadataRow>]) {
     }
 }
 
-/// Creating is hardly ever much slower than removing. Where it is, ext4 has most likely to skip the
-/// inodes of files that were deleted within the last minute, one by one.
 fn warn_of_slow_creates(rows: &mut [Measured<MetadataRow>]) {
     let unlinks = rows.iter().filter(|measured| measured.row.test == Test::Unlink);
     let slowest = unlinks.filter_map(|measured| measured.outcome.median).reduce(f64::min);
-    let Some(unlink) = slowest else { return };
-    for Measured { row, outcome, .. } in rows {
-        let create = outcome.median.filter(|_| row.test == Test::Create);
-        let Some(create) = create.filter(|create| create * SLOW_CREATES < unlink) else {
-            continue;
-        };
-        let text = format!(
-            "creating is {:.0} times slower than removing: most likely many files were deleted here \
-             within the last minute, whose inodes are skipped one by one",
-            unlink / create
-        );
-        outcome.warn(warning::RECENT_DELETES, text);
+    for Measured { outcome, .. } in rows.iter_mut().filter(|it| it.row.test == Test::Create) {
+        let slow = slow_creates(outcome.median, slowest, "many files were deleted here");
+        warning::add_all(&mut outcome.warnings, slow);
     }
+}
+
+/// What creating most likely is that is far slower than removing: ext4 skips the inodes of files that were
+/// deleted within the last minute.
+pub(crate) fn slow_creates(
+    create: Option<f64>,
+    remove: Option<f64>,
+    what_was: &str,
+) -> Option<Warning> {
+    let times = remove? / create?;
+    let text = format!(
+        "creating is {times:.0} times slower than removing: most likely {what_was} within the last \
+         minute, whose inodes are skipped one by one"
+    );
+    (times > SLOW_CREATES).then(|| Warning::new(warning::RECENT_DELETES, text))
 }
 
 fn limiter(measured: &Measured<MetadataRow>, all: &[Measured<MetadataRow>]) -> &'static str {

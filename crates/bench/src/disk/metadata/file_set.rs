@@ -9,7 +9,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::row::Directories;
-use super::test_directory::{self, DIRECTORY, TestDirectory};
+use super::test_directory::{self, DIRECTORY, TestDirectory, c_string};
 use crate::place;
 
 /// What a file is called at present.
@@ -38,14 +38,14 @@ pub(super) struct FileSet {
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) number: u32,
-    /// TestDirectory of its directory in [`Share::directories`].
+    /// Place of its directory in [`Share::directories`].
     pub(super) slot: usize,
     pub(super) name: CString,
     /// The name that it takes when it is renamed.
     pub(super) new_name: CString,
 }
 
-/// The part of a file_set that one thread works on.
+/// The part of a set that one thread works on.
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) directories: Vec<OwnedFd>,
@@ -55,7 +55,7 @@ pub(super) struct Share {
 }
 
 impl FileSet {
-    /// Makes the directories of a file_set; files come later.
+    /// Makes the directories of a set; files come later.
     pub(super) fn make(
         place: &TestDirectory,
         files: u32,
@@ -143,8 +143,4 @@ fn directory_name(index: u32) -> CString {
 /// `file-000123`: as long as names of photographs and objects usually are.
 fn file_name(word: &str, number: u32) -> CString {
     c_string(format!("{word}-{number:06}"))
-}
-
-fn c_string(text: String) -> CString {
-    CString::new(text).expect("letters, digits and dashes hold no zero byte")
 }

@@ -50,6 +50,11 @@ pub(crate) struct TestDirectory {
     is_removed: bool,
 }
 
+/// A name that flatout gives.
+pub(crate) fn c_string(name: impl Into<Vec<u8>>) -> CString {
+    CString::new(name).expect("letters, digits and dashes hold no zero byte")
+}
+
 impl TestDirectory {
     /// Makes a directory of a name that nobody has, in `directory`. Removes those of runs that are
     /// gone; what cannot be removed is no hindrance.
@@ -64,7 +69,7 @@ impl TestDirectory {
             // Nobody has this name: a process does not live twice at a time.
             let now_ns = flatout_sys::clock::monotonic_ns();
             let text = format!("{PREFIX}{}-{now_ns}", std::process::id());
-            let name = CString::new(text.as_str()).expect("digits and letters hold no zero byte");
+            let name = c_string(text.as_str());
             let made = rustix::fs::mkdirat(&parent, &name, OWNER_ONLY);
             let own = made.and_then(|()| open_empty(parent.as_fd(), &name));
             match own.and_then(|own| Ok(is_ours(parent.as_fd(), &name, &own)?.then_some(own))) {

@@ -1,6 +1,7 @@
 //! From core to core: what it takes until a line that one CPU has written is read by another, one
 //! way.
 
+use std::path::Path;
 use std::thread;
 
 use flatout_measure::{CLOCK_READS, Sample, Spoil, TrialError};
@@ -9,7 +10,8 @@ use flatout_sys::monotonic_ns;
 
 use super::super::fact;
 use crate::Extent;
-use crate::fact::{FIRST_CPU_SHARES_CORE_WITH, core_siblings};
+use crate::cores::core_siblings;
+use crate::fact::FIRST_CPU_SHARES_CORE_WITH;
 use crate::workers::{self, on_cpu};
 
 /// Round trips that are timed: some milliseconds between cores of one chip.
@@ -62,7 +64,7 @@ fn trial(line: &Line, cpus: (usize, usize), rounds: u64) -> Result<Sample, Trial
     let mut sample = Sample { amount: (2 * rounds) as f64, elapsed_ns, ..Sample::default() };
     sample.facts.set(fact::HAND_OVERS, 2 * rounds);
     sample.facts.set(CLOCK_READS, 2_u64);
-    sample.facts.set_known(FIRST_CPU_SHARES_CORE_WITH, core_siblings(cpus.0));
+    sample.facts.set_known(FIRST_CPU_SHARES_CORE_WITH, core_siblings(Path::new("/"), cpus.0));
     Ok(sample)
 }
 
