@@ -1,5 +1,6 @@
 //! What the facts of a row say against its figure.
 
+use flatout_measure::units::percent;
 use flatout_measure::{Facts, Outcome, warning};
 
 use super::clock::{AGREEMENT, agrees};
@@ -47,9 +48,9 @@ pub(super) fn add_of_clock(outcome: &mut Outcome, facts: &Facts) {
     let is_read = !warning::has(&outcome.warnings, warning::DISTURBED);
     if let Some(fall) = fall.filter(|&fall| fall > CLOCK_FALL && is_read) {
         let text = format!(
-            "the clock fell by {:.1} % from before the work to after it: power, temperature, or \
+            "the clock fell by {} from before the work to after it: power, temperature, or \
              contention by an SMT sibling",
-            fall * 100.0
+            percent(fall)
         );
         outcome.warn(warning::CLOCK_DRIFT, text);
     }
@@ -79,7 +80,7 @@ pub(super) fn add_of_share(
         outcome.warn(warning::CORES_SHARED, format!("some CPUs share a core: {}", sets.join(", ")));
     }
     if let Some(ratio) = stolen(facts) {
-        let text = format!("the hypervisor took {:.1} % of the CPU time", ratio * 100.0);
+        let text = format!("the hypervisor took {} of the CPU time", percent(ratio));
         outcome.warn(warning::STOLEN_TIME, text);
     }
     let beside_siblings = [warning::DISTURBED, warning::SMT_CONTENTION];

@@ -13,6 +13,7 @@ mod residual;
 mod system;
 
 use flatout_measure::case::record;
+use flatout_measure::units::percent;
 use flatout_measure::{
     Case, Ceiling, EVIDENCE, Evidence, Facts, Happened, Label, Measured, Outcome, Plan, Provenance,
     Row, Sample, Sampler, TrialError, Unit, Value, Warning, blank, ceiling, statistics, warning,
@@ -349,7 +350,7 @@ fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling) {
     if is_held_back || contention <= warning::NOTABLE_CONTENTION {
         return;
     }
-    let seen = format!("contention by an SMT sibling in {:.0} % of the probes", contention * 100.0);
+    let seen = format!("contention by an SMT sibling in {} of the probes", percent(contention));
     let below = |bound: &&mut Ceiling| bound.ratio.is_none_or(|ratio| ratio < AT_THE_LIMIT);
     if let Some(bound) = outcome.ceiling.as_mut().filter(below) {
         bound.limiter = format!("{seen}, then {LIMITER}");

@@ -2,6 +2,7 @@
 
 use flatout_io::Caching;
 use flatout_measure::overhead::OVERHEAD_SHARE;
+use flatout_measure::units::percent;
 use flatout_measure::{
     EVIDENCE, Evidence, Facts, Happened, Key, Measured, Outcome, shape, warning,
 };
@@ -208,8 +209,8 @@ impl Finding<'_> {
             && !is_tiny
             && row.tuning.caching == Caching::Direct
         {
-            let share = self.others_share() * 100.0;
-            let text = format!("{share:.0} % of what the disk moved was for somebody else");
+            let share = percent(self.others_share());
+            let text = format!("{share} of what the disk moved was for somebody else");
             self.outcome.warn(warning::SHARED_DEVICE, text);
         }
     }
@@ -243,8 +244,8 @@ impl Finding<'_> {
         let share = self.facts.number(fact::OVERHEAD_RATIO).filter(|&share| share > OVERHEAD_SHARE);
         if let Some(share) = share {
             let text = format!(
-                "the harness takes {:.1} % of the threads' time ({harness_ns:.0} ns per operation)",
-                share * 100.0
+                "the harness takes {} of the threads' time ({harness_ns:.0} ns per operation)",
+                percent(share)
             );
             self.outcome.warn(warning::OVERHEAD, text);
         }

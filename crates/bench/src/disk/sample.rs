@@ -1,5 +1,6 @@
 //! What a trial of the disk area tells the sampler: its figures, its facts, its warnings.
 
+use flatout_measure::units::percent;
 use flatout_measure::{Facts, Further, Key, Latencies, LoopKind, Sample, Series, Warning, warning};
 use flatout_sys::CacheState;
 
@@ -121,18 +122,18 @@ fn of_requests(tally: &Tally, elapsed_ns: u64) -> Vec<Warning> {
         warnings.push(Warning::new(warning::SHORT_RUN, text));
     }
     if tally.looked_at > 0 && tally.zero as f64 > ZERO_SHARE * tally.looked_at as f64 {
-        let share = 100.0 * tally.zero as f64 / tally.looked_at as f64;
+        let share = percent(tally.zero as f64 / tally.looked_at as f64);
         let text = format!(
-            "{share:.0} % of the blocks looked at hold nothing but zeros, which thin storage need \
+            "{share} of the blocks looked at hold nothing but zeros, which thin storage need \
              not read"
         );
         warnings.push(Warning::new(warning::ZERO_BLOCKS, text));
     }
     let (late, meant) = (tally.late + tally.unstarted, tally.operations + tally.unstarted);
     if late as f64 > LATE_SHARE * meant as f64 {
-        let share = 100.0 * late as f64 / meant as f64;
+        let share = percent(late as f64 / meant as f64);
         let text = format!(
-            "{share:.0} % of the operations began more than 1 ms after their time, or not at all: \
+            "{share} of the operations began more than 1 ms after their time, or not at all: \
              the rate is above what this place can do"
         );
         warnings.push(Warning::new(warning::LATE_STARTS, text));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use flatout_io::{Caching, Engine, Source};
+use flatout_measure::units::percent;
 use flatout_measure::{Warning, environment, size_text, warning};
 use flatout_sys::extent::{self, Extents};
 use flatout_sys::storage::{self, Chain, Disk, IoLimit, Layer};
@@ -147,9 +148,8 @@ impl TestFile {
             ),
         ] {
             if let Some(bytes) = bytes.filter(|&bytes| bytes > 0) {
-                let share = 100.0 * bytes as f64 / self.length_bytes.max(1) as f64;
-                let text =
-                    format!("{share:.1} % of the file {what}: reading them touches no storage");
+                let share = percent(bytes as f64 / self.length_bytes.max(1) as f64);
+                let text = format!("{share} of the file {what}: reading them touches no storage");
                 self.warn(code, text);
             }
         }
@@ -182,9 +182,9 @@ impl TestFile {
         }
         let free_share = self.filesystem.free_share().unwrap_or(1.0);
         if free_share < warning::NEARLY_FULL_SHARE && is_above_disks {
-            let free = 100.0 * free_share;
+            let free = percent(free_share);
             let text = format!(
-                "{free:.1} % of the filesystem are free: places for new blocks are hard to find"
+                "{free} of the filesystem are free: places for new blocks are hard to find"
             );
             self.warn(warning::NEARLY_FULL, text);
         }

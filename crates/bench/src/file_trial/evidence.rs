@@ -4,6 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use flatout_measure::units::percent;
 use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, warning};
 use flatout_sys::storage::{self, DeviceNumber};
 use flatout_sys::{Nature, filesystem};
@@ -62,7 +63,7 @@ pub(crate) fn moved(
         }
         (Some(Nature::Disk), Some(share)) => {
             let happened = if share >= MOVED_SHARE { Happened::Yes } else { Happened::No };
-            let text = format!("the disk moved {:.1} % of the bytes", share * 100.0);
+            let text = format!("the disk moved {} of the bytes", percent(share));
             Evidence::read(happened, MOVED_RATIO, share, text)
         }
     }
@@ -143,7 +144,7 @@ pub(crate) fn hot(read_bytes: f64, fetched_bytes: Option<f64>) -> Evidence {
         return Evidence::missing(MISSED_RATIO, "nobody counts what was fetched from storage");
     };
     let happened = if share <= MISSED_SHARE { Happened::Yes } else { Happened::No };
-    let text = format!("{:.1} % of the bytes were fetched from storage", share * 100.0);
+    let text = format!("{} of the bytes were fetched from storage", percent(share));
     Evidence::read(happened, MISSED_RATIO, share, text)
 }
 

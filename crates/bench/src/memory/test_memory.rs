@@ -8,6 +8,7 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use flatout_measure::units::percent;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
@@ -310,7 +311,7 @@ fn pieces(whole: &mut [f64], threads: u32) -> Vec<&mut [f64]> {
 fn small_pages(huge_ratio: Option<f64>) -> Option<Warning> {
     let text = match huge_ratio {
         Some(ratio) if ratio >= HUGE_SHARE => return None,
-        Some(ratio) => format!("{:.0} % of the memory lies on large pages", ratio * 100.0),
+        Some(ratio) => format!("{} of the memory lies on large pages", percent(ratio)),
         None => "the kernel does not say on which pages the memory lies".to_owned(),
     };
     Some(Warning::new(warning::NO_HUGE_PAGES, text))

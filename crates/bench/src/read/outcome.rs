@@ -3,7 +3,9 @@
 use flatout_io::{Caching, Kind};
 use flatout_measure::case::record;
 use flatout_measure::guard::UseOfCpus;
+use flatout_measure::overhead::OVERHEAD_SHARE;
 use flatout_measure::sampler::note_use_of_cpus;
+use flatout_measure::units::percent;
 use flatout_measure::{
     Ceiling, EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Sample,
     Status, Unit, blank, warning,
@@ -22,8 +24,6 @@ use crate::file_trial::measured::{self, ENGINE_REASON};
 pub const ID: &str = "read/file";
 /// Time of the read.
 const SECONDS: Key = Key::sum("seconds");
-/// Share of the time that the harness may take without a word.
-const HARNESS_LIMIT: f64 = 0.01;
 
 impl Reader {
     /// The row of this read.
@@ -150,8 +150,8 @@ impl Reader {
         // The harness's own time for a block.
         row.facts.set("harness_ns_per_block", each_ns);
         row.facts.set(fact::OVERHEAD_RATIO, share);
-        if share > HARNESS_LIMIT {
-            let text = format!("the loop over blocks takes {:.1} % of the time", share * 100.0);
+        if share > OVERHEAD_SHARE {
+            let text = format!("the loop over blocks takes {} of the time", percent(share));
             row.outcome.warn(warning::OVERHEAD, text);
         }
     }

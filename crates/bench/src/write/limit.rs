@@ -2,6 +2,7 @@
 
 use flatout_io::Caching;
 use flatout_measure::overhead::OVERHEAD_SHARE;
+use flatout_measure::units::percent;
 use flatout_measure::{Ceiling, Warning, warning};
 
 use super::{Data, Measured, Sync};
@@ -15,7 +16,7 @@ pub(super) fn overhead(share: f64, data: Data) -> Option<Warning> {
         Data::Random | Data::Pattern => "generating data takes",
         Data::Zero => "the loop over blocks takes",
     };
-    let text = format!("{what} {:.1} % of the time to cache", share * 100.0);
+    let text = format!("{what} {} of the time to cache", percent(share));
     (share > OVERHEAD_SHARE).then(|| Warning::new(warning::OVERHEAD, text))
 }
 
@@ -54,7 +55,7 @@ mod tests {
         assert_eq!(overhead(0.001, Data::Random), None);
         let warning = overhead(0.234, Data::Random).unwrap();
         assert_eq!(warning.code, warning::OVERHEAD);
-        assert_eq!(warning.text, "generating data takes 23.4 % of the time to cache");
+        assert_eq!(warning.text, "generating data takes 23 % of the time to cache");
         assert!(overhead(0.234, Data::Zero).unwrap().text.starts_with("the loop over blocks"));
     }
 
