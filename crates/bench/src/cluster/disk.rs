@@ -33,6 +33,8 @@ const QUICK_STONEWALL_NS: u64 = 250_000_000;
 /// wear-out, and eight others that take less than one as a rule.
 const STONEWALLS_OF_A_ROUND: u64 = 25;
 const LEAST_STONEWALL_NS: u64 = 2_000_000;
+/// Rounds that others spoil and that are made again, for which what is announced at most has room.
+const SPOILED_ROUNDS: u64 = 2;
 /// Bytes of a request to files of their own and to ranges, where none are given.
 const BLOCK_BYTES: u64 = 1 << 20;
 const MOST_BLOCK_BYTES: u64 = 64 << 20;
@@ -59,7 +61,9 @@ pub struct Disk {
 struct Planned {
     terms: Terms,
     run: Run,
-    most_rounds: u32,
+    /// Rounds that are wanted, and that begin at most.
+    rounds: u64,
+    most_rounds: u64,
 }
 
 impl Disk {
@@ -73,10 +77,8 @@ impl Disk {
         let filesystem = scratch::on(&run.place)?;
         let free = scratch::part_of(scratch::free_bytes(&filesystem));
         let memory = scratch::memory_part(&filesystem, MEMORY_PART);
-        let wanted = self.options.bytes.or(match self.options.selection.runtime_ns {
-            Some(_) => None,
-            None => Some(MOST_BYTES),
-        });
+        let usual = self.options.selection.runtime_ns.is_none().then_some(MOST_BYTES);
+        let wanted = self.options.bytes.or(usual);
         let wanted = wanted.map_or(u64::MAX, |bytes| {
             bytes.saturating_mul(SHARING).saturating_mul(self.hosts.len() as u64)
         });
@@ -126,20 +128,19 @@ impl Area for Disk {
                 size_text(block_bytes)
             )));
         }
-        let most_rounds = match run.time_ns {
-            Some(_) => run.max_write_bytes.map_or(u64::from(u32::MAX), |most| most / room_bytes),
-            None => rounds,
-        };
-        let most_rounds = u32::try_from(most_rounds.max(rounds)).unwrap_or(u32::MAX);
+        let in_time = run.time_ns.map(|time_ns| time_ns / (STONEWALLS_OF_A_ROUND * stonewall_ns));
+        let allowed = run.max_write_bytes.map_or(u64::MAX, |most| most / room_bytes);
+        let rounds = in_time.map_or(rounds, |in_time| in_time.max(rounds)).min(allowed);
+        let most_rounds = allowed.min(rounds + SPOILED_ROUNDS);
         let most_items = each / block_bytes;
         let terms =
             Terms { stonewall_ns, block_bytes: block_bytes as usize, each, small, most_items };
-        self.planned = Some(Planned { terms, run: run.clone(), most_rounds });
+        self.planned = Some(Planned { terms, run: run.clone(), rounds, most_rounds });
         let likely = Tried::USUAL.surely_made_bytes(3 * stonewall_ns).min(room_bytes);
         Ok(Estimate {
             place: Some(run.place.clone()),
             write_bytes: likely.saturating_mul(rounds),
-            most_write_bytes: room_bytes.saturating_mul(rounds),
+            most_write_bytes: room_bytes.saturating_mul(most_rounds),
             usual_ns: run.time_ns.unwrap_or(rounds * STONEWALLS_OF_A_ROUND * stonewall_ns),
             notices: vec![
                 "phases in the order of IO500, and like them; this is no submission".to_owned(),
@@ -173,7 +174,7 @@ impl Disk {
         directory: &TestDirectory,
         sampler: &mut Sampler<'_>,
     ) -> Result<Found, Error> {
-        let Planned { terms, run, most_rounds } = planned;
+        let Planned { terms, run, rounds, most_rounds } = planned;
         let seat = self.wire.borrow().seat();
         let own = Worker::new(seat, run.cancel).map_err(Error::NoRoom)?;
         let path = std::path::absolute(Path::new(directory.path()));
@@ -188,7 +189,8 @@ impl Disk {
         let rows = leader.borrow().rows();
         let cases = rows.into_iter().map(|row| leader::case(row, &leader)).collect();
         leader.borrow_mut().pace.ends_ns = sampler.plan.ends_ns;
-        let max_trials = sampler.plan.max_trials.min(*most_rounds);
+        leader.borrow_mut().pace.most_rounds = *most_rounds;
+        let max_trials = sampler.plan.max_trials.min(u32::try_from(*rounds).unwrap_or(u32::MAX));
         let mut rows = of_the_job(sampler, max_trials, |sampler| sampler.sequence(cases));
         row::name_stragglers(&mut rows, &self.hosts);
         row::warn_of_slow_creates(&mut rows);

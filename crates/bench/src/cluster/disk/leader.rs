@@ -160,6 +160,11 @@ impl<'d> Leader<'d> {
         if self.pace.is_over(monotonic_ns()) {
             return Err(TrialError::NoMore(warning::no_time()));
         }
+        let begins_round = phase == Phase::ALL[0] && row.wear_out != Some(true);
+        if begins_round && self.pace.is_written() {
+            let text = "another round would write more than was announced";
+            return Err(TrialError::NoMore(Warning::new(warning::WRITE_LIMIT, text)));
+        }
         let replies = match row.wear_out {
             Some(true) => self.wear_out(phase)?,
             _ => self.start(phase, row.item_bytes)?,

@@ -25,6 +25,7 @@ pub(super) struct Pace {
     begun_ns: u64,
     pub(super) ends_ns: u64,
     rounds: u64,
+    pub(super) most_rounds: u64,
     /// Of the phase that is under way.
     pub(super) stonewall_ns: u64,
     /// Bytes that storage took of all in a nanosecond.
@@ -35,7 +36,8 @@ impl Pace {
     /// As long as nobody sets an end.
     pub(super) fn unlimited(usual_ns: u64, begun_ns: u64) -> Self {
         let (ends_ns, stonewall_ns) = (u64::MAX, usual_ns);
-        Self { usual_ns, begun_ns, ends_ns, rounds: 0, stonewall_ns, bytes_per_ns: 0.0 }
+        let (rounds, most_rounds) = (0, u64::MAX);
+        Self { usual_ns, begun_ns, ends_ns, rounds, most_rounds, stonewall_ns, bytes_per_ns: 0.0 }
     }
 
     /// Whether the time is over. The first round goes on with the shortest phases, for without it there
@@ -44,6 +46,11 @@ impl Pace {
         let time_ns = self.ends_ns.saturating_sub(self.begun_ns);
         let more_ns = if self.rounds > 1 { 0 } else { time_ns / 10 + MORE_NS };
         now_ns > self.ends_ns.saturating_add(more_ns)
+    }
+
+    /// Whether another round would write more than may be written.
+    pub(super) fn is_written(&self) -> bool {
+        self.rounds >= self.most_rounds
     }
 
     /// Begins a phase.

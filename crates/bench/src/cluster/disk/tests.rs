@@ -44,6 +44,15 @@ fn run(place: &Path, cancel: CancelToken) -> Run {
 
 /// `watch` sees all that happens.
 fn measured(size: usize, place: &Path, watch: impl Fn(CancelToken)) -> Result<Found, Error> {
+    measured_in_rounds(2, size, place, watch)
+}
+
+fn measured_in_rounds(
+    rounds: u32,
+    size: usize,
+    place: &Path,
+    watch: impl Fn(CancelToken),
+) -> Result<Found, Error> {
     let cancel = CancelToken::manual();
     let mut all = threads(size);
     let others: Vec<_> = all.drain(1..).collect();
@@ -60,7 +69,7 @@ fn measured(size: usize, place: &Path, watch: impl Fn(CancelToken)) -> Result<Fo
         let mut area = Disk::new(wire, hosts, options(&["--time", "4ms", "--block-size", "64K"]));
         area.plan(&run(place, cancel)).unwrap();
         area.measure(&mut Sampler {
-            plan: Plan { min_trials: 2, max_trials: 2, ..Plan::default() },
+            plan: Plan { min_trials: rounds, max_trials: rounds, ..Plan::default() },
             clock: &SystemClock,
             witness: &mut FakeWitness::quiet(),
             events: &mut |_| watch(cancel),
@@ -137,4 +146,31 @@ fn a_process_that_cannot_go_on_fails_the_rows_with_its_name_and_leaves_nothing()
     let failed = found.outcomes.iter().find(|row| row.status == Status::Failed).unwrap();
     assert!(failed.warnings[0].text.contains("process 0 on h0: cannot open"), "{failed:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn rounds_that_would_write_more_than_is_allowed_do_not_begin() {
+    let place = tempfile::tempdir().unwrap();
+    let found = measured_in_rounds(9, 2, place.path(), |_| ()).unwrap();
+    for row in &found.outcomes {
+        assert!((1..=2 + SPOILED_ROUNDS).contains(&row.n), "{row:?}");
+        let codes: Vec<&str> = row.warnings.iter().map(|warning| &*warning.code).collect();
+        assert!(codes.contains(&"write_limit"), "{codes:?}");
+    }
+}
+
+#[test]
+fn what_is_announced_has_all_rounds_that_there_is_time_for() {
+    let place = tempfile::tempdir().unwrap();
+    let announced = |time_ns| {
+        let wire: Shared = Rc::new(RefCell::new(threads(1).remove(0)));
+        let options = options(&["--time", "4ms", "--size", "1M"]);
+        let mut area = Disk::new(wire, vec!["h0".to_owned()], options);
+        let run = run(place.path(), CancelToken::manual());
+        let run = Run { max_write_bytes: None, time_ns, ..run };
+        area.plan(&run).unwrap().most_write_bytes
+    };
+    let round_bytes = SHARING << 20;
+    assert_eq!(announced(None), (2 + SPOILED_ROUNDS) * round_bytes);
+    assert_eq!(announced(Some(10_000_000_000)), (100 + SPOILED_ROUNDS) * round_bytes);
 }
