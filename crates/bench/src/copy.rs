@@ -204,9 +204,11 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     };
     let written = |rounds| limits.phases_bytes(&chosen.phases, rounds).min(limits.write_bytes);
     // Those that show how copies vary have more than there is time for, and spoiled ones are repeated.
-    let spread = chosen.phases.iter().flatten().find(|row| row.experiment == Experiment::Spread);
-    let most = most_rounds.max(spread.map_or(0, |_| SPREAD_TRIALS)) + SPOILED_ROUNDS;
-    let most_write_bytes = written(options.run.rounds.unwrap_or(most));
+    let has_spread = options.run.rounds.is_none()
+        && chosen.phases.iter().flatten().any(|row| row.experiment == Experiment::Spread);
+    let most = if has_spread { most_rounds.max(SPREAD_TRIALS) } else { most_rounds };
+    // One that is alone is not repeated.
+    let most_write_bytes = written(most + SPOILED_ROUNDS.min(most.saturating_sub(1)));
     let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0);
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {
@@ -266,10 +268,8 @@ fn measure_in(
     let left_ns = sampler.left_ns();
     let sampler = &mut sampler.within(left_ns.saturating_sub((removing_s * 1e9) as u64));
     let mut site = Site::make(options, place.targets(), &mut *sampler.events)?;
-    if options.run.rounds.is_none() {
-        // Trials that are spoiled and repeated write, too: no more than was announced.
-        site.limit.end_at(planned.most_write_bytes);
-    }
+    // Trials that are spoiled and repeated write, too: no more than was announced.
+    site.limit.end_at(planned.most_write_bytes);
     site.ends_ns = sampler.part_ends_ns(1);
     let (mut outcomes, mut measured) = (Vec::new(), Vec::new());
     for (number, phase) in planned.phases.iter().enumerate() {

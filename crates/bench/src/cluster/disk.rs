@@ -131,7 +131,8 @@ impl Area for Disk {
         let in_time = run.time_ns.map(|time_ns| time_ns / (STONEWALLS_OF_A_ROUND * stonewall_ns));
         let allowed = run.max_write_bytes.map_or(u64::MAX, |most| most / room_bytes);
         let rounds = in_time.map_or(rounds, |in_time| in_time.max(rounds)).min(allowed);
-        let most_rounds = allowed.min(rounds + SPOILED_ROUNDS);
+        // One that is alone is not made again.
+        let most_rounds = allowed.min(rounds + SPOILED_ROUNDS.min(rounds - 1));
         let most_items = each / block_bytes;
         let terms =
             Terms { stonewall_ns, block_bytes: block_bytes as usize, each, small, most_items };

@@ -242,18 +242,35 @@ fn a_limit_of_bytes_ends_a_row_that_would_write_more() {
 
 #[test]
 fn no_more_is_written_than_was_announced_at_most() {
+    for rounds in [None, Some(20)] {
+        let mut ground = Ground::new(FAITHFUL);
+        ground.options.run.rounds = rounds;
+        ground.options.run.least_trials = 1;
+        ground.options.run.max_write_bytes = None;
+        ground.options.selection = Selection { file_bytes: vec![1 << 20], ..Selection::default() };
+        let mut planned = plan(&ground.options).unwrap();
+        // As where many trials were spoiled and repeated.
+        planned.most_write_bytes = 6 << 20;
+        let measured = ground.measure_planned(&planned).unwrap();
+        let bare = measured.outcomes.iter().find(|row| row.id == "copy/bare-write").unwrap();
+        assert!((1..=5).contains(&bare.samples.len()), "{bare:?}");
+        let is_limit = |warning: &Warning| warning.code == warning::WRITE_LIMIT;
+        assert!(bare.warnings.iter().any(is_limit), "{bare:?}");
+    }
+}
+
+#[test]
+fn trials_that_are_spoiled_have_room_where_so_many_are_asked_for() {
     let mut ground = Ground::new(FAITHFUL);
-    ground.options.run.rounds = None;
-    ground.options.run.least_trials = 1;
     ground.options.run.max_write_bytes = None;
     ground.options.selection = Selection { file_bytes: vec![1 << 20], ..Selection::default() };
-    let mut planned = plan(&ground.options).unwrap();
-    // As where many trials were spoiled and repeated.
-    planned.most_write_bytes = 6 << 20;
-    let measured = ground.measure_planned(&planned).unwrap();
-    let bare = measured.outcomes.iter().find(|row| row.id == "copy/bare-write").unwrap();
-    assert!((1..=5).contains(&bare.samples.len()), "{bare:?}");
-    assert!(bare.warnings.iter().any(|warning| warning.code == warning::WRITE_LIMIT), "{bare:?}");
+    let mut most_write_bytes = |rounds| {
+        ground.options.run.rounds = Some(rounds);
+        plan(&ground.options).unwrap().most_write_bytes
+    };
+    let [one, two, ten] = [1, 2, 10].map(&mut most_write_bytes);
+    let (source, round) = (one - (two - one) / 2, (two - one) / 2);
+    assert_eq!((two, ten), (source + 3 * round, source + 12 * round));
 }
 
 #[test]
