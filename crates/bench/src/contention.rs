@@ -5,6 +5,7 @@
 //! one's own it sees as many instructions per cycle as the core is wide, a whole number, which is
 //! learned here. Where none is seen, nothing is known and every slice counts.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatout_measure::sampler::fact::{
@@ -15,7 +16,7 @@ use flatout_measure::{Facts, Sample, TrialError};
 use flatout_sys::call::Window;
 use flatout_sys::{affinity, issue_width, monotonic_ns};
 
-use crate::workers;
+use crate::{cores, workers};
 
 /// Widths that a core can have: narrower ones are no longer made, and contention on one of six
 /// leaves three.
@@ -88,6 +89,14 @@ impl ContentionProbe {
     pub(crate) fn of(is_mixed: bool) -> Self {
         let learned = AtomicU32::new(if is_mixed { 0 } else { LEARNED.load(Ordering::Relaxed) });
         Self { is_mixed, learned, ..Self::default() }
+    }
+
+    /// A probe for the CPUs that are allowed here, which has learned what it can.
+    pub(crate) fn learned_here() -> Self {
+        let cpus = affinity::allowed_cpus().unwrap_or_default();
+        let probe = Self::of(cores::kinds(Path::new("/"), &cpus).len() > 1);
+        probe.learn();
+        probe
     }
 
     /// Probes until a width is known, for 60 ms at most, on the CPU where it is called.

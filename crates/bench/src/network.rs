@@ -32,12 +32,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use flatout_measure::sampler::fact::{CONTENDED_NS, CONTENTION_RATIO, WATCHED_NS};
 use flatout_measure::{Case, Facts, Sample, Sampler, TrialError, Warning, record_counted, warning};
-use flatout_sys::{Groups, affinity, monotonic_ns};
+use flatout_sys::{Groups, monotonic_ns};
 
 use crate::contention::{self, ContentionProbe};
 use crate::option::time;
 use crate::workers::Spent;
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, cores, workers};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, workers};
 use client::{Family, Report};
 use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, SMALL_DATAGRAM_BYTES, TestRow};
@@ -216,9 +216,7 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     let ends_ns = sampler.plan.ends_ns;
     let left_ns = ends_ns.saturating_sub(monotonic_ns());
     let longest_ns = (left_ns / 2 / rows.len().max(1) as u64).min(LONGEST_WINDOW_NS);
-    let cpus = affinity::allowed_cpus().unwrap_or_default();
-    let probe = ContentionProbe::of(cores::kinds(Path::new("/"), &cpus).len() > 1);
-    probe.learn();
+    let probe = ContentionProbe::learned_here();
     let setting =
         &Setting { sessions, topology, times, best, quota_cpus, ends_ns, longest_ns, probe };
     let case = |row| {

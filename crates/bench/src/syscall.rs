@@ -19,16 +19,15 @@ mod site;
 mod trial;
 mod work;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::Args;
 use flatout_measure::{Case, Sampler, record_counted, size_text};
-use flatout_sys::affinity;
 
 use crate::contention::ContentionProbe;
 use crate::option::size_to;
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, cores, scratch};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, scratch};
 
 /// Largest block of the calls that move bytes; each thread holds one.
 pub const MAX_BLOCK_BYTES: u64 = 16 << 20;
@@ -119,10 +118,7 @@ fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {
 /// The rows, cheap calls first; nothing is opened or written before their first trial.
 fn cases(options: &Options) -> Vec<Case<'_, row::Row>> {
     let site = Rc::new(site::Site::new(&options.directory, options.block_bytes()));
-    let cpus = affinity::allowed_cpus().unwrap_or_default();
-    let probe = ContentionProbe::of(cores::kinds(Path::new("/"), &cpus).len() > 1);
-    probe.learn();
-    let probe = Rc::new(probe);
+    let probe = Rc::new(ContentionProbe::learned_here());
     let case = |row: row::Row| {
         let (site, probe) = (Rc::clone(&site), Rc::clone(&probe));
         let mut calls = None;

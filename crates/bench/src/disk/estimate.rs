@@ -7,7 +7,7 @@ use flatout_measure::units::time_text;
 
 use super::check;
 use super::forecast::{self, Forecast, Speed};
-use super::metadata::{self, MetadataOptions};
+use super::metadata::{self, MetadataOptions, SPOILED_TRIALS};
 use super::pattern::Pattern;
 use super::place::{Kind, Place};
 use super::plan as rows;
@@ -38,9 +38,6 @@ const SMALL_FILE_BYTES: u64 = 4096;
 
 /// Trials of a row that a 95 % interval needs.
 const LEAST_TRIALS: u64 = 6;
-/// Trials of a row that others spoil and that are made again, for which there is room where a number of
-/// trials is asked for. (Elsewhere there is for more than there is time for.)
-const SPOILED_TRIALS: u32 = 6;
 /// Part of the time that the test file may take, where time was asked for.
 pub(super) const MAKING_PART: u64 = 4;
 /// What names and attributes need at most is so many times what they usually take.
@@ -169,6 +166,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.tried))?,
         false => (0, None),
     };
+    // Elsewhere there is room for more trials than there is time for.
     let spoiled = options.run.rounds.map_or(0, |_| SPOILED_TRIALS);
     let most_trials = usual.max_trials.saturating_add(spoiled);
     let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, most_trials);

@@ -74,10 +74,7 @@ impl Attempt<'_> {
             self.work(engine, index, Range { most_operations: share, ..range }, begun_ns)
         };
         let run = |watch: Watch<'_>| file_trial::run(threads, scope, watch, prepare, work);
-        let (ran, looks) = match self.cache_watch(fresh, cached_before) {
-            Some(watch) => watch.during(run),
-            None => (run(Watch::NOBODY), Looks::default()),
-        };
+        let (ran, looks) = CacheWatch::during(self.cache_watch(fresh, cached_before), run);
         let mut ran = ran?;
         let mut tally = Tally::default();
         for mut lane in ran.results {

@@ -52,13 +52,14 @@ impl<'a> CacheWatch<'a> {
         Some(Self { pages, before_bytes: before.cached_bytes, interval })
     }
 
-    /// Runs `work` and looks between the moments that it reports. Where no thread can be started,
-    /// nobody looks.
-    pub(crate) fn during<T>(self, work: impl FnOnce(Watch<'_>) -> T) -> (T, Looks) {
+    /// Runs `work` and looks between the moments that it reports. Without a watch, and where no thread
+    /// can be started, nobody looks.
+    pub(crate) fn during<T>(watch: Option<Self>, work: impl FnOnce(Watch<'_>) -> T) -> (T, Looks) {
+        let Some(watch) = watch else { return (work(Watch::NOBODY), Looks::default()) };
         let (report, reports) = mpsc::channel();
         thread::scope(|scope| {
             // Not counted: it looks at work now and then.
-            let look = move || self.look_until_ended(&reports);
+            let look = move || watch.look_until_ended(&reports);
             let looking = flatout_sys::thread::spawn(scope, thread::Builder::new(), look);
             // Nobody hears it where there is no such thread.
             let tell = || _ = report.send(());
@@ -126,10 +127,10 @@ mod tests {
         file.write_all(&[1; 8192]).unwrap();
         let pages = Pages { file: file.as_fd(), path: Path::new("x"), length_bytes: 8192 };
         let watch = CacheWatch { pages, before_bytes: 0, interval: Duration::from_nanos(1) };
-        let (done, looks) = watch.during(|_| 7);
+        let (done, looks) = CacheWatch::during(Some(watch), |_| 7);
         assert_eq!((done, looks), (7, Looks::default()), "it never began");
         // It begins, and nothing more is needed than that the looking ends with it.
-        let (done, looks) = watch.during(|watch| {
+        let (done, looks) = CacheWatch::during(Some(watch), |watch| {
             (watch.begins)();
             (watch.ended)();
         });

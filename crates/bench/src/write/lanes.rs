@@ -12,7 +12,7 @@ use flatout_sys::{Nature, fill_random, monotonic_ns};
 
 use super::{Data, Measured, Sync, Writer};
 use crate::file_trial::accounting::{Account, DISK_WRITE_BYTES, PROCESS_WRITE_BYTES, Scope};
-use crate::file_trial::cache_watch::{CacheWatch, Looks};
+use crate::file_trial::cache_watch::CacheWatch;
 use crate::file_trial::evidence::{self, Bottom};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::{Error, IoError, Watch, fact, file_trial};
@@ -105,10 +105,7 @@ impl Writer {
         let run = |watch: Watch<'_>| file_trial::run(tuning.threads, scope, watch, prepare, work);
         let is_direct = self.target.caching() == Caching::Direct;
         let watch = CacheWatch::new(pages, cached_before, WATCHED_NS).filter(|_| is_direct);
-        let (ran, looks) = match watch {
-            Some(watch) => watch.during(run),
-            None => (run(Watch::NOBODY), Looks::default()),
-        };
+        let (ran, looks) = CacheWatch::during(watch, run);
         let mut ran = ran?;
         let mut measured = Measured { elapsed_ns: ran.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);

@@ -13,7 +13,7 @@ const FSYNC_LEAST_FILES: u32 = 8;
 /// Trials that the sampler may drop as warm-up and repeat.
 const WARM_UP_TRIALS: u32 = 2;
 /// Spoiled trials that the sampler repeats even where they are few.
-const SPOILED_TRIALS: u32 = 6;
+pub(in crate::disk) const SPOILED_TRIALS: u32 = 6;
 
 /// Bytes written for a file without content, from its creation to its removal: inode, entry and
 /// journal. btrfs, which writes most, took up to this much (kernel 6.18, November 2026).
