@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use flatout_measure::size_text;
 use flatout_sys::blas::Library;
 use flatout_sys::dgemm::{Kernels, Level};
 use flatout_sys::stream::Kernel;
@@ -91,7 +92,8 @@ impl Job {
         if numbers > u128::from(free_bytes / 8) {
             let order = self.order;
             return Err(format!(
-                "--order {order}: {numbers} numbers of 8 bytes, {free_bytes} bytes are free"
+                "--order {order}: {numbers} numbers of 8 bytes, {} are free",
+                size_text(free_bytes)
             ));
         }
         match self.work {

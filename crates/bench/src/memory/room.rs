@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use flatout_measure::size_text;
 use flatout_sys::{AlignedBuffer, Groups, memory, monotonic_ns};
 use rustix::param::page_size;
 
@@ -53,16 +54,20 @@ impl Room {
 
     /// What limits it, in words.
     pub fn reason(&self) -> String {
-        let free = self.free_bytes();
+        let least = Some(self.free_bytes());
+        let free = size_text(self.free_bytes());
         match self.available_bytes {
-            _ if self.group_bytes == Some(free) && self.available_bytes != Some(free) => {
-                format!("{PERCENT} % of the {free} bytes left to the control group")
+            available if self.group_bytes == least && available != least => {
+                format!("{PERCENT} % of the {free} left to the control group")
             }
-            _ if self.address_bytes == Some(free) && self.available_bytes != Some(free) => {
-                format!("{PERCENT} % of the {free} bytes that ulimit leaves")
+            available if self.address_bytes == least && available != least => {
+                format!("{PERCENT} % of the {free} that ulimit leaves")
             }
-            Some(available) => format!("{PERCENT} % of {available} free bytes"),
-            None => format!("the kernel does not say what is free: {ASSUMED_BYTES} assumed"),
+            Some(available) => format!("{PERCENT} % of {} that are free", size_text(available)),
+            None => {
+                let assumed = size_text(ASSUMED_BYTES);
+                format!("the kernel does not say what is free: {assumed} assumed")
+            }
         }
     }
 }
@@ -108,14 +113,14 @@ mod tests {
     #[test]
     fn the_reason_names_what_decides() {
         let reason = |available, group| Room::of(available, group, None).reason();
-        assert_eq!(reason(Some(10_000), None), "60 % of 10000 free bytes");
-        assert_eq!(reason(Some(10_000), Some(20_000)), "60 % of 10000 free bytes");
+        assert_eq!(reason(Some(10_000), None), "60 % of 10 kB that are free");
+        assert_eq!(reason(Some(10_000), Some(20_000)), "60 % of 10 kB that are free");
         assert!(reason(Some(10_000), Some(1_000)).contains("1000 bytes left to the control group"));
         assert!(reason(None, Some(1_000)).contains("control group"));
         assert!(reason(None, None).contains("does not say"));
         let bounded = Room::of(Some(10_000), Some(5_000), Some(2_000));
         assert_eq!(bounded.bytes, 1_200);
-        assert_eq!(bounded.reason(), "60 % of the 2000 bytes that ulimit leaves");
+        assert_eq!(bounded.reason(), "60 % of the 2 kB that ulimit leaves");
     }
 
     #[test]

@@ -159,8 +159,8 @@ fn latency(report: &Report) -> Sample {
     if is_open {
         let wanted = report.spec.rate_per_s as f64 * seconds(report.spec.window_ns);
         if (operations as f64) < 0.95 * wanted - 1.0 {
-            let text =
-                format!("{operations} questions instead of {wanted:.0}: answers took too long");
+            let asked = counted(operations, "question");
+            let text = format!("{asked} instead of {wanted:.0}: answers took too long");
             sample.warn(warning::LATE_STARTS, text);
         }
     } else {

@@ -13,7 +13,7 @@ mod work;
 use std::fs;
 use std::path::PathBuf;
 
-use flatout_measure::{Facts, Outcome, Parameters, Row as _, Status, Warning, warning};
+use flatout_measure::{Facts, Outcome, Parameters, Row as _, Status, Warning, size_text, warning};
 use flatout_sys::process::Account;
 
 use crate::Error;
@@ -60,9 +60,9 @@ impl Size {
         let once_bytes = once_bytes.min(ground.room_bytes / 4) / MIB * MIB;
         if once_bytes < LEAST_BYTES {
             return Err(Error::NoRoom(format!(
-                "cannot race at measuring the disk: it takes {} bytes of room, and {} may be taken",
-                4 * LEAST_BYTES,
-                ground.room_bytes
+                "cannot race at measuring the disk: it takes {} of room, and {} may be taken",
+                size_text(4 * LEAST_BYTES),
+                size_text(ground.room_bytes)
             )));
         }
         Ok(Self { file_bytes, once_bytes, runtime_ns })

@@ -5,7 +5,7 @@ use flatout_measure::statistics::interval::Knowledge;
 use flatout_measure::statistics::{interval, median};
 use flatout_measure::{
     DERIVED_FROM, Facts, Label, Measured, Outcome, Provenance, Row, Status, Unit, Warning, blank,
-    ceiling, warning,
+    ceiling, size_text, warning,
 };
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
@@ -197,9 +197,11 @@ fn warnings(level: &Level, pages: Pages) -> Vec<Warning> {
         && (measured as f64 / declared as f64).log2().abs() > 1.0
     {
         let text = format!(
-            "the curve leaves {} at {measured} bytes, the CPU declares {declared}: others use the \
-             cache, or this machine has a part of it",
-            level.name
+            "the curve leaves {} at {}, the CPU declares {}: others use the cache, or this machine has \
+             a part of it",
+            level.name,
+            size_text(measured),
+            size_text(declared)
         );
         warnings.push(Warning::new(warning::CACHE_DIFFERS, text));
     }

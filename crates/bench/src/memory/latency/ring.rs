@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use flatout_io::cause_text;
-use flatout_measure::{TrialError, Warning, warning};
+use flatout_measure::{TrialError, Warning, size_text, warning};
 use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
@@ -258,8 +258,10 @@ fn check_huge(huge_bytes: Option<u64>, length_bytes: u64) -> Result<(), Warning>
     let text = match huge_bytes {
         Some(bytes) if bytes >= length_bytes - length_bytes / SMALL_PART => return Ok(()),
         Some(bytes) => format!(
-            "{bytes} of {length_bytes} bytes lie on pages of 2 MiB: free memory is in pieces, or \
-             transparent huge pages are switched off"
+            "{} of {} lie on pages of 2 MiB: free memory is in pieces, or transparent huge pages are \
+             switched off",
+            size_text(bytes),
+            size_text(length_bytes)
         ),
         None => {
             "whether memory lies on pages of 2 MiB cannot be read from /proc/self/smaps".to_owned()
@@ -269,8 +271,8 @@ fn check_huge(huge_bytes: Option<u64>, length_bytes: u64) -> Result<(), Warning>
 }
 
 fn failed(shape: Shape, error: &io::Error) -> TrialError {
-    let text =
-        format!("cannot make a ring of {} bytes: {}", shape.working_set_bytes, cause_text(error));
+    let length = size_text(shape.working_set_bytes);
+    let text = format!("cannot make a ring of {length}: {}", cause_text(error));
     match (error.kind(), shape.node) {
         (_, Some(node)) => TrialError::Unsupported(format!("{text} (on memory node {node})")),
         _ => TrialError::Failed(text),

@@ -4,7 +4,9 @@
 //! before the walk is gone through, so that caches, translation and page tables are as in an
 //! endless walk.
 
-use flatout_measure::{CLOCK_READS, Row, Sample, TrialError, Unit, Warning, statistics, warning};
+use flatout_measure::{
+    CLOCK_READS, Row, Sample, TrialError, Unit, Warning, size_text, statistics, warning,
+};
 use flatout_sys::chase::{Chase, LINE_BYTES, Pages, Position};
 use flatout_sys::{affinity, monotonic_ns};
 
@@ -208,8 +210,8 @@ fn moved_from(cpu: usize) -> Option<Warning> {
 
 fn cut_short(wanted_bytes: Option<u64>) -> Option<Warning> {
     let text = format!(
-        "memory or time is short: the longest working set is this one instead of {} bytes",
-        wanted_bytes?
+        "memory or time is short: the longest working set is this one instead of {}",
+        size_text(wanted_bytes?)
     );
     Some(Warning::new(warning::SIZE_REDUCED, text))
 }

@@ -104,7 +104,7 @@ fn nobody_there_means_no_room_is_needed() {
     assert_eq!(room_bytes(&ground).unwrap(), 256 * MIB);
     ground.room_bytes = 256 * MIB - 1;
     let error = races(&ground).err().unwrap().to_string();
-    assert!(error.contains("268435456 bytes of room"), "{error}");
+    assert!(error.contains("256 MiB of room"), "{error}");
 }
 
 #[test]
