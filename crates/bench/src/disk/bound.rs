@@ -237,11 +237,7 @@ fn group_limit(row: &Row, figure: Figure, file: &TestFile) -> Option<(String, f6
 
 fn tightest(row: &Row, limit: &IoLimit) -> Option<f64> {
     let block = row.tuning.block_bytes as f64;
-    let reads = match row.test.io_type() {
-        IoType::Mixed => f64::from(row.read_percent) / 100.0,
-        _ => 1.0,
-    };
-    let writes = if row.test.io_type() == IoType::Mixed { 1.0 - reads } else { 1.0 };
+    let [reads, writes] = shares(row);
     let of = |bytes: Option<u64>, operations: Option<u64>, share: f64| {
         let bytes = bytes.map(|bytes| bytes as f64);
         let operations = operations.map(|operations| operations as f64);
@@ -261,16 +257,26 @@ fn tightest(row: &Row, limit: &IoLimit) -> Option<f64> {
     }
 }
 
+/// The shares of the figure that are read and written.
+fn shares(row: &Row) -> [f64; 2] {
+    let reads = f64::from(row.read_percent) / 100.0;
+    if row.test.io_type() == IoType::Mixed { [reads, 1.0 - reads] } else { [1.0; 2] }
+}
+
 /// What the slowest link of the disks carries, in the unit of the row. Several disks share the
 /// work, so a filesystem on many has no such bound.
 fn link(row: &Row, file: &TestFile) -> Option<(String, f64)> {
     let disks: Vec<_> = file.disks().collect();
     let [disk] = disks[..] else { return None };
     let link = disk.link.as_ref().filter(|_| row.tuning.caching == Caching::Direct)?;
-    let bytes_per_s = link.bytes_per_s as f64;
-    let is_bytes = row.counts_bytes();
-    let value = if is_bytes { bytes_per_s } else { bytes_per_s / row.tuning.block_bytes as f64 };
-    Some((link.name.clone(), value))
+    Some((link.name.clone(), carried(row, link.bytes_per_s as f64)))
+}
+
+/// The figure of a row at which one direction of a link carries as much as it can: it carries both at once.
+fn carried(row: &Row, bytes_per_s: f64) -> f64 {
+    let [reads, writes] = shares(row);
+    let bytes_per_s = bytes_per_s / reads.max(writes);
+    if row.counts_bytes() { bytes_per_s } else { bytes_per_s / row.tuning.block_bytes as f64 }
 }
 
 #[cfg(test)]
@@ -314,6 +320,19 @@ mod tests {
         assert_eq!(limiter(100e6), Some("the control group's limit"));
         assert_eq!(limiter(154e6), Some("the control group's limit"), "a burst");
         assert_eq!(limiter(20e6), None, "the device");
+    }
+
+    #[test]
+    fn a_link_carries_what_a_mix_reads_beside_what_it_writes() {
+        let of = |test| Row { test, read_percent: 70, ..tests_rows().remove(0) };
+        let read = of(Pattern::SequentialRead);
+        assert_eq!(carried(&read, 4e9), 4e9);
+        assert_eq!(carried(&of(Pattern::SequentialCopy), 4e9), 4e9, "each byte goes either way");
+        assert_eq!(carried(&of(Pattern::SequentialMixed), 4e9), 4e9 / 0.7);
+        let writes = Row { read_percent: 25, ..of(Pattern::SequentialMixed) };
+        assert_eq!(carried(&writes, 4e9), 4e9 / 0.75);
+        let operations = carried(&of(Pattern::Mixed), 4e9) * read.tuning.block_bytes as f64;
+        assert!((operations - 4e9 / 0.7).abs() < 1.0, "{operations}");
     }
 
     #[test]
