@@ -40,7 +40,8 @@ use site::Site;
 
 /// Trials that a row gets at most: more would tell little, and every copy takes inodes.
 const MOST_TRIALS: u32 = 10;
-/// Trials of each row that are spoiled and repeated, for which what is announced at most has room.
+/// Trials of each row that are spoiled and repeated, for which what is announced at most has room, beside
+/// those for which there is no time.
 const SPOILED_ROUNDS: u32 = 2;
 /// Trials of the row that shows how far copies of one tree differ.
 const SPREAD_TRIALS: u32 = 10;
@@ -207,8 +208,8 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let has_spread = options.run.rounds.is_none()
         && chosen.phases.iter().flatten().any(|row| row.experiment == Experiment::Spread);
     let most = if has_spread { most_rounds.max(SPREAD_TRIALS) } else { most_rounds };
-    // One that is alone is not repeated.
-    let most_write_bytes = written(most + SPOILED_ROUNDS.min(most.saturating_sub(1)));
+    let spoiled = options.run.rounds.map_or(SPOILED_ROUNDS, |_| Plan::default().most_spoiled);
+    let most_write_bytes = written(most.saturating_add(spoiled));
     let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0);
     let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
     Ok(Planned {

@@ -2,12 +2,12 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use flatout_measure::size_text;
 use flatout_measure::units::time_text;
+use flatout_measure::{Plan, size_text};
 
 use super::check;
 use super::forecast::{self, Forecast, Speed};
-use super::metadata::{self, MetadataOptions, SPOILED_TRIALS};
+use super::metadata::{self, MetadataOptions};
 use super::pattern::Pattern;
 use super::place::{Kind, Place};
 use super::plan as rows;
@@ -167,7 +167,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         false => (0, None),
     };
     // Elsewhere there is room for more trials than there is time for.
-    let spoiled = options.run.rounds.map_or(0, |_| SPOILED_TRIALS);
+    let spoiled = options.run.rounds.map_or(0, |_| Plan::default().most_spoiled);
     let most_trials = usual.max_trials.saturating_add(spoiled);
     let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, most_trials);
     let cap =

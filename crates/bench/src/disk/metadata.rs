@@ -30,7 +30,7 @@ use super::fact;
 use crate::tried::Tried;
 use crate::{Error, Extent, workers};
 
-pub(super) use room::{Needs, SPOILED_TRIALS, fitted};
+pub(super) use room::{Needs, fitted};
 
 use row::{MetadataRow, Test};
 use test_files::TestFiles;

@@ -1,6 +1,6 @@
 //! How much a run leaves in the directory before it tidies up, and whether there is room for it.
 
-use flatout_measure::size_text;
+use flatout_measure::{Plan, size_text};
 
 use super::MetadataOptions;
 use super::row::{self, Directories, Test};
@@ -12,8 +12,6 @@ const FSYNC_PART: u32 = 20;
 const FSYNC_LEAST_FILES: u32 = 8;
 /// Trials that the sampler may drop as warm-up and repeat.
 const WARM_UP_TRIALS: u32 = 2;
-/// Spoiled trials that the sampler repeats even where they are few.
-pub(in crate::disk) const SPOILED_TRIALS: u32 = 6;
 
 /// Bytes written for a file without content, from its creation to its removal: inode, entry and
 /// journal. btrfs, which writes most, took up to this much (kernel 6.18, November 2026).
@@ -59,7 +57,8 @@ impl Needs {
         // Trials that the sampler begins at most: those that count, and as many spoiled ones until
         // it sees that quiet ones will not come.
         let counted = super::most_trials(options.extent) + WARM_UP_TRIALS;
-        let attempts = u64::from(counted + SPOILED_TRIALS.max(counted + 1));
+        let spoiled = Plan::default().most_spoiled.max(counted + 1);
+        let attempts = u64::from(counted + spoiled);
         for row in row::rows(&[Test::Create, Test::Fsync], options) {
             add(row.test, attempts, row.directories);
         }
