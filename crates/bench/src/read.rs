@@ -20,7 +20,7 @@ use flatout_sys::{CancelToken, affinity, filesystem, page_cache};
 
 use crate::choice::{self, Choice, Facts, Wishes};
 use crate::counted;
-use crate::file_trial::evidence::Bottom;
+use crate::file_trial::evidence::{Bottom, is_kept_in_memory};
 use crate::file_trial::page_cache::Pages;
 use crate::{Error, fact, file_trial, limits, workers};
 
@@ -205,7 +205,7 @@ impl Reader {
             warn(warning::OVERSUBSCRIBED, warning.text);
         }
         let cold = matches!(self.job.state, CacheStart::Cold(_));
-        if sized && lives_in_memory(&self.source) {
+        if sized && is_kept_in_memory(self.source.file()) {
             warn(
                 warning::MEMORY_FILESYSTEM,
                 "the file lives in memory: no device is behind this figure".to_owned(),
@@ -244,7 +244,7 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
     let (cached_percent, sampled, dirty) = match (source.kind(), job.state) {
         (Kind::Sized, CacheStart::AsItIs) => residency(source, end_bytes),
         (Kind::Sized, CacheStart::Hot | CacheStart::HotAlready) => (100, false, false),
-        (Kind::Sized, _) if lives_in_memory(source) => (100, false, false),
+        (Kind::Sized, _) if is_kept_in_memory(source.file()) => (100, false, false),
         _ => (0, false, false),
     };
     Facts {
@@ -256,13 +256,6 @@ fn facts(job: &Job, source: &Source, end_bytes: u64) -> Facts {
         cpus: affinity::allowed_cpu_count(),
         may_stop: matches!(job.limit, Limit::Duration(_)),
     }
-}
-
-/// Whether no state of the page cache makes a difference: what lies on no device is never cold. The
-/// name of a device lies in memory, its bytes do not.
-fn lives_in_memory(source: &Source) -> bool {
-    source.is_regular()
-        && filesystem::of(source.file()).is_ok_and(|filesystem| filesystem.in_memory)
 }
 
 /// Share of the range in the page cache in percent, whether that is a sample's, and whether some

@@ -22,7 +22,7 @@ use crate::disk::metadata::test_directory::c_string;
 use crate::file_trial::evidence;
 use crate::read::Job;
 use crate::workers::{self, Finished};
-use crate::{CacheStart, Clearing, Error, IoError};
+use crate::{CacheStart, Clearing, Error, IoError, Scratch};
 
 /// Files made or bytes written, none of which failed.
 pub(super) const COMPLETED: Key = Key::sum("completed");
@@ -166,10 +166,8 @@ fn read(site: &Site) -> Result<Sample, TrialError> {
 
 /// Says whether what was read came from the device.
 pub(super) fn prove(rows: &mut [Measured<Row>], site: &Site) {
-    let ground = || {
-        let path = site.read_file.as_ref()?.path();
-        evidence::ground(File::open(&path).ok()?.as_fd(), &path)
-    };
+    let ground = |file: &Scratch| evidence::ground(file.file(), &file.path());
+    let ground = site.read_file.as_ref().and_then(ground);
     let reads = rows.iter_mut().filter(|row| matches!(row.row.work, Work::BareRead { .. }));
-    reads.for_each(|row| evidence::prove_read(row, false, ground()));
+    reads.for_each(|row| evidence::prove_read(row, false, ground));
 }

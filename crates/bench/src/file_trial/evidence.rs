@@ -114,8 +114,9 @@ impl Bottom {
     }
 }
 
-/// Whether a plain file's own filesystem is in memory; that of a device's name is no matter.
-fn is_kept_in_memory(file: BorrowedFd<'_>) -> bool {
+/// Whether no state of the page cache makes a difference to a plain file: its own filesystem is in memory.
+/// That of a device's name is no matter.
+pub(crate) fn is_kept_in_memory(file: BorrowedFd<'_>) -> bool {
     let is_plain = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
     rustix::fs::fstat(file).is_ok_and(is_plain)
         && filesystem::of(file).is_ok_and(|filesystem| filesystem.in_memory)
