@@ -134,7 +134,7 @@ fn of_requests(tally: &Tally, elapsed_ns: u64) -> Vec<Warning> {
         let share = percent(late as f64 / meant as f64);
         let text = format!(
             "{share} of the operations began more than 1 ms after their time, or not at all: \
-             the rate is above what this place can do"
+             the rate is above what this place can do beside what else goes on"
         );
         warnings.push(Warning::new(warning::LATE_STARTS, text));
     }
