@@ -33,8 +33,6 @@ const USUAL_MOST_BYTES_PER_S: f64 = 4e9;
 /// Files of a metadata trial.
 const METADATA_FILES: u32 = 1000;
 const QUICK_METADATA_FILES: u32 = 300;
-const METADATA_DIRECTORIES: u32 = 16;
-const SMALL_FILE_BYTES: u64 = 4096;
 
 /// Trials of a row that a 95 % interval needs.
 const LEAST_TRIALS: u64 = 6;
@@ -301,9 +299,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
     let wanted = MetadataOptions {
         directory: place.path.clone(),
         files: if is_quick { QUICK_METADATA_FILES } else { METADATA_FILES },
-        directories_many: METADATA_DIRECTORIES,
         threads: metadata::threads(extent),
-        small_file_bytes: SMALL_FILE_BYTES,
         extent,
         cancel: options.run.cancel,
     };

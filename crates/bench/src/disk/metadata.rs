@@ -35,6 +35,9 @@ pub(super) use room::{Needs, fitted};
 use row::{MetadataRow, Test};
 use test_files::TestFiles;
 
+/// Bytes written to each file that is made durable.
+const SMALL_FILE_BYTES: u64 = 4096;
+
 /// What the user chose.
 #[derive(Debug, Clone)]
 pub(super) struct MetadataOptions {
@@ -43,13 +46,8 @@ pub(super) struct MetadataOptions {
     /// Files that a trial works on; those of fsync take a twentieth, and a slow filesystem gets as far
     /// as time allows.
     pub(super) files: u32,
-    /// Directories over which the files are spread in the rows of `many`; rounded up so that
-    /// threads have equal shares.
-    pub(super) directories_many: u32,
     /// Numbers of threads, ascending, each once.
     pub(super) threads: Vec<u32>,
-    /// Bytes written to each file that is made durable.
-    pub(super) small_file_bytes: u64,
     /// Which rows.
     pub(super) extent: Extent,
     /// The wish to stop.

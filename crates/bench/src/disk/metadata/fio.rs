@@ -3,9 +3,9 @@
 
 use flatout_measure::Facts;
 
-use super::room;
 use super::row::{Directories, MetadataRow, Test};
 use super::test_files::TestFiles;
+use super::{SMALL_FILE_BYTES, room};
 use crate::disk::fact;
 use crate::disk::fio::word::{file_name, quoted};
 
@@ -42,7 +42,7 @@ fn command(row: &MetadataRow, files: &TestFiles<'_>) -> Result<String, &'static 
         Test::OpenClose => return Err("fio has no engine that opens and closes"),
     }
     let options = files.options;
-    let bytes = options.small_file_bytes;
+    let bytes = SMALL_FILE_BYTES;
     let number = room::files_of(row.test, options).max(FILES).div_ceil(row.threads);
     let name = file_name(&options.directory);
     let directory = name.ok_or("fio cannot be told the name of this directory")?;

@@ -2,8 +2,8 @@
 
 use flatout_measure::{Plan, size_text};
 
-use super::MetadataOptions;
 use super::row::{self, Directories, Test};
+use super::{MetadataOptions, SMALL_FILE_BYTES};
 use crate::{Error, IoError, scratch};
 
 /// To make a file durable takes as long, and writes as much, as this many other operations: so
@@ -21,8 +21,6 @@ const DIRECTORY_BYTES: u64 = 16 << 10;
 /// Bytes written beside the content for one fsync of a new file, by btrfs again; ext4 needs a
 /// third of it.
 const SYNC_BYTES: u64 = 96 << 10;
-/// Files take whole blocks.
-const BLOCK_BYTES: u64 = 4 << 10;
 
 /// Free inodes that are taken at most: one part in this many.
 const INODES_PART: u64 = 2;
@@ -42,7 +40,7 @@ pub(in crate::disk) struct Needs {
 
 impl Needs {
     pub(in crate::disk) fn of(options: &MetadataOptions) -> Self {
-        let synced_bytes = options.small_file_bytes.next_multiple_of(BLOCK_BYTES) + SYNC_BYTES;
+        let synced_bytes = SMALL_FILE_BYTES + SYNC_BYTES;
         let mut needs = Self { inodes: 1, bytes: DIRECTORY_BYTES };
         let mut add = |test, sets: u64, spread: Directories| {
             let (files, directories) = (files_of(test, options), spread.count(options));

@@ -81,14 +81,17 @@ flatout_sys::words! {
     }
 }
 
+/// Directories over which files are spread at least.
+const MANY: u32 = 16;
+
 impl Directories {
-    /// The number of directories; a multiple of the largest number of threads for `Many`.
+    /// The number of directories; for `Many` so many that threads have equal shares.
     pub(super) fn count(self, options: &MetadataOptions) -> u32 {
         match self {
             Self::One => 1,
             Self::Many => {
                 let threads = options.threads.last().copied().unwrap_or(1);
-                options.directories_many.max(2).next_multiple_of(threads.max(1))
+                MANY.next_multiple_of(threads.max(1))
             }
         }
     }

@@ -16,9 +16,7 @@ fn options(directory: &Path) -> MetadataOptions {
     MetadataOptions {
         directory: directory.to_owned(),
         files: 50,
-        directories_many: 3,
         threads: vec![1, 2],
-        small_file_bytes: 4096,
         extent: Extent::Quick,
         cancel: CancelToken::manual(),
     }
@@ -151,14 +149,14 @@ fn operations_are_counted_and_really_happen() {
 #[test]
 fn each_file_has_a_content_of_its_length_when_it_is_synced() {
     let directory = tempfile::tempdir().unwrap();
-    let options = MetadataOptions { small_file_bytes: 777, ..options(directory.path()) };
+    let options = options(directory.path());
     let test_files = TestFiles::make(&options).unwrap();
     trial(&test_files, Test::Fsync, Directories::One, 1);
     let place = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
     let set = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap();
     let file = set.path().join("d-000/file-000000");
     let content = fs::read(file).unwrap();
-    assert!(content.len() == 777 && content.iter().any(|&byte| byte != 0));
+    assert!(content.len() as u64 == SMALL_FILE_BYTES && content.iter().any(|&byte| byte != 0));
     test_files.finish().unwrap();
 }
 

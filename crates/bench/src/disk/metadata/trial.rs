@@ -23,7 +23,7 @@ use super::row::{MetadataRow, Test};
 use super::test_directory::{Listing, no_listing};
 use super::test_files::{self, TestFiles};
 use super::timed::{Rounds, Timed, Work};
-use super::{MetadataOptions, fio, operation};
+use super::{MetadataOptions, SMALL_FILE_BYTES, fio, operation};
 use crate::disk::fact;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::{self, Ran};
@@ -115,7 +115,7 @@ impl Worker {
         let share = set.share(thread, row.threads, order_seed, wanted).map_err(|errno| {
             test_files::failure(options, errno, "open a directory in", &set.path)
         })?;
-        let length = if row.test == Test::Fsync { options.small_file_bytes } else { 0 };
+        let length = if row.test == Test::Fsync { SMALL_FILE_BYTES } else { 0 };
         let mut content = vec![0; length as usize];
         fill_random(&mut content, seed, 0);
         let listing = Box::new(no_listing());
@@ -190,7 +190,7 @@ fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Samp
         .with(CLOCK_READS, threads.iter().map(|timed| timed.clock_reads).max().unwrap_or(0))
         .with(fact::THREADS_NS, sum(|timed| timed.busy_ns));
     if row.test == Test::Fsync {
-        facts.set(fact::BYTES, requests * files.options.small_file_bytes);
+        facts.set(fact::BYTES, requests * SMALL_FILE_BYTES);
     }
     Sample {
         amount: sum(|timed| timed.amount) as f64,
