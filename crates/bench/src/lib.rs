@@ -52,3 +52,7 @@ use memory::room::Room;
 use scratch::Scratch;
 use workers::Watch;
 use write_limit::WriteLimit;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;

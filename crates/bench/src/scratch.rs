@@ -16,7 +16,7 @@ use crate::{Error, IoError};
 /// Free space that is taken at most: one part in this many.
 const FREE_PART: u64 = 10;
 /// Available memory that is taken at most, since a hot file lives there: one part in this many.
-const MEMORY_PART: u64 = 4;
+pub(crate) const MEMORY_PART: u64 = 4;
 /// Below this a file says nothing about anything.
 pub(crate) const LEAST_BYTES: u64 = 1 << 20;
 /// Bytes written at a time where it does not matter.

@@ -47,8 +47,6 @@ const SHARING: u64 = 4;
 /// Small files of a process at most, and what one is counted as.
 const MOST_SMALL: u64 = 100_000;
 const SMALL_ROOM_BYTES: u64 = 4096;
-/// Available memory that files in memory may take: one part in this many.
-const MEMORY_PART: u64 = 4;
 
 /// The area, as the first process has it.
 pub struct Disk {
@@ -76,7 +74,7 @@ impl Disk {
     fn room_bytes(&self, run: &Run, rounds: u64) -> Result<u64, Error> {
         let filesystem = scratch::on(&run.place)?;
         let free = scratch::part_of(scratch::free_bytes(&filesystem));
-        let memory = scratch::memory_part(&filesystem, MEMORY_PART);
+        let memory = scratch::memory_part(&filesystem, scratch::MEMORY_PART);
         let usual = self.options.selection.runtime_ns.is_none().then_some(MOST_BYTES);
         let wanted = self.options.bytes.or(usual);
         let wanted = wanted.map_or(u64::MAX, |bytes| {

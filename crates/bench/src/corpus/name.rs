@@ -1,12 +1,8 @@
 //! The names of corpora: single ones, a grammar for files of one size, and groups.
 
 use super::{Corpus, Shape};
-use crate::Error;
 use crate::option::distinct;
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
+use crate::{Error, GIB, KIB, MIB};
 
 /// Bounds of what a name may ask for.
 const MOST_FILES: u64 = 10_000_000;

@@ -14,11 +14,8 @@ use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Options, Terms};
 use crate::tried::Tried;
-use crate::{Error, Estimate, Extent, IoError, limits, scratch};
+use crate::{Error, Estimate, Extent, IoError, MIB, limits, scratch};
 
-const MIB: u64 = 1 << 20;
-/// Available memory that a file in memory takes at most: one part in this many.
-const MEMORY_PART: u64 = 4;
 /// The unit of `st_blocks` (inode(7)).
 const STAT_BLOCK_BYTES: u64 = 512;
 /// Smallest test file.
@@ -324,7 +321,7 @@ fn file_bytes(
     let wanted = options.bytes.unwrap_or(Usual::of(options).file_bytes);
     let filesystem = place.filesystem()?;
     let free = scratch::free_bytes(&filesystem);
-    let memory_part = scratch::memory_part(&filesystem, MEMORY_PART);
+    let memory_part = scratch::memory_part(&filesystem, scratch::MEMORY_PART);
     let writes = rows.iter().any(Row::writes);
     let most = options.run.max_write_bytes.map_or(u64::MAX, |most| {
         let left = most.saturating_sub(metadata_bytes);

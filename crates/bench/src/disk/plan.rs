@@ -8,11 +8,8 @@ use super::Selection;
 use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};
-use crate::Extent;
 use crate::option::{chosen_or, distinct};
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
+use crate::{Extent, KIB, MIB};
 
 /// Requests in flight that bring a disk to its best rate with large blocks.
 const STREAM_DEPTH: u32 = 16;

@@ -4,9 +4,8 @@
 use flatout_io::{Caching, Engine, SizeClass, Split, Tuning, Work};
 
 use crate::option::each_once;
+use crate::{KIB, MIB};
 
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
 /// Threads at most that are tried for one file.
 const MOST_FILE_THREADS: u32 = 64;
 /// Threads for small files that nobody has in memory: they wait nearly all of the time.

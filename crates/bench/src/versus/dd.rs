@@ -11,7 +11,6 @@ use flatout_sys::memory;
 use flatout_sys::process::Account;
 use flatout_tree::compare::is_same;
 
-use crate::Error;
 use crate::option::each_once;
 use crate::versus::copy::target::{Amount, Targets};
 use crate::versus::printed::wrong;
@@ -20,8 +19,8 @@ use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::operand;
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State};
+use crate::{Error, MIB};
 
-const MIB: u64 = 1 << 20;
 /// The race of files that are read.
 const READ: &str = "dd-read";
 /// The block of copies of several sizes.

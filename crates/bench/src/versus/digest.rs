@@ -21,9 +21,8 @@ use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::quoted;
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State, fact};
-use crate::{Error, IoError};
+use crate::{Error, IoError, MIB};
 
-const MIB: u64 = 1 << 20;
 const SMALL_BYTES: u64 = 4096;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes per second and files per second with which the plan of the time counts; the slowest

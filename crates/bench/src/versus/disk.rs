@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use flatout_measure::{Facts, Outcome, Parameters, Row as _, Status, Warning, size_text, warning};
 use flatout_sys::process::Account;
 
-use crate::Error;
 use crate::corpus::make::remove_file;
 use crate::disk::duel::{Duel, Extents};
 use crate::versus::printed::wrong;
@@ -24,9 +23,9 @@ use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State, state};
+use crate::{Error, MIB};
 use work::{Trial, Work};
 
-const MIB: u64 = 1 << 20;
 /// Below this a disk's own cache answers.
 const LEAST_BYTES: u64 = 64 * MIB;
 /// What a run takes beside its trial: a process that starts, looks at the place and reports.

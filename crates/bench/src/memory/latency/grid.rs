@@ -4,11 +4,7 @@ use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
 use super::ring::{self, Shape, page_bytes};
-use crate::Extent;
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
+use crate::{Extent, GIB, KIB, MIB};
 
 /// Length of the stretches that prefetchers may follow: they stop at the end of a page.
 pub(super) const RUN_BYTES: u64 = 4096;

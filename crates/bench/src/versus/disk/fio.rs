@@ -9,17 +9,15 @@ use serde::Deserialize;
 
 use super::seen::Seen;
 use super::work::{Trial, Work};
-use crate::Error;
 use crate::disk::Pattern;
 use crate::disk::duel::{Duel, Extents};
 use crate::versus::printed::{output, wrong};
 use crate::versus::race::{Argv, Checked};
+use crate::{Error, KIB, MIB};
 use flatout_measure::Unit;
 use flatout_sys::process::Account;
 
 const NAME: &str = "fio";
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
 
 const STREAM: Work = Work {
     pattern: Pattern::SequentialRead,

@@ -11,19 +11,17 @@ use flatout_io::{Caching, Engine};
 
 use super::seen::Seen;
 use super::work::{Trial, Work};
-use crate::Error;
 use crate::disk::Pattern;
 use crate::disk::duel::Extents;
 use crate::versus::printed::{output, wrong};
 use crate::versus::race::{Argv, Checked};
+use crate::{Error, KIB, MIB};
 use flatout_measure::Unit;
 use flatout_sys::process::Account;
 
 const NAME: &str = "iozone";
 /// The file that it makes.
 pub(super) const FILE_NAME: &str = "iozone.tmp";
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
 
 /// A figure of its table is so wide.
 const COLUMN: usize = 9;
