@@ -50,8 +50,6 @@ const SPREAD_PART: u64 = 4;
 /// A hot source takes at most one part in so many of the available memory: its copy lies there,
 /// too.
 const MEMORY_PART: u64 = 3;
-/// Free inodes that are taken at most: one part in this many.
-const INODES_PART: u64 = 2;
 /// Time of the whole grid, of the coarse one, and of the few rows of bare `bench`.
 const FULL_NS: u64 = 240_000_000_000;
 const QUICK_NS: u64 = 30_000_000_000;
@@ -170,8 +168,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         room_bytes,
         write_bytes: options.run.max_write_bytes.unwrap_or(u64::MAX),
         shared_from_bytes: scratch::shared_from_bytes(directory),
-        // Filesystems without a fixed number of inodes show none.
-        inodes: if facts.f_files == 0 { u64::MAX } else { facts.f_favail / INODES_PART },
+        inodes: scratch::inodes_part(&facts).unwrap_or(u64::MAX),
         source_bytes: match options.state {
             State::Hot => memory::available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART),
             _ => u64::MAX,

@@ -15,6 +15,8 @@ use crate::{Error, IoError};
 
 /// Free space that is taken at most: one part in this many.
 const FREE_PART: u64 = 10;
+/// Free inodes that are taken at most: one part in this many.
+const INODES_PART: u64 = 2;
 /// Available memory that is taken at most, since a hot file lives there: one part in this many.
 pub(crate) const MEMORY_PART: u64 = 4;
 /// Below this a file says nothing about anything.
@@ -31,6 +33,12 @@ const XFS_SHARED_BYTES: u64 = 8 << 10;
 /// The free bytes of a filesystem; where nobody counts, as on ramfs, nothing is known to be short.
 pub fn free_bytes(filesystem: &Filesystem) -> u64 {
     if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes }
+}
+
+/// The free inodes that may be taken, half of them; none where they are made as they are needed: such
+/// filesystems show none, or as many free as there are.
+pub fn inodes_part(facts: &rustix::fs::StatVfs) -> Option<u64> {
+    (facts.f_files > 0).then_some(facts.f_favail / INODES_PART)
 }
 
 /// The part of the available memory that files may take where they live in it.

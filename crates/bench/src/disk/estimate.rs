@@ -13,13 +13,12 @@ use super::place::{Kind, Place};
 use super::plan as rows;
 use super::row::{Extents, Row};
 use super::{Options, Terms};
+use crate::scratch::LEAST_BYTES;
 use crate::tried::Tried;
 use crate::{Error, Estimate, Extent, IoError, MIB, limits, scratch};
 
 /// The unit of `st_blocks` (inode(7)).
 const STAT_BLOCK_BYTES: u64 = 512;
-/// Smallest test file.
-const LEAST_BYTES: u64 = MIB;
 /// Trials of a row at most: those that write wear a disk out, and the matrix has many rows.
 pub(super) const MAX_TRIALS: u32 = 20;
 /// Bytes that a run with a time of its own writes at most, where nobody allows more.

@@ -22,8 +22,6 @@ const DIRECTORY_BYTES: u64 = 16 << 10;
 /// third of it.
 const SYNC_BYTES: u64 = 96 << 10;
 
-/// Free inodes that are taken at most: one part in this many.
-const INODES_PART: u64 = 2;
 /// Below this a trial is over before it says anything.
 const LEAST_FILES: u32 = 16;
 
@@ -111,9 +109,7 @@ impl Free {
         let facts =
             rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
         let bytes = scratch::part_of(facts.f_bavail.saturating_mul(facts.f_frsize));
-        // Filesystems without a fixed number of inodes show zero, or as many free as there are.
-        let inodes = (facts.f_files > 0).then_some(facts.f_favail / INODES_PART);
-        Ok(Self { inodes, bytes })
+        Ok(Self { inodes: scratch::inodes_part(&facts), bytes })
     }
 
     fn is_enough(&self, options: &MetadataOptions) -> bool {

@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flatout_tree::remove::remove_tree;
 
-use crate::{Error, IoError, place};
-
-/// Free inodes that are taken at most: one part in this many.
-const INODES_PART: u64 = 2;
+use crate::{Error, IoError, place, scratch};
 
 /// What copies take, or may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,9 +59,8 @@ impl Targets {
         std::fs::create_dir_all(folder).map_err(IoError::system("make the directory", folder))?;
         place::spread_directories_of(folder);
         let facts = rustix::fs::statvfs(folder).map_err(IoError::system("examine", folder))?;
-        // Filesystems without a fixed number of inodes show none.
-        if facts.f_files > 0 && self.live.is_empty() {
-            self.room.inodes = facts.f_favail / INODES_PART;
+        if self.live.is_empty() {
+            self.room.inodes = scratch::inodes_part(&facts).unwrap_or(u64::MAX);
         }
         Ok(folder)
     }
