@@ -82,6 +82,13 @@ impl Usual {
             None => usual,
         }
     }
+
+    /// Trials of a row that are begun at most. Where no number of them is asked for there is room for more
+    /// than there is time for, spoiled ones among them.
+    fn begun_trials(&self, options: &Options) -> u32 {
+        let spoiled = options.run.rounds.map_or(0, |_| Plan::default().most_spoiled);
+        self.max_trials.saturating_add(spoiled)
+    }
 }
 
 /// What a run will do at most.
@@ -160,10 +167,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.tried))?,
         false => (0, None),
     };
-    // Elsewhere there is room for more trials than there is time for.
-    let spoiled = options.run.rounds.map_or(0, |_| Plan::default().most_spoiled);
-    let most_trials = usual.max_trials.saturating_add(spoiled);
-    let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, most_trials);
+    let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, usual.begun_trials(options));
     let cap =
         if options.selection.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
     let of_rows = all_bytes.min(cap).min(room_in_holes(&place)?);
@@ -172,8 +176,8 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let left = most_write_bytes.saturating_sub(file_bytes).saturating_sub(metadata_bytes);
     let runtime_ns = options.selection.runtime_ns.unwrap_or(usual.trial_ns);
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
-    let least_trials = LEAST_TRIALS.min(usual.max_trials.into());
-    let trial_write_bytes = left.checked_div(writing * least_trials).unwrap_or(left).min(cap_bytes);
+    let least = writing * LEAST_TRIALS.min(usual.max_trials.into());
+    let trial_write_bytes = left.checked_div(least).unwrap_or(left).min(cap_bytes);
     let metadata_ns =
         metadata.as_ref().map_or(0, |options| metadata::usual_ns(options, speed.tried));
     let forecast = Forecast {

@@ -23,7 +23,9 @@ use super::super::{Seat, Wire};
 use super::leader::Terms;
 use super::names::{STAMPED_BYTES, check, directory_name, shared_directory, stamp, why};
 use super::phase::{Phase, Target};
-use crate::disk::metadata::test_directory::{DIRECTORY, make_directory, remove_abandoned};
+use crate::disk::metadata::test_directory::{
+    DIRECTORY, c_string, make_directory, remove_abandoned,
+};
 
 /// A process that waits for the agreed start sleeps until so long before it.
 const SPIN_NS: u64 = 200_000;
