@@ -168,8 +168,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         false => (0, None),
     };
     let all_bytes = most_bytes(&rows, cap_bytes, file_bytes, usual.begun_trials(options));
-    let cap =
-        if options.selection.runtime_ns.is_some() { USUAL_MOST_WRITE_BYTES } else { u64::MAX };
+    let cap = options.selection.runtime_ns.map_or(u64::MAX, |_| USUAL_MOST_WRITE_BYTES);
     let of_rows = all_bytes.min(cap).min(room_in_holes(&place)?);
     let wanted = file_bytes.saturating_add(of_rows).saturating_add(metadata_bytes);
     let most_write_bytes = wanted.min(options.run.max_write_bytes.unwrap_or(u64::MAX));

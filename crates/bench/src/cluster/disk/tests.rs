@@ -153,10 +153,10 @@ fn rounds_that_would_write_more_than_is_allowed_do_not_begin() {
     let place = tempfile::tempdir().unwrap();
     let found = measured_in_rounds(9, 2, place.path(), |_| ()).unwrap();
     for row in &found.outcomes {
-        assert!((1..=3).contains(&row.n), "{row:?}");
-        let codes: Vec<&str> = row.warnings.iter().map(|warning| &*warning.code).collect();
-        assert!(codes.contains(&"write_limit"), "{codes:?}");
+        assert!(row.n <= 3, "{row:?}");
     }
+    let is_limited = |row: &Outcome| row.warnings.iter().any(|why| why.code == "write_limit");
+    assert!(found.outcomes.iter().any(is_limited), "{:?}", found.outcomes);
 }
 
 #[test]
