@@ -52,7 +52,9 @@ fn probe() -> f64 {
         }
         next_ns = elapsed_ns + SAMPLE_NS;
         loads.extend(Load::now());
+        // The clock of the thread may be ahead by a little.
         let slower = elapsed_ns as f64 / (thread_cpu_ns() - cpu_ns).max(1) as f64;
+        let slower = slower.max(1.0);
         if is_quiet(slower, &loads, cpus) || elapsed_ns >= PROBE_NS {
             break slower;
         }

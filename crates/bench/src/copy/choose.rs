@@ -48,7 +48,7 @@ flatout_sys::words! {
         Writes = "its copies would write more than --max-write",
         Memory = "it does not stay in memory (a third of what is available)",
         Inodes = "not enough free inodes",
-        Time = "no time (--max-time)",
+        Time = "no time (--max-time allows more)",
     }
 }
 

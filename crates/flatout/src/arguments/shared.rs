@@ -25,7 +25,8 @@ pub fn path() -> impl TypedValueParser<Value = PathBuf> {
 // documentation for that of the command.)
 #[derive(Debug, Clone, Args)]
 pub struct Output {
-    /// Form: table, json, csv, markdown, html, … [default: what FILE ends in]
+    /// Form: table, json, csv, markdown, html, openmetrics, go-bench, fio-json [default: what FILE
+    /// ends in]
     #[arg(long = "format", value_name = "FORMAT", value_parser = format(),
         hide_possible_values = true, help_heading = "Output")]
     pub wanted: Option<Format>,
@@ -122,6 +123,7 @@ pub fn meant(file: Option<&Path>) -> Option<Format> {
         "html" | "htm" => Some(Format::Html),
         "md" => Some(Format::Markdown),
         "csv" => Some(Format::Csv),
+        "prom" => Some(Format::OpenMetrics),
         _ => None,
     }
 }

@@ -27,6 +27,9 @@ const TOP: f64 = 42.0;
 const BOTTOM: f64 = 56.0;
 /// Texts so near to an end of the x axis could leave the picture on a small screen.
 const MARGIN: f64 = 40.0;
+/// Labels of the x axis, at most, and how wide one of their letters is.
+const MOST_X_TICKS: usize = 13;
+const LETTER: f64 = 8.5;
 /// Colours that the style sheet defines as `--line-0` and so on.
 pub(crate) const HUES: usize = 6;
 /// Beyond so many points a line is only a line.
@@ -107,6 +110,19 @@ impl<'a> Frame<'a> {
         HEIGHT - BOTTOM - self.y.position(y) * (HEIGHT - TOP - BOTTOM)
     }
 
+    /// As many labels as stand beside each other.
+    fn x_ticks(&self) -> Vec<f64> {
+        let is_apart = |ticks: &Vec<f64>| {
+            let half = |tick: f64| self.plot.x_tick(tick).chars().count() as f64 * LETTER / 2.0;
+            ticks.windows(2).all(|pair| {
+                let between = self.x_at(pair[1]) - self.x_at(pair[0]);
+                between >= half(pair[0]) + half(pair[1]) + LETTER
+            })
+        };
+        let fewer = (2..=MOST_X_TICKS).rev().map(|most| self.plot.x_ticks(&self.x, most));
+        fewer.clone().find(is_apart).unwrap_or_else(|| self.plot.x_ticks(&self.x, 2))
+    }
+
     fn push_axes(&self, out: &mut String) {
         let (right, foot) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         out.push_str("<g class=\"axis\">\n");
@@ -117,7 +133,7 @@ impl<'a> Frame<'a> {
             let text = escaped(&plot::y_tick(tick));
             line!(out, "<text class=\"y\" x=\"{x}\" y=\"{y:.1}\">{text}</text>");
         }
-        for (index, tick) in self.plot.x_ticks(&self.x, 13).into_iter().enumerate() {
+        for (index, tick) in self.x_ticks().into_iter().enumerate() {
             let at = self.x_at(tick);
             line!(out, "<path class=\"tick\" d=\"M{at:.1} {foot}v5\"/>");
             // On a small screen every second tick has its text, and those at the ends stay inside.

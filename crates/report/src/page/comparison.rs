@@ -24,6 +24,9 @@ const COLUMNS: [Known; 10] = [
 ];
 const COLUMNS_UNJUDGED: usize = 5;
 
+/// An interval whose ends are farther apart says nothing.
+const WIDEST: f64 = 1e4;
+
 /// Everything that comparisons say.
 pub(crate) fn of_comparisons(document: &Document) -> Page {
     let all = document.comparisons.iter();
@@ -155,6 +158,9 @@ impl Strip {
 }
 
 fn interval_text(ci95: [f64; 2]) -> String {
+    if ci95[1] > WIDEST * ci95[0] {
+        return "nothing known".to_owned();
+    }
     ci95.map(words::ratio_text).join(" … ")
 }
 

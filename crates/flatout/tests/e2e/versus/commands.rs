@@ -60,7 +60,7 @@ fn what_is_to_be_done_before_is_done_before_each_run_and_does_not_count() {
     assert!(said.chunks(2).all(|pair| pair[0] == "before" && pair[1] != "before"), "{said:?}");
 
     let fails = ["versus", "--before", "exit 7", "--command", "a=true", "--command", "b=true"];
-    let ran = folder.flatout(&fails).run();
+    let ran = folder.flatout(fails).run();
     assert!(ran.exits(1).stderr.contains("what is done before failed with exit code 7"), "{ran}");
 }
 
