@@ -14,6 +14,7 @@ mod around;
 pub mod digest;
 mod error;
 mod fallback;
+mod interruption;
 mod name;
 pub mod operations;
 mod order;
@@ -27,6 +28,7 @@ mod tuning;
 
 pub use error::{Error, cause_text};
 pub use fallback::Fallback;
+pub use interruption::{MAX_INTERRUPTIONS, unless_interrupted};
 pub use name::{escape, quote};
 pub use order::Order;
 pub use profile::{

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use flatout_io::MAX_INTERRUPTIONS;
 use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -163,11 +164,12 @@ impl DirectoryStack {
         let mut space = self.space.take();
         space.resize(LISTING_BYTES, MaybeUninit::uninit());
         let mut listing = RawDir::new(self.here(), &mut space);
+        let mut tries = 0;
         while let Some(entry) = listing.next() {
             match entry {
                 Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
                 Ok(entry) => each(entry.file_name(), entry.file_type(), entry.ino())?,
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR) if tries < MAX_INTERRUPTIONS => tries += 1,
                 Err(errno) => return Err(errno.into()),
             }
         }

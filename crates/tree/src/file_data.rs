@@ -5,11 +5,12 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flatout_io::unless_interrupted;
 pub(crate) use flatout_sys::cause::errno_of;
 pub(crate) use flatout_sys::descriptor::itself;
 use flatout_sys::filesystem::{self, Filesystem, Nature};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// What lseek(2) says where a filesystem does not know of holes.
@@ -78,7 +79,7 @@ pub(crate) fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Err
 
 /// Cuts an open file off, or makes it longer by a hole.
 pub(crate) fn set_length(file: BorrowedFd<'_>, length_bytes: u64) -> Result<(), Errno> {
-    retry_on_intr(|| rustix::fs::ftruncate(file, length_bytes))
+    unless_interrupted(|| rustix::fs::ftruncate(file, length_bytes))
 }
 
 /// Where data begins at or after `place`; `None`: nowhere before `length`. Where the filesystem does

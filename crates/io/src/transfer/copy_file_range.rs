@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 
 use super::{End, Moved, Route, TransferError};
+use crate::interruption::MAX_INTERRUPTIONS;
 use crate::stop::Stop;
 
 /// Bytes per call, where nothing else is asked for: about ten milliseconds, after which progress
@@ -30,7 +31,7 @@ pub(super) fn run(
 ) -> Result<Moved, TransferError> {
     let call_bytes = if block_bytes == 0 { CALL_BYTES } else { block_bytes };
     let Route { source, target, offset_bytes, length_bytes, .. } = route;
-    let mut moved = 0;
+    let (mut moved, mut tries) = (0, 0);
     while moved < length_bytes {
         if moved > 0 && (stop.is_cancelled() || stop.is_due()) {
             return Ok(Moved { bytes: moved, end: End::Stopped });
@@ -42,10 +43,11 @@ pub(super) fn run(
             // The files of /proc have bytes that the call does not see.
             Ok(0) => return Ok(Moved { bytes: moved, end: End::Unclear }),
             Ok(got) => {
+                tries = 0;
                 moved += got as u64;
                 route.add(got as u64);
             }
-            Err(Errno::INTR) => {}
+            Err(Errno::INTR) if tries < MAX_INTERRUPTIONS => tries += 1,
             Err(errno) if CANNOT.contains(&errno) => {
                 return Ok(Moved { bytes: moved, end: End::Cannot(errno) });
             }

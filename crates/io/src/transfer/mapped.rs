@@ -9,6 +9,7 @@ use flatout_sys::mapping::Window;
 use rustix::io::Errno;
 
 use super::{End, Moved, Route, TransferError};
+use crate::interruption::MAX_INTERRUPTIONS;
 use crate::stop::Stop;
 
 /// Bytes mapped at a time. Mapped pages count as resident memory. Not measured
@@ -54,7 +55,7 @@ fn through_windows(
     let block_bytes = if block_bytes == 0 { BLOCK_BYTES } else { block_bytes };
     let page_bytes = rustix::param::page_size() as u64;
     let end = route.offset_bytes.saturating_add(route.length_bytes);
-    let mut place = route.offset_bytes;
+    let (mut place, mut tries) = (route.offset_bytes, 0);
     let moved = |place: u64, end: End| Ok(Moved { bytes: place - route.offset_bytes, end });
     while place < end {
         let start = place - place % page_bytes;
@@ -77,11 +78,12 @@ fn through_windows(
             match window.write_to(route.target, place, wanted) {
                 Ok(0) => return moved(place, End::Unclear),
                 Ok(got) => {
+                    tries = 0;
                     place += got as u64;
                     route.add(got as u64);
                 }
                 Err(error) => match Errno::from_io_error(&error) {
-                    Some(Errno::INTR) => {}
+                    Some(Errno::INTR) if tries < MAX_INTERRUPTIONS => tries += 1,
                     Some(Errno::FAULT) => return moved(place, End::Unclear),
                     errno => return Err(TransferError::Target(errno.unwrap_or(Errno::IO))),
                 },

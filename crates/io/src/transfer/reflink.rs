@@ -6,6 +6,7 @@
 use rustix::io::Errno;
 
 use super::{End, Moved, Route, TransferError};
+use crate::interruption::unless_interrupted;
 
 /// What the kernel says where files cannot share extents: another filesystem (`XDEV`), one that
 /// does not know how (`OPNOTSUPP`, `NOTTY`, `NOSYS`), files that differ in how they store data
@@ -27,17 +28,12 @@ pub(super) fn run(route: Route<'_>) -> Result<Moved, TransferError> {
     if route.offset_bytes != 0 {
         return Ok(Moved { bytes: 0, end: End::Cannot(Errno::INVAL) });
     }
-    loop {
-        match rustix::fs::ioctl_ficlone(route.target, route.source) {
-            Ok(()) => {
-                route.add(route.length_bytes);
-                return Ok(Moved { bytes: route.length_bytes, end: End::Whole });
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) if CANNOT.contains(&errno) => {
-                return Ok(Moved { bytes: 0, end: End::Cannot(errno) });
-            }
-            Err(errno) => return Err(TransferError::Target(errno)),
+    match unless_interrupted(|| rustix::fs::ioctl_ficlone(route.target, route.source)) {
+        Ok(()) => {
+            route.add(route.length_bytes);
+            Ok(Moved { bytes: route.length_bytes, end: End::Whole })
         }
+        Err(errno) if CANNOT.contains(&errno) => Ok(Moved { bytes: 0, end: End::Cannot(errno) }),
+        Err(errno) => Err(TransferError::Target(errno)),
     }
 }

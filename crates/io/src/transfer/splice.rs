@@ -17,6 +17,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 
 use super::pieces::Pieces;
 use super::{End, Moved, Route, TransferError};
+use crate::interruption::unless_interrupted;
 use crate::stop::Stop;
 
 /// What anybody may have (/proc/sys/fs/pipe-max-size).
@@ -92,20 +93,24 @@ fn go_on(
 ) -> Result<(), Result<End, TransferError>> {
     let flags = SpliceFlags::empty();
     while *moved < end {
-        let mut place = route.offset_bytes + *moved;
         let wanted = (end - *moved) as usize;
-        let mut left =
-            match splice(route.source, Some(&mut place), &pipe.writer, None, wanted, flags) {
-                // The files of /proc have bytes that the call may not see.
-                Ok(0) => return Err(Ok(End::Unclear)),
-                Ok(got) => got,
-                Err(Errno::INTR) => continue,
-                Err(errno) if CANNOT.contains(&errno) => return Err(Ok(End::Cannot(errno))),
-                Err(errno) => return Err(Err(TransferError::Source(errno))),
-            };
-        while left > 0 {
+        let read = unless_interrupted(|| {
             let mut place = route.offset_bytes + *moved;
-            match splice(&pipe.reader, None, route.target, Some(&mut place), left, flags) {
+            splice(route.source, Some(&mut place), &pipe.writer, None, wanted, flags)
+        });
+        let mut left = match read {
+            // The files of /proc have bytes that the call may not see.
+            Ok(0) => return Err(Ok(End::Unclear)),
+            Ok(got) => got,
+            Err(errno) if CANNOT.contains(&errno) => return Err(Ok(End::Cannot(errno))),
+            Err(errno) => return Err(Err(TransferError::Source(errno))),
+        };
+        while left > 0 {
+            let written = unless_interrupted(|| {
+                let mut place = route.offset_bytes + *moved;
+                splice(&pipe.reader, None, route.target, Some(&mut place), left, flags)
+            });
+            match written {
                 // A page of the source that is not readable (`IO`), or was cut off (`NODATA`): or the
                 // target failed. Reading and writing tells.
                 Ok(0) | Err(Errno::IO | Errno::NODATA) => return Err(Ok(End::Unclear)),
@@ -114,7 +119,6 @@ fn go_on(
                     *moved += got as u64;
                     route.add(got as u64);
                 }
-                Err(Errno::INTR) => {}
                 Err(errno) if CANNOT.contains(&errno) => return Err(Ok(End::Cannot(errno))),
                 Err(errno) => return Err(Err(TransferError::Target(errno))),
             }

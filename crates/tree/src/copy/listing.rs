@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 
+use flatout_io::MAX_INTERRUPTIONS;
 use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
@@ -37,11 +38,14 @@ impl Lister {
     ) -> Result<bool, Refusal> {
         self.0.resize(LISTING_BYTES, MaybeUninit::uninit());
         let mut listing = RawDir::new(directory, &mut self.0);
-        let mut any = false;
+        let (mut any, mut tries) = (false, 0);
         loop {
             let entry = match listing.next() {
                 None => return Ok(any),
-                Some(Err(Errno::INTR)) => continue,
+                Some(Err(Errno::INTR)) if tries < MAX_INTERRUPTIONS => {
+                    tries += 1;
+                    continue;
+                }
                 // It was removed meanwhile: then nothing is in it.
                 Some(Err(Errno::NOENT)) if is_removed(directory) => return Ok(false),
                 Some(Err(errno)) => return Err(Refusal::of("list")(errno)),

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flatout_io::MAX_INTERRUPTIONS;
 use flatout_sys::cancel::CancelToken;
 use rustix::io::Errno;
 
@@ -51,9 +52,10 @@ impl Stop {
     /// Does something once more that a signal has interrupted, unless that was the wish to stop. Servers,
     /// and programs that serve files, may give up at any signal, and the kernel does not ask them again.
     pub(super) fn unless_due<T>(&self, act: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+        let mut tries = 0;
         loop {
             match act() {
-                Err(Errno::INTR) if !self.is_due() => {}
+                Err(Errno::INTR) if tries < MAX_INTERRUPTIONS && !self.is_due() => tries += 1,
                 done => return done,
             }
         }

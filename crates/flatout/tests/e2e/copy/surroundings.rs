@@ -250,3 +250,31 @@ fn what_a_signal_interrupts_is_opened_all_the_same() {
         assert!(trace.contains("INJECTED"), "{trace}");
     }
 }
+
+/// A server may answer so whatever is asked: each loop would go on for ever, deaf to Ctrl-C.
+#[test]
+fn what_is_interrupted_each_time_is_an_error_and_no_loop() {
+    needs!(needs_program("strace"));
+    for (place, calls) in [
+        ("from", "getdents64"),
+        ("text", "openat"),
+        ("from/text", "pread64"),
+        ("from/long", "copy_file_range,splice,pread64"),
+        ("to/text", "pwrite64"),
+    ] {
+        let folder = Folder::new();
+        fs::create_dir(folder.join("from")).unwrap();
+        fs::write(folder.join("from/text"), "text").unwrap();
+        fs::write(folder.join("from/long"), [1; 200_000]).unwrap();
+        let inject = format!("inject={calls}:error=EINTR");
+        // A descriptor is known by its whole path, a name by what was given.
+        let whole = folder.join(place);
+        let path = if calls == "openat" { place } else { whole.to_str().unwrap() };
+        let faulty = ["strace", "-f", "-qq", "-o", "trace", "-P", path, "-e", &inject];
+        let words = ["copy", "-T", "from", "to"];
+        let ran = folder.under(&faulty, &words).leaves("to").leaves("trace").run();
+        let said = &ran.exits(1).stderr;
+        assert!(said.contains(": Interrupted system call"), "{place} {calls}{ran}");
+        assert!(said.contains(place), "{place} {calls}{ran}");
+    }
+}

@@ -6,8 +6,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use flatout_io::transfer::{End, Method, Moved, Route, is_zero, read_full, write_all};
+use flatout_io::unless_interrupted;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, fadvise, seek};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 use super::choice::SHARE_FROM_BYTES;
 use super::holes::segment;
@@ -213,7 +214,7 @@ impl Content<'_> {
 
 fn punch(target: BorrowedFd<'_>, place: u64, length: u64) -> Result<(), Errno> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    retry_on_intr(|| rustix::fs::fallocate(target, flags, place, length))
+    unless_interrupted(|| rustix::fs::fallocate(target, flags, place, length))
 }
 
 /// The next blocks in a row that differ, from `begin` on, as begin and end in `source`. What `target`

@@ -2,8 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
+use flatout_io::unless_interrupted;
 use rustix::fs::FallocateFlags;
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 use super::WRITE;
 use crate::copy::Refusal;
@@ -18,7 +19,7 @@ pub(super) fn preallocate(target: BorrowedFd<'_>, length: u64) -> Result<(), Ref
     // The length grows with what is written: after a power cut a file that is not whole does not look
     // as if it were.
     let flags = FallocateFlags::KEEP_SIZE;
-    match retry_on_intr(|| rustix::fs::fallocate(target, flags, 0, length)) {
+    match unless_interrupted(|| rustix::fs::fallocate(target, flags, 0, length)) {
         Err(errno) if !NO_PREALLOCATION.contains(&errno) => Err(Refusal::of(WRITE)(errno)),
         _ => Ok(()),
     }
