@@ -25,7 +25,7 @@ mod taken;
 #[cfg(test)]
 mod tests;
 
-pub(super) use path::{Linking, handle, link, open_below, open_copy};
+pub(super) use path::{Linking, handle, link, open_below, open_copy, pin_copy};
 
 use table::Table;
 pub(in crate::copy) use taken::Taken;

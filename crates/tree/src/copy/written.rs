@@ -4,7 +4,7 @@
 //! Read next: `standing.rs`, what is done about a name; `file/as_found.rs`, where bytes go.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -68,15 +68,30 @@ fn up_to_date(lane: &mut Lane<'_>, entry: Entry<'_>, facts: &Stat) -> Result<Out
     bond.or_copied(entry, || Ok(Outcome::of(Action::Unchanged)))
 }
 
-/// Whether what bears the name holds other bytes than a copy.
+/// Whether what bears the name is unlike a copy: a file with other bytes, something of another kind.
 pub(super) fn is_unlike(
     lane: &mut Lane<'_>,
     entry: Entry<'_>,
     known: Placed<'_>,
 ) -> Result<bool, Trouble> {
+    if let Some(found) = entry.in_the_way()?
+        && !kind_of(found).is_file()
+    {
+        let other = links::pin_copy(known.root, known.copy);
+        return Ok(!other.is_some_and(|other| is_such(entry, &found, &other)));
+    }
     let Some(other) = links::open_copy(known.root, known.copy) else { return Ok(true) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     has_same_bytes(lane, entry, (other.as_fd(), &facts)).map(|is_same| !is_same)
+}
+
+/// Whether a copy is of the same kind as what bears the name, and leads to the same or is the same device.
+fn is_such(entry: Entry<'_>, found: &Stat, other: &OwnedFd) -> bool {
+    let facts = rustix::fs::fstat(other);
+    let is_one = |facts: Stat| (kind_of(facts), facts.st_rdev) == (kind_of(found), found.st_rdev);
+    let text = || rustix::fs::readlinkat(other, c"", Vec::new());
+    facts.is_ok_and(is_one)
+        && (!kind_of(found).is_symlink() || text().is_ok_and(|text| leads_to(entry, &text)))
 }
 
 /// Whether what stands for another name of a source holds its bytes: it may be newer, and have others.

@@ -1,6 +1,7 @@
 //! Letters of cp for `flatout copy`, together with what it promises.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::copier::is_control;
@@ -84,6 +85,28 @@ fn what_is_newer_is_not_lost_to_a_link() {
         }
         folder.flatout(words).run().exits(0);
         assert_eq!(fs::read_to_string(folder.join("dst/twin")).unwrap(), "edited", "{program:?}");
+    }
+}
+
+/// Nothing holds other bytes there: what is up to date and what is new become one, whichever comes first.
+#[test]
+fn names_of_one_fifo_stay_one_where_some_are_up_to_date() {
+    needs!(under_test());
+    for there in ["one", "two"] {
+        for what in ["mkfifo one", "ln -s nowhere one", "true > one && chmod 600 one"] {
+            let folder = Folder::new();
+            let script = format!(
+                "mkdir src && cd src && {what} && ln one two && cp -a . ../dst && cd ../dst && \
+                 cp -a {there} other && rm one two && mv other {there}"
+            );
+            let words = ["-c", &script].map(Into::into).to_vec();
+            folder.program("sh".as_ref(), words).leaves("src").leaves("dst").run().exits(0);
+            folder.flatout(["copy", "-u", "-T", "src", "dst"]).run().exits(0);
+            let found =
+                ["one", "two"].map(|name| fs::symlink_metadata(folder.join("dst").join(name)));
+            let [one, two] = found.map(|found| found.unwrap().ino());
+            assert_eq!(one, two, "{there} was there, {what}");
+        }
     }
 }
 

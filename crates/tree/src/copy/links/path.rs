@@ -85,9 +85,14 @@ pub(in crate::copy) fn open_copy(root: BorrowedFd<'_>, copy: &Copy) -> Option<Ow
     open_so(root, copy, OFlags::RDONLY | OFlags::NONBLOCK).ok().flatten()
 }
 
+/// A copy as it is, of whatever kind, not opened; `None`: it is not where it was made.
+pub(in crate::copy) fn pin_copy(root: BorrowedFd<'_>, copy: &Copy) -> Option<OwnedFd> {
+    open_so(root, copy, OFlags::PATH).ok().flatten()
+}
+
 /// What tells a copy from other files that have its number.
 pub(in crate::copy) fn handle(root: BorrowedFd<'_>, copy: &Copy) -> Option<FileHandle> {
-    let file = open_so(root, copy, OFlags::PATH).ok().flatten()?;
+    let file = pin_copy(root, copy)?;
     file_handle::of(file.as_fd(), c"")
 }
 
