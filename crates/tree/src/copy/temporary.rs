@@ -160,12 +160,12 @@ impl Temporaries {
             let name = self.name();
             let made = make(&name);
             let moved = made.is_ok().then(|| put(&name));
+            // Of two names of one file the kernel renames none.
+            let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
             if moved == Some(Err(Errno::NOENT)) {
                 last = Errno::NOENT;
                 continue;
             }
-            // Of two names of one file the kernel renames none.
-            let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
             made?;
             return moved.unwrap_or(Ok(())).map_err(Refusal::of("replace"));
         }
