@@ -74,7 +74,7 @@ pub struct LevelChange {
 
 /// Looks at what runs left: those of the machine of the last one, in any order.
 ///
-/// Cost: proportional to rows × runs × [`ORDERS`], about a second at most.
+/// Cost: proportional to rows × runs × random orders, about a second at most.
 pub fn trend(records: &[Record]) -> Trend {
     let mut records: Vec<&Record> = records.iter().collect();
     // Where no run says when it began, the order is the one given.
