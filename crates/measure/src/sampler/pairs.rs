@@ -82,8 +82,11 @@ impl Sampler<'_> {
             }
             run.round(&order);
         }
-        for row in run.rows.iter_mut().filter(|row| row.is_open()) {
-            row.closed = Some(row.done());
+        for row in &mut run.rows {
+            if row.is_open() {
+                row.closed = Some(row.done());
+            }
+            row.keep_what_there_is(&run.sampler.plan);
         }
         let ratios = pairs.iter().map(|pair| run.ratio(pair)).collect();
         (run.finish(&overhead), ratios)

@@ -343,7 +343,7 @@ impl<'a> Sampled<'a> {
     }
 
     /// A disturbed figure says more than none: where every trial was spoiled, those count.
-    fn keep_what_there_is(&mut self, plan: &Plan) {
+    pub(super) fn keep_what_there_is(&mut self, plan: &Plan) {
         if self.taken.is_empty() || (self.is_in_rounds && self.taken.len() < least(plan)) {
             self.accept_discarded(plan);
         }

@@ -148,6 +148,35 @@ fn a_row_that_kept_spoiled_trials_is_at_best_degraded() {
     assert_eq!((outcome.status, outcome.n), (Status::Degraded, 6));
 }
 
+/// A race of two rows whose trials take longer and longer, before the eyes of `witness`: the rows, and
+/// that of their ratio.
+fn raced(plan: Plan, mut witness: FakeWitness) -> [Outcome; 3] {
+    let clock = FakeClock::default();
+    let mut sampler = Sampler {
+        plan,
+        clock: &clock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    let slower = |trial: u32| 100 * MS + u64::from(trial) * MS;
+    let cases = ["a/b", "a/c"].map(|id| case(id, &clock, slower)).into();
+    let pair = Pair { row: Plain("a/ratio"), subject: 0, against: 1 };
+    let (rows, ratios) = sampler.race(cases, vec![pair]);
+    let all: Vec<Outcome> = record(rows).into_iter().chain(record(ratios)).collect();
+    all.try_into().unwrap()
+}
+
+#[test]
+fn spoiled_rounds_that_count_because_time_is_over_count_for_the_ratio_too() {
+    let plan = Plan { ends_ns: 410 * MS, ..Plan::default() };
+    let rows = raced(plan, throttled(|_| true, 40));
+    assert_eq!(rows.each_ref().map(|row| row.n), [2; 3]);
+    let ratio = &rows[2];
+    assert_eq!(ratio.median, Some(1.0));
+    assert_eq!(codes(ratio), [warning::DISTURBED, warning::CPU_QUOTA, warning::FEW_TRIALS]);
+}
+
 #[test]
 fn preemption_is_no_news_when_threads_outnumber_cpus() {
     let mut reading = Reading::default();
