@@ -62,6 +62,8 @@ pub(super) struct Surroundings {
 
 /// A trial with a figure.
 struct Taken {
+    /// Which of the row's trials it was, from 1.
+    attempt: u32,
     figure: f64,
     sample: Sample,
     is_disturbed: bool,
@@ -194,7 +196,8 @@ impl<'a> Sampled<'a> {
             !is_own && !sample.is_sustained
         });
         let spoil = spoil.or(sample.spoil);
-        let taken = Taken { figure, sample, is_disturbed: spoil.is_some(), use_of_cpus };
+        let (attempt, is_disturbed) = (self.attempts, spoil.is_some());
+        let taken = Taken { attempt, figure, sample, is_disturbed, use_of_cpus };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() || self.is_in_rounds {
@@ -361,6 +364,7 @@ impl<'a> Sampled<'a> {
             self.disturbed += std::mem::take(&mut self.spoiled);
         }
         accepted.into_iter().for_each(|taken| self.count(taken));
+        self.taken.sort_by_key(|taken| taken.attempt);
     }
 
     /// Where quiet trials came after all, and some of them, only they count. Not where the

@@ -178,6 +178,16 @@ fn spoiled_rounds_that_count_because_time_is_over_count_for_the_ratio_too() {
 }
 
 #[test]
+fn rounds_that_count_after_all_stand_where_they_were_run() {
+    let plan = Plan { min_trials: 5, max_trials: 5, ..Plan::default() };
+    let rows = raced(plan, throttled(|interval| [1, 3, 4].contains(&(interval / 2)), 40));
+    for row in &rows[..2] {
+        let is_in_order = row.samples.is_sorted_by(|earlier, later| earlier > later);
+        assert!(row.n == 5 && is_in_order, "{:?}", row.samples);
+    }
+}
+
+#[test]
 fn preemption_is_no_news_when_threads_outnumber_cpus() {
     let mut reading = Reading::default();
     let busy = FakeWitness::new(
