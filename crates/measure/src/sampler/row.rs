@@ -381,7 +381,8 @@ impl<'a> Sampled<'a> {
     }
 }
 
-fn least(plan: &Plan) -> usize {
+/// Trials that a row gets at least.
+pub(super) fn least(plan: &Plan) -> usize {
     (plan.min_trials as usize).max(1)
 }
 
