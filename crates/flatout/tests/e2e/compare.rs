@@ -245,7 +245,7 @@ fn runs_of_two_programs_take_turns_and_are_kept() {
     let said = document(&ran);
     assert_eq!(said["comparisons"][0]["old"]["runs"], 2);
     assert_eq!(said["comparisons"][0]["rows"][0]["new"]["runs"], 2);
-    let order = ["run 1 of 2, OLD", "run 1 of 2, NEW", "run 2 of 2, OLD", "run 2 of 2, NEW"];
+    let order = ["run 1 of 2, OLD", "run 1 of 2, NEW", "run 2 of 2, NEW", "run 2 of 2, OLD"];
     let places = order.map(|line| ran.stderr.find(line).unwrap_or_else(|| panic!("{ran}")));
     assert!(places.is_sorted(), "{ran}");
     made();

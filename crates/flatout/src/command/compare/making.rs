@@ -1,8 +1,8 @@
 //! Runs that `flatout compare` makes, each a process of its own: what a process keeps from one run
 //! to the next would hide noise.
 //!
-//! The runs of two sides take turns, so that a machine that warms up, or has a busy hour, does so
-//! to both.
+//! The runs of two sides take turns, and turns at the first place, so that a machine that warms up, or
+//! has a busy hour, does so to both.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -164,8 +164,9 @@ pub(super) fn compared(
     }
     let mut sides = [Vec::new(), Vec::new()];
     for run in 1..=runs {
-        for (index, side) in ["OLD", "NEW"].into_iter().enumerate() {
-            output::notice(&format!("run {run} of {runs}, {side}"));
+        // Whoever went second goes first: where a machine only gets slower, neither is favoured.
+        for index in if run % 2 == 1 { [0, 1] } else { [1, 0] } {
+            output::notice(&format!("run {run} of {runs}, {}", ["OLD", "NEW"][index]));
             let Some(made) = recipes[index].run(cancel)? else { return Ok(None) };
             if let Some(folder) = &folders[index] {
                 output::replace(&free_name(folder), &made.document)?;

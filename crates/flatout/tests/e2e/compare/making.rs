@@ -39,7 +39,7 @@ fn each_run_is_made_in_its_state() {
     let ran = compare(&folder, &[&states[..], &SHORT].concat()).leaves("log").run();
     assert!(matches!(ran.code, Some(0 | 1 | 4)), "{ran}");
     assert!(ran.stdout.contains("after echo old >>log"), "{ran}");
-    assert_eq!(fs::read_to_string(folder.join("log")).unwrap(), "old\nnew\nold\nnew\n");
+    assert_eq!(fs::read_to_string(folder.join("log")).unwrap(), "old\nnew\nnew\nold\n");
     let fails = ["--runs=2", "--before-new", "echo no such knob >&2; exit 3"];
     let ran = compare(&folder, &[&fails[..], &SHORT].concat()).run();
     assert!(ran.exits(2).stderr.contains("exit status: 3: no such knob"), "{ran}");
