@@ -182,10 +182,9 @@ impl<'p> Row<'p> {
         outcomes
     }
 
-    /// That of the first one that is not good.
+    /// The gravest.
     fn status(&self) -> Status {
-        let statuses = self.figures.iter().map(|(_, outcome)| outcome.status);
-        statuses.into_iter().find(|&status| status != Status::Ok).unwrap_or_default()
+        self.figures.iter().map(|(_, outcome)| outcome.status).max().unwrap_or_default()
     }
 }
 
@@ -263,6 +262,10 @@ mod tests {
         let better: Vec<_> = outcomes[3..].iter().map(|outcome| outcome.better).collect();
         assert_eq!(better, [Better::Higher, Better::Higher, Better::Higher, Better::Lower]);
         assert_eq!(rows[1].outcomes().len(), 2 + 3, "a sum of times means nothing");
+        let with = |status| Outcome { status, ..parts[0].record.results[0].clone() };
+        let both = [Status::Degraded, Status::Failed].map(with);
+        let failed = Row { figures: both.iter().map(|outcome| ("0 a", outcome)).collect() };
+        assert_eq!(failed.status(), Status::Failed, "what one lacks is lacking in the sum");
         let table = table(&rows);
         let slowest = format!("slowest {} (1 b)", quantity::value("bytes/s", 2.0));
         assert!(table.contains(&slowest), "{table}");
