@@ -143,10 +143,17 @@ fn row_noise(group: &Group<'_>) -> Option<RowNoise> {
 pub struct Noise {
     runs: u64,
     rows: HashMap<String, Pool>,
-    tests: HashMap<String, Pool>,
-    areas: HashMap<String, Pool>,
-    /// What the rows of a test, or of an area, say of one of them.
-    priors: HashMap<String, Prior>,
+    /// The rows of a test, or of an area, by its name.
+    kin: HashMap<String, Kin>,
+}
+
+/// What rows say that are kin.
+#[derive(Debug, Clone, PartialEq)]
+struct Kin {
+    /// All together.
+    pool: Pool,
+    /// Of one of them.
+    prior: Option<Prior>,
 }
 
 /// The variance of a row and with how many degrees of freedom it is known: its own, weighed with
@@ -163,21 +170,10 @@ pub(super) fn moderated(own: Pool, kin: Option<Pool>) -> Option<(f64, f64)> {
     Some((own.weighed(kin.unwrap_or(ASSUMED_VARIANCE)), own.freedom + KIN_FREEDOM))
 }
 
-/// Pools of some kind by their names; nothing where there is none.
-fn pool(pools: &HashMap<String, Pool>, key: &str) -> Pool {
-    pools.get(key).copied().unwrap_or_default()
-}
-
 impl Noise {
     /// Makes what was kept askable. Rows with numbers that cannot be are passed over.
     pub fn of(learned: &Learned) -> Self {
-        let mut noise = Self {
-            runs: learned.runs,
-            rows: HashMap::new(),
-            tests: HashMap::new(),
-            areas: HashMap::new(),
-            priors: HashMap::new(),
-        };
+        let mut rows: HashMap<String, Pool> = HashMap::new();
         let mut kin: HashMap<String, Vec<Pool>> = HashMap::new();
         let can_be = |row: &&RowNoise| {
             row.log_variance.is_finite() && row.log_variance >= 0.0 && row.runs >= 2
@@ -185,22 +181,17 @@ impl Noise {
         for row in learned.rows.iter().filter(can_be) {
             let freedom = (row.runs - 1) as f64;
             let own = Pool { squares: row.log_variance * freedom, freedom, rows: 1 };
-            let keys = [
-                (&mut noise.rows, whole_key(&row.id, &row.parameters)),
-                (&mut noise.tests, row.id.clone()),
-                (&mut noise.areas, area(&row.id).to_owned()),
-            ];
+            let known = rows.entry(whole_key(&row.id, &row.parameters)).or_default();
+            *known = known.with(own);
             for name in [&*row.id, area(&row.id)] {
                 kin.entry(name.to_owned()).or_default().push(own);
             }
-            for (pools, key) in keys {
-                let pool = pools.entry(key).or_default();
-                *pool = pool.with(own);
-            }
         }
-        let priors = kin.into_iter().filter_map(|(name, rows)| Some((name, Prior::of(&rows)?)));
-        noise.priors = priors.collect();
-        noise
+        let together = |(name, rows): (String, Vec<Pool>)| {
+            let pool = rows.iter().copied().fold(Pool::default(), Pool::with);
+            (name, Kin { pool, prior: Prior::of(&rows) })
+        };
+        Self { runs: learned.runs, rows, kin: kin.into_iter().map(together).collect() }
     }
 
     /// Runs that it was learned from.
@@ -209,29 +200,27 @@ impl Noise {
     }
 
     pub(super) fn row(&self, id: &str, parameters: &Map<String, Value>) -> Pool {
-        pool(&self.rows, &whole_key(id, parameters))
+        self.rows.get(&whole_key(id, parameters)).copied().unwrap_or_default()
     }
 
-    pub(super) fn test(&self, id: &str) -> Pool {
-        pool(&self.tests, id)
-    }
-
-    pub(super) fn area(&self, id: &str) -> Pool {
-        pool(&self.areas, area(id))
+    /// What the rows of a test, or of an area, have together.
+    pub(super) fn kin(&self, name: &str) -> Pool {
+        self.kin.get(name).map(|kin| kin.pool).unwrap_or_default()
     }
 
     /// Variance of the logarithm of a row's figure, and its degrees of freedom.
     fn spread(&self, id: &str, parameters: &Map<String, Value>) -> Option<(f64, f64)> {
-        let kin = [self.test(id), self.area(id)].into_iter().find(|pool| pool.rows >= LEAST_KIN);
+        let kin = [id, area(id)].map(|name| self.kin(name));
+        let kin = kin.into_iter().find(|pool| pool.rows >= LEAST_KIN);
         moderated(self.row(id, parameters), kin)
     }
 
     /// What runs of a row differ by, if it is one of those that were learned from.
     pub fn between_runs(&self, id: &str, parameters: &Map<String, Value>) -> Option<BetweenRuns> {
         let own = Some(self.row(id, parameters)).filter(|own| own.freedom > 0.0)?;
-        let kin = self.priors.get(id).or_else(|| self.priors.get(area(id)));
-        let (variance, freedom) = match kin {
-            Some(kin) => kin.with(own),
+        let prior = [id, area(id)].into_iter().find_map(|name| self.kin.get(name)?.prior);
+        let (variance, freedom) = match prior {
+            Some(prior) => prior.with(own),
             None => moderated(own, None)?,
         };
         Some(BetweenRuns { variance, freedom, runs: own.freedom as u64 + 1 })

@@ -128,16 +128,12 @@ impl Replicates {
             }
         }
         let mut learned = Vec::new();
-        let known = |pool: fn(&Noise, &str) -> Pool, name| {
-            noise.map(|noise| pool(noise, name)).unwrap_or_default()
-        };
         for (area, (_, members)) in areas.values().enumerate() {
             members.iter().for_each(|index| lines[*index].area = area);
         }
-        let areas = areas.into_iter().map(|(name, kind)| (known(Noise::area, name), kind));
-        let tests = tests.into_iter().map(|(name, kind)| (known(Noise::test, name), kind));
         // Rows of one test are nearer than those of its area.
-        for (pool, (rows, members)) in areas.collect::<Vec<_>>().into_iter().chain(tests) {
+        for (name, (rows, members)) in areas.into_iter().chain(tests) {
+            let pool = noise.map(|noise| noise.kin(name)).unwrap_or_default();
             if rows.max(pool.rows) >= LEAST_KIN {
                 members.iter().for_each(|index| lines[*index].kin = Some(learned.len()));
                 learned.push(pool);
