@@ -49,8 +49,8 @@ impl Steps {
 
     /// Runs cargo with these arguments in the root of the repository.
     pub fn cargo(&mut self, name: &str, arguments: &[&str]) -> Result<(), String> {
-        let said = said(arguments);
         let mut command = self.command(arguments);
+        let said = words(&command);
         self.inside(&format!("{name}: {said}"), || succeeded(command.status(), &said))
             .map_err(|why| format!("{name} failed: {why}"))
     }
@@ -63,8 +63,8 @@ impl Steps {
         variable: (&str, &Path),
         target: &str,
     ) -> Result<PathBuf, String> {
-        let said = said(arguments);
         let mut command = self.command(arguments);
+        let said = words(&command);
         command.arg("--message-format=json-render-diagnostics").env(variable.0, variable.1);
         command.stdin(Stdio::null()).stderr(Stdio::inherit());
         let mut found = None;
@@ -205,10 +205,6 @@ struct Captured {
     output: String,
     seconds: f64,
     outcome: Result<String, String>,
-}
-
-fn said(arguments: &[&str]) -> String {
-    format!("cargo {}", arguments.join(" "))
 }
 
 /// The words of a command, its program without the folder.
@@ -364,7 +360,7 @@ mod tests {
         let mut steps = Steps::new(Path::new("/"));
         steps.cargo = "false".into();
         let why = steps.cargo("fmt", &["fmt", "--check"]).unwrap_err();
-        assert!(why.starts_with("fmt failed: `cargo fmt --check`: exit status: 1"), "{why}");
+        assert!(why.starts_with("fmt failed: `false fmt --check`: exit status: 1"), "{why}");
         steps.cargo = "/nonexistent/cargo".into();
         let why = steps.cargo("fmt", &["fmt"]).unwrap_err();
         assert!(why.contains("cannot be started"), "{why}");

@@ -59,8 +59,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     };
     match found {
         Ok(Some(comparisons)) => {
-            let code = comparisons.iter().map(code).max_by_key(|code| urgency(*code));
-            let code = code.unwrap_or(NOTHING);
+            // Of several comparisons the gravest stays.
+            let gravity =
+                |code: &i32| [DONE, NOTHING, UNCLEAR, WORSE].iter().position(|one| one == code);
+            let code = comparisons.iter().map(code).max_by_key(gravity).unwrap_or(NOTHING);
             let document = Document::new(TOOL, comparisons, Vec::new(), code);
             show(arguments, arguments.output.as_deref(), &document)
         }
@@ -201,16 +203,6 @@ fn code(comparison: &Comparison) -> i32 {
         Verdict::Unclear => UNCLEAR,
         Verdict::Incomparable => NOTHING,
         Verdict::Better | Verdict::Same => DONE,
-    }
-}
-
-/// Which code stays when several comparisons have one each.
-fn urgency(code: i32) -> u8 {
-    match code {
-        WORSE => 3,
-        UNCLEAR => 2,
-        NOTHING => 1,
-        _ => 0,
     }
 }
 
