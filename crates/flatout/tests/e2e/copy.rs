@@ -6,6 +6,7 @@ mod cleanup;
 mod copier;
 mod delta;
 mod directories;
+pub mod entry;
 mod everywhere;
 mod fault;
 mod filesystem_pairs;

@@ -13,7 +13,7 @@ mod trap;
 
 use serde_json::{Value, json};
 
-use crate::bin::{Flatout, Folder, Ran, warnings};
+use crate::bin::{Flatout, Folder, Ran, assert_warned, warnings};
 use crate::filesystem::{Backing, Kind, Mounted, needs_program};
 use crate::fixture::{self, random_file};
 use crate::schema::assert_valid;
@@ -64,10 +64,7 @@ fn all_warned(document: &Value, id: &str, code: &str) {
     let rows = rows(document, id);
     assert!(!rows.is_empty(), "no row {id}: {document:#}");
     for row in rows {
-        assert!(warnings(row).contains(&code), "no warning {code}: {row:#}");
-        let all = row["warnings"].as_array().unwrap();
-        let warning = all.iter().find(|warning| warning["code"] == code).unwrap();
-        assert!(!warning["text"].as_str().unwrap().is_empty(), "{warning}");
+        assert_warned(row, code);
     }
 }
 

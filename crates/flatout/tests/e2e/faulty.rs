@@ -17,9 +17,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use fuser::{BackgroundSession, Config, Errno, MountOption, Session};
+use fuser::{BackgroundSession, Errno, MountOption};
 
-use crate::filesystem::{MountPoint, needs_root};
+use crate::filesystem::MountPoint;
 
 use passage::Passage;
 use server::Server;
@@ -159,16 +159,9 @@ pub struct Faulty {
 impl Faulty {
     /// Mounts it, or says why that cannot be done here.
     pub fn new(faults: Faults) -> Result<Self, String> {
-        needs_root("mounts a filesystem")?;
-        let mut point = MountPoint::new();
         let state = Arc::new(Mutex::new(State::new(faults)));
-        let mut config = Config::default();
-        config.mount_options = vec![MountOption::FSName("faulty".into()), MountOption::NoAtime];
-        config.mount_options.extend(faults.is_read_only.then_some(MountOption::RO));
-        let session = Session::new(Server::new(state.clone()), point.path(), &config)
-            .and_then(Session::spawn)
-            .map_err(|error| format!("FUSE cannot be had: {error}"))?;
-        point.is_mounted();
+        let options = faults.is_read_only.then_some(MountOption::RO);
+        let (point, session) = MountPoint::served(Server::new(state.clone()), "faulty", options)?;
         Ok(Self { state, point, session })
     }
 

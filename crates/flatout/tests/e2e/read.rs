@@ -6,12 +6,20 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::bin::{Folder, assert_warned, closed_pipe, input, warnings};
+use crate::bin::{Folder, Ran, assert_warned, closed_pipe, input, warnings};
 use crate::filesystem::LoopDevice;
 use crate::fixture::{endless_file, random_bytes, random_file, xor32, xor32_hex};
 use crate::skip::{needs, skip};
 
 const MEBIBYTE: usize = 1 << 20;
+
+/// Fails unless a run has read these bytes, and all of them.
+#[track_caller]
+fn assert_read(ran: &Ran, bytes: &[u8]) {
+    let audit = ran.exits(0).result()["audit"].clone();
+    assert_eq!(audit["bytes"], bytes.len(), "{ran}");
+    assert_eq!(audit["digest_xor32"], xor32_hex(bytes), "{ran}");
+}
 
 #[test]
 fn the_text_names_what_was_read_and_its_digest() {
@@ -151,9 +159,7 @@ fn standard_input_is_read_whether_file_or_pipe() {
         bytes.chunks(1001).for_each(|piece| writer.write_all(piece).unwrap());
         drop(writer);
         let ran = running.wait();
-        let audit = ran.exits(0).result()["audit"].clone();
-        assert_eq!(audit["bytes"], bytes.len(), "{ran}");
-        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
+        assert_read(&ran, &bytes);
     }
 }
 
@@ -177,9 +183,7 @@ fn a_named_pipe_is_read_to_the_end_of_its_writer() {
         let running = folder.flatout(arguments.split(' ').chain([engine])).start();
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().write_all(&bytes).unwrap();
         let ran = running.wait();
-        let audit = ran.exits(0).result()["audit"].clone();
-        assert_eq!(audit["bytes"], bytes.len(), "{ran}");
-        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
+        assert_read(&ran, &bytes);
     }
 }
 
@@ -231,9 +235,7 @@ fn a_file_of_the_kernel_without_a_size_is_read_to_its_end() {
     for engine in ["auto", "sync", "mmap", "uring"] {
         let ran = folder.flatout(["read", "/proc/version", "--format", "json", "--engine", engine]);
         let ran = ran.run();
-        let audit = ran.exits(0).result()["audit"].clone();
-        assert_eq!(audit["bytes"], bytes.len(), "{ran}");
-        assert_eq!(audit["digest_xor32"], xor32_hex(&bytes), "{ran}");
+        assert_read(&ran, &bytes);
     }
 }
 

@@ -441,8 +441,8 @@ fn the_machines_come_first() {
         &["flatout", "bench", "--format", "json", "-o", "b"],
     );
     let names = |old: &Record, new: &Record| {
-        let runs = |name, record| Runs { name, records: std::slice::from_ref(record) };
-        let found = compare(runs("old", old), runs("new", new), &Question::default());
+        let [old, new] = [old, new].map(std::slice::from_ref);
+        let found = asked(old, new, &Question::default());
         let names: Vec<String> = found.environment.iter().map(|d| d.name.clone()).collect();
         (found.same_machine, names.join(" "))
     };
@@ -463,10 +463,7 @@ fn every_run_of_a_side_has_a_say_in_what_differs() {
         run.start.environment = json!({"cpu_model": cpu, "kernel_release": kernel});
         run
     };
-    let found = |old: &[Record], new: &[Record]| {
-        let runs = |name, records| Runs { name, records };
-        compare(runs("old", old), runs("new", new), &Question::default())
-    };
+    let found = |old: &[Record], new: &[Record]| asked(old, new, &Question::default());
     let old = [with("X", "6.1"), with("X", "6.1")];
     assert_eq!(found(&old, &old).same_machine, Some(true));
     let mixed = found(&old, &[with("X", "6.1"), with("Y", "6.2")]);

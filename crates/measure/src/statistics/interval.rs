@@ -213,7 +213,7 @@ pub fn half_of_trials([low, high]: [f64; 2], assumed_deviation: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix64;
+    use crate::random::{Draw, SplitMix64};
 
     const QUIET: Knowledge = Knowledge {
         kin: None,
@@ -224,13 +224,6 @@ mod tests {
         assumed_deviation: 0.0,
     };
 
-    /// A normal variable.
-    fn normal(random: &mut SplitMix64) -> f64 {
-        let mut uniform = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        let (radius, angle) = ((-2.0 * (1.0 - uniform()).ln()).sqrt(), 2.0 * PI * uniform());
-        radius * angle.cos()
-    }
-
     /// In how many of simulated runs the interval holds the true figure: of 20 rows with so many
     /// trials, whose deviation is 5 %, with this share of the variance between runs.
     fn coverage(run_share: f64, trials: usize, has_kin: bool) -> f64 {
@@ -239,9 +232,9 @@ mod tests {
         for _run in 0..150 {
             let rows: Vec<Vec<f64>> = (0..20)
                 .map(|_| {
-                    let common = normal(&mut random) * run_share.sqrt();
+                    let common = random.normal() * run_share.sqrt();
                     let own = (1.0 - run_share).sqrt();
-                    let trial = |_| (0.05 * (common + own * normal(&mut random))).exp();
+                    let trial = |_| (0.05 * (common + own * random.normal())).exp();
                     (0..trials).map(trial).collect()
                 })
                 .collect();
@@ -342,8 +335,8 @@ mod tests {
         for _machine in 0..120 {
             let mut run = || -> Vec<Vec<f64>> {
                 let row = |_| {
-                    let of_run = deviation * normal(&mut random);
-                    (0..5).map(|_| (of_run + 0.01 * normal(&mut random)).exp()).collect()
+                    let of_run = deviation * random.normal();
+                    (0..5).map(|_| (of_run + 0.01 * random.normal()).exp()).collect()
                 };
                 (0..8).map(row).collect()
             };
@@ -390,7 +383,7 @@ mod tests {
     #[test]
     fn the_spread_of_normal_trials_is_their_variance() {
         let mut random = SplitMix64::new(3);
-        let figures: Vec<f64> = (0..20_000).map(|_| (0.1 * normal(&mut random)).exp()).collect();
+        let figures: Vec<f64> = (0..20_000).map(|_| (0.1 * random.normal()).exp()).collect();
         let deviation = spread(&figures).variance().sqrt();
         assert!((deviation - 0.1).abs() < 0.002, "{deviation}");
         assert_eq!(spread(&[1.0]), Pool::default());

@@ -6,16 +6,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use flatout_sys::launcher::calls::OF_PATHS;
 use flatout_sys::launcher::{EIO, deny};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use super::race::held::{Call, Held};
 use crate::bin::{Folder, executable};
 use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{needs_program, needs_root};
 use crate::skip::needs;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 fn folder() -> Folder {
     let folder = Folder::new();

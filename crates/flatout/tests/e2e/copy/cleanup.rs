@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::copier::is_control;
+use super::copier::under_test;
 use super::race::held::{Call, Held};
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Begin, Fault, Faults, Faulty};
@@ -12,10 +12,6 @@ use crate::filesystem::needs_program;
 use crate::skip::needs;
 
 const FOREIGN: &str = "finished by somebody else";
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// Whether the bytes of somebody else lie there under any name.
 fn survives(place: &Path) -> bool {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate, ioctl_ficlone};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use crate::bin::{Folder, Ran};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
@@ -15,10 +15,6 @@ use crate::input::as_nobody;
 use crate::skip::needs;
 
 const BLOCK: u64 = 4096;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 fn open(path: &Path) -> File {
     OpenOptions::new().read(true).write(true).open(path).unwrap()

@@ -6,11 +6,12 @@ mod shared;
 mod umask;
 
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::fs;
+use std::os::unix::fs::{chown, lchown, symlink};
 use std::path::Path;
 
 use super::copier::copy;
+use super::entry::{chmod, mode};
 use super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use crate::bin::{Flatout, Folder};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
@@ -18,14 +19,6 @@ use crate::skip::needs;
 
 const NOBODY: u32 = 65_534;
 const READ: Leeway = Leeway::but(&[Aspect::Accessed]);
-
-fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
-
-fn mode(path: &Path) -> u32 {
-    fs::symlink_metadata(path).unwrap().mode() & 0o7777
-}
 
 /// Gives a tree to nobody.
 fn give(path: &Path) {

@@ -3,11 +3,9 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-use std::path::Path;
-
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::copier::is_control;
+use super::entry::date;
 use super::forest::{Acl, acl};
 use super::oracle::Portrait;
 use super::race::held::Held;
@@ -37,15 +35,9 @@ fn on_all(scenario: fn(&Folder)) -> Result<(), String> {
     Ok(())
 }
 
-fn date(path: &Path) {
-    let time = Timespec { tv_sec: 1, tv_nsec: 0 };
-    let times = Timestamps { last_access: time, last_modification: time };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
-}
-
 fn write(folder: &Folder, name: &str, text: &str) {
     fs::write(folder.join(name), text).unwrap();
-    date(&folder.join(name));
+    date(&folder.join(name), 1, 0);
 }
 
 fn read(folder: &Folder, name: &str) -> String {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use crate::bin::{Folder, Ran};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::fixture::random_bytes;
@@ -15,10 +15,6 @@ use crate::input::as_nobody;
 use crate::skip::needs;
 
 const NOBODY: u32 = 65_534;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 fn copy(folder: &Folder, source: &Path, target: &Path) -> Ran {
     folder.flatout(["copy".as_ref(), source.as_os_str(), target.as_os_str()]).run()

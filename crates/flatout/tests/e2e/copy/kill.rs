@@ -17,6 +17,7 @@ use super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use super::race::arena::{Arena, Before, FILES, TEMPORARY, text, visit};
 use super::race::held::{Call, Held};
 use crate::bin::{Flatout, Ran};
+use crate::fixture::{Random, is_full};
 use flatout_sys::launcher::calls::OF_DESCRIPTORS;
 use flatout_sys::launcher::supervisor::Stop;
 
@@ -155,6 +156,16 @@ fn advance(held: &mut Held<'_>, index: usize) -> Option<Stop> {
         held.go_on(stop);
     }
     None
+}
+
+/// Some of so many calls; in a full run all.
+fn sampled(calls: usize, most: usize, seed: u64) -> Vec<usize> {
+    let mut random = Random::new(seed);
+    let mut indices: Vec<usize> = (0..calls).collect();
+    while !is_full() && indices.len() > most {
+        indices.swap_remove(random.below(indices.len()));
+    }
+    indices
 }
 
 /// How many calls a copy makes, and how it ends undisturbed.

@@ -4,14 +4,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use crate::bin::{Folder, executable};
 use crate::filesystem::{needs_program, needs_root};
 use crate::skip::needs;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// `src` with two files, and `dst` with an older version of one.
 fn folder() -> Folder {

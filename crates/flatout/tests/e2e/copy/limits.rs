@@ -5,14 +5,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::copier::is_control;
+use super::copier::under_test;
 use crate::bin::Folder;
 use crate::fixture::{random_bytes, sparse_file};
 use crate::skip::needs;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// Whatever moves the bytes: never more than the rate. That it is not much less is arithmetic, and
 /// tested there.

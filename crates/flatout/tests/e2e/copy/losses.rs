@@ -1,15 +1,16 @@
 //! What a target cannot keep: where `cp -a` fails, the exit code says so, and the entries are
 //! counted; where it is silent, nothing is said that nobody can change.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, lsetxattr, utimensat};
+use rustix::fs::{XattrFlags, lsetxattr};
 use serde_json::Value;
 
 use super::copier::{copy, cp};
+use super::entry::{chmod, date, mode};
 use super::forest::{Acl, acl};
 use super::likeness::{assert_alike, likeness};
 use crate::bin::{Folder, Ran, executable};
@@ -23,20 +24,6 @@ const STRANGER: u32 = 4321;
 
 fn set(path: &Path, name: &str, value: &[u8]) -> Result<(), String> {
     lsetxattr(path, name, value, XattrFlags::empty()).map_err(|error| format!("{name}: {error}"))
-}
-
-fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
-
-fn mode(path: &Path) -> u32 {
-    fs::symlink_metadata(path).unwrap().mode() & 0o7777
-}
-
-fn date(path: &Path, tv_sec: i64) {
-    let time = Timespec { tv_sec, tv_nsec: 0 };
-    let times = Timestamps { last_access: time, last_modification: time };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
 /// Lines in which a word is said.
@@ -325,7 +312,7 @@ fn permissions_and_times_that_a_filesystem_forgets_are_said_once() {
     for name in ["first", "second"] {
         fs::write(tree.join(name), name).unwrap();
         chmod(&tree.join(name), 0o640);
-        date(&tree.join(name), 1_000_000_000);
+        date(&tree.join(name), 1_000_000_000, 0);
     }
     for forgets_modes in [false, true] {
         let faulty = needs!(Faulty::new(Faults { forgets_modes, ..Faults::default() }));
@@ -357,25 +344,16 @@ fn owners_are_no_matter_without_root() {
 
 #[test]
 fn times_that_the_target_clamps_are_said_once() {
-    needs!(needs_root("mounts a filesystem"));
-    needs!(needs_program("mkfs.ext4"));
-    let mut point = MountPoint::new();
-    let image = point.beside("image");
-    File::create_new(&image).unwrap().set_len(32 << 20).unwrap();
-    // Inodes of 128 bytes have times until 2038.
-    let mut maker = Command::new("mkfs.ext4");
-    let made = maker.args(["-q", "-F", "-I", "128"]).arg(&image).output().unwrap();
-    assert!(made.status.success(), "{made:?}");
-    needs!(point.mount(&["-t", "ext4", "-o", "loop", image.to_str().unwrap()]));
+    let point = needs!(MountPoint::with_coarse_times());
     let folder = Folder::new();
     let tree = folder.join("tree");
     fs::create_dir(&tree).unwrap();
     for (name, seconds) in [("early", -5), ("usual", 1_700_000_000), ("late", 5_000_000_000)] {
         fs::write(tree.join(name), name).unwrap();
-        date(&tree.join(name), seconds);
+        date(&tree.join(name), seconds, 0);
     }
     fs::write(tree.join("later"), "").unwrap();
-    date(&tree.join("later"), 6_000_000_000);
+    date(&tree.join("later"), 6_000_000_000, 0);
     assert_eq!(cp(&tree, &point.path().join("by-cp")).code, Some(0));
     let ran = copy::<&str>(&[], &tree, &point.path().join("copy"));
     assert_eq!((ran.exits(0).stderr.lines().count(), count(&ran, "times")), (1, 1), "{ran}");

@@ -8,16 +8,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FileType, IFlags, Mode, XattrFlags, mknodat, setxattr};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use crate::bin::{Folder, Ran};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::fixture::{random_bytes, sparse_file};
 use crate::input::as_nobody;
 use crate::skip::needs;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 const NAMES: [&[u8]; 8] =
     [b"plain", b" a b ", b"line\nfeed", b"#x=\\y", b"\xff\x01", b"\\012", b"-r", b"*"];

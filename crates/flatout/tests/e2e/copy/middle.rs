@@ -7,19 +7,15 @@ use std::time::{Duration, SystemTime};
 
 use flatout_sys::launcher::{PWRITE, Resource, limit};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use super::race::held::{Call, Held};
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::{Kind, MountPoint, Mounted, needs_program, needs_root};
+use crate::filesystem::{Kind, MountPoint, Mounted};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
 
 const LENGTH_BYTES: usize = 3 << 20;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// A file `f`, and an empty `t`.
 fn folder() -> Folder {
@@ -98,15 +94,7 @@ fn a_change_whose_time_is_put_back_is_seen() {
 #[test]
 fn a_change_within_the_second_of_a_coarse_clock_is_seen() {
     needs!(under_test());
-    needs!(needs_root("mounts a filesystem"));
-    needs!(needs_program("mkfs.ext4"));
-    let mut point = MountPoint::new();
-    let image = point.beside("image");
-    File::create_new(&image).unwrap().set_len(32 << 20).unwrap();
-    let mut maker = std::process::Command::new("mkfs.ext4");
-    let made = maker.args(["-q", "-F", "-I", "128"]).arg(&image).status().unwrap();
-    assert!(made.success());
-    needs!(point.mount(&["-t", "ext4", "-o", "loop", image.to_str().unwrap()]));
+    let point = needs!(MountPoint::with_coarse_times());
     for words in [&["copy"][..], &["copy", "--in-place"]] {
         let folder = folder();
         fs::write(folder.join("t/f"), "old").unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use super::likeness::likeness;
 use crate::bin::{Folder, Ran};
 use crate::filesystem::Mounted;
@@ -14,10 +14,6 @@ use crate::skip::needs;
 /// Large enough that one operand is still at it when the other begins.
 const FILES: usize = 8;
 const FILE_BYTES: usize = 2 << 20;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// A target that holds a source, and a tree that goes over that.
 fn folder() -> Folder {

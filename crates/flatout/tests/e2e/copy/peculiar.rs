@@ -7,17 +7,13 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::copier::is_control;
+use super::copier::under_test;
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Faults, Faulty};
 use crate::skip::needs;
 
 /// So many pairs of names.
 const PAIRS: usize = 40;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// The name under which a file is made that will be called `target`.
 fn temporary_of(target: &str) -> String {

@@ -4,7 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-use super::copier::is_control;
+use super::copier::under_test;
+use super::entry::set;
 use super::forest::{Acl, acl};
 use super::oracle::Portrait;
 use crate::bin::{Folder, Ran};
@@ -14,18 +15,9 @@ use crate::skip::needs;
 
 const NOBODY: u32 = 65_534;
 
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
-
 fn file(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
-
-fn set(path: &Path, name: &str, value: &[u8]) {
-    let flags = rustix::fs::XattrFlags::empty();
-    rustix::fs::lsetxattr(path, name, value, flags).unwrap();
 }
 
 fn copy(folder: &Folder, options: &[&str]) -> Ran {

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-
-use super::copier::is_control;
+use super::copier::under_test;
+use super::entry::date;
 use super::race::held::{Call, Held};
 use crate::bin::{Flatout, Folder, Ran};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
@@ -15,19 +14,9 @@ use crate::skip::needs;
 
 const NOBODY: u32 = 65_534;
 
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
-
-fn date(path: &Path) {
-    let time = Timespec { tv_sec: 1, tv_nsec: 0 };
-    let times = Timestamps { last_access: time, last_modification: time };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
-}
-
 fn write(path: PathBuf, text: &str) {
     fs::write(&path, text).unwrap();
-    date(&path);
+    date(&path, 1, 0);
 }
 
 fn read(path: PathBuf) -> String {

@@ -7,17 +7,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::XattrFlags;
 
-use super::copier::is_control;
+use super::copier::under_test;
 use super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use crate::bin::{Folder, Ran};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::fixture::random_bytes;
 use crate::input::as_nobody;
 use crate::skip::needs;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 fn write(path: &Path, text: &str, seconds: u64) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use flatout_sys::launcher::calls::OF_DESCRIPTORS;
 
-use super::copier::is_control;
+use super::copier::under_test;
 use super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use super::race::held::Held;
 use crate::bin::{Folder, Ran};
@@ -19,10 +19,6 @@ use crate::skip::needs;
 const READ: Leeway = Leeway::but(&[Aspect::Accessed]);
 const COPY: [&str; 5] = ["copy", "--threads=1", "-T", "tree", "copy"];
 const FILES: u64 = 40;
-
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// Files of many lengths and modes in one directory; every fifth one is not as usual.
 fn plant(tree: &Path) {

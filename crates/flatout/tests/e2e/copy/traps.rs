@@ -13,22 +13,14 @@ mod room;
 mod stop;
 mod swap;
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, lsetxattr, utimensat};
-
-use super::copier::{copy, is_control};
+use super::copier::{copy, under_test};
 use super::oracle::{Leeway, Portrait, assert_same};
 use crate::bin::{Folder, Ran};
 
 /// Every method that can be asked for and that any file allows.
 const ENGINES: [&str; 6] = ["auto", "copy-file-range", "splice", "sync", "mmap", "uring"];
-
-/// A reason to skip where `cp` stands in: these tests are about more than it does.
-fn under_test() -> Result<(), String> {
-    if is_control() { Err("cp stands in for the copier".into()) } else { Ok(()) }
-}
 
 /// The source and the target of a test, side by side.
 fn pair(folder: &Folder) -> (PathBuf, PathBuf) {
@@ -44,18 +36,6 @@ fn copies_whole(options: &[&str], source: &Path, target: &Path) -> Ran {
     assert_eq!(ran.stderr, "", "{ran}");
     assert_same(&before, &Portrait::of(target), Leeway::NONE, &ran);
     ran
-}
-
-/// Sets an extended attribute.
-fn set(path: &Path, name: &str, value: &[u8]) {
-    lsetxattr(path, OsStr::new(name), value, XattrFlags::empty()).unwrap();
-}
-
-/// Dates an entry.
-fn date(path: &Path, tv_sec: i64, tv_nsec: i64) {
-    let time = Timespec { tv_sec, tv_nsec };
-    let times = Timestamps { last_access: time, last_modification: time };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
 /// Fails when a copy has left anything in a tree that its source does not have.

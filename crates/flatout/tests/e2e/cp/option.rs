@@ -1,14 +1,11 @@
 //! Each option once, on a small tree.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use super::{NOBODY, Pair, complaints};
-
-fn set(path: &Path, mode: u32) {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-}
+use crate::copy::entry::chmod;
 
 /// A tree `d`, a file `a` with another name, and what may be in the way.
 pub fn plant(folder: &Path) {
@@ -29,9 +26,9 @@ pub fn plant(folder: &Path) {
         file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000))
             .unwrap();
     }
-    set(&at("a"), 0o6751);
-    set(&at("d/sub"), 0o750);
-    set(&at("full/a"), 0o604);
+    chmod(&at("a"), 0o6751);
+    chmod(&at("d/sub"), 0o750);
+    chmod(&at("full/a"), 0o604);
     fs::hard_link(at("d/f"), at("d/h")).unwrap();
     fs::hard_link(at("d/f"), at("d/sub/i")).unwrap();
     fs::hard_link(at("full/a"), at("full/twin")).unwrap();
@@ -226,8 +223,8 @@ fn each_option_does_what_it_does_in_cp() {
         {
             pair.plant(|folder| {
                 plant(folder);
-                set(&folder.join("b"), 0o444);
-                set(&folder.join("a"), 0o644);
+                chmod(&folder.join("b"), 0o444);
+                chmod(&folder.join("a"), 0o644);
                 std::os::unix::fs::chown(folder, Some(NOBODY), None).unwrap();
                 std::os::unix::fs::chown(folder.join("b"), Some(NOBODY), None).unwrap();
             });

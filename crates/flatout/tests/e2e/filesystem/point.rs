@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fuser::{BackgroundSession, Config, Filesystem, MountOption, Session};
 use tempfile::TempDir;
 
 use super::tool::{succeed, tool};
+use super::{needs_program, needs_root};
 
 /// How long a filesystem may stay busy after the last process has left it.
 const PATIENCE: Duration = crate::bin::LIMIT;
@@ -26,6 +28,37 @@ impl MountPoint {
         Self { home, path, is_mounted: false }
     }
 
+    /// With a filesystem mounted that a thread of the tests serves over FUSE.
+    pub fn served(
+        server: impl Filesystem,
+        name: &str,
+        options: Option<MountOption>,
+    ) -> Result<(Self, BackgroundSession), String> {
+        needs_root("mounts a filesystem")?;
+        let mut point = Self::new();
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName(name.into()), MountOption::NoAtime];
+        config.mount_options.extend(options);
+        let session = Session::new(server, point.path(), &config)
+            .and_then(Session::spawn)
+            .map_err(|error| format!("FUSE cannot be had: {error}"))?;
+        point.is_mounted = true;
+        Ok((point, session))
+    }
+
+    /// With an ext4 mounted that keeps no parts of seconds, and no time after 2038: its inodes have 128
+    /// bytes.
+    pub fn with_coarse_times() -> Result<Self, String> {
+        needs_root("mounts a filesystem")?;
+        needs_program("mkfs.ext4")?;
+        let mut point = Self::new();
+        let image = point.beside("image");
+        std::fs::File::create_new(&image).unwrap().set_len(32 << 20).unwrap();
+        succeed(tool("mkfs.ext4").args(["-q", "-F", "-I", "128"]).arg(&image)).unwrap();
+        point.mount(&["-t", "ext4", "-o", "loop", image.to_str().unwrap()])?;
+        Ok(point)
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -40,11 +73,6 @@ impl MountPoint {
         succeed(tool("mount").args(arguments).arg(&self.path))?;
         self.is_mounted = true;
         Ok(())
-    }
-
-    /// Somebody else has mounted something here.
-    pub fn is_mounted(&mut self) {
-        self.is_mounted = true;
     }
 
     /// Unmounts. Fails the test when something still holds on to it.

@@ -4,10 +4,9 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-
+use super::super::entry::{chmod, date, mode};
 use super::super::oracle::{Aspect, Kind, Leeway, Portrait, assert_same};
-use super::{NOBODY, READ, by_nobody, chmod, folder_of_nobody, give, mode, plant};
+use super::{NOBODY, READ, by_nobody, folder_of_nobody, give, plant};
 use crate::bin::Folder;
 use crate::filesystem::needs_program;
 use crate::skip::needs;
@@ -122,18 +121,12 @@ fn assert_as_with_cp(folder: &Folder, prepare: impl Fn(&Path), context: &str) {
     assert_eq!(seen[0], seen[1], "{context}");
 }
 
-fn date(path: &Path, tv_sec: i64) {
-    let time = Timespec { tv_sec, tv_nsec: 5 };
-    let times = Timestamps { last_access: time, last_modification: time };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
-}
-
 /// Dates a tree, the directories in it, too.
 fn date_all(path: &Path) {
     if path.is_dir() && !path.is_symlink() {
         fs::read_dir(path).unwrap().for_each(|entry| date_all(&entry.unwrap().path()));
     }
-    date(path, DATED_S);
+    date(path, DATED_S, 5);
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use fuser::{BackgroundSession, Config, MountOption, Session};
+use fuser::BackgroundSession;
 
 use super::answer::{Server, State};
 use super::request::{Counter, Kind, Trap};
 use super::store::Store;
-use crate::filesystem::{MountPoint, needs_root};
+use crate::filesystem::MountPoint;
 
 /// The filesystem, mounted until `finish`.
 pub struct Flaky {
@@ -22,16 +22,9 @@ pub struct Flaky {
 impl Flaky {
     /// Mounts it, or says why that cannot be done here.
     pub fn new() -> Result<Self, String> {
-        needs_root("mounts a filesystem")?;
-        let mut point = MountPoint::new();
         let state = State { store: Store::new(), counter: Counter::default(), is_uncached: false };
         let state = Arc::new(Mutex::new(state));
-        let mut config = Config::default();
-        config.mount_options = vec![MountOption::FSName("flaky".into()), MountOption::NoAtime];
-        let session = Session::new(Server(state.clone()), point.path(), &config)
-            .and_then(Session::spawn)
-            .map_err(|error| format!("FUSE cannot be had: {error}"))?;
-        point.is_mounted();
+        let (point, session) = MountPoint::served(Server(state.clone()), "flaky", None)?;
         Ok(Self { state, point, session })
     }
 

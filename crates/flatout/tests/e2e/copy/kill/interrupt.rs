@@ -4,8 +4,8 @@ use rustix::process::Signal;
 
 use super::super::oracle::Portrait;
 use super::super::race::arena::Arena;
-use super::{WAYS, Way, advance, assert_not_mistaken, count_calls};
-use crate::fixture::{Random, is_full, seed};
+use super::{WAYS, Way, advance, assert_not_mistaken, count_calls, sampled};
+use crate::fixture::seed;
 use crate::skip::needs;
 
 /// Calls that a normal run tries of each way to copy.
@@ -14,16 +14,11 @@ const SAMPLE: usize = 12;
 /// Interrupts copies; says how many were.
 fn interrupt(way: &Way) -> Result<usize, String> {
     let seed = seed();
-    let mut random = Random::new(seed);
     let arena = Arena::new();
     let (calls, ran) = count_calls(&arena, way)?;
     ran.exits(0);
-    let mut indices: Vec<usize> = (0..calls).collect();
-    while !is_full() && indices.len() > SAMPLE {
-        indices.swap_remove(random.below(indices.len()));
-    }
     let mut interrupted = 0;
-    for index in indices {
+    for index in sampled(calls, SAMPLE, seed) {
         arena.reset(way.before);
         let source = Portrait::of(&arena.source());
         let mut held = way.hold(&arena)?;

@@ -10,6 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
 
+use crate::copy::entry::remove;
 use crate::fixture::Random;
 
 const NAMES: [&[u8]; 10] = [
@@ -52,14 +53,6 @@ fn somewhere(root: &Path, random: &mut Random) -> PathBuf {
 
 fn name(random: &mut Random) -> OsString {
     OsStr::from_bytes(NAMES[random.below(NAMES.len())]).to_owned()
-}
-
-fn remove(path: &Path) {
-    match path.symlink_metadata() {
-        Ok(facts) if facts.is_dir() => fs::remove_dir_all(path).unwrap(),
-        Ok(_) => fs::remove_file(path).unwrap(),
-        Err(_) => {}
-    }
 }
 
 fn directory(path: &Path, random: &mut Random) {

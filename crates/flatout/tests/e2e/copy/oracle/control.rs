@@ -1,16 +1,16 @@
 //! The oracle on trial: what `cp -a` copies well is the same, and each difference is found.
 
-use std::ffi::OsStr;
-use std::fs::{self, OpenOptions, Permissions};
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags,
-    chownat, fallocate, linkat, lremovexattr, lsetxattr, makedev, mknodat, utimensat,
+    AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, Timespec, Timestamps, Uid, chownat,
+    fallocate, linkat, lremovexattr, makedev, mknodat, utimensat,
 };
 
 use super::super::copier::cp;
+use super::super::entry::{chmod, set};
 use super::super::forest::{Acl, Plan, acl, capability, plant};
 use super::{Aspect, Leeway, Portrait, assert_same, differences};
 use crate::bin::Folder;
@@ -38,10 +38,6 @@ fn plain_tree(root: &Path) {
     set(&root.join("file"), "user.note", b"value");
     set(&root.join("dir"), Acl::Default.attribute(), &acl([7, 5, 5, 5, 7, 0]));
     set(&root.join("dir/small"), Acl::Access.attribute(), &acl([6, 4, 4, 4, 6, 0]));
-}
-
-fn set(path: &Path, name: &str, value: &[u8]) {
-    lsetxattr(path, OsStr::new(name), value, XattrFlags::empty()).unwrap();
 }
 
 fn set_times(path: &Path, change: impl FnOnce(&mut Timestamps)) {
@@ -184,10 +180,6 @@ const PLANTS_OF_ROOT: [Plant; 4] = [
         lremovexattr(tree.join("dir/small"), "security.capability").unwrap();
     }),
 ];
-
-fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
 
 fn chown(path: &Path) {
     let (user, group) = (Uid::from_raw(1), Gid::from_raw(2));

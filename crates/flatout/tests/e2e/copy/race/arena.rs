@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lsetxattr};
 use rustix::fs::{mknodat, utimensat};
 
+use super::super::entry::remove;
 use super::super::oracle::{Aspect, Leeway, Portrait, assert_same};
 use crate::bin::{Flatout, Folder, Ran, executable};
 
@@ -240,15 +241,6 @@ fn marked(path: &Path) -> String {
     let mut value = [0; 100];
     let length = rustix::fs::lgetxattr(path, OsStr::new(ATTRIBUTE), &mut value[..]).unwrap_or(0);
     String::from_utf8_lossy(&value[..length]).into_owned()
-}
-
-/// Removes whatever bears a name.
-pub fn remove(path: &Path) {
-    match path.symlink_metadata() {
-        Ok(facts) if facts.is_dir() => fs::remove_dir_all(path).unwrap(),
-        Ok(_) => fs::remove_file(path).unwrap(),
-        Err(_) => {}
-    }
 }
 
 /// Shows everything in a directory, what is deeper first. No symlink is followed.

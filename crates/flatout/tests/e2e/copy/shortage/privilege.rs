@@ -1,12 +1,13 @@
 //! Without root: what needs it is said once, owners apart, the rest is right.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::fs;
+use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, makedev, mknodat};
 
 use crate::bin::{Folder, Ran};
+use crate::copy::entry::chmod;
 use crate::copy::likeness::{Likeness, assert_alike, likeness};
 use crate::filesystem::{needs_program, needs_root};
 use crate::input::as_nobody;
@@ -16,10 +17,6 @@ const NOBODY: u32 = 65_534;
 /// Whose files they are. Neither root nor nobody.
 const STRANGER: u32 = 4321;
 const FILES: usize = 30;
-
-fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
 
 /// A folder in which nobody may do everything, and in it a tree of somebody else's.
 fn folder_of_a_stranger() -> Folder {

@@ -1,25 +1,22 @@
 //! Attributes that one step of a copy can undo for another.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 
-use super::super::copier::copy;
+use super::super::copier::{copy, under_test};
+use super::super::entry::{chmod, date, set};
 use super::super::forest::{Acl, acl, capability};
 use super::super::oracle::{Aspect, Leeway, Portrait, assert_same};
-use super::{copies_whole, date, pair, set, under_test};
+use super::{copies_whole, pair};
 use crate::bin::Folder;
 use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, MountPoint, Mounted, needs_program, needs_root};
 use crate::skip::needs;
 
 const READ: Leeway = Leeway::but(&[Aspect::Accessed]);
-
-fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
 
 /// Whoever changes the owner after the mode loses these bits; whoever writes, too.
 #[test]
@@ -203,15 +200,7 @@ fn read_only_directories_are_filled() {
 #[test]
 fn a_target_with_a_coarse_clock_gets_what_it_can_keep() {
     needs!(under_test());
-    needs!(needs_root("mounts a filesystem"));
-    needs!(needs_program("mkfs.ext4"));
-    let mut point = MountPoint::new();
-    let image = point.beside("image");
-    File::create_new(&image).unwrap().set_len(32 << 20).unwrap();
-    let mut maker = std::process::Command::new("mkfs.ext4");
-    let made = maker.args(["-q", "-F", "-I", "128"]).arg(&image).status().unwrap();
-    assert!(made.success());
-    needs!(point.mount(&["-t", "ext4", "-o", "loop", image.to_str().unwrap()]));
+    let point = needs!(MountPoint::with_coarse_times());
     let folder = Folder::new();
     let (tree, target) = (folder.join("tree"), point.path().join("copy"));
     fs::create_dir(&tree).unwrap();

@@ -1,14 +1,14 @@
 //! Without root: what needs it is said once, owners apart, the rest is right.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::chown;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
+use super::super::copier::under_test;
+use super::super::entry::{chmod, date, set};
 use super::super::forest::{Acl, acl, capability};
 use super::super::oracle::{Aspect, Leeway, Portrait, assert_same};
-use super::{date, set, under_test};
 use crate::bin::{Folder, Ran};
 use crate::filesystem::{needs_program, needs_root};
 use crate::input::as_nobody;
@@ -16,10 +16,6 @@ use crate::skip::needs;
 
 const NOBODY: u32 = 65_534;
 const READ: &[Aspect] = &[Aspect::Accessed, Aspect::Owner];
-
-fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
 
 /// A folder in which nobody may do everything.
 fn open_folder() -> Folder {
