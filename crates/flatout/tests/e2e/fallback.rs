@@ -79,7 +79,8 @@ fn a_runtime_that_denies_statx_is_no_obstacle() {
 fn a_kernel_before_statx_has_all_rows_of_the_disk() {
     for errno in [ENOSYS, EPERM] {
         let folder = Folder::new();
-        let ran = folder.flatout("bench disk --quick --runs 1 --size 16M --format json".split(' '));
+        let ran = folder
+            .flatout("bench disk --quick --time 20ms --runs 1 --size 16M --format json".split(' '));
         let ran = ran.with(|command| {
             deny(command, &[(STATX, errno)]);
         });

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use flatout_sys::generator::fill_random;
+
 /// A small generator, so that a seed is all that a failure has to name (SplitMix64).
 pub struct Random(u64);
 
@@ -49,12 +51,8 @@ pub fn is_full() -> bool {
 
 /// Bytes without pattern; the same for the same seed.
 pub fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random::new(seed);
-    let mut bytes = vec![0; length.next_multiple_of(8)];
-    for word in bytes.as_chunks_mut().0 {
-        *word = random.next().to_le_bytes();
-    }
-    bytes.truncate(length);
+    let mut bytes = vec![0; length];
+    fill_random(&mut bytes, seed, 0);
     bytes
 }
 

@@ -221,7 +221,7 @@ fn where_no_thread_can_be_tied_rows_say_so_and_those_that_need_it_have_no_figure
     let document = without(&short("memory", "1"), ENOSYS);
     telling(&document, "memory/latency");
     needing(&document, "memory/hand-over");
-    let words = ["network", "--quick", "--rounds", "1", "--format", "json"];
+    let words = ["network", "--quick", "--rounds", "1", "--duration", "20ms", "--format", "json"];
     let document = without(&words, EPERM);
     telling(&document, "network/tcp-latency");
     needing(&document, "network/loopback-memcpy");

@@ -82,7 +82,8 @@ fn a_dry_run_says_it_once_and_a_rate_is_shared() {
 fn a_huge_file_is_whole_whoever_copies_its_parts() {
     let place = tempfile::tempdir().unwrap();
     fs::create_dir(place.path().join("source")).unwrap();
-    let bytes: Vec<u8> = (0..64_u32 << 20).map(|byte| (byte / 4099) as u8).collect();
+    let mut bytes = vec![0; 64 << 20];
+    bytes.chunks_mut(4099).enumerate().for_each(|(part, bytes)| bytes.fill(part as u8));
     fs::write(place.path().join("source/huge"), bytes).unwrap();
     let words = [FLATOUT, "copy", "source/huge", "target"];
     let output = run(&mut mpirun(4, place.path(), &words));

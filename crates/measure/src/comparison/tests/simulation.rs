@@ -139,10 +139,12 @@ fn the_recommended_number_of_runs_finds_a_tenth_in_four_rows_of_five() {
         let mut advice: Vec<u64> = (0..9).map(|_| recommended(3)).collect();
         advice.sort_unstable();
         let [share, denied] = found(machine, 4, advice[4], &Question::default());
-        let few = [1, 3, 5, 8].map(|runs| found(machine, 5, runs, &Question::default())[0]);
-        eprintln!(
-            "{machine:?}: {advice:?} runs, found {share}, denied {denied}; 1, 3, 5, 8: {few:?}"
-        );
+        eprintln!("{machine:?}: {advice:?} runs, found {share}, denied {denied}");
+        // Figures of docs/compare.md, about which nothing is promised.
+        if std::env::var_os("FLATOUT_TEST_FULL").is_some() {
+            let few = [1, 3, 5, 8].map(|runs| found(machine, 5, runs, &Question::default())[0]);
+            eprintln!("{machine:?}: found with 1, 3, 5, 8 runs {few:?}");
+        }
         assert!(share >= 0.8 && denied <= 0.05, "{machine:?}: {share} {denied} of {advice:?}");
         // What is said of the power of the runs at hand is about what they have.
         let at_hand = machine.compare(&mut random, advice[4], 1.0, &Question::default());

@@ -182,7 +182,7 @@ fn a_copy_that_takes_no_more_links_is_followed_by_another() {
 #[test]
 fn what_is_too_much_for_memory_is_found_again_in_a_file() {
     const LIMIT_BYTES: u64 = 64 << 10;
-    const SOURCES: u64 = 50_000;
+    const SOURCES: u64 = 20_000;
     let links = links(LIMIT_BYTES);
     for inode in 0..SOURCES {
         assert_eq!(seen(&links, (inode % 3, inode), 2), None);

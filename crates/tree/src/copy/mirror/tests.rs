@@ -13,7 +13,7 @@ use crate::copy::options::{CopyOptions, Deletion, Excluded, Unchanged};
 use crate::copy::tests::{options, run};
 use crate::copy::{Copy, Operand};
 
-const ROUNDS: usize = 1000;
+const ROUNDS: usize = 300;
 
 fn mirroring() -> CopyOptions {
     let deletion = Some(Deletion { most: None, excluded: Excluded::Stay });

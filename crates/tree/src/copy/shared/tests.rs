@@ -301,7 +301,8 @@ fn a_large_file_is_shared_by_those_who_have_nothing_to_do() {
     let place = tempfile::tempdir().unwrap();
     let [source, target] = ["source", "target"].map(|name| place.path().join(name));
     fs::create_dir(&source).unwrap();
-    let bytes: Vec<u8> = (0..LARGE_BYTES as u32).map(|place| (place / 4093) as u8).collect();
+    let mut bytes = vec![0; LARGE_BYTES];
+    bytes.chunks_mut(4093).enumerate().for_each(|(part, bytes)| bytes.fill(part as u8));
     fs::write(source.join("large"), &bytes).unwrap();
     fs::create_dir(&target).unwrap();
     for is_misled in [false, true] {

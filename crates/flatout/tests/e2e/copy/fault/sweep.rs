@@ -6,14 +6,13 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lsetxattr, mknodat, utimensat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
 use serde_json::Value;
 
 use super::flaky::Flaky;
 use super::request::{Effect, Kind, Trap};
 use crate::bin::{Folder, Ran};
+use crate::copy::entry::set;
 use crate::copy::likeness::{Likeness, assert_alike, differences, likeness};
 use crate::fixture::{is_full, random_bytes};
 
@@ -21,6 +20,12 @@ use crate::fixture::{is_full, random_bytes};
 const LONG_BYTES: usize = 70_000;
 /// A copy that failed is repeated each time with `--full`, otherwise one of so many.
 const RERUN_ONE_OF: u32 = 3;
+
+/// Whether a copy that the n-th request of a kind failed is repeated.
+pub fn is_rerun_after(nth: u32) -> bool {
+    is_full() || nth % RERUN_ONE_OF == 1
+}
+
 /// How the names of unfinished files begin.
 const TEMPORARY: &str = ".flatout-copy-";
 
@@ -137,7 +142,7 @@ impl Bench {
         } else {
             self.check_said(&ran, &found, trap, &context);
         }
-        if ran.code == Some(1) && (is_full() || trap.nth % RERUN_ONE_OF == 1) {
+        if ran.code == Some(1) && is_rerun_after(trap.nth) {
             let again = self.copy(&Folder::new());
             let context = format!("{context}and again:{again}");
             assert_eq!(again.code, Some(0), "{context}");
@@ -235,10 +240,6 @@ fn date(path: &Path, seconds: u64) {
     file.set_modified(UNIX_EPOCH + Duration::new(seconds, 123_456_789)).unwrap();
 }
 
-fn set(path: &Path, name: &str, value: &str) {
-    lsetxattr(path, name, value.as_bytes(), XattrFlags::empty()).unwrap();
-}
-
 /// One of each kind, with attributes of each kind.
 fn plant(tree: &Path) {
     fs::create_dir_all(tree.join("sub/deep")).unwrap();
@@ -249,8 +250,8 @@ fn plant(tree: &Path) {
     fs::hard_link(tree.join("short"), tree.join("sub/other-name")).unwrap();
     symlink("nowhere", tree.join("symlink")).unwrap();
     mknodat(CWD, tree.join("sub/pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-    set(&tree.join("long"), "user.note", "kept");
-    set(&tree.join("sub"), "user.note", "kept, too");
+    set(&tree.join("long"), "user.note", b"kept");
+    set(&tree.join("sub"), "user.note", b"kept, too");
     chown(tree.join("short"), Some(7), Some(8)).unwrap();
     chown(tree.join("vacant"), Some(7), Some(8)).unwrap();
     let modes =
@@ -275,9 +276,9 @@ fn plant_older(copy: &Path, before: Before) {
     fs::write(copy.join("empty"), "").unwrap();
     date(&copy.join("empty"), 1_000_000_000);
     symlink("elsewhere", copy.join("symlink")).unwrap();
-    set(&copy.join("sub"), "user.note", "older");
+    set(&copy.join("sub"), "user.note", b"older");
     if before == Before::Older {
-        set(&copy.join("long"), "user.other", "older");
+        set(&copy.join("long"), "user.other", b"older");
     }
     if before == Before::LongAgo {
         let time = Timespec { tv_sec: 900_000_000, tv_nsec: 0 };

@@ -56,7 +56,7 @@ fn a_wide_and_a_bushy_tree_need_no_more_than_64_descriptors() {
 #[test]
 fn several_deep_branches_need_no_more_than_64_descriptors() {
     const BRANCHES: usize = 12;
-    const DEPTH: usize = 150;
+    const DEPTH: usize = 100;
     let folder = Folder::new();
     for branch in 0..BRANCHES {
         let mut path: PathBuf = folder.join("tree").join(branch.to_string());
