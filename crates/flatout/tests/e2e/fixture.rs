@@ -4,8 +4,6 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use flatout_sys::generator::fill_random;
-
 /// A small generator, so that a seed is all that a failure has to name (SplitMix64).
 pub struct Random(u64);
 
@@ -49,10 +47,14 @@ pub fn is_full() -> bool {
     std::env::var_os("FLATOUT_TEST_FULL").is_some_and(|value| value == "1")
 }
 
-/// Bytes without pattern; the same for the same seed.
+/// Bytes without pattern; the same for the same seed, and others than the program makes of it.
 pub fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    fill_random(&mut bytes, seed, 0);
+    let mut random = Random::new(seed);
+    let mut bytes = vec![0; length.next_multiple_of(8)];
+    for word in bytes.as_chunks_mut().0 {
+        *word = random.next().to_le_bytes();
+    }
+    bytes.truncate(length);
     bytes
 }
 

@@ -139,13 +139,15 @@ impl<'a> Walk<'a> {
         let size_bytes = |mount: &Mount| (self.look.size_bytes)(self.root, &mount.mount_point);
         let wanted = size_bytes(overlay).filter(|&bytes| bytes > 0)?;
         let is_twin = |mount: &&Mount| {
-            let origin = (self.look.locate)(self.root, mounts, &mount.mount_point);
-            let is_seen =
-                origin.is_some_and(|origin| origin.mount_id.is_none_or(|id| id == mount.id));
+            let is_seen = || {
+                let origin = (self.look.locate)(self.root, mounts, &mount.mount_point);
+                origin.is_some_and(|origin| origin.mount_id.is_none_or(|id| id == mount.id))
+            };
+            // A mount whose server is dead does not answer: only those of disks are asked.
             Nature::named(&mount.filesystem) == Nature::Disk
-                && is_seen
-                && size_bytes(mount) == Some(wanted)
                 && !self.devices_of(mount).is_empty()
+                && is_seen()
+                && size_bytes(mount) == Some(wanted)
         };
         let twins: Vec<&Mount> = mounts.all().filter(is_twin).collect();
         let first = *twins.first()?;
