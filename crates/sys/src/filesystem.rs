@@ -40,7 +40,7 @@ const NATURES: &[(Nature, &str)] = &[
     (
         Nature::Memory,
         "tmpfs ramfs hugetlbfs devtmpfs proc sysfs cgroup cgroup2 rootfs devpts debugfs \
-         tracefs securityfs configfs pstore bpf mqueue efivarfs binfmt_misc fusectl nsfs",
+         tracefs securityfs configfs pstore bpf mqueue efivarfs binfmt_misc fusectl nsfs pipefs",
     ),
     (
         Nature::Network,
@@ -135,6 +135,7 @@ const KNOWN: &[(u64, &str)] = &[
     (0x5a4f_4653, "zonefs"),
     (0x786f_4256, "vboxsf"),
     (0x6367_7270, "cgroup2"),
+    (0x5049_5045, "pipefs"),
     (0x0027_e0eb, "cgroup"),
 ];
 

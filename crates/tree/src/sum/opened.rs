@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use flatout_io::Error as IoError;
+use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -36,6 +37,12 @@ pub(super) fn open(directory: impl AsFd, name: &OsStr, extra: OFlags) -> Result<
             Ok(Opened { file, facts })
         }
     }
+}
+
+/// Whether it is a FIFO in a directory, not a pipe that some program has given us (`/dev/stdin`).
+pub(super) fn is_named_fifo(opened: &Opened) -> bool {
+    let home = || filesystem::of(opened.file.as_fd());
+    kind_of(opened.facts).is_fifo() && !home().is_ok_and(|home| home.name == "pipefs")
 }
 
 pub(super) fn cannot(

@@ -30,7 +30,7 @@ use crate::item::{Item, Place, Wanted};
 
 use super::lanes;
 use super::large::{Large, Trouble};
-use super::opened::{Opened, cannot, io_failure, open};
+use super::opened::{Opened, cannot, io_failure, is_named_fifo, open};
 use super::{Failure, Found, Sum, Summed};
 
 /// Bytes read at a time of a file that is not cut: they stay in the second-level cache until they
@@ -142,6 +142,11 @@ impl<'a> Reader<'a> {
         let opened = opened.map_err(|errno| cannot("open", &item.shown, errno))?;
         let regular = kind_of(opened.facts) == FileType::RegularFile;
         if !regular {
+            // Nobody has seen the digest of a FIFO's bytes and left them in it: there was a file.
+            if matches!(item.wanted, Wanted::Match(_)) && is_named_fifo(&opened) {
+                let cause = std::io::Error::other("it is a FIFO, and no file any more");
+                return Err(cannot("open", &item.shown, cause));
+            }
             // Only now it is known that waiting for its writer is what is wanted.
             let blocking = rustix::fs::fcntl_setfl(&opened.file, OFlags::empty());
             blocking.map_err(|errno| cannot("open", &item.shown, errno))?;

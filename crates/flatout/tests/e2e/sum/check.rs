@@ -1,6 +1,9 @@
 //! `flatout sum --check`: what it says about files and lines, and how it ends.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::{ABC, ABC_SHA256, EMPTY};
 use crate::bin::{Folder, Ran};
@@ -51,6 +54,22 @@ fn files_are_ok_or_failed_or_cannot_be_read() {
     assert!(complaints(&ran).contains(&"\"SUMS\": line 2: not the line of a digest"), "{ran}");
     let ran = check(&folder, "--ignore-missing");
     assert_eq!(ran.exits(1).stdout, "abc: OK\nempty: FAILED\nempty: FAILED\n");
+}
+
+/// Nobody may ever write into it. What is handed to the program is read.
+#[test]
+fn a_listed_file_that_became_a_fifo_is_not_waited_for() {
+    let lines = [format!("{ABC}  abc"), format!("{EMPTY}  empty"), format!("{ABC}  /dev/stdin")];
+    let folder = folder(&lines.each_ref().map(String::as_str));
+    std::fs::remove_file(folder.join("empty")).unwrap();
+    mknodat(CWD, folder.join("empty"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"abc").unwrap();
+    drop(writer);
+    let ran = folder.flatout(["sum", "--check", "SUMS"]).stdin(reader).run();
+    let expected = "abc: OK\nempty: FAILED open or read\n/dev/stdin: OK\n";
+    assert_eq!(ran.exits(1).stdout, expected);
+    assert!(complaints(&ran)[0].contains("\"empty\": it is a FIFO"), "{ran}");
 }
 
 /// As that of a file in a very deep tree: it lists a file at which nobody has looked.
