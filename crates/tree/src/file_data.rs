@@ -31,6 +31,51 @@ pub(crate) fn has_whole_files(side: &Filesystem) -> bool {
     is_paged(side) || matches!(side.nature, Nature::Network | Nature::Userspace)
 }
 
+/// Room that a file has; `st_blocks` counts in such units, whatever the block size of the filesystem.
+pub(crate) fn room_bytes(facts: &Stat) -> u64 {
+    (facts.st_blocks as u64).saturating_mul(512)
+}
+
+/// Whether a file takes less room than its length, so that it may have holes.
+pub(crate) fn is_sparse(facts: &Stat) -> bool {
+    room_bytes(facts) < facts.st_size as u64
+}
+
+/// Whether there are no data where a filesystem says that there are none. Programs that serve files are wrong
+/// about that, and the kernel asks them before they have got what it was given to write (`fuse_lseek`, Linux 6.18).
+pub(crate) fn tells_holes(side: &Filesystem) -> bool {
+    side.nature != Nature::Userspace && side.name != "unknown"
+}
+
+/// Whether an open file has holes and nothing else where lseek(2) says so. But where that is known of a filesystem, the
+/// room that the file takes is held against the data that it shows: what it takes more is data, too, unless it is what
+/// a filesystem notes of extents.
+///
+/// Cost: where it is not known, two calls for each extent.
+pub(crate) fn shows_its_data(file: BorrowedFd<'_>, facts: &Stat, side: &Filesystem) -> bool {
+    const NOTED_PART: u64 = 64;
+    if !tells_holes(side) || is_paged(side) {
+        return tells_holes(side);
+    }
+    let (mut place, mut shown, length) = (0, 0_u64, facts.st_size as u64);
+    while place < length {
+        match next_extent(file, place, length) {
+            Ok(Some((data, hole))) => (place, shown) = (hole, shown + (hole - data)),
+            Ok(None) => break,
+            Err(_) => return false,
+        }
+    }
+    room_bytes(facts) <= shown + shown / NOTED_PART
+}
+
+/// Whether an open file may have holes, and shows where.
+///
+/// Cost: none for most files; see [`shows_its_data`].
+pub(crate) fn shows_its_holes(file: BorrowedFd<'_>, facts: &Stat) -> bool {
+    let shows = |side: Filesystem| shows_its_data(file, facts, &side);
+    is_sparse(facts) && filesystem::of(file).is_ok_and(shows)
+}
+
 /// What something is, by what the kernel says of it.
 pub(crate) fn kind_of(facts: impl Borrow<Stat>) -> FileType {
     FileType::from_raw_mode(facts.borrow().st_mode)

@@ -88,6 +88,8 @@ pub struct Faults {
     pub numbers_spellings: bool,
     /// Whether files have holes where there are zeros; it does not tell where.
     pub has_holes: bool,
+    /// Whether it says of each file that it has no data, from any place on.
+    pub denies_data: bool,
     /// What it says about its room, and how it fails to.
     pub free_bytes: u64,
     pub statfs: Option<Errno>,
@@ -132,6 +134,7 @@ impl Default for Faults {
             folds: false,
             numbers_spellings: false,
             has_holes: false,
+            denies_data: false,
             free_bytes: 8 << 30,
             statfs: None,
             remembered: Duration::ZERO,

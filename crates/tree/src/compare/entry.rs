@@ -109,7 +109,7 @@ impl Walk {
         if length_bytes == 0 || !self.asked.fidelity.has(Kind::Content) {
             return;
         }
-        match self.first_difference(name, length_bytes, taken) {
+        match self.first_difference(name, length_bytes) {
             Ok(None) => {}
             Ok(Some(offset)) => self.differ(Kind::Content, || format!("from byte {offset} on")),
             Err((whose, error)) => self.differ(Kind::Unreadable, || format!("{whose}: {error}")),
@@ -120,16 +120,14 @@ impl Walk {
         &mut self,
         name: &CStr,
         length_bytes: u64,
-        taken: [u64; 2],
     ) -> Result<Option<u64>, (&'static str, io::Error)> {
         let source = open(self.source.here(), name).map_err(|error| ("source", error))?;
         let target = open(self.target.here(), name).map_err(|error| ("copy", error))?;
-        let pair = Pair {
-            source: source.as_fd(),
-            target: target.as_fd(),
-            length_bytes,
-            sparse: taken.map(|bytes| bytes < length_bytes),
-        };
+        let [source, target] = [source.as_fd(), target.as_fd()];
+        let sparse = [source, target].map(|file| {
+            rustix::fs::fstat(file).is_ok_and(|facts| file_data::shows_its_holes(file, &facts))
+        });
+        let pair = Pair { source, target, length_bytes, sparse };
         let cancel = self.asked.cancel;
         self.comparer
             .first_difference(pair, || !cancel.is_cancelled())

@@ -44,7 +44,7 @@ pub use large::Large;
 use large::Task;
 
 use super::{CopyOptions, Refusal, When};
-use crate::file_data::{has_whole_files, is_paged};
+use crate::file_data::{has_whole_files, is_paged, is_sparse};
 pub use methods::Methods;
 
 /// The operation of a [`Refusal`] that the source is to blame for.
@@ -348,21 +348,6 @@ impl<'a> Content<'a> {
     fn fingerprint(&self) -> Option<Fingerprint> {
         Fingerprint::of(self.options.assurance, self.options.inventory)
     }
-}
-
-/// Room that a file has; `st_blocks` counts in such units, whatever the block size of the filesystem.
-pub(super) fn room_bytes(facts: &Stat) -> u64 {
-    (facts.st_blocks as u64).saturating_mul(512)
-}
-
-/// The bytes of a file that are no holes, as far as its blocks say.
-fn data_bytes(facts: &Stat) -> u64 {
-    room_bytes(facts).min(facts.st_size as u64)
-}
-
-/// Whether a file takes less room than its length, so that it may have holes.
-pub(super) fn is_sparse(facts: &Stat) -> bool {
-    data_bytes(facts) < facts.st_size as u64
 }
 
 fn whole_route<'a>(job: &FileJob<'a>, length_bytes: u64) -> Route<'a> {

@@ -13,7 +13,6 @@ use crate::compare::content::{Comparer, Pair};
 use crate::file_data;
 
 use super::attributes::Flags;
-use super::content::is_sparse;
 use super::entry::source as source_trouble;
 use super::file::Opened;
 use super::reason::{DIRECTORY_OVER, SAME_FILE};
@@ -147,7 +146,7 @@ pub(super) fn is_same(
     if length_bytes != other_bytes {
         return Ok(false);
     }
-    let sparse = both.map(is_sparse);
+    let sparse = [source, target].map(|(file, facts)| file_data::shows_its_holes(file, facts));
     let pair = Pair { source: source.0, target: target.0, length_bytes, sparse };
     let difference = lane.copy.first_difference(&mut lane.comparer, pair)?;
     let difference =

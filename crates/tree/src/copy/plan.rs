@@ -12,7 +12,6 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::bond::Alike;
-use super::content::is_sparse;
 use super::directory::{Access, Found, Named};
 use super::existing::{Existing, refuse_loss, refuse_obstacle};
 use super::file::{Opened, Reading};
@@ -23,7 +22,7 @@ use super::{
     Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Preserve, Trouble, count, kind_of,
     mark, source, target,
 };
-use crate::file_data::{self, find};
+use crate::file_data::{self, find, is_sparse};
 
 /// The device of what is not there yet: no other one has this number.
 const NOT_THERE: u64 = u64::MAX;

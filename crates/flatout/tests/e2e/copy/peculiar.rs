@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -215,6 +215,54 @@ fn holes_stay_where_a_server_does_not_tell_where_they_are() {
     let copied = fs::read(folder.join("copy")).unwrap();
     let room = folder.join("copy").metadata().unwrap().blocks() * 512;
     assert!(copied == bytes && room <= 1 << 20, "{room}");
+    faulty.finish();
+}
+
+/// Whatever it is read for, and written for.
+#[test]
+fn data_that_a_server_denies_are_copied() {
+    let faults = Faults { has_holes: true, denies_data: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let folder = Folder::new();
+    let (mut bytes, mut other) = (vec![0; 4 << 20], vec![0; 4 << 20]);
+    (bytes[2 << 20], other[1 << 20]) = (7, 7);
+    for name in ["file", "old"] {
+        faulty.put(name, if name == "file" { &bytes } else { &other });
+    }
+    let from = faulty.path().join("file").to_str().unwrap().to_owned();
+    let local = fs::File::create(folder.join("sparse")).unwrap();
+    local.set_len(4 << 20).unwrap();
+    local.write_all_at(&[7], 2 << 20).unwrap();
+    for words in [
+        "copy",
+        "cp -a",
+        "copy --verify",
+        "copy --manifest L",
+        "copy --checksum",
+        "copy --in-place --delta",
+        "copy --in-place --delta --threads=2",
+    ] {
+        // What lacks its byte has the length and the time that it is to have.
+        let hole = fs::File::create(folder.join("copy")).unwrap();
+        hole.set_len(4 << 20).unwrap();
+        hole.set_modified(std::time::UNIX_EPOCH).unwrap();
+        let words: Vec<&str> = words.split(' ').chain([&*from, "copy"]).collect();
+        let ran = folder.flatout(&words).leaves("copy").leaves("L").run();
+        ran.exits(0);
+        assert!(fs::read(folder.join("copy")).unwrap() == bytes, "{words:?}{ran}");
+        fs::remove_file(folder.join("copy")).unwrap();
+        if words.contains(&"--manifest") {
+            folder.flatout(["copy", &*from, "copy"]).leaves("copy").run().exits(0);
+            folder.flatout(["sum", "--check", "L"]).run().exits(0);
+        }
+    }
+    for words in ["copy --in-place --delta", "copy --checksum --verify"] {
+        let to = faulty.path().join("old").to_str().unwrap().to_owned();
+        let words: Vec<&str> = words.split(' ').chain(["sparse", &*to]).collect();
+        let ran = folder.flatout(&words).run();
+        assert!(faulty.bytes("old").unwrap() == bytes, "{words:?}{ran}");
+        faulty.rewrite("old", &other);
+    }
     faulty.finish();
 }
 

@@ -10,10 +10,10 @@ use flatout_io::unless_interrupted;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, fadvise, seek};
 use rustix::io::Errno;
 
-use super::choice::SHARE_FROM_BYTES;
+use super::choice::{PairFacts, SHARE_FROM_BYTES};
 use super::holes::segment;
 use super::large::{self, Task};
-use super::{Content, Copied, FileJob, READ, Tally, WRITE, is_sparse, set_length, whole_route};
+use super::{Content, Copied, FileJob, READ, Tally, WRITE, set_length, whole_route};
 use crate::copy::Refusal;
 use crate::file_data;
 
@@ -29,6 +29,8 @@ const CHUNK_BYTES: u64 = 128 << 10;
 pub(in crate::copy) struct Amending {
     /// Holes of the source are to be holes.
     has_holes: bool,
+    /// The target has no data where it says so.
+    is_told: bool,
     /// It may be the source itself.
     own: bool,
 }
@@ -51,7 +53,11 @@ impl Content<'_> {
             return self.copy(job, || ());
         }
         let pair = self.pair(&job)?;
-        let amending = Amending { has_holes: !own && is_sparse(job.facts), own };
+        let PairFacts { source, target, .. } = &pair.facts;
+        let has_holes = !own
+            && file_data::is_sparse(job.facts)
+            && file_data::shows_its_data(job.source, job.facts, source);
+        let amending = Amending { has_holes, is_told: file_data::tells_holes(target), own };
         let (task, mut tally) = (Task::Amend(amending), Tally::default());
         let reached = match self.has_threads() && length >= SHARE_FROM_BYTES {
             true => large::copy(self, &job, &pair, task, &mut tally)?,
@@ -71,7 +77,7 @@ impl Content<'_> {
     pub(super) fn amend_range(
         &mut self,
         route: Route<'_>,
-        Amending { has_holes, own }: Amending,
+        amending @ Amending { has_holes, own, .. }: Amending,
         tally: &mut Tally,
     ) -> Result<Moved, Refusal> {
         let (begin, end) = (route.offset_bytes, route.offset_bytes + route.length_bytes);
@@ -81,14 +87,14 @@ impl Content<'_> {
                 // Nothing but a hole follows, or the file is shorter now.
                 let length = seek(route.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;
                 let rest = (place, length.min(end).max(place));
-                written += self.clear(&route, rest)?;
+                written += self.clear(&route, amending, rest)?;
                 if rest.1 < end {
                     moved_end = End::SourceEnded;
                 }
                 place = rest.1;
                 break;
             };
-            written += self.clear(&route, (place, data))?;
+            written += self.clear(&route, amending, (place, data))?;
             place = data;
             while place < hole && moved_end == End::Whole {
                 // Chunks end where blocks do, wherever the data begins.
@@ -160,10 +166,18 @@ impl Content<'_> {
 
     /// Makes a hole of a range of the target, as far as it has data there. Where there are no holes,
     /// zeros are written instead. Returns how much was written.
-    fn clear(&mut self, route: &Route<'_>, (mut place, end): (u64, u64)) -> Result<u64, Refusal> {
+    fn clear(
+        &mut self,
+        route: &Route<'_>,
+        amending: Amending,
+        (mut place, end): (u64, u64),
+    ) -> Result<u64, Refusal> {
         let mut written = 0;
         while place < end {
-            let extent = file_data::next_extent(route.target, place, end);
+            let extent = match amending.is_told {
+                true => file_data::next_extent(route.target, place, end),
+                false => Ok(Some((place, end))),
+            };
             let Some((data, hole)) = extent.map_err(Refusal::of(WRITE))? else { break };
             place = hole;
             match punch(route.target, data, hole - data) {

@@ -7,8 +7,9 @@ use flatout_io::transfer::{End, Method};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::{Content, Copied, FileJob, data_bytes, refusal, whole_route};
+use super::{Content, Copied, FileJob, refusal, whole_route};
 use crate::copy::Refusal;
+use crate::file_data::room_bytes;
 
 impl Content<'_> {
     /// Gives the target of a job the extents of a file that holds the same bytes as its source; or says
@@ -30,7 +31,7 @@ impl Content<'_> {
         if let End::Cannot(errno) = moved.end {
             return Ok(Err(errno));
         }
-        let bytes_moved = data_bytes(facts);
+        let bytes_moved = room_bytes(facts).min(length_bytes);
         job.moved.fetch_add(bytes_moved, Ordering::Relaxed);
         let seen = self.digest_of_source(&job, length_bytes)?;
         Ok(Ok(Copied::new((bytes_moved, Some(Method::Reflink)), length_bytes, seen)))

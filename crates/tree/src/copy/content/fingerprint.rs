@@ -141,8 +141,8 @@ pub(super) fn of(
     stop: &mut Stop,
     operation: &'static str,
 ) -> Result<Seen, Refusal> {
-    let mut place = 0;
-    while let Some((start, end)) = pieces(file, place, length_bytes, operation)? {
+    let (mut place, mut is_told) = (0, None);
+    while let Some((start, end)) = pieces((file, &mut is_told), (place, length_bytes), operation)? {
         place = start;
         fingerprint.fill_unless_stopped(start, stop, operation)?;
         while place < end {
@@ -168,17 +168,22 @@ pub(super) fn of(
     Ok(fingerprint.finish(length_bytes))
 }
 
-/// The next data of a file from `place` on, grown to whole pieces, as its begin and end.
+/// The next data of a file from `place` on, grown to whole pieces, as its begin and end. `is_told` remembers whether
+/// there are none where the file says so.
 fn pieces(
-    file: BorrowedFd<'_>,
-    place: u64,
-    length: u64,
+    (file, is_told): (BorrowedFd<'_>, &mut Option<bool>),
+    (place, length): (u64, u64),
     operation: &'static str,
 ) -> Result<Option<(u64, u64)>, Refusal> {
     if place >= length {
         return Ok(None);
     }
     let extent = file_data::next_extent(file, place, length).map_err(Refusal::of(operation))?;
+    let shows =
+        || rustix::fs::fstat(file).is_ok_and(|facts| file_data::shows_its_holes(file, &facts));
+    if extent != Some((place, length)) && !*is_told.get_or_insert_with(shows) {
+        return Ok(Some((place - place % PIECE_BYTES as u64, length)));
+    }
     let Some((data, hole)) = extent else { return Ok(None) };
     let piece = PIECE_BYTES as u64;
     let (start, end) = (data - data % piece, hole.next_multiple_of(piece).min(length));

@@ -3,11 +3,10 @@
 use std::os::fd::BorrowedFd;
 
 use flatout_io::transfer::{End, Method, Moved, Route};
-use flatout_sys::filesystem::Nature;
 use rustix::fs::{SeekFrom, seek};
 
 use super::methods::Pair;
-use super::{Content, FileJob, READ, Tally, is_sparse, refusal, set_length, unless_stopped};
+use super::{Content, FileJob, READ, Tally, refusal, set_length, unless_stopped};
 use crate::copy::{Refusal, When};
 use crate::file_data;
 
@@ -22,11 +21,13 @@ impl Content<'_> {
         let length = job.facts.st_size as u64;
         set_length(job.target, length)?;
         let method = self.choice(job, pair).method;
+        let is_sparse = file_data::is_sparse(job.facts);
+        let is_told = file_data::shows_its_data(job.source, job.facts, &pair.facts.source);
         let mut place = 0;
         let mut ended = length;
         while place < length {
             self.look()?;
-            let has_holes = is_sparse(job.facts);
+            let has_holes = is_sparse && is_told;
             let Some((data, hole)) = segment(job.source, has_holes, (place, length))? else {
                 // Nothing but a hole follows, or the file is shorter now.
                 let end = seek(job.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;
@@ -40,9 +41,7 @@ impl Content<'_> {
                 length_bytes: hole - data,
                 moved: job.moved,
             };
-            // A program that serves files may have holes and not tell where.
-            let is_untold = pair.facts.source.nature == Nature::Userspace && hole - data == length;
-            let moved = match self.options.sparse == When::Always || is_untold {
+            let moved = match self.options.sparse == When::Always || !is_told {
                 true => self.without_zeros(route, tally)?,
                 false => self.range(route, method, pair, tally)?,
             };

@@ -6,9 +6,8 @@ use rustix::fs::{FallocateFlags, Mode, Stat};
 use rustix::io::Errno;
 
 use super::source::Opened;
-use crate::copy::content::room_bytes;
 use crate::copy::{Entry, attributes, kind_of};
-use crate::file_data;
+use crate::file_data::{self, room_bytes};
 
 /// Reserves the blocks that a file without holes needs to become the source; where that cannot be, it
 /// stays as it was.
