@@ -195,6 +195,16 @@ impl Copy<'_> {
         self.attributes.is_incomplete(entry.paths(), CUT_SHORT, None);
     }
 
+    /// Something cannot be opened yet. Said once.
+    pub(super) fn tell_of_a_lease(&self, entry: Entry<'_>, side: Side) {
+        self.notice_once("lease_waited_for", None, || {
+            let shown = entry.shown(side);
+            format!(
+                "{shown} is under a lease, or its server wants it to be opened later: what is so is waited for, 10 minutes at most"
+            )
+        });
+    }
+
     /// A file cannot be replaced for this reason, and is written in place. Said once for each reason.
     pub(super) fn tell_in_place(&self, entry: Entry<'_>, why: Errno) {
         self.notice_once("written_in_place", Some(why), || {

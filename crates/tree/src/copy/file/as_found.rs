@@ -13,7 +13,7 @@ use crate::copy::attributes::PRIVATE;
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::standing::{WRITE_THROUGH, remove};
 use crate::copy::{
-    Assurance, Clearing, Entry, Made, Refusal, Rules, Skip, Trouble, kind_of, refused, target,
+    Assurance, Clearing, Entry, Made, Refusal, Rules, Side, Skip, Trouble, kind_of, refused, target,
 };
 use crate::file_data::NEW;
 
@@ -89,7 +89,7 @@ fn open(opened: &Opened<'_>, (rules, more): (&Rules, OFlags)) -> Result<Where, T
     let mode = Mode::from_raw_mode(opened.facts.st_mode & 0o777);
     let file = loop {
         let open = || rustix::fs::openat(entry.pair.target(), entry.target, flags, mode);
-        match when_given_back(copy, open) {
+        match when_given_back(entry, Side::Target, open) {
             // A FIFO that nobody reads from. A signal must not find this waiting in the kernel.
             Err(Errno::NXIO) if is(entry, |kind| kind.is_fifo()) => {
                 if copy.stop.is_due() {

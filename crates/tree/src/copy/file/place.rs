@@ -15,8 +15,8 @@ use crate::copy::attributes::{Flags, PRIVATE};
 use crate::copy::existing::{Existing, refuse_itself};
 use crate::copy::temporary::{has_lost_name, is_temporary};
 use crate::copy::{
-    Appearance, Assurance, Entry, Lane, Made, Preserve, Refusal, Rules, Trouble, kind_of, refused,
-    target,
+    Appearance, Assurance, Entry, Lane, Made, Preserve, Refusal, Rules, Side, Trouble, kind_of,
+    refused, target,
 };
 use crate::file_data::NEW;
 
@@ -263,8 +263,10 @@ impl Place {
         let flags = reads | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = unlocked(opened, || {
             let at = (entry.pair.target(), entry.target);
-            when_given_back(entry.copy, || rustix::fs::openat(at.0, at.1, flags, Mode::empty()))
-                .map_err(target("open"))
+            when_given_back(entry, Side::Target, || {
+                rustix::fs::openat(at.0, at.1, flags, Mode::empty())
+            })
+            .map_err(target("open"))
         })?;
         let facts = examined(opened, &file)?;
         match kind_of(facts).is_file() {

@@ -8,13 +8,8 @@ use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::copy::attributes::Flags;
-use crate::copy::{Copy, Entry, Pair, Rules, Specials, Trouble, kind_of, source};
+use crate::copy::{Copy, Entry, Pair, Rules, Side, Specials, Trouble, kind_of, source};
 use crate::file_data::{Moment, look_again, may_change_unseen, wait_for_a_write};
-
-/// A lease that is not given back is taken away by the kernel, by default after 45 s
-/// (/proc/sys/fs/lease-break-time).
-const WAIT: Duration = Duration::from_millis(10);
-const MOST_WAITS: u32 = 60_000;
 
 /// A source that is open, and what was known of it then.
 pub(in crate::copy) struct Opened<'e> {
@@ -96,22 +91,13 @@ pub(in crate::copy) fn reading_flags(copy: &Copy<'_>, pair: &Pair) -> OFlags {
     }
 }
 
-/// Opens something. Where somebody holds a lease on it (fcntl(2)) he was asked to give it back: that is waited
-/// for here and not by the kernel, for a FIFO may bear the name meanwhile.
+/// Opens the source or the target of an entry; see [`Stop::when_given_back`](crate::copy::stop::Stop).
 pub(super) fn when_given_back(
-    copy: &Copy<'_>,
+    entry: Entry<'_>,
+    side: Side,
     open: impl Fn() -> Result<OwnedFd, Errno>,
 ) -> Result<OwnedFd, Errno> {
-    let mut waits = 0;
-    loop {
-        match copy.stop.unless_due(&open) {
-            Err(Errno::AGAIN) if waits < MOST_WAITS && !copy.stop.is_due() => {
-                waits += 1;
-                std::thread::sleep(WAIT);
-            }
-            opened => return opened,
-        }
-    }
+    entry.copy.stop.when_given_back(open, || entry.copy.tell_of_a_lease(entry, side))
 }
 
 /// Opens a file; where it is somebody else's, its access time may change (open(2)).
@@ -137,7 +123,7 @@ impl<'e> Opened<'e> {
         let mut flags = reading_flags(entry.copy, entry.pair);
         flags.set(OFlags::NOFOLLOW, !reading.follows);
         let open = || open_unseen(entry.pair.source(), entry.source, flags);
-        let file = match when_given_back(entry.copy, open) {
+        let file = match when_given_back(entry, Side::Source, open) {
             Ok(file) => file,
             // A symlink, a socket.
             Err(Errno::LOOP | Errno::NXIO) if !reading.takes_all => return Err(Trouble::Became),
