@@ -44,6 +44,8 @@ const MOST_SHARED: u64 = 8;
 const LIST: &str = "list";
 const COMPARE: &str = "compare with its source";
 const DELETE_FROM: &str = "delete from";
+const EMPTY: &str =
+    "its source is empty, as it is where nothing is mounted; --max-delete permits it";
 const WITHOUT_KEY: &str = "it is encrypted, and its key is not there";
 
 /// Names that are to go, shared by threads.
@@ -136,6 +138,9 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let mut lister = Lister::default();
     let known = Known::of(&mut lister, &mut sieve, pair).map_err(Trouble::Source)?;
     let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
+    let is_named = directory.parent.as_ref().is_some_and(|parent| parent.parent.is_none());
+    let is_bounded = copy.options.deletion.is_some_and(|deletion| deletion.most.is_some());
+    let may_be_unmounted = || is_named && !is_bounded;
     let mut surplus = Names::new(MOST_SURPLUS_BYTES);
     let mut respelled = None;
     let mut trouble = None;
@@ -172,6 +177,9 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         (Some(trouble), _) => Err(trouble),
         (None, Err(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
             Ok(Names::new(MOST_SURPLUS_BYTES))
+        }
+        (None, Ok(())) if surplus.count() > 0 && known.is_empty && may_be_unmounted() => {
+            Err(Trouble::Target(Refusal::because(DELETE_FROM, EMPTY)))
         }
         (None, Ok(())) if surplus.count() > 0 && is_without_key(target) => {
             Err(Trouble::Target(Refusal::because(DELETE_FROM, WITHOUT_KEY)))
@@ -275,14 +283,17 @@ fn spellings(name: &CStr) -> Vec<CString> {
 struct Known {
     state: RandomState,
     names: HashSet<u64>,
+    /// Nothing was listed, be it taken or not.
+    is_empty: bool,
 }
 
 impl Known {
     /// Those of a source directory that are taken. One that is missing is looked up.
     fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, pair: &Pair) -> Result<Self, Refusal> {
-        let mut known = Self::default();
+        let mut known = Self { is_empty: true, ..Self::default() };
         rewind(pair.source())?;
         lister.each(pair.source(), |name, kind| {
+            known.is_empty = false;
             if known.names.len() < MOST_KNOWN && sieve.taken(pair.source(), name, kind).is_some() {
                 known.add(name);
             }

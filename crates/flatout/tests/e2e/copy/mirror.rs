@@ -72,6 +72,31 @@ fn what_the_source_does_not_have_goes_and_what_is_excluded_stays() {
     assert_holds(&folder.join("target"), &["a", "d", "d/b"], &ran);
 }
 
+/// As where the disk of the source is not mounted.
+#[test]
+fn an_empty_source_deletes_nothing_unless_it_is_said_how_much() {
+    let folder = Folder::new();
+    plant(&folder, &["source/", "target/a", "target/d/b"]);
+    for options in [&[][..], &["--dry-run"], &["--quick-check", "--itemize"], &["--threads=1"]] {
+        let ran = mirror(&folder, options).run();
+        assert!(ran.exits(1).stderr.contains("its source is empty"), "{ran}");
+        assert_holds(&folder.join("target"), &["a", "d", "d/b"], &ran);
+    }
+    mirror(&folder, &["--max-delete=9", "--dry-run"]).run().exits(0);
+    let ran = mirror(&folder, &["--max-delete=9"]).run();
+    assert_holds(&folder.join("target"), &[], ran.exits(0));
+    // Nothing is to go.
+    mirror(&folder, &[]).run().exits(0);
+    // A directory in it may be empty.
+    plant(&folder, &["full/d/", "other/d/gone"]);
+    let ran = folder.flatout(["copy", "--delete", "-T", "full", "other"]).run();
+    assert_holds(&folder.join("other"), &["d"], ran.exits(0));
+    // What is excluded is there.
+    plant(&folder, &["source/x.o", "target/gone"]);
+    let ran = mirror(&folder, &["--exclude=*.o"]).run();
+    assert_holds(&folder.join("target"), &[], ran.exits(0));
+}
+
 #[test]
 fn letters_of_cp_and_a_mirror_go_together() {
     let planted = ["source/a", "source/d/b", "target/a", "target/d/gone", "target/gone/too"];
