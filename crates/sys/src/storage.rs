@@ -26,7 +26,7 @@ pub use disk::Disk;
 pub use limit::{IoLimit, limits};
 pub use link::Link;
 pub use location::Location;
-pub use mount::{Mount, MountTable};
+pub use mount::{Mount, MountTable, fstab_places};
 
 use crate::filesystem::{self, Nature};
 

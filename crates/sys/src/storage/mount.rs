@@ -162,6 +162,18 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
+/// The places that /etc/fstab below `root` has filesystems for, be they mounted or not; none where it cannot be read.
+pub fn fstab_places(root: &Path) -> Vec<PathBuf> {
+    let text = std::fs::read(root.join("etc/fstab")).unwrap_or_default();
+    let place = |line: &[u8]| {
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+        let is_comment = fields.next()?.starts_with(b"#");
+        let place = fields.next().filter(|place| !is_comment && place.starts_with(b"/"))?;
+        Some(PathBuf::from(decode(place)))
+    };
+    text.split(|&byte| byte == b'\n').filter_map(place).collect()
+}
+
 /// Turns `\040` and its like back into bytes.
 pub fn decode(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());

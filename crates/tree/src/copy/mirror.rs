@@ -9,12 +9,15 @@ mod removal;
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::hash::BuildHasher;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use flatout_sys::storage::fstab_places;
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
@@ -44,8 +47,8 @@ const MOST_SHARED: u64 = 8;
 const LIST: &str = "list";
 const COMPARE: &str = "compare with its source";
 const DELETE_FROM: &str = "delete from";
-const EMPTY: &str =
-    "its source is empty, as it is where nothing is mounted; --max-delete permits it";
+const UNMOUNTED: &str =
+    "its source is empty: what /etc/fstab says of it is not mounted; --max-delete permits it";
 const WITHOUT_KEY: &str = "it is encrypted, and its key is not there";
 
 /// Names that are to go, shared by threads.
@@ -138,9 +141,8 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let mut lister = Lister::default();
     let known = Known::of(&mut lister, &mut sieve, pair).map_err(Trouble::Source)?;
     let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
-    let is_named = directory.parent.as_ref().is_some_and(|parent| parent.parent.is_none());
     let is_bounded = copy.options.deletion.is_some_and(|deletion| deletion.most.is_some());
-    let may_be_unmounted = || is_named && !is_bounded;
+    let is_missing = || !is_bounded && known.is_empty && is_unmounted(pair.source());
     let mut surplus = Names::new(MOST_SURPLUS_BYTES);
     let mut respelled = None;
     let mut trouble = None;
@@ -178,14 +180,24 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         (None, Err(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
             Ok(Names::new(MOST_SURPLUS_BYTES))
         }
-        (None, Ok(())) if surplus.count() > 0 && known.is_empty && may_be_unmounted() => {
-            Err(Trouble::Target(Refusal::because(DELETE_FROM, EMPTY)))
+        (None, Ok(())) if surplus.count() > 0 && is_missing() => {
+            Err(Trouble::Target(Refusal::because(DELETE_FROM, UNMOUNTED)))
         }
         (None, Ok(())) if surplus.count() > 0 && is_without_key(target) => {
             Err(Trouble::Target(Refusal::because(DELETE_FROM, WITHOUT_KEY)))
         }
         (None, listed) => listed.map_err(Trouble::Target).map(|()| surplus),
     }
+}
+
+/// Whether nothing is mounted on a directory for which /etc/fstab has a filesystem.
+fn is_unmounted(directory: BorrowedFd<'_>) -> bool {
+    let facts = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty());
+    let is_mounted =
+        facts.is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+    let is_declared = |path: &Path| fstab_places(Path::new("/")).iter().any(|place| place == path);
+    let path = file_data::path_of(directory);
+    !is_mounted && path.is_some_and(|path| is_declared(Path::new(OsStr::from_bytes(&path))))
 }
 
 /// Whether a directory is encrypted and its key is not there (fscrypt): what it lists are no names, and none

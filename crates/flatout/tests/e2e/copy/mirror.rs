@@ -72,28 +72,50 @@ fn what_the_source_does_not_have_goes_and_what_is_excluded_stays() {
     assert_holds(&folder.join("target"), &["a", "d", "d/b"], &ran);
 }
 
-/// As where the disk of the source is not mounted.
+/// A disk that is not there is no order to delete its copy.
 #[test]
-fn an_empty_source_deletes_nothing_unless_it_is_said_how_much() {
+fn an_empty_directory_on_which_a_disk_is_to_be_mounted_deletes_nothing() {
+    needs!(needs_root("mounts a directory in place of /etc"));
+    needs!(needs_program("unshare"));
     let folder = Folder::new();
-    plant(&folder, &["source/", "target/a", "target/d/b"]);
-    for options in [&[][..], &["--dry-run"], &["--quick-check", "--itemize"], &["--threads=1"]] {
-        let ran = mirror(&folder, options).run();
-        assert!(ran.exits(1).stderr.contains("its source is empty"), "{ran}");
-        assert_holds(&folder.join("target"), &["a", "d", "d/b"], &ran);
+    plant(
+        &folder,
+        &["source/d/", "source/with blank/", "target/a", "target/d/b", "target/with blank/c"],
+    );
+    let at = |name: &str| folder.join(name).to_str().unwrap().replace(' ', "\\040");
+    let lines = ["source/d", "source/with blank", "other"].map(|name| {
+        format!("LABEL=disk\t{} ext4  defaults 0 2\n# {} {0}\n", at(name), at("source"))
+    });
+    plant(&folder, &["etc/", "other/"]);
+    fs::write(folder.join("etc/fstab"), lines.concat()).unwrap();
+    // In a namespace of its own, with another /etc.
+    let script = format!("mount --bind {} /etc && exec \"$@\"", at("etc"));
+    let run = |words: &[&str]| {
+        let wrapper = ["unshare", "--mount", "sh", "-c", &script, "sh"];
+        folder.under(&wrapper, words).leaves("target").run()
+    };
+    let all = ["a", "d", "d/b", "with blank", "with blank/c"];
+    // Whichever directory of the source it is, and whatever else there is to do.
+    for options in [&["-T", "source"][..], &["-T", "--dry-run", "other"], &["-T", "other"]] {
+        let words = [&["copy", "--delete"], options, &["target"]].concat();
+        let ran = run(&words);
+        assert!(ran.exits(1).stderr.contains("is not mounted"), "{ran}");
+        // A directory of which fstab says nothing is as the source has it.
+        let left = if options.contains(&"source") { &all[1..] } else { &all[..] };
+        assert_holds(&folder.join("target"), left, &ran);
+        plant(&folder, &["target/a"]);
     }
-    mirror(&folder, &["--max-delete=9", "--dry-run"]).run().exits(0);
-    let ran = mirror(&folder, &["--max-delete=9"]).run();
+    let ran = run(&["copy", "--delete", "-T", "--max-delete=9", "other", "target"]);
     assert_holds(&folder.join("target"), &[], ran.exits(0));
-    // Nothing is to go.
-    mirror(&folder, &[]).run().exits(0);
-    // A directory in it may be empty.
-    plant(&folder, &["full/d/", "other/d/gone"]);
-    let ran = folder.flatout(["copy", "--delete", "-T", "full", "other"]).run();
-    assert_holds(&folder.join("other"), &["d"], ran.exits(0));
-    // What is excluded is there.
-    plant(&folder, &["source/x.o", "target/gone"]);
-    let ran = mirror(&folder, &["--exclude=*.o"]).run();
+    // What is mounted may be empty, and so may a directory of which fstab says nothing.
+    plant(&folder, &["target/a"]);
+    let mounted = format!("mount -t tmpfs none {} && {script}", at("other"));
+    let words = ["copy", "--delete", "-T", "other", "target"];
+    let wrapper = ["unshare", "--mount", "sh", "-c", &mounted, "sh"];
+    let ran = folder.under(&wrapper, &words).leaves("target").run();
+    assert_holds(&folder.join("target"), &[], ran.exits(0));
+    plant(&folder, &["target/a", "plain/"]);
+    let ran = run(&["copy", "--delete", "-T", "plain", "target"]);
     assert_holds(&folder.join("target"), &[], ran.exits(0));
 }
 
