@@ -31,7 +31,7 @@ pub(super) use closed::Closed;
 use closed::Record;
 #[cfg(test)]
 pub(super) use closed::tests::closed as closed_of_tests;
-pub(super) use held::{Held, Open};
+pub(super) use held::{Held, Open, moved};
 use turn::Turn;
 
 /// How directories are opened.

@@ -11,9 +11,12 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::directory::{DIRECTORY, open_path};
+use super::directory::{DIRECTORY, moved, open_path};
 use super::operand::failed;
-use super::{Copy, Directory, Event, Failure, Inheritance, Made, Operand, Preserve, visit};
+use super::{
+    Copy, Directory, Event, Failure, Identity, Inheritance, Made, Operand, Preserve, identity,
+    visit,
+};
 use crate::lock::lock;
 
 const MAKE: &str = "make the directory";
@@ -28,9 +31,10 @@ pub(super) struct Parents {
     filled: Mutex<Vec<Arc<Directory>>>,
 }
 
+/// One of them, which is opened again in the end: there may be more than descriptors.
 struct Parent {
-    source: OwnedFd,
-    target: OwnedFd,
+    source: PathBuf,
+    copy: Identity,
     facts: Stat,
     made: Made,
 }
@@ -72,13 +76,7 @@ impl Copy<'_> {
     }
 
     fn make_parent(&self, source: &Path, target: &Path) -> Result<Parent, Failure> {
-        // It is enough if it may be searched.
-        let open = |path: &Path| {
-            open_path(CWD, path, DIRECTORY - OFlags::NOFOLLOW)
-                .map_err(failed("open the directory", path))
-        };
-        let (from, _) = open(source)?;
-        let mut facts = rustix::fs::fstat(&from).map_err(failed("examine", source))?;
+        let (_, mut facts) = open(source)?;
         // As cp, which asks for it when it makes them, unless modes are to be those of new ones.
         if self.options.preserve.has(Preserve::PLAIN_MODE) {
             facts.st_mode &= !Mode::SVTX.bits();
@@ -88,8 +86,7 @@ impl Copy<'_> {
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(failed(MAKE, target)(errno)),
         };
-        let (to, _) = open(target)?;
-        let found = rustix::fs::fstat(&to).map_err(failed("examine", target))?;
+        let (to, found) = open(target)?;
         if is_new && self.watch.wants_each() {
             let (source, target) = (source.as_os_str().to_owned(), target.as_os_str().to_owned());
             self.watch.event(&Event::Making { source, target, backup: None });
@@ -98,7 +95,7 @@ impl Copy<'_> {
             true => Made::seen(Inheritance::of(to.as_fd()), &found),
             false => Made::found(&found),
         };
-        Ok(Parent { source: from, target: to, facts, made })
+        Ok(Parent { source: source.to_owned(), copy: identity(&found), facts, made })
     }
 
     /// Whether a directory, of which all is copied, waits until the other operands are. cp takes them in turn.
@@ -116,11 +113,32 @@ impl Copy<'_> {
         filled.iter().for_each(|directory| visit::complete(self, directory));
         let met = std::mem::take(&mut *lock(&self.parents.met));
         for (path, parent) in met.into_iter().rev() {
-            let Parent { source, target, facts, made } = parent;
-            let (source, target) = (source.as_fd(), target.as_fd());
-            if let Err(refusal) = self.attributes.directory(source, target, &facts, made) {
-                self.fail(Failure::of(refusal, path.into_os_string()));
+            if let Err(failure) = self.finish_parent(&path, &parent) {
+                self.fail(failure);
             }
         }
+    }
+
+    fn finish_parent(&self, path: &Path, parent: &Parent) -> Result<(), Failure> {
+        let from = open_again(&parent.source, identity(&parent.facts))?;
+        let to = open_again(path, parent.copy)?;
+        let set = self.attributes.directory(from.as_fd(), to.as_fd(), &parent.facts, parent.made);
+        set.map_err(|refusal| Failure::of(refusal, path.as_os_str().to_owned()))
+    }
+}
+
+/// Opens a directory, and looks at it. It is enough if it may be searched.
+fn open(path: &Path) -> Result<(OwnedFd, Stat), Failure> {
+    let opened = open_path(CWD, path, DIRECTORY - OFlags::NOFOLLOW);
+    let (opened, _) = opened.map_err(failed("open the directory", path))?;
+    let facts = rustix::fs::fstat(&opened).map_err(failed("examine", path))?;
+    Ok((opened, facts))
+}
+
+/// Opens one that must be what it was.
+fn open_again(path: &Path, expected: Identity) -> Result<OwnedFd, Failure> {
+    match open(path)? {
+        (opened, facts) if identity(&facts) == expected => Ok(opened),
+        _ => Err(Failure::of(moved(), path.as_os_str().to_owned())),
     }
 }

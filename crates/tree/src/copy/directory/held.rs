@@ -191,7 +191,12 @@ fn expect(
     let (opened, _) = opened.map_err(Refusal::of(GO_BACK))?;
     let facts = rustix::fs::fstat(&opened).map_err(Refusal::of(GO_BACK))?;
     if identity(&facts) != expected {
-        return Err(Refusal::because(GO_BACK, "it was moved meanwhile"));
+        return Err(moved());
     }
     Ok((opened, facts))
+}
+
+/// Something else bears the name of a directory by now.
+pub(in crate::copy) fn moved() -> Refusal {
+    Refusal::because(GO_BACK, "it was moved meanwhile")
 }

@@ -54,6 +54,27 @@ fn a_wide_and_a_bushy_tree_need_no_more_than_64_descriptors() {
 }
 
 #[test]
+fn directories_above_operands_need_no_descriptors() {
+    let folder = Folder::new();
+    let mut words = vec!["cp".to_owned(), "-p".to_owned(), "--parents".to_owned()];
+    for index in 0..100 {
+        let directory = format!("tree/{index}");
+        fs::create_dir_all(folder.join(&directory)).unwrap();
+        file_in(&folder.join(&directory), "file");
+        words.push(format!("{directory}/file"));
+    }
+    fs::create_dir(folder.join("there")).unwrap();
+    let run = folder.flatout(words.iter().chain([&"there".to_owned()])).leaves("there");
+    let run = run.with(|command| {
+        limit(command, Resource::Descriptors, FEW);
+    });
+    let ran = run.run();
+    assert_eq!(ran.exits(0).stderr, "", "{ran}");
+    let source = likeness(&folder.join("tree"));
+    assert_alike(&source, &likeness(&folder.join("there/tree")), &ran);
+}
+
+#[test]
 fn several_deep_branches_need_no_more_than_64_descriptors() {
     const BRANCHES: usize = 12;
     const DEPTH: usize = 100;
