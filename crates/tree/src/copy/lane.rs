@@ -106,8 +106,8 @@ impl<'c> Lane<'c> {
                             Entry { copy, directory, pair: &pair, source: name, target: name };
                         visit::visit(self, entry, origin)
                     }
-                    Err(refusal) => {
-                        copy.fail_source(&directory, Some(&name), refusal);
+                    Err(trouble) => {
+                        copy.fail_directory((&directory, 0), Some(&name), trouble);
                         visit::piece_done(copy, &directory);
                         None
                     }

@@ -123,7 +123,7 @@ pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
     let surplus = match surplus(copy, directory, &pair) {
         Ok(surplus) => surplus,
         Err(trouble) => {
-            copy.fail_directory((directory, device), trouble);
+            copy.fail_directory((directory, device), None, trouble);
             return false;
         }
     };

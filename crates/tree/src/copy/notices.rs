@@ -110,12 +110,18 @@ impl Copy<'_> {
         self.fail_on(device, Failure::of(refusal, directory.path(Side::Target, name)));
     }
 
-    /// A directory was not completed, or not mirrored, on this device.
-    pub(super) fn fail_directory(&self, (directory, device): (&Directory, u64), trouble: Trouble) {
+    /// A directory was not found again, not completed, or not mirrored, on this device (0: not known); or
+    /// nothing is done about a name in it.
+    pub(super) fn fail_directory(
+        &self,
+        (directory, device): (&Directory, u64),
+        name: Option<&CStr>,
+        trouble: Trouble,
+    ) {
         match trouble {
-            Trouble::Source(refusal) => self.fail_source(directory, None, refusal),
+            Trouble::Source(refusal) => self.fail_source(directory, name, refusal),
             Trouble::Target(refusal) | Trouble::Obstacle(refusal) => {
-                self.fail_target((directory, device), None, refusal);
+                self.fail_target((directory, device), name, refusal);
             }
             Trouble::Became | Trouble::Entrusted => {}
         }

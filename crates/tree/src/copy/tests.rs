@@ -124,6 +124,44 @@ fn a_directory_that_changes_while_it_is_copied_is_said() {
     }
 }
 
+/// Puts other directories in the place of those that a copy goes back to, once it is deep in them.
+struct Mover<'p> {
+    target: &'p Path,
+    failures: Mutex<Vec<String>>,
+}
+
+impl Watch for Mover<'_> {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Done { .. } if self.target.join("a/b").exists() => {
+                fs::rename(self.target.join("a/b"), self.target.join("elsewhere")).unwrap();
+                fs::rename(self.target.join("a"), self.target.join("gone")).unwrap();
+                fs::create_dir(self.target.join("a")).unwrap();
+            }
+            Event::Failed(failure) => self.failures.lock().unwrap().push(failure.to_string()),
+            _ => {}
+        }
+    }
+
+    fn wants_each(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn of_a_directory_that_is_not_found_again_the_side_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| place.path().join(name));
+    fs::create_dir_all(source.join("a/b/c/d/e/f/g/h")).unwrap();
+    fs::write(source.join("a/b/c/d/e/f/g/h/file"), "x").unwrap();
+    let mover = Mover { target: &target, failures: Mutex::default() };
+    let few = CopyOptions { threads: 1, max_fds: 24, ..options() };
+    in_threads(&Copy::new(few, &mover), operand(&source, &target));
+    let failures = mover.failures.into_inner().unwrap();
+    let why = format!("cannot go back to {:?}: it was moved meanwhile", target.join("a"));
+    assert_eq!(failures, [why]);
+}
+
 /// A small tree with something of each kind that needs no privilege.
 pub(super) fn plant(root: &Path) {
     fs::create_dir_all(root.join("a/b/c")).unwrap();

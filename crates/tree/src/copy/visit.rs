@@ -313,7 +313,7 @@ fn remove_leftovers(copy: &Copy<'_>, lister: &mut Lister, target: BorrowedFd<'_>
 /// The pair of a directory that is in use; `None`: it cannot be found again, which is reported.
 pub(super) fn pair(copy: &Copy<'_>, directory: &Arc<Directory>) -> Option<Arc<Pair>> {
     let pair = copy.held.pair(directory);
-    pair.map_err(|refusal| copy.fail_source(directory, None, refusal)).ok()
+    pair.map_err(|trouble| copy.fail_directory((directory, 0), None, trouble)).ok()
 }
 
 /// A piece of a directory is done. After the last one it gets its attributes, and so does the one
@@ -362,7 +362,7 @@ fn give_attributes(copy: &Copy<'_>, directory: &Arc<Directory>) {
         false => copy.attributes.directory(pair.source(), pair.target(), facts, *made).map(drop),
     };
     if let Err(refusal) = result {
-        return copy.fail_directory((directory, *device), Trouble::of(refusal));
+        return copy.fail_directory((directory, *device), None, Trouble::of(refusal));
     }
     // cp does not look.
     if copy.rules().is_none() && has_changed(&pair) {

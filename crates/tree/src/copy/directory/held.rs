@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::closed::{Closed, Record, Records};
 use super::{Access, Directory, GO_BACK, Guest, Identity, Kept, Pair, identity, open};
-use crate::copy::{Effect, Made, Refusal, plan};
+use crate::copy::{Effect, Made, Refusal, Trouble, plan};
 use crate::lock::lock;
 
 /// The directories whose pairs are open, and how many may be.
@@ -92,7 +92,7 @@ impl Held {
     /// that is open, each of which must lead where it led before.
     ///
     /// Errors: something on the way was moved.
-    pub(in crate::copy) fn pair(&self, directory: &Arc<Directory>) -> Result<Arc<Pair>, Refusal> {
+    pub(in crate::copy) fn pair(&self, directory: &Arc<Directory>) -> Result<Arc<Pair>, Trouble> {
         if let Some(pair) = directory.pair() {
             return Ok(pair);
         }
@@ -106,7 +106,8 @@ impl Held {
                     here = parent;
                 }
                 (None, None) => {
-                    return Err(Refusal::because(GO_BACK, "its directory was closed"));
+                    let reason = "its directory was closed";
+                    return Err(Trouble::Source(Refusal::because(GO_BACK, reason)));
                 }
             }
         };
@@ -114,7 +115,7 @@ impl Held {
             pair = match below.pair() {
                 Some(pair) => pair,
                 None => {
-                    let closed = below.known()?;
+                    let closed = below.known().map_err(Trouble::Source)?;
                     let source = (self.open_source)(pair.source(), &closed.named.source);
                     let target = match self.is_stood_in_for(&closed.made) {
                         true => plan::stand_in(pair.target()),
@@ -177,9 +178,9 @@ fn reopened(
     closed: Closed,
     source: Result<(OwnedFd, Access), Errno>,
     target: Result<(OwnedFd, Access), Errno>,
-) -> Result<Pair, Refusal> {
-    let (source, now) = expect(source, closed.source)?;
-    let (target, _) = expect(target, closed.target)?;
+) -> Result<Pair, Trouble> {
+    let (source, now) = expect(source, closed.source).map_err(Trouble::Source)?;
+    let (target, _) = expect(target, closed.target).map_err(Trouble::Target)?;
     Ok(Pair { source, target, found: closed.found(now) })
 }
 
