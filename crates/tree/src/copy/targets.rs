@@ -1,6 +1,6 @@
 //! Places where copies appear: what they must not be, and how they get to storage in the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -46,10 +46,10 @@ pub(super) struct Targets {
     /// The directory below which links are looked up.
     links_root: OnceLock<LinksRoot>,
     /// Copies of what the user named: a source that is one of them would be copied into itself.
-    copies: Mutex<Vec<Identity>>,
+    copies: Mutex<HashSet<Identity>>,
     /// Directories that the user named and that are being copied now: a target that is one of them
     /// would be copied over itself while it is read.
-    sources: Mutex<Vec<Identity>>,
+    sources: Mutex<HashSet<Identity>>,
     /// Filesystems that were written to, by device.
     filesystems: Mutex<BTreeMap<u64, Held>>,
     /// There was one of which a directory could not be opened: maybe a file can.
@@ -117,8 +117,8 @@ impl Targets {
 
     /// Remembers a directory that the user named, and its copy.
     pub(super) fn remember_top(&self, source: &Stat, copy: &Stat) {
-        lock(&self.copies).push(identity(copy));
-        lock(&self.sources).push(identity(source));
+        lock(&self.copies).insert(identity(copy));
+        lock(&self.sources).insert(identity(source));
     }
 
     /// Whether a directory of the source is one of those that this copy makes.
