@@ -116,6 +116,8 @@ pub struct Sum {
     rings: Permits,
     /// Not all threads came: a ring, whose threads in the kernel the same limit counts, has none.
     lacks_threads: AtomicBool,
+    /// Nobody takes answers any more.
+    is_left: AtomicBool,
     /// Segments mapped at a time.
     windows: Permits,
 }
@@ -129,8 +131,8 @@ impl Sum {
         };
         let rings = Permits::new(lanes::MOST_RINGS);
         let windows = Permits::new(usual);
-        let lacks_threads = AtomicBool::new(false);
-        Self { options, queue: Queue::new(usual), rings, lacks_threads, windows }
+        let [lacks_threads, is_left] = [false; 2].map(AtomicBool::new);
+        Self { options, queue: Queue::new(usual), rings, lacks_threads, is_left, windows }
     }
 
     /// Reads files until all are read. To be called once by each thread that is hired.
@@ -166,7 +168,7 @@ impl Sum {
     }
 
     /// Hands the files to the threads, and what they find to `sink`, in the order of `items`.
-    /// Returns when all is done, or `sink` breaks off; the threads are free then. An item that
+    /// Returns when all is done, or `sink` breaks off; the threads are free then, or soon. An item that
     /// cannot even be named (a directory that cannot be read) comes as an error, and goes to
     /// `sink` at its place.
     ///
@@ -204,6 +206,7 @@ impl Sum {
             let Some(answers) = self.queue.answers(more) else { break };
             for answer in answers {
                 if sink(answer).is_break() {
+                    self.is_left.store(true, Ordering::Relaxed);
                     return self.queue.close();
                 }
             }

@@ -68,8 +68,9 @@ impl<'a> Reader<'a> {
         Self { sum, buffer, cutter, waits_over_large: 0, is_untold, served }
     }
 
+    /// Whether nobody wants to know any more.
     pub(super) fn is_cancelled(&self) -> bool {
-        self.sum.options.cancel.is_cancelled()
+        self.sum.options.cancel.is_cancelled() || self.sum.is_left.load(Ordering::Relaxed)
     }
 
     /// Digests a file, or checks it.

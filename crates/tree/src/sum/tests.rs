@@ -229,6 +229,17 @@ fn a_wish_to_stop_ends_it_and_so_does_the_sink() {
 }
 
 #[test]
+fn what_nobody_waits_for_any_more_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, _) = &files(directory.path(), 1)[0];
+    let sum = Sum::new(SumOptions { threads: 1, profile: None, cancel: CancelToken::manual() });
+    let next = || item(path, Wanted::Digest(Algorithm::Blake3));
+    assert!(Reader::new(&sum).read(next()).result.is_ok());
+    sum.feed(std::iter::once(Ok(next())), |_| 0, |_| ControlFlow::Break(()));
+    assert!(matches!(Reader::new(&sum).read(next()).result, Err(Failure::Interrupted)));
+}
+
+#[test]
 fn files_that_are_made_up_as_they_are_read_have_digests_too() {
     let path = Path::new("/proc/version");
     let bytes = fs::read(path).unwrap();
