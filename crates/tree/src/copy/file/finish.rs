@@ -229,8 +229,8 @@ pub(super) fn unfinish(entry: Entry<'_>, source: &Stat) {
 fn outdate(file: &OwnedFd, found: &Stat, source: &Stat) {
     // Some filesystems count in steps of two seconds.
     const STEP_S: i64 = 2;
-    if found.st_mtime + STEP_S > source.st_mtime {
-        let before = Timespec { tv_sec: source.st_mtime - STEP_S, tv_nsec: 0 };
+    if found.st_mtime.saturating_add(STEP_S) > source.st_mtime {
+        let before = Timespec { tv_sec: source.st_mtime.saturating_sub(STEP_S), tv_nsec: 0 };
         let last_access = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
         let times = Timestamps { last_access, last_modification: before };
         let _as_far_as_it_goes = rustix::fs::futimens(file, &times);
@@ -240,4 +240,19 @@ fn outdate(file: &OwnedFd, found: &Stat, source: &Stat) {
 /// Closes a file and hears what its filesystem has to say to that.
 pub(super) fn closed(file: OwnedFd) -> Result<(), Trouble> {
     descriptor::close(file).map_err(|error| target("close")(file_data::errno_of(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_time_have_none_before_them_or_behind() {
+        let file = OwnedFd::from(tempfile::tempfile().unwrap());
+        let found = rustix::fs::fstat(&file).unwrap();
+        let at = |second| Stat { st_mtime: second, ..found };
+        for (found, source) in [(i64::MAX, 0), (0, i64::MIN), (i64::MAX, i64::MIN)] {
+            outdate(&file, &at(found), &at(source));
+        }
+    }
 }
