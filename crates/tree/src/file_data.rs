@@ -25,10 +25,10 @@ pub(crate) fn is_paged(side: &Filesystem) -> bool {
     matches!(side.name, "ext4" | "xfs" | "btrfs" | "tmpfs")
 }
 
-/// Whether a file that ends before its length was cut off on its way here. Files that the kernel makes up
-/// (/proc, /sys) say how long they might be.
+/// Whether a file that ends before its length was cut off on its way here, maybe below an overlay. Files that
+/// the kernel makes up (/proc, /sys) say how long they might be.
 pub(crate) fn has_whole_files(side: &Filesystem) -> bool {
-    is_paged(side) || matches!(side.nature, Nature::Network | Nature::Userspace)
+    is_paged(side) || side.nature != Nature::Memory
 }
 
 /// Room that a file has; `st_blocks` counts in such units, whatever the block size of the filesystem.
@@ -245,6 +245,20 @@ mod tests {
         let at = |second| Moment(Duration::from_secs(second) + Duration::from_millis(1));
         let told = [999, 1_000, 1_001, 1_002].map(|second| !at(second).is_within_a_step(&facts));
         assert_eq!(told, [false, false, false, true]);
+    }
+
+    #[test]
+    fn no_files_but_those_of_the_kernel_end_before_their_length() {
+        let has_whole = |name| {
+            let (nature, in_memory) = (Nature::named(name), false);
+            let [free_bytes, size_bytes, used_bytes] = [0; 3];
+            let facts = Filesystem { name, nature, in_memory, free_bytes, size_bytes, used_bytes };
+            has_whole_files(&facts)
+        };
+        for name in ["ext4", "tmpfs", "overlay", "vfat", "nfs", "fuse"] {
+            assert!(has_whole(name), "{name}");
+        }
+        assert!(!has_whole("proc") && !has_whole("sysfs"));
     }
 
     #[test]

@@ -187,6 +187,27 @@ fn a_file_that_is_shorter_than_its_server_tells_is_no_success() {
     faulty.finish();
 }
 
+/// The same below an overlay, which says nothing of it either.
+#[test]
+fn a_file_that_is_shorter_below_an_overlay_is_no_success() {
+    let faults = Faults { is_uncached: true, added_bytes: 5000, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let (folder, upper) = (folder(), needs!(Mounted::new(Kind::Tmpfs(1 << 20))));
+    let bytes = random_bytes(300_000, 3);
+    faulty.put("f", &bytes);
+    let overlay = needs!(Mounted::overlay(faulty.path(), &upper.path()));
+    let from = overlay.path().join("f");
+    let why = "it ended before the end that its length tells";
+    let ran = folder.flatout(["copy", "-T", from.to_str().unwrap(), "t/f"]).run();
+    assert!(ran.exits(1).stderr.contains(why), "{ran}");
+    assert!(fs::read(folder.join("t/f")).unwrap() == bytes, "{ran}");
+    let ran = folder.flatout(["sum", from.to_str().unwrap()]).run();
+    assert!(ran.exits(1).stderr.contains(why), "{ran}");
+    overlay.finish();
+    upper.finish();
+    faulty.finish();
+}
+
 /// Neither costs a second attempt.
 #[test]
 fn a_new_mode_or_name_of_the_source_is_no_failure() {
