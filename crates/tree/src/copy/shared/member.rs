@@ -71,28 +71,11 @@ impl Copy<'_> {
         hire: Hire<'_>,
         post: &mut dyn Post,
     ) -> Result<Ended, String> {
-        let shared = self.shared.as_ref().expect("the copy has members");
         self.begin(operands);
         self.dispatch.hold();
         let is_hired = self.hire_one(hire);
-        let mut member = Member {
-            copy: self,
-            shared,
-            hire,
-            post,
-            thief: Thief::new(shared.rank, shared.size),
-            said: HashSet::new(),
-            has_asked: false,
-            waits_to_be_heard: false,
-            told_ns: 0,
-            phase: Phase::Working,
-            final_of: (0..shared.size).map(|rank| rank == 0).collect(),
-            stopped: !is_hired,
-            has_passed_on: false,
-            silence: Silence::new(shared.rank, shared.size, monotonic_ns()),
-            silent: None,
-            ended: None,
-        };
+        let mut member = Member::new(self, hire, post);
+        member.stopped = !is_hired;
         member.serve();
         let Member { ended, silent, .. } = member;
         if !is_hired {
@@ -101,9 +84,7 @@ impl Copy<'_> {
         if let Some(rank) = silent {
             return Err(format!("process {rank} does not answer any more: given up"));
         }
-        let ended = ended.expect("the round was closed");
-        let totals = self.progress();
-        Ok(Ended { totals, ..ended })
+        Ok(Ended { totals: self.progress(), ..ended.expect("the round was closed") })
     }
 }
 
@@ -128,7 +109,29 @@ struct Member<'m, 'a> {
     ended: Option<Ended>,
 }
 
-impl Member<'_, '_> {
+impl<'m, 'a> Member<'m, 'a> {
+    fn new(copy: &'m Copy<'a>, hire: Hire<'m>, post: &'m mut dyn Post) -> Self {
+        let shared = copy.shared.as_ref().expect("the copy has members");
+        Self {
+            copy,
+            shared,
+            hire,
+            post,
+            thief: Thief::new(shared.rank, shared.size),
+            said: HashSet::new(),
+            has_asked: false,
+            waits_to_be_heard: false,
+            told_ns: 0,
+            phase: Phase::Working,
+            final_of: (0..shared.size).map(|rank| rank == 0).collect(),
+            stopped: false,
+            has_passed_on: false,
+            silence: Silence::new(shared.rank, shared.size, monotonic_ns()),
+            silent: None,
+            ended: None,
+        }
+    }
+
     fn is_first(&self) -> bool {
         self.shared.rank == 0
     }
@@ -175,7 +178,7 @@ impl Member<'_, '_> {
         if silent.is_some() && (self.is_first() || self.phase == Phase::Working) {
             self.silent = silent;
             self.copy.stop.break_off();
-            self.copy.dispatch.finished();
+            self.begin_to_end();
             self.phase = Phase::Closed;
         }
     }
@@ -392,5 +395,43 @@ impl Member<'_, '_> {
         let mut message = vec![TOLD];
         self.put_account(&mut message);
         self.send(0, &message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::Membership;
+    use crate::copy::tests::{Heard, options};
+
+    /// Nobody is there.
+    struct Nobody;
+
+    impl Post for Nobody {
+        fn send(&mut self, _: usize, _: &[u8]) {}
+
+        fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+            None
+        }
+    }
+
+    #[test]
+    fn one_that_is_gone_is_given_up_by_who_has_nothing_more_to_do() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let heard = Heard::default();
+        let membership = Membership { rank: 0, size: 2, job: 7, kept: Vec::new() };
+        let copy = Copy::new(options(), &heard).with_members(membership, None);
+        let (hire, mut nobody) = (|_: u32| false, Nobody);
+        copy.dispatch.hold();
+        let mut member = Member::new(&copy, &hire, &mut nobody);
+        member.begin_to_end();
+        member.phase = Phase::Final;
+        let begun_ns = monotonic_ns().saturating_sub(90 * SECOND_NS);
+        member.silence = Silence::new(0, 2, begun_ns);
+        for second in (5..90).step_by(5) {
+            let _not_before_its_time = member.silence.who(begun_ns + second * SECOND_NS, |_| true);
+        }
+        member.look_who_is_silent();
+        assert_eq!((member.silent, member.phase), (Some(1), Phase::Closed));
     }
 }
