@@ -118,3 +118,16 @@ fn buffers_of_many_threads_are_short() {
     let long = fingerprint::buffer(&mut alone.transfer, 1 << 30).unwrap().len();
     assert_eq!(long, 1 << 20, "others have ended");
 }
+
+#[test]
+fn a_source_that_ends_too_early_has_no_digest() {
+    let file = File::open("/proc/version").unwrap();
+    let length = std::fs::read("/proc/version").unwrap().len() as u64;
+    let plain = |length_bytes| {
+        let wanted = Fingerprint::of(Assurance::Accepted, Inventory::Digests).unwrap();
+        let (mut buffer, mut stop) = (vec![0; PIECE_BYTES], Stop::never());
+        let of = (file.as_fd(), length_bytes);
+        fingerprint::of(wanted, of, &mut buffer, &mut stop, READ).unwrap().plain
+    };
+    assert!(plain(length).is_some() && plain(length + 1).is_none());
+}
