@@ -26,7 +26,10 @@ pub fn is_same(one: &Path, other: &Path) -> Result<bool, IoError> {
     let (source, target) = (source.as_fd(), target.as_fd());
     let pair = Pair { source, target, length_bytes, sparse: [false; 2] };
     let differs = Comparer::default().first_difference(pair, || true);
-    let differs = differs.map_err(IoError::system("compare", one))?;
+    let differs = differs.map_err(|unread| match unread {
+        Unread::Source(error) => IoError::system("read", one)(error),
+        Unread::Target(error) => IoError::system("read", other)(error),
+    })?;
     Ok(copied_bytes == length_bytes && differs.is_none())
 }
 
@@ -47,6 +50,16 @@ pub(crate) struct Pair<'a> {
     pub(crate) sparse: [bool; 2],
 }
 
+/// Says of which side something is.
+type Side = fn(io::Error) -> Unread;
+
+/// Which of two files cannot be read, and why.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    Source(io::Error),
+    Target(io::Error),
+}
+
 impl Comparer {
     /// Where the first difference lies. A file that ends early differs there. `go_on` is asked now
     /// and then; when it says no, the files count as equal so far.
@@ -56,7 +69,7 @@ impl Comparer {
         &mut self,
         pair: Pair<'_>,
         go_on: impl Fn() -> bool,
-    ) -> io::Result<Option<u64>> {
+    ) -> Result<Option<u64>, Unread> {
         self.source.resize(CHUNK_BYTES, 0);
         self.target.resize(CHUNK_BYTES, 0);
         // Where the next data of each begins and ends.
@@ -64,9 +77,12 @@ impl Comparer {
             pair.sparse.map(|is_sparse| if is_sparse { (0, 0) } else { (0, pair.length_bytes) });
         let mut position = 0;
         while position < pair.length_bytes && go_on() {
-            for (extent, file) in extents.iter_mut().zip([pair.source, pair.target]) {
+            let sides: [(_, Side); 2] =
+                [(pair.source, Unread::Source), (pair.target, Unread::Target)];
+            for (extent, (file, side)) in extents.iter_mut().zip(sides) {
                 if extent.1 <= position {
-                    let next = file_data::next_extent(file, position, pair.length_bytes)?;
+                    let next = file_data::next_extent(file, position, pair.length_bytes);
+                    let next = next.map_err(|errno| side(errno.into()))?;
                     *extent = next.unwrap_or((pair.length_bytes, pair.length_bytes));
                 }
             }
@@ -81,8 +97,8 @@ impl Comparer {
             let length = (ends[0].min(ends[1]) - position).min(CHUNK_BYTES as u64) as usize;
             let [source, target] = [&mut self.source[..length], &mut self.target[..length]];
             let ends = [
-                fetch(pair.source, source, position, is_hole[0])?,
-                fetch(pair.target, target, position, is_hole[1])?,
+                fetch(pair.source, source, position, is_hole[0]).map_err(Unread::Source)?,
+                fetch(pair.target, target, position, is_hole[1]).map_err(Unread::Target)?,
             ];
             if source != target || ends != [length, length] {
                 let equal = source.iter().zip(target.iter()).take_while(|(a, b)| a == b).count();
@@ -154,6 +170,22 @@ mod tests {
             let found = Comparer::default().first_difference(pair, || true).unwrap();
             prop_assert_eq!(found, differs);
         }
+    }
+
+    #[test]
+    fn it_is_told_which_of_the_two_cannot_be_read() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, "bytes").unwrap();
+        let read = File::open(&path).unwrap();
+        let written = File::options().append(true).open(&path).unwrap();
+        let compare = |source: &File, target: &File| {
+            let (source, target) = (source.as_fd(), target.as_fd());
+            let pair = Pair { source, target, length_bytes: 5, sparse: [false; 2] };
+            Comparer::default().first_difference(pair, || true)
+        };
+        assert!(matches!(compare(&written, &read), Err(Unread::Source(_))));
+        assert!(matches!(compare(&read, &written), Err(Unread::Target(_))));
     }
 
     fn pieces() -> impl Strategy<Value = Vec<(u64, usize, u8)>> {

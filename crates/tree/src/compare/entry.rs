@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Stat};
 
-use super::content::Pair;
+use super::content::{Pair, Unread};
 use super::{Kind, Walk};
 use crate::copy::attributes::{Node, Place};
 use crate::file_data::{self, find, kind_of};
@@ -129,9 +129,12 @@ impl Walk {
         });
         let pair = Pair { source, target, length_bytes, sparse };
         let cancel = self.asked.cancel;
-        self.comparer
-            .first_difference(pair, || !cancel.is_cancelled())
-            .map_err(|error| ("either", error))
+        self.comparer.first_difference(pair, || !cancel.is_cancelled()).map_err(|unread| {
+            match unread {
+                Unread::Source(error) => ("source", error),
+                Unread::Target(error) => ("copy", error),
+            }
+        })
     }
 
     fn symlink(&mut self, name: &CStr) {

@@ -9,7 +9,7 @@ use super::{
     Copy, Entry, Lane, Overwrite, Preserve, Refusal, Trouble, Unchanged, identity, kind_of,
     obstacle, referent, refused, target,
 };
-use crate::compare::content::{Comparer, Pair};
+use crate::compare::content::{Comparer, Pair, Unread};
 use crate::file_data;
 
 use super::attributes::Flags;
@@ -135,7 +135,7 @@ pub(super) fn has_same_bytes(
 /// A file that is open, and what is known of it.
 pub(super) type OpenFile<'f> = (BorrowedFd<'f>, &'f Stat);
 
-/// Whether two files hold the same bytes.
+/// Whether two files hold the same bytes: one of the target that cannot be read is no copy.
 pub(super) fn is_same(
     lane: &mut Lane<'_>,
     source: OpenFile<'_>,
@@ -148,10 +148,11 @@ pub(super) fn is_same(
     }
     let sparse = [source, target].map(|(file, facts)| file_data::shows_its_holes(file, facts));
     let pair = Pair { source: source.0, target: target.0, length_bytes, sparse };
-    let difference = lane.copy.first_difference(&mut lane.comparer, pair)?;
-    let difference =
-        difference.map_err(|error| source_trouble("compare")(file_data::errno_of(&error)))?;
-    Ok(difference.is_none())
+    match lane.copy.first_difference(&mut lane.comparer, pair)? {
+        Ok(difference) => Ok(difference.is_none()),
+        Err(Unread::Target(_)) => Ok(false),
+        Err(Unread::Source(error)) => Err(source_trouble("read")(file_data::errno_of(&error))),
+    }
 }
 
 impl Copy<'_> {
@@ -162,7 +163,7 @@ impl Copy<'_> {
         &self,
         comparer: &mut Comparer,
         pair: Pair<'_>,
-    ) -> Result<std::io::Result<Option<u64>>, Trouble> {
+    ) -> Result<Result<Option<u64>, Unread>, Trouble> {
         let difference = comparer.first_difference(pair, || !self.stop.is_due());
         match self.stop.is_due() {
             true => Err(Trouble::Source(Refusal::interrupted("compare"))),
@@ -254,5 +255,30 @@ pub(super) fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Resul
     match rustix::fs::statat(at, name, AtFlags::empty()) {
         Ok(behind) if is_symlink(found) => refuse_itself(&behind, facts),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::copy::tests::{Heard, options};
+
+    #[test]
+    fn what_cannot_be_read_of_the_target_is_no_copy_and_of_the_source_a_failure() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, "bytes").unwrap();
+        let facts = rustix::fs::stat(&path).unwrap();
+        let read = File::open(&path).unwrap();
+        let written = File::options().append(true).open(&path).unwrap();
+        let (heard, hire) = (Heard::default(), |_: u32| false);
+        let copy = Copy::new(options(), &heard);
+        let mut lane = Lane::new(&copy, &hire);
+        let [read, written] = [&read, &written].map(|file| (file.as_fd(), &facts));
+        assert!(is_same(&mut lane, read, read).unwrap());
+        assert!(!is_same(&mut lane, read, written).unwrap());
+        assert!(matches!(is_same(&mut lane, written, read), Err(Trouble::Source(_))));
     }
 }
