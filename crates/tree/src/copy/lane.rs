@@ -198,7 +198,8 @@ impl<'c> Lane<'c> {
         let copy = self.copy;
         let begun_ns = if copy.watch.wants_each() { monotonic_ns() } else { 0 };
         let is_plan = copy.is_plan();
-        let care = match copy.peculiarities.care(entry) {
+        let peculiar = copy.peculiarities.of(entry.directory);
+        let care = match peculiar.as_ref().map(|names| names.care(entry)).transpose() {
             // It looks at what was made.
             Ok(care) => care.filter(|_| !is_plan),
             Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),

@@ -30,6 +30,8 @@ pub(super) struct Peculiar {
     /// Keys that several names have.
     alike: HashSet<u64>,
     has_temporary: bool,
+    /// Locked as long as one of the names that the target may take for one is copied.
+    taken: Mutex<Taken>,
 }
 
 /// Names of one directory, as they are listed.
@@ -91,8 +93,6 @@ pub(super) struct Peculiarities {
     has_any: AtomicBool,
     /// By the number of the directory.
     directories: Mutex<HashMap<u64, Arc<Peculiar>>>,
-    /// Locked as long as one of the names that the target may take for one is copied.
-    taken: Mutex<Taken>,
     /// The last device of a source, and whether somebody else than this kernel lists its names.
     served: Mutex<(u64, bool)>,
 }
@@ -102,21 +102,16 @@ pub(super) struct Peculiarities {
 struct Taken {
     /// By what bears the name.
     found: HashMap<Identity, Identity>,
-    /// Names by directory and key, where each spelling may have an inode number of its own.
-    names: HashMap<(u64, u64), HashMap<CString, Identity>>,
+    /// Names by key, where each spelling may have an inode number of its own.
+    names: HashMap<u64, HashMap<CString, Identity>>,
 }
 
 impl Taken {
-    /// Notes what was brought under a name of a directory (its place).
-    fn note(
-        &mut self,
-        directory: BorrowedFd<'_>,
-        (place, name): ((u64, u64), &CStr),
-        [source, made]: [Identity; 2],
-    ) {
+    /// Notes what was brought under a name of a directory.
+    fn note(&mut self, directory: BorrowedFd<'_>, name: &CStr, [source, made]: [Identity; 2]) {
         self.found.insert(made, source);
         if may_number_spellings(directory) {
-            self.names.entry(place).or_default().insert(name.to_owned(), source);
+            self.names.entry(key(name)).or_default().insert(name.to_owned(), source);
         }
     }
 
@@ -126,7 +121,7 @@ impl Taken {
         if let Some(from) = self.found.get(&found) {
             return *from != source;
         }
-        let Some(names) = self.names.get(&place(entry)) else { return false };
+        let Some(names) = self.names.get(&key(entry.target)) else { return false };
         let others =
             names.iter().filter(|(name, from)| ***name != *entry.target && **from != source);
         let mut all: Vec<&CStr> = others.map(|(name, _)| name.as_c_str()).collect();
@@ -136,10 +131,6 @@ impl Taken {
         all.push(entry.target);
         !has_spellings(entry.pair.target(), &all)
     }
-}
-
-fn place(entry: Entry<'_>) -> (u64, u64) {
-    (entry.directory.number, key(entry.target))
 }
 
 /// Whether a filesystem may number each spelling of a name, as programs behind FUSE do, and clients of
@@ -184,7 +175,6 @@ impl Peculiarities {
     /// Other operands begin, whose names in the target directory are these: they may replace what
     /// earlier ones brought.
     pub(super) fn begin<'n>(&self, names: impl Iterator<Item = &'n CStr>) {
-        *lock(&self.taken) = Taken::default();
         let mut all = Names::default();
         // Directories are merged, whatever they are called.
         names.for_each(|name| all.add(name, FileType::RegularFile));
@@ -195,18 +185,17 @@ impl Peculiarities {
     /// their names before any file.
     pub(super) fn remember_names(&self, directory: u64, mut names: Names, pair: &Pair) {
         let directories = std::mem::take(&mut names.directories);
-        let peculiar = names.finish();
-        let is_alike =
-            |key: &u64| peculiar.as_ref().is_some_and(|peculiar| peculiar.alike.contains(key));
-        for (key, name) in directories.iter().filter(|(key, _)| is_alike(key)) {
-            let both = [pair.source(), pair.target()].map(|at| look(at, name));
-            if let [Ok(source), Ok(found)] = both
-                && kind_of(found).is_dir()
-            {
-                let both = [&source, &found].map(identity);
-                lock(&self.taken).note(pair.target(), ((directory, *key), name), both);
+        let peculiar = names.finish().inspect(|peculiar| {
+            let mut taken = lock(&peculiar.taken);
+            for (_, name) in directories.iter().filter(|(key, _)| peculiar.alike.contains(*key)) {
+                let both = [pair.source(), pair.target()].map(|at| look(at, name));
+                if let [Ok(source), Ok(found)] = both
+                    && kind_of(found).is_dir()
+                {
+                    taken.note(pair.target(), name, [&source, &found].map(identity));
+                }
             }
-        }
+        });
         self.remember(directory, peculiar);
     }
 
@@ -232,7 +221,8 @@ impl Peculiarities {
         self.of(directory).is_some()
     }
 
-    fn of(&self, directory: &Directory) -> Option<Arc<Peculiar>> {
+    /// What is peculiar about the names of a directory, if anything is.
+    pub(super) fn of(&self, directory: &Directory) -> Option<Arc<Peculiar>> {
         if !self.has_any.load(Ordering::Relaxed) {
             return None;
         }
@@ -243,29 +233,29 @@ impl Peculiarities {
     pub(super) fn has_temporary(&self, directory: &Directory) -> bool {
         self.of(directory).is_some_and(|peculiar| peculiar.has_temporary)
     }
+}
 
-    /// Care for this entry; `None`: it needs none.
+impl Peculiar {
+    /// Care for an entry of the directory.
     ///
     /// Errors: another name of the source has brought what bears the name.
-    pub(super) fn care(&self, entry: Entry<'_>) -> Result<Option<Care<'_>>, Trouble> {
-        let Some(peculiar) = self.of(entry.directory) else { return Ok(None) };
-        let alike = match peculiar.alike.contains(&key(entry.target)) {
+    pub(super) fn care(&self, entry: Entry<'_>) -> Result<Care<'_>, Trouble> {
+        let alike = match self.alike.contains(&key(entry.target)) {
             true => Some((lock(&self.taken), identity(&entry.look()?))),
             false => None,
         };
-        let care = Care { peculiar, alike };
+        let care = Care { alike };
         if let (Some((taken, source)), Some(found)) = (&care.alike, care.in_the_way(entry)?)
             && taken.is_taken(entry, *source, found)
         {
             return Err(refused(OVERWRITE, ONE_NAME));
         }
-        Ok(Some(care))
+        Ok(care)
     }
 }
 
 /// Care for an entry whose name needs it, until it is copied.
 pub(super) struct Care<'c> {
-    peculiar: Arc<Peculiar>,
     /// Of a name that several names of the source may mean: its source. One after the other: each
     /// must see what the one before it has made.
     alike: Option<(MutexGuard<'c, Taken>, Identity)>,
@@ -277,8 +267,7 @@ impl Care<'_> {
         let copy = entry.copy;
         let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
         if let Some((taken, source)) = &mut self.alike {
-            let name = (place(entry), entry.target);
-            taken.note(entry.pair.target(), name, [*source, made]);
+            taken.note(entry.pair.target(), entry.target, [*source, made]);
         }
         if is_temporary(entry.target) {
             copy.temporaries.keep(made);
@@ -289,7 +278,7 @@ impl Care<'_> {
 
     /// What bears the name in the target, where that matters.
     fn in_the_way(&self, entry: Entry<'_>) -> Result<Option<Identity>, Trouble> {
-        if !is_temporary(entry.target) && !self.peculiar.alike.contains(&key(entry.target)) {
+        if !is_temporary(entry.target) && self.alike.is_none() {
             return Ok(None);
         }
         Ok(entry.in_the_way()?.map(|found| identity(&found)))
@@ -297,8 +286,9 @@ impl Care<'_> {
 }
 
 /// A number that names have in common if a filesystem may take them for one: without case, without dots and
-/// spaces at the end, and without letters that may be written as a letter and a mark, or were
-/// (Unicode's normal forms, in the scripts of Europe, Japan and Korea).
+/// spaces at the end, and without letters that may be written as a letter and a mark, or were (Unicode's normal
+/// forms, in the scripts of Europe). Of those of Japan and Korea the marks are left out, and syllables taken
+/// apart: in their directories most names would be alike.
 pub(super) fn key(name: &CStr) -> u64 {
     let bytes = name.to_bytes();
     let end =
@@ -309,13 +299,15 @@ pub(super) fn key(name: &CStr) -> u64 {
             let mut folded = String::new();
             let mut has_letter = false;
             for letter in text.to_uppercase().chars().flat_map(char::to_lowercase) {
-                if is_mark(letter) {
+                if matches!(letter, '\u{3099}' | '\u{309a}') {
+                    // What it stands on is written without it, too.
+                } else if is_mark(letter) {
                     // The letter that it stands on goes with the first one.
                     let _letter = has_letter.then(|| folded.pop());
                     has_letter = false;
                 } else {
                     has_letter = !is_composed(letter);
-                    folded.extend(has_letter.then_some(letter));
+                    folded.extend(parts(letter).into_iter().flatten().filter(|_| has_letter));
                 }
             }
             fnv1a(folded.bytes())
@@ -326,7 +318,32 @@ pub(super) fn key(name: &CStr) -> u64 {
 
 /// Whether it stands on the letter before it.
 fn is_mark(letter: char) -> bool {
-    matches!(letter, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
+    matches!(letter, '\u{300}'..='\u{36f}')
+}
+
+/// What a letter of Japan or Korea is written with, without marks; any other is that itself.
+fn parts(letter: char) -> [Option<char>; 3] {
+    let code = u32::from(letter);
+    let hiragana = if code >= 0x30a0 { code - 0x60 } else { code };
+    let marked = match hiragana {
+        // One with a mark follows each.
+        0x304b..=0x3062 => (code + 1) % 2,
+        0x3064..=0x3069 => code % 2,
+        // Two do.
+        0x306f..=0x307d => (hiragana - 0x306f) % 3,
+        0x3094 => 0x4e,
+        0x3097..=0x309a if code > hiragana => 8,
+        0x309e => 1,
+        _ => 0,
+    };
+    let [first, second, third] = match code {
+        0xac00..=0xd7a3 => {
+            let (syllable, end) = ((code - 0xac00) / 28, (code - 0xac00) % 28);
+            [0x1100 + syllable / 21, 0x1161 + syllable % 21, if end > 0 { 0x11a7 + end } else { 0 }]
+        }
+        _ => [code - marked, 0, 0],
+    };
+    [first, second, third].map(|code| char::from_u32(code).filter(|_| code > 0))
 }
 
 /// Whether it may be written in parts; of small letters, for that is asked of no others.
@@ -334,9 +351,7 @@ fn is_composed(letter: char) -> bool {
     matches!(letter,
         '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1fff}'
         | '\u{390}' | '\u{3ac}'..='\u{3b0}' | '\u{3ca}'..='\u{3ce}'
-        | 'й' | 'ѐ' | 'ё' | 'ѓ' | 'ї' | 'ќ'..='ў' | 'ѷ' | '\u{4c1}'..='\u{4f9}'
-        | '\u{304b}'..='\u{307d}' | '\u{3094}' | '\u{30ab}'..='\u{30fa}'
-        | '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7a3}')
+        | 'й' | 'ѐ' | 'ё' | 'ѓ' | 'ї' | 'ќ'..='ў' | 'ѷ' | '\u{4c1}'..='\u{4f9}')
 }
 
 #[cfg(test)]
@@ -356,10 +371,20 @@ mod tests {
             (c"мой", c"мои\u{306}"),
             (c"\u{30ac}x", c"\u{30ab}\u{3099}x"),
             (c"\u{d55c}1", c"\u{1112}\u{1161}\u{11ab}1"),
+            (c"\u{d55c}1", c"\u{d558}\u{11ab}1"),
+            (c"\u{3071}\u{3065}\u{3094}", c"\u{306f}\u{309a}\u{3064}\u{3099}\u{3046}\u{3099}"),
+            (c"\u{30f7}\u{30fe}\u{30c2}", c"\u{30ef}\u{3099}\u{30fd}\u{3099}\u{30c1}\u{3099}"),
         ] {
             assert_eq!(key(one), key(other), "{one:?} {other:?}");
         }
-        for (one, other) in [(c"a", c"b"), (c"caf\u{e9}", c"cafe"), (c"мой", c"мои")] {
+        for (one, other) in [
+            (c"a", c"b"),
+            (c"caf\u{e9}", c"cafe"),
+            (c"мой", c"мои"),
+            (c"\u{d55c}.txt", c"\u{ae00}.txt"),
+            (c"\u{30e1}\u{30e2}", c"\u{30c6}\u{30b9}\u{30c8}"),
+            (c"\u{304b}", c"\u{30ab}"),
+        ] {
             assert_ne!(key(one), key(other), "{one:?} {other:?}");
         }
         assert_ne!(key(c"\xff"), key(c"\xfe"), "what is no text has no case");

@@ -122,7 +122,8 @@ pub(super) fn visit(
 /// Opens a directory, unless another name of the source is the same name in the target. Also tells whether
 /// the copy was made.
 fn enter(entry: Entry<'_>, origin: Origin) -> (Origin, Result<(Pair, Access), Trouble>) {
-    let care = match entry.copy.peculiarities.care(entry) {
+    let peculiar = entry.copy.peculiarities.of(entry.directory);
+    let care = match peculiar.as_ref().map(|names| names.care(entry)).transpose() {
         // Of those that the user names one is merged into the other.
         Err(_) if entry.directory.parent.is_none() => None,
         Err(trouble) => return (origin, Err(trouble)),
