@@ -22,6 +22,16 @@ pub(crate) struct Ignored {
     rules: Vec<Rule>,
 }
 
+impl Drop for Ignored {
+    /// One after the other: a tree may be deeper than the stack.
+    fn drop(&mut self) {
+        let mut above = self.above.take();
+        while let Some(ignored) = above {
+            above = Arc::into_inner(ignored).and_then(|mut ignored| ignored.above.take());
+        }
+    }
+}
+
 impl Ignored {
     /// Those of a directory of the source, whose path below it is `path`, empty for itself. Where it has
     /// no file of rules, those above count.
@@ -74,6 +84,15 @@ mod tests {
     use rustix::fs::{FileType, Mode};
 
     use super::*;
+
+    #[test]
+    fn rules_of_any_number_of_directories_are_forgotten() {
+        let mut above = None;
+        for _ in 0..1_000_000 {
+            above = Some(Arc::new(Ignored { above, prefix: 0, rules: Vec::new() }));
+        }
+        drop(above);
+    }
 
     #[test]
     fn the_nearest_file_decides_and_in_it_the_last_line() {
