@@ -165,6 +165,8 @@ codes! {
     REQUESTS_SPLIT = "requests_split" => Circumstance;
     /// Others used the device in the same time.
     SHARED_DEVICE = "shared_device" => NotLasting;
+    /// The server worked for other clients in the same time: the figure is a share.
+    SHARED_SERVER = "shared_server" => NotLasting;
     /// Creating files is far slower than removing them, as after many were deleted.
     RECENT_DELETES = "recent_deletes";
     /// A device, or a file of the user's, would have been written to; nothing was done.

@@ -41,6 +41,7 @@ pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
     for Measured { row, outcome, facts, .. } in rows {
         fact::add_ratios(facts);
         warning::add_all(&mut outcome.warnings, account::warnings(facts));
+        warning::add_all(&mut outcome.warnings, fact::shared(facts, outcome.n));
         let none = Ceiling::unknown("none is known");
         let bound = match row {
             NetworkRow::Memcpy(_) => {

@@ -1,7 +1,9 @@
 //! What is known of a row of the network area besides its figure, and the ratios that follow.
 
-use flatout_measure::{Facts, Key};
+use flatout_measure::fact::Merge;
+use flatout_measure::{Facts, Key, Warning, warning};
 
+use crate::counted;
 use crate::fact::BYTES;
 
 /// Round trips of a latency row.
@@ -26,6 +28,11 @@ pub const RECEIVER_TIME_NS: Key = Key::sum("receiver_time_ns");
 pub const THROTTLED_NS: Key = Key::sum("throttled_ns");
 /// The time of the trials in which that was.
 pub const TRIALS_NS: Key = Key::sum("trials_ns");
+
+/// The most other clients whose tests ran at the server during a trial, where there were any.
+pub const OTHER_CLIENTS_MOST: Key = Key::new("other_clients_most", Merge::Max);
+/// The trials during which there were.
+pub const SHARED_TRIALS: Key = Key::sum("shared_trials");
 
 /// The streams of the last trial, each with what is known of it.
 pub const STREAMS_LAST_TRIAL: Key = Key::last("streams_last_trial");
@@ -97,11 +104,28 @@ pub fn add_ratios(facts: &mut Facts) {
     for (ratio, part, whole) in RATIOS {
         facts.set_known(ratio, share(facts, part, whole));
     }
-    let gigabits = facts.number(BYTES).unwrap_or(0.0) * 8.0 / 1e9;
+    // Busy CPUs of the server worked for the bytes of its other clients, too.
+    let own_bytes = facts.number(BYTES).filter(|_| facts.count(SHARED_TRIALS).is_none());
+    let gigabits = own_bytes.unwrap_or(0.0) * 8.0 / 1e9;
     for (cost, time) in [(CPU_S_PER_GBIT, CPU_BUSY_NS), (SOFTIRQ_S_PER_GBIT, CPU_SOFTIRQ_NS)] {
         let time_ns = facts.number(time).filter(|_| gigabits > 0.0);
         facts.set_known(cost, time_ns.map(|ns| ns / 1e9 / gigabits));
     }
+}
+
+/// What other clients at the server say against a row of so many trials.
+pub fn shared(facts: &Facts, trials: u64) -> Option<Warning> {
+    let most = facts.count(OTHER_CLIENTS_MOST)?;
+    let shared = facts.count(SHARED_TRIALS)?.min(trials);
+    let most = match most {
+        1 => "another client was".to_owned(),
+        most => format!("up to {} were", counted(most, "other client")),
+    };
+    let text = format!(
+        "{most} at the server in {shared} of {}: a share of what server and network carry",
+        counted(trials, "trial")
+    );
+    Some(Warning::new(warning::SHARED_SERVER, text))
 }
 
 /// A part of a whole; `None` where there is nothing to divide by.
@@ -113,6 +137,18 @@ pub fn share(facts: &Facts, part: Key, whole: Key) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_clients_at_the_server_are_told_and_take_the_cost_with_them() {
+        let facts = Facts::default().with(BYTES, 1_000_u64).with(CPU_BUSY_NS, 500_u64);
+        assert_eq!(shared(&facts, 6), None);
+        let mut facts = facts.with(OTHER_CLIENTS_MOST, 2_u64).with(SHARED_TRIALS, 4_u64);
+        let told = shared(&facts, 6).unwrap();
+        assert_eq!(told.code, warning::SHARED_SERVER);
+        assert!(told.text.starts_with("up to 2 other clients were at the server in 4 of 6 trials"));
+        add_ratios(&mut facts);
+        assert_eq!(facts.number(CPU_S_PER_GBIT), None, "the others' bytes are unknown");
+    }
 
     #[test]
     fn cost_counts_all_cpus_per_bit() {

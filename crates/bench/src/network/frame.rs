@@ -11,7 +11,7 @@ pub const MAX_FRAME_BYTES: usize = 4096;
 /// What encryption adds.
 pub const TAG_BYTES: usize = 16;
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Most points of a list.
 pub const MAX_POINTS: usize = 10;
@@ -138,6 +138,8 @@ pub struct EndReport {
     pub softirq_ns: u64,
     /// CPU time that there was.
     pub capacity_ns: u64,
+    /// Of a server: the most tests of other clients that ran at the same time.
+    pub others: u16,
     /// Bytes received until each moment since the beginning, all flows together.
     pub curve: Vec<[u64; 2]>,
 }
@@ -181,6 +183,7 @@ mod tests {
                     busy_ns: 2,
                     softirq_ns: 3,
                     capacity_ns: 4,
+                    others: 5,
                     curve: vec![[1, 2]; MAX_POINTS],
                 },
             },
@@ -244,9 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_version_four() {
+    fn bytes_are_those_of_version_five() {
         let text = |frame: Frame| String::from_utf8(frame.encode()).unwrap();
-        assert_eq!(text(Frame::Hello { version: VERSION }), r#"{"Hello":{"version":4}}"#);
+        assert_eq!(text(Frame::Hello { version: VERSION }), r#"{"Hello":{"version":5}}"#);
         assert_eq!(text(Frame::Go), r#""Go""#);
         let sent = Frame::Sent { flow: 2, datagrams: 10 };
         assert_eq!(text(sent), r#"{"Sent":{"flow":2,"datagrams":10}}"#);

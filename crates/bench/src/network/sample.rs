@@ -26,6 +26,11 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
     };
     add_cpu_time(&mut sample.facts, report, topology);
     add_tcp(&mut sample, report);
+    let others = u64::from(report.far.end.others);
+    if others > 0 {
+        sample.facts.set(fact::OTHER_CLIENTS_MOST, others);
+        sample.facts.set(fact::SHARED_TRIALS, 1_u64);
+    }
     let spec = &report.spec;
     let mut warn = |code, text: &str| {
         sample.warn(code, text);

@@ -2,23 +2,23 @@
 //! silent for five seconds, or its time is over.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use flatout_io::cause_text;
-use flatout_sys::cancel::wait_any_readable;
 use flatout_sys::socket::shared_udp;
 use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
-use super::frame::Frame;
+use super::frame::{EndReport, Frame};
 use super::server::Shortage;
+use super::server::occupancy::{Occupancy, Stay};
 use super::spec::{Flow, Protocol, Spec};
-use super::token::{PROOF_BYTES, Proof};
+use super::token::Proof;
 use crate::counted;
 
 /// How long a client may say nothing between tests.
@@ -34,8 +34,13 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long a datagram is waited for that a connected socket has not got yet.
 pub const DATAGRAM_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// A data connection that has proved itself.
-pub type Arrival = (Proof, TcpStream);
+/// The data connections that have proved a session, as they come.
+pub struct Arrivals {
+    /// Over TCP.
+    pub streams: Receiver<(Proof, TcpStream)>,
+    /// Where streams of datagrams come from; most of them more than once.
+    pub datagrams: Receiver<(Proof, SocketAddr)>,
+}
 
 /// A client's session.
 pub struct Session {
@@ -43,12 +48,14 @@ pub struct Session {
     pub channel: Channel,
     /// The key of its data connections.
     pub key: [u8; 32],
-    /// Its data connections, as they come.
-    pub arrivals: Receiver<Arrival>,
+    /// Its data connections.
+    pub arrivals: Arrivals,
     /// The wish to stop.
     pub cancel: CancelToken,
     /// What its connections lack.
     pub shortage: Shortage,
+    /// The tests of all sessions.
+    pub occupancy: Occupancy,
 }
 
 /// What tells this machine from others, whatever its addresses: from the kernel's boot id.
@@ -91,8 +98,13 @@ impl Session {
         if let Err(text) = spec.check() {
             return self.channel.send(&Frame::Refused { text });
         }
+        let stay = match self.occupancy.take(spec.buffer_bytes()) {
+            Ok(stay) => stay,
+            Err(text) => return self.channel.send(&Frame::Refused { text }),
+        };
         // What is left of a test before has no business in this one.
-        while self.arrivals.try_recv().is_ok() {}
+        while self.arrivals.streams.try_recv().is_ok() {}
+        while self.arrivals.datagrams.try_recv().is_ok() {}
         // What is lacking from now on, be it before this thread looks.
         self.shortage.forget();
         self.channel.send(&Frame::Prepared)?;
@@ -104,12 +116,13 @@ impl Session {
         let begin = |channel: &mut Channel| {
             channel.send(&Frame::Ready)?;
             match channel.receive(GATHER_NS)? {
-                Frame::Go => Ok(()),
-                _ => Err(ChannelError::Garbage),
+                Frame::Go => stay.begin(),
+                _ => return Err(ChannelError::Garbage),
             }
+            Ok(())
         };
         match flow::run(End::Server, spec, &connections, &mut self.channel, begin) {
-            Ok(seen) => self.report(seen),
+            Ok(seen) => self.report(seen, stay),
             Err(FlowError::Channel(error)) => Err(error),
             Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
                 self.channel.send(&Frame::Refused { text: error.to_string() })
@@ -141,7 +154,7 @@ impl Session {
         let mut connections = Vec::new();
         while !awaited.is_empty() {
             self.look(begun_ns, awaited.len())?;
-            match self.arrivals.recv_timeout(LOOK) {
+            match self.arrivals.streams.recv_timeout(LOOK) {
                 Ok((proof, stream)) if proof.test == spec.test => {
                     // A flow is taken once: a proof that was recorded opens nothing later.
                     let Some(flow) = awaited.remove(&proof.flow) else { continue };
@@ -157,8 +170,8 @@ impl Session {
         Ok(connections)
     }
 
-    /// Sockets of datagrams share the server's port: one waits for a proof, whoever sends it, and is
-    /// then connected to the sender. Nothing is sent to anybody before.
+    /// Sockets of datagrams share the server's port. One is made for each peer that has proved a stream,
+    /// and connected to it; nothing is sent to anybody before.
     fn gather_udp(
         &mut self,
         spec: &Spec,
@@ -169,24 +182,19 @@ impl Session {
         let address =
             self.channel.stream().local_addr().map_err(|error| failed("getsockname", &error))?;
         while !awaited.is_empty() {
-            let at = format!("UDP {address}");
-            let socket = shared_udp(address).map_err(|error| failed(&at, &error))?;
-            socket.set_nonblocking(true).map_err(|error| failed(&at, &error))?;
-            let flow = loop {
-                self.look(begun_ns, awaited.len())?;
-                if let Some((proof, peer)) = next_proof(&socket, &self.key)
-                    && proof.test == spec.test
-                    && let Some(flow) = awaited.remove(&proof.flow)
-                {
-                    socket.connect(peer).map_err(|error| failed(&at, &error))?;
-                    break flow;
+            self.look(begun_ns, awaited.len())?;
+            match self.arrivals.datagrams.recv_timeout(LOOK) {
+                Ok((proof, peer)) if proof.test == spec.test => {
+                    let Some(flow) = awaited.remove(&proof.flow) else { continue };
+                    let socket = datagrams_of(address, peer)
+                        .map_err(|error| failed(&format!("UDP {address}"), &error))?;
+                    connections.push(Connection::new(flow, Socket::Udp(socket)));
                 }
-                let sources = [socket.as_fd(), self.channel.stream().as_fd()];
-                wait_any_readable(&sources, Some(LOOK.as_nanos() as u64))
-                    .map_err(|error| failed(&at, &error))?;
-            };
-            ready_udp(&socket).map_err(|error| failed(&at, &error))?;
-            connections.push(Connection::new(flow, Socket::Udp(socket)));
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(ChannelError::Cancelled.into());
+                }
+            }
         }
         Ok(connections)
     }
@@ -211,32 +219,38 @@ impl Session {
         }
     }
 
-    fn report(&mut self, seen: Seen) -> Result<(), ChannelError> {
+    fn report(&mut self, seen: Seen, stay: Stay) -> Result<(), ChannelError> {
         for report in seen.flows {
             self.channel.send(&Frame::Flow { report })?;
         }
-        self.channel.send(&Frame::End { report: seen.end })
+        let report = EndReport { others: stay.end(), ..seen.end };
+        self.channel.send(&Frame::End { report })
     }
 }
 
-fn failed(what: &str, error: &std::io::Error) -> FlowError {
+fn failed(what: &str, error: &io::Error) -> FlowError {
     FlowError::Failed(format!("{what}: {}", cause_text(error)))
 }
 
-fn next_proof(socket: &UdpSocket, key: &[u8; 32]) -> Option<(Proof, SocketAddr)> {
-    let mut bytes = [0; PROOF_BYTES + 1];
-    let (length, peer) = socket.recv_from(&mut bytes).ok()?;
-    Some((Proof::decode(&bytes[..length], key)?, peer))
+/// A socket at the server's port for the datagrams of one peer.
+fn datagrams_of(address: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = shared_udp(address)?;
+    socket.connect(peer)?;
+    // What came in between may be anybody's.
+    socket.set_nonblocking(true)?;
+    while socket.recv(&mut [0; 1]).is_ok() {}
+    ready_udp(&socket)?;
+    Ok(socket)
 }
 
 /// A data connection as the threads want it.
-pub fn ready_tcp(stream: &TcpStream) -> std::io::Result<()> {
+pub fn ready_tcp(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)
 }
 
 /// As [`ready_tcp`], for datagrams: a lost one must not be waited for.
-pub fn ready_udp(socket: &UdpSocket) -> std::io::Result<()> {
+pub fn ready_udp(socket: &UdpSocket) -> io::Result<()> {
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(DATAGRAM_TIMEOUT))
 }

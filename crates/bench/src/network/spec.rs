@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Most streams of a test.
 pub const MAX_STREAMS: u16 = 64;
+/// Most connections of a test: streams of both directions, or of questions and bulk.
+pub const MAX_FLOWS: usize = 2 * MAX_STREAMS as usize;
 /// Longest block.
 pub const MAX_BLOCK_BYTES: u32 = 1 << 20;
 /// Most memory for all blocks of one end.
@@ -237,9 +239,13 @@ impl Spec {
         if self.protocol == Protocol::Udp && self.work == Work::Latency {
             most("message bytes", self.block_bytes.into(), 1, MAX_DATAGRAM_BYTES.into())?;
         }
-        let flows = self.flows().len() as u64;
+        most("bytes of buffers", self.buffer_bytes(), 0, MAX_BUFFER_BYTES)
+    }
+
+    /// Memory for the blocks of one end.
+    pub fn buffer_bytes(&self) -> u64 {
         let each = u64::from(self.block_bytes.max(self.datagram_bytes)) * BUFFERS_PER_FLOW;
-        most("bytes of buffers", flows.saturating_mul(each), 0, MAX_BUFFER_BYTES)
+        (self.flows().len() as u64).saturating_mul(each)
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use flatout_bench::network::PORT;
+use flatout_bench::network::server::{CLIENTS, MAX_CLIENTS};
 
 const AFTER: &str = include_str!("help/serve.txt").trim_ascii_end();
 
@@ -16,8 +17,12 @@ pub struct Serve {
     /// Port to listen at; 0: any that is free
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
+    /// Clients to serve at once; further ones wait
+    #[arg(long, value_name = "N", default_value_t = CLIENTS,
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_CLIENTS)))]
+    pub clients: u16,
     /// Serve one session and exit
-    #[arg(short = '1', long)]
+    #[arg(short = '1', long, conflicts_with = "clients")]
     pub once: bool,
     /// File with the token that clients must know, at least 16 characters; - is standard input
     /// [default: off loopback a new one, which is printed; on loopback none]

@@ -8,6 +8,7 @@ use flatout_bench::network::client::resolve;
 use flatout_bench::network::server::{Lifetime, Notice, Server};
 use flatout_bench::network::token::{Key, new_token};
 use flatout_io::cause_text;
+use flatout_measure::units::counted;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::serve::Serve;
@@ -44,10 +45,13 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
     if let Some(token) = token {
         output::say(&format!("token {token}"));
     }
-    let lifetime = if serve.once { Lifetime::Once } else { Lifetime::Forever };
+    let lifetime = if serve.once { Lifetime::Once } else { Lifetime::Forever(serve.clients) };
     let mut last = Ok(());
     let served = server.serve(lifetime, cancel, &mut |notice| match notice {
-        Notice::Begins(peer) => output::say(&format!("session of {peer} begins")),
+        Notice::Begins(peer, 0) => output::say(&format!("session of {peer} begins")),
+        Notice::Begins(peer, others) => {
+            output::say(&format!("session of {peer} begins, beside {}", counted(others, "other")));
+        }
         Notice::Ended(peer, Ok(tests)) => {
             output::say(&format!("session of {peer} ended after {tests} tests"));
         }

@@ -2,6 +2,7 @@
 //! that a test makes. No datagram leaves the machine.
 
 mod account;
+mod beside;
 mod hostile;
 mod namespace;
 mod session;

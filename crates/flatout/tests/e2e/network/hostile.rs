@@ -150,7 +150,7 @@ fn a_flood_of_garbage_leaves_nothing_behind() {
 #[test]
 fn a_client_that_stalls_is_sent_away() {
     let folder = Folder::new();
-    let server = Serving::start(&folder, &[]);
+    let server = Serving::start(&folder, &["--clients", "1"]);
     // Stopped in mid-session it says nothing for longer than a session may be silent.
     let all = ["bench", "network", "--connect", &server.at(), "--duration", "50ms"];
     let mut server = server;

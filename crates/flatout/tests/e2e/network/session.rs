@@ -9,12 +9,12 @@ use super::{LITTLE, Serving, rows, token};
 use crate::bin::{Folder, Ran, assert_warned, in_enough_time};
 use crate::schema::assert_valid;
 
-fn bench<'f>(folder: &'f Folder, at: &str, arguments: &[&str]) -> crate::bin::Flatout<'f> {
+pub fn bench<'f>(folder: &'f Folder, at: &str, arguments: &[&str]) -> crate::bin::Flatout<'f> {
     let all = ["bench", "network", "--connect", at];
     folder.flatout(all.iter().chain(&LITTLE).chain(&["1"]).chain(arguments))
 }
 
-fn succeeds(ran: &Ran) {
+pub fn succeeds(ran: &Ran) {
     let document = ran.exits(0).document();
     assert_valid(&document);
     for row in rows(&document) {
@@ -178,9 +178,9 @@ fn a_server_has_a_name_and_serves_until_it_is_stopped() {
 }
 
 #[test]
-fn a_second_client_waits_in_line_and_is_told() {
+fn a_client_beyond_those_served_at_once_waits_in_line_and_is_told() {
     let folder = Folder::new();
-    let mut server = Serving::start(&folder, &[]);
+    let mut server = Serving::start(&folder, &["--clients", "1"]);
     let one = ["--protocol", "tcp", "--direction", "up", "-P", "1", "--measure", "throughput"];
     let long = ["--runs", "2", "--duration", "400ms"];
     let all = ["bench", "network", "--connect", &server.at(), "--quick", "--format", "json"];

@@ -53,6 +53,8 @@ const WARN: &[Known] = table! {
     LOCAL_LOAD: "threads waited for a CPU because of other programs", "stop them and run again";
     DISTURBED: "most trials were disturbed from outside", "run again when the machine is quiet";
     SHARED_DEVICE: "others used the disk meanwhile", "stop them (iotop shows who), run again";
+    SHARED_SERVER: "other clients were at the server meanwhile: figures are shares",
+        "run alone (`flatout serve --clients 1` has the others wait)";
     CORES_SHARED: "CPUs that count as cores share one",
         "count on half; ask the host for whole cores";
     CLOCK_DRIFT: "the CPU's clock fell during the run",

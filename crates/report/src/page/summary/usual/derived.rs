@@ -82,6 +82,8 @@ pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual>
             of(bound?, if is(row, "engine", "mmap") { OF_MAPPED } else { OF_CACHED })
         }
         ("syscall", _) if test == "getppid" && number(row, "threads") <= 1.0 => entry(record),
+        // A share of what is usual for one client says nothing.
+        ("network", _) if warning::has(&row.warnings, warning::SHARED_SERVER) => None,
         ("network", Some(Provenance::Link)) if test == "tcp-throughput" && is_long(row) => {
             of(bound?, OF_LINK)
         }

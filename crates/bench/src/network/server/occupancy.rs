@@ -1,0 +1,124 @@
+//! What goes on at a server: how many tests run at the same time, which the figures of each of them
+//! have to say, and how much memory all of them may take.
+
+use std::sync::{Arc, Mutex};
+
+use flatout_measure::size_text;
+
+use crate::network::spec::MAX_BUFFER_BYTES;
+use crate::workers;
+
+/// Most memory for the blocks of all tests of a server: four clients may ask for the most that one
+/// can have.
+const MAX_BYTES: u64 = 4 * MAX_BUFFER_BYTES;
+
+/// The tests that a server has prepared, and those that run.
+#[derive(Debug, Clone, Default)]
+pub struct Occupancy(Arc<Mutex<Vec<Place>>>);
+
+/// A test.
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    bytes: u64,
+    /// While it runs, and after it: the most others that ran at the same time.
+    others_most: Option<u16>,
+    is_running: bool,
+}
+
+impl Occupancy {
+    /// Room for a test of so many bytes of blocks.
+    ///
+    /// Errors: others have taken it, in words.
+    pub fn take(&self, bytes: u64) -> Result<Stay, String> {
+        let mut places = workers::lock(&self.0);
+        let taken_bytes: u64 = places.iter().map(|place| place.bytes).sum();
+        if taken_bytes.saturating_add(bytes) > MAX_BYTES {
+            return Err(format!(
+                "other clients' tests have {} of the {} that the server has for blocks",
+                size_text(taken_bytes),
+                size_text(MAX_BYTES)
+            ));
+        }
+        let number = places.iter().map(|place| place.number + 1).max().unwrap_or(0);
+        places.push(Place { number, bytes, others_most: None, is_running: false });
+        Ok(Stay { occupancy: self.clone(), number })
+    }
+}
+
+/// The place of a test, for as long as this lives.
+#[derive(Debug)]
+pub struct Stay {
+    occupancy: Occupancy,
+    number: u64,
+}
+
+impl Stay {
+    /// The test begins: it is one more beside each of those that run.
+    pub fn begin(&self) {
+        let mut places = workers::lock(&self.occupancy.0);
+        let is_other = |place: &Place| place.is_running && place.number != self.number;
+        let others = places.iter().filter(|place| is_other(place)).count();
+        let others = u16::try_from(others).unwrap_or(u16::MAX);
+        for place in places.iter_mut() {
+            if place.number == self.number {
+                (place.is_running, place.others_most) = (true, Some(others));
+            } else if place.is_running {
+                place.others_most = place.others_most.max(Some(others));
+            }
+        }
+    }
+
+    /// The test has ended. The most others that ran at the same time.
+    pub fn end(self) -> u16 {
+        let mut places = workers::lock(&self.occupancy.0);
+        let own = places.iter_mut().find(|place| place.number == self.number);
+        own.and_then(|place| place.others_most).unwrap_or(0)
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        workers::lock(&self.occupancy.0).retain(|place| place.number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_knows_the_most_others_that_ran_at_the_same_time() {
+        let occupancy = Occupancy::default();
+        let take = || occupancy.take(1).unwrap();
+        let (first, idle, second, third) = (take(), take(), take(), take());
+        first.begin();
+        second.begin();
+        assert_eq!(second.end(), 1);
+        third.begin();
+        assert_eq!(first.end(), 1, "never more than one at once");
+        assert_eq!(third.end(), 1);
+        idle.begin();
+        assert_eq!(idle.end(), 0, "those before it have ended");
+        assert_eq!(take().end(), 0, "what never began saw nobody");
+    }
+
+    #[test]
+    fn many_at_once_are_counted_from_the_first_to_the_last() {
+        let occupancy = Occupancy::default();
+        let all: Vec<Stay> = (0..5).map(|_| occupancy.take(0).unwrap()).collect();
+        all.iter().for_each(Stay::begin);
+        assert!(all.into_iter().all(|stay| stay.end() == 4));
+    }
+
+    #[test]
+    fn memory_for_all_tests_has_a_bound_and_comes_back() {
+        let occupancy = Occupancy::default();
+        let mut all: Vec<Stay> =
+            (0..4).map(|_| occupancy.take(MAX_BUFFER_BYTES).unwrap()).collect();
+        let text = occupancy.take(1).unwrap_err();
+        assert!(text.contains("1.00 GiB") || text.contains("1 GiB"), "{text}");
+        all.pop();
+        occupancy.take(MAX_BUFFER_BYTES).unwrap();
+    }
+}

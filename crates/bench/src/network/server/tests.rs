@@ -1,0 +1,96 @@
+//! Several clients at one server, over loopback within this process.
+
+use std::sync::mpsc::channel;
+use std::thread::Scope;
+
+use super::*;
+use crate::network::client::Client;
+use crate::network::spec::{Protocol, Spec};
+
+/// How often two clients run a test until both run at the same time.
+const ATTEMPTS: u32 = 100;
+const PATIENCE_NS: u64 = 60_000_000_000;
+
+/// Ends the server also where the test fails.
+struct Ending(CancelToken);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Does `work` with the address of a server for so many clients at once.
+fn with_server(clients: u16, work: impl for<'s> FnOnce(&'s Scope<'s, '_>, SocketAddr)) {
+    let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
+    let (at, stop) = (server.address().unwrap(), CancelToken::manual());
+    thread::scope(|scope| {
+        let _ending = Ending(stop);
+        let serve = || server.serve(Lifetime::Forever(clients), stop, &mut |_| ());
+        scope.spawn(serve);
+        work(scope, at);
+    });
+}
+
+fn connect(at: SocketAddr, busy: &mut dyn FnMut(u16)) -> Result<Client, String> {
+    Client::connect(&[at], &Key::open(), CancelToken::manual(), PATIENCE_NS, busy)
+}
+
+fn short(protocol: Protocol) -> Spec {
+    let datagram_bytes = if protocol == Protocol::Udp { 1000 } else { 0 };
+    let spec = Spec { protocol, datagram_bytes, streams: 4, block_bytes: 1000, ..Spec::default() };
+    Spec { warm_ns: 5_000_000, window_ns: 50_000_000, tail_ns: 3_000_000, ..spec }
+}
+
+#[test]
+fn sessions_run_side_by_side_and_each_test_knows_of_the_others() {
+    with_server(2, |scope, at| {
+        let clients = [(); 2].map(|()| connect(at, &mut |_| ()).unwrap());
+        let meet = |mut client: Client, protocol| {
+            let mut others = || client.run(short(protocol)).unwrap().far.end.others;
+            assert!((0..ATTEMPTS).any(|_| others() == 1));
+            client.finish();
+        };
+        let [first, second] = clients;
+        let first = scope.spawn(move || meet(first, Protocol::Tcp));
+        let second = scope.spawn(move || meet(second, Protocol::Udp));
+        first.join().unwrap();
+        second.join().unwrap();
+        let mut alone = connect(at, &mut |_| ()).unwrap();
+        assert_eq!(alone.run(short(Protocol::Udp)).unwrap().far.end.others, 0);
+    });
+}
+
+#[test]
+fn streams_of_datagrams_that_are_proved_at_the_same_time_find_their_sessions() {
+    with_server(4, |scope, at| {
+        let run = move || {
+            let mut client = connect(at, &mut |_| ()).unwrap();
+            for _ in 0..10 {
+                let spec = Spec { window_ns: 2_000_000, streams: 8, ..short(Protocol::Udp) };
+                let report = client.run(spec).unwrap();
+                assert!(report.far.flows.iter().all(|flow| flow.account.foreign == 0));
+            }
+        };
+        let clients = [(); 4].map(|()| scope.spawn(run));
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    });
+}
+
+#[test]
+fn clients_beyond_those_that_wait_are_refused() {
+    with_server(1, |scope, at| {
+        let _served = connect(at, &mut |_| ()).unwrap();
+        let (told, heard) = channel();
+        let wait = |_| {
+            let told = told.clone();
+            scope.spawn(move || connect(at, &mut |waiting| told.send(waiting).unwrap()).map(drop))
+        };
+        let waiting: Vec<_> = (0..acceptor::MAX_WAITING).map(wait).collect();
+        for _ in &waiting {
+            heard.recv().unwrap();
+        }
+        let error = connect(at, &mut |_| ()).unwrap_err();
+        assert!(error.contains("busy, and 16 wait already"), "{error}");
+    });
+}
