@@ -13,6 +13,7 @@ pub mod client;
 mod fact;
 mod flow;
 pub mod frame;
+pub mod line;
 mod memcpy;
 mod peer_text;
 mod row;
@@ -158,7 +159,7 @@ impl Area for Options {
                 sampler.plan.ends_ns = sampler.plan.ends_ns.saturating_add(waited_ns);
             }
             measure(self, sessions, sampler)
-        })
+        })?
     }
 }
 
@@ -178,10 +179,14 @@ struct Setting<'s> {
     probe: ContentionProbe,
 }
 
-fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) -> Found {
-    let (family, round_trip_ns, topology) = {
+fn measure(
+    options: &Options,
+    sessions: &Sessions,
+    sampler: &mut Sampler<'_>,
+) -> Result<Found, Error> {
+    let (family, round_trip_ns, topology, together) = {
         let client = sessions.first();
-        (client.family(), client.round_trip_ns, Topology::of(&client))
+        (client.family(), client.round_trip_ns, Topology::of(&client), client.together)
     };
     let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
     let is_contained = workers::contained(2, topology.cpus, quota_cpus).is_some();
@@ -200,8 +205,15 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     if placements == [Placement::Together] {
         tests.iter_mut().for_each(|test| test.spec.placement = Placement::Together);
     }
-    let best =
-        sender::choose(&tests, sessions, (&topology, times), sampler.part_ends_ns(CHOOSING_PART));
+    if together > 0 && tests.len() > 1 {
+        return Err(Error::Network(format!(
+            "the server measures {together} clients together, which takes options that leave one row, as --measure throughput --protocol tcp --direction up --streams 1; these leave {}",
+            tests.len()
+        )));
+    }
+    // Clients that are measured together would choose at different times, and each otherwise.
+    let choosing_ends_ns = if together > 0 { 0 } else { sampler.part_ends_ns(CHOOSING_PART) };
+    let best = sender::choose(&tests, sessions, (&topology, times), choosing_ends_ns);
     for test in tests.iter_mut().filter(|test| test.is_best_sender) {
         test.spec.sender = best.sender;
         if test.is_best_placement {
@@ -210,7 +222,8 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     }
     let has_throughput = tests.iter().any(|test| test.spec.work == Work::Throughput);
     let mut rows: Vec<NetworkRow> = tests.into_iter().map(NetworkRow::Test).collect();
-    if topology.is_loopback() && has_throughput && options.run.extent != Extent::Few {
+    let has_bound = topology.is_loopback() && together == 0;
+    if has_bound && has_throughput && options.run.extent != Extent::Few {
         rows.extend([Copies::One, Copies::Two].map(NetworkRow::Memcpy));
     }
     let ends_ns = sampler.plan.ends_ns;
@@ -227,7 +240,8 @@ fn measure(options: &Options, sessions: &Sessions, sampler: &mut Sampler<'_>) ->
     let mut rows = sampler.run(cases);
     bound::apply(&mut rows, &setting.topology);
     let counts = [fact::DATAGRAMS_UNIQUE, crate::fact::BYTES, fact::QUESTIONS];
-    Found { outcomes: record_counted(rows, &counts), charts: row::charts(), ..Found::default() }
+    let outcomes = record_counted(rows, &counts);
+    Ok(Found { outcomes, charts: row::charts(), ..Found::default() })
 }
 
 impl Setting<'_> {

@@ -67,6 +67,8 @@ flatout_sys::words! {
         Preempted = "preemption",
         /// The SMT sibling used the core all the time.
         SiblingContention = "SMT sibling contention",
+        /// What was to be measured at the same moment was not.
+        Apart = "clients that were not there at the same moment",
     }
 }
 

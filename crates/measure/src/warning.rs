@@ -167,6 +167,8 @@ codes! {
     SHARED_DEVICE = "shared_device" => NotLasting;
     /// The server worked for other clients in the same time: the figure is a share.
     SHARED_SERVER = "shared_server" => NotLasting;
+    /// Another client of those measured together ended before this one had all of its trials.
+    OTHERS_ENDED = "others_ended";
     /// Creating files is far slower than removing them, as after many were deleted.
     RECENT_DELETES = "recent_deletes";
     /// A device, or a file of the user's, would have been written to; nothing was done.

@@ -1,7 +1,13 @@
 //! What the rows are held against, and what limits them: a link's speed less what headers and gaps
 //! take, or, over loopback, a copy from core to core.
 
-use flatout_measure::{Ceiling, Facts, Measured, Provenance, ceiling, warning};
+use flatout_measure::sampler::fact::{
+    BETWEEN_RUNS, INTERVALS_DISTURBED, INTERVALS_SPOILED, OUTLIER_INDICES, SPOIL_REASONS,
+    TRIALS_RUN,
+};
+use flatout_measure::{
+    Ceiling, Facts, Key, Measured, MeasuredFurther, Provenance, ceiling, warning,
+};
 use flatout_sys::socket::interface::Interface;
 
 use super::client::Family;
@@ -10,6 +16,7 @@ use super::row::{NetworkRow, TestRow, UDP_BYTES};
 use super::spec::{Direction, Protocol, Receiver, Sender, Spec, Waiting, Work};
 use super::topology::Topology;
 use super::{account, fact};
+use crate::fact::BYTES;
 
 /// Preamble, start of frame, header, checksum and gap of an Ethernet frame.
 const ETHERNET_BYTES: f64 = 38.0;
@@ -35,10 +42,22 @@ const LOSSY: f64 = 0.001;
 /// Losses of UDP that are more than a queue full for a moment.
 const MANY: f64 = 0.01;
 
+/// What is known of the figure of all clients, and not of one of them.
+const OF_THE_SUM: [Key; 7] = [
+    BYTES,
+    TRIALS_RUN,
+    INTERVALS_SPOILED,
+    SPOIL_REASONS,
+    INTERVALS_DISTURBED,
+    OUTLIER_INDICES,
+    BETWEEN_RUNS,
+];
+
 /// Gives each row its ratios, its bound, and the name of its bottleneck.
 pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
     let copied: Vec<(Copies, f64)> = rows.iter().filter_map(copy_rate).collect();
-    for Measured { row, outcome, facts, .. } in rows {
+    for Measured { row, outcome, facts, further } in rows {
+        further.iter_mut().for_each(of_all_clients);
         fact::add_ratios(facts);
         warning::add_all(&mut outcome.warnings, account::warnings(facts));
         warning::add_all(&mut outcome.warnings, fact::shared(facts, outcome.n));
@@ -62,6 +81,17 @@ pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
         };
         ceiling::apply(outcome, bound);
     }
+}
+
+/// A row of what all clients carried: what else is known was seen by one of them alone.
+fn of_all_clients(sum: &mut MeasuredFurther) {
+    let mut facts = std::mem::take(&mut sum.facts);
+    for key in OF_THE_SUM {
+        sum.facts.set_known(key, facts.take(key));
+    }
+    let bound = Ceiling::unknown("unknown: the server's links and CPUs")
+        .limited_by("not known here: what most of the clients' own rows name");
+    ceiling::apply(&mut sum.outcome, bound);
 }
 
 /// What most likely holds a row back. Pure: facts in, a name out.
@@ -207,7 +237,6 @@ fn copies(spec: &Spec) -> Option<Copies> {
 #[cfg(test)]
 mod tests {
     use flatout_measure::case::blank;
-    use flatout_measure::fact::Key;
 
     use super::*;
 

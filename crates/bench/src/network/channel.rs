@@ -42,6 +42,9 @@ pub enum ChannelError {
     /// The user wants to stop.
     #[error("interrupted")]
     Cancelled,
+    /// The clients that this one would be measured with have gone.
+    #[error("the other clients have gone")]
+    Over,
     /// The other end refused, and why.
     #[error("the other end refused: {0}")]
     Refused(String),

@@ -5,14 +5,16 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use flatout_io::cause_text;
-use flatout_measure::{TrialError, size_text};
+use flatout_measure::{TrialError, Warning, size_text, warning};
 use flatout_sys::memory::address_space_left_bytes;
 use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{Frame, VERSION};
+use super::line::Line;
 use super::server::HANDSHAKE_NS;
+use super::server::group::PATIENCE_NS;
 use super::session::{GATHER_NS, machine, ready_tcp, ready_udp};
 use super::spec::{Protocol, Spec};
 use super::token::{Key, Proof};
@@ -81,6 +83,8 @@ pub struct Client {
     started_ns: u64,
     /// Why there can be no more tests.
     over: Option<String>,
+    /// With how many clients, itself included, it is measured together; 0: for itself.
+    pub together: u16,
     /// Whether both ends are one machine.
     pub shares_machine: bool,
     /// The shortest round trip of the control channel.
@@ -136,9 +140,8 @@ fn dial(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
 }
 
 impl Client {
-    /// Begins a session with the first of `addresses` that answers. `busy` hears how many wait
-    /// before this client, itself included, each time that it changes; `patience_ns` is how long it
-    /// stays in line.
+    /// Begins a session with the first of `addresses` that answers. `busy` hears what it waits for,
+    /// each time that this changes; `patience_ns` is how long it does.
     ///
     /// Errors: one line: who does not answer, is busy, or does not know the key.
     pub fn connect(
@@ -146,7 +149,7 @@ impl Client {
         key: &Key,
         cancel: CancelToken,
         patience_ns: u64,
-        busy: &mut dyn FnMut(u16),
+        busy: &mut dyn FnMut(Line),
     ) -> Result<Self, String> {
         let (stream, server) = dial(addresses)?;
         let begun_ns = monotonic_ns();
@@ -165,21 +168,22 @@ impl Client {
         let mut channel = Channel::open(stream, key, cancel, deadline_ns).map_err(complain)?;
         channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;
         let (mut wait_ns, mut in_line) = (HANDSHAKE_NS, None);
-        let (key, far_machine) = loop {
+        let (key, far_machine, together) = loop {
             match channel.receive(wait_ns) {
-                Ok(Frame::Waiting { waiting }) => {
+                Ok(Frame::Waiting { waiting, together }) => {
                     let end_ns = begun_ns.saturating_add(patience_ns);
                     wait_ns = end_ns.saturating_sub(monotonic_ns());
-                    in_line = Some(waiting);
-                    busy(waiting);
+                    let line = Line { waiting, together };
+                    in_line = Some(line);
+                    busy(line);
                 }
-                Ok(Frame::Admitted { key, machine }) => break (key, machine),
+                Ok(Frame::Admitted { key, machine, together }) => break (key, machine, together),
                 Ok(_) => return Err(complain(ChannelError::Garbage)),
                 Err(error) => {
                     return Err(match (error, in_line) {
-                        (ChannelError::Silent(_), Some(waiting)) => format!(
-                            "{server}: the server was busy with others all the time, {waiting} waiting (with this one)"
-                        ),
+                        (ChannelError::Silent(_), Some(line)) => {
+                            format!("{server}: {}", line.in_vain())
+                        }
                         (error, _) => complain(error),
                     });
                 }
@@ -192,6 +196,7 @@ impl Client {
             tests: 0,
             started_ns: monotonic_ns(),
             over: None,
+            together,
             shares_machine: far_machine == machine(),
             round_trip_ns: u64::MAX,
         };
@@ -253,6 +258,11 @@ impl Client {
             let text = format!("{}: {error}", self.server);
             match &error {
                 FlowError::Unsupported(text) => return TrialError::Unsupported(text.clone()),
+                FlowError::Channel(ChannelError::Over) => {
+                    let text =
+                        format!("another one of the {} clients ended before it", self.together);
+                    return TrialError::NoMore(Warning::new(warning::OTHERS_ENDED, text));
+                }
                 FlowError::Failed(_) | FlowError::Channel(ChannelError::Refused(_)) => {
                     return TrialError::Failed(text);
                 }
@@ -285,15 +295,17 @@ impl Client {
             _ => return Err(ChannelError::Garbage.into()),
         }
         let connections = self.connect_flows(&spec).map_err(FlowError::Broken)?;
-        let key = self.key;
+        let (key, together) = (self.key, self.together);
         let begin = |channel: &mut Channel| {
-            let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS);
+            let others_ns = if together > 0 { PATIENCE_NS } else { 0 };
+            let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS + others_ns);
             let mut wait_ns = PROOF_NS;
             loop {
                 send_proofs(&connections, spec.test, &key);
                 wait_ns += PROOF_GROWTH_NS;
                 match channel.receive(wait_ns) {
-                    Ok(Frame::Ready) => return channel.send(&Frame::Go),
+                    Ok(Frame::Ready) => return channel.send(&Frame::Go).map(|()| None),
+                    Ok(Frame::Bye) => return Err(ChannelError::Over),
                     Ok(_) => return Err(ChannelError::Garbage),
                     Err(ChannelError::Silent(_)) if monotonic_ns() < deadline_ns => {}
                     Err(error) => return Err(error),

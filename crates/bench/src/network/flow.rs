@@ -10,6 +10,7 @@ mod coordinator;
 mod datagrams;
 mod ping;
 mod readings;
+pub mod round;
 
 use std::io;
 use std::net::{TcpStream, UdpSocket};
@@ -28,6 +29,7 @@ use super::frame::{EndReport, FlowReport};
 use super::spec::{Flow, Placement, Spec, Traffic};
 use crate::{cores, workers};
 use coordinator::Coordinator;
+use round::Part;
 
 /// How long what is missing is waited for, once its sender has ended. On a busy machine the kernel's
 /// thread that carries loopback waited more than 60 ms for a CPU.
@@ -206,13 +208,13 @@ pub enum FlowError {
 }
 
 /// Runs a test whose connections are all there. `begin` exchanges the last words and returns when
-/// the test begins.
+/// the test begins, with what this client is of a round of several.
 pub fn run(
     end: End,
     spec: Spec,
     connections: &[Connection],
     channel: &mut Channel,
-    begin: impl FnOnce(&mut Channel) -> Result<(), ChannelError>,
+    begin: impl FnOnce(&mut Channel) -> Result<Option<Part>, ChannelError>,
 ) -> Result<Seen, FlowError> {
     let test = &Test::new(end, spec);
     thread::scope(|scope| {

@@ -23,10 +23,12 @@ pub const MAX_POINTS: usize = 10;
 pub enum Frame {
     /// Client: it knows the key; its version of the protocol.
     Hello { version: u16 },
-    /// Server: busy; how many wait before this client, itself included.
-    Waiting { waiting: u16 },
-    /// Server: this client's session begins. The key proves data connections.
-    Admitted { key: [u8; 32], machine: u64 },
+    /// Server: busy; how many wait before this client, itself included. Where so many are measured
+    /// together, above 0: how many of them are there.
+    Waiting { waiting: u16, together: u16 },
+    /// Server: this client's session begins. The key proves data connections. Above 0: with so many
+    /// clients, itself included, it is measured together.
+    Admitted { key: [u8; 32], machine: u64, together: u16 },
     /// Either: it cannot or will not, and why.
     Refused {
         #[serde(with = "super::peer_text")]
@@ -52,7 +54,7 @@ pub enum Frame {
     Ping { number: u32 },
     /// Server: it is.
     Pong { number: u32 },
-    /// Client: no more tests.
+    /// Client: no more tests. Server, in answer to one: those that it would be measured with have gone.
     Bye,
 }
 
@@ -126,6 +128,18 @@ pub struct TcpPoint {
     pub buffer_limited_us: u32,
 }
 
+/// What several clients carried in the time that their windows had in common.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sum {
+    /// How many they were; 0: there is no sum.
+    pub clients: u16,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// The time.
+    pub window_ns: u64,
+}
+
 /// What one end saw as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,6 +154,8 @@ pub struct EndReport {
     pub capacity_ns: u64,
     /// Of a server: the most tests of other clients that ran at the same time.
     pub others: u16,
+    /// Of a server: what clients that are measured together carried together.
+    pub sum: Sum,
     /// Bytes received until each moment since the beginning, all flows together.
     pub curve: Vec<[u64; 2]>,
 }
@@ -165,8 +181,8 @@ mod tests {
         };
         vec![
             Frame::Hello { version: VERSION },
-            Frame::Waiting { waiting: 3 },
-            Frame::Admitted { key: [7; 32], machine: u64::MAX },
+            Frame::Waiting { waiting: 3, together: 4 },
+            Frame::Admitted { key: [7; 32], machine: u64::MAX, together: 4 },
             Frame::Refused { text: "no room".to_owned() },
             Frame::Prepare {
                 spec: Spec { test: 7, streams: 8, rate_per_s: 12, ..Spec::one_stream() },
@@ -184,6 +200,7 @@ mod tests {
                     softirq_ns: 3,
                     capacity_ns: 4,
                     others: 5,
+                    sum: Sum { clients: 6, bytes: 7, window_ns: 8 },
                     curve: vec![[1, 2]; MAX_POINTS],
                 },
             },

@@ -4,6 +4,7 @@ use flatout_measure::{Chart, Label, Parameters, Row, Unit};
 
 use super::client::Family;
 use super::memcpy::{self, Copies};
+use super::sample::CLIENTS;
 use super::selection::{Selection, or};
 use super::spec::{
     Direction, HEADER_BYTES, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender,
@@ -265,8 +266,9 @@ pub fn charts() -> Vec<Chart> {
     let chart = |title: &str, id: &str, lines: &[&str]| {
         Chart::new(title, id, "streams", lines).by_powers_of_two()
     };
-    let tcp = ["family", "direction", "block_bytes", "sender", "receiver", "placement"];
-    let udp = ["family", "direction", "block_bytes", "datagram_bytes", "offload", "placement"];
+    let tcp = ["family", "direction", "block_bytes", "sender", "receiver", "placement", CLIENTS];
+    let udp =
+        ["family", "direction", "block_bytes", "datagram_bytes", "offload", "placement", CLIENTS];
     let latency =
         ["family", "message_bytes", "wait", "placement", "questions_per_s", "load_streams"];
     vec![

@@ -1,20 +1,24 @@
 //! What both ends report of a test, as one sample: the figure, and the facts that the record keeps.
 //! Pure.
 
+use flatout_measure::guard::Spoil;
 use flatout_measure::{
-    CLOCK_READS, Facts, Key, Latencies, LoopKind, Sample, Series, TrialError, Value, warning,
+    CLOCK_READS, Facts, Further, Key, Latencies, LoopKind, Parameters, Sample, Series, TrialError,
+    Value, warning,
 };
 
 use super::client::Report;
 use super::fact;
 use super::flow::{End, Seen};
-use super::frame::{FlowReport, TcpPoint};
+use super::frame::{FlowReport, Sum, TcpPoint};
 use super::spec::{Protocol, Receiver, Sender, Traffic, Work};
 use super::topology::Topology;
 use crate::counted;
 use crate::fact::BYTES;
 
 const SECOND_NS: f64 = 1e9;
+/// What tells the row of what several clients carried together from that of each of them.
+pub const CLIENTS: &str = "clients";
 
 /// The sample of a test. Its amount is 0 where nothing came within the window.
 ///
@@ -30,6 +34,17 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
     if others > 0 {
         sample.facts.set(fact::OTHER_CLIENTS_MOST, others);
         sample.facts.set(fact::SHARED_TRIALS, 1_u64);
+    }
+    match report.far.end.sum {
+        Sum { clients: 0, .. } => {}
+        // The windows had nothing in common.
+        Sum { window_ns: 0, .. } => sample.spoil = Some(Spoil::Apart),
+        Sum { clients, bytes, window_ns } => sample.further.push(Further {
+            parameters: Parameters::default().with(CLIENTS, u64::from(clients)),
+            amount: bytes as f64,
+            elapsed_ns: window_ns,
+            facts: Facts::default().with(BYTES, bytes),
+        }),
     }
     let spec = &report.spec;
     let mut warn = |code, text: &str| {
@@ -335,6 +350,25 @@ mod tests {
         let told = warnings.iter().find(|told| told.code == warning::ONE_MACHINE).unwrap();
         assert!(told.text.contains("veth7 between them"), "{}", told.text);
         assert!(!warning::has(&over(true), warning::ONE_MACHINE));
+    }
+
+    #[test]
+    fn what_all_clients_carried_is_a_figure_of_its_own_if_there_was_a_common_time() {
+        let sample = |sum| {
+            let near = seen(&[(0, 0)], 1_000_000_000);
+            let mut far = seen(&[(0, 1000)], 1_000_000_000);
+            (far.end.others, far.end.sum) = (2, sum);
+            sample(&report(Spec::one_stream(), near, far), &TWO).unwrap()
+        };
+        let together = sample(Sum { clients: 3, bytes: 2_900, window_ns: 950_000_000 });
+        let [sum] = &together.further[..] else { panic!("{together:?}") };
+        assert_eq!((sum.amount, sum.elapsed_ns), (2_900.0, 950_000_000));
+        assert_eq!(sum.parameters.to_json()[CLIENTS], 3);
+        assert_eq!((together.amount, together.spoil), (1000.0, None), "a share of it");
+        let apart = sample(Sum { clients: 3, ..Sum::default() });
+        assert_eq!(apart.spoil, Some(Spoil::Apart), "else it would count as if it had been beside");
+        let alone = sample(Sum::default());
+        assert_eq!((alone.further.len(), alone.spoil), (0, None));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! has a thread of its own. What sessions have to know of one another: `server/occupancy.rs`.
 
 mod acceptor;
+pub(super) mod group;
 pub(super) mod occupancy;
 
 use std::io;
@@ -26,24 +27,35 @@ pub(super) const HANDSHAKE_NS: u64 = 10_000_000_000;
 pub const CLIENTS: u16 = 16;
 /// Most that can be.
 pub const MAX_CLIENTS: u16 = 256;
+/// Clients that wait at once.
+const MAX_WAITING: usize = 16;
 /// How often a free port is looked for that is free for UDP, too.
 const PORT_ATTEMPTS: u32 = 16;
 
 /// How long the server lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// One session.
+    /// One session, or those of one group.
     Once,
-    /// Until it is stopped, with so many sessions at once.
-    Forever(u16),
+    /// Until it is stopped.
+    Forever,
 }
 
-impl Lifetime {
-    /// How many sessions run at once.
-    fn clients(self) -> usize {
+/// Which clients are served at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clients {
+    /// So many at most, each for itself.
+    UpTo(u16),
+    /// So many, whose tests begin at the same moment.
+    Together(u16),
+}
+
+impl Clients {
+    /// How many wait at most: of those who are measured together the next ones.
+    fn waiting_most(self) -> usize {
         match self {
-            Self::Once => 1,
-            Self::Forever(clients) => clients.into(),
+            Self::UpTo(_) => MAX_WAITING,
+            Self::Together(clients) => MAX_WAITING.max(clients.into()),
         }
     }
 }
@@ -135,12 +147,12 @@ impl Server {
     /// A thread cannot be started, the kernel has no random numbers, or no descriptor for the one session.
     pub fn serve(
         &self,
-        lifetime: Lifetime,
+        (lifetime, clients): (Lifetime, Clients),
         cancel: CancelToken,
         notice: &mut dyn FnMut(Notice),
     ) -> io::Result<()> {
         thread::scope(|scope| {
-            let mut acceptor = Acceptor::new(self, lifetime.clients(), cancel);
+            let mut acceptor = Acceptor::new(self, clients, cancel);
             while !cancel.is_cancelled() {
                 acceptor.wait();
                 acceptor.accept(lifetime)?;
@@ -153,9 +165,10 @@ impl Server {
                     has_ended = true;
                     notice(Notice::Ended(peer, end));
                 }
-                if has_ended && lifetime == Lifetime::Once {
+                if has_ended && acceptor.active.is_empty() && lifetime == Lifetime::Once {
                     break;
                 }
+                acceptor.gather();
                 while let Some(peer) = acceptor.start_next(scope)? {
                     notice(Notice::Begins(peer, acceptor.active.len() - 1));
                 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -13,10 +14,12 @@ use flatout_sys::socket::shared_udp;
 use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
+use super::flow::round::Part;
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{EndReport, Frame};
 use super::server::Shortage;
-use super::server::occupancy::{Occupancy, Stay};
+use super::server::group::{Group, Over};
+use super::server::occupancy::Occupancy;
 use super::spec::{Flow, Protocol, Spec};
 use super::token::Proof;
 use crate::counted;
@@ -56,6 +59,8 @@ pub struct Session {
     pub shortage: Shortage,
     /// The tests of all sessions.
     pub occupancy: Occupancy,
+    /// Those that it is measured with, if it is.
+    pub group: Option<Arc<Group>>,
 }
 
 /// What tells this machine from others, whatever its addresses: from the kernel's boot id.
@@ -71,8 +76,17 @@ impl Session {
     ///
     /// Errors: why it ended otherwise than by goodbye.
     pub fn serve(&mut self) -> Result<u32, ChannelError> {
+        let served = self.try_serve();
+        if let Some(group) = &self.group {
+            group.leave();
+        }
+        served
+    }
+
+    fn try_serve(&mut self) -> Result<u32, ChannelError> {
         let end_ns = monotonic_ns().saturating_add(SESSION_NS);
-        self.channel.send(&Frame::Admitted { key: self.key, machine: machine() })?;
+        let together = self.group.as_ref().map_or(0, |group| group.clients());
+        self.channel.send(&Frame::Admitted { key: self.key, machine: machine(), together })?;
         let (mut tests, mut last_test) = (0, 0);
         loop {
             let left_ns = end_ns.saturating_sub(monotonic_ns());
@@ -108,21 +122,35 @@ impl Session {
         // What is lacking from now on, be it before this thread looks.
         self.shortage.forget();
         self.channel.send(&Frame::Prepared)?;
-        let connections = match self.gather(&spec) {
-            Ok(connections) => connections,
+        let connections: Arc<[Connection]> = match self.gather(&spec) {
+            Ok(connections) => connections.into(),
             Err(FlowError::Channel(error)) => return Err(error),
             Err(error) => return self.channel.send(&Frame::Refused { text: error.to_string() }),
         };
+        let (group, cancel) = (self.group.clone(), self.cancel);
+        let mut round = None;
         let begin = |channel: &mut Channel| {
+            let ready = group.map(|group| group.ready(&spec, || is_there(channel, cancel)));
+            round = ready.transpose()?;
+            let begun = round.as_ref().map(|round| round.clone().map_err(|_| ChannelError::Over));
+            let begun = begun.transpose()?;
             channel.send(&Frame::Ready)?;
             match channel.receive(GATHER_NS)? {
                 Frame::Go => stay.begin(),
                 _ => return Err(ChannelError::Garbage),
             }
-            Ok(())
+            Ok(begun.map(|round| Part { round, connections: connections.clone() }))
         };
         match flow::run(End::Server, spec, &connections, &mut self.channel, begin) {
-            Ok(seen) => self.report(seen, stay),
+            Ok(seen) => {
+                let sum = round.and_then(Result::ok).map(|round| round.sum()).unwrap_or_default();
+                let end = EndReport { others: stay.end(), sum, ..seen.end };
+                self.report(Seen { end, ..seen })
+            }
+            Err(FlowError::Channel(ChannelError::Over)) => match round {
+                Some(Err(Over::Refused(text))) => self.channel.send(&Frame::Refused { text }),
+                _ => self.channel.send(&Frame::Bye),
+            },
             Err(FlowError::Channel(error)) => Err(error),
             Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
                 self.channel.send(&Frame::Refused { text: error.to_string() })
@@ -201,9 +229,7 @@ impl Session {
 
     /// Whether to go on waiting for connections.
     fn look(&mut self, begun_ns: u64, missing: usize) -> Result<(), FlowError> {
-        if self.cancel.is_cancelled() {
-            return Err(ChannelError::Cancelled.into());
-        }
+        is_there(&mut self.channel, self.cancel)?;
         let shortage = self.shortage.text();
         let patience_ns = if shortage.is_some() { SHORTAGE_NS } else { GATHER_NS };
         if monotonic_ns().saturating_sub(begun_ns) > patience_ns {
@@ -213,18 +239,23 @@ impl Session {
             };
             return Err(FlowError::Failed(text));
         }
-        match self.channel.poll()? {
-            None => Ok(()),
-            Some(_) => Err(ChannelError::Garbage.into()),
-        }
+        Ok(())
     }
 
-    fn report(&mut self, seen: Seen, stay: Stay) -> Result<(), ChannelError> {
+    fn report(&mut self, seen: Seen) -> Result<(), ChannelError> {
         for report in seen.flows {
             self.channel.send(&Frame::Flow { report })?;
         }
-        let report = EndReport { others: stay.end(), ..seen.end };
-        self.channel.send(&Frame::End { report })
+        self.channel.send(&Frame::End { report: seen.end })
+    }
+}
+
+/// Whether a client that has nothing to say is there.
+fn is_there(channel: &mut Channel, cancel: CancelToken) -> Result<(), ChannelError> {
+    match channel.poll()? {
+        _ if cancel.is_cancelled() => Err(ChannelError::Cancelled),
+        None => Ok(()),
+        Some(_) => Err(ChannelError::Garbage),
     }
 }
 

@@ -11,7 +11,8 @@ use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
 
 use super::client::{self, Client, Family, QUEUE_NS, Report};
-use super::server::{Lifetime, Server, Shortage};
+use super::line::Line;
+use super::server::{Clients, Lifetime, Server, Shortage};
 use super::spec::Spec;
 use super::token::{self, Key};
 use super::{Options, PORT};
@@ -59,7 +60,7 @@ fn start_server<'s>(
     let key = Key(token::random::<32>().map_err(broken)?);
     let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
     let (at, shortage) = (server.address().map_err(broken)?, server.shortage());
-    let serve = move || server.serve(Lifetime::Once, stop, &mut |_| ());
+    let serve = move || server.serve((Lifetime::Once, Clients::UpTo(1)), stop, &mut |_| ());
     let thread = thread::Builder::new().name("server".to_owned());
     // Not counted: it accepts connections.
     flatout_sys::thread::spawn(scope, thread, serve).map_err(broken)?;
@@ -71,9 +72,9 @@ fn connect(
     addresses: &[SocketAddr],
     key: &Key,
 ) -> Result<RefCell<Client>, Error> {
-    let mut busy = |waiting: u16| {
+    let mut busy = |line: Line| {
         if let Some(notice) = options.run.notice {
-            notice(&format!("the server is busy, {waiting} waiting (with this one)"));
+            notice(&line.text());
         }
     };
     let patience_ns = options.run.time_ns.unwrap_or(QUEUE_NS).min(QUEUE_NS);

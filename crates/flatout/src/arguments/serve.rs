@@ -21,7 +21,11 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = CLIENTS,
         value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_CLIENTS)))]
     pub clients: u16,
-    /// Serve one session and exit
+    /// Measure N clients together: each trial begins when all are ready, and they are told the sum
+    #[arg(long, value_name = "N", conflicts_with = "clients",
+        value_parser = clap::value_parser!(u16).range(2..=i64::from(MAX_CLIENTS)))]
+    pub together: Option<u16>,
+    /// Serve one session, or those of one --together, and exit
     #[arg(short = '1', long, conflicts_with = "clients")]
     pub once: bool,
     /// File with the token that clients must know, at least 16 characters; - is standard input

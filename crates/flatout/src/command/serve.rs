@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use flatout_bench::network::channel::ChannelError;
 use flatout_bench::network::client::resolve;
-use flatout_bench::network::server::{Lifetime, Notice, Server};
+use flatout_bench::network::server::{Clients, Lifetime, Notice, Server};
 use flatout_bench::network::token::{Key, new_token};
 use flatout_io::cause_text;
 use flatout_measure::units::counted;
@@ -45,9 +45,14 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
     if let Some(token) = token {
         output::say(&format!("token {token}"));
     }
-    let lifetime = if serve.once { Lifetime::Once } else { Lifetime::Forever(serve.clients) };
+    let lifetime = if serve.once { Lifetime::Once } else { Lifetime::Forever };
+    let clients = match (serve.together, lifetime) {
+        (Some(clients), _) => Clients::Together(clients),
+        (None, Lifetime::Once) => Clients::UpTo(1),
+        (None, Lifetime::Forever) => Clients::UpTo(serve.clients),
+    };
     let mut last = Ok(());
-    let served = server.serve(lifetime, cancel, &mut |notice| match notice {
+    let served = server.serve((lifetime, clients), cancel, &mut |notice| match notice {
         Notice::Begins(peer, 0) => output::say(&format!("session of {peer} begins")),
         Notice::Begins(peer, others) => {
             output::say(&format!("session of {peer} begins, beside {}", counted(others, "other")));

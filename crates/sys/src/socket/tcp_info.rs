@@ -25,6 +25,8 @@ pub struct TcpInfo {
     pub buffer_limited_ns: u64,
     /// Segments sent, again or not.
     pub segments: u32,
+    /// Bytes that the other end's TCP has.
+    pub acknowledged_bytes: u64,
 }
 
 /// Asks a connected TCP socket.
@@ -53,6 +55,7 @@ pub fn of(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         receiver_limited_ns: ns(raw.tcpi_rwnd_limited),
         buffer_limited_ns: ns(raw.tcpi_sndbuf_limited),
         segments: raw.tcpi_segs_out,
+        acknowledged_bytes: raw.tcpi_bytes_acked,
     })
 }
 

@@ -9,6 +9,7 @@ use std::thread::{self, ScopedJoinHandle};
 use flatout_sys::monotonic_ns;
 
 use super::readings::Readings;
+use super::round::Part;
 use super::{Connection, Counters, End, FlowError, Seen, Socket, Test, WorkerEnd};
 use crate::network::channel::{Channel, ChannelError};
 use crate::network::frame::Frame;
@@ -63,14 +64,14 @@ impl<'t, 's> Coordinator<'t, 's> {
     /// Runs the test once all threads are there.
     pub(super) fn run(
         &mut self,
-        begin: impl FnOnce(&mut Channel) -> Result<(), ChannelError>,
+        begin: impl FnOnce(&mut Channel) -> Result<Option<Part>, ChannelError>,
     ) -> Result<Seen, FlowError> {
-        begin(self.channel)?;
+        let part = begin(self.channel)?;
         self.test.begin();
         if self.test.spec.bytes > 0 {
             self.until_sent()?;
         } else {
-            self.through_window()?;
+            self.through_window(part.as_ref())?;
             self.until_answered()?;
         }
         let seen = self.readings.seen();
@@ -92,12 +93,14 @@ impl<'t, 's> Coordinator<'t, 's> {
     }
 
     /// By time: reads the counters at the edges of the window and in between.
-    fn through_window(&mut self) -> Result<(), FlowError> {
+    fn through_window(&mut self, part: Option<&Part>) -> Result<(), FlowError> {
         let Spec { warm_ns, window_ns, .. } = self.test.spec;
         self.sleep_until(warm_ns)?;
         self.readings.open();
+        part.inspect(|part| part.opened());
         for interval in 1..=INTERVALS {
             self.sleep_until(warm_ns + window_ns * interval / INTERVALS)?;
+            part.filter(|_| interval == INTERVALS).inspect(|part| part.closes());
             self.readings.take();
         }
         self.readings.close();

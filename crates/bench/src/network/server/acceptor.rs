@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -15,8 +16,9 @@ use flatout_sys::cancel::{Ready, wait_any_readable};
 use flatout_sys::{CancelToken, monotonic_ns};
 use rustix::io::Errno;
 
+use super::group::Group;
 use super::occupancy::Occupancy;
-use super::{HANDSHAKE_NS, Lifetime, Server};
+use super::{Clients, HANDSHAKE_NS, Lifetime, Server};
 use crate::network::channel::{self, Channel, ChannelError, Inbox};
 use crate::network::frame::{Frame, VERSION};
 use crate::network::session::{Arrivals, Session};
@@ -26,8 +28,6 @@ use crate::workers;
 
 /// Handshakes at once; one more ends the oldest.
 const MAX_HANDSHAKES: usize = 256;
-/// Clients that wait at once.
-pub(super) const MAX_WAITING: usize = 16;
 /// Datagrams that are looked at before everything else gets its turn.
 const MAX_DATAGRAMS: usize = 256;
 /// What accept(2) answers where this machine has no room for a connection.
@@ -75,8 +75,9 @@ pub(super) struct Active<'s> {
 
 pub(super) struct Acceptor<'a, 's> {
     server: &'a Server,
-    /// Sessions at once.
-    most: usize,
+    clients: Clients,
+    /// Where clients are measured together, those that are now, and how many of them are not yet.
+    group: Option<(Arc<Group>, u16)>,
     cancel: CancelToken,
     occupancy: Occupancy,
     handshakes: VecDeque<Handshake>,
@@ -87,11 +88,12 @@ pub(super) struct Acceptor<'a, 's> {
 }
 
 impl<'a, 's> Acceptor<'a, 's> {
-    /// One that nobody has connected to, with room for so many sessions at once.
-    pub(super) fn new(server: &'a Server, most: usize, cancel: CancelToken) -> Self {
+    /// One that nobody has connected to.
+    pub(super) fn new(server: &'a Server, clients: Clients, cancel: CancelToken) -> Self {
         Self {
             server,
-            most,
+            clients,
+            group: None,
             cancel,
             occupancy: Occupancy::default(),
             handshakes: VecDeque::new(),
@@ -233,19 +235,49 @@ impl<'a, 's> Acceptor<'a, 's> {
     /// Puts a client at the end of the queue.
     fn enqueue(&mut self, mut channel: Channel) {
         let Ok(peer) = channel.stream().peer_addr() else { return };
-        if self.waiting.len() >= MAX_WAITING {
-            refuse(&mut channel, format!("busy, and {MAX_WAITING} wait already"));
+        if self.waiting.len() >= self.clients.waiting_most() {
+            refuse(&mut channel, format!("busy, and {} wait already", self.waiting.len()));
             return;
         }
         self.waiting.push_back(Waiting { peer, channel });
-        if self.active.len() >= self.most {
-            self.tell_position(self.waiting.len() - 1);
+        match self.clients {
+            Clients::Together(_) => self.tell_positions(),
+            Clients::UpTo(_) if !self.has_room() => self.tell_position(self.waiting.len() - 1),
+            Clients::UpTo(_) => {}
         }
     }
 
+    fn tell_positions(&mut self) {
+        (0..self.waiting.len()).for_each(|index| self.tell_position(index));
+    }
+
+    /// Tells a client that waits how many do, as far as it is concerned.
     fn tell_position(&mut self, index: usize) {
-        let waiting = u16::try_from(index + 1).unwrap_or(u16::MAX);
-        let _ = self.waiting[index].channel.send(&Frame::Waiting { waiting });
+        let (waiting, together) = match self.clients {
+            Clients::UpTo(_) => (index + 1, 0),
+            Clients::Together(clients) => (self.waiting.len(), clients),
+        };
+        let waiting = u16::try_from(waiting).unwrap_or(u16::MAX);
+        let _ = self.waiting[index].channel.send(&Frame::Waiting { waiting, together });
+    }
+
+    /// Whether a session may begin.
+    fn has_room(&self) -> bool {
+        match self.clients {
+            Clients::UpTo(most) => self.active.len() < most.into(),
+            Clients::Together(_) => self.group.as_ref().is_some_and(|(_, missing)| *missing > 0),
+        }
+    }
+
+    /// Lets clients that are measured together begin once all of them are there, and those before them
+    /// have gone.
+    pub(super) fn gather(&mut self) {
+        if let Clients::Together(clients) = self.clients
+            && self.active.is_empty()
+        {
+            let are_there = self.waiting.len() >= clients.into();
+            self.group = are_there.then(|| (Arc::new(Group::new(clients)), clients));
+        }
     }
 
     /// How a session ended that has.
@@ -260,7 +292,7 @@ impl<'a, 's> Acceptor<'a, 's> {
         &mut self,
         scope: &'s Scope<'s, 'e>,
     ) -> io::Result<Option<SocketAddr>> {
-        if self.active.len() >= self.most {
+        if !self.has_room() {
             return Ok(None);
         }
         let Some(Waiting { peer, mut channel }) = self.waiting.pop_front() else { return Ok(None) };
@@ -286,10 +318,14 @@ impl<'a, 's> Acceptor<'a, 's> {
             cancel: self.cancel,
             shortage: self.server.shortage(),
             occupancy: self.occupancy.clone(),
+            group: self.group.as_mut().map(|(group, missing)| {
+                *missing -= 1;
+                group.clone()
+            }),
         });
         self.active.push(Active { peer, key, streams, datagrams, thread });
-        if self.active.len() >= self.most {
-            (0..self.waiting.len()).for_each(|index| self.tell_position(index));
+        if !self.has_room() {
+            self.tell_positions();
         }
         Ok(Some(peer))
     }

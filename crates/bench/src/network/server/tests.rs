@@ -3,8 +3,11 @@
 use std::sync::mpsc::channel;
 use std::thread::Scope;
 
+use flatout_measure::TrialError;
+
 use super::*;
 use crate::network::client::Client;
+use crate::network::line::Line;
 use crate::network::spec::{Protocol, Spec};
 
 /// How often two clients run a test until both run at the same time.
@@ -20,19 +23,20 @@ impl Drop for Ending {
     }
 }
 
-/// Does `work` with the address of a server for so many clients at once.
-fn with_server(clients: u16, work: impl for<'s> FnOnce(&'s Scope<'s, '_>, SocketAddr)) {
+/// Does `work` with the address of a server for these clients.
+fn with_server(clients: Clients, work: impl for<'s> FnOnce(&'s Scope<'s, '_>, SocketAddr)) {
     let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
     let (at, stop) = (server.address().unwrap(), CancelToken::manual());
     thread::scope(|scope| {
         let _ending = Ending(stop);
-        let serve = || server.serve(Lifetime::Forever(clients), stop, &mut |_| ());
+        let terms = (Lifetime::Forever, clients);
+        let serve = move || server.serve(terms, stop, &mut |_| ());
         scope.spawn(serve);
         work(scope, at);
     });
 }
 
-fn connect(at: SocketAddr, busy: &mut dyn FnMut(u16)) -> Result<Client, String> {
+fn connect(at: SocketAddr, busy: &mut dyn FnMut(Line)) -> Result<Client, String> {
     Client::connect(&[at], &Key::open(), CancelToken::manual(), PATIENCE_NS, busy)
 }
 
@@ -44,7 +48,7 @@ fn short(protocol: Protocol) -> Spec {
 
 #[test]
 fn sessions_run_side_by_side_and_each_test_knows_of_the_others() {
-    with_server(2, |scope, at| {
+    with_server(Clients::UpTo(2), |scope, at| {
         let clients = [(); 2].map(|()| connect(at, &mut |_| ()).unwrap());
         let meet = |mut client: Client, protocol| {
             let mut others = || client.run(short(protocol)).unwrap().far.end.others;
@@ -63,7 +67,7 @@ fn sessions_run_side_by_side_and_each_test_knows_of_the_others() {
 
 #[test]
 fn streams_of_datagrams_that_are_proved_at_the_same_time_find_their_sessions() {
-    with_server(4, |scope, at| {
+    with_server(Clients::UpTo(4), |scope, at| {
         let run = move || {
             let mut client = connect(at, &mut |_| ()).unwrap();
             for _ in 0..10 {
@@ -78,15 +82,53 @@ fn streams_of_datagrams_that_are_proved_at_the_same_time_find_their_sessions() {
 }
 
 #[test]
+fn clients_that_are_measured_together_begin_at_the_same_moment_and_get_the_sum() {
+    with_server(Clients::Together(3), |scope, at| {
+        let run = move || {
+            let mut client = connect(at, &mut |_| ()).unwrap();
+            assert_eq!(client.together, 3);
+            let spec = Spec { window_ns: 200_000_000, ..short(Protocol::Tcp) };
+            let mut sums = Vec::new();
+            // The others may have ended when the first one has its last.
+            while let Ok(report) = client.run(spec) {
+                assert_eq!(report.far.end.others, 2);
+                sums.push(report.far.end.sum);
+                if sums.len() == 3 {
+                    break;
+                }
+            }
+            client.finish();
+            sums
+        };
+        let sums = [(); 3].map(|()| scope.spawn(run)).map(|client| client.join().unwrap());
+        // All of them are told the same of each round.
+        assert!(sums.iter().all(|of| *of == sums[0] && of.len() == 3), "{sums:?}");
+        assert!(sums[0].iter().all(|sum| sum.clients == 3), "{sums:?}");
+        assert!(sums[0].iter().any(|sum| sum.window_ns > 0 && sum.bytes > 0), "{sums:?}");
+    });
+}
+
+#[test]
+fn who_would_be_measured_with_one_that_has_gone_gets_no_more_trials() {
+    with_server(Clients::Together(2), |scope, at| {
+        let first = scope.spawn(move || connect(at, &mut |_| ()).unwrap());
+        let mut second = connect(at, &mut |_| ()).unwrap();
+        first.join().unwrap().finish();
+        let error = second.run(short(Protocol::Tcp)).unwrap_err();
+        assert!(matches!(error, TrialError::NoMore(_)), "{error:?}");
+    });
+}
+
+#[test]
 fn clients_beyond_those_that_wait_are_refused() {
-    with_server(1, |scope, at| {
+    with_server(Clients::UpTo(1), |scope, at| {
         let _served = connect(at, &mut |_| ()).unwrap();
         let (told, heard) = channel();
         let wait = |_| {
             let told = told.clone();
             scope.spawn(move || connect(at, &mut |waiting| told.send(waiting).unwrap()).map(drop))
         };
-        let waiting: Vec<_> = (0..acceptor::MAX_WAITING).map(wait).collect();
+        let waiting: Vec<_> = (0..MAX_WAITING).map(wait).collect();
         for _ in &waiting {
             heard.recv().unwrap();
         }

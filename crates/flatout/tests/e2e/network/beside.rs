@@ -107,3 +107,49 @@ fn the_end_of_the_server_ends_all_sessions() {
         assert!(!document["end"]["errors"].as_array().unwrap().is_empty(), "{document:#}");
     }
 }
+
+#[test]
+fn clients_that_are_measured_together_have_the_sum_beside_their_own_row() {
+    let folder = Folder::new();
+    let server = Serving::start(&folder, &["--together", "2", "--once"]);
+    let hasty = ["--protocol", "tcp", "--max-time", "100ms"];
+    let ran = bench(&folder, &server.at(), &hasty).run();
+    assert!(ran.exits(1).stderr.contains("measures 2 clients together, and 1 came"), "{ran}");
+    // Long trials: the moment at which each begins matters little, whoever else has the CPUs.
+    let long = ["--runs", "4", "--duration", "500ms"];
+    let all = ["bench", "network", "--connect", &server.at(), "-P", "1", "--format", "json"];
+    let clients = [(); 2].map(|()| folder.flatout(all.iter().chain(&ONE).chain(&long)).start());
+    for client in clients {
+        let ran = client.wait();
+        succeeds(&ran);
+        let document = ran.document();
+        let [own, sum] = &rows(&document)[..] else { panic!("{document:#}") };
+        assert_warned(own, "shared_server");
+        assert_eq!(own["audit"]["other_clients_most"], 1, "{own:#}");
+        assert_eq!((&sum["id"], &sum["parameters"]["clients"]), (&own["id"], &2.into()));
+        assert!(sum["audit"]["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{sum:#}");
+        assert!(sum["audit"]["streams_last_trial"].is_null(), "of one client: {sum:#}");
+    }
+    server.running.wait().exits(0);
+}
+
+#[test]
+fn clients_that_are_measured_together_must_measure_the_same_row() {
+    let folder = Folder::new();
+    let server = Serving::start(&folder, &["--together", "2"]);
+    let start = |arguments: &[&str]| {
+        let own = ["--measure", "throughput"];
+        bench(&folder, &server.at(), &[&own, arguments].concat()).start()
+    };
+    let [first, second] = ["up", "down"]
+        .map(|direction| start(&["--protocol", "tcp", "--direction", direction]))
+        .map(Running::wait);
+    for ran in [first, second] {
+        assert!(ran.exits(1).stderr.contains("give all of them the same options"), "{ran}");
+    }
+    let [first, second] = [&[][..], &["--protocol", "tcp", "--direction", "up"]].map(start);
+    let ran = first.wait();
+    assert!(ran.exits(1).stderr.contains("options that leave one row"), "{ran}");
+    let ran = second.wait();
+    assert_warned(&rows(&ran.document())[0], "others_ended");
+}

@@ -105,10 +105,10 @@ fn inside<'f>(folder: &'f Folder, space: &str, words: &[&str]) -> crate::bin::Fl
     })
 }
 
-fn serve<'f>(folder: &'f Folder, pair: &Pair, token: &str) -> Serving<'f> {
+fn serve<'f>(folder: &'f Folder, pair: &Pair, token: &str, more: &[&str]) -> Serving<'f> {
     let (reader, writer) = std::io::pipe().unwrap();
     let words = ["serve", "--bind", "10.77.0.2", "--token-file", token];
-    Serving::of(inside(folder, &pair.far, &words).stdout(writer).start(), reader)
+    Serving::of(inside(folder, &pair.far, &[&words, more].concat()).stdout(writer).start(), reader)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_limit_to_the_rate_is_found() {
     let folder = Folder::new();
     let token = token(&folder, "a token that both ends know");
     let token = token.to_str().unwrap();
-    let server = serve(&folder, &pair, token);
+    let server = serve(&folder, &pair, token, &[]);
     let words = [
         "bench",
         "network",
@@ -163,11 +163,38 @@ fn a_limit_to_the_rate_is_found() {
     drop(server);
 }
 
+#[test]
+fn clients_that_share_a_limited_link_have_its_rate_as_their_sum() {
+    let pair = needs!(Pair::new());
+    needs!(pair.limit(LIMIT_BITS_PER_S as u64, false));
+    let folder = Folder::new();
+    let token = token(&folder, "a token that both ends know");
+    let token = token.to_str().unwrap();
+    let server = serve(&folder, &pair, token, &["--together", "3"]);
+    let connect = ["bench", "network", "--connect", "10.77.0.2:7878", "--token-file", token];
+    let one = ["--measure", "throughput", "--protocol", "tcp", "--direction", "up"];
+    let rest = ["--streams", "1", "--duration", "1s", "--rounds", "3", "--format", "json"];
+    let words = [&connect[..], &one, &rest].concat();
+    let expected = LIMIT_BITS_PER_S / 8.0 * DATA_BYTES / PACKET_BYTES;
+    let is_found = || {
+        let clients = [(); 3].map(|()| inside(&folder, &pair.near, &words).start());
+        let sums = clients.map(|client| {
+            let document = client.wait().exits(0).document();
+            let [own, sum] = &rows(&document)[..] else { panic!("{document:#}") };
+            assert!(warnings(own).contains(&"shared_server"), "{own:#}");
+            sum["median"].as_f64().unwrap() / expected
+        });
+        sums.iter().all(|ratio| (0.97..=1.03).contains(ratio))
+    };
+    assert!((0..RUNS).any(|_| is_found()), "a run finds the limit");
+    drop(server);
+}
+
 /// The only row of a run over the pair with these words, which need `--connect` and the token.
 fn only_row(folder: &Folder, pair: &Pair, words: &[&str]) -> serde_json::Value {
     let token = token(folder, "a token that both ends know");
     let token = token.to_str().unwrap();
-    let server = serve(folder, pair, token);
+    let server = serve(folder, pair, token, &[]);
     let connect = ["bench", "network", "--connect", "10.77.0.2:7878", "--token-file", token];
     let rest = ["--measure", "throughput", "--max-time", "20s", "--format", "json"];
     let all = [&connect[..], words, &rest[..]].concat();
@@ -209,7 +236,7 @@ fn across_namespaces_everything_works_as_on_loopback() {
     let folder = Folder::new();
     let token = token(&folder, "a token that both ends know");
     let token = token.to_str().unwrap();
-    let server = serve(&folder, &pair, token);
+    let server = serve(&folder, &pair, token, &[]);
     let words = [
         "bench",
         "network",

@@ -86,7 +86,7 @@ const LINES: [Line; 22] = [
         .rank(|row| at_small_blocks(row) + deepest(row) - is_durable(row))
         .further(),
     line("new file, fsync", &["disk/fsync"], &[]).further(),
-    line("TCP", &["network/tcp-throughput"], &[]),
+    line("TCP", &["network/tcp-throughput"], &["clients"]),
     line("round trip", &["network/tcp-latency"], &[])
         .rank(|row| 2.0 * flag(is(row, "wait", "blocking")) + flag(is(row, "placement", "apart"))),
     line("system call", &["syscall/getppid", "syscall/read", "syscall/pread"], &[]),

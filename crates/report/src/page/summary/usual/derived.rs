@@ -84,6 +84,7 @@ pub(in super::super) fn derived(row: &Outcome, record: &Record) -> Option<Usual>
         ("syscall", _) if test == "getppid" && number(row, "threads") <= 1.0 => entry(record),
         // A share of what is usual for one client says nothing.
         ("network", _) if warning::has(&row.warnings, warning::SHARED_SERVER) => None,
+        ("network", _) if row.parameters.contains_key("clients") => None,
         ("network", Some(Provenance::Link)) if test == "tcp-throughput" && is_long(row) => {
             of(bound?, OF_LINK)
         }

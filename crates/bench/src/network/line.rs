@@ -1,0 +1,36 @@
+//! The clients that wait at a server, as one of them is told of them.
+
+/// What a client waits for until its session begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// How many wait before it, itself included; of those that are measured together, how many are there.
+    pub waiting: u16,
+    /// How many are measured together; 0: each for itself.
+    pub together: u16,
+}
+
+impl Line {
+    /// What it waits for.
+    pub fn text(self) -> String {
+        match self {
+            Self { waiting, together: 0 } => {
+                format!("the server is busy, {waiting} waiting (with this one)")
+            }
+            Self { waiting, together } => {
+                format!("measured together with others: {waiting} of {together} clients are there")
+            }
+        }
+    }
+
+    /// What did not come in time.
+    pub fn in_vain(self) -> String {
+        match self {
+            Self { waiting, together: 0 } => format!(
+                "the server was busy with others all the time, {waiting} waiting (with this one)"
+            ),
+            Self { waiting, together } => format!(
+                "the server measures {together} clients together, and {waiting} came (with this one)"
+            ),
+        }
+    }
+}
