@@ -4,6 +4,7 @@
 //! which knows nothing of dirty pages. `POSIX_FADV_DONTNEED` leaves dirty pages where they are: hence the
 //! write-back first, and the proof after.
 
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::{io, ptr};
@@ -31,7 +32,7 @@ pub struct CacheState {
 }
 
 #[repr(C)]
-struct Range {
+struct CachestatRange {
     offset: u64,
     length: u64,
 }
@@ -58,7 +59,7 @@ pub fn state(
     if length_bytes == 0 {
         return Ok(CacheState { cached_bytes: 0, dirty_bytes: Some(0) });
     }
-    let range = Range { offset: offset_bytes, length: length_bytes };
+    let range = CachestatRange { offset: offset_bytes, length: length_bytes };
     let mut answer = Answer::default();
     // SAFETY: both pointers are to live values laid out as cachestat(2) defines them.
     let result = unsafe {
@@ -144,13 +145,10 @@ fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<
     while start < end {
         let mut until = end;
         if let Some(file) = &holes {
-            match seek(file, SeekFrom::Data(start)) {
-                Ok(data) => start = start.max(data - data % page),
+            match pages_of_data(file, start, page) {
+                Ok(pages) => (start, until) = (pages.start, until.min(pages.end)),
                 Err(Errno::NXIO) => break,
                 Err(_) => {}
-            }
-            if let Ok(hole) = seek(file, SeekFrom::Hole(start)) {
-                until = until.min(hole.next_multiple_of(page));
             }
             if start >= until {
                 break;
@@ -173,6 +171,14 @@ fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<
         start += window;
     }
     Ok(CacheState { cached_bytes, dirty_bytes: None })
+}
+
+/// The next pages with data, from the beginning of a page on. Where blocks are smaller than pages, the
+/// first of them may begin with a hole.
+fn pages_of_data(file: &OwnedFd, start: u64, page: u64) -> rustix::io::Result<Range<u64>> {
+    let data = seek(file, SeekFrom::Data(start))?;
+    let hole = seek(file, SeekFrom::Hole(data))?;
+    Ok(data - data % page..hole.next_multiple_of(page))
 }
 
 /// Pages that the readahead of an earlier read is still filling cannot be dropped; a moment later
@@ -284,6 +290,22 @@ mod tests {
         let held = resident(file.as_fd(), at + 4096, 1 << 42).unwrap().cached_bytes;
         assert_eq!(held, 2 * 4096);
         assert_eq!(file.stream_position().unwrap(), 1 << 20);
+    }
+
+    #[test]
+    fn a_page_that_begins_with_a_hole_is_one_with_data() {
+        const PAGE: u64 = 64 << 10;
+        let file = written(0);
+        file.set_len(4 * PAGE).unwrap();
+        file.write_all_at(&[1; 4096], PAGE + 8192).unwrap();
+        if seek(&file, SeekFrom::Data(0)) != Ok(PAGE + 8192) {
+            return eprintln!("skipped: blocks here are larger");
+        }
+        let file = OwnedFd::from(file);
+        for start in [0, PAGE] {
+            assert_eq!(pages_of_data(&file, start, PAGE), Ok(PAGE..2 * PAGE), "from {start} on");
+        }
+        assert_eq!(pages_of_data(&file, 2 * PAGE, PAGE), Err(Errno::NXIO));
     }
 
     #[test]
