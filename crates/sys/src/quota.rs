@@ -201,17 +201,18 @@ impl Levels {
 /// The folder of `group` and of each ancestor that the mount shows, innermost first.
 ///
 /// In a container without a cgroup namespace the mount shows only a part of the tree, and the
-/// group's path begins with that part. A group outside the mount is seen as the mount itself.
+/// group's path begins with that part. A group outside the mount is seen as the mount itself; so is
+/// one outside the cgroup namespace, which the kernel calls `/../other`.
 fn folders(root: &Path, group: &Path, mount: &Mount) -> Vec<PathBuf> {
     let base = root.join(mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point));
-    let inside = group.strip_prefix(&mount.root).unwrap_or(Path::new(""));
+    let is_below =
+        |path: &&Path| path.components().all(|component| matches!(component, Component::Normal(_)));
+    let inside = group.strip_prefix(&mount.root).ok().filter(is_below).unwrap_or(Path::new(""));
     let mut folder = base.clone();
     let mut folders = vec![base];
-    for component in inside.components() {
-        if let Component::Normal(name) = component {
-            folder.push(name);
-            folders.push(folder.clone());
-        }
+    for name in inside {
+        folder.push(name);
+        folders.push(folder.clone());
     }
     folders.reverse();
     folders

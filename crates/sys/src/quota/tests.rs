@@ -60,6 +60,17 @@ fn of_several_mounts_the_one_counts_that_shows_the_group() {
 }
 
 #[test]
+fn a_group_outside_the_namespace_is_none_of_the_same_name_within() {
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "0::/../job\n"),
+        ("proc/self/mountinfo", V2_MOUNTS),
+        ("sys/fs/cgroup/memory.max", "8192\n"),
+        ("sys/fs/cgroup/job/memory.max", "4096\n"),
+    ]);
+    assert_eq!(Groups::discover(tree.root()).memory_limit_bytes(), Some(8192));
+}
+
+#[test]
 fn quotas_are_worth_cpus() {
     assert_eq!(cpus("150000", "100000"), Some(1.5));
     assert_eq!(cpus("max", "100000"), None);
