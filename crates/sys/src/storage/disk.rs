@@ -1,6 +1,6 @@
 //! What the kernel tells about a disk and its queue. See `Documentation/ABI/stable/sysfs-block`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{DeviceNumber, Link, link};
 use crate::attribute::{self, is_numbered};
@@ -106,7 +106,11 @@ const BY_NAME: &[(&str, &str)] = &[
 fn transport(folder: &Path, name: &str) -> Option<String> {
     if name.starts_with("nvme") {
         // A disk with several paths belongs to a subsystem, which names no transport of its own.
-        return Some(match attribute::text(folder, "device/transport").as_deref() {
+        let device = folder.join("device");
+        let of_path = |path: &PathBuf| attribute::text(path, "transport");
+        let named =
+            of_path(&device).or_else(|| link::controllers(&device).iter().find_map(of_path));
+        return Some(match named.as_deref() {
             None | Some("pcie") => "nvme".to_owned(),
             Some(fabric) => format!("nvme-{fabric}"),
         });
@@ -142,6 +146,7 @@ fn scsi_transport(folder: &Path) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::Tree;
 
     #[test]
     fn the_scheduler_in_brackets() {
@@ -165,5 +170,14 @@ mod tests {
             assert_eq!(transport(Path::new(&folder), name).as_deref(), Some(expected), "{path}");
         }
         assert_eq!(transport(Path::new("/sys/devices/virtual/block/odd"), "odd"), None);
+    }
+
+    #[test]
+    fn a_disk_with_several_paths_is_reached_as_these_are() {
+        let tree = Tree::new(&[("fabrics/nvme0/transport", "tcp\n"), ("subsys0/model", "A\n")]);
+        tree.link("subsys0/nvme0", "../fabrics/nvme0");
+        tree.link("subsys0/nvme0n1/device", "..");
+        let disk = tree.root().join("subsys0/nvme0n1");
+        assert_eq!(transport(&disk, "nvme0n1").as_deref(), Some("nvme-tcp"));
     }
 }

@@ -3,7 +3,7 @@
 //! PCI Express, SATA and USB say what they have agreed on. An emulated disk may hang on an emulated
 //! link, whose figures mean nothing: for virtio it is left out; other emulations cannot be told.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::attribute::{self, is_numbered};
 
@@ -53,15 +53,18 @@ fn pci(folder: &Path) -> Option<Link> {
         .min_by_key(|link| link.bytes_per_s)
 }
 
-/// An NVMe disk with several paths hangs on a subsystem; its controllers hang on the bus.
+/// An NVMe disk with several paths hangs on a subsystem; its controllers hang on the bus. Two of them
+/// may carry data at the same time: no one link is a ceiling then.
 fn multipath(folder: &Path) -> Option<Link> {
-    let subsystem = folder.join("device");
-    let controllers = attribute::names(&subsystem);
-    let mut links = controllers
-        .iter()
-        .filter(|name| is_numbered(name, "nvme"))
-        .filter_map(|name| pci(&subsystem.join(name).canonicalize().ok()?));
-    links.next()
+    let controllers = controllers(&folder.join("device"));
+    let mut links = controllers.iter().filter_map(|path| pci(&path.canonicalize().ok()?));
+    links.next().filter(|_| links.next().is_none())
+}
+
+/// The controllers of an NVMe subsystem.
+pub(super) fn controllers(subsystem: &Path) -> Vec<PathBuf> {
+    let names = attribute::names(subsystem).into_iter().filter(|name| is_numbered(name, "nvme"));
+    names.map(|name| subsystem.join(name)).collect()
 }
 
 fn parse_pci(speed: &str, lanes: u64) -> Option<Link> {
@@ -120,6 +123,24 @@ fn parse_usb(speed: &str) -> Option<Link> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::Tree;
+
+    #[test]
+    fn of_several_paths_none_is_a_ceiling() {
+        let tree = Tree::new(&[]);
+        let (subsystem, disk) = ("virtual/nvme-subsystem/nvme-subsys0", "nvme0n1");
+        tree.link(&format!("{subsystem}/{disk}/device"), "..");
+        let links = [0, 1].map(|controller| {
+            let port = format!("pci0000:00/0000:0{controller}:00.0");
+            tree.file(&format!("{port}/nvme/nvme{controller}/transport"), b"pcie\n");
+            tree.file(&format!("{port}/current_link_speed"), b"16.0 GT/s PCIe\n");
+            tree.file(&format!("{port}/current_link_width"), b"2\n");
+            let name = format!("nvme{controller}");
+            tree.link(&format!("{subsystem}/{name}"), &format!("../../../{port}/nvme/{name}"));
+            of(&tree.root().join(subsystem).join(disk), Some("nvme")).map(|link| link.name)
+        });
+        assert_eq!(links, [Some("PCIe 4.0 x2".to_owned()), None]);
+    }
 
     #[test]
     fn each_generation_of_pci_express_has_its_line_code() {
