@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::{Pass, Plan, request_length, truncated};
 use crate::around::DONTCACHE;
 use crate::error::Error;
+use crate::interruption::MAX_INTERRUPTIONS;
 use crate::source::Source;
 use crate::stop::Stop;
 use crate::tuning::Caching;
@@ -102,16 +103,37 @@ fn read_rest(
     stop: &Stop,
     read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
 ) -> Result<usize, Error> {
-    let mut got = 0;
+    let (mut got, mut interruptions) = (0, 0);
     while got < buffer.len() && !stop.is_cancelled() {
         match read(&mut buffer[got..], offset_bytes + got as u64) {
             Ok(0) => break,
             Ok(more) => got += more,
-            Err(Errno::INTR) => {}
+            // Not all at once: a signal that cancels interrupts, too.
+            Err(Errno::INTR) if interruptions < MAX_INTERRUPTIONS => interruptions += 1,
             // A direct read that stopped within a sector has met the end of the file.
             Err(Errno::INVAL) if source.caching() == Caching::Direct && got > 0 => break,
             Err(errno) => return Err(Error::system("read", source.path())(errno)),
         }
     }
     Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_always_interrupted_is_given_up() {
+        let source = Source::open(Path::new("/proc/self/exe")).unwrap();
+        let calls = std::cell::Cell::new(0);
+        let read = |_: &mut [u8], _| {
+            calls.set(calls.get() + 1);
+            assert!(calls.get() < 10_000, "for ever");
+            Err(Errno::INTR)
+        };
+        let answer = read_rest(&source, &mut [0; 4], 0, &Stop::never(), read);
+        assert!(answer.unwrap_err().to_string().contains("Interrupted"));
+    }
 }
