@@ -102,11 +102,7 @@ impl Source {
                 (Kind::Sized, facts.st_size as u64)
             }
             FileType::RegularFile => (Kind::Stream, 0),
-            FileType::BlockDevice => {
-                let end = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(fail("measure"))?;
-                rustix::fs::seek(&file, SeekFrom::Start(0)).map_err(fail("rewind"))?;
-                (Kind::Sized, end)
-            }
+            FileType::BlockDevice => (Kind::Sized, end_of(&file).map_err(fail("measure"))?),
             FileType::CharacterDevice if is_memory_device(facts.st_rdev) => (Kind::Endless, 0),
             _ => (Kind::Stream, 0),
         };
@@ -136,8 +132,8 @@ impl Source {
         };
         let file = match own_position {
             Ok(file) => file,
-            Err(Errno::MFILE | Errno::NFILE) => {
-                return Err(Error::system("open", &self.path)(Errno::MFILE));
+            Err(errno @ (Errno::MFILE | Errno::NFILE)) => {
+                return Err(Error::system("open", &self.path)(errno));
             }
             Err(_) => rustix::io::fcntl_dupfd_cloexec(&self.file, 3)
                 .map_err(Error::system("open", &self.path))?,
@@ -241,6 +237,13 @@ impl Source {
     }
 }
 
+/// Where a file ends. Its position stays where it was.
+fn end_of(file: &OwnedFd) -> Result<u64, Errno> {
+    let position = rustix::fs::tell(file)?;
+    let end = rustix::fs::seek(file, SeekFrom::End(0))?;
+    rustix::fs::seek(file, SeekFrom::Start(position)).map(|_| end)
+}
+
 /// Whether a file is made up as it is read, so that its length means nothing (sysfs says 4096).
 fn is_pseudo(file: &OwnedFd, facts: &rustix::fs::Stat) -> bool {
     const MOST_BYTES: i64 = 1 << 20;
@@ -288,6 +291,16 @@ mod tests {
         let opened = open("/proc/self/exe").with_caching(Caching::Direct, 1000);
         assert_eq!(opened.0.caching(), Caching::Buffered);
         assert_eq!(opened.1.unwrap().code, "direct_refused");
+    }
+
+    #[test]
+    fn looking_for_the_end_moves_no_position() {
+        use std::io::Seek;
+        let mut file = tempfile::tempfile().unwrap();
+        file.set_len(10).unwrap();
+        file.seek(std::io::SeekFrom::Start(3)).unwrap();
+        let file = OwnedFd::from(file);
+        assert_eq!((end_of(&file), rustix::fs::tell(&file)), (Ok(10), Ok(3)));
     }
 
     #[test]

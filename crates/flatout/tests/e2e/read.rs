@@ -219,6 +219,18 @@ fn standard_input_is_read_from_where_it_stands() {
 }
 
 #[test]
+fn a_device_as_standard_input_is_read_from_where_it_stands() {
+    let (folder, bytes) = (Folder::new(), random_bytes(MEBIBYTE, 6));
+    let device = needs!(LoopDevice::new(&bytes));
+    for start in [0, 1000] {
+        let mut file = input(device.path());
+        file.seek(SeekFrom::Start(start as u64)).unwrap();
+        let ran = folder.flatout(["read", "-", "--format", "json"]).stdin(file).run();
+        assert_read(&ran, &bytes[start..]);
+    }
+}
+
+#[test]
 fn the_result_never_replaces_what_is_read() {
     let folder = Folder::new();
     let bytes = random_file(&folder.join("data"), 1000, 5);
