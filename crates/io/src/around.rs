@@ -54,7 +54,12 @@ pub(crate) fn reopen(
     }
     let named = rustix::fs::open(name, flags | OFlags::NONBLOCK, Mode::empty())?;
     let identity = |file| rustix::fs::fstat(file).map(|facts| (facts.st_dev, facts.st_ino));
-    if identity(named.as_fd())? == identity(file)? { Ok(named) } else { Err(Errno::NOENT) }
+    if identity(named.as_fd())? != identity(file)? {
+        return Err(Errno::NOENT);
+    }
+    // A ring would be told to try again where its reads must wait.
+    rustix::fs::fcntl_setfl(&named, direct)?;
+    Ok(named)
 }
 
 /// Asked at the end of the file, where nothing is read in.

@@ -94,7 +94,10 @@ impl Target {
         let facts = rustix::fs::fstat(&file).map_err(Error::system("examine", path))?;
         match kind_obstacle(facts.st_mode) {
             Some(reason) => Err(refuse(reason)),
-            None => Ok(file),
+            None => match fcntl_setfl(&file, OFlags::empty()) {
+                Ok(()) => Ok(file),
+                Err(errno) => Err(Error::system("open", path)(errno)),
+            },
         }
     }
 
@@ -224,6 +227,18 @@ mod tests {
         let error = Target::open(file.path(), BUFFERED).unwrap_err();
         assert!(error.to_string().contains("it exists"), "{error}");
         assert_eq!(std::fs::read(file.path()).unwrap(), b"keep");
+    }
+
+    #[test]
+    fn writes_may_wait_whether_the_file_is_new_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = TargetOptions { existing: Existing::Overwrite, ..BUFFERED };
+        for is_new in [true, false] {
+            let (target, _) = Target::open(&folder.path().join("file"), options).unwrap();
+            assert_eq!(target.is_new(), is_new);
+            let flags = fcntl_getfl(target.file()).unwrap();
+            assert!(!flags.contains(OFlags::NONBLOCK), "new: {is_new}");
+        }
     }
 
     #[test]
