@@ -198,13 +198,11 @@ pub fn null(
     pass
 }
 
-/// Whether a program in user space serves the file. Where it has files read around the page cache
-/// and answers short, the ring asks for the rest at the place where it began, and calls the read
-/// whole: seen with Linux 6.18.
+/// Whether a program in user space serves the file, or the host by virtiofs, which statfs(2) calls FUSE.
+/// Where it has files read around the page cache and answers short, the ring asks for the rest at the
+/// place where it began, and calls the read whole: seen with Linux 6.18.
 fn is_served(source: &Source) -> bool {
-    filesystem::of(source.file()).is_ok_and(|filesystem| {
-        filesystem.nature == Nature::Userspace || filesystem.name == "virtiofs"
-    })
+    filesystem::of(source.file()).is_ok_and(|filesystem| filesystem.nature == Nature::Userspace)
 }
 
 /// What a lane says when the file ended too early.
