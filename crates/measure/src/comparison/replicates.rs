@@ -236,15 +236,15 @@ fn made([old, new]: [usize; 2]) -> Vec<bool> {
 fn line(pair: &(&Group<'_>, &Group<'_>), sizes: [usize; 2], noise: Option<&Noise>) -> Line {
     let (old, new) = pair;
     let mut logs = vec![None; sizes[0] + sizes[1]];
-    let mut within = Vec::new();
+    let mut used = Vec::new();
     for (offset, group) in [(0, old), (sizes[0], new)] {
         for (run, row) in &group.outcomes {
-            logs[offset + run] = judgement::usable_median(row).map(f64::ln);
-            within.push(within_run(row));
+            let Some(median) = judgement::usable_median(row) else { continue };
+            logs[offset + run] = Some(median.ln());
+            used.push(row);
         }
     }
-    let within = within.iter().sum::<f64>() / within.len().max(1) as f64;
-    let mut rows = old.outcomes.iter().chain(&new.outcomes);
+    let within = used.iter().map(|row| within_run(row)).sum::<f64>() / used.len().max(1) as f64;
     let first = old.first();
     Line {
         logs,
@@ -252,7 +252,7 @@ fn line(pair: &(&Group<'_>, &Group<'_>), sizes: [usize; 2], noise: Option<&Noise
         kin: None,
         area: 0,
         assumed: ASSUMED_VARIANCE + within,
-        has_few_samples: rows.any(|(_, row)| row.samples.len() < LEAST_SAMPLES),
+        has_few_samples: used.iter().any(|row| row.samples.len() < LEAST_SAMPLES),
     }
 }
 

@@ -300,6 +300,26 @@ fn a_run_without_the_row_takes_no_harm() {
 }
 
 #[test]
+fn a_run_that_failed_says_nothing_of_noise() {
+    let rows = |levels: [f64; 4]| {
+        let ids = ["a/b", "a/c", "a/d", "a/e"];
+        record(ids.into_iter().zip(levels).map(|(id, level)| around(id, level)).collect())
+    };
+    let (old, new) = (rows([1.0, 2.0, 3.0, 4.0]), [rows([1.01, 1.99, 3.0, 0.8])]);
+    let mut failed = old.clone();
+    for row in &mut failed.results {
+        (row.status, row.median, row.n) = (Status::Failed, None, 0);
+        row.samples.clear();
+    }
+    let without = asked(std::slice::from_ref(&old), &new, &Question::default());
+    let with = asked(&[old, failed], &new, &Question::default());
+    assert_eq!((with.counts.worse, without.counts.worse), (1, 1));
+    for (with, without) in with.rows.iter().zip(&without.rows) {
+        assert_eq!((with.noise_ratio, with.p), (without.noise_ratio, without.p), "{}", with.id);
+    }
+}
+
+#[test]
 fn runs_that_failed_or_have_no_ratio_are_not_left_out_in_silence() {
     let sides = || [repeated(&[around("a/b", 9.0)], 6), repeated(&[around("a/b", 9.0)], 6)];
     let judge = |[old, new]: [Vec<Record>; 2]| asked(&old, &new, &Question::default());
