@@ -146,7 +146,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let known_cpus = Some(ended.times.cpus).filter(|&cpus| cpus > 0);
     let cpus = known_cpus.unwrap_or_else(affinity::allowed_cpu_count);
     if elapsed_ns < (LEAST_TICKS * tick_ns) as f64 {
-        return Load { cpus, others_cpus: Some(0.0), ..Load::default() };
+        return Load { cpus, others_cpus: known_cpus.map(|_| 0.0), ..Load::default() };
     }
     let used = process_table::since(&begun.processes, &ended.processes);
     let in_cpus = |ticks: u64| (ticks * tick_ns) as f64 / elapsed_ns;
@@ -249,6 +249,8 @@ mod tests {
         let others =
             |at_ns, user| between(&begun, &ended(at_ns, user), 99, TICK_NS).others_cpus.unwrap();
         assert!(others(10 * TICK_NS, 30) < 1e-9);
+        let hidden = Counted { at_ns: 10 * TICK_NS, ..Counted::default() };
+        assert_eq!(between(&hidden, &hidden, 99, TICK_NS).others_cpus, None, "/proc is hidden");
         assert!((others(30 * TICK_NS, 30) - 1.0).abs() < 1e-9);
         assert!((others(30 * TICK_NS, 90) - 2.0).abs() < 1e-9, "no more than there are");
     }
