@@ -250,7 +250,11 @@ mod tests {
     fn the_first_and_the_last_time_have_none_before_them_or_behind() {
         let file = OwnedFd::from(tempfile::tempfile().unwrap());
         let found = rustix::fs::fstat(&file).unwrap();
-        let at = |second| Stat { st_mtime: second, ..found };
+        let at = |second| {
+            let mut facts = found;
+            facts.st_mtime = second;
+            facts
+        };
         for (found, source) in [(i64::MAX, 0), (0, i64::MIN), (i64::MAX, i64::MIN)] {
             outdate(&file, &at(found), &at(source));
         }
