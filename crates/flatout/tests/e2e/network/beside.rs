@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 20;
 /// A client that goes on until it is stopped, once its session has begun.
 fn busy<'f>(folder: &'f Folder, server: &mut Serving<'_>) -> Running<'f> {
     let all = ["bench", "network", "--connect", &server.at(), "--sender", "write", "-P", "1"];
-    let rest = ["--runs", "1000", "--duration", "5s", "--format", "json"];
+    let rest = ["--runs", "6", "--duration", "10s", "--format", "json"];
     let client = folder.flatout(all.iter().chain(&ONE).chain(&rest)).start();
     assert!(server.says().contains("begins"));
     client
