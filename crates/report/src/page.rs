@@ -23,6 +23,7 @@ mod rows;
 mod storage;
 pub(crate) mod summary;
 mod trend;
+pub(crate) mod trials;
 pub(crate) mod units;
 mod words;
 

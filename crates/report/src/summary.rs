@@ -9,7 +9,7 @@ use flatout_measure::sampler::fact;
 use flatout_measure::{statistics, warning};
 use serde_json::{Map, Value};
 
-use crate::page::units;
+use crate::page::{trials, units};
 use crate::text::{self, Joined};
 use crate::{label, quantity};
 
@@ -42,8 +42,8 @@ fn heading(key: &str, outcome: &Outcome) -> String {
 }
 
 /// Facts that are told in one line together: what the harness took, and what became of the trials;
-/// and the outliers, of which a warning tells.
-const FACTS_MERGED: [&str; 12] = [
+/// the outliers, of which a warning tells; and trials one by one, which have a table.
+const FACTS_MERGED: [&str; 13] = [
     "harness_ns_per_block",
     fact::HARNESS_OVERHEAD_NS.name(),
     "generate_s",
@@ -56,6 +56,7 @@ const FACTS_MERGED: [&str; 12] = [
     fact::INTERVALS_DISTURBED.name(),
     fact::SPOIL_REASONS.name(),
     fact::USE_OF_CPUS.name(),
+    trials::KEY,
 ];
 
 /// The outcome as lines `key  value`, keys in one column, each ended by a line feed.

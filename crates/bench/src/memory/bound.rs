@@ -100,11 +100,12 @@ fn add_facts(measured: &mut Measured<RateRow>, machine: &Machine, huge_ratio: Op
     facts.set("instruction_set", test.stream.level().name());
     // In which order it goes over an array.
     facts.set("order", test.stream.reach().name());
-    let bytes = facts.number(fact::APPLICATION_BYTES).filter(|_| level == Some(MEMORY));
-    let bus_bytes = traffic(kernel)
-        .zip(bytes)
-        .map(|((moved, crossed), bytes)| (bytes * crossed / moved).round() as u64);
-    facts.set_known(fact::BUS_BYTES, bus_bytes);
+    let crossed = traffic(kernel).filter(|_| level == Some(MEMORY));
+    let crossed = crossed.map(|(moved, crossed)| crossed / moved);
+    let of = |figure: Option<f64>| Some(figure? * crossed?);
+    let bus_bytes = of(facts.number(fact::APPLICATION_BYTES));
+    facts.set_known(fact::BUS_BYTES, bus_bytes.map(|bytes| bytes.round() as u64));
+    facts.set_known(fact::BUS_BYTES_PER_S, of(outcome.median));
     if let Work::Stream(kernel) = row.work {
         let operations = stream::operations_per_byte(kernel);
         facts.set(roofline::FLOP_PER_BYTE, operations);

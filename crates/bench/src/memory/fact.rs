@@ -10,6 +10,8 @@ pub(super) const READ_BYTES: Key = Key::sum("read_bytes");
 pub(super) const WRITTEN_BYTES: Key = Key::sum("written_bytes");
 /// Bytes that must have crossed the memory bus for that.
 pub(super) const BUS_BYTES: Key = Key::last("bus_bytes");
+/// The figure in such bytes.
+pub(super) const BUS_BYTES_PER_S: Key = Key::last("bus_bytes_per_s");
 /// Accesses of all threads.
 pub(super) const ACCESSES: Key = Key::sum("accesses");
 /// From the first start of a thread to the last end.

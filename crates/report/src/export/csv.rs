@@ -68,16 +68,16 @@ fn lines(records: &[(Option<&str>, &Record)]) -> String {
 }
 
 /// The facts of a row that fit into a field each: all of a row that moved one file, and those that
-/// prove the figure of a bench.
+/// have a column beside the figures of a bench.
 fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
     let moves_a_file = label::moves_a_file(outcome);
-    let proves = audit::proves(outcome);
+    let kinds = audit::KINDS.map(|kind| kind.is_worth_a_table(outcome).then_some(kind));
     let is_raced = label::area(&outcome.id) == race::AREA;
     let is_written = move |key: &str| {
         moves_a_file
             || is_raced && text::is_among(key, race::FACTS)
             || key == commands::KEY
-            || proves && audit::FACTS.iter().any(|fact| fact.key == key)
+            || kinds.iter().flatten().any(|kind| kind.has(key))
     };
     let fits = |value: &Value| !value.is_array() && !value.is_object();
     outcome.audit.iter().filter(move |(key, value)| is_written(key) && fits(value))

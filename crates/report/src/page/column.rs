@@ -132,6 +132,7 @@ pub(crate) const BOTTLENECK: Known = words("bottleneck");
 /// Those who take part in a race.
 pub(crate) const CONTESTANT: Known = words("contestant");
 pub(crate) const SPEED: Known = decimal("speed");
+pub(crate) const FILES: Known = decimal("files").going(1);
 pub(crate) const CPU: Known =
     decimal("CPU").meaning("user and system CPU time of one run").going(3);
 pub(crate) const MEMORY: Known =

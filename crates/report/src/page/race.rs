@@ -183,6 +183,13 @@ impl Entry<'_> {
         let speed = self.speed?;
         label::figure(speed).map(|figure| quantity::value(&speed.unit, figure))
     }
+
+    /// Files in a second, where the workload is several.
+    pub fn files_text(&self) -> Option<String> {
+        let files = self.outcome.parameter_number("files").filter(|files| *files > 1.0)?;
+        let ns = label::figure(self.outcome).filter(|_| self.outcome.unit == "ns")?;
+        Some(quantity::value("files/s", files / ns * 1e9))
+    }
 }
 
 #[cfg(test)]

@@ -31,8 +31,9 @@ fn push_legend(section: &mut Section, pairs: &[(&str, &str)]) {
 /// A column and its cell for each who took part.
 type FactColumn = (column::Known, fn(&Entry<'_>) -> Option<String>);
 
-const FACTS: [FactColumn; 3] = [
+const FACTS: [FactColumn; 4] = [
     (column::SPEED, |entry| entry.speed_text()),
+    (column::FILES, |entry| entry.files_text()),
     (column::CPU, |entry| entry.cpu()),
     (column::MEMORY, |entry| entry.memory()),
 ];

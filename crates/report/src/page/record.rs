@@ -10,7 +10,7 @@ use super::race::{self, Race};
 use super::{Block, Commands, Folded, Page, Pairs, PairsKind, Part, Section};
 use super::{audit, commands, facts, findings, latency, machine};
 use super::{pair_matrix, pictures, race_tables};
-use super::{rows, storage, summary, units};
+use super::{rows, storage, summary, trials, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
 use crate::text::{self, Joined};
@@ -187,19 +187,22 @@ fn push_rows(section: &mut Section, rows: &[&Outcome], notes: &mut Notes) {
     if !rows.is_empty() {
         section.push(Block::Table(rows::table(rows, notes)));
         latency::push(section, rows);
+        trials::push(section, rows);
     }
 }
 
-/// The audit, and that of the rows of charts one by one.
+/// What belongs to the figures, and the audit; and both of the rows of charts one by one.
 fn push_audit(section: &mut Section, rows: &[&Outcome], sweeps: &[&Sweep<'_>]) {
-    let Some((table, legend)) = audit::audit(rows, sweeps) else { return };
-    section.push(Block::Heading("audit: what really happened".to_owned(), Tone::Plain));
-    section.push(Block::Table(table));
-    section.push(Block::Pairs(legend));
-    for sweep in sweeps {
-        let Some((table, _)) = audit::audit(&sweep.outcomes(), &[]) else { continue };
-        let name = format!("Audit of each row: {}", sweep.title());
-        section.push_for_browser(Block::folded(name, vec![Block::Table(table)]));
+    for kind in audit::KINDS {
+        let Some((table, legend)) = kind.table(rows, sweeps) else { continue };
+        section.push(Block::Heading(kind.heading.to_owned(), Tone::Plain));
+        section.push(Block::Table(table));
+        section.push(Block::Pairs(legend));
+        for sweep in sweeps {
+            let Some((table, _)) = kind.table(&sweep.outcomes(), &[]) else { continue };
+            let name = format!("{} of each row: {}", kind.name, sweep.title());
+            section.push_for_browser(Block::folded(name, vec![Block::Table(table)]));
+        }
     }
 }
 

@@ -59,6 +59,17 @@ fn contestants_stand_by_workload() {
 }
 
 #[test]
+fn trees_of_several_files_have_files_in_a_second() {
+    let of_files = |contestant: &str, files: u64| {
+        row("versus/copy", json!({"contestant": contestant, "files": files}), 1e8)
+    };
+    let rows = [of_files("flatout", 500), of_files("cp-a", 1)];
+    let race = of(&rows);
+    let told: Vec<Option<String>> = race.entries().map(Entry::files_text).collect();
+    assert_eq!(told, [Some("5.00 kfiles/s".to_owned()), None]);
+}
+
+#[test]
 fn losses_come_first_and_each_list_is_counted() {
     let mut failed = pair("flatout", "cat", 1024, [0.0; 3]);
     (failed.status, failed.median) = (Status::Failed, None);
