@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 pub use surroundings::{LOAD, are_one_machine, are_one_run};
 
-use crate::record::{Better, Record, Status};
+use crate::record::{Better, Chart, Record, Status};
 use judgement::Rule;
 use noise::Noise;
 use plan::Plan;
@@ -86,6 +86,9 @@ pub struct Comparison {
     pub only_old: Vec<RowName>,
     /// Rows that only the new side has.
     pub only_new: Vec<RowName>,
+    /// Pictures that the first run of the old side has of its rows.
+    #[serde(skip)]
+    pub charts: Vec<Chart>,
     /// Rows by verdict.
     pub counts: Counts,
     /// All rows together: worse if one is; else the same or better if four of five judged rows are
@@ -338,6 +341,7 @@ fn compare_in(
         rows,
         only_old: matched.only_old.iter().map(|group| group.name()).collect(),
         only_new: matched.only_new.iter().map(|group| group.name()).collect(),
+        charts: old.records.first().map_or_else(Vec::new, |run| run.charts.clone()),
         counts,
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod race;
 mod race_tables;
 mod record;
 mod rows;
+mod sides;
 mod storage;
 pub(crate) mod summary;
 mod trend;

@@ -4,7 +4,7 @@ use flatout_measure::comparison::{Comparison, Figure, Row as Judged, Verdict};
 
 use super::column::{self, Column, Known};
 use super::{Block, Cell, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table};
-use super::{summary, trend, units, words};
+use super::{sides, summary, trend, units, words};
 use crate::comparison::Document;
 use crate::style::Tone;
 use crate::{label, quantity, quantity::Scale};
@@ -112,6 +112,7 @@ fn rows(comparison: &Comparison) -> Section {
             section.push(Block::folded(name, vec![names]));
         }
     }
+    sides::push(&mut section, comparison);
     if section.blocks.is_empty() {
         section.heading.clear();
         section.push(Block::Text(words::total(comparison), tone(comparison.verdict)));

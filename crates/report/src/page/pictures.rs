@@ -38,7 +38,7 @@ pub(super) fn push_sweeps(
     }
 }
 
-fn chart(sweep: &Sweep<'_>, record: &Record, notes: &mut Notes) -> Chart {
+pub(super) fn chart(sweep: &Sweep<'_>, record: &Record, notes: &mut Notes) -> Chart {
     let plot = Plot { marks: marks(sweep, record), ..Plot::of_sweep(sweep) };
     let only = plot.lines.iter().filter(|line| plot.lines.len() == 1 && line.name != "all");
     let words = only.map(|line| line.name.clone()).chain(sweep.constants.iter().cloned());

@@ -2,7 +2,7 @@
 
 use flatout_measure::comparison::noise::{Noise, learn};
 use flatout_measure::comparison::{Question, Runs, compare};
-use flatout_measure::record::{Better, Outcome, Record, Status};
+use flatout_measure::record::{Better, Chart, Outcome, Record, Status};
 use flatout_report::comparison::{Document, Form, render};
 use flatout_report::text::visible;
 use flatout_report::{Extent, Style};
@@ -106,6 +106,33 @@ fn example() -> Document {
 /// The page of one that has rows of every verdict.
 pub(crate) fn page() -> String {
     render(&example(), Form::Html, &FULL)
+}
+
+#[test]
+fn a_page_draws_the_sweeps_of_both_sides_in_one_picture() {
+    let side = |level: f64| {
+        let mut side = run(2, 1.0);
+        side.results = [4096, 8192, 16384]
+            .map(|bytes| {
+                let mut row = row("disk/sequential-read", level * f64::from(bytes), 0.02);
+                row.parameters.insert("block_bytes".to_owned(), json!(bytes));
+                row
+            })
+            .into();
+        let chart =
+            Chart::new("Read rate by block size", "disk/sequential-read", "block_bytes", &[]);
+        side.charts = vec![chart];
+        side
+    };
+    let document = held(&[side(1e5)], &[side(1e4)], &Question::default());
+    let page = render(&document, Form::Html, &FULL);
+    let picture = &page[page.find("<figure").expect("a picture")..];
+    let picture = &picture[..picture.find("</figure>").expect("its end")];
+    for word in ["Read rate by block size", "OLD", "NEW", "<svg"] {
+        assert!(picture.contains(word), "{word}: {picture}");
+    }
+    let table = render(&document, Form::Table, &FULL);
+    assert!(!table.contains("Read rate"), "a terminal has no room for so many lines: {table}");
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! The sweeps of two sides in one picture each: before and after, one disk and another.
+
+use flatout_measure::comparison::{Comparison, Figure, Row};
+
+use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start};
+
+use super::notes::Notes;
+use super::{Block, Section, pictures, units};
+use crate::chart::{sweep, view};
+
+/// The parameter that tells the sides apart.
+const SIDE: &str = "side";
+
+/// Adds a picture of each sweep that both sides have; only a browser has room for so many lines.
+pub(super) fn push(section: &mut Section, comparison: &Comparison) {
+    let results = comparison.rows.iter().flat_map(|row| {
+        [("OLD", &row.old), ("NEW", &row.new)].map(|(side, figure)| outcome(row, side, figure))
+    });
+    let record = record(results.collect(), comparison.charts.clone());
+    let record = units::shown(&record);
+    let mut notes = Notes::of(&record);
+    let of_record = record.charts.iter().filter_map(|chart| sweep::of(&record.results, chart));
+    let rows: Vec<&Outcome> = record.results.iter().collect();
+    let derived = view::derived(&record.charts, &rows);
+    let of_views = derived.iter().filter_map(|view| sweep::of(&view.results, &view.chart));
+    for sweep in of_record.chain(of_views) {
+        let mut picture = pictures::chart(&sweep, &record, &mut notes);
+        picture.key += &format!(" {}", comparison.new.name);
+        section.push_for_browser(Block::Chart(picture));
+    }
+}
+
+/// A run that has these rows and pictures, and nothing else.
+fn record(results: Vec<Outcome>, charts: Vec<Chart>) -> Record {
+    let start = Start {
+        tool: String::new(),
+        argv: Vec::new(),
+        seed: 0,
+        time: String::new(),
+        environment: serde_json::Value::Null,
+    };
+    Record { schema: SCHEMA.to_owned(), start, results, charts, end: End::default() }
+}
+
+/// A side of a row, as a row of a record.
+fn outcome(row: &Row, side: &str, figure: &Figure) -> Outcome {
+    let mut parameters = row.parameters.clone();
+    parameters.insert(SIDE.to_owned(), side.into());
+    Outcome {
+        id: row.id.clone(),
+        parameters,
+        unit: row.unit.clone(),
+        better: row.better,
+        median: figure.median,
+        n: figure.n,
+        status: figure.status,
+        ..Outcome::default()
+    }
+}
