@@ -5,6 +5,7 @@
 //! region.
 
 mod lanes;
+mod limit;
 pub mod outcome;
 mod range;
 
@@ -115,6 +116,8 @@ pub struct Reader {
     pub(crate) end_bytes: u64,
     /// Where the bytes lie, if they have to come from there.
     pub(crate) bottom: Bottom,
+    /// What was measured of files like this one.
+    best: Option<ProfileEntry>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -136,7 +139,8 @@ impl Reader {
         };
         let mut warnings = Vec::new();
         let facts = facts(&job, &source, end_bytes);
-        let mut choice = choice::for_reading(&facts, &job.wishes, measured(&job, &source, &facts));
+        let best = measured(&job, &source, &facts).cloned();
+        let mut choice = choice::for_reading(&facts, &job.wishes, best.as_ref());
         let (source, fallback) =
             source.with_caching(choice.tuning.caching, choice.tuning.block_bytes);
         if let Some(fallback) = fallback {
@@ -161,7 +165,7 @@ impl Reader {
             true => Bottom::of(source.file(), source.path()),
             false => Bottom::default(),
         };
-        let mut reader = Self { job, source, choice, end_bytes, bottom, warnings };
+        let mut reader = Self { job, source, choice, end_bytes, bottom, best, warnings };
         reader.look_for_traps(&facts, wanted_bytes);
         Ok(reader)
     }

@@ -55,7 +55,9 @@ pub fn is_derived(provenance: Provenance) -> bool {
         | Provenance::Link
         | Provenance::Inferred
         | Provenance::Given => true,
-        Provenance::Measured | Provenance::BestSeen | Provenance::Unknown => false,
+        Provenance::Measured | Provenance::Earlier | Provenance::BestSeen | Provenance::Unknown => {
+            false
+        }
     }
 }
 

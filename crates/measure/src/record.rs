@@ -243,6 +243,8 @@ flatout_sys::words! {
         Inferred = "inferred",
         /// Set from outside, by an administrator or the user.
         Given = "given",
+        /// Measured by an earlier run on this machine.
+        Earlier = "earlier",
         /// No bound: the best figure of its kind in this run, which others are set beside.
         BestSeen = "best_seen",
         /// Nobody knows.

@@ -276,6 +276,7 @@ pub(crate) fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Link => "from the link",
         Provenance::Inferred => "inferred",
         Provenance::Given => "a limit that was set",
+        Provenance::Earlier => "measured earlier",
         Provenance::BestSeen => "best seen in this run",
         Provenance::Unknown => "unknown",
     }

@@ -4,15 +4,16 @@ use flatout_io::{Caching, Kind};
 use flatout_measure::case::record;
 use flatout_measure::guard::UseOfCpus;
 use flatout_measure::overhead::OVERHEAD_SHARE;
-use flatout_measure::sampler::note_use_of_cpus;
+use flatout_measure::sampler::{fact::USE_OF_CPUS, note_use_of_cpus};
 use flatout_measure::units::percent;
 use flatout_measure::{
     Ceiling, EVIDENCE, Evidence, Facts, Key, Label, Measured as MeasuredRow, Outcome, Sample,
-    Status, Unit, blank, warning,
+    Status, Unit, blank, ceiling, warning,
 };
 
 use flatout_sys::affinity;
 
+use super::limit::Way;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::counted;
 use crate::fact;
@@ -120,13 +121,15 @@ impl Reader {
         self.judge_harness(measured, &mut row);
         note_use_of_cpus(&mut row.outcome, &mut row.facts, use_of_cpus, cpus);
         let outcome = &mut row.outcome;
+        if let Some(rate) = measured.rate(measured.elapsed_ns) {
+            (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
+        }
         if self.source.kind() == Kind::Stream && is_idle(&use_of_cpus) {
             outcome.ceiling =
                 Some(Ceiling::unknown("what its producer delivers").limited_by("the producer"));
         }
-        if let Some(rate) = measured.rate(measured.elapsed_ns) {
-            (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
-        }
+        self.bound(measured, &mut row);
+        let outcome = &mut row.outcome;
         if self.job.cancel.is_cancelled() {
             outcome.status = Status::Interrupted;
         }
@@ -134,6 +137,28 @@ impl Reader {
             outcome.warn(warning::EMPTY_FILE, "there was nothing to read, so there is no rate");
         }
         record(vec![row]).pop().unwrap_or_default()
+    }
+
+    /// Holds a row with all its facts against what was measured here, and says what limits it. Of a
+    /// stream its producer knows.
+    pub fn bound(&self, measured: &Measured, row: &mut MeasuredRow<Label>) {
+        if self.source.kind() != Kind::Sized || row.outcome.median.is_none() {
+            return;
+        }
+        let number = |key| row.facts.number(key).unwrap_or(0.0);
+        let bytes = number(fact::BYTES).max(1.0);
+        let tuning = measured.used(self.choice.tuning);
+        let cpus = f64::from(tuning.threads.min(affinity::allowed_cpu_count()).max(1));
+        let used = row.facts.value(USE_OF_CPUS).map(flatout_measure::Value::to_json);
+        let own_cpus = used.and_then(|used| used["own_cpus"].as_f64());
+        let way = Way {
+            tuning,
+            fetched_ratio: number(fact::DEVICE_READ_BYTES) / bytes,
+            busy_ratio: own_cpus.map(|own| own / cpus),
+        };
+        // It was measured with a digest: without one a read may be faster.
+        let best = self.best.as_ref().filter(|_| self.job.digest == DigestKind::Xor32);
+        ceiling::apply(&mut row.outcome, way.ceiling(best));
     }
 
     fn unmeasured(&self) -> MeasuredRow<Label> {
@@ -207,7 +232,7 @@ mod tests {
         assert_eq!(limiter("/proc/self/stat", Some(40), 20), None, "it waited for a CPU");
         assert_eq!(limiter("/proc/self/stat", Some(0), 90), None, "it copied");
         assert_eq!(limiter("/proc/self/stat", None, 20), None, "nobody knows");
-        assert_eq!(limiter("/proc/self/exe", Some(20), 20), None, "no stream");
+        assert_ne!(limiter("/proc/self/exe", Some(20), 20), producer, "no stream");
     }
 
     #[test]

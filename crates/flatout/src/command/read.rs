@@ -119,6 +119,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
     for row in &mut rows {
         if let Some(measured) = &last {
             reader.describe(measured, row);
+            reader.bound(measured, row);
         }
         let outcome = &mut row.outcome;
         if outcome.status == Status::Interrupted && outcome.n > 0 {
