@@ -205,6 +205,13 @@ impl Reader {
                 format!("{holes} of {length} bytes are holes: no device is read for them"),
             );
         }
+        let compressed = if facts.is_hot() { 0 } else { self.source.compressed_bytes() };
+        if compressed > 0 {
+            let text = format!(
+                "at least {compressed} of {length} bytes are stored compressed: the device reads fewer"
+            );
+            warn(warning::COMPRESSED_FILE, text);
+        }
         if let Some(warning) = workers::oversubscribed(tuning.threads, facts.cpus) {
             warn(warning::OVERSUBSCRIBED, warning.text);
         }

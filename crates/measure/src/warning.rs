@@ -83,6 +83,8 @@ codes! {
     UNSTABLE = "unstable";
     /// The file has holes, which are read without touching storage.
     SPARSE_FILE = "sparse_file" => NotDone;
+    /// The filesystem stores the file compressed: storage moves fewer bytes than are counted.
+    COMPRESSED_FILE = "compressed_file" => NotDone;
     /// The file holds blocks of zeros, which thin storage serves without reading.
     ZERO_BLOCKS = "zero_blocks" => NotDone;
     /// The file has extents that were allocated but never written; reading them is free.

@@ -140,17 +140,25 @@ impl TestFile {
     fn examine_file(&mut self) {
         let Some(extents) = self.extents else { return };
         for (code, bytes, what) in [
-            (warning::SPARSE_FILE, Some(extents.hole_bytes), "are holes"),
+            (
+                warning::SPARSE_FILE,
+                Some(extents.hole_bytes),
+                "are holes: reading them touches no storage",
+            ),
             (
                 warning::UNWRITTEN_EXTENTS,
                 extents.unwritten_bytes,
-                "were allocated but never written",
+                "were allocated but never written: reading them touches no storage",
+            ),
+            (
+                warning::COMPRESSED_FILE,
+                extents.compressed_bytes,
+                "are stored compressed: storage reads fewer bytes",
             ),
         ] {
             if let Some(bytes) = bytes.filter(|&bytes| bytes > 0) {
                 let share = percent(bytes as f64 / self.length_bytes.max(1) as f64);
-                let text = format!("{share} of the file {what}: reading them touches no storage");
-                self.warn(code, text);
+                self.warn(code, format!("{share} of the file {what}"));
             }
         }
     }

@@ -78,6 +78,24 @@ fn holes_are_said() {
 }
 
 #[test]
+fn what_the_filesystem_compresses_is_said_and_random_bytes_are_not() {
+    let mounted = needs!(Mounted::new(Kind::Btrfs));
+    needs!(mounted.remount("compress-force=zstd"));
+    let folder = Folder::inside(&mounted.path());
+    let text: Vec<u8> = b"compressible ".iter().copied().cycle().take(LENGTH_BYTES).collect();
+    std::fs::write(folder.join("text"), text).unwrap();
+    random_file(&folder.join("random"), LENGTH_BYTES, 1);
+    for (name, is_said) in [("text", true), ("random", false)] {
+        std::fs::File::open(folder.join(name)).unwrap().sync_all().unwrap();
+        let ran = folder.flatout(["read", name, "--cold", "--format", "json"]).run();
+        let result = ran.exits(0).result();
+        assert_eq!(warnings(&result).contains(&"compressed_file"), is_said, "{name}: {ran}");
+    }
+    drop(folder);
+    mounted.finish();
+}
+
+#[test]
 fn zeros_are_said() {
     let folder = Folder::new();
     zero_file(&folder.join("zeros"), LENGTH_BYTES);

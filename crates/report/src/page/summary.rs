@@ -261,12 +261,15 @@ fn share(ceiling: &Ceiling) -> Option<f64> {
 }
 
 /// Warnings that a figure is not that of what its line is named after, in a word.
-const RESERVATIONS: [(&str, &str); 10] = [
+const RESERVATIONS: [(&str, &str); 13] = [
     (warning::NOT_LINEAR, "not linear"),
     (warning::MEMORY_FILESYSTEM, "in memory"),
     (warning::DIRECT_CACHED, "buffered"),
     (warning::DIRECT_REFUSED, "buffered"),
     (warning::LOOP_CACHED, "cached"),
+    (warning::SPARSE_FILE, "holes"),
+    (warning::UNWRITTEN_EXTENTS, "never written"),
+    (warning::COMPRESSED_FILE, "compressed"),
     (warning::NOT_FROM_DEVICE, "cached"),
     (warning::DEVICE_UNKNOWN, "device unknown"),
     (warning::FITS_IN_CACHE, "in cache"),

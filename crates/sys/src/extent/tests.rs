@@ -80,6 +80,26 @@ fn every_kind_of_space_on_loop_mounts() {
 }
 
 #[test]
+fn what_is_stored_compressed_is_told_from_what_is_not() {
+    let Some(mounted) = Mounted::new("btrfs") else { return };
+    run("mount", &["-o", "remount,compress-force=zstd", mounted.path().to_str().unwrap()]);
+    let file = |bytes: &[u8]| {
+        let file = tempfile::tempfile_in(mounted.path()).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        file.sync_all().unwrap();
+        (compressed_bytes(file.as_fd(), PIECE), of(&file, 0, PIECE).compressed_bytes)
+    };
+    let text: Vec<u8> = b"compressible ".iter().copied().cycle().take(PIECE as usize).collect();
+    assert_eq!(file(&text), (Some(PIECE), Some(PIECE)));
+    let mut random = vec![0; PIECE as usize];
+    crate::generator::fill_random(&mut random, 1, 0);
+    assert_eq!(file(&random), (Some(0), Some(0)), "what flatout writes cannot be compressed");
+    let Some(plain) = Mounted::new("ext4") else { return };
+    let file = mixed(plain.path());
+    assert_eq!(compressed_bytes(file.as_fd(), 4 * PIECE), Some(0));
+}
+
+#[test]
 fn random_layouts_agree_with_what_was_done() {
     const BLOCK: u64 = 64 << 10;
     const BLOCKS: usize = 200;

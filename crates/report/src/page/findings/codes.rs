@@ -37,10 +37,19 @@ const FAIL: &[Known] = table! {
         "take whole sectors, or a filesystem with direct I/O (ext4, xfs)";
     LOOP_CACHED: "a loop device reads from the page cache", "losetup --direct-io=on";
     NOT_FROM_DEVICE: "the disk moved fewer bytes than were asked for",
-        "a cache answered: use larger files";
+        "a cache answered, or the file has holes, zeros or compressed bytes: use larger files of \
+         random bytes";
 };
 
 const WARN: &[Known] = table! {
+    SPARSE_FILE: "the file has holes, which no disk is read for",
+        "write it in full, with random bytes";
+    UNWRITTEN_EXTENTS: "the file has space that was never written, which no disk is read for",
+        "write it in full, with random bytes";
+    COMPRESSED_FILE: "the file is stored compressed: the disk reads fewer bytes than are counted",
+        "write it anew with random bytes, or without compression";
+    ZERO_BLOCKS: "the data are zeros, which thin storage and compression move for free",
+        "use random bytes";
     FITS_IN_CACHE: "what was measured fits into a cache", "use larger files, or allow more memory";
     NETWORK_FILESYSTEM: "the directory lies on another machine",
         "figures include network and server; for the disk, measure there";
