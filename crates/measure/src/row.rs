@@ -50,14 +50,22 @@ pub struct Label {
     /// Whether the figure is what the hardware is, whoever has the CPUs meanwhile: a clock is read in
     /// moments in which its thread ran. Other programs do not limit such a row.
     pub is_of_hardware: bool,
+    /// Whether it is one of those that people compare: where time is short, it is for these first.
+    pub is_headline: bool,
 }
 
 impl Label {
     /// A row without parameters, whose trials show what runs of it differ by.
     pub fn new(id: impl Into<Cow<'static, str>>, unit: Unit) -> Self {
         let parameters = Parameters::default();
-        let (deviation_between_runs, is_of_hardware) = (0.0, false);
-        Self { id: id.into(), unit, parameters, deviation_between_runs, is_of_hardware }
+        Self {
+            id: id.into(),
+            unit,
+            parameters,
+            deviation_between_runs: 0.0,
+            is_of_hardware: false,
+            is_headline: false,
+        }
     }
 
     /// The same row with these parameters.
@@ -88,6 +96,12 @@ impl Label {
     #[must_use]
     pub fn of_hardware(self) -> Self {
         Self { is_of_hardware: true, ..self }
+    }
+
+    /// The same row, which is measured before others where this holds.
+    #[must_use]
+    pub fn headline_if(self, is_headline: bool) -> Self {
+        Self { is_headline, ..self }
     }
 }
 

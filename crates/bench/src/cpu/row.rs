@@ -33,7 +33,11 @@ impl Row for UnitRow {
     fn label(&self) -> Label {
         match *self {
             Self::Units { kernel, setting } => {
-                let of = |id| of_kernel(id, kernel).with("threads", setting.threads);
+                let is_peak = setting.placement != Free
+                    && best(Number::F64, Operation::MultiplyAdd) == Some(kernel);
+                let of = |id| {
+                    of_kernel(id, kernel).with("threads", setting.threads).headline_if(is_peak)
+                };
                 match setting.placement {
                     Sustained => of("cpu/sustained").deviating_by(between_runs::SUSTAINED),
                     place => of("cpu/throughput").with("pinned", place == Pinned),

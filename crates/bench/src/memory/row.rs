@@ -284,7 +284,9 @@ impl Row for RateRow {
                 .with("block_bytes", access::BYTES)
                 .with("threads", threads),
             Work::Stream(kernel) => {
-                rate(stream::ID).with("kernel", kernel.name()).with("threads", threads)
+                let is_headline = [Kernel::Triad, Kernel::NtTriad].contains(&kernel);
+                let row = rate(stream::ID).with("kernel", kernel.name()).with("threads", threads);
+                row.headline_if(is_headline)
             }
             Work::WorkingSet { kernel, bytes } => {
                 rate(working_set::ID).with("kernel", kernel.name()).with("working_set_bytes", bytes)

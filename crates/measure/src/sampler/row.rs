@@ -286,9 +286,13 @@ impl<'a> Sampled<'a> {
         warmup::detect(&self.taken.iter().map(slowness).collect::<Vec<_>>())
     }
 
-    /// Trials at the start that are dropped; never so many that fewer than the least remain.
+    /// Trials at the start that are dropped: never so many that fewer than the least remain, and those
+    /// whose place another took while they looked like warm-up.
     fn warmup(&self, plan: &Plan) -> usize {
-        self.suspected().min(self.taken.len().saturating_sub(least(plan)))
+        let most = least(plan).max(plan.max_trials as usize);
+        let beyond = |count: usize| self.taken.len().saturating_sub(count);
+        let replaced = if self.disturbed == 0 { beyond(most) } else { 0 };
+        self.suspected().min(beyond(least(plan))).max(replaced)
     }
 
     /// The figures that count so far: the quiet ones, if there are some.

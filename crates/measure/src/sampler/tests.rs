@@ -1,5 +1,6 @@
 //! The sampler against made-up cases, a fake clock and a fake witness.
 
+mod beginning;
 mod ending;
 mod outcome;
 mod spoiled;
@@ -294,15 +295,28 @@ fn every_trial_gets_its_own_seed() {
 }
 
 #[test]
+fn a_number_of_trials_that_was_asked_for_is_kept_where_the_first_looked_like_warm_up() {
+    let clock = FakeClock::default();
+    let plan = Plan { min_trials: 4, max_trials: 4, ..Plan::default() };
+    // A fifth takes the place of the first, which then does not stand out any more.
+    let times = [130 * MS, 100 * MS, 101 * MS, 115 * MS, 300 * MS];
+    let trials = case("a/b", &clock, |trial| times[trial as usize]);
+    let outcome = &run_quietly(&clock, vec![trials], &plan)[0];
+    assert_eq!((outcome.n, &outcome.audit["trials_run"]), (4, &json!(5)), "{outcome:?}");
+}
+
+#[test]
 fn rows_for_which_there_is_no_time_are_the_last_and_say_so() {
     let clock = FakeClock::default();
     let plan = Plan { budget_ns: 250 * MS, ends_ns: 250 * MS, ..Plan::default() };
     let cases = ["a/b", "a/c", "a/d"].map(|id| case(id, &clock, |_| 100 * MS)).into();
     let outcomes = run_quietly(&clock, cases, &plan);
     assert_eq!(clock.now_ns(), 200 * MS);
-    assert_eq!(outcomes[..2].iter().map(|outcome| outcome.n).collect::<Vec<_>>(), [1, 1]);
-    assert_eq!((outcomes[2].status, outcomes[2].median), (Status::Unsupported, None));
-    assert_eq!(codes(&outcomes[2]), [warning::TIME_SHORT]);
+    assert_eq!(outcomes[0].n, 2, "not even one of them gets an interval");
+    for late in &outcomes[1..] {
+        assert_eq!((late.status, late.median), (Status::Unsupported, None));
+        assert_eq!(codes(late), [warning::TIME_SHORT]);
+    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! The rows of the first phase: what one access waits for, and how many one core waits for at once.
 
 use flatout_measure::{Label, Row, Unit};
-use flatout_sys::chase::LINE_BYTES;
+use flatout_sys::chase::{LINE_BYTES, Pages};
 use flatout_sys::numa::Node;
 
 use super::grid::RUN_BYTES;
 use super::node::{self, Pair};
 use super::ring::{Shape, page_bytes};
 use super::{Chases, hand_over};
-use crate::{Extent, between_runs};
+use crate::{Extent, KIB, MIB, between_runs};
 
 /// Ids of rows that have a picture.
 pub(super) const CURVE_ID: &str = "memory/latency";
@@ -71,7 +71,8 @@ impl Row for LatencyRow {
             Self::Curve(shape) => of(CURVE_ID, Unit::Nanoseconds)
                 .with("working_set_bytes", shape.working_set_bytes)
                 .with("page_bytes", page_bytes(shape.pages))
-                .deviating_by(between_runs::LATENCY),
+                .deviating_by(between_runs::LATENCY)
+                .headline_if(shape.pages != Pages::Base && is_of_level(shape.working_set_bytes)),
             Self::Parallel { chases, run_bytes } => of(PARALLEL_ID, Unit::BytesPerSecond)
                 .with("chases", chases)
                 .with("run_bytes", run_bytes),
@@ -86,6 +87,13 @@ impl Row for LatencyRow {
             Self::NodeRate(pair) => on_nodes(of("memory/node-rate", Unit::BytesPerSecond), pair),
         }
     }
+}
+
+/// Whether a working set lies in the middle of what a level of the caches mostly has, or is memory's on
+/// most machines.
+fn is_of_level(working_set_bytes: u64) -> bool {
+    const CACHES: [u64; 3] = [16 * KIB, 256 * KIB, 4 * MIB];
+    CACHES.contains(&working_set_bytes) || working_set_bytes >= 64 * MIB
 }
 
 /// The rows of a run on a machine with these nodes, of which `cpus` may be used. Rows in memory are
@@ -126,8 +134,6 @@ fn loaded(extent: Extent) -> impl Iterator<Item = LatencyRow> {
 
 #[cfg(test)]
 mod tests {
-    use flatout_sys::chase::Pages;
-
     use super::*;
 
     #[test]
