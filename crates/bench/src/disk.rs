@@ -32,11 +32,12 @@ use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
 use flatout_sys::ring::MAX_DEPTH;
 
 use crate::option::{
-    CACHING, DIRECT, MAX_BLOCK_BYTES, MAX_BYTES, SPLIT, Wish, count_to, distinct, each_once, flag,
-    rate, size_to, time, words,
+    CACHING, DIRECT, MAX_BLOCK_BYTES, MAX_BYTES, SPLIT, SYNC, Wish, count_to, distinct, each_once,
+    flag, rate, size_to, time, words,
 };
 use crate::scratch::Wanted;
 use crate::workers::MAX_THREADS;
+use crate::write::Sync;
 use crate::{Area, Clearing, Error, Estimate, Found, Run, Scratch};
 
 use pattern::patterns;
@@ -123,6 +124,10 @@ pub struct Selection {
     /// Which blocks a thread gets in sequential patterns [default: contiguous]
     #[arg(long, value_name = "HOW", value_parser = words(SPLIT))]
     pub split: Option<Split>,
+    /// When writes must be durable: end (synced once after each trial), each (each write by itself,
+    /// as with O_DSYNC) [default: end]
+    #[arg(long, value_name = "WHEN", value_parser = words(SYNC), hide_possible_values = true)]
+    pub sync: Option<Sync>,
     /// Time of each trial [default: 500ms; of the matrix 400ms; 200ms with --quick]. Given, trials
     /// that write are limited by it and --max-write alone [default then: 100 GB]
     #[arg(id = "time", short = 't', long, aliases = ["runtime", "duration"], value_name = "TIME",
@@ -311,8 +316,8 @@ fn charts(outcomes: &[Outcome]) -> Vec<Chart> {
 const SWEPT: [(&str, &str, bool); 3] =
     [("block_bytes", "block size", true), ("depth", "depth", true), ("threads", "threads", false)];
 /// What tells the lines of a picture from each other.
-const LINES: [&str; 8] =
-    ["engine", "caching", "block_bytes", "threads", "depth", "split", "extents", "until"];
+const LINES: [&str; 9] =
+    ["engine", "caching", "block_bytes", "threads", "depth", "split", "extents", "until", "sync"];
 
 fn chart(id: &str, outcomes: &[Outcome]) -> Option<Chart> {
     let values = |parameter: &str| {

@@ -1,14 +1,13 @@
 //! Options of the command line as typed values, for clap: sizes, times, rates, words that mean
 //! something, flags with two meanings. An area defines its options where it uses them.
 
-use std::path::PathBuf;
-
 use clap::builder::{
-    BoolValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser, StringValueParser,
-    TypedValueParser,
+    BoolValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
 };
 use flatout_io::{Caching, Split};
-use flatout_measure::{cause_text, size_text, units};
+use flatout_measure::{size_text, units};
+
+use crate::write;
 
 pub use crate::limits::MAX_BLOCK_BYTES;
 pub use flatout_measure::units::parse_size as size;
@@ -50,6 +49,12 @@ pub const SPLIT: &Words<Split> = &[
     ("interleaved", Split::Interleaved, "Thread i of n gets the blocks i, i+n, i+2n, …"),
 ];
 
+/// `--sync` of areas that write again and again.
+pub const SYNC: &Words<write::Sync> = &[
+    ("end", write::Sync::End, "Once, after each trial"),
+    ("each", write::Sync::Each, "Each write by itself"),
+];
+
 /// A size from one byte to so many.
 pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
     let within = move |text: String| match size(&text)? {
@@ -84,15 +89,6 @@ pub fn time(text: &str) -> Result<u64, String> {
         0 => Err("the time must be longer than 0".to_owned()),
         ns => Ok(ns),
     }
-}
-
-/// A directory that is there.
-pub fn directory() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path: PathBuf| match path.metadata() {
-        Ok(facts) if facts.is_dir() => Ok(path),
-        Ok(_) => Err("it is no directory".to_owned()),
-        Err(error) => Err(cause_text(&error)),
-    })
 }
 
 /// Words as an option takes them; help and completions list them.

@@ -90,13 +90,12 @@ impl Options {
 
 /// Refuses blocks that other areas take, and files that would take more than a tenth of the free space.
 fn check(options: &Options) -> Result<(), Error> {
-    // A directory that cannot be looked at is wrong use here: nothing else can be meant by it.
     if options.block_bytes() > MAX_BLOCK_BYTES {
         let [block, most] = [options.block_bytes(), MAX_BLOCK_BYTES].map(size_text);
         return Err(Error::Usage(format!("--block-size {block}: it must be at most {most}")));
     }
-    let place = scratch::on(&options.directory).map_err(|error| Error::Usage(error.to_string()))?;
-    check_room(options, place.free_bytes).map_err(Error::Usage)
+    let place = scratch::on(&options.directory)?;
+    check_room(options, place.free_bytes).map_err(Error::NoRoom)
 }
 
 fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {

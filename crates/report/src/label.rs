@@ -12,7 +12,7 @@ use crate::{order, quantity, style::Tone, text::Joined};
 
 /// Keys in the order in which people ask for them; the others follow by name.
 const ORDER: &str = "contestant corpus operation call kernel engine caching cache_state bytes \
-    block_bytes file_bytes threads depth split rate_operations_per_s read_share until extents \
+    block_bytes file_bytes threads depth split rate_operations_per_s read_share until sync extents \
     directories pinned";
 
 /// Keys whose words do not follow from their spelling.
@@ -58,6 +58,7 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
         },
         ("cache_state" | "state", Value::String(text)) if text == "hot" => "warm".to_owned(),
         ("pass", Value::String(text)) => text.replace("cleared", "after drop"),
+        ("sync", Value::String(text)) => format!("{text} synced"),
         ("extents", Value::String(text)) => format!("{text} extents"),
         ("bytes", Value::Number(_)) => format!("size {}", plain(key, value)),
         ("directories", Value::String(text)) => match text.as_str() {

@@ -225,8 +225,7 @@ fn limiter(
 /// The tightest limit that the control groups set on what the row does, in its unit.
 fn group_limit(row: &Row, figure: Figure, file: &TestFile) -> Option<(String, f64)> {
     // What the cache takes reaches the device later.
-    let is_to_cache =
-        row.writes() && figure == Figure::Own && row.tuning.caching != Caching::Direct;
+    let is_to_cache = row.is_early(figure) && row.tuning.caching != Caching::Direct;
     if is_from_memory(row, file) || is_to_cache || row.test.is_latency() {
         return None;
     }

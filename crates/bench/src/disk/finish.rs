@@ -84,7 +84,7 @@ impl Finding<'_> {
             );
             self.outcome.warn(warning::READAHEAD_BOUND, text);
         }
-        if self.row.writes() && self.figure == Figure::Own {
+        if self.row.is_early(self.figure) {
             let text = "the bytes were with the cache or the device, but not yet durable";
             self.outcome.warn(warning::NOT_DURABLE, text.to_owned());
         }

@@ -270,6 +270,9 @@ impl<'a> Job<'a> {
         if caching == Caching::Dontcache {
             options.push(("uncached", "1".to_owned()));
         }
+        if self.row.syncs_each() {
+            options.push(("sync", "dsync".to_owned()));
+        }
         if self.row.test.io_type() == IoType::Mixed {
             options.push(("rwmixread", self.row.read_percent.to_string()));
         }

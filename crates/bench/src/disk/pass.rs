@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use flatout_io::operations::{Access, Completion, Direction, Operations};
+use flatout_io::operations::{Access, Direction, Operations};
 use flatout_io::{
     Caching, Existing, Fallback, Lane, Source, Split, Stop, Target, TargetOptions, Tuning,
 };
@@ -175,7 +175,7 @@ impl Attempt<'_> {
     fn prepare<'f>(&self, files: &'f [OwnedFd], index: u32) -> Result<Operations<'f>, Error> {
         let tuning = self.row.tuning;
         let files: Vec<BorrowedFd<'f>> = files.iter().map(AsFd::as_fd).collect();
-        let access = Access { caching: tuning.caching, completion: Completion::Accepted };
+        let access = Access { caching: tuning.caching, completion: self.row.sync.completion() };
         let fail = IoError::system("get buffers to measure", &self.file.place.path);
         let (mut engine, fallback) = Operations::prepare(&files, access, &tuning).map_err(fail)?;
         self.unchanged(fallback)?;

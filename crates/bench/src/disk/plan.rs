@@ -9,6 +9,7 @@ use super::pattern::{IoType, Pattern};
 use super::place::{Kind, Place};
 use super::row::{Extents, Row};
 use crate::option::{chosen_or, distinct};
+use crate::write::Sync;
 use crate::{Extent, KIB, MIB};
 
 /// Requests in flight that bring a disk to its best rate with large blocks.
@@ -70,6 +71,7 @@ fn row(test: Pattern, block_bytes: u64, depth: u32) -> Row {
         extents: Extents::Written,
         rate_per_s: None,
         read_percent: READ_PERCENT,
+        sync: Sync::End,
         warnings: Vec::new(),
     }
 }
@@ -251,6 +253,7 @@ impl Selection {
             !row.test.is_latency() && !matches!(row.test, Pattern::Reread | Pattern::ColdBlocks);
         row.rate_per_s = self.rate_per_s.filter(|_| is_paced);
         row.read_percent = self.read_percent.unwrap_or(row.read_percent);
+        row.sync = self.sync.unwrap_or(row.sync);
     }
 }
 

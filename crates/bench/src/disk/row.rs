@@ -5,6 +5,7 @@ use flatout_measure::{Label, Parameters, Row as Measurable, Unit, Warning};
 
 use super::pattern::{IoType, Pattern};
 use crate::between_runs;
+use crate::write::Sync;
 
 /// A row before it is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +18,8 @@ pub(crate) struct Row {
     pub(super) rate_per_s: Option<f64>,
     /// Per cent of the operations of a mix that read.
     pub(super) read_percent: u8,
+    /// When what is written must be durable: synced once after each trial, or each write.
+    pub(super) sync: Sync,
     /// What was asked for and could not be had, known before the first trial.
     pub(super) warnings: Vec<Warning>,
 }
@@ -77,14 +80,28 @@ impl Measurable for Row {
             .with_known("extents", (io_type == IoType::Write).then(|| self.extents.word()))
             .with_known("read_share", (io_type == IoType::Mixed).then_some(read_share))
             .with_known("until", self.writes().then(|| self.until()))
+            .with_known("sync", self.syncs_each().then(|| Sync::Each.word()))
             .with_known("rate_operations_per_s", self.rate_per_s)
             .with_known("pass", is_twice.then_some("first"))
             .with_known("cache_state", is_hot.then_some("hot"))
             .deviating_by(between_runs::DISK)
+            .headline_if(self.is_headline())
     }
 }
 
 impl Row {
+    /// Whether it is what disks are compared by: large blocks read and written anew, small ones anywhere.
+    fn is_headline(&self) -> bool {
+        match self.test {
+            Pattern::SequentialRead => true,
+            Pattern::SequentialWrite => {
+                self.extents == Extents::Fresh && self.tuning.caching == Caching::Direct
+            }
+            Pattern::RandomRead | Pattern::RandomWrite => self.rate_per_s.is_none(),
+            _ => false,
+        }
+    }
+
     /// The further figure of its trials, where they have one.
     pub(super) fn further(&self) -> Figure {
         if self.writes() { Figure::Fsynced } else { Figure::Second }
@@ -93,9 +110,20 @@ impl Row {
     /// How far the bytes of a write have come when its first figure is taken.
     fn until(&self) -> &'static str {
         match self.tuning.caching {
+            _ if self.syncs_each() => "durable",
             Caching::Direct => "device",
             Caching::Buffered | Caching::Dontcache => "cache",
         }
+    }
+
+    /// Whether each write is durable before the next one of its thread and slot.
+    pub(super) fn syncs_each(&self) -> bool {
+        self.writes() && self.sync == Sync::Each
+    }
+
+    /// Whether what this figure counts may not be durable yet.
+    pub(super) fn is_early(&self, figure: Figure) -> bool {
+        self.writes() && figure == Figure::Own && !self.syncs_each()
     }
 
     /// Whether the figure counts bytes.
@@ -131,5 +159,16 @@ mod tests {
             assert_eq!((until, row.further() == Figure::Fsynced), (row.writes(), row.writes()));
         }
         assert_eq!(Figure::Fsynced.parameters().value("until"), Some(&"durable".into()));
+    }
+
+    #[test]
+    fn writes_that_are_synced_each_say_so_and_are_durable_at_once() {
+        for row in tests_rows() {
+            let row = Row { sync: Sync::Each, ..row };
+            let told = ["sync", "until"].map(|name| row.parameters().value(name).cloned());
+            let expected = row.writes().then_some(["each", "durable"]);
+            assert_eq!(told, expected.map_or([None, None], |words| words.map(|w| Some(w.into()))));
+            assert!(!row.is_early(Figure::Own));
+        }
     }
 }

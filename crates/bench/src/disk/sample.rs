@@ -53,6 +53,8 @@ pub(super) fn of(row: &Row, file: &TestFile, pass: &Pass) -> Sample {
         elapsed_ns: pass.figure_ns(row, fsynced_ns),
         facts: pass.accounts.times_until_synced().with(fact::ELAPSED_NS, fsynced_ns),
     };
+    // Writes that are synced each are durable when the trial ends.
+    let fsynced_ns = pass.fsynced_ns.filter(|_| row.is_early(Figure::Own));
     let has_latencies = pass.tally.histogram.operations() > 0;
     let latencies = Latencies {
         histogram: pass.tally.histogram.clone(),
@@ -65,7 +67,7 @@ pub(super) fn of(row: &Row, file: &TestFile, pass: &Pass) -> Sample {
         warnings: warnings(row, file, pass),
         latencies: has_latencies.then_some(latencies),
         series: has_latencies.then(|| series(row, file, pass)).into_iter().collect(),
-        further: pass.fsynced_ns.filter(|_| row.writes()).map(fsynced).into_iter().collect(),
+        further: fsynced_ns.map(fsynced).into_iter().collect(),
         ..Sample::default()
     }
 }

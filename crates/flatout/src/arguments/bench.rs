@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, Args, Command, ValueEnum, ValueHint};
 use flatout_bench::cache::Clearing;
-use flatout_bench::option::{count_to, directory, each_once, flag, size, time};
+use flatout_bench::option::{count_to, each_once, flag, size, time};
 use flatout_io::escape;
 use flatout_report::text::Joined;
 
@@ -35,12 +35,12 @@ pub struct Bench {
     /// Time for everything [default: 90s; by area]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
-    /// Never write more than this; every copy counts
+    /// Never write more than this into files; every copy counts, what the filesystem adds does not
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
     /// Where the temporary files are made [default: here]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true,
-        value_hint = clap::ValueHint::DirPath, value_parser = directory())]
+        value_hint = clap::ValueHint::DirPath)]
     pub directory: PathBuf,
     /// Drop the system's caches before cold rows; needs root
     #[arg(long, action = ArgAction::SetTrue, value_parser = flag([Clearing::File, Clearing::System]))]
@@ -151,6 +151,11 @@ impl Bench {
         self.places().next().unwrap_or(&self.directory)
     }
 
+    /// The directory that `--directory` names.
+    pub fn given_directory(&self) -> Option<&PathBuf> {
+        self.areas.given().any(|id| id == "directory").then_some(&self.directory)
+    }
+
     /// The files that are worked on.
     pub fn files(&self) -> Vec<PathBuf> {
         self.places().cloned().collect()
@@ -191,8 +196,7 @@ impl Bench {
             };
             return Err(format!("there is no area '{path}'{hint}"));
         }
-        let directory = self.areas.given().any(|id| id == "directory").then_some(&self.directory);
-        if let Some(second) = self.places().chain(directory).nth(1) {
+        if let Some(second) = self.places().chain(self.given_directory()).nth(1) {
             return Err(format!(
                 "one place is measured at a time, '{}' is one more",
                 escape(second)

@@ -178,7 +178,7 @@ const OTHER_OPTIONS: [(&str, &[&str]); 20] = [
     ("--rate", &["bandwidth", "bitrate", "rate_iops"]),
     ("--runs", &["count", "iterations", "loops", "repeat"]),
     ("--streams", &["parallel"]),
-    ("--sync", &["fsync"]),
+    ("--sync", &["fdatasync", "fsync", "oflag"]),
     ("--threads", &["jobs", "num-threads", "parallel", "workers"]),
     ("--update=none", &["ignore-existing"]),
     ("--verbose", &["progress", "stats"]),

@@ -9,7 +9,7 @@ use flatout_bench::versus::commands::{Command, Commands};
 use flatout_bench::versus::{State, Trees, copy};
 
 use super::shared::Output;
-use flatout_bench::option::{count_to, directory, each_once, size, time};
+use flatout_bench::option::{count_to, each_once, size, time};
 
 const AFTER: &str = include_str!("help/versus.txt").trim_ascii_end();
 
@@ -21,7 +21,7 @@ pub struct Versus {
     pub rivals: Vec<String>,
     /// Where the files of the race lie [default: the current directory]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true,
-        value_hint = clap::ValueHint::DirPath, value_parser = directory())]
+        value_hint = clap::ValueHint::DirPath)]
     pub directory: PathBuf,
     /// Race exactly so many rounds [default: at least 6, until the ratios are precise]
     #[arg(short = 'n', long = "runs", aliases = ["rounds", "trials"], value_name = "N",

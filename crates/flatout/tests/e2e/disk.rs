@@ -122,6 +122,23 @@ fn what_ends_before_the_time_that_was_asked_for_announces_less() {
 }
 
 #[test]
+fn writes_that_are_synced_each_are_durable_one_by_one() {
+    let folder = Folder::new();
+    let words = "bench disk --rw randwrite --sync each --iodepth 1,4 --size 8M --runs 1 -t 20ms \
+                 --format json";
+    let document = document(&folder.flatout(words.split_whitespace()).run());
+    let rows = document["results"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "the row that is synced once at the end has nothing to add");
+    for row in rows {
+        let told = ["until", "sync"].map(|name| row["parameters"][name].as_str().unwrap());
+        assert_eq!(told, ["durable", "each"], "{row:#}");
+        assert!(!warnings(row).contains(&"not_durable"), "{row:#}");
+        let line = row["audit"]["fio_command"].as_str().unwrap_or_default();
+        assert!(line.contains("--sync=dsync"), "{line}");
+    }
+}
+
+#[test]
 fn every_pattern_has_its_row_with_what_was_asked() {
     let folder = Folder::new();
     let expected = [

@@ -10,6 +10,7 @@ use super::super::Clearing;
 use super::super::place::Overwriting;
 use super::super::plan;
 use super::*;
+use crate::write::Sync;
 
 const MIB: u64 = 1 << 20;
 
@@ -49,6 +50,7 @@ fn row(test: Pattern, block_bytes: u64) -> Row {
         extents: Extents::Written,
         rate_per_s: None,
         read_percent: 70,
+        sync: Sync::End,
         warnings: Vec::new(),
     }
 }
@@ -206,6 +208,7 @@ fn only_the_durable_row_syncs_and_only_once_per_trial() {
     let written = row(Pattern::RandomWrite, 4096);
     let words = "!fsync --overwrite=1 --size=67108864 --io_size=335544320 --runtime=5 !time_based";
     has(&written, Figure::Own, words);
+    has(&Row { sync: Sync::Each, ..written.clone() }, Figure::Own, "--sync=dsync !end_fsync");
     let words = "--end_fsync=1 --overwrite=1 --size=134217728 --io_size=67108864 --runtime=2";
     check(&in_directory(&written, 128 * MIB, Figure::Fsynced), words);
     let words = "--io_size=67108864 --runtime=2 !fsync";

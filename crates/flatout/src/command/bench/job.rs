@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run, slowdown};
+use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run, scratch, slowdown};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::comparison::noise::Noise;
 use flatout_sys::cancel::CancelToken;
@@ -43,6 +43,9 @@ pub(super) fn jobs(
     make: &Make<'_>,
 ) -> Result<Vec<Planned>, Error> {
     arguments.check().map_err(Error::Usage)?;
+    if let Some(directory) = arguments.given_directory() {
+        scratch::on(directory)?;
+    }
     room_to_measure().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
     let names = arguments.names();
     let (names, extent) = match (names.is_empty(), arguments.quick) {

@@ -67,7 +67,7 @@ const LINES: [Line; 22] = [
     line("cached read", &["cache/thread-sweep", "cache/block-sweep", "cache/series"], &["engine"])
         .fits(|row| is(row, "cache_state", "hot")),
     line("disk read", &["disk/sequential-read", "cache/device-read"], &[]).rank(is_direct),
-    line("disk write", &["disk/sequential-write"], &["until"]).rank(|row| {
+    line("disk write", &["disk/sequential-write"], &["until", "sync"]).rank(|row| {
         is_direct(row) + 2.0 * is_durable(row) - 0.5 * flag(is(row, "extents", "written"))
     }),
     line("read IOPS", READS, &["depth"])
@@ -77,11 +77,11 @@ const LINES: [Line; 22] = [
         .fits(|row| number(row, "depth") > 1.0 && !is_paced(row))
         .rank(|row| at_small_blocks(row) + deepest(row)),
     // Synced once at the end they would look like writes that are synced each.
-    line("write IOPS", WRITES, &["depth"])
+    line("write IOPS", WRITES, &["depth", "sync"])
         .fits(|row| number(row, "depth") == 1.0)
         .rank(|row| at_small_blocks(row) - is_durable(row))
         .further(),
-    line("write IOPS", WRITES, &["depth"])
+    line("write IOPS", WRITES, &["depth", "sync"])
         .fits(|row| number(row, "depth") > 1.0 && !is_paced(row))
         .rank(|row| at_small_blocks(row) + deepest(row) - is_durable(row))
         .further(),
