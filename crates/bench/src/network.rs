@@ -316,7 +316,8 @@ impl Setting<'_> {
                     sample.facts.set("sender", spec.sender.name());
                     // Where its threads ran.
                     sample.facts.set("placement", spec.placement.name());
-                    // What was measured to choose these.
+                    // What was measured to choose these, of how many.
+                    sample.facts.set("ways_compared", self.best.ways);
                     sample.facts.set("sender_reason", self.best.reason.clone());
                 }
                 return Ok(sample);

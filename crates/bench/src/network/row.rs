@@ -103,7 +103,9 @@ impl Row for NetworkRow {
                     Work::Latency => Unit::Nanoseconds,
                 };
                 let id = format!("network/{}-{}", protocol.name(), work.name());
-                Label::new(id, unit).of(test.parameters())
+                let unplaced = Spec { placement: Placement::Free, ..test.spec };
+                let is_headline = test.is_best_sender || unplaced == latency(protocol, 1, 64);
+                Label::new(id, unit).of(test.parameters()).headline_if(is_headline)
             }
         };
         label.deviating_by(between_runs::NETWORK)

@@ -22,6 +22,8 @@ pub struct Best {
     pub sender: Sender,
     /// Where the threads of a stream ran then.
     pub placement: Placement,
+    /// How many ways were compared.
+    pub ways: usize,
     /// What was measured.
     pub reason: String,
 }
@@ -52,7 +54,7 @@ pub fn choose(
     let test = tests.iter().find(|test| test.is_best_sender);
     let placement = test.map_or(Placement::Apart, |test| test.spec.placement);
     let reason = "nothing was measured".to_owned();
-    let unmeasured = Best { sender: Sender::Write, placement, reason };
+    let unmeasured = Best { sender: Sender::Write, placement, ways: 1, reason };
     let Some(test) = test else { return unmeasured };
     let spec = short(test.spec, times);
     let has_choice = topology.is_one_machine && topology.cpus > 1;
@@ -89,7 +91,7 @@ pub fn choose(
     };
     let figures = medians.iter().map(figure).collect::<Vec<_>>().join(", ");
     let reason = format!("median of {rounds} short runs: {figures}");
-    Best { sender: *sender, placement: *placement, reason }
+    Best { sender: *sender, placement: *placement, ways: medians.len(), reason }
 }
 
 #[cfg(test)]

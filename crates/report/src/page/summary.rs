@@ -213,7 +213,7 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         figure: scale.text(median),
         interval: row.half_width().map(quantity::half).unwrap_or_default(),
         word: reservation.unwrap_or_else(|| label::word(row.status, row.ci95)),
-        further: percentile(row).unwrap_or_default(),
+        further: percentile(row).or_else(|| fastest_way(row)).unwrap_or_default(),
         tone: label::tone(row.status),
         ..SummaryLine::default()
     };
@@ -286,6 +286,13 @@ pub(super) fn reservation(row: &Outcome) -> Option<&'static str> {
 fn percentile(row: &Outcome) -> Option<String> {
     let ns = label::latency(row).filter(|_| row.unit == "IOPS")?;
     Some(format!("p99 {}", quantity::value("ns", ns.percentiles_ns.get("p99")?.as_f64()?)))
+}
+
+/// Of what was measured in several ways, the fastest of which it is.
+fn fastest_way(row: &Outcome) -> Option<String> {
+    let ways = row.fact_number("ways_compared").filter(|&ways| ways > 1.0)?;
+    let words = ["sender", "placement"].into_iter().filter_map(|fact| row.fact_text(fact));
+    Some(format!("fastest of {ways} ways: {}", words.joined(", ")))
 }
 
 /// The first statement of what limits a figure.

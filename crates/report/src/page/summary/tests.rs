@@ -233,3 +233,15 @@ fn lines_of_tune_say_which_of_several_directories_they_are_of() {
     let one = (vec!["copy, file 4 KiB".to_owned()], String::new());
     assert_eq!(names(&[json!({})]), one);
 }
+
+#[test]
+fn of_several_ways_that_were_compared_the_summary_says_that_this_is_the_fastest() {
+    let of = |ways: u64| {
+        let audit = json!({"ways_compared": ways, "sender": "write", "placement": "together"});
+        let mut row = row("network/tcp-throughput", json!({"streams": 1}), Some(2e9));
+        row.audit = audit.as_object().cloned().unwrap();
+        figures(&record(vec![row]), &[]).lines[0].further.clone()
+    };
+    assert_eq!(of(8), "fastest of 8 ways: write, together");
+    assert_eq!(of(1), "", "nothing was compared");
+}
