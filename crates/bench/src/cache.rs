@@ -64,10 +64,10 @@ impl Options {
         if self.run.extent == Extent::Full { FULL_BYTES } else { FEW_BYTES }
     }
 
-    /// Length of each of the two test files.
+    /// Length of each of the two test files, and what limits it where it is less than is wanted.
     ///
     /// Errors: no directory, no room.
-    pub fn file_bytes(&self) -> Result<u64, Error> {
+    pub fn file_bytes(&self) -> Result<(u64, Option<String>), Error> {
         let wanted = self.wanted_bytes().min(self.in_time_bytes.unwrap_or(u64::MAX));
         let most = self.run.max_write_bytes.map(|most| most / FILES);
         scratch::size(&self.directory, wanted, most).map_err(|error| match error {
@@ -80,7 +80,7 @@ impl Options {
     ///
     /// Errors: as [`Options::file_bytes`].
     pub fn write_bytes(&self) -> Result<u64, Error> {
-        Ok(self.file_bytes()? * FILES)
+        Ok(self.file_bytes()?.0 * FILES)
     }
 }
 
@@ -113,7 +113,8 @@ impl Area for Options {
 ///
 /// Errors: the test files cannot be made. What goes wrong with a row is the row's.
 fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>>, Error> {
-    let mut length_bytes = options.file_bytes()?;
+    let (planned_bytes, limit) = options.file_bytes()?;
+    let mut length_bytes = planned_bytes;
     let (directory, Run { seed, cancel, .. }) = (&options.directory, &options.run);
     let ends_ns = [2 * MAKING_PART, MAKING_PART].map(|parts| sampler.part_ends_ns(parts));
     let mut make = |seed, ends_ns| {
@@ -123,7 +124,8 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
         Ok::<_, Error>(file)
     };
     let (hot, cold) = (make(*seed, ends_ns[0])?, make(seed.wrapping_add(1), ends_ns[1])?);
-    let reduced = reduced(options.wanted_bytes(), length_bytes);
+    let limit = limit.filter(|_| length_bytes == planned_bytes);
+    let reduced = reduced(options.wanted_bytes(), length_bytes, limit.as_deref());
     let files = TestFiles::new(hot, cold, options)?;
     let (ground, limits) = (files.ground(), files.limits());
     let mut phases = if options.run.extent == Extent::Full { PHASES } else { 1 };
@@ -167,13 +169,14 @@ fn prove(measured: &mut Measured<Row>, ground: Option<Nature>) {
     }
 }
 
-/// What every row says of files that are shorter than they should be.
-fn reduced(wanted_bytes: u64, length_bytes: u64) -> Option<Warning> {
+/// What every row says of files that are shorter than they should be: for want of what limits them, or of
+/// time.
+fn reduced(wanted_bytes: u64, length_bytes: u64, limit: Option<&str>) -> Option<Warning> {
     let text = format!(
-        "the test files have {} instead of {}: free space, memory, --max-write or --max-time \
-         allows no more",
+        "the test files have {} instead of {} ({})",
         size_text(length_bytes),
-        size_text(wanted_bytes)
+        size_text(wanted_bytes),
+        limit.unwrap_or("the time; --max-time allows more")
     );
     (length_bytes < wanted_bytes).then(|| Warning::new(warning::SIZE_REDUCED, text))
 }

@@ -72,25 +72,33 @@ pub fn nature_warning(name: &str, nature: Nature) -> Option<Warning> {
 }
 
 /// How large a file may be that lies in `directory`, when `wanted_bytes` would be best: at most
-/// 10 % of the free space, a quarter of the available memory, and `most_bytes`.
+/// 10 % of the free space, a quarter of the available memory, and `most_bytes`. Then what limits it, where
+/// it is less than that.
 ///
 /// Errors: no directory, or no room for anything that makes sense.
-pub fn size(directory: &Path, wanted_bytes: u64, most_bytes: Option<u64>) -> Result<u64, Error> {
+pub fn size(
+    directory: &Path,
+    wanted_bytes: u64,
+    most_bytes: Option<u64>,
+) -> Result<(u64, Option<String>), Error> {
     let free = free_bytes(&on(directory)?);
     let memory = memory::available_bytes().unwrap_or(u64::MAX);
-    let most = most_bytes.unwrap_or(u64::MAX);
-    let size = wanted_bytes.min(part_of(free)).min(memory / MEMORY_PART).min(most);
+    let limits = [
+        (most_bytes.unwrap_or(u64::MAX), "--max-write".to_owned()),
+        (part_of(free), format!("{} free, of which one tenth", size_text(free))),
+        (memory / MEMORY_PART, format!("{} of memory, of which a quarter", size_text(memory))),
+    ];
+    let (most, limit) = limits.into_iter().min_by_key(|(size, _)| *size).unwrap_or_default();
+    let size = wanted_bytes.min(most);
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
             "cannot measure in {directory:?}: a test file of at least {} is needed, but {} may be taken \
-             ({} free, of which one tenth; {} of memory, of which a quarter; --max-write)",
+             ({limit})",
             size_text(LEAST_BYTES),
-            size_text(size),
-            size_text(free),
-            size_text(memory)
+            size_text(size)
         )));
     }
-    Ok(size - size % CHUNK_BYTES as u64)
+    Ok((size - size % CHUNK_BYTES as u64, (most < wanted_bytes).then_some(limit)))
 }
 
 /// Bytes that may be taken where so many are free.
@@ -333,7 +341,9 @@ mod tests {
     #[test]
     fn the_size_obeys_its_limits() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(size(directory.path(), 8 << 20, Some(2 << 20)).unwrap(), 2 << 20);
+        let (bytes, limit) = size(directory.path(), 8 << 20, Some(2 << 20)).unwrap();
+        assert_eq!((bytes, limit.as_deref()), (2 << 20, Some("--max-write")));
+        assert_eq!(size(directory.path(), 2 << 20, None).unwrap(), (2 << 20, None));
         assert!(matches!(size(directory.path(), 8 << 20, Some(10)), Err(Error::NoRoom(_))));
         assert!(size(Path::new("/nowhere"), 1, None).is_err());
     }

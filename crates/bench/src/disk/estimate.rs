@@ -98,8 +98,8 @@ pub(super) struct Planned {
     pub file_bytes: u64,
     /// What is said before anything is written; at most [`Terms::most_write_bytes`] are.
     pub announced: Estimate,
-    /// Length that the test file should have had, where there was no room for it.
-    reduced_from: Option<u64>,
+    /// Length that the test file should have had, where there was no room for it, and what limits it.
+    reduced_from: Option<(u64, String)>,
     pub(super) metadata: Option<MetadataOptions>,
     /// Why names and attributes are not measured, though they should be.
     pub(super) metadata_refusal: Option<String>,
@@ -113,9 +113,14 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Length that the test file should have had, where it is shorter.
-    pub(super) fn reduced_from(&self, made_bytes: u64) -> Option<u64> {
-        self.reduced_from.or((made_bytes < self.file_bytes).then_some(self.file_bytes))
+    /// Length that the test file should have had, where it is shorter, and what limits it.
+    pub(super) fn reduced_from(&self, made_bytes: u64) -> Option<(u64, String)> {
+        let is_late = made_bytes < self.file_bytes;
+        let wanted = self.reduced_from.as_ref().map_or(self.file_bytes, |reduced| reduced.0);
+        match is_late {
+            true => Some((wanted, "the time; --max-time allows more".to_owned())),
+            false => self.reduced_from.clone(),
+        }
     }
 
     /// Time that names and attributes get of what is left, which is shared out as it was estimated.
@@ -205,7 +210,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         most_write_bytes,
         writes_over,
         usual_ns: time_ns,
-        notices: Vec::new(),
+        ..Estimate::default()
     };
     Ok(Planned {
         file_bytes,
@@ -309,7 +314,7 @@ fn metadata_options(options: &Options, place: &Place) -> Result<Option<MetadataO
 }
 
 /// Length of the test file: what is wanted, at most a tenth of the free space, and so that what
-/// may be written is not spent on it alone. Then what was wanted, where that is more.
+/// may be written is not spent on it alone. Then what was wanted, where that is more, and what limits it.
 /// `metadata_bytes` and `cap_bytes` for each trial that writes want room beside it. It is no longer
 /// than is likely made as slowly as was seen: so much is announced. (Beside load 21 on 2
 /// CPUs one was made at 1/11 to 1/14 of its usual rate; ext4, AMD EPYC, 2026-11-26.)
@@ -319,7 +324,7 @@ fn file_bytes(
     rows: &[Row],
     metadata_bytes: u64,
     (cap_bytes, tried): (u64, Tried),
-) -> Result<(u64, Option<u64>), Error> {
+) -> Result<(u64, Option<(u64, String)>), Error> {
     let wanted = options.bytes.unwrap_or(Usual::of(options).file_bytes);
     let filesystem = place.filesystem()?;
     let free = scratch::free_bytes(&filesystem);
@@ -359,7 +364,7 @@ fn file_bytes(
         )));
     }
     let is_less = size < wanted - wanted % LEAST_BYTES;
-    Ok((size, is_less.then_some(wanted)))
+    Ok((size, is_less.then_some((wanted, limit))))
 }
 
 #[cfg(test)]

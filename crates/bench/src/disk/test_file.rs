@@ -54,7 +54,7 @@ impl TestFile {
         place: &Place,
         scratch: Option<Scratch>,
         left_bytes: u64,
-        reduced_from: Option<u64>,
+        reduced_from: Option<(u64, String)>,
         options: &Options,
     ) -> Result<Self, Error> {
         let name = scratch.as_ref().map_or_else(|| place.path.clone(), Scratch::path);
@@ -163,7 +163,7 @@ impl TestFile {
         }
     }
 
-    fn examine_place(&mut self, reduced_from: Option<u64>) {
+    fn examine_place(&mut self, reduced_from: Option<(u64, String)>) {
         let name = self.chain.filesystem.clone();
         self.warnings.extend(scratch::nature_warning(&name, self.chain.nature));
         let is_above_disks = matches!(self.chain.nature, Nature::Disk | Nature::Overlay);
@@ -196,10 +196,9 @@ impl TestFile {
             );
             self.warn(warning::NEARLY_FULL, text);
         }
-        if let Some(wanted) = reduced_from {
+        if let Some((wanted, limit)) = reduced_from {
             let text = format!(
-                "the test file has {} instead of {}: a tenth of the free space, --max-write or \
-                 --max-time allows no more",
+                "the test file has {} instead of {} ({limit})",
                 size_text(self.length_bytes),
                 size_text(wanted)
             );

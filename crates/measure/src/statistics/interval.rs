@@ -71,7 +71,7 @@ const FAR_PART: usize = 10;
 const RESOLUTION: f64 = 0.005;
 
 /// Standard deviations on either side of a normal variable's middle that hold 95 % of it.
-const WITHIN_95: f64 = 1.96;
+pub const WITHIN_95: f64 = 1.96;
 
 /// Quantile that leaves 2.5 % above.
 const UPPER: f64 = 0.975;

@@ -3,6 +3,7 @@
 use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::sampler::NOISY;
+use flatout_measure::statistics::interval;
 use flatout_measure::{statistics, warning};
 
 use super::Finding;
@@ -90,8 +91,7 @@ const WARN: &[Known] = table! {
 };
 
 const NOTE: &[Known] = table! {
-    SIZE_REDUCED: "tests are smaller than wanted, because space or time is short",
-        "free space, or allow more (--max-write, --max-time)";
+    SIZE_REDUCED: "tests are smaller than wanted", "allow more, or free space or memory";
     RECENT_DELETES: "creating files is slow after many were deleted",
         "wait for the journal, run again";
     URING_REFUSED: "io_uring is not available",
@@ -162,11 +162,16 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// Why there was no direct I/O, where all rows say the same: the filesystem, or the size of blocks.
+/// Why there was no direct I/O, the filesystem or the size of blocks, or tests are smaller, where all rows
+/// say the same.
 fn cause(code: &str, rows: &[&Outcome]) -> Option<String> {
+    let is_known = [warning::DIRECT_REFUSED, warning::SIZE_REDUCED].contains(&code);
     let warnings = rows.iter().flat_map(|row| &row.warnings);
-    let told = warnings.filter(|warning| code == warning::DIRECT_REFUSED && warning.code == code);
+    let told = warnings.filter(|warning| is_known && warning.code == code);
     let causes = told.map(|warning| {
+        if code == warning::SIZE_REDUCED {
+            return warning.text.clone();
+        }
         let cause = warning.text.split_once(": ").map_or("", |(_, cause)| cause);
         cause.split("; ").next().unwrap_or(cause).to_owned()
     });
@@ -234,8 +239,38 @@ fn noise(results: &[Outcome]) -> Option<Finding> {
     let is_wide = noisy.iter().all(|row| row.half_width() > Some(NOISY));
     let why = format!(" (interval wider than ±{})", quantity::percent(NOISY));
     let text = format!("{} of {all} {verb} noisy{}", noisy.len(), if is_wide { &why } else { "" });
-    let advice = "a quiet machine or more time (--max-time) narrows them";
+    let assumed = noisy.iter().filter(|row| is_wide_by_assumption(row)).count();
+    let advice = match assumed {
+        0 => "a quiet machine or more time (--max-time) narrows them".to_owned(),
+        _ if assumed == noisy.len() => {
+            "more time does not narrow what runs are assumed to differ by; flatout compare --noise \
+             learns it"
+                .to_owned()
+        }
+        _ => format!(
+            "a quiet machine or more time (--max-time) narrows them, but for {assumed} that are wide \
+             by what runs are assumed to differ by: flatout compare --noise learns that"
+        ),
+    };
     (!noisy.is_empty()).then(|| Finding::new(severity, text, advice))
+}
+
+/// Whether the interval of a row is noisy by what runs are assumed to differ by, however many trials it has:
+/// without that it would not be.
+fn is_wide_by_assumption(row: &Outcome) -> bool {
+    // Where others were there, it is more than that of a quiet machine.
+    const OTHERS: [&str; 4] =
+        [warning::LOCAL_LOAD, warning::DISTURBED, warning::SMT_CONTENTION, warning::STOLEN_TIME];
+    let is_quiet = !OTHERS.iter().any(|code| warning::has(&row.warnings, code));
+    let known = row.audit.get("between_runs").filter(|_| is_quiet);
+    let deviation = known
+        .filter(|known| known["source"] == "assumed" && known["beside_others"] != true)
+        .and_then(|known| known["deviation"].as_f64())
+        .unwrap_or(0.0);
+    let Some(half) = row.half_width().filter(|_| deviation > 0.0) else { return false };
+    // Half the width of the logarithm's interval, in which the parts add up as squares.
+    let (all, assumed) = (half.asinh(), interval::WITHIN_95 * deviation);
+    all.powi(2) - assumed.powi(2) <= NOISY.asinh().powi(2)
 }
 
 /// Rows without enough trials for an interval, or without any, for want of time. An area that has no

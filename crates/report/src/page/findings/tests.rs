@@ -57,6 +57,18 @@ fn why_there_was_no_direct_io_is_that_of_the_rows() {
 }
 
 #[test]
+fn what_made_tests_smaller_is_that_of_the_rows() {
+    let reduced = |why: &str| Outcome {
+        warnings: vec![Warning::new(warning::SIZE_REDUCED, format!("it has 1 of 2 GiB ({why})"))],
+        ..row("disk/x", &[])
+    };
+    let of = |rows| found(json!({}), rows, End::default());
+    let one = of(vec![reduced("--max-write"), reduced("--max-write")]);
+    only(one, "NOTE", "tests are smaller than wanted: it has 1 of 2 GiB (--max-write)");
+    only(of(vec![reduced("--max-write"), reduced("no room")]), "NOTE", "wanted (disk, 2 rows)");
+}
+
+#[test]
 fn settings_and_limits_of_the_machine_are_found() {
     of_machine(json!({"cpus_online": 8, "cpus_allowed": 2}), "WARN", "only 2 of 8 CPUs");
     of_machine(json!({"cpus_online": 8, "cpu_quota_cpus": 1.5}), "WARN", "CPU quota of 1.50 of 8");
@@ -179,6 +191,26 @@ fn noise_and_want_of_time_are_counted() {
     let few = vec![noisy.clone(), row("a/c", &[]), row("a/d", &[]), row("a/e", &[])];
     only(found(json!({}), few, End::default()), "NOTE", "1 of 4 figures are noisy");
     only(found(json!({}), vec![noisy], End::default()), "WARN", "1 of 1 figure is noisy");
+    let wide = |half: f64, source: &str| Outcome {
+        status: Status::Unstable,
+        ci95: Some([1.0 - half, 1.0 + half]),
+        audit: json!({"between_runs": {"source": source, "deviation": 0.12}})
+            .as_object()
+            .cloned()
+            .unwrap(),
+        ..row("a/b", &[])
+    };
+    let of = |rows| found(json!({}), rows, End::default());
+    // Of ±27 % 24 are assumed, of ±60 % as many.
+    only(
+        of(vec![wide(0.27, "assumed")]),
+        "WARN",
+        "more time does not narrow what runs are assumed",
+    );
+    only(of(vec![wide(0.6, "assumed")]), "WARN", "more time (--max-time) narrows them");
+    only(of(vec![wide(0.27, "learned")]), "WARN", "more time (--max-time) narrows them");
+    let both = vec![wide(0.27, "assumed"), wide(0.6, "assumed")];
+    only(of(both), "WARN", "narrows them, but for 1 that are wide by what runs are assumed");
     let few = row("a/b", &[warning::FEW_TRIALS, warning::TIME_SHORT]);
     let none = Outcome { median: None, ..row("a/c", &[warning::TIME_SHORT]) };
     let short = found(json!({}), vec![few, none], End::default());
