@@ -41,11 +41,13 @@ pub fn counted(number: impl Display, noun: &str) -> String {
 /// From here on nobody reads a number quickly.
 const LEAST_LONG: u64 = 10_000;
 
-/// A share as a percentage with as many digits as it deserves: `93 %`, `1.2 %`, `0.04 %`.
+/// A share as a percentage with as many digits as it deserves: `93 %`, `1.2 %`, `0.04 %`; what is ten times
+/// as much or more as a factor: `2,048×`.
 pub fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent.abs() {
         size if !size.is_finite() => "?".to_owned(),
+        size if size >= 999.5 => format!("{}×", separated(&format!("{ratio:.0}"))),
         size if size >= 9.95 => format!("{} %", separated(&format!("{percent:.0}"))),
         size if size >= 0.095 || size == 0.0 => format!("{percent:.1} %"),
         size if size >= 0.01 => format!("{percent:.2} %"),
@@ -298,7 +300,8 @@ mod tests {
         assert_eq!(percent(0.0004), "0.04 %");
         assert_eq!(percent(1e-9), "<0.01 %");
         assert_eq!(percent(0.0), "0.0 %");
-        assert_eq!(percent(34.0), "3,400 %");
+        assert_eq!(percent(9.9), "990 %");
+        assert_eq!(percent(2048.0), "2,048×");
         assert_eq!((half(9.99), half(1.9e4)), ("999 %".to_owned(), ">999 %".to_owned()));
     }
 
