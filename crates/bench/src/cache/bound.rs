@@ -1,11 +1,12 @@
 //! What the rows of the page cache area are held against, and what limits them.
 
 use flatout_io::Engine;
-use flatout_measure::{Ceiling, Measured, Provenance, ceiling, warning};
+use flatout_measure::{Ceiling, Facts, Measured, Provenance, ceiling, warning};
 use flatout_sys::storage::IoLimit;
 
 use super::row::{Row, State, Test};
 use crate::counted;
+use crate::file_trial::accounting::{DISK_READ_BYTES, DISK_READ_REQUESTS};
 
 /// Blocks so small that copying them takes no time beside the call.
 const BARE_CALL_BYTES: u64 = 256;
@@ -19,19 +20,18 @@ const AT_THE_GROUPS_LIMIT: f64 = 0.8;
 /// Gives each row its bound: memory for hot rows, for cold ones the tightest of these limits on the devices;
 /// where there is none, what the device gave stands beside them.
 pub(super) fn apply(rows: &mut [Measured<Row>], limits: &[IoLimit]) {
-    let reads = limits.iter().filter_map(|limit| Some((limit, limit.read_bytes_per_s?)));
-    let group = reads.min_by_key(|(_, bytes_per_s)| *bytes_per_s);
     let memory = rates(rows, Test::MemoryRead);
     let device = rates(rows, Test::DeviceRead).into_iter().map(|row| row.1).reduce(f64::max);
     let calls = bare_calls(rows);
-    for Measured { row, outcome, .. } in rows {
+    for Measured { row, outcome, facts, .. } in rows {
         let threads = row.tuning.threads;
-        let group = group.filter(|_| row.state == State::Cold && outcome.median.is_some());
+        let is_held = row.state == State::Cold && outcome.median.is_some();
+        let group = tightest(limits, facts).filter(|_| is_held);
         let bound = match (row.test, row.state, group) {
-            (_, _, Some((limit, bytes_per_s))) => {
+            (_, _, Some((limit, bytes_per_s, allowed))) => {
                 let name = limit.name();
-                outcome.warn(warning::IO_LIMIT, format!("{name} allows {bytes_per_s} bytes/s"));
-                Ceiling::known(name, Some(bytes_per_s as f64), Provenance::Given)
+                outcome.warn(warning::IO_LIMIT, format!("{name} allows {allowed}"));
+                Ceiling::known(name, Some(bytes_per_s), Provenance::Given)
             }
             (Test::MemoryRead, ..) => Ceiling::unknown("memory bandwidth").limited_by("memory"),
             (Test::DeviceRead, ..) => {
@@ -63,6 +63,24 @@ pub(super) fn apply(rows: &mut [Measured<Row>], limits: &[IoLimit]) {
             bound.limiter = if is_held { "the control group's limit" } else { own }.to_owned();
         }
     }
+}
+
+/// The limit that allows least of a row that reads cold, in bytes per second, and what it allows: bytes, or
+/// requests, which are as long as those of the row were.
+fn tightest<'l>(limits: &'l [IoLimit], facts: &Facts) -> Option<(&'l IoLimit, f64, String)> {
+    let [bytes, requests] = [DISK_READ_BYTES, DISK_READ_REQUESTS].map(|key| facts.number(key));
+    let request_bytes = bytes.zip(requests).map(|(bytes, requests)| bytes / requests);
+    let request_bytes = request_bytes.filter(|bytes| bytes.is_normal());
+    let bytes = |limit: &'l IoLimit| {
+        let most = limit.read_bytes_per_s?;
+        Some((limit, most as f64, format!("{most} bytes/s")))
+    };
+    let requests = |limit: &'l IoLimit| {
+        let (most, bytes) = (limit.read_operations_per_s?, request_bytes?);
+        Some((limit, most as f64 * bytes, format!("{most} requests/s, here of {bytes:.0} bytes")))
+    };
+    let all = limits.iter().flat_map(|limit| [bytes(limit), requests(limit)]).flatten();
+    all.min_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 /// The time of a call that fetches a block.
@@ -111,7 +129,6 @@ fn limiter(row: &Row, share: Option<f64>, bare_share: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use flatout_measure::case::blank;
-    use flatout_measure::fact::Facts;
 
     use super::*;
 
@@ -180,6 +197,31 @@ mod tests {
         assert_eq!(held(&rows[0]), (Some(20e6), group, true));
         assert_eq!(held(&rows[1]), (Some(20e6), "readahead depth".to_owned(), true));
         assert!(!held(&rows[2]).2);
+    }
+
+    #[test]
+    fn a_limit_of_requests_bounds_cold_rows_by_how_long_their_requests_are() {
+        let limit = IoLimit {
+            group: "/a".to_owned(),
+            device: "8:0".parse().unwrap(),
+            read_bytes_per_s: Some(50_000_000),
+            write_bytes_per_s: None,
+            read_operations_per_s: Some(100),
+            write_operations_per_s: None,
+        };
+        let of = |requests: u64| {
+            let mut row = measured(Test::DeviceRead, State::Cold, 1 << 20, 9e6);
+            row.facts.set(DISK_READ_BYTES, 1_000_000_u64);
+            row.facts.set(DISK_READ_REQUESTS, requests);
+            let mut rows = [row];
+            apply(&mut rows, std::slice::from_ref(&limit));
+            let text = rows[0].outcome.warnings[0].text.clone();
+            (rows[0].outcome.ceiling.as_ref().unwrap().value, text)
+        };
+        let (value, text) = of(10);
+        assert_eq!(value, Some(10_000_000.0));
+        assert!(text.ends_with("allows 100 requests/s, here of 100000 bytes"), "{text}");
+        assert_eq!(of(1).0, Some(50_000_000.0), "longer requests meet the limit of bytes first");
     }
 
     #[test]

@@ -8,7 +8,9 @@ use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::range::Range;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
-use crate::file_trial::accounting::{DISK_READ_BYTES, PROCESS_READ_BYTES, Scope};
+use crate::file_trial::accounting::{
+    DISK_READ_BYTES, DISK_READ_REQUESTS, PROCESS_READ_BYTES, Scope,
+};
 use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
 use crate::{Error, Watch, fact};
@@ -325,7 +327,9 @@ impl Reader {
         let accounts = ran.accounts.facts();
         let mut own = Facts::default();
         own.set_known(fact::DEVICE_READ_BYTES, accounts.count(PROCESS_READ_BYTES));
-        own.set_known(DISK_READ_BYTES, accounts.count(DISK_READ_BYTES));
+        for key in [DISK_READ_BYTES, DISK_READ_REQUESTS] {
+            own.set_known(key, accounts.count(key));
+        }
         total.accounts = Facts::merged([&total.accounts, &own].into_iter());
         let whole = ran.results.iter().map(|passes| passes.whole).min().unwrap_or(0);
         total.passes += range.repeats.min(whole + 1);
