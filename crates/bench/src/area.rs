@@ -75,6 +75,8 @@ pub struct Estimate {
     /// Time that it takes from making the first file to removing the last, as far as can be said
     /// beforehand. It gets no more, unless a number of trials was asked for.
     pub usual_ns: u64,
+    /// Whether that is not known, because it follows from a number of trials that was asked for.
+    pub is_time_open: bool,
     /// What is left out, and why; a line each.
     pub notices: Vec<String>,
 }
@@ -124,7 +126,8 @@ impl Seconds {
             (Extent::Full, _) => self.full,
         };
         let usual_ns = run.time_ns.unwrap_or(seconds * 1_000_000_000);
-        Estimate { usual_ns, ..Estimate::default() }
+        let is_time_open = run.time_ns.is_none() && run.rounds.is_some();
+        Estimate { usual_ns, is_time_open, ..Estimate::default() }
     }
 }
 

@@ -133,6 +133,7 @@ impl Area for Options {
             most_write_bytes: planned.most_write_bytes,
             writes_over: false,
             usual_ns: planned.time_ns,
+            is_time_open: false,
             notices: choose::notices(&planned.left_out),
         })
     }

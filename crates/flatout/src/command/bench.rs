@@ -7,7 +7,7 @@ pub mod together;
 use flatout_bench::{Error, Estimate, Found, roofline};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Record, Status};
-use flatout_measure::units::size_text;
+use flatout_measure::units::{counted, size_text};
 use flatout_measure::warning;
 use flatout_report::Format;
 use flatout_report::text::Joined;
@@ -177,7 +177,10 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
             size_text(most_bytes)
         )));
     }
-    let time = announcement::time(sum(|job| job.usual_ns));
+    let time = match arguments.rounds.filter(|_| jobs.iter().any(|job| job.estimate.is_time_open)) {
+        Some(rounds) => format!("as long as {} of each row", counted(rounds, "trial")),
+        None => format!("about {}", announcement::time(sum(|job| job.usual_ns))),
+    };
     let areas = jobs.iter().map(|job| job.name.word()).joined(", ");
     let over = jobs.iter().any(|job| job.estimate.writes_over);
     let target = if over { "over what is there" } else { "into files of its own" };
@@ -198,7 +201,7 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
             format!("{areas} in {places}: {writes}")
         }
     };
-    output::notice(&format!("measuring {what}, takes about {time}"));
+    output::notice(&format!("measuring {what}, takes {time}"));
     Ok(())
 }
 
