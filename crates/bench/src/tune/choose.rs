@@ -20,7 +20,8 @@ const QUANTILE: f64 = 0.75;
 
 /// What a smaller setting must reach of the usual one; a larger one must be faster than that.
 const AS_FAST: f64 = 0.95;
-/// The chance at most that what takes the place of the usual setting was lucky.
+/// The chance at most that one setting that is no better takes the place of the usual one by luck. Several are
+/// held against it, so that one of them does more often: of five up to one time in ten.
 const CHANCE: f64 = 0.02;
 
 /// The settings taken, and the limit: the median of the best ones, with its interval, in the unit of
