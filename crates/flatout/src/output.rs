@@ -72,17 +72,20 @@ pub fn conclude(mut conclusion: Conclusion, output: &Output) -> ExitCode {
     }
     let left = left(&conclusion);
     let stem = left.as_ref().ok().and_then(Option::as_deref);
-    let whole = |Conclusion { record, earlier, .. }: &Conclusion| {
+    let whole = |Conclusion { record, earlier, .. }: &Conclusion, output: &Output| {
         format!("{}{}", shown(record, earlier, output), more(record, stem, output))
     };
-    let text = whole(&conclusion);
+    let text = match is_all_told(&conclusion.record, output) {
+        true => String::new(),
+        false => whole(&conclusion, output),
+    };
     let written = put(output.output.as_deref(), text.as_bytes());
     let kept = match &left {
         Ok(Some(stem)) => keep(&conclusion, stem, output.identity()),
         Ok(None) => Ok(()),
         Err(error) => Err(error.clone()),
     };
-    let is_written = written.is_ok();
+    let is_lost = written.is_err() && output.output.is_some();
     for error in [written, kept].into_iter().filter_map(Result::err) {
         // That standard output is closed may have ended it already.
         if !conclusion.record.end.errors.contains(&error) {
@@ -90,11 +93,21 @@ pub fn conclude(mut conclusion: Conclusion, output: &Output) -> ExitCode {
         }
         conclusion.record.end.fail(conclusion::FAILED, error);
     }
-    if !is_written && output.output.is_some() {
-        // What was measured is not lost: it goes where it can still be seen.
-        let _ = to_standard_output(whole(&conclusion).as_bytes());
+    if is_lost {
+        // What was measured is not lost: it goes where it can still be seen, and on a terminal be read.
+        let wanted = if io::stdout().is_terminal() { Format::Table } else { output.format() };
+        let rescue = Output { wanted: Some(wanted), output: None, ..output.clone() };
+        let _ = to_standard_output(whole(&conclusion, &rescue).as_bytes());
     }
     exit(conclusion.record.end.exit_code)
+}
+
+/// Whether a summary on standard output would say no more than the errors, which stand on standard error.
+fn is_all_told(record: &Record, output: &Output) -> bool {
+    let is_summary = output.output.is_none() && output.format() == Format::Table && !output.verbose;
+    is_summary
+        && !record.end.errors.is_empty()
+        && record.results.iter().all(|outcome| outcome.median.is_none())
 }
 
 /// Puts what is shown where it is wanted: into a file, or on standard output.

@@ -113,6 +113,85 @@ fn older_names_of_options_still_work() {
     }
 }
 
+/// Command lines and their exit codes, by kind of event (docs/commands.md).
+const EXITS: &[(&str, &[&str], i32)] = &[
+    (
+        "something is not there",
+        &[
+            "read gone",
+            "write gone/new",
+            "sum gone",
+            "sum --check gone",
+            "copy gone new",
+            "cp gone new",
+            "report gone",
+            "tune gone",
+            "bench disk gone",
+            "bench copy gone",
+            "bench cache --directory gone",
+            "bench syscall --directory gone",
+            "bench cpu --history gone",
+            "versus dd --directory gone",
+            "serve --token-file gone",
+            "bench network --connect 127.0.0.1:1",
+        ],
+        1,
+    ),
+    (
+        "there is no room",
+        &[
+            "bench disk --max-write 1",
+            "bench cache --max-write 1",
+            "bench copy --max-write 1",
+            "tune --max-write 1",
+            "versus dd --max-write 1",
+        ],
+        1,
+    ),
+    (
+        "not one figure in the time",
+        &[
+            "bench syscall --max-time 1ms",
+            "bench network --max-time 1ms",
+            "bench copy --max-time 1ms",
+            "tune --max-time 1ms",
+            "versus dd --max-time 1ms",
+        ],
+        1,
+    ),
+    ("some of it in the time", &["read data --time 1ms"], 0),
+    (
+        "results that cannot be written",
+        &["read data -o /dev/full", "sum data -o /dev/full", "report record -o /dev/full"],
+        1,
+    ),
+    (
+        "no sense, whatever the machine is like",
+        &["read data -b 0", "bench cpu -n 0", "versus nobody", "report", "copy data", "tune -b 1"],
+        2,
+    ),
+    (
+        "whose code is an answer",
+        &["compare gone gone", "compare --trend gone", "compare record record -o /dev/full"],
+        2,
+    ),
+    ("as cp has it", &["cp data", "cp --nonsense data new"], 1),
+];
+
+#[test]
+fn each_kind_of_event_has_one_exit_code() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 5000, 1);
+    let record = "read data --format json --output record".split(' ');
+    folder.flatout(record).leaves("record").run().exits(0);
+    for (event, lines, code) in EXITS {
+        for line in *lines {
+            let ran = folder.flatout(line.split(' ')).run();
+            assert_eq!(ran.code, Some(*code), "{event}: {line}: {ran}");
+        }
+    }
+}
+
 #[test]
 fn a_dash_is_standard_output_or_input() {
     let folder = Folder::new();
@@ -138,13 +217,14 @@ fn quiet_says_nothing_but_what_went_wrong() {
     assert_eq!(noisy.exits(1).stderr.lines().count(), 2, "{noisy}");
     let quiet = folder.flatout(["bench", "network", "-c", "127.0.0.1:1", "--quick", "-q"]).run();
     quiet.complains(1, &["cannot connect"]);
+    assert_eq!((&*noisy.stdout, &*quiet.stdout), ("", ""), "standard error said it all");
 }
 
 #[test]
 fn colours_are_as_asked_for() {
     let folder = Folder::new();
     let shown = |color: &str| {
-        let words = ["bench", "network", "-c", "127.0.0.1:1", "--color", color];
+        let words = ["bench", "network", "-c", "127.0.0.1:1", "--verbose", "--color", color];
         folder.flatout(words).run().exits(1).stdout.contains('\u{1b}')
     };
     assert_eq!(["auto", "never", "always"].map(shown), [false, false, true]);

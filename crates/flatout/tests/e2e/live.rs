@@ -196,3 +196,15 @@ fn without_a_terminal_it_is_refused_before_anything_is_measured() {
     dumb.run().exits(2);
     assert!(!terminal.look().contains(ENTER) && terminal.seen.contains("TERM"));
 }
+
+#[test]
+fn a_page_that_a_full_disk_does_not_take_is_no_page_on_the_terminal() {
+    let folder = Folder::new();
+    std::fs::write(folder.join("data"), [7; 5000]).unwrap();
+    let mut terminal = Terminal::new(80, 24);
+    let words = ["read", "data", "--format", "html", "--output", "/dev/full"];
+    let ran = folder.flatout(words).stdout(terminal.theirs.try_clone().unwrap()).run();
+    ran.complains(1, &["cannot write \"/dev/full\": No space left"]);
+    let shown = terminal.look();
+    assert!(shown.contains("digest") && !shown.contains('<'), "{shown}");
+}
