@@ -65,6 +65,8 @@ flatout_sys::words! {
 const ENGINES: [Engine; 3] = [Engine::Sync, Engine::Mmap, Engine::Uring];
 /// Largest block of the sweep: 2^22 is 4 MiB.
 const LARGEST_BLOCK_LOG2: u32 = 22;
+/// Block of the rows that are measured first.
+const HEADLINE_BYTES: u64 = 1 << 20;
 /// Requests in flight of the uring rows.
 const DEPTH: u32 = 16;
 /// Threads of the sweep at least, however few the CPUs.
@@ -115,7 +117,10 @@ impl Measurable for Row {
         let is_memory = self.test == Test::MemoryRead;
         let is_special = tuning.caching != Caching::Buffered;
         let is_cold = self.state == State::Cold;
+        // Short blocks say less of the cache than of the calls.
+        let is_headline = tuning.block_bytes == HEADLINE_BYTES && (is_special || !is_cold);
         Label::new(self.test.id(), Unit::BytesPerSecond)
+            .headline_if(is_headline)
             .with_known("engine", (!is_memory).then(|| tuning.engine.to_string()))
             .with_known("cache_state", (!is_memory).then(|| self.state.word()))
             .with("block_bytes", tuning.block_bytes)
