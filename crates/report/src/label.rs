@@ -68,6 +68,8 @@ pub(crate) fn parameter(key: &str, value: &Value) -> String {
         ("state", Value::String(text)) if text == "as_it_is" => "cache as it is".to_owned(),
         (_, Value::String(text)) if text == "none" => format!("no {noun}"),
         (_, Value::String(text)) if text == "auto" => format!("{noun} auto"),
+        // Other programs write all values as texts.
+        (_, Value::String(text)) if text.parse::<f64>().is_ok() => format!("{noun} {text}"),
         ("block_bytes", _) | (_, Value::String(_)) => plain(key, value),
         ("read_share", Value::Number(number)) => {
             // Some write a share of one, some a percentage.
@@ -352,6 +354,7 @@ mod tests {
         );
         assert_eq!(parameter("state", &json!("as_it_is")), "cache as it is");
         assert_eq!(parameter("state", &json!("cold")), "cold");
+        assert_eq!(parameter("iodepth", &json!("32")), "iodepth 32", "of fio");
     }
 
     #[test]

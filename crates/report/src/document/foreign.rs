@@ -62,7 +62,10 @@ impl Program {
             Self::Iperf3 => {
                 let start = &document["start"];
                 let time = time(start["timestamp"]["timesecs"].as_i64());
-                let environment = json!({"system": start["system_info"]});
+                // uname(2): the second word is the name of the host, which pages do not tell.
+                let system = start["system_info"].as_str().unwrap_or_default();
+                let host = system.split(' ').nth(1);
+                let environment = json!({"system": start["system_info"], "host_name": host});
                 (text(&start["version"]), time, environment, iperf3(document)?)
             }
             Self::Hyperfine => {
@@ -82,8 +85,9 @@ impl Program {
         if results.is_empty() {
             return Err(format!("it is JSON of {tool} without a result"));
         }
-        let errors = results.iter().flat_map(|row| &row.warnings).map(|said| said.text.clone());
-        let errors: Vec<String> = errors.collect();
+        let warnings = results.iter().flat_map(|row| &row.warnings);
+        let failures = warnings.filter(|said| said.code == warning::FAILED);
+        let errors: Vec<String> = failures.map(|said| said.text.clone()).collect();
         let exit_code = i32::from(!errors.is_empty());
         let end = End { exit_code, errors, elapsed_s: self.elapsed_s(document), ..End::default() };
         let start = Start { tool, argv: Vec::new(), seed: 0, time, environment };
@@ -128,13 +132,17 @@ fn row(id: &str, parameters: Map<String, Value>, unit: Unit, samples: Vec<f64>) 
 }
 
 fn failed(id: &str, parameters: Map<String, Value>, why: String) -> Outcome {
-    Outcome {
-        id: id.to_owned(),
-        parameters,
-        status: Status::Failed,
-        warnings: vec![Warning::new(warning::FAILED, why)],
-        ..Outcome::default()
-    }
+    without_figure(id, parameters, Status::Failed, Warning::new(warning::FAILED, why))
+}
+
+fn without_figure(
+    id: &str,
+    parameters: Map<String, Value>,
+    status: Status,
+    why: Warning,
+) -> Outcome {
+    let (id, warnings) = (id.to_owned(), vec![why]);
+    Outcome { id, parameters, status, warnings, ..Outcome::default() }
 }
 
 /// Tells rows apart that would be one: jobs of one name, for example.
@@ -182,7 +190,9 @@ fn fio(document: &Value) -> Vec<Outcome> {
 
 fn fio_latency(done: &Value) -> Option<Latency> {
     let told = ["clat_ns", "lat_ns"].map(|key| &done[key]);
-    let told = told.into_iter().find(|told| told["N"].as_u64() > Some(0))?;
+    let told = || told.into_iter().filter(|told| told["N"].as_u64() > Some(0));
+    // Which of them has percentiles is an option of fio (clat_percentiles, lat_percentiles).
+    let told = told().find(|told| told["percentile"].is_object()).or_else(|| told().next())?;
     let operations = told["N"].as_u64()?;
     let percentile = |percent: &str| {
         let beyond = operations as f64 * (100.0 - percent.parse::<f64>().ok()?) / 100.0;
@@ -200,46 +210,55 @@ fn fio_latency(done: &Value) -> Option<Latency> {
     })
 }
 
-/// What was sent and what arrived, in bytes per second.
+/// What was sent and what arrived, in bytes per second; of a test both ways at once, each way.
 ///
 /// Errors: the test failed.
 fn iperf3(document: &Value) -> Result<Vec<Outcome>, String> {
     if let Some(why) = document["error"].as_str() {
         return Err(format!("it is JSON of iperf3, which failed: {why}"));
     }
-    let (test, end) = (&document["start"]["test_start"], &document["end"]);
-    let parameters: Map<String, Value> = [
-        ("protocol", "protocol"),
-        ("streams", "num_streams"),
-        ("block_bytes", "blksize"),
-        ("reverse", "reverse"),
-    ]
-    .into_iter()
-    .filter(|(_, key)| !test[key].is_null() && test[key] != 0)
-    .map(|(name, key)| (name.to_owned(), test[key].clone()))
-    .collect();
-    let curve: Vec<[f64; 2]> = document["intervals"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|one| {
-            Some([one["sum"]["end"].as_f64()?, one["sum"]["bits_per_second"].as_f64()? / 8.0])
-        })
+    let test = &document["start"]["test_start"];
+    let named = [("protocol", "protocol"), ("streams", "num_streams"), ("block_bytes", "blksize")];
+    let named = named.into_iter().filter(|(_, key)| !test[key].is_null() && test[key] != 0);
+    let mut parameters: Map<String, Value> =
+        named.map(|(name, key)| (name.to_owned(), test[key].clone())).collect();
+    let mut rows = Vec::new();
+    if test["reverse"] == 1 {
+        parameters.insert("reverse".to_owned(), true.into());
+    }
+    rows.extend(iperf3_way(document, &parameters, ""));
+    parameters.insert("reverse".to_owned(), true.into());
+    rows.extend(iperf3_way(document, &parameters, "_bidir_reverse"));
+    Ok(rows)
+}
+
+/// The rows of one way, whose sums have names that end so. The curve is that of the end which wrote
+/// the document, without the seconds that were left out (`--omit`), whose time begins anew. A server knows
+/// nothing of what the other end counted: it writes 0 bytes.
+fn iperf3_way(document: &Value, parameters: &Map<String, Value>, ending: &str) -> Vec<Outcome> {
+    let named = |name: &str| format!("{name}{ending}");
+    let intervals = document["intervals"].as_array().map_or(&[][..], Vec::as_slice);
+    let counted = || intervals.iter().map(|one| &one[named("sum")]);
+    let is_sender = counted().all(|sum| sum["sender"] != false);
+    let curve: Vec<[f64; 2]> = counted()
+        .filter(|sum| sum["omitted"] != true)
+        .filter_map(|sum| Some([sum["end"].as_f64()?, sum["bits_per_second"].as_f64()? / 8.0]))
         .collect();
-    let is_apart = end["sum_sent"].is_object();
-    let sums: &[(&str, &str)] = match is_apart {
+    let end = &document["end"];
+    let sums: &[(&str, &str)] = match end[named("sum_sent")].is_object() {
         true => &[("sent", "sum_sent"), ("received", "sum_received")],
         false => &[("moved", "sum")],
     };
-    let rows = sums.iter().filter_map(|(test, key)| {
-        let sum = &end[key];
-        let rate = sum["bits_per_second"].as_f64()? / 8.0;
+    let rows = sums.iter().filter_map(|(test, name)| {
+        let sum = &end[named(name)];
+        let rate = sum["bits_per_second"].as_f64().filter(|_| sum["bytes"] != 0)? / 8.0;
         let id = format!("iperf3/{test}");
         let mut row = row(&id, parameters.clone(), Unit::BytesPerSecond, vec![rate])?;
         for fact in ["retransmits", "lost_packets", "packets"] {
             row.audit.extend(sum.get(fact).map(|value| (fact.to_owned(), value.clone())));
         }
-        if *test != "received" && curve.len() > 1 {
+        let is_own = *test == "moved" || is_sender == (*test == "sent");
+        if is_own && curve.len() > 1 {
             row.series.push(Series {
                 name: "rate over time".to_owned(),
                 x: "time_s".to_owned(),
@@ -249,7 +268,7 @@ fn iperf3(document: &Value) -> Result<Vec<Outcome>, String> {
         }
         Some(row)
     });
-    Ok(rows.collect())
+    rows.collect()
 }
 
 /// The time of each run of each command.
@@ -263,7 +282,16 @@ fn hyperfine(document: &Value) -> Vec<Outcome> {
         if samples.is_empty() {
             samples.extend(result["median"].as_f64().map(|s| s * 1e9));
         }
-        row("hyperfine/command", parameters, Unit::Nanoseconds, samples)
+        let mut row = row("hyperfine/command", parameters, Unit::Nanoseconds, samples)?;
+        // Without `--ignore-failure` it ends at the first one. That of a signal is null.
+        let codes = result["exit_codes"].as_array().map_or(&[][..], Vec::as_slice);
+        let failed = codes.iter().filter(|code| **code != 0).count();
+        if failed > 0 {
+            let text = format!("{failed} of {} runs of the command failed", codes.len());
+            row.warn(warning::FAILED, text);
+            row.degrade();
+        }
+        Some(row)
     });
     numbered(rows.collect())
 }
@@ -277,8 +305,10 @@ fn google_benchmark(document: &Value) -> Vec<Outcome> {
         one["run_name"].as_str().or(one["name"].as_str()).unwrap_or_default().to_owned()
     };
     let named = |name: String| Map::from_iter([("benchmark".to_owned(), name.into())]);
+    let (skipped, run): (Vec<&Value>, Vec<&Value>) =
+        all.iter().filter(is_run).partition(|one| one["skipped"] == true);
     let (broken, whole): (Vec<&Value>, Vec<&Value>) =
-        all.iter().filter(is_run).partition(|one| one["error_occurred"] == true);
+        run.into_iter().partition(|one| one["error_occurred"] == true);
     let time = |one: &Value| {
         let unit_ns = match one["time_unit"].as_str() {
             Some("s") => 1e9,
@@ -290,8 +320,16 @@ fn google_benchmark(document: &Value) -> Vec<Outcome> {
     };
     let times = order::grouped(whole.into_iter().filter_map(time)).into_iter();
     let rows = times.filter_map(|(name, times)| row(ID, named(name), Unit::Nanoseconds, times));
-    let why = |one: &Value| text(&one["error_message"]);
-    rows.chain(broken.into_iter().map(|one| failed(ID, named(name(one)), why(one)))).collect()
+    let broken = broken.into_iter().map(|one| {
+        let why = text(&one["error_message"]);
+        failed(ID, named(name(one)), why)
+    });
+    // Their time is 0.
+    let skipped = skipped.into_iter().map(|one| {
+        let why = Warning::new(warning::UNSUPPORTED, text(&one["skip_message"]));
+        without_figure(ID, named(name(one)), Status::Unsupported, why)
+    });
+    rows.chain(broken).chain(skipped).collect()
 }
 
 #[cfg(test)]

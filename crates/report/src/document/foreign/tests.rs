@@ -74,8 +74,65 @@ fn a_test_of_iperf3_is_what_was_sent_and_what_arrived() {
     assert_eq!(rows(&record), expected);
     assert_eq!(record.results[0].series[0].points, [[1.0, 1e9], [2.0, 2e9]]);
     assert_eq!(record.results[0].audit["retransmits"], 3);
+    document["intervals"][0]["sum"]["omitted"] = true.into();
+    assert!(read(&document).unwrap().results[0].series.is_empty(), "one second counts");
     document["error"] = json!("unable to connect");
     assert!(read(&document).unwrap_err().ends_with("iperf3, which failed: unable to connect"));
+}
+
+#[test]
+fn each_end_of_iperf3_tells_what_it_has_counted() {
+    let sum = |bytes: u64, is_sender: bool| json!({"bytes": bytes, "bits_per_second": 8 * bytes, "end": bytes, "sender": is_sender});
+    let interval = |bytes| json!({"sum": sum(bytes, false), "sum_bidir_reverse": sum(bytes, true)});
+    // A server: it has received one way, and sent the other.
+    let mut document = json!({
+        "start": {"version": "iperf 3.12", "system_info": "Linux somewhere 6.1.0 x86_64",
+            "test_start": {"protocol": "TCP", "num_streams": 1, "reverse": 0}},
+        "intervals": [interval(1), interval(2)],
+        "end": {"sum_sent": sum(0, false), "sum_received": sum(7, false),
+            "sum_sent_bidir_reverse": sum(5, true), "sum_received_bidir_reverse": sum(0, true)}});
+    let record = read(&document).unwrap();
+    let expected =
+        [("iperf3/received", "bytes/s", Some(7.0), 1), ("iperf3/sent", "bytes/s", Some(5.0), 1)];
+    assert_eq!(rows(&record), expected, "nothing is known of what the other end counted");
+    let ways = record.results.iter().map(|row| (row.series.len(), row.parameters.get("reverse")));
+    assert_eq!(ways.collect::<Vec<_>>(), [(1, None), (1, Some(&json!(true)))]);
+    let hidden = crate::identity::hidden(&record).start.environment;
+    assert!(!hidden.to_string().contains("somewhere"), "{hidden}");
+
+    // A client that receives.
+    document["start"]["test_start"]["reverse"] = 1.into();
+    document["end"] = json!({"sum_sent": sum(8, false), "sum_received": sum(7, false)});
+    let record = read(&document).unwrap();
+    let curves = record.results.iter().map(|row| (&*row.id, row.series.len()));
+    assert_eq!(curves.collect::<Vec<_>>(), [("iperf3/sent", 0), ("iperf3/received", 1)]);
+}
+
+#[test]
+fn latencies_of_fio_are_those_that_have_percentiles() {
+    let told =
+        |percentiles: Value| json!({"N": 1000, "min": 1, "max": 9, "percentile": percentiles});
+    let way = json!({"total_ios": 1000, "bw_bytes": 1, "iops": 1.0,
+        "clat_ns": {"N": 1000, "min": 2, "max": 8}, "lat_ns": told(json!({"50.000000": 5}))});
+    let document = json!({"fio version": "fio-3.33", "jobs": [{"jobname": "a", "read": way}]});
+    let record = read(&document).unwrap();
+    let latency = record.results[1].latency.as_ref().unwrap();
+    assert_eq!((latency.min_ns, &latency.percentiles_ns["p50"]), (1.0, &json!(5)));
+}
+
+#[test]
+fn what_did_not_run_or_failed_is_no_plain_figure() {
+    let skipped = json!({"name": "a", "run_type": "iteration", "skipped": true,
+        "skip_message": "no such device", "iterations": 0, "real_time": 0.0, "time_unit": "ns"});
+    let record = read(&json!({"context": {}, "benchmarks": [skipped]})).unwrap();
+    let row = &record.results[0];
+    assert_eq!((row.median, row.status), (None, Status::Unsupported));
+    assert_eq!((&*row.warnings[0].text, record.end.exit_code), ("no such device", 0));
+
+    let run = json!({"command": "a", "times": [0.1, 0.2, 0.3], "exit_codes": [0, 1, null]});
+    let record = read(&json!({"results": [run]})).unwrap();
+    assert_eq!((record.results[0].status, record.end.exit_code), (Status::Degraded, 1));
+    assert_eq!(record.end.errors, ["2 of 3 runs of the command failed"]);
 }
 
 #[test]
