@@ -8,7 +8,7 @@
 
 mod family;
 
-use flatout_measure::record::{Ceiling, Outcome, Provenance, Record};
+use flatout_measure::record::{Ceiling, Mark, Outcome, Provenance, Record};
 use serde_json::Value;
 
 use self::family::{Families, Labels};
@@ -67,7 +67,8 @@ fn run(families: &mut Families, record: &Record) {
     families.add("flatout_run_exit_code", help, &none, f64::from(record.end.exit_code));
     let help = "What went wrong in the run.";
     families.add("flatout_run_errors", help, &none, record.end.errors.len() as f64);
-    for answer in &record.end.verdict {
+    // What nobody knows is neither.
+    for answer in record.end.verdict.iter().filter(|answer| answer.mark() != Mark::Unknown) {
         let mut labels = Labels::default();
         labels.add("question", &answer.question);
         let help = "Whether an answer of the verdict is reassuring.";
@@ -165,6 +166,8 @@ fn unix_seconds(time: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -202,6 +205,25 @@ mod tests {
             let text = text(no_bound);
             assert!(!text.contains("_ceiling_") && !text.contains("the best"), "{text}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_nobody_knows_is_neither_good_nor_bad() {
+        let answer = |mark: Option<&str>| {
+            let mut answer = json!({"question": "q", "good": false, "text": "", "rests_on": []});
+            answer["mark"] = mark.into();
+            answer
+        };
+        let of = |answers: Vec<Value>| {
+            let record = serde_json::from_value::<Record>(json!({
+                "schema": "flatout/1", "results": [],
+                "start": {"tool": "", "argv": [], "seed": 0, "time": "", "environment": {}},
+                "end": {"elapsed_s": 1.0, "exit_code": 0, "errors": [], "verdict": answers},
+            }));
+            document(&record.unwrap(), Identity::Hidden)
+        };
+        assert!(of(vec![answer(None)]).contains("flatout_verdict_good{question=\"q\"} 0"));
+        assert!(!of(vec![answer(Some("unknown"))]).contains("flatout_verdict_good"));
     }
 
     #[test]
