@@ -26,10 +26,27 @@ pub(crate) fn distinct<T: Eq + Hash + Clone>(items: impl Iterator<Item = T>) -> 
     items.filter(|item| known.insert(item.clone())).collect()
 }
 
-/// The place of an item, which is added if it is new.
-pub(crate) fn place<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
-    known.iter().position(|other| *other == item).unwrap_or_else(|| {
-        known.push(item);
-        known.len() - 1
-    })
+/// Items, each with its place.
+#[derive(Debug)]
+pub(crate) struct Places<T>(HashMap<T, usize>);
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T: Eq + Hash> Places<T> {
+    /// The place of an item, which is the next one if it is new.
+    pub fn of(&mut self, item: T) -> usize {
+        let next = self.0.len();
+        *self.0.entry(item).or_insert(next)
+    }
+
+    /// The items by their places.
+    pub fn into_items(self) -> Vec<T> {
+        let mut items: Vec<(T, usize)> = self.0.into_iter().collect();
+        items.sort_by_key(|(_, place)| *place);
+        items.into_iter().map(|(item, _)| item).collect()
+    }
 }

@@ -162,8 +162,8 @@ impl Point {
 impl Plot {
     /// The picture of a sweep; rows without a figure leave a gap.
     pub fn of_sweep(sweep: &Sweep<'_>) -> Self {
-        let mut hues: Vec<&str> = Vec::new();
-        let mut dashes: Vec<&[String]> = Vec::new();
+        let mut hues: order::Places<&str> = order::Places::default();
+        let mut dashes: order::Places<&[String]> = order::Places::default();
         let lines = sweep.lines.iter().map(|line| {
             let (first, rest) = match line.labels.split_first() {
                 Some((first, rest)) => (first.as_str(), rest),
@@ -173,8 +173,8 @@ impl Plot {
                 |(id, start): &(&str, &str)| *id == sweep.chart.id && first.starts_with(start);
             PlotLine {
                 name: line.name(),
-                hue: order::place(&mut hues, first),
-                dash: order::place(&mut dashes, rest),
+                hue: hues.of(first),
+                dash: dashes.of(rest),
                 is_unjoined: UNJOINED.iter().any(is_unjoined),
                 values: Vec::new(),
                 runs: runs(&sweep.x_values, &line.points),

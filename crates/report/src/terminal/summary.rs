@@ -3,6 +3,7 @@
 use super::grid::GAP;
 use super::table::Names;
 use super::{INDENT, Terminal};
+use crate::order::Places;
 use crate::page::{Finding, Page, Part, Summary, UsualPlace, summary_table};
 use crate::style::{Extent, Tone};
 use crate::text::{self, Joined};
@@ -145,7 +146,7 @@ impl Terminal<'_> {
             }
         }
         let columns = table.columns_of_text();
-        let grid = self.grid(&table, &columns, Names::InColumns, &mut Vec::new());
+        let grid = self.grid(&table, &columns, Names::InColumns, &mut Places::default());
         self.out.push_str(&grid.render(INDENT, self.style));
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::grid::Grid;
 use super::{INDENT, Terminal, letter};
-use crate::order;
+use crate::order::Places;
 use crate::page::{Align, Cell, Column, Detail, Table, Wide};
 use crate::style::Tone;
 use crate::text::{self, Joined};
@@ -24,7 +24,7 @@ impl Terminal<'_> {
     pub(super) fn table(&mut self, table: &Table) {
         let width = self.style.width() - INDENT;
         let columns = table.columns_of_text();
-        let mut legend: Vec<String> = Vec::new();
+        let mut legend = Places::default();
         let whole = self.grid(table, &columns, Names::InColumns, &mut legend);
         if whole.natural_width() <= width {
             self.out.push_str(&whole.render(INDENT, self.style));
@@ -35,7 +35,7 @@ impl Terminal<'_> {
             self.narrow(table, &mut grid, &mut legend, width);
             self.out.push_str(&grid.render(INDENT, self.style));
         }
-        for (index, text) in legend.iter().enumerate() {
+        for (index, text) in legend.into_items().iter().enumerate() {
             self.hang(&format!("    {}  ", letter(index)), text, Tone::Dim);
         }
     }
@@ -43,14 +43,14 @@ impl Terminal<'_> {
     /// What each column takes if nothing is wrapped.
     pub(super) fn natural_widths(&self, table: &Table) -> Vec<usize> {
         let columns = table.columns_of_text();
-        self.grid(table, &columns, Names::InColumns, &mut Vec::new()).natural_widths()
+        self.grid(table, &columns, Names::InColumns, &mut Places::default()).natural_widths()
     }
 
     /// The table in parts below each other.
     fn parts(&mut self, table: &Table, columns: &[usize], whole: &Grid, width: usize) {
         let widths = whole.natural_widths();
         let Some((first, others)) = widths.split_first() else { return };
-        let legend = &mut Vec::new();
+        let legend = &mut Places::default();
         let first = if table.unit.is_empty() { (*first).min(FIRST_COLUMN) } else { *first };
         for (part, range) in chunks(first, others, width).into_iter().enumerate() {
             let chosen: Vec<usize> =
@@ -69,7 +69,13 @@ impl Terminal<'_> {
     }
 
     /// Leaves out columns until no name or number must be cut.
-    fn narrow(&mut self, table: &Table, grid: &mut Grid, legend: &mut Vec<String>, width: usize) {
+    fn narrow(
+        &mut self,
+        table: &Table,
+        grid: &mut Grid,
+        legend: &mut Places<String>,
+        width: usize,
+    ) {
         let mut going: Vec<&Column> =
             table.columns.iter().filter(|column| column.known.goes > 0).collect();
         going.sort_by_key(|column| column.known.goes);
@@ -77,7 +83,7 @@ impl Terminal<'_> {
             let head = self.shown(column.short());
             if grid.least_width() > width && grid.drop_column(&head) {
                 if column.known.detail == Detail::Legend {
-                    legend.clear();
+                    *legend = Places::default();
                 }
                 if !self.left_out.contains(&head) {
                     self.left_out.push(head);
@@ -91,7 +97,7 @@ impl Terminal<'_> {
         table: &Table,
         columns: &[usize],
         names: Names,
-        legend: &mut Vec<String>,
+        legend: &mut Places<String>,
     ) -> Grid {
         let mut grid = Grid { heads: self.heads(table, columns, names), rows: Vec::new() };
         grid.rows.extend(self.upper_heads(table, columns));
@@ -180,7 +186,7 @@ impl Terminal<'_> {
         table: &Table,
         cell: &Cell,
         column: Option<&Column>,
-        legend: &mut Vec<String>,
+        legend: &mut Places<String>,
     ) -> Cell {
         let mut text = match cell.words.is_empty() {
             true => self.shown(&cell.text),
@@ -192,7 +198,7 @@ impl Terminal<'_> {
         match column {
             Some(column) => {
                 if column.known.detail == Detail::Legend && !cell.detail.is_empty() {
-                    text = format!("{text} {}", letter(order::place(legend, cell.detail.clone())));
+                    text = format!("{text} {}", letter(legend.of(cell.detail.clone())));
                 }
                 if !table.unit.is_empty() {
                     text.push_str(&marks(cell));

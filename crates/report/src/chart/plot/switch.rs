@@ -21,8 +21,9 @@ pub(super) fn add(mut plot: Plot, nouns: &[String], labels: &[Vec<String>]) -> P
     for (at, noun) in nouns.iter().enumerate() {
         let words: Vec<&str> =
             labels.iter().map(|line| line.get(at).map_or("", String::as_str)).collect();
-        let mut values: Vec<&str> = Vec::new();
-        let parts: Vec<usize> = words.iter().map(|word| order::place(&mut values, *word)).collect();
+        let mut values: order::Places<&str> = order::Places::default();
+        let parts: Vec<usize> = words.iter().map(|word| values.of(*word)).collect();
+        let values = values.into_items();
         if values.len() < 2 || words.contains(&"") || parted.contains(&parts) {
             continue;
         }
@@ -43,13 +44,14 @@ fn look(mut plot: Plot) -> Plot {
     let Some(by) = plot.switches.iter().position(|switch| Some(switch.values.len()) == most) else {
         return plot;
     };
-    let mut dashes: Vec<Vec<String>> = Vec::new();
+    // In the order of its values, which is that of the lines.
+    let mut hues: order::Places<String> = order::Places::default();
+    let mut dashes: order::Places<Vec<String>> = order::Places::default();
     for line in &mut plot.lines {
         let mut others = line.values.clone();
         let own = others.remove(by);
-        let known = plot.switches[by].values.iter().position(|value| *value == own);
-        line.hue = known.unwrap_or(0);
-        line.dash = order::place(&mut dashes, others);
+        line.hue = hues.of(own);
+        line.dash = dashes.of(others);
     }
     plot
 }
