@@ -2,9 +2,10 @@
 //!
 //! Plots and matrices are made from this.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use flatout_measure::record::{Chart, Outcome, Record};
+use serde_json::Value;
 
 use crate::{label, quantity::Scale};
 
@@ -69,7 +70,7 @@ impl<'a> Sweep<'a> {
 }
 
 /// A float as JSON, whole numbers as such.
-fn number_value(x: f64) -> serde_json::Value {
+fn number_value(x: f64) -> Value {
     if x >= 0.0 && x.fract() == 0.0 && x < 9e15 { (x as u64).into() } else { x.into() }
 }
 
@@ -79,6 +80,8 @@ pub(crate) const LEAST_POINTS: usize = 3;
 /// Lines of a sweep, and their places for points: nobody sees more, and a record may be made to harm.
 const MOST_LINES: usize = 1000;
 const MOST_PLACES: usize = 1 << 17;
+/// Parameters in which rows of one picture differ.
+const MOST_PARAMETERS: usize = 64;
 
 /// All sweeps of a record that have something to show, in the record's order.
 pub fn sweeps(record: &Record) -> Vec<Sweep<'_>> {
@@ -104,9 +107,14 @@ pub(crate) fn of<'a>(results: &'a [Outcome], chart: &'a Chart) -> Option<Sweep<'
 
     let rows: Vec<&Outcome> = candidates.iter().map(|(_, outcome)| *outcome).collect();
     let (varying, constants) = split_parameters(&rows, chart);
-    let line_parameters = chart.line_parameters.iter().cloned().chain(varying).collect();
+    let line_parameters: Vec<String> =
+        chart.line_parameters.iter().cloned().chain(varying).collect();
+    if line_parameters.len() > MOST_PARAMETERS {
+        return None;
+    }
     let mut sweep = Sweep { chart, unit, x_values, line_parameters, lines: Vec::new(), constants };
-    candidates.into_iter().for_each(|(x, outcome)| place(&mut sweep, x, outcome));
+    let mut places = HashMap::new();
+    candidates.into_iter().for_each(|(x, outcome)| place(&mut sweep, &mut places, x, outcome));
     let has_curve = |line: &Line<'_>| {
         let figures = line.points.iter().flatten().filter(|row| label::figure(row).is_some());
         figures.count() >= LEAST_POINTS
@@ -122,19 +130,22 @@ fn x_of(outcome: &Outcome, chart: &Chart) -> Option<f64> {
 
 /// Parameters besides x and the named ones: names of those that vary, words for those that do not.
 fn split_parameters(rows: &[&Outcome], chart: &Chart) -> (Vec<String>, Vec<String>) {
-    let keys: BTreeSet<&String> = rows
-        .iter()
-        .flat_map(|outcome| outcome.parameters.keys())
-        .filter(|key| **key != chart.x_parameter && !chart.line_parameters.contains(key))
-        .collect();
+    let is_other =
+        |key: &&String| **key != chart.x_parameter && !chart.line_parameters.contains(key);
+    // Its first value, how many rows have it, and whether they agree.
+    let mut known: BTreeMap<&String, (&Value, usize, bool)> = BTreeMap::new();
+    for (key, value) in rows.iter().flat_map(|row| &row.parameters).filter(|(key, _)| is_other(key))
+    {
+        let (first, count, agree) = known.entry(key).or_insert((value, 0, true));
+        *count += 1;
+        *agree &= *first == value;
+    }
     let mut varying = Vec::new();
     let mut constant = Vec::new();
-    for key in keys {
-        let first = rows[0].parameters.get(key);
-        if rows.iter().any(|outcome| outcome.parameters.get(key) != first) {
-            varying.push(key.clone());
-        } else if let Some(value) = first {
-            constant.push(label::parameter(key, value));
+    for (key, (value, count, agree)) in known {
+        match agree && count == rows.len() {
+            true => constant.push(label::parameter(key, value)),
+            false => varying.push(key.clone()),
         }
     }
     (varying, constant)
@@ -142,7 +153,12 @@ fn split_parameters(rows: &[&Outcome], chart: &Chart) -> (Vec<String>, Vec<Strin
 
 /// Puts a row into its line. A second row with the same parameters is left to the list of rows, and so
 /// are those of lines that are too many.
-fn place<'a>(sweep: &mut Sweep<'a>, x: f64, outcome: &'a Outcome) {
+fn place<'a>(
+    sweep: &mut Sweep<'a>,
+    places: &mut HashMap<Vec<String>, usize>,
+    x: f64,
+    outcome: &'a Outcome,
+) {
     let Ok(column) = sweep.x_values.binary_search_by(|known| known.total_cmp(&x)) else { return };
     let labels: Vec<String> = sweep
         .line_parameters
@@ -151,10 +167,11 @@ fn place<'a>(sweep: &mut Sweep<'a>, x: f64, outcome: &'a Outcome) {
             outcome.parameters.get(key).map_or_else(String::new, |v| label::parameter(key, v))
         })
         .collect();
-    let at = match sweep.lines.iter().position(|line| line.labels == labels) {
-        Some(at) => at,
+    let at = match places.get(&labels) {
+        Some(at) => *at,
         None if sweep.lines.len() >= MOST_LINES.min(MOST_PLACES / sweep.x_values.len()) => return,
         None => {
+            places.insert(labels.clone(), sweep.lines.len());
             sweep.lines.push(Line { labels, points: vec![None; sweep.x_values.len()] });
             sweep.lines.len() - 1
         }
@@ -169,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    fn row(parameters: serde_json::Value) -> Outcome {
+    fn row(parameters: Value) -> Outcome {
         Outcome {
             id: "cache/block-sweep".to_owned(),
             parameters: parameters.as_object().cloned().unwrap(),
@@ -230,6 +247,16 @@ mod tests {
         let [sweep] = &sweeps[..] else { panic!("one line has three points") };
         assert_eq!(sweep.lines.len(), MOST_PLACES / 1500);
         assert_eq!(sweep.outcomes().len() + rows_left(&record).len(), 3003);
+    }
+
+    #[test]
+    fn rows_that_differ_in_everything_are_no_picture() {
+        let apart = |at: usize| {
+            let mut row = row(json!({"block_bytes": at + 1}));
+            row.parameters.insert(format!("p{at}"), 1.into());
+            row
+        };
+        assert!(sweeps(&record((0..20_000).map(apart).collect())).is_empty());
     }
 
     #[test]

@@ -49,11 +49,10 @@ pub(crate) fn derived(charts: &[Chart], rows: &[&Outcome]) -> Vec<Derived> {
     let mut found: Vec<Derived> = Vec::new();
     for view in &VIEWS {
         let own = rows.iter().filter(|outcome| outcome.id.starts_with(view.ids));
-        let ids = order::distinct(own.map(|outcome| outcome.id.as_str()));
-        for id in ids {
+        for (id, rows) in order::grouped(own.map(|row| (row.id.as_str(), *row))) {
             let is_drawn = charts.iter().any(|c| c.id == id && c.x_parameter == view.x);
             if !is_drawn {
-                found.extend(of_rows(rows, id, view));
+                found.extend(of_rows(&rows, id, view));
             }
         }
     }
@@ -61,8 +60,9 @@ pub(crate) fn derived(charts: &[Chart], rows: &[&Outcome]) -> Vec<Derived> {
     found
 }
 
+/// The picture of the rows of one id.
 fn of_rows(rows: &[&Outcome], id: &str, view: &View) -> Option<Derived> {
-    let own = rows.iter().filter(|row| row.id == id && row.parameters.contains_key(view.x));
+    let own = rows.iter().filter(|row| row.parameters.contains_key(view.x));
     let results: Vec<Outcome> = own.map(|row| (*row).clone()).collect();
     let title = format!("{} by {}", label::test(id).replace('-', " "), label::noun(view.x));
     let chart = chart(&title, id, view.x, &varying(&results, view.lines));

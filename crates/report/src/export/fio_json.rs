@@ -8,6 +8,8 @@
 
 mod job;
 
+use std::collections::{HashMap, HashSet};
+
 use flatout_measure::record::Record;
 use serde_json::{Value, json};
 
@@ -27,17 +29,20 @@ pub fn document(record: &Record, identity: Identity) -> String {
 /// threads, and its text.
 pub fn files(record: &Record, identity: Identity) -> Vec<(String, String)> {
     let (jobs, _) = jobs(record, identity);
-    let mut files: Vec<(String, String)> = Vec::new();
-    for Job { folder, stem, value } in jobs {
-        let taken = |path: &str| files.iter().any(|(known, _)| known == path);
-        let free = (1_u32..)
-            .map(|number| if number == 1 { folder.clone() } else { format!("{folder}-{number}") })
-            .map(|folder| format!("{folder}/{stem}.json"))
-            .find(|path| !taken(path))
-            .expect("there are more numbers than rows");
-        files.push((free, shown(record, vec![value], 0)));
-    }
-    files
+    let (mut taken, mut numbers) = (HashSet::new(), HashMap::new());
+    let file = |Job { folder, stem, value }| {
+        let number: &mut u32 = numbers.entry(format!("{folder}/{stem}")).or_default();
+        let path = loop {
+            *number += 1;
+            let end = if *number > 1 { format!("-{number}") } else { String::new() };
+            let path = format!("{folder}{end}/{stem}.json");
+            if taken.insert(path.clone()) {
+                break path;
+            }
+        };
+        (path, shown(record, vec![value], 0))
+    };
+    jobs.into_iter().map(file).collect()
 }
 
 fn jobs(record: &Record, identity: Identity) -> (Vec<Job>, usize) {

@@ -1,5 +1,7 @@
 //! The pictures of an area: what the record names and what it has rows for, as data.
 
+use std::collections::HashSet;
+
 use flatout_measure::record::{Outcome, Record};
 use flatout_measure::shape::KNEE_S;
 
@@ -146,9 +148,11 @@ pub(super) fn push_curves(section: &mut Section, rows: &[&Outcome], listed: &[&O
     let names = label::short_names(rows);
     let mut named: Vec<(String, &Outcome)> = names.into_iter().zip(rows.iter().copied()).collect();
     named.sort_by_key(|(_, row)| !row.audit.contains_key(KNEE_S.name()));
+    let listed: HashSet<*const Outcome> =
+        listed.iter().map(|row| std::ptr::from_ref(*row)).collect();
     for (name, row) in named {
         let Some(curve) = curve_of(name, row).map(Block::Curve) else { continue };
-        if listed.iter().any(|listed| std::ptr::eq(*listed, row)) {
+        if listed.contains(&std::ptr::from_ref(row)) {
             section.push(curve);
         } else {
             section.push_for_browser(curve);

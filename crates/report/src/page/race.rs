@@ -5,6 +5,8 @@
 mod pair;
 mod remark;
 
+use std::collections::{HashMap, HashSet};
+
 use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
@@ -92,16 +94,31 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
             (_, None) => race.others.push(outcome),
         }
     }
-    for (test, entry) in &mut entries {
-        let own = speeds.iter().position(|speed| entry.has_speed(test, speed));
-        entry.speed = own.map(|at| speeds.remove(at));
-    }
-    race.others.extend(speeds);
+    give_speeds(&mut entries, &speeds);
+    let taken = entries.iter().filter_map(|(_, entry)| entry.speed).map(std::ptr::from_ref);
+    let taken: HashSet<*const Outcome> = taken.collect();
+    race.others
+        .extend(speeds.into_iter().filter(|speed| !taken.contains(&std::ptr::from_ref(*speed))));
     let tests = order::grouped(entries.into_iter()).into_iter();
     race.tests = tests.map(|(name, entries)| Test::of(name, entries)).collect();
     race.pairs = pair::lists(&pairs);
     race.incomparable = remark::incomparable(&incomparable);
     race
+}
+
+/// Gives each who took part the row of its speed, if there is one: both have the same parameters.
+fn give_speeds<'a>(entries: &mut [(&str, Entry<'a>)], speeds: &[&'a Outcome]) {
+    let parameters = |row: &Outcome| Value::from(row.parameters.clone()).to_string();
+    let keyed = speeds.iter().map(|speed| {
+        let test = label::test(&speed.id).trim_end_matches(SPEED);
+        ((test, parameters(speed)), *speed)
+    });
+    let by_work = order::grouped(keyed).into_iter();
+    let mut by_work: HashMap<_, _> = by_work.map(|(key, rows)| (key, rows.into_iter())).collect();
+    for (test, entry) in entries {
+        let own = by_work.get_mut(&(*test, parameters(entry.outcome)));
+        entry.speed = own.and_then(Iterator::next);
+    }
 }
 
 impl<'a> Race<'a> {
@@ -138,12 +155,6 @@ impl<'a> Test<'a> {
 }
 
 impl Entry<'_> {
-    /// Whether the row is that of its speed: both have the same parameters.
-    fn has_speed(&self, test: &str, speed: &Outcome) -> bool {
-        label::test(&speed.id).trim_end_matches(SPEED) == test
-            && speed.parameters == self.outcome.parameters
-    }
-
     /// All parameters but who took part.
     fn workload(&self) -> Map<String, Value> {
         let mut parameters = self.outcome.parameters.clone();

@@ -1,6 +1,6 @@
 //! Lines of metrics, family by family: the format wants all samples of a name together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use crate::text::{self, Joined};
@@ -81,14 +81,15 @@ struct Family {
 #[derive(Debug, Default)]
 pub(super) struct Families {
     families: Vec<Family>,
+    places: HashMap<String, usize>,
 }
 
 impl Families {
     /// Adds a sample. One that the family already has is left out: a label set has one value.
     pub(super) fn add(&mut self, name: &str, help: &str, labels: &Labels, value: f64) {
-        let at = self.families.iter().position(|family| family.name == name);
-        let at = at.unwrap_or_else(|| {
+        let at = self.places.get(name).copied().unwrap_or_else(|| {
             let (name, help) = (name.to_owned(), help.to_owned());
+            self.places.insert(name.clone(), self.families.len());
             self.families.push(Family { name, help, ..Family::default() });
             self.families.len() - 1
         });
