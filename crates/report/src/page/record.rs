@@ -58,10 +58,6 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let mut notes = Notes::of(record);
     page.sections.extend(areas(record, &race, &mut notes));
     page.sections.extend(footnotes(record, &notes));
-    if record.results.is_empty() {
-        let nothing = Block::Text("no results".to_owned(), Tone::Plain);
-        page.sections.push(Section::new(Part::End, "").with(nothing));
-    }
     let end = match record.end.exit_code {
         0 => format!("{elapsed} in all"),
         code => format!("{elapsed} in all, exit code {code}"),
@@ -73,7 +69,7 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
 }
 
 /// Whether flatout measured it, not another program.
-fn is_ours(record: &Record) -> bool {
+pub(super) fn is_ours(record: &Record) -> bool {
     record.start.tool.starts_with("flatout")
 }
 

@@ -170,9 +170,19 @@ pub(super) fn of_record(record: &Record, race: &Race<'_>, earlier: &[Record]) ->
     };
     section.push(match summary.lines.is_empty() {
         false => Block::Summary(summary),
-        true => Block::Text("no results".to_owned(), Tone::Plain),
+        true => Block::Text(nothing(record).to_owned(), Tone::Plain),
     });
     section
+}
+
+/// Why there is no line.
+fn nothing(record: &Record) -> &'static str {
+    match record.results.iter().any(|row| label::figure(row).is_some()) {
+        _ if record.results.is_empty() => "no results",
+        false => "no row has a figure",
+        true if label::areas(record) == ["tune"] => "no settings were picked",
+        true => "no figure but those that follow from others",
+    }
 }
 
 /// The lines of figures, and what is usual for them.

@@ -1,11 +1,13 @@
 //! Which rows stand in a summary: what people compare, as data, and what there is room for besides.
 
+use std::collections::HashSet;
+
 use flatout_measure::record::{Better, Outcome, Record};
 use flatout_measure::warning;
 
 use super::MOST_LINES;
-use crate::page::race::AREA as RACE;
-use crate::{label, text::Joined};
+use crate::page::{race::AREA as RACE, record::is_ours};
+use crate::{label, order, text::Joined};
 
 /// More areas than these have one line for each thing that people compare, and no other.
 const FEW_AREAS: usize = 2;
@@ -182,7 +184,8 @@ pub(super) fn rows(record: &Record) -> Vec<(String, &Outcome)> {
         }
     }
     if is_few {
-        fill(&mut found, &all);
+        // Of what another program measured nobody knows which rows people compare.
+        fill(&mut found, &all, all.len() <= MOST_LINES || !is_ours(record));
     } else {
         found.extend(other_areas(record, &found));
     }
@@ -194,21 +197,22 @@ fn is_new(found: &[(String, &Outcome)], row: &Outcome) -> bool {
     !found.iter().any(|(_, known)| std::ptr::eq(*known, row))
 }
 
-/// Rows without a line yet: all where all have room, else the best of each test.
-fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome]) {
+/// Rows without a line yet: all where `takes_all`, else the best of each test; as many as have room.
+fn fill<'a>(found: &mut Vec<(String, &'a Outcome)>, all: &[&'a Outcome], takes_all: bool) {
     let names = label::short_names(all);
-    let has_room = all.len() <= MOST_LINES;
+    let tests = order::grouped(all.iter().map(|row| (row.id.as_str(), *row))).into_iter();
+    let bests = tests.filter_map(|(_, rows)| best(rows.into_iter(), wholeness));
+    let bests: HashSet<*const Outcome> = bests.map(std::ptr::from_ref).collect();
     for (name, row) in names.into_iter().zip(all) {
         if found.len() >= MOST_LINES {
             return;
         }
         let is_told = found.iter().any(|(_, known)| known.id == row.id);
-        let is_best = || best(all.iter().copied().filter(|other| other.id == row.id), wholeness);
         // What is derived of other rows, or has a line under another name, says nothing new.
         let is_told_already = || found.iter().any(|(_, known)| known.median == row.median);
-        let is_derived = row.samples.is_empty() || !has_room && is_told_already();
-        let stands = !is_derived
-            && (has_room || !is_told && is_best().is_some_and(|best| std::ptr::eq(best, *row)));
+        let is_derived = row.samples.is_empty() || !takes_all && is_told_already();
+        let is_best = bests.contains(&std::ptr::from_ref(*row));
+        let stands = !is_derived && (takes_all || !is_told && is_best);
         if stands && is_new(found, row) {
             found.push((name, row));
         }
@@ -225,9 +229,9 @@ fn wholeness(row: &Outcome) -> f64 {
 /// The best row of each area that has no line yet.
 fn other_areas<'a>(record: &'a Record, found: &[(String, &Outcome)]) -> Vec<(String, &'a Outcome)> {
     let is_told = |area: &str| found.iter().any(|(_, row)| label::area(&row.id) == area);
-    let areas = label::areas(record).into_iter().filter(|area| !is_told(area));
-    let best_of = |area: &str| {
-        let rows = label::rows_of(record, area);
+    let areas = order::grouped(record.results.iter().map(|row| (label::area(&row.id), row)));
+    let areas = areas.into_iter().filter(|(area, _)| !is_told(area));
+    let best_of = |(area, rows): (&str, Vec<&'a Outcome>)| {
         let row = best(rows.iter().copied(), wholeness)?;
         // The latency of a cache is not called that of memory.
         let line = LINES.iter().find(|line| line.is_of(row));

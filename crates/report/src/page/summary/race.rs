@@ -6,7 +6,7 @@ use super::{MOST_LINES, Summary, SummaryLine};
 use crate::page::Ratio;
 use crate::page::race::{AREA, Pair, Race, Verdict};
 use crate::style::Tone;
-use crate::{label, text::Joined};
+use crate::{label, quantity, text::Joined};
 
 const HEADS: [&str; 6] = ["", "times as fast", "95 % interval", "", "", "result"];
 
@@ -17,7 +17,7 @@ pub(super) fn summary(race: &Race<'_>) -> Summary {
     let span = Ratio::span(pairs.iter().filter_map(|pair| pair.outcome.ci95).flatten());
     let counts = race.pairs.iter().map(|pairs| format!("{}: {}", pairs.heading, pairs.count()));
     let more = pairs.len().saturating_sub(MOST_LINES);
-    let more = (more > 0).then(|| format!("{more} more pairs"));
+    let more = (more > 0).then(|| quantity::counted(more, "more pair"));
     Summary {
         heads: HEADS,
         lines: pairs.iter().take(MOST_LINES).map(|pair| line(pair, span)).collect(),

@@ -14,7 +14,7 @@ pub(super) fn row(id: &str, parameters: Value, median: Option<f64>) -> Outcome {
 }
 
 pub(super) fn record(results: Vec<Outcome>) -> Record {
-    let (tool, time) = (String::new(), String::new());
+    let (tool, time) = ("flatout 0".to_owned(), String::new());
     let start = Start { tool, argv: Vec::new(), seed: 0, time, environment: json!({}) };
     Record { schema: String::new(), start, results, charts: vec![], end: End::default() }
 }
@@ -62,6 +62,37 @@ fn one_area_has_a_line_for_each_test() {
     let many = names(rows);
     assert_eq!(many.len(), 3, "{many:?}");
     assert_eq!(many[2].1, Some(39.0));
+}
+
+#[test]
+fn one_pair_that_has_no_line_is_counted_as_one() {
+    let pair = |bytes: usize| {
+        let pair = json!({"test": "copy", "subject": "flatout", "against": "cp", "bytes": bytes});
+        row("versus/ratio", pair, Some(2.0))
+    };
+    let rows: Vec<Outcome> = (0..=MOST_LINES).map(pair).collect();
+    let race = crate::page::race::race(&rows.iter().collect::<Vec<_>>());
+    let rest = super::race::summary(&race).rest;
+    assert!(rest.ends_with("; 1 more pair"), "{rest}");
+}
+
+#[test]
+fn without_a_line_it_is_said_why() {
+    let of = |rows| nothing(&record(rows));
+    assert_eq!(of(Vec::new()), "no results");
+    assert_eq!(of(vec![row("cpu/x", json!({}), None)]), "no row has a figure");
+    assert_eq!(of(vec![row("tune/read", json!({}), Some(1.0))]), "no settings were picked");
+}
+
+#[test]
+fn rows_of_another_program_are_shown_as_far_as_there_is_room() {
+    let rows = (0..20_000).map(|n| row("other/time", json!({ "n": n }), Some(1.0))).collect();
+    let mut record = record(rows);
+    // The best of each test is found once for all rows.
+    assert_eq!(super::rows(&record).len(), 1);
+    record.start.tool = "other 1.0".to_owned();
+    let names: Vec<String> = super::rows(&record).into_iter().map(|(name, _)| name).collect();
+    assert_eq!((names.len(), names[1].as_str()), (MOST_LINES, "time, n 1"));
 }
 
 #[test]

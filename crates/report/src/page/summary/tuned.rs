@@ -22,7 +22,8 @@ pub(super) fn summary(record: &Record) -> Summary {
     let has_places = record.results.iter().any(|row| !places(row).is_empty());
     let mut rest = Vec::new();
     rest.extend(has_places.then(|| "1, 2, …: the directories, in the order given".to_owned()));
-    rest.extend((more > 0).then(|| format!("{more} more are not shown here")));
+    let are = if more == 1 { "is" } else { "are" };
+    rest.extend((more > 0).then(|| format!("{more} more {are} not shown here")));
     let rest = rest.join("; ");
     Summary { heads: HEADS, lines, rest, ..Summary::default() }
 }
