@@ -235,10 +235,12 @@ fn noise(results: &[Outcome]) -> Option<Finding> {
     let is_noisy = |row: &&Outcome| row.status == Status::Unstable && row.ci95.is_some();
     let (noisy, all) = (all.clone().filter(is_noisy).collect::<Vec<_>>(), all.count());
     let severity = if noisy.len() as f64 > MANY * all as f64 { Warn } else { Note };
-    let verb = if all == 1 { "figure is" } else { "figures are" };
+    let noun = if all == 1 { "figure" } else { "figures" };
+    let verb = if noisy.len() == 1 { "is" } else { "are" };
     let is_wide = noisy.iter().all(|row| row.half_width() > Some(NOISY));
     let why = format!(" (interval wider than ±{})", quantity::percent(NOISY));
-    let text = format!("{} of {all} {verb} noisy{}", noisy.len(), if is_wide { &why } else { "" });
+    let text =
+        format!("{} of {all} {noun} {verb} noisy{}", noisy.len(), if is_wide { &why } else { "" });
     let assumed = noisy.iter().filter(|row| is_wide_by_assumption(row)).count();
     let advice = match assumed {
         0 => "a quiet machine or more time (--max-time) narrows them".to_owned(),

@@ -189,7 +189,7 @@ fn that_others_cannot_be_seen_is_said() {
 fn noise_and_want_of_time_are_counted() {
     let noisy = Outcome { status: Status::Unstable, ci95: Some([0.5, 1.5]), ..row("a/b", &[]) };
     let few = vec![noisy.clone(), row("a/c", &[]), row("a/d", &[]), row("a/e", &[])];
-    only(found(json!({}), few, End::default()), "NOTE", "1 of 4 figures are noisy");
+    only(found(json!({}), few, End::default()), "NOTE", "1 of 4 figures is noisy");
     only(found(json!({}), vec![noisy], End::default()), "WARN", "1 of 1 figure is noisy");
     let wide = |half: f64, source: &str| Outcome {
         status: Status::Unstable,
