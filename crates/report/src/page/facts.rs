@@ -95,9 +95,8 @@ fn clock(record: &Record) -> String {
 
 fn filesystems(environment: &Value) -> Option<String> {
     let places = environment.get("storage")?.as_array()?;
-    let mut names: Vec<&str> =
-        places.iter().filter_map(|place| place.get("filesystem")?.as_str()).collect();
-    names.dedup();
+    let names = places.iter().filter_map(|place| place.get("filesystem")?.as_str());
+    let names = order::distinct(names);
     (!names.is_empty()).then(|| names.join(", "))
 }
 
@@ -123,7 +122,7 @@ fn load(environment: &Value) -> Option<String> {
 fn unread(environment: &Value) -> String {
     let mut names: Vec<String> = Vec::new();
     gather("", environment, &mut names);
-    names.dedup();
+    let names = order::distinct(names.into_iter());
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
@@ -181,6 +180,13 @@ mod tests {
         assert_eq!(text(&told, "mitigations"), "retpolines; vulnerable: b");
         assert_eq!(text(&told, "clock in load"), "not measured in this run");
         assert!(facts(&record(json!({}), Vec::new())).is_empty());
+    }
+
+    #[test]
+    fn each_filesystem_is_named_once() {
+        let places = ["ext4", "xfs", "ext4"].map(|name| json!({"filesystem": name}));
+        let told = record(json!({"cpu_model": "Xeon", "storage": places}), Vec::new());
+        assert_eq!(text(&told, "filesystem"), "ext4, xfs");
     }
 
     #[test]
