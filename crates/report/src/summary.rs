@@ -259,7 +259,11 @@ impl Lines {
             let word = |(name, ns): (&String, &Value)| {
                 Some(format!("{name} {}", quantity::value("ns", ns.as_f64()?)))
             };
-            let words = latency.percentiles_ns.iter().filter_map(word).joined(", ");
+            // Of few operations no percentile is told.
+            let ends = [("min", latency.min_ns), ("max", latency.max_ns)];
+            let [min, max] = ends.map(|(name, ns)| format!("{name} {}", quantity::value("ns", ns)));
+            let told = latency.percentiles_ns.iter().filter_map(word);
+            let words = std::iter::once(min).chain(told).chain([max]).joined(", ");
             self.push("latency", &format!("{words} ({} loop)", latency.loop_kind));
         }
     }
@@ -320,6 +324,7 @@ fn fact_text(key: &str, value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flatout_measure::record::Latency;
     use serde_json::json;
 
     use super::*;
@@ -378,6 +383,21 @@ mod tests {
                 + "\n",
             expected
         );
+    }
+
+    #[test]
+    fn latencies_of_few_operations_have_their_ends() {
+        let latency = Latency {
+            loop_kind: "closed".to_owned(),
+            operations: 3,
+            min_ns: 1e3,
+            max_ns: 2e6,
+            ..Latency::default()
+        };
+        let latency = Some(latency);
+        let outcome = Outcome { median: Some(1.0), latency, ..Outcome::default() };
+        let found = summary(&outcome);
+        assert_eq!(line(&found, "latency"), Some("min 1.00 µs, max 2.00 ms (closed loop)"));
     }
 
     fn of(id: &str, median: f64, n: u64, audit: Value) -> String {
