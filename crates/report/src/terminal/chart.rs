@@ -39,7 +39,10 @@ pub fn chart(plot: &Plot, height: usize, style: &Style) -> String {
     let mut canvas = Canvas::new(width, height, style.unicode);
     for (index, line) in plot.lines.iter().enumerate() {
         for run in &line.runs {
-            canvas.draw_line(&run.iter().map(place).collect::<Vec<_>>(), index);
+            let places: Vec<_> = run.iter().map(place).collect();
+            // What is between points that no line joins is not known.
+            let piece = if line.is_joined() { places.len() } else { 1 };
+            places.chunks(piece.max(1)).for_each(|places| canvas.draw_line(places, index));
         }
     }
     for (index, line) in plot.lines.iter().enumerate() {
@@ -230,5 +233,24 @@ impl Canvas {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::plot::PlotLine;
+
+    #[test]
+    fn nothing_is_drawn_between_points_that_no_line_joins() {
+        let dots = |count: u32| {
+            let points = (0..count).map(|x| Point::bare(f64::from(x), 1.0)).collect();
+            let line = PlotLine { runs: vec![points], ..PlotLine::default() };
+            let plot = Plot { lines: vec![line], ..Plot::default() };
+            let style = Style { unicode: false, ..Style::default() };
+            chart(&plot, 4, &style).matches('.').count()
+        };
+        assert!(dots(3) > 30, "a line");
+        assert!(dots(2) < 5, "two points, each below its letter");
     }
 }
