@@ -127,7 +127,9 @@ fn clients_beyond_those_that_wait_are_refused() {
         let wait = |_| {
             let told = told.clone();
             // When the test is over nobody listens.
-            let mut tell = move |line| drop(told.send(line));
+            let mut tell = move |line| {
+                let _nobody = told.send(line);
+            };
             scope.spawn(move || connect(at, &mut tell).map(drop))
         };
         let waiting: Vec<_> = (0..MAX_WAITING).map(wait).collect();
