@@ -47,33 +47,11 @@ pub(crate) fn tells_holes(side: &Filesystem) -> bool {
     side.nature != Nature::Userspace && side.name != "unknown"
 }
 
-/// Whether an open file has holes and nothing else where lseek(2) says so. But where that is known of a filesystem, the
-/// room that the file takes is held against the data that it shows: what it takes more is data, too, unless it is what
-/// a filesystem notes of extents.
-///
-/// Cost: where it is not known, two calls for each extent.
-pub(crate) fn shows_its_data(file: BorrowedFd<'_>, facts: &Stat, side: &Filesystem) -> bool {
-    const NOTED_PART: u64 = 64;
-    if !tells_holes(side) || is_paged(side) {
-        return tells_holes(side);
-    }
-    let (mut place, mut shown, length) = (0, 0_u64, facts.st_size as u64);
-    while place < length {
-        match next_extent(file, place, length) {
-            Ok(Some((data, hole))) => (place, shown) = (hole, shown + (hole - data)),
-            Ok(None) => break,
-            Err(_) => return false,
-        }
-    }
-    room_bytes(facts) <= shown + shown / NOTED_PART
-}
-
 /// Whether an open file may have holes, and shows where.
 ///
-/// Cost: none for most files; see [`shows_its_data`].
+/// Cost: none for most files; else an fstatfs.
 pub(crate) fn shows_its_holes(file: BorrowedFd<'_>, facts: &Stat) -> bool {
-    let shows = |side: Filesystem| shows_its_data(file, facts, &side);
-    is_sparse(facts) && filesystem::of(file).is_ok_and(shows)
+    is_sparse(facts) && filesystem::of(file).is_ok_and(|side| tells_holes(&side))
 }
 
 /// What something is, by what the kernel says of it.

@@ -54,9 +54,7 @@ impl Content<'_> {
         }
         let pair = self.pair(&job)?;
         let PairFacts { source, target, .. } = &pair.facts;
-        let has_holes = !own
-            && file_data::is_sparse(job.facts)
-            && file_data::shows_its_data(job.source, job.facts, source);
+        let has_holes = !own && file_data::is_sparse(job.facts) && file_data::tells_holes(source);
         let amending = Amending { has_holes, is_told: file_data::tells_holes(target), own };
         let (task, mut tally) = (Task::Amend(amending), Tally::default());
         let reached = match self.has_threads() && length >= SHARE_FROM_BYTES {

@@ -22,7 +22,7 @@ impl Content<'_> {
         set_length(job.target, length)?;
         let method = self.choice(job, pair).method;
         let is_sparse = file_data::is_sparse(job.facts);
-        let is_told = file_data::shows_its_data(job.source, job.facts, &pair.facts.source);
+        let is_told = file_data::tells_holes(&pair.facts.source);
         let mut place = 0;
         let mut ended = length;
         while place < length {
