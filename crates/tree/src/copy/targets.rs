@@ -188,20 +188,20 @@ impl Targets {
         }
     }
 
-    /// Waits until storage has everything. Calls `fail` with the devices that do not take it.
-    pub(super) fn sync(&self, fail: impl Fn(u64, Errno)) {
+    /// Waits until storage has everything. Calls `fail` for each filesystem that does not take it.
+    pub(super) fn sync(&self, fail: impl Fn(Errno)) {
         let filesystems = lock(&self.filesystems);
         if filesystems.values().any(|held| matches!(held, Held::Unreadable)) {
             rustix::fs::sync();
         }
-        for (&device, held) in filesystems.iter() {
+        for (device, held) in filesystems.iter() {
             let synced = match held {
                 Held::Open(file) => rustix::fs::syncfs(file),
-                Held::At(path) => opened_again(path, device).and_then(rustix::fs::syncfs),
+                Held::At(path) => opened_again(path, *device).and_then(rustix::fs::syncfs),
                 Held::Unreadable => Ok(()),
             };
             if let Err(errno) = synced {
-                fail(device, errno);
+                fail(errno);
             }
         }
     }

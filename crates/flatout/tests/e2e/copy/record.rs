@@ -296,13 +296,16 @@ fn after_storage_lost_bytes_all_files_are_copied_again() {
     let words = ["--resume=always", "--sync", "-T", "src", "dst"];
     let counts = || noted(&folder, &words).1;
     assert_eq!([counts(), counts()], [[3, 0], [0, 3]]);
-    let state = folder.join("state");
-    let faulty = ["strace", "-f", "-qq", "-o", "trace", "-e", "inject=syncfs:error=EIO"];
-    let words = [&["copy"][..], &words].concat();
-    let ran = folder.under(&faulty, &words).leaves("state").leaves("dst").leaves("trace");
-    let ran = ran.with(|command| _ = command.env("FLATOUT_RESUME", state)).run();
-    ran.complains(1, &["write to storage", "Input/output error"]);
-    assert_eq!(counts(), [3, 0]);
+    for (errno, text) in [("EIO", "Input/output error"), ("ENOSPC", "No space left on device")] {
+        let inject = format!("inject=syncfs:error={errno}");
+        let faulty = ["strace", "-f", "-qq", "-o", "trace", "-e", &inject];
+        let (words, state) = ([&["copy"][..], &words].concat(), folder.join("state"));
+        let ran = folder.under(&faulty, &words).leaves("state").leaves("dst").leaves("trace");
+        let ran = ran.with(|command| _ = command.env("FLATOUT_RESUME", state)).run();
+        // It is not said that what was noted is skipped.
+        ran.complains(1, &["write to storage", text]);
+        assert_eq!(counts(), [3, 0]);
+    }
 }
 
 /// A copy that is over within a second leaves nothing behind.
