@@ -153,7 +153,11 @@ impl Limits {
             fetched_bytes += moved.fetched_bytes;
         }
         let fetched_s = fetched_bytes as f64 * self.fetched_s.unwrap_or(0.0);
-        (written_s + fetched_s, "writing to the device")
+        let limiter = match fetched_s > written_s {
+            true => "reading from the device",
+            false => "writing to the device",
+        };
+        (written_s + fetched_s, limiter)
     }
 }
 

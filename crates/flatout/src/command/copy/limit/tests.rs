@@ -82,7 +82,9 @@ fn the_limit_is_the_longer_of_taking_and_writing() {
     assert!(near(share.limit_s, 4.0), "{share:?}");
     // Read back: 2 s more.
     let back = Moved { read_back_bytes: 4 << 30, elapsed_ns: 8_000_000_000, ..cold };
-    assert!(near(limits().share(&back).unwrap().limit_s, 6.0));
+    let share = limits().share(&back).unwrap();
+    assert!(near(share.limit_s, 6.0));
+    assert_eq!(share.limiter, "reading from the device", "4 s of it");
 }
 
 #[test]
