@@ -177,7 +177,8 @@ impl Account {
     /// That not all was deleted, and why.
     pub fn spared_text(&self) -> Option<String> {
         let spared = Some(self.totals.spared).filter(|&spared| spared > 0)?;
-        Some(format!("{spared} were to be deleted and were not: --max-delete"))
+        let were = if spared == 1 { "was" } else { "were" };
+        Some(format!("{spared} {were} to be deleted and {were} not: --max-delete"))
     }
 
     /// Bytes in the files copied, or that would be.
@@ -321,6 +322,9 @@ mod tests {
         assert!(account.closing_line().ends_with("; 1 directory; 1 other"));
         (account.totals.directories, account.totals.others) = (2, 2);
         assert!(account.closing_line().ends_with("; 2 directories; 2 others"));
+        account.totals.spared = 1;
+        let spared = account.spared_text().unwrap();
+        assert!(spared.starts_with("1 was to be deleted and was not"), "{spared}");
     }
 
     #[test]

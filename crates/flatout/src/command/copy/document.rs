@@ -80,13 +80,13 @@ fn row(account: &Account) -> Outcome {
         outcome.warnings.push(Warning::new(code, text));
     };
     if account.failed() > 0 {
-        let text = format!("{} of the entries were not copied", account.failed());
+        let text = format!("entries that were not copied: {}", account.failed());
         note(Status::Degraded, warning::FAILED, text);
     }
     if totals.incomplete > 0 {
         let why =
             "without their owner, access control list, mode, times or links, or while they changed";
-        let text = format!("{} of the entries were copied {why}", totals.incomplete);
+        let text = format!("entries that were copied {why}: {}", totals.incomplete);
         note(Status::Degraded, warning::FAILED, text);
     }
     if let Some(text) = account.spared_text() {

@@ -97,7 +97,8 @@ impl Moment<'_> {
         if let Some(whole) = self.whole {
             line.push_str(&format!(" of {}", quantity::count(whole.files.max(done))));
         }
-        line + " files"
+        let count = self.whole.map_or(done, |whole| whole.files.max(done));
+        line + if count == 1 { " file" } else { " files" }
     }
 }
 
@@ -137,7 +138,7 @@ mod tests {
             "3 s left, 256 MiB/s, writing; 256 MiB of 1 GiB, about 200 MiB on disk; 1 of 2 files"
         );
         (moment.whole, moment.unwritten_bytes) = (None, None);
-        assert_eq!(moment.line(0.0), "0 MiB/s, writing; 256 MiB; 1 files");
+        assert_eq!(moment.line(0.0), "0 MiB/s, writing; 256 MiB; 1 file");
         assert_eq!((moment.share(), moment.left_s()), (None, None));
     }
 

@@ -275,8 +275,8 @@ impl Check<'_, '_> {
             session.fail(FAILED, format!("{:?} has {} {text}", self.path, state.stray));
         }
         if state.unseen > 0 {
-            let text = "have attributes that only root sees (trusted.*): these were not compared";
-            output::complain(&format!("{} entries of {:?} {text}", state.unseen, self.path));
+            let text = "attributes that only root sees (trusted.*) were not compared: entries with";
+            output::complain(&format!("{:?}: {text} such: {}", self.path, state.unseen));
         }
         for root in &state.roots {
             let is_directory = std::fs::metadata(root).is_ok_and(|facts| facts.is_dir());
