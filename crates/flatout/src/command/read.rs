@@ -124,7 +124,7 @@ fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<O
         let outcome = &mut row.outcome;
         if outcome.status == Status::Interrupted && outcome.n > 0 {
             let text = format!("interrupted after {} of {}", outcome.n, counted(trials, "trial"));
-            outcome.warnings.push(Warning::new("few_trials", text));
+            outcome.warnings.push(Warning::new(warning::FEW_TRIALS, text));
         }
     }
     Ok(record(rows).pop().unwrap_or_default())
