@@ -72,7 +72,7 @@ fn one_pair_that_has_no_line_is_counted_as_one() {
     };
     let rows: Vec<Outcome> = (0..=MOST_LINES).map(pair).collect();
     let race = crate::page::race::race(&rows.iter().collect::<Vec<_>>());
-    let rest = super::race::summary(&race).rest;
+    let rest = race::summary(&race).rest;
     assert!(rest.ends_with("; 1 more pair"), "{rest}");
 }
 
