@@ -207,7 +207,7 @@ impl Fact {
             "" if !self.key.contains("ratio") => quantity::count(value.max(0.0) as u64),
             // So many times as many.
             "" if value > 0.0 && value < 0.01 => "<0.01×".to_owned(),
-            "" => format!("{value:.2}×"),
+            "" => quantity::value("ratio", value),
             unit => quantity::value(unit, value),
         }
     }
@@ -249,7 +249,7 @@ mod tests {
         let heads: Vec<&str> = legend.pairs.iter().map(|(head, _)| head.as_str()).collect();
         assert_eq!(heads, ["calls", "bytes", "function calls"]);
         let texts: Vec<&str> = beside.rows[0].cells[1..].iter().map(|cell| &*cell.text).collect();
-        assert_eq!(texts, ["4.75 M/s", "4.53 MiB/s", "168.60×"]);
+        assert_eq!(texts, ["4.75 M/s", "4.53 MiB/s", "169×"]);
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
         let rows = [12e6, 1.2e9].map(|ns| row("r", "", json!({"cpu_ns_per_operation": ns})));
         let column = FACTS.iter().find(|fact| fact.key == "cpu_ns_per_operation").unwrap();
         assert_eq!(range(&[&rows[0], &rows[1]], column).as_deref(), Some("12.0 ms–1.20 s"));
-        assert_eq!(FACTS[3].text(1.0 / 3.0), "0.33×");
+        assert_eq!(FACTS[3].text(1.0 / 3.0), "0.333×");
         assert_eq!(FACTS[3].text(0.001), "<0.01×");
     }
 }

@@ -14,7 +14,7 @@ pub(crate) const KEY: &str = "trials";
 /// Fact and head of each column, in the order in which Linpack has them.
 const COLUMNS: [(&str, &str, Known); 8] = [
     ("order", "order", column::number("")),
-    ("leading_dimension", "leading dimension", column::number("")),
+    ("leading_dimension", "leading dimension", Known { short: "LDA", ..column::number("") }),
     ("alignment_bytes", "alignment", column::number("")),
     ("seconds", "time", column::decimal("")),
     ("flop_per_s", "rate", column::decimal("")),
@@ -37,8 +37,7 @@ pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
 }
 
 fn table(trials: &[&Map<String, Value>]) -> Table {
-    let columns = COLUMNS
-        .map(|(_, head, known)| Column::named(head.split(' ').map(str::to_owned).collect(), known));
+    let columns = COLUMNS.map(|(_, head, known)| Column::named(vec![head.to_owned()], known));
     let row = |trial: &&Map<String, Value>| {
         let cell = |(key, ..): &(&str, &str, Known)| {
             Cell::or_dash(trial.get(*key).map(|value| label::plain(key, value)))
