@@ -105,6 +105,20 @@ impl Output {
         self.wanted.or_else(|| meant(self.output.as_deref())).unwrap_or_default()
     }
 
+    /// Refuses earlier records for a form that says nothing of them.
+    ///
+    /// Errors: one line that says which forms do.
+    pub fn check_history(&self, history: Option<&Path>) -> Result<(), String> {
+        match self.format() {
+            Format::Table | Format::Markdown | Format::Html => Ok(()),
+            form if history.is_some() => Err(format!(
+                "--history means nothing with --format {form}: what is usual stands in table, \
+                 markdown and html"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// How much a terminal is told.
     pub fn extent(&self) -> Extent {
         if self.verbose { Extent::Full } else { Extent::Summary }

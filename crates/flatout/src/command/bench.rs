@@ -70,6 +70,7 @@ fn measure(
     if keep == Keep::JsonAndPage {
         output::check_current_directory().map_err(Error::NoRoom)?;
     }
+    arguments.output.check_history(arguments.history.as_deref()).map_err(Error::Usage)?;
     let earlier = history::read(arguments.history.as_deref()).map_err(Error::NoRoom)?;
     if arguments.live {
         live::check().map_err(Error::Usage)?;

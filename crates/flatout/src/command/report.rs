@@ -5,10 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use flatout_io::escape;
 use flatout_measure::record::Record;
 use flatout_report::{Format, Style, csv, fio_json, text};
 
 use crate::arguments::report::Report;
+use crate::command::cp::complaint::word;
 use crate::command::history;
 use crate::conclusion::{self, Refused};
 use crate::output;
@@ -42,6 +44,8 @@ fn check(arguments: &Report) -> Result<(), Refused> {
     if files.iter().filter(|file| is_standard_input(file)).count() > 1 {
         return Err(Refused::wrong_use("standard input can be read only once".to_owned()));
     }
+    let history = arguments.history.as_deref();
+    output.check_history(history).map_err(Refused::wrong_use)?;
     if into_folder(arguments).is_some() {
         return Ok(());
     }
@@ -60,9 +64,8 @@ fn into_folder(arguments: &Report) -> Option<&Path> {
 
 fn records(files: &[PathBuf]) -> Result<Vec<(String, Record)>, Refused> {
     let named = |file: &PathBuf| {
-        let name =
-            if is_standard_input(file) { "standard input".into() } else { file.to_string_lossy() };
-        Ok((name.into_owned(), history::document(file)?))
+        let name = if is_standard_input(file) { "standard input".to_owned() } else { escape(file) };
+        Ok((name, history::document(file)?))
     };
     files.iter().map(named).collect()
 }
@@ -130,10 +133,8 @@ fn shown(records: &[(String, Record)], earlier: &[Record], arguments: &Report) -
 fn more(file: &Path, record: &Record) -> String {
     match output::is_in_pairs(record) || record.results.is_empty() {
         true => String::new(),
-        false => format!(
-            "\n{}: flatout report --verbose {}\n",
-            output::all_rows(record),
-            text::visible(&file.to_string_lossy())
-        ),
+        false => {
+            format!("\n{}: flatout report --verbose {}\n", output::all_rows(record), word(file))
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 mod hostile;
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -33,6 +35,35 @@ fn a_run_is_shown_again_as_the_command_showed_it() {
     assert_eq!(shown.stderr, "");
     let again = folder.flatout(["report", "record", "--format", "json"]).run();
     assert_eq!(again.exits(0).stdout, fs::read_to_string(folder.join("record")).unwrap());
+}
+
+#[test]
+fn what_is_said_of_a_file_can_be_used() {
+    let folder = folder_with("disk");
+    fs::rename(folder.join("result"), folder.join("my result")).unwrap();
+    let shown = folder.flatout(["report", "my result"]).run();
+    let rest = "All 15 rows: flatout report --verbose 'my result'\n";
+    assert!(shown.exits(0).stdout.ends_with(rest), "{shown}");
+    // Two names that are no text stay two names.
+    let names = [b"\xfe", b"\xff"].map(|name| OsStr::from_bytes(name).to_owned());
+    for name in &names {
+        fs::copy(folder.join("my result"), folder.join(".").join(name)).unwrap();
+    }
+    let csv = ["report", "--format", "csv"].map(OsString::from).into_iter().chain(names);
+    let csv = folder.flatout(csv).run();
+    let names: Vec<&str> =
+        csv.exits(0).stdout.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert!(names.starts_with(&["\\xfe"]) && names.ends_with(&["\\xff"]), "{names:?}");
+}
+
+#[test]
+fn forms_that_say_nothing_of_earlier_records_take_none() {
+    let folder = folder_with("disk");
+    let refused = folder.flatout(["report", "result", "--history", ".", "--format", "csv"]).run();
+    let why = "--history means nothing with --format csv";
+    assert!(refused.exits(2).stderr.contains(why), "{refused}");
+    let refused = folder.flatout("bench syscall --history . --format json".split(' ')).run();
+    assert!(refused.exits(2).stderr.contains("with --format json"), "{refused}");
 }
 
 #[test]

@@ -24,6 +24,11 @@ pub fn quote(name: impl AsRef<OsStr>) -> String {
     quoted(name.as_ref().as_bytes(), is_spelt)
 }
 
+/// The same, in quotes only where it must be.
+pub fn word(name: impl AsRef<OsStr>) -> String {
+    bare(&quote(name)).to_owned()
+}
+
 fn quoted(bytes: &[u8], is_spelt: impl Fn(char) -> bool) -> String {
     let text = std::str::from_utf8(bytes).ok();
     if let Some(text) = text.filter(|text| !text.chars().any(&is_spelt)) {
