@@ -172,7 +172,8 @@ impl Measurable for Row {
             .with_known("block_bytes", moves_bytes.then_some(self.block_bytes))
             .with_known("target", moves_bytes.then_some(target))
             .with_known("descriptor", self.descriptor().map(Descriptor::name))
-            .deviating_by(self.call.limits().2);
+            .deviating_by(self.call.limits().2)
+            .headline_if(matches!((self.call, self.variant), (Call::Getppid, Variant::Alone)));
         match self.variant {
             Variant::Batch(requests) => label.with("batch_requests", requests),
             Variant::Pair(cpus) => label.with("cpus", cpus),

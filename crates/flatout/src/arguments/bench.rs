@@ -35,7 +35,7 @@ pub struct Bench {
     /// Time for everything [default: 90s; by area]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_time: Option<u64>,
-    /// Never write more than this to files, metadata aside; every copy counts
+    /// Never write more than this to files; every copy counts
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<u64>,
     /// Where the temporary files are made [default: here]
