@@ -1,8 +1,8 @@
 //! Runs cases in rounds until each figure is as precise as the plan asks or time is up.
 //!
 //! In every round all open cases run once, in a new random order, so that drift of the machine
-//! hits all of them alike. Rows begin in the order of the cases, those that people compare first, and
-//! where time is short, as many as get enough trials for an interval. Each trial is wrapped by the guard; a spoiled one does not count.
+//! hits all of them alike; the first round keeps the order of the cases, those that people compare first, so
+//! that those for which there is no time are others. Each trial is wrapped by the guard; a spoiled one does not count.
 //! What a row makes of its trials stands in `sampler/row.rs`; this file decides who runs next.
 //!
 //! A trial may report [`CLOCK_READS`], the readings inside its timed region; they are charged to
@@ -23,7 +23,6 @@ use crate::guard::{self, Spoil, UseOfCpus, Witness};
 use crate::progress::Event;
 use crate::random::SplitMix64;
 use crate::row::Row;
-use crate::statistics::interval::LEAST_TRIALS;
 use crate::statistics::pool::{Pool, Prior};
 use crate::warning;
 
@@ -102,21 +101,16 @@ impl Sampler<'_> {
         let mut random = SplitMix64::new(run.sampler.plan.seed);
         let mut order: Vec<usize> = (0..run.rows.len()).collect();
         order.sort_by_key(|&index| !run.rows[index].case.row.label().is_headline);
-        let mut first = order.clone();
         for round in 0.. {
             if !run.rows.iter().any(Sampled::is_open) {
                 break;
             }
             for &index in &order {
-                if !run.rests(index, round) && !run.waits(index) {
+                if !run.rests(index, round) {
                     run.step(index);
                 }
             }
-            // Those that wait keep their order.
-            first.retain(|&index| run.rows[index].is_open() && run.rows[index].attempts == 0);
             random.shuffle(&mut order);
-            order.retain(|index| !first.contains(index));
-            order.extend(&first);
         }
         run.finish(&overhead)
     }
@@ -265,23 +259,6 @@ impl Run<'_, '_, '_> {
             && row.is_open()
             && row.has_least(plan)
             && row.is_precise(plan)
-    }
-
-    /// Whether a row that has no trial yet leaves the time to those that have some, because these need it for
-    /// their intervals.
-    fn waits(&self, index: usize) -> bool {
-        let (row, plan) = (&self.rows[index], &self.sampler.plan);
-        if row.attempts > 0 || plan.ends_ns == u64::MAX || row.lacks().is_some() {
-            return false;
-        }
-        let begun = self.rows.iter().filter(|row| row.is_open() && row.attempts > 0);
-        let needed = LEAST_TRIALS.min(plan.max_trials as usize);
-        let needed_ns = |row: &Sampled<'_>| {
-            let lacking = needed.saturating_sub(row.taken_figures().count());
-            self.expected_ns(row).saturating_mul(lacking as u64)
-        };
-        let begun_ns = begun.map(needed_ns).reduce(u64::saturating_add);
-        begun_ns.is_some_and(|ns| !self.is_in_time(ns.saturating_add(needed_ns(row))))
     }
 
     /// Whether what takes so long ends before all must be over.

@@ -38,23 +38,10 @@ fn trials_in(ms: u64, rows: &[Ranked]) -> Vec<u64> {
 }
 
 #[test]
-fn in_a_short_time_as_many_rows_begin_as_get_an_interval() {
-    let rows = [Ranked("a/b", false); 40];
-    // 30 trials.
-    let trials = trials_in(300, &rows);
-    assert_eq!(trials[..10], [3; 10], "{trials:?}");
-    assert_eq!(trials[10..], [0; 30]);
-    // Time for all of them, and for most once more.
-    let trials = trials_in(1_500, &rows);
-    assert!(trials.iter().all(|&trials| trials >= 3), "{trials:?}");
-    // Not even for one of them.
-    assert_eq!(trials_in(20, &rows)[..2], [2, 0]);
-}
-
-#[test]
 fn where_time_is_short_it_is_for_the_rows_that_people_compare() {
     let mut rows = [Ranked("a/b", false); 40];
     (rows[39].1, rows[20].1) = (true, true);
-    let trials = trials_in(90, &rows);
-    assert_eq!([trials[0], trials[1], trials[20], trials[39]], [3, 0, 3, 3], "{trials:?}");
+    // Three trials.
+    let trials = trials_in(30, &rows);
+    assert_eq!([trials[0], trials[1], trials[20], trials[39]], [1, 0, 1, 1], "{trials:?}");
 }
