@@ -145,7 +145,7 @@ impl Files<'_> {
 }
 
 fn read(path: PathBuf) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(FILE_MOST_BYTES as usize);
     File::open(path).ok()?.take(FILE_MOST_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }

@@ -1,12 +1,31 @@
 //! One small file of the kernel's: a text or a number, or nothing; and the lines of one.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+/// Most of the kernel's files are shorter.
+const USUAL_BYTES: usize = 4 << 10;
+
+/// All of a file.
+///
+/// Cost: open, two reads, close. `fs::read` asks for the length first, which is 0 of all of these,
+/// and then reads 32 bytes, 32 more, 64 and so on: some ten calls.
+pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same as text; `None` when it is missing or not UTF-8.
+pub fn whole(path: &Path) -> Option<String> {
+    String::from_utf8(bytes(path).ok()?).ok()
+}
+
 /// The text without the blanks around it; `None` when it is missing or empty.
 pub fn text(folder: &Path, name: &str) -> Option<String> {
-    let bytes = fs::read(folder.join(name)).ok()?;
+    let bytes = bytes(&folder.join(name)).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
@@ -28,7 +47,7 @@ pub fn flag(folder: &Path, name: &str) -> Option<bool> {
 
 /// A path, whatever bytes it is made of, without the line feed after it.
 pub fn path(folder: &Path, name: &str) -> Option<PathBuf> {
-    let mut bytes = fs::read(folder.join(name)).ok()?;
+    let mut bytes = bytes(&folder.join(name)).ok()?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }

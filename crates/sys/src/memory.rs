@@ -4,7 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use crate::attribute;
+use crate::attribute::{self, whole};
 use crate::quota::Groups;
 use crate::resource_limit::{Resource, soft_limit};
 
@@ -20,8 +20,8 @@ pub fn available_bytes() -> Option<u64> {
 /// Bytes that the machine has without swapping (`MemAvailable` of /proc/meminfo, or less: what nobody
 /// uses at all); `None` if unknown.
 pub fn machine_available_bytes() -> Option<u64> {
-    let meminfo = std::fs::read_to_string("/proc/meminfo");
-    let available = meminfo.ok().and_then(|text| field(&text, "MemAvailable:"));
+    let meminfo = whole(Path::new("/proc/meminfo"));
+    let available = meminfo.and_then(|text| field(&text, "MemAvailable:"));
     available.or_else(|| unused_bytes(&Groups::discover(Path::new("/"))))
 }
 
@@ -47,7 +47,7 @@ pub fn address_space_left_bytes() -> Option<u64> {
     let limits =
         MAPPING_LIMITS.map(|(resource, member)| soft_limit(resource).map(|most| (most, member)));
     limits.iter().flatten().next()?;
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let statm = whole(Path::new("/proc/self/statm"))?;
     let page_bytes = rustix::param::page_size() as u64;
     let left = |(most, member): (u64, usize)| {
         Some(most.saturating_sub(mapped_pages(&statm, member)?.saturating_mul(page_bytes)))
@@ -110,13 +110,13 @@ fn mapped_pages(statm: &str, member: usize) -> Option<u64> {
 /// Bytes of files, of all programs together, that storage does not have yet (`Dirty` and
 /// `Writeback` of /proc/meminfo); `None` if unknown.
 pub fn unwritten_bytes() -> Option<u64> {
-    unwritten(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    unwritten(&whole(Path::new("/proc/meminfo"))?)
 }
 
 /// What `/proc/PROCESS/status` says of the memory of a process, a number or `self`, for example
 /// `VmRSS:`; `None` if unknown.
 pub fn process_bytes(process: &str, member: &str) -> Option<u64> {
-    field(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?, member)
+    field(&whole(format!("/proc/{process}/status").as_ref())?, member)
 }
 
 fn unwritten(meminfo: &str) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! What a thread of this process waits for in the kernel, as its current system call tells.
 
-use std::fs;
+use crate::attribute::whole;
 
 /// What a thread is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub fn this_thread() -> i32 {
 ///
 /// Cost: one small file of /proc.
 pub fn of_thread(thread: i32) -> Option<Occupation> {
-    let text = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
+    let text = whole(format!("/proc/self/task/{thread}/syscall").as_ref())?;
     Some(occupation(&text))
 }
 

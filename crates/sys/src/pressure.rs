@@ -3,10 +3,9 @@
 //! `/proc/pressure/*` exists when the kernel was built with `CONFIG_PSI` and it was not switched
 //! off at boot; everywhere else each reading is `None`.
 
-use std::fs;
 use std::path::Path;
 
-use crate::attribute::after;
+use crate::attribute::{after, whole};
 
 crate::words! {
     /// What work can wait for.
@@ -25,7 +24,7 @@ crate::words! {
 /// Units: nanoseconds; the kernel counts microseconds. Cost: open, read, close.
 pub fn pressure(root: &Path, resource: Resource) -> Option<u64> {
     let path = root.join("proc/pressure").join(resource.name());
-    waited_ns(&fs::read_to_string(path).ok()?)
+    waited_ns(&whole(&path)?)
 }
 
 /// Reads the text of one file of `/proc/pressure`; `None` without a `some` line.

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use crate::attribute;
+
 /// `PF_KTHREAD` of include/linux/sched.h: a thread of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -34,7 +36,7 @@ pub fn processes(root: &Path) -> Vec<Process> {
     let numbers = entries.flatten().filter(|entry| {
         entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)
     });
-    let stats = numbers.filter_map(|entry| fs::read(entry.path().join("stat")).ok());
+    let stats = numbers.filter_map(|entry| attribute::bytes(&entry.path().join("stat")).ok());
     stats.filter_map(|text| parse_process(&String::from_utf8_lossy(&text))).collect()
 }
 

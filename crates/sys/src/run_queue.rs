@@ -4,11 +4,11 @@
 //! Documentation/scheduler/sched-stats.rst). It is the direct sign that somebody else had the
 //! CPU, whoever that was and however short the time. What the hypervisor took is not in it.
 
-use std::fs;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
+use crate::attribute::whole;
 use crate::lock::lock;
 use crate::occupation::this_thread as thread_number;
 use crate::thread;
@@ -108,7 +108,7 @@ fn workers() -> MutexGuard<'static, Workers> {
 
 /// What a thread has waited so far, by its folder in `/proc`.
 fn waited_ns_of(thread: &str) -> Option<u64> {
-    parse_waited_ns(&fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?)
+    parse_waited_ns(&whole(format!("/proc/{thread}/schedstat").as_ref())?)
 }
 
 /// The second of three numbers: time on CPUs, time waiting for one, turns.

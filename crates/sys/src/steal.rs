@@ -4,10 +4,9 @@
 //! The kernel counts in nanoseconds but shows whole ticks, 10 ms on nearly every machine: a
 //! difference of one tick can stand for almost nothing. See proc(5).
 
-use std::fs;
 use std::path::Path;
 
-use crate::attribute::after;
+use crate::attribute::{after, whole};
 
 /// Times summed over all CPUs since boot, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +63,7 @@ pub fn tick_ns() -> u64 {
 /// Cost: open, read, close. The kernel formats every interrupt counter for it, so tens to
 /// hundreds of microseconds on machines with many CPUs: read it around a trial, not inside.
 pub fn cpu_times(root: &Path) -> Option<CpuTimes> {
-    parse_cpu_times(&fs::read_to_string(root.join("proc/stat")).ok()?)
+    parse_cpu_times(&whole(&root.join("proc/stat"))?)
 }
 
 /// Reads the text of `/proc/stat`; `None` without a line of totals. Fields that an old kernel

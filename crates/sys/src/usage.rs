@@ -3,9 +3,9 @@
 //! Totals since the process began; a trial is the difference of two readings. See getrusage(2)
 //! and the `io` section of proc(5).
 
-use std::fs;
+use std::path::Path;
 
-use crate::attribute::number_after;
+use crate::attribute::{number_after, whole};
 
 /// Totals of this process, all its threads included, finished ones too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -111,7 +111,7 @@ fn count(value: libc::c_long) -> u64 {
 /// Reads `/proc/self/io`; `None` where the kernel was built without I/O accounting or `/proc`
 /// is not there.
 pub fn process_io() -> Option<ProcessIo> {
-    parse_process_io(&fs::read_to_string("/proc/self/io").ok()?)
+    parse_process_io(&whole(Path::new("/proc/self/io"))?)
 }
 
 /// Reads the text of `/proc/self/io`; `None` when a line is missing.

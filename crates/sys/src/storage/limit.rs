@@ -5,11 +5,10 @@
 //! the root's name. Groups above the root of a cgroup namespace bind but cannot be seen. See the
 //! kernel's `admin-guide/cgroup-v2` and `admin-guide/cgroup-v1/blkio-controller`.
 
-use std::fs;
 use std::path::Path;
 
 use super::DeviceNumber;
-use crate::attribute;
+use crate::attribute::{self, whole};
 use crate::quota::{Levels, Version};
 
 /// The limits that one group sets on one disk; `None` where it sets none.
@@ -96,7 +95,7 @@ const FIELDS: [(&str, &str, Field); 4] = [
 ];
 
 fn read_v2(folder: &Path, group: &str) -> Vec<IoLimit> {
-    let text = fs::read_to_string(folder.join("io.max")).unwrap_or_default();
+    let text = whole(&folder.join("io.max")).unwrap_or_default();
     text.lines()
         .filter_map(|line| parse_io_max(group, line))
         .filter(|limit| !limit.is_none())
@@ -119,7 +118,7 @@ fn read_v1(folder: &Path, group: &str) -> Vec<IoLimit> {
     let mut limits: Vec<IoLimit> = Vec::new();
     for (_, name, field) in FIELDS {
         let path = folder.join(format!("blkio.throttle.{name}_device"));
-        let text = fs::read_to_string(path).unwrap_or_default();
+        let text = whole(&path).unwrap_or_default();
         for (device, value) in text.lines().filter_map(parse_throttle) {
             let known = limits.iter().position(|limit| limit.device == device);
             let index = known.unwrap_or_else(|| {

@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::{DeviceNumber, Origin};
+use crate::attribute;
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub struct MountTable {
 impl MountTable {
     /// Reads the table below `root`; empty when it cannot be read.
     pub fn read(root: &Path) -> Self {
-        Self::parse(&std::fs::read(root.join("proc/self/mountinfo")).unwrap_or_default())
+        Self::parse(&attribute::bytes(&root.join("proc/self/mountinfo")).unwrap_or_default())
     }
 
     /// Reads the text of the table. Lines that cannot be understood are left out.
