@@ -8,6 +8,7 @@ mod lanes;
 mod limit;
 pub mod outcome;
 mod range;
+mod ways;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -119,7 +120,14 @@ pub struct Reader {
     /// What was measured of files like this one.
     best: Option<ProfileEntry>,
     pub(crate) warnings: Vec<Warning>,
+    /// Whether a pass takes some ticks of the kernel's clock at most.
+    pub is_brief: bool,
+    /// Whether its first shares are to tell how the others are brought.
+    finds_out: bool,
 }
+
+/// Bytes out of the page cache that take less than 0.1 s: who else had the CPUs meanwhile, ticks hardly say.
+const BRIEF_BYTES: u64 = 1 << 30;
 
 impl Reader {
     /// Opens the file, looks at it and chooses the settings.
@@ -165,7 +173,11 @@ impl Reader {
             true => Bottom::of(source.file(), source.path()),
             false => Bottom::default(),
         };
-        let mut reader = Self { job, source, choice, end_bytes, bottom, best, warnings };
+        let is_asked = job.wishes.engine.is_some() || best.is_some();
+        let finds_out = !is_asked && job.digest == DigestKind::Xor32;
+        let is_brief = facts.cached_percent == 100 && end_bytes <= BRIEF_BYTES;
+        let mut reader =
+            Self { job, source, choice, end_bytes, bottom, best, warnings, is_brief, finds_out };
         reader.look_for_traps(&facts, wanted_bytes);
         Ok(reader)
     }

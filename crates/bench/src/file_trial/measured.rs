@@ -65,13 +65,17 @@ impl Measured {
         }
     }
 
-    /// Why the engine is the one that was used: the choice, or what made it impossible.
+    /// Why the engine is the one that was used: the choice, what made it impossible, or what its first
+    /// shares told.
     pub(crate) fn engine_reason(&self, choice: &Choice) -> String {
         let refused = |one: &&Warning| {
             [warning::URING_REFUSED, warning::MMAP_REFUSED].contains(&one.code.as_str())
         };
         match self.warnings.iter().find(refused) {
             Some(refusal) if self.engine != Some(choice.tuning.engine) => refusal.text.clone(),
+            None if self.engine.is_some_and(|engine| engine != choice.tuning.engine) => {
+                format!("{}, but read(2) brought its first shares faster", choice.engine_reason)
+            }
             _ => choice.engine_reason.clone(),
         }
     }

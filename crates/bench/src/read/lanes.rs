@@ -4,9 +4,10 @@ use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
 use flatout_measure::{Facts, size_text, warning};
-use flatout_sys::{CancelToken, monotonic_ns};
+use flatout_sys::{CancelToken, monotonic_ns, usage};
 
 use super::range::Range;
+use super::ways::{Scanners, Way, Ways};
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::file_trial::accounting::{
     DISK_READ_BYTES, DISK_READ_REQUESTS, PROCESS_READ_BYTES, Scope,
@@ -261,34 +262,53 @@ impl Reader {
         tuning: Tuning,
         duration_ns: Option<u64>,
     ) -> Result<Ran<Passes>, Error> {
-        let prepare =
-            |_| -> Result<_, Error> { Ok(Scanner::prepare(self.source.reopen()?, &tuning)?) };
         let shared = range.shared(&tuning);
-        let work = |index, lane: &mut (Scanner, Option<Fallback>), begun_ns: u64| {
+        let may_find_out = self.finds_out && tuning.engine == Engine::Mmap && shared.is_some();
+        let ways = may_find_out.then(|| Ways::of(tuning.threads, range.length_bytes())).flatten();
+        let prepare = |_| Scanners::prepare(&self.source, &tuning, ways.is_some());
+        let work = |index, lane: &mut Scanners, begun_ns| {
             let mut stop =
-                Stop::new(self.job.cancel, duration_ns.map(|ns| begun_ns.saturating_add(ns)));
-            let (scanner, fallback) = lane;
-            let mut passes =
-                Passes { engine: scanner.engine(), fallback: fallback.take(), ..Passes::default() };
+                Stop::new(self.job.cancel, duration_ns.map(|ns| ns.saturating_add(begun_ns)));
+            let (engine, fallback) = (lane.usual.engine(), lane.fallback.take());
+            let mut passes = Passes { engine, fallback, ..Passes::default() };
             let is_digested = self.job.digest == DigestKind::Xor32;
-            let mut read = |plan: &Plan, passes: &mut Passes| -> Result<(), Error> {
-                // A wish that was seen behind the last block of a scan stopped nothing yet.
-                if passes.pass.blocks > 0 && self.job.cancel.is_cancelled() {
-                    passes.pass.stopped = true;
-                    return Ok(());
-                }
-                let tally = is_digested.then_some(&mut passes.tally);
-                let pass = scanner.tally(plan, &mut stop, tally)?;
-                passes.pass.bytes += pass.bytes;
-                passes.pass.blocks += pass.blocks;
-                passes.pass.stopped = pass.stopped;
-                Ok(())
-            };
+            let mut read =
+                |scanner: &mut Scanner, plan: &Plan, passes: &mut Passes| -> Result<(), Error> {
+                    // A wish that was seen behind the last block of a scan stopped nothing yet.
+                    if passes.pass.blocks > 0 && self.job.cancel.is_cancelled() {
+                        passes.pass.stopped = true;
+                        return Ok(());
+                    }
+                    let tally = is_digested.then_some(&mut passes.tally);
+                    let pass = scanner.tally(plan, &mut stop, tally)?;
+                    passes.pass.bytes += pass.bytes;
+                    passes.pass.blocks += pass.blocks;
+                    passes.pass.stopped = pass.stopped;
+                    Ok(())
+                };
             if let Some(shared) = &shared {
+                let mut copied_bytes = 0;
                 while !passes.pass.stopped
                     && let Some(plan) = shared.take()
                 {
-                    read(&plan, &mut passes)?;
+                    let way = ways.as_ref().map_or(Way::Mapped, Ways::next);
+                    let faults = || usage::thread().minor_faults;
+                    let before = (passes.pass.bytes, monotonic_ns(), faults());
+                    let scanner = lane.by(way);
+                    read(scanner, &plan, &mut passes)?;
+                    let bytes = passes.pass.bytes - before.0;
+                    if let Some(ways) = &ways {
+                        ways.note(
+                            way,
+                            bytes,
+                            monotonic_ns() - before.1,
+                            faults().saturating_sub(before.2),
+                        );
+                    }
+                    copied_bytes += if scanner.engine() == Some(Engine::Sync) { bytes } else { 0 };
+                }
+                if copied_bytes > passes.pass.bytes / 2 {
+                    passes.engine = Some(Engine::Sync);
                 }
                 passes.whole = u64::from(!passes.pass.stopped);
                 return Ok(passes);
@@ -302,7 +322,7 @@ impl Reader {
             };
             for repeat in 0..range.repeats {
                 let before = std::mem::take(&mut passes.tally.digest);
-                read(&plan, &mut passes)?;
+                read(&mut lane.usual, &plan, &mut passes)?;
                 if repeat > 0 {
                     passes.differs |= !passes.pass.stopped && before != passes.tally.digest;
                     passes.tally.digest = before;
@@ -376,6 +396,8 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use flatout_io::Split;
     use flatout_sys::cancel::CancelToken;
 
@@ -393,6 +415,30 @@ mod tests {
         let reader = Reader::open(job).unwrap();
         cancel.cancel();
         assert_eq!(reader.harness_rounds().0, CALIBRATION_BLOCKS);
+    }
+
+    /// Words at the ends of shares, which two lanes bring in either way.
+    #[test]
+    fn a_long_file_is_whole_whatever_way_brings_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let length_bytes = (512 << 20) + 5;
+        file.as_file().set_len(length_bytes).unwrap();
+        let mut expected = 0;
+        for place in (0..=32).flat_map(|share| [share * (16 << 20), (share + 1) * (16 << 20) - 4]) {
+            let word = 0x9e37_79b9_u32.wrapping_mul(place as u32 | 1);
+            if place + 4 <= length_bytes {
+                file.as_file().write_all_at(&word.to_le_bytes(), place).unwrap();
+                expected ^= word;
+            }
+        }
+        let state = CacheStart::Hot;
+        let tuning = choice::for_writing(1, &Wishes::default()).tuning;
+        let mut job = Job::exactly(file.path().to_owned(), &tuning, state, CancelToken::manual());
+        job.wishes = Wishes { threads: Some(2), ..Wishes::default() };
+        let reader = Reader::open(job).unwrap();
+        let measured = reader.trial().unwrap();
+        assert_eq!((measured.bytes, measured.xor32), (length_bytes, Some(expected)));
+        assert_eq!(measured.blocks, 513);
     }
 
     #[test]

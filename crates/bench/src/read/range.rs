@@ -7,7 +7,7 @@ use flatout_io::{Engine, Lane, Split, Tuning};
 
 /// Bytes that a lane gets at a time where the lanes share a file out as they become free: what is
 /// mapped at a time.
-const SHARE_BYTES: u64 = 16 << 20;
+pub(super) const SHARE_BYTES: u64 = 16 << 20;
 
 /// Bytes to be read, and how often.
 #[derive(Debug, Clone, Copy)]
@@ -18,15 +18,18 @@ pub(super) struct Range {
 }
 
 impl Range {
+    pub(super) fn length_bytes(&self) -> u64 {
+        self.end_bytes.saturating_sub(self.start_bytes)
+    }
+
     /// One pass in which the lane that is free gets the next share: none waits at the end for one
     /// that was held up. `None`: each lane has its part from the beginning. A ring would run empty
     /// between shares.
     pub(super) fn shared(&self, tuning: &Tuning) -> Option<Shared> {
         let Tuning { engine, block_bytes, threads, split, .. } = *tuning;
         let is_even = split == Split::Contiguous && engine != Engine::Uring && threads > 1;
-        let length_bytes = self.end_bytes.saturating_sub(self.start_bytes);
         let least_bytes = u64::from(threads).saturating_mul(2 * SHARE_BYTES.max(block_bytes));
-        (is_even && length_bytes >= least_bytes).then(|| Shared {
+        (is_even && self.length_bytes() >= least_bytes).then(|| Shared {
             start_bytes: self.start_bytes,
             end_bytes: self.end_bytes,
             block_bytes,

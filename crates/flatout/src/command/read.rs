@@ -72,7 +72,10 @@ fn read_file(arguments: &Read, job: Job) -> Result<Outcome, Error> {
 
 /// One trial, of which it is said who had the CPUs meanwhile.
 fn single_trial(reader: &Reader) -> Result<Outcome, Error> {
-    let mut witness = SystemWitness::new();
+    let mut witness = match reader.is_brief {
+        true => SystemWitness::brief(),
+        false => SystemWitness::new(),
+    };
     let before = witness.read();
     let measured = reader.trial()?;
     let use_of_cpus = UseOfCpus::between(&before, &witness.read());

@@ -63,6 +63,15 @@ impl SystemWitness {
         let cpus = times.map_or_else(affinity::allowed_cpu_count, |times| times.cpus.max(1));
         Self { groups: Groups::discover(root), cpus, kernel: KernelThreads::default() }
     }
+
+    /// One that does not look at threads of the kernel, as if none could be seen: for work of which
+    /// looking would be a notable part.
+    pub fn brief() -> Self {
+        Self {
+            kernel: KernelThreads { next_ns: u64::MAX, ..KernelThreads::default() },
+            ..Self::new()
+        }
+    }
 }
 
 impl Default for SystemWitness {
