@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flatout_measure::{
-    Ceiling, Facts, Measured, Outcome, Provenance, Row, blank, ceiling, warning,
+    Ceiling, Facts, Measured, Outcome, Provenance, Row, Status, blank, ceiling, warning,
 };
 use flatout_sys::throughput::{Kernel, Number, Operation};
 
@@ -202,21 +202,23 @@ fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
     text.to_owned()
 }
 
-/// The peak of f64 multiply-add with so many threads, for work that is made of it; unknown where
-/// no row has it.
+/// The peak of f64 multiply-add with so many threads, for work that is made of it in the widest
+/// instructions that there are: a peak of narrower ones is none of its. Unknown where no row has it.
 pub(super) fn double_peak(rows: &[Measured<UnitRow>], threads: u32) -> Ceiling {
-    let is = |row: &UnitRow| match row {
-        UnitRow::Units { kernel, setting } => {
-            let work = (kernel.number, kernel.operation);
-            work == (Number::F64, Operation::MultiplyAdd)
+    let of_work = rows.iter().filter_map(|measured| match measured.row {
+        UnitRow::Units { kernel, setting }
+            if (kernel.number, kernel.operation) == (Number::F64, Operation::MultiplyAdd)
                 && setting.threads == threads
                 && setting.placement != Placement::Sustained
+                && measured.outcome.status != Status::Unsupported =>
+        {
+            Some((kernel.level, measured.outcome.ceiling.as_ref()?))
         }
-        _ => false,
-    };
-    let of_work = rows.iter().filter(|measured| is(&measured.row));
-    let bounds = of_work.filter_map(|measured| measured.outcome.ceiling.as_ref());
-    let known = bounds.filter_map(|bound| Some((bound.value?, bound.provenance)));
+        _ => None,
+    });
+    let widest = of_work.clone().map(|(level, _)| level).max();
+    let bounds = of_work.filter(|(level, _)| Some(*level) == widest);
+    let known = bounds.filter_map(|(_, bound)| Some((bound.value?, bound.provenance)));
     let highest = known.max_by(|a, b| a.0.total_cmp(&b.0));
     let name = format!("peak of f64 multiply-add, {}", counted(threads, "thread"));
     match highest {

@@ -250,6 +250,23 @@ fn the_peak_for_matrices_is_that_of_the_row_with_as_many_threads() {
 }
 
 #[test]
+fn narrower_instructions_are_no_peak_of_matrices() {
+    let wide = Kernel { level: Level::Avx512, ..KERNEL };
+    let setting = Setting { threads: 1, placement: Placement::Pinned };
+    let facts = Facts::default().with(fact::CLOCK_HZ, 3e9);
+    let rows = |status| {
+        let mut row = measured(UnitRow::Units { kernel: wide, setting }, 90e9, facts.clone());
+        row.outcome.status = status;
+        // The ports of the wider instructions could not be counted, those of the narrower ones could.
+        let mut rows = [zen(1, 52e9), row];
+        apply(&mut rows, &topology(4), &counts(2.0));
+        double_peak(&rows, 1).value
+    };
+    assert_eq!(rows(Status::Ok), None);
+    assert!((rows(Status::Unsupported).unwrap() - 52.8e9).abs() < 1.0, "there are none here");
+}
+
+#[test]
 fn a_row_that_cannot_run_has_no_warnings_of_its_own() {
     let row = throughput(1);
     let outcome = Outcome { status: Status::Unsupported, ..blank(&row) };
