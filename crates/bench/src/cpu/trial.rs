@@ -297,10 +297,12 @@ fn read_idle(topology: &Topology) -> Result<(Option<Clock>, Option<Spoil>), Tria
     Ok((alone.clock(), None))
 }
 
-/// A trial of a load as one of the clock in it: the cycles of its time are the amount.
+/// A trial of a load as one of the clock in it: the cycles of its time are the amount. Where a thread had no
+/// CPU in any of its readings, there is none.
 pub(super) fn clock_sample(sample: Sample) -> Sample {
-    let hz = sample.facts.number(fact::CLOCK_HZ).unwrap_or(0.0);
-    Sample { amount: hz * sample.elapsed_ns as f64 / 1e9, ..sample }
+    let hz = sample.facts.number(fact::CLOCK_HZ);
+    let spoil = sample.spoil.or(hz.is_none().then_some(Spoil::Preempted));
+    Sample { amount: hz.unwrap_or(0.0) * sample.elapsed_ns as f64 / 1e9, spoil, ..sample }
 }
 
 #[cfg(test)]
@@ -389,5 +391,21 @@ mod tests {
         let facts = Facts::default().with(fact::CLOCK_HZ, 2.5e9);
         let sample = clock_sample(Sample { elapsed_ns: 2_000_000, facts, ..Sample::default() });
         assert_eq!(sample.amount / (sample.elapsed_ns as f64 / 1e9), 2.5e9);
+        assert_eq!(sample.spoil, None);
+    }
+
+    #[test]
+    fn a_trial_in_which_no_clock_could_be_read_is_spoiled_and_does_not_end_the_row() {
+        let readings = Readings(vec![[0.9e9; 2]]);
+        let preempted = SampleWindow {
+            readings: Readings::default(),
+            preempted_readings: readings,
+            before: None,
+            after: None,
+            ..window(0, 1000, 3e9)
+        };
+        let windows = [window(0, 1000, 3e9), preempted];
+        let sample = clock_sample(evaluate(&windows, Reading::Between).unwrap());
+        assert_eq!((sample.amount, sample.spoil), (0.0, Some(Spoil::Preempted)));
     }
 }
