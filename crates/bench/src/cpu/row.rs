@@ -114,8 +114,8 @@ pub(super) fn rows(extent: Extent, threads: &[u32], topology: &Topology) -> Vec<
             for number in NARROW {
                 rows.extend(widest(number, MultiplyAdd, fewest, Pinned));
             }
-            let fused = best(Number::F64, MultiplyAdd);
-            rows.extend([None, fused].map(|load| UnitRow::Clock { load, threads: ends[0] }));
+            rows.push(UnitRow::Clock { load: None, threads: 1 });
+            rows.push(UnitRow::Clock { load: best(Number::F64, MultiplyAdd), threads: ends[0] });
         }
         Extent::Full => {
             let sweep = counts(&THREADS);
@@ -215,8 +215,11 @@ mod tests {
     fn threads_asked_for_replace_the_usual_ones() {
         for extent in [Extent::Few, Extent::Quick, Extent::Full] {
             for row in rows(extent, &[3], &topology(4)) {
-                if let UnitRow::Units { setting, .. } = row {
-                    assert_eq!(setting.threads, 3);
+                match row {
+                    UnitRow::Units { setting, .. } => assert_eq!(setting.threads, 3),
+                    UnitRow::Clock { load: None, threads } => assert_eq!(threads, 1, "one chain"),
+                    UnitRow::Clock { threads, .. } => assert_eq!(threads, 3),
+                    UnitRow::Sharing { .. } => {}
                 }
             }
         }
