@@ -95,25 +95,34 @@ impl PortCounts {
     ) -> Self {
         let mut counts = Self::default();
         topology.probe.learn();
-        let sums = kernels.iter().map(|kernel| Kernel { operation: Operation::Add, ..*kernel });
-        for kernel in sums.chain(kernels.iter().copied()) {
-            if stop() {
-                break;
+        // How many micro-operations a product and a sum are follows from sums.
+        let sums = |kernel: &Kernel| {
+            (kernel.instructions() == 2).then_some(Kernel { operation: Operation::Add, ..*kernel })
+        };
+        for kernel in kernels.iter().flat_map(|kernel| sums(kernel).into_iter().chain([*kernel])) {
+            if kernel.lacks().is_some() || counts.seen.contains_key(&kernel) {
+                continue;
             }
-            if kernel.lacks().is_none() && !counts.seen.contains_key(&kernel) {
-                counts.count(kernel, topology, seed, None);
+            match stop() {
+                true => _ = counts.seen.insert(kernel, Vec::new()),
+                false => counts.count(kernel, topology, seed, None),
             }
         }
         counts
     }
 
-    /// Counts again, in turn, what no slices alone on a core have counted yet, until `stop`.
+    /// Counts again, in turn, what no slices alone on a core have counted yet, until `stop`, and what there
+    /// was no time for.
     pub(super) fn complete(&mut self, topology: &Topology, seed: u64, stop: &dyn Fn() -> bool) {
         loop {
-            let lacks = |seen: &Vec<Seen>| seen.iter().all(|one| one.alone.len() < ENOUGH_ALONE);
+            let is_probed = topology.probe.width().is_some();
+            let lacks = |seen: &[Seen]| match seen {
+                [] => true,
+                seen => is_probed && seen.iter().all(|one| one.alone.len() < ENOUGH_ALONE),
+            };
             let lacking = self.seen.iter().filter(|(_, seen)| lacks(seen));
             let mut lacking: Vec<Kernel> = lacking.map(|(kernel, _)| *kernel).collect();
-            if lacking.is_empty() || topology.probe.width().is_none() {
+            if lacking.is_empty() {
                 return;
             }
             // First those of which nothing is known yet.
@@ -146,7 +155,6 @@ impl PortCounts {
 
     /// One try on each of the CPUs, or on that one if it is one of them.
     fn count(&mut self, kernel: Kernel, topology: &Topology, seed: u64, only: Option<usize>) {
-        let Ok(load) = Load::new(kernel, Form::PortCount, seed) else { return };
         let cpus: Vec<Option<usize>> = match topology.cpus.len() {
             0 => vec![None],
             _ => topology.cpus.iter().take(CPUS).map(|&cpu| Some(cpu)).collect(),
@@ -154,6 +162,7 @@ impl PortCounts {
         let per_step = (kernel.lanes() * kernel.operation.count()) as f64;
         let seen = self.seen.entry(kernel).or_default();
         seen.resize_with(cpus.len(), Seen::default);
+        let Ok(load) = Load::new(kernel, Form::PortCount, seed) else { return };
         let only = only.filter(|only| cpus.contains(&Some(*only)));
         let wanted = |cpu: &Option<usize>| only.is_none() || *cpu == only;
         for (cpu, seen) in cpus.into_iter().zip(seen).filter(|(cpu, _)| wanted(cpu)) {
@@ -273,6 +282,25 @@ mod tests {
         let mut counts = PortCounts::take(&[kernel], &Topology::default(), 1, &|| true);
         counts.complete(&Topology::default(), 1, &|| true);
         assert_eq!(counts.of(kernel), None);
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_is_counted_in_the_end_and_sums_for_pairs_alone() {
+        let of = |operation, level| Kernel { number: Number::F64, operation, level };
+        for level in [Level::Sse2, Level::Avx2] {
+            let [fused, sum] = [Operation::MultiplyAdd, Operation::Add].map(|one| of(one, level));
+            if let Some(text) = fused.lacks() {
+                eprintln!("skipped: {text}");
+                continue;
+            }
+            let topology = Topology::default();
+            let mut counts = PortCounts::take(&[fused], &topology, 1, &|| true);
+            assert_eq!(counts.of(fused), None);
+            counts.complete(&topology, 1, &|| false);
+            let is_pair = level == Level::Sse2;
+            assert!(counts.of(fused).is_some());
+            assert_eq!(counts.of(sum).is_some(), is_pair);
+        }
     }
 
     #[test]
