@@ -140,16 +140,10 @@ impl Area for Options {
             probe: &probe,
         };
         let latency_ns = sampler.left_ns() / LATENCY_PART;
-        let room_bytes = Room::now().bytes;
-        let wanted_bytes = latency::memory_bytes(options.run.extent, room_bytes, &hardware);
-        let room_bytes =
-            in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes).unwrap_or(room_bytes);
-        let found = latency::measure(
-            options.run.extent,
-            room_bytes,
-            &hardware,
-            &mut sampler.within(latency_ns),
-        );
+        let (extent, room) = (options.run.extent, Room::now());
+        let wanted_bytes = latency::memory_bytes(extent, room.bytes, &hardware);
+        let room = in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes, &room);
+        let found = latency::measure(extent, room, &hardware, &mut sampler.within(latency_ns));
         let latency::Found { mut outcomes, levels, core } = found;
         let mut roofline = Vec::new();
         if !options.run.cancel.is_cancelled() {
@@ -158,7 +152,7 @@ impl Area for Options {
             roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
             outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
         }
-        Ok(Found { outcomes, charts: charts(options.run.extent), roofline, ..Found::default() })
+        Ok(Found { outcomes, charts: charts(extent), roofline, ..Found::default() })
     }
 }
 
@@ -187,11 +181,10 @@ fn measure_rates(
     let Extents { source_bytes, target_bytes } = row::extents(&rows);
     let wanted_bytes = source_bytes.saturating_add(target_bytes) + row::SLACK_BYTES;
     let time_ns = sampler.left_ns() / group_count / GETTING_PARTS[1];
-    if let Some(had_bytes) = in_time(sampler, time_ns, wanted_bytes)
-        && had_bytes < wanted_bytes
-    {
+    let (had_bytes, reason) = in_time(sampler, time_ns, wanted_bytes, &room);
+    if had_bytes < room.bytes {
         terms.room_bytes = had_bytes.max(row::LEAST_ROOM_BYTES).min(room.bytes);
-        terms.room_reason = "what memory can be had in the time".to_owned();
+        terms.room_reason = reason;
         rows = terms.rows().map_err(Error::NoRoom)?;
     }
     let groups = groups(rows, nodes);
@@ -247,11 +240,15 @@ fn measure_group(
     Ok(rows)
 }
 
-/// Of so many bytes of memory those that can be had in `time_ns`; none where that needs not be
-/// known, because time has no end.
-fn in_time(sampler: &Sampler<'_>, time_ns: u64, wanted_bytes: u64) -> Option<u64> {
+/// How much of the room may be taken, and why it is not more: all of it, unless time has an end and
+/// less than is wanted can be had in `time_ns`.
+fn in_time(sampler: &Sampler<'_>, time_ns: u64, wanted_bytes: u64, room: &Room) -> (u64, String) {
     let has_end = sampler.plan.ends_ns != u64::MAX;
-    has_end.then(|| room::had_in(time_ns, wanted_bytes))
+    let had = has_end.then(|| room::had_in(time_ns, wanted_bytes));
+    match had.and_then(|(bytes, why)| Some((bytes, why?))) {
+        Some((bytes, why)) => (bytes, why.to_owned()),
+        None => (room.bytes, room.reason()),
+    }
 }
 
 /// The pictures of this area.

@@ -74,6 +74,8 @@ struct Chases {
     rings: Rings,
     loads: Loads,
     grid: Grid,
+    /// Why they take no more memory.
+    room_reason: String,
 }
 
 impl Chases {
@@ -87,7 +89,8 @@ impl Chases {
         // No cache holds what a load reads.
         let [least, most] = LOAD_BYTES;
         let loads = Loads::new((2 * cache_bytes).clamp(least, most));
-        Self { extent, cache_bytes, walk_ns, rings: Rings::new(grid.kept()), loads, grid }
+        let (rings, room_reason) = (Rings::new(grid.kept()), String::new());
+        Self { extent, cache_bytes, walk_ns, rings, loads, grid, room_reason }
     }
 
     /// Chases that take at most `room_bytes` with all that they need beside the rings.
@@ -128,15 +131,16 @@ pub(super) fn memory_bytes(extent: Extent, room_bytes: u64, hardware: &Hardware<
     Chases::fitting(extent, room_bytes, hardware).memory_bytes(hardware)
 }
 
-/// Measures the rows, in at most `room_bytes` of memory.
+/// Measures the rows, in at most so many bytes of memory, for a reason.
 pub(super) fn measure(
     extent: Extent,
-    room_bytes: u64,
+    (room_bytes, room_reason): (u64, String),
     hardware: &Hardware<'_>,
     sampler: &mut Sampler<'_>,
 ) -> Found {
     let chases = Chases::fitting(extent, room_bytes, hardware);
-    let chases = Chases { rings: chases.rings.until(sampler.part_ends_ns(MAKING_PART)), ..chases };
+    let rings = chases.rings.until(sampler.part_ends_ns(MAKING_PART));
+    let chases = Chases { rings, room_reason, ..chases };
     let rows = row::all(&chases, hardware.nodes, hardware.cpus).into_iter();
     let mut rows = sampler.run(rows.map(|row| chases.case(row, hardware.probe)).collect());
     let (levels, level_rows) = level::find(&rows, hardware.caches);

@@ -75,23 +75,28 @@ impl Room {
 /// Memory is touched so much at a time before the clock is looked at.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// How much memory can be had in a time, up to `wanted_bytes`. What the hypervisor has yet to find
-/// comes ten times slower than what somebody gave back, and nothing tells them apart but touching
-/// it; what was had here is had quickly once more.
+/// How much memory can be had in a time, up to `wanted_bytes`, and what that is where it is less. What the
+/// hypervisor has yet to find comes ten times slower than what somebody gave back, and nothing tells them
+/// apart but touching it; what was had here is had quickly once more.
 ///
 /// Cost: the memory is touched and given back.
-pub fn had_in(time_ns: u64, wanted_bytes: u64) -> u64 {
+pub fn had_in(time_ns: u64, wanted_bytes: u64) -> (u64, Option<&'static str>) {
     let begun_ns = monotonic_ns();
     let (mut pieces, mut had_bytes) = (Vec::new(), 0);
-    while had_bytes < wanted_bytes && monotonic_ns().saturating_sub(begun_ns) < time_ns {
+    while had_bytes < wanted_bytes {
+        if monotonic_ns().saturating_sub(begun_ns) >= time_ns {
+            return (had_bytes, Some("what memory can be had in the time"));
+        }
         let piece_bytes = PIECE_BYTES.min(wanted_bytes - had_bytes);
-        let Ok(mut piece) = AlignedBuffer::new(piece_bytes as usize) else { break };
+        let Ok(mut piece) = AlignedBuffer::new(piece_bytes as usize) else {
+            return (had_bytes, Some("what memory the kernel grants"));
+        };
         piece.as_mut_slice().iter_mut().step_by(page_size()).for_each(|byte| *byte = 1);
         std::hint::black_box(piece.as_slice());
         had_bytes += piece_bytes;
         pieces.push(piece);
     }
-    had_bytes
+    (had_bytes, None)
 }
 
 #[cfg(test)]
@@ -125,8 +130,10 @@ mod tests {
 
     #[test]
     fn as_much_is_had_as_is_wanted_and_nothing_in_no_time() {
-        assert_eq!(had_in(u64::MAX, (17 << 20) + 5), (17 << 20) + 5);
-        assert_eq!((had_in(0, 1 << 20), had_in(u64::MAX, 0)), (0, 0));
+        assert_eq!(had_in(u64::MAX, (17 << 20) + 5), ((17 << 20) + 5, None));
+        assert_eq!(had_in(u64::MAX, 0), (0, None));
+        let (bytes, why) = had_in(0, 1 << 20);
+        assert!(bytes == 0 && why.unwrap().contains("time"));
     }
 
     #[test]

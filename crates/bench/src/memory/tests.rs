@@ -127,3 +127,27 @@ fn every_picture_shows_rows_that_a_run_has() {
         }
     }
 }
+
+/// A sampler whose time ends then.
+fn in_room(ends_ns: u64, time_ns: u64, wanted_bytes: u64) -> (u64, String) {
+    let plan = Plan { ends_ns, ..Plan::default() };
+    let mut witness = FakeWitness::quiet();
+    let sampler = Sampler {
+        plan,
+        clock: &SystemClock,
+        witness: &mut witness,
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    in_time(&sampler, time_ns, wanted_bytes, &Room::of(Some(10_000_000), None, None))
+}
+
+#[test]
+fn memory_is_cut_by_what_is_free_or_by_the_time_and_never_by_both() {
+    let free = (6_000_000, "60 % of 10 MB that are free".to_owned());
+    // What was wanted was had: the room is as large as it was, not as what was wanted of it.
+    assert_eq!(in_room(1, u64::MAX, 1 << 20), free);
+    assert_eq!(in_room(u64::MAX, 0, 1 << 20), free, "time has no end");
+    let (bytes, reason) = in_room(1, 0, 1 << 20);
+    assert_eq!((bytes, reason.as_str()), (0, "what memory can be had in the time"));
+}

@@ -100,7 +100,7 @@ fn chased(
         sample.facts.set_known(fact::QUIETEST_SECOND_NS, statistics::min(second));
         let is_huge = shape.pages == Pages::Huge;
         sample.facts.set_known(fact::PAGES_VERIFIED, is_huge.then_some(true));
-        cut_short(chases.grid.cut_from(shape))
+        cut_short(chases.grid.cut_from(shape), &chases.room_reason)
     } else {
         sample.facts.set(fact::LINES, lines);
         sample.facts.set(fact::WORKING_SET_BYTES, shape.working_set_bytes);
@@ -208,11 +208,9 @@ fn moved_from(cpu: usize) -> Option<Warning> {
     is_moved.then(|| Warning::new(warning::CPUS_CHANGED, text()))
 }
 
-fn cut_short(wanted_bytes: Option<u64>) -> Option<Warning> {
-    let text = format!(
-        "memory or time is short: the longest working set is this one instead of {}",
-        size_text(wanted_bytes?)
-    );
+fn cut_short(wanted_bytes: Option<u64>, why: &str) -> Option<Warning> {
+    let wanted = size_text(wanted_bytes?);
+    let text = format!("the longest working set is this one instead of {wanted}: {why}");
     Some(Warning::new(warning::SIZE_REDUCED, text))
 }
 
@@ -336,6 +334,17 @@ mod tests {
                 Err(error) => panic!("{error}"),
             }
         }
+    }
+
+    #[test]
+    fn a_curve_that_is_cut_short_says_why() {
+        let short = Chases { room_reason: "60 % of 4 MB that are free".to_owned(), ..hasty() };
+        let longest = short.grid.shapes.iter().max_by_key(|shape| shape.working_set_bytes);
+        let wanted = short.grid.cut_from(*longest.unwrap());
+        let text = cut_short(wanted, &short.room_reason).unwrap().text;
+        let end = "is this one instead of 64 MiB: 60 % of 4 MB that are free";
+        assert!(text.ends_with(end), "{text}");
+        assert_eq!(cut_short(None, ""), None);
     }
 
     #[test]
