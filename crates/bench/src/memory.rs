@@ -21,6 +21,7 @@ mod test_memory;
 mod trial;
 mod working_set;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
@@ -131,8 +132,10 @@ impl Area for Options {
         let is_held_back = quota_cpus.is_some_and(|cpus| cpus < 1.0);
         let probe = ContentionProbe::of(is_held_back || cores::kinds(root, &cpus).len() > 1);
         probe.learn();
+        let last_caches = last_caches(root, &cpus);
         let hardware = latency::Hardware {
             caches: &caches,
+            last_caches,
             nodes: &nodes,
             cpus: &cpus,
             modules: &modules,
@@ -147,13 +150,19 @@ impl Area for Options {
         let latency::Found { mut outcomes, levels, core } = found;
         let mut roofline = Vec::new();
         if !options.run.cancel.is_cancelled() {
-            let machine = Machine { levels, modules, core, cpus };
+            let machine = Machine { levels, modules, core, cpus, last_caches };
             let rates = measure_rates(options, (&machine, &probe), nodes.len(), sampler)?;
             roofline = rates.iter().flat_map(|rate| bound::roofline(rate, &machine)).collect();
             outcomes.extend(record_counted(rates, &[fact::APPLICATION_BYTES, fact::ACCESSES]));
         }
         Ok(Found { outcomes, charts: charts(extent), roofline, ..Found::default() })
     }
+}
+
+/// The last caches that these CPUs have together, as the kernel says who shares them: at least one.
+fn last_caches(root: &Path, cpus: &[usize]) -> u64 {
+    let last = |&cpu: &usize| Some(cpu_cache::data_caches(root, cpu).pop()?.shared_cpus);
+    cpus.iter().filter_map(last).collect::<BTreeSet<_>>().len().max(1) as u64
 }
 
 /// The rows of bandwidth, on so many memory nodes.
@@ -166,15 +175,15 @@ fn measure_rates(
     let room = Room::now();
     let threads = options.threads(machine.cpu_count());
     let group_count = if nodes <= 1 { 1 } else { threads.len() as u64 };
+    let most = threads.iter().copied().max().unwrap_or(1);
     let mut terms = Terms {
         extent: options.run.extent,
         threads,
-        cpus: machine.cpu_count(),
         quota_cpus: Groups::discover(Path::new("/")).cpu_quota_cpus(),
-        bytes: options.bytes(machine.levels.last_cache_bytes()),
+        bytes: options.bytes(machine.caches_bytes(most)),
         room_bytes: room.bytes,
         room_reason: room.reason(),
-        levels: &machine.levels,
+        machine,
     };
     let mut rows = terms.rows().map_err(Error::NoRoom)?;
     // Where time is too short for all of this memory, arrays are as long as it allows.

@@ -24,11 +24,20 @@ pub(super) struct Machine {
     pub(super) core: Option<Ceiling>,
     /// CPUs that threads could run on when the area began.
     pub(super) cpus: Vec<usize>,
+    /// Last caches that these have together.
+    pub(super) last_caches: u64,
 }
 
 impl Machine {
     pub(super) fn cpu_count(&self) -> u32 {
         (self.cpus.len() as u32).max(1)
+    }
+
+    /// Size of the last caches that so many threads may have: of several sockets or clusters of cores
+    /// each has one of its own.
+    pub(super) fn caches_bytes(&self, threads: u32) -> Option<u64> {
+        let count = u64::from(threads).min(self.last_caches).max(1);
+        self.levels.last_cache_bytes().map(|bytes| bytes.saturating_mul(count))
     }
 
     /// CPUs on which the threads of a row run.
@@ -38,7 +47,7 @@ impl Machine {
 
     /// Name of the level that a row's data live in; none if nobody knows.
     fn level_of(&self, row: &RateRow) -> Option<&'static str> {
-        let last_bytes = self.levels.last_cache_bytes();
+        let last_bytes = self.caches_bytes(row.parts.threads);
         match row.work {
             Work::Stream(_) => Some(MEMORY),
             Work::WorkingSet { bytes, .. } => match self.levels.of(bytes)?.name {

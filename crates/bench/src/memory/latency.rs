@@ -47,6 +47,8 @@ const LOAD_BYTES: [u64; 2] = [64 << 20, 512 << 20];
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hardware<'a> {
     pub(super) caches: &'a [DataCache],
+    /// Last caches that the CPUs have together.
+    pub(super) last_caches: u64,
     pub(super) nodes: &'a [Node],
     /// CPUs that threads may run on.
     pub(super) cpus: &'a [usize],
@@ -80,15 +82,20 @@ struct Chases {
 
 impl Chases {
     /// Chases whose rings take at most `room_bytes` of memory together, on pages up to `largest` and a
-    /// CPU with these caches.
-    fn new(extent: Extent, room_bytes: u64, caches: &[DataCache], largest: Pages) -> Self {
+    /// CPU with these caches, of the last of which the machine has so many.
+    fn new(
+        extent: Extent,
+        room_bytes: u64,
+        (caches, last_caches): (&[DataCache], u64),
+        largest: Pages,
+    ) -> Self {
         let cache_bytes =
             caches.iter().map(|cache| cache.bytes).max().unwrap_or(UNKNOWN_CACHE_BYTES);
         let grid = Grid::new(extent, room_bytes, caches, largest);
         let walk_ns = if extent == Extent::Full { WALK_NS } else { SHORT_WALK_NS };
         // No cache holds what a load reads.
         let [least, most] = LOAD_BYTES;
-        let loads = Loads::new((2 * cache_bytes).clamp(least, most));
+        let loads = Loads::new((2 * cache_bytes).saturating_mul(last_caches).clamp(least, most));
         let (rings, room_reason) = (Rings::new(grid.kept()), String::new());
         Self { extent, cache_bytes, walk_ns, rings, loads, grid, room_reason }
     }
@@ -96,7 +103,8 @@ impl Chases {
     /// Chases that take at most `room_bytes` with all that they need beside the rings.
     fn fitting(extent: Extent, room_bytes: u64, hardware: &Hardware<'_>) -> Self {
         let halves = (0..u64::BITS).map(|halvings| room_bytes >> halvings);
-        let new = |bytes| Self::new(extent, bytes, hardware.caches, hardware.largest);
+        let caches = (hardware.caches, hardware.last_caches);
+        let new = |bytes| Self::new(extent, bytes, caches, hardware.largest);
         let mut tries = halves.map(new);
         let fitting = tries.find(|chases| chases.memory_bytes(hardware) <= room_bytes);
         fitting.unwrap_or_else(|| new(0))
@@ -164,6 +172,7 @@ pub(super) fn charts() -> Vec<Chart> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::caches::caches;
 
     #[test]
     fn what_lies_beside_the_rings_is_counted_in() {
@@ -177,18 +186,28 @@ mod tests {
         let probe = ContentionProbe::default();
         let hardware = Hardware {
             caches: &[],
+            last_caches: 1,
             nodes: &nodes,
             cpus: &[0, 1],
             modules: &modules,
             largest: Pages::Huge,
             probe: &probe,
         };
-        let chases = Chases::new(Extent::Full, u64::MAX, &[], Pages::Huge);
+        let chases = Chases::new(Extent::Full, u64::MAX, (&[], 1), Pages::Huge);
         let beside = chases.memory_bytes(&hardware) - chases.grid.room_bytes();
         assert_eq!(beside, (128 << 20) + 2 * (128 << 20), "a load and a ring on each node");
         for room_bytes in [4 << 30, 1 << 30, 100 << 20] {
             let chases = Chases::fitting(Extent::Full, room_bytes, &hardware);
             assert!(chases.memory_bytes(&hardware) <= room_bytes);
         }
+    }
+
+    #[test]
+    fn a_load_is_more_than_the_last_caches_of_all_cpus_hold() {
+        let load = |last_caches| {
+            let caches = caches(&[32 << 10, 1 << 20, 32 << 20]);
+            Chases::new(Extent::Full, u64::MAX, (&caches, last_caches), Pages::Huge).loads
+        };
+        assert_eq!([1, 4, 12].map(|count| load(count).total_bytes >> 20), [64, 256, 512]);
     }
 }

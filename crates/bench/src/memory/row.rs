@@ -5,7 +5,7 @@ use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
 
 use super::block::{PATTERNS, Pattern, SIZES, Stores};
-use super::levels::Levels;
+use super::bound::Machine;
 use super::test_memory::{Extents, Parts, TestMemory};
 use super::trial::StreamTest;
 use super::{access, block, stream, trial, working_set};
@@ -38,8 +38,6 @@ pub(super) struct Terms<'a> {
     pub(super) extent: Extent,
     /// Numbers of threads, ascending.
     pub(super) threads: Vec<u32>,
-    /// CPUs that threads may run on.
-    pub(super) cpus: u32,
     /// What the CPU quota is worth; none without one.
     pub(super) quota_cpus: Option<f64>,
     /// Bytes that a row of blocks moves.
@@ -48,7 +46,7 @@ pub(super) struct Terms<'a> {
     pub(super) room_bytes: u64,
     /// Why it is not more.
     pub(super) room_reason: String,
-    pub(super) levels: &'a Levels,
+    pub(super) machine: &'a Machine,
 }
 
 /// What is kept back for the begins of parts and for whole large pages.
@@ -72,9 +70,8 @@ impl Terms<'_> {
         }
         // One half to read from and one to write to; of arrays, two are read and one is written.
         let bytes = self.bytes.min(usable / 2);
-        let array_bytes = stream::array_bytes(self.levels.last_cache_bytes()).min(usable / 4);
         // Where time is short, it is for the first.
-        let mut rows = self.stream_rows(array_bytes);
+        let mut rows = self.stream_rows(usable / 4);
         rows.extend(self.block_rows(bytes));
         rows.extend(self.working_set_rows(usable / 2));
         Ok(rows)
@@ -95,17 +92,19 @@ impl Terms<'_> {
         self.threads.iter().copied().flat_map(row).collect()
     }
 
-    fn stream_rows(&self, array_bytes: u64) -> Vec<RateRow> {
+    fn stream_rows(&self, most_bytes: u64) -> Vec<RateRow> {
         let kernels: &[Kernel] = match self.extent {
             Extent::Few | Extent::Quick => &[Kernel::Triad, Kernel::NtTriad],
             Extent::Full => &stream::KERNELS,
         };
         // More threads than CPUs say nothing about memory, unless nothing else was asked for.
+        let cpus = self.machine.cpu_count();
         let fitting: Vec<u32> =
-            self.threads.iter().copied().filter(|&threads| threads <= self.cpus).collect();
+            self.threads.iter().copied().filter(|&threads| threads <= cpus).collect();
         let threads = if fitting.is_empty() { &self.threads } else { &fitting };
-        let wanted = stream::array_bytes(self.levels.last_cache_bytes());
         let row = |(threads, kernel)| {
+            let wanted = stream::array_bytes(self.machine.caches_bytes(threads));
+            let array_bytes = wanted.min(most_bytes);
             let share_bytes = part(array_bytes, threads);
             let mut row = self.row(Work::Stream(kernel), threads, share_bytes, self.bytes);
             if array_bytes < wanted {
@@ -115,9 +114,8 @@ impl Terms<'_> {
                     size_text(wanted),
                     self.room_reason
                 );
-                // Three of them, one after the other, are beyond a cache that holds one.
-                let is_beyond =
-                    self.levels.last_cache_bytes().is_some_and(|bytes| array_bytes >= bytes);
+                // All of them, one after the other, are beyond caches that hold half of it.
+                let is_beyond = (1 + row.parts.sources) * array_bytes >= wanted / 2;
                 let code = if is_beyond { warning::SIZE_REDUCED } else { warning::FITS_IN_CACHE };
                 row.warn(code, text);
             }
@@ -137,7 +135,7 @@ impl Terms<'_> {
     }
 
     fn working_set_rows(&self, most_bytes: u64) -> Vec<RateRow> {
-        let mut points = working_set::points(self.extent, self.levels);
+        let mut points = working_set::points(self.extent, &self.machine.levels);
         let count = points.len();
         points.retain(|(bytes, _)| *bytes <= most_bytes);
         let (left_out, last) = (points.len() < count, points.last().map(|(bytes, _)| *bytes));
@@ -159,14 +157,14 @@ impl Terms<'_> {
     /// A row whose threads have arrays of `share_bytes`; `bytes` are used instead of what was asked
     /// for.
     fn row(&self, work: Work, threads: u32, share_bytes: u64, bytes: u64) -> RateRow {
-        let stores = Stores::for_bytes(bytes, self.levels.last_cache_bytes());
+        let stores = Stores::for_bytes(bytes, self.machine.caches_bytes(threads));
         let second = |kernel: Kernel| u64::from(kernel.uses().second);
         let (test, sources) = match work {
             Work::Block { pattern, block_bytes } => (block::test(pattern, block_bytes, stores), 1),
             Work::Access(_) => (None, 1),
             Work::Stream(kernel) => (stream::test(kernel), 1 + second(kernel)),
             Work::WorkingSet { kernel, bytes } => {
-                (working_set::test(kernel, bytes, self.levels), 1 + second(kernel))
+                (working_set::test(kernel, bytes, &self.machine.levels), 1 + second(kernel))
             }
         };
         let parts = Parts { threads, share_bytes, sources };
@@ -190,8 +188,9 @@ impl Terms<'_> {
     /// What is to be said of a row with so many threads that uses `bytes` instead of what was
     /// asked for.
     fn warnings(&self, threads: u32, bytes: u64) -> Vec<Warning> {
-        let crowd = workers::oversubscribed(threads, self.cpus);
-        let contained = workers::contained(threads, self.cpus, self.quota_cpus);
+        let cpus = self.machine.cpu_count();
+        let crowd = workers::oversubscribed(threads, cpus);
+        let contained = workers::contained(threads, cpus, self.quota_cpus);
         let mut warnings: Vec<Warning> = crowd.into_iter().chain(contained).collect();
         if bytes < self.bytes {
             let [taken, asked] = [bytes, self.bytes].map(size_text);

@@ -38,16 +38,15 @@ fn the_usual_threads_hold_the_number_of_cpus_once() {
 
 #[test]
 fn machines_with_several_nodes_get_memory_per_number_of_threads() {
-    let levels = levels::Levels::default();
+    let machine = Machine::default();
     let terms = Terms {
         extent: Extent::Quick,
         threads: vec![1, 4],
-        cpus: 4,
         quota_cpus: None,
         bytes: 1 << 20,
         room_bytes: 1 << 30,
         room_reason: String::new(),
-        levels: &levels,
+        machine: &machine,
     };
     let rows = terms.rows().unwrap();
     let count = rows.len();
@@ -65,19 +64,38 @@ fn machines_with_several_nodes_get_memory_per_number_of_threads() {
 }
 
 #[test]
+fn the_last_caches_of_all_cpus_are_counted() {
+    let root = tempfile::tempdir().unwrap();
+    for (cpu, shared) in ["0-1", "0-1", "2-3", "2-3"].into_iter().enumerate() {
+        let folder = root.path().join(format!("sys/devices/system/cpu/cpu{cpu}/cache"));
+        for (level, shared) in [("2", cpu.to_string()), ("3", shared.to_owned())] {
+            let folder = folder.join(format!("index{level}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+            write("level", level);
+            write("type", "Unified");
+            write("size", "1024K");
+            write("shared_cpu_list", &shared);
+        }
+    }
+    let count = |cpus: &[usize]| last_caches(root.path(), cpus);
+    assert_eq!((count(&[0, 1, 2, 3]), count(&[2, 3]), count(&[0])), (2, 1, 1));
+    assert_eq!(count(&[9]), 1, "nobody says");
+}
+
+#[test]
 fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
     let machine = Machine { cpus: affinity::allowed_cpus().unwrap(), ..Machine::default() };
     let options = options(Extent::Full, &[1, 3], Some(1 << 20));
     let terms = Terms {
         extent: Extent::Full,
         threads: vec![1, 3],
-        cpus: machine.cpu_count(),
         quota_cpus: None,
         bytes: 1 << 20,
         // Little, so that the test is short.
         room_bytes: 24 << 20,
         room_reason: "a test".to_owned(),
-        levels: &machine.levels,
+        machine: &machine,
     };
     let plan = Plan { min_trials: 1, max_trials: 1, budget_ns: u64::MAX / 4, ..Plan::default() };
     let mut witness = FakeWitness::quiet();
@@ -104,16 +122,15 @@ fn every_row_of_bandwidth_has_a_figure_or_a_reason() {
 
 #[test]
 fn every_picture_shows_rows_that_a_run_has() {
-    let levels = levels::Levels::default();
+    let machine = Machine::default();
     let terms = Terms {
         extent: Extent::Full,
         threads: vec![1],
-        cpus: 1,
         quota_cpus: None,
         bytes: 1 << 20,
         room_bytes: 1 << 30,
         room_reason: String::new(),
-        levels: &levels,
+        machine: &machine,
     };
     let rows = terms.rows().unwrap();
     let own = [working_set::ID].into_iter().chain(block::PATTERNS.map(|pattern| pattern.id));

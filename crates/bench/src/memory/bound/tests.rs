@@ -23,7 +23,7 @@ fn zen() -> Machine {
     let levels = sizes.map(|(name, bytes)| level(name, bytes)).collect();
     let modules = Ceiling::known("8 channels of 25.6 GB/s", Some(204.8e9), Provenance::Smbios);
     let levels = Levels { levels, largest_declared_bytes: Some(32 << 20) };
-    Machine { levels, modules, core: None, cpus: (0..16).collect() }
+    Machine { levels, modules, core: None, cpus: (0..16).collect(), last_caches: 1 }
 }
 
 /// The rows as if measured: every line crosses the bus at `core` bytes per second and thread.
@@ -31,12 +31,11 @@ fn measured(machine: &Machine, core: f64) -> Vec<Measured<RateRow>> {
     let terms = Terms {
         extent: Extent::Full,
         threads: vec![1, 16],
-        cpus: 16,
         quota_cpus: None,
         bytes: 1_280_000_000,
         room_bytes: 64 << 30,
         room_reason: String::new(),
-        levels: &machine.levels,
+        machine,
     };
     let measured = |row: RateRow| {
         let (moved, crossed) = row.kernel().and_then(traffic).unwrap_or((1.0, 1.0));

@@ -146,7 +146,7 @@ mod tests {
         };
         let nodes = [node(0, 0), node(1, 1)];
         for (extent, in_memory) in [(Extent::Few, 1), (Extent::Quick, 7), (Extent::Full, 15)] {
-            let rows = all(&Chases::new(extent, u64::MAX, &[], Pages::Huge), &nodes, &[0, 1]);
+            let rows = all(&Chases::new(extent, u64::MAX, (&[], 1), Pages::Huge), &nodes, &[0, 1]);
             let mut names: Vec<_> =
                 rows.iter().map(|row| format!("{} {:?}", row.id(), row.parameters())).collect();
             names.sort();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn without_room_for_memory_there_are_no_rows_in_it() {
-        let rows = all(&Chases::new(Extent::Full, 1 << 20, &[], Pages::Huge), &[], &[0]);
+        let rows = all(&Chases::new(Extent::Full, 1 << 20, (&[], 1), Pages::Huge), &[], &[0]);
         let others = rows.iter().filter(|row| !matches!(row, LatencyRow::Curve(_)));
         assert_eq!(others.collect::<Vec<_>>(), [&LatencyRow::HandOver(None)]);
     }

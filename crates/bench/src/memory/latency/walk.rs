@@ -231,7 +231,7 @@ mod tests {
     /// Chases whose walks are as short as can be, and for which 1 MiB is memory.
     fn hasty() -> Chases {
         let caches = crate::tests::caches::caches(&[256 << 10]);
-        let chases = Chases::new(Extent::Quick, 8 << 20, &caches, Pages::Huge);
+        let chases = Chases::new(Extent::Quick, 8 << 20, (&caches, 1), Pages::Huge);
         Chases { walk_ns: 1, loads: Loads::new(4 << 20), ..chases }
     }
 

@@ -2,10 +2,11 @@
 
 use flatout_measure::record::Provenance;
 
-use super::super::levels::{Level, MEMORY};
+use super::super::levels::{Level, Levels, MEMORY};
 use super::*;
 
-fn levels(last: u64) -> Levels {
+/// Two CPUs with a last cache of so many bytes.
+fn machine(last: u64) -> Machine {
     let level = |name, bytes| Level {
         name,
         bytes,
@@ -15,19 +16,19 @@ fn levels(last: u64) -> Levels {
     };
     let sizes = [("L1", Some(48 << 10)), ("L2", Some(2 << 20)), ("L3", Some(last)), (MEMORY, None)];
     let levels = sizes.map(|(name, bytes)| level(name, bytes)).to_vec();
-    Levels { levels, largest_declared_bytes: Some(last) }
+    let levels = Levels { levels, largest_declared_bytes: Some(last) };
+    Machine { levels, cpus: vec![0, 1], ..Machine::default() }
 }
 
-fn terms(extent: Extent, levels: &Levels) -> Terms<'_> {
+fn terms(extent: Extent, machine: &Machine) -> Terms<'_> {
     Terms {
         extent,
         threads: vec![1, 2, 4, 8],
-        cpus: 2,
         quota_cpus: None,
         bytes: 1_280_000_000,
         room_bytes: 14 << 30,
         room_reason: "60 % of what is free".to_owned(),
-        levels,
+        machine,
     }
 }
 
@@ -37,8 +38,8 @@ fn codes(row: &RateRow) -> Vec<&str> {
 
 #[test]
 fn the_full_grid_has_every_row_once() {
-    let levels = levels(105 << 20);
-    let rows = terms(Extent::Full, &levels).rows().unwrap();
+    let machine = machine(105 << 20);
+    let rows = terms(Extent::Full, &machine).rows().unwrap();
     let mut names: Vec<_> =
         rows.iter().map(|row| format!("{} {:?}", row.id(), row.parameters())).collect();
     names.sort();
@@ -65,19 +66,21 @@ fn the_full_grid_has_every_row_once() {
 
 #[test]
 fn the_few_rows_are_few() {
-    let levels = levels(105 << 20);
-    let terms = Terms { threads: vec![1, 2], ..terms(Extent::Few, &levels) };
+    let machine = machine(105 << 20);
+    let terms = Terms { threads: vec![1, 2], ..terms(Extent::Few, &machine) };
     assert_eq!(terms.rows().unwrap().len(), 3);
 }
 
 #[test]
 fn little_memory_means_smaller_rows_that_say_so() {
-    let levels = levels(105 << 20);
-    let terms = Terms { room_bytes: 400 << 20, ..terms(Extent::Full, &levels) };
+    let machine = machine(105 << 20);
+    let terms = Terms { room_bytes: 400 << 20, ..terms(Extent::Full, &machine) };
     let rows = terms.rows().unwrap();
     for row in &rows {
         let code = match row.work {
             Work::Block { .. } | Work::Access(_) => warning::SIZE_REDUCED,
+            // Three arrays of 96 MiB are more than twice the cache, two are not.
+            Work::Stream(_) if row.parts.sources == 2 => warning::SIZE_REDUCED,
             Work::Stream(_) => warning::FITS_IN_CACHE,
             Work::WorkingSet { bytes, .. } => {
                 assert!(bytes <= 192 << 20, "{row:?}");
@@ -93,13 +96,33 @@ fn little_memory_means_smaller_rows_that_say_so() {
 }
 
 #[test]
+fn arrays_are_four_times_the_last_caches_of_all_threads() {
+    // Twelve clusters of eight cores, each with 32 MiB (AMD EPYC 9654).
+    let epyc = Machine { cpus: (0..96).collect(), last_caches: 12, ..machine(32 << 20) };
+    let terms = Terms { threads: vec![1, 4, 96], ..terms(Extent::Full, &epyc) };
+    for row in terms.rows().unwrap() {
+        let caches = u64::from(row.parts.threads.min(12)) * (32 << 20);
+        if let Work::Stream(_) = row.work {
+            assert!(row.array_bytes().abs_diff(4 * caches) < 96 * GRANULE_BYTES as u64, "{row:?}");
+            assert!(row.warnings.is_empty(), "{row:?}");
+        }
+    }
+    let small = Terms { bytes: 320 << 20, ..terms };
+    let is_block = |row: &&RateRow| matches!(row.work, Work::Block { .. });
+    for row in small.rows().unwrap().iter().filter(is_block) {
+        let is_held = row.parts.threads == 96;
+        assert_eq!(codes(row).contains(&warning::FITS_IN_CACHE), is_held, "{row:?}");
+    }
+}
+
+#[test]
 fn what_the_rows_need_is_what_they_may_take() {
     for room_bytes in [20 << 20, 64 << 20, 1 << 30, 14 << 30] {
         for threads in [vec![1], vec![1, 2, 4, 8], vec![64], vec![1024]] {
             for extent in [Extent::Few, Extent::Quick, Extent::Full] {
-                let levels = levels(384 << 20);
+                let machine = machine(384 << 20);
                 let terms =
-                    Terms { room_bytes, threads: threads.clone(), ..terms(extent, &levels) };
+                    Terms { room_bytes, threads: threads.clone(), ..terms(extent, &machine) };
                 let Extents { source_bytes, target_bytes } = extents(&terms.rows().unwrap());
                 let taken = source_bytes + target_bytes;
                 // Whole large pages, one more for the alignment of each.
@@ -111,16 +134,16 @@ fn what_the_rows_need_is_what_they_may_take() {
 
 #[test]
 fn too_little_memory_is_one_clear_line() {
-    let levels = levels(105 << 20);
-    let terms = Terms { room_bytes: 8 << 20, ..terms(Extent::Full, &levels) };
+    let machine = machine(105 << 20);
+    let terms = Terms { room_bytes: 8 << 20, ..terms(Extent::Full, &machine) };
     let text = terms.rows().unwrap_err();
     assert!(text.contains("8 MiB may be taken") && !text.contains('\n'), "{text}");
 }
 
 #[test]
 fn a_block_longer_than_a_part_is_said() {
-    let levels = levels(32 << 20);
-    let terms = Terms { threads: vec![64], ..terms(Extent::Full, &levels) };
+    let machine = machine(32 << 20);
+    let terms = Terms { threads: vec![64], ..terms(Extent::Full, &machine) };
     for row in terms.rows().unwrap() {
         let Work::Block { block_bytes, .. } = row.work else { continue };
         let is_cut = block_bytes > 1_280_000_000 / 64;
@@ -131,8 +154,8 @@ fn a_block_longer_than_a_part_is_said() {
 
 #[test]
 fn a_total_that_a_cache_holds_is_said() {
-    let levels = levels(105 << 20);
-    let terms = Terms { bytes: 100 << 20, ..terms(Extent::Quick, &levels) };
+    let machine = machine(105 << 20);
+    let terms = Terms { bytes: 100 << 20, ..terms(Extent::Quick, &machine) };
     for row in terms.rows().unwrap() {
         if matches!(row.work, Work::Block { .. }) {
             assert!(codes(&row).contains(&warning::FITS_IN_CACHE));
@@ -143,8 +166,8 @@ fn a_total_that_a_cache_holds_is_said() {
 
 #[test]
 fn a_quota_of_less_than_the_threads_is_said() {
-    let levels = levels(105 << 20);
-    let terms = Terms { quota_cpus: Some(1.5), ..terms(Extent::Full, &levels) };
+    let machine = machine(105 << 20);
+    let terms = Terms { quota_cpus: Some(1.5), ..terms(Extent::Full, &machine) };
     for row in terms.rows().unwrap() {
         assert_eq!(codes(&row).contains(&warning::CPU_QUOTA), row.parts.threads > 1);
         assert_eq!(codes(&row).contains(&warning::OVERSUBSCRIBED), row.parts.threads > 2);
