@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flatout_measure::{Ceiling, Measured, ceiling, statistics};
+use flatout_measure::{Ceiling, Measured, ceiling, statistics, warning};
 use flatout_sys::stream::Kernel;
 
 use super::levels::{Levels, MEMORY};
@@ -49,6 +49,9 @@ impl Machine {
     fn level_of(&self, row: &RateRow) -> Option<&'static str> {
         let last_bytes = self.caches_bytes(row.parts.threads);
         match row.work {
+            Work::Stream(_) if warning::has(&row.warnings, warning::FITS_IN_CACHE) => {
+                Some(CACHE_OR_MEMORY)
+            }
             Work::Stream(_) => Some(MEMORY),
             Work::WorkingSet { bytes, .. } => match self.levels.of(bytes)?.name {
                 // Others on a shared cache, or small pages, can make it look like memory in the
@@ -139,7 +142,8 @@ pub(super) fn roofline(measured: &Measured<RateRow>, machine: &Machine) -> Vec<P
                 flop_per_byte,
                 outcome: Box::new(outcome.clone()),
             });
-            [rate(MEMORY)].into_iter().chain(point).collect()
+            let roof = machine.level_of(row).filter(|level| *level == MEMORY).map(rate);
+            roof.into_iter().chain(point).collect()
         }
         // Memory is STREAM's, with arrays that are longer; what may be either is no roof.
         Work::WorkingSet { .. } => {

@@ -14,7 +14,7 @@ use flatout_measure::record::{Better, Ceiling, Outcome, Provenance, Record, Stat
 use flatout_measure::warning;
 
 pub(super) use self::changes::of_comparison;
-use self::lines::{FILES, number, rows};
+use self::lines::{CACHE_OR_MEMORY, FILES, level, number, rows};
 use super::column::{self, Align, Column, Known};
 use super::race::Race;
 use super::{Block, Cell, Part, Ratio, Row, Section, Table};
@@ -289,7 +289,9 @@ const RESERVATIONS: [(&str, &str); 13] = [
 
 pub(super) fn reservation(row: &Outcome) -> Option<&'static str> {
     let found = RESERVATIONS.iter().find(|(code, _)| warning::has(&row.warnings, code));
-    found.filter(|_| label::figure(row).is_some()).map(|(_, word)| *word)
+    let (_, word) = found.filter(|_| label::figure(row).is_some())?;
+    // Nobody knows which of them had a stream that a cache could hold.
+    Some(if level(row, CACHE_OR_MEMORY) { CACHE_OR_MEMORY } else { word })
 }
 
 /// The time that all but one in a hundred requests of a disk took at most.

@@ -2,7 +2,7 @@
 
 use flatout_measure::fact::Facts;
 use flatout_measure::record::Provenance;
-use flatout_measure::{Outcome, Status, blank};
+use flatout_measure::{Outcome, Status, Warning, blank, warning};
 
 use super::super::levels::Level;
 use super::super::row::Terms;
@@ -83,6 +83,25 @@ fn a_rate_that_the_modules_cannot_deliver_is_refused() {
     // what a CPU reaches that does not do that.
     assert_ne!(status(182e9 / 12.0), Status::Invalid);
     assert_eq!(status(214e9 / 12.0), Status::Invalid);
+}
+
+#[test]
+fn arrays_that_a_cache_may_hold_are_no_evidence_of_memory() {
+    let machine = zen();
+    let mut rows = measured(&machine, 20e9);
+    for one in &mut rows {
+        if let Work::Stream(_) = one.row.work {
+            one.row.warnings.push(Warning::new(warning::FITS_IN_CACHE, "memory is short"));
+        }
+    }
+    apply(&mut rows, &machine, None);
+    let triad = of(&rows, Work::Stream(Kernel::Triad), 16);
+    assert_eq!(triad.facts.text(fact::LEVEL), Some(CACHE_OR_MEMORY));
+    // More than the modules deliver: it came from a cache, and is none of theirs.
+    assert!(triad.outcome.median.is_some_and(|rate| rate > 204.8e9), "{triad:?}");
+    assert_eq!(bound(triad).limiter, CACHE_OR_MEMORY);
+    let is_roof = |part: &Part| matches!(part, Part::Rate { .. });
+    assert!(!roofline(triad, &machine).iter().any(is_roof));
 }
 
 #[test]

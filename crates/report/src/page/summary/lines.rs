@@ -137,7 +137,7 @@ pub(super) fn level(row: &Outcome, name: &str) -> bool {
 
 /// The level of what is larger than all caches that were found, and smaller than the one that the CPU
 /// declares, which a virtual machine may have a part of.
-const CACHE_OR_MEMORY: &str = "last cache or DRAM";
+pub(super) const CACHE_OR_MEMORY: &str = "last cache or DRAM";
 
 /// Whether a working set is memory's, or may be: as its level says, or, where that was not found, as wanted.
 fn is_beyond_caches(row: &Outcome) -> bool {

@@ -182,6 +182,9 @@ fn a_figure_that_is_not_of_what_its_line_says_has_a_word_for_it() {
         ..row("memory/stream", json!({"kernel": "triad"}), Some(2.0))
     };
     assert_eq!(line("memory", &doubted(warning::FITS_IN_CACHE)).word, "in cache");
+    let mut either = doubted(warning::FITS_IN_CACHE);
+    either.audit.insert("level".to_owned(), json!("last cache or DRAM"));
+    assert_eq!(line("memory", &either).word, "last cache or DRAM");
     assert_eq!(line("memory", &doubted(warning::NOT_HOT)).word, "not cached");
     assert_eq!(line("memory", &doubted(warning::OUTLIERS)).word, "");
 }
