@@ -33,14 +33,7 @@ pub(super) fn apply(
     counts: &BTreeMap<Kernel, Count>,
 ) {
     settle_peaks(rows);
-    let mut sets = topology.siblings.clone();
-    for measured in rows.iter_mut() {
-        if let UnitRow::Sharing { first, second } = measured.row
-            && judge_sharing(measured) == Verdict::Shared
-        {
-            sets.push(vec![first, second]);
-        }
-    }
+    let sets = [topology.siblings.clone(), sharing_pairs(rows, topology)].concat();
     for Measured { row, outcome, facts, .. } in rows {
         match *row {
             UnitRow::Units { kernel, setting } => {
@@ -85,6 +78,20 @@ fn settle_peaks(rows: &mut [Measured<UnitRow>]) {
     }
 }
 
+/// The pairs of CPUs that were seen to share a core, and those that are numbered alike, unless they were
+/// seen to be two: there is time for a few pairs only.
+fn sharing_pairs(rows: &mut [Measured<UnitRow>], topology: &Topology) -> Vec<Vec<usize>> {
+    let judged = rows.iter_mut().filter_map(|measured| match measured.row {
+        UnitRow::Sharing { first, second } => Some(((first, second), judge_sharing(measured))),
+        _ => None,
+    });
+    let judged: BTreeMap<(usize, usize), Verdict> = judged.collect();
+    let shared = judged.iter().filter(|(_, verdict)| **verdict == Verdict::Shared);
+    let alike = shared.flat_map(|(pair, _)| sharing::numbered_alike(*pair, &topology.cpus));
+    let alike = alike.filter(|pair| judged.get(pair) != Some(&Verdict::Apart));
+    alike.map(|(first, second)| vec![first, second]).collect()
+}
+
 /// Says whether two CPUs share a core.
 fn judge_sharing(measured: &mut Measured<UnitRow>) -> Verdict {
     let Measured { outcome, facts, .. } = measured;
@@ -104,10 +111,12 @@ fn share(facts: &Facts, setting: Setting, topology: &Topology, sets: &[Vec<usize
         Placement::Pinned => topology.cpus.len().min(setting.threads as usize),
         Placement::Free | Placement::Sustained => topology.cpus.len(),
     };
+    let cores = |sets: &[Vec<usize>]| topology::cores(&topology.cpus[..used], sets).max(1) as u32;
     Share {
         threads: setting.threads,
         cpus: topology.count(),
-        cores: topology::cores(&topology.cpus[..used], sets).max(1) as u32,
+        cores: cores(sets),
+        cores_declared: cores(&topology.siblings),
         quota_cpus: topology.quota_cpus,
         cpus_got: facts.number(fact::CPUS_GOT).unwrap_or(0.0),
     }
@@ -137,7 +146,9 @@ fn hold(
             // reached 1.52 and more (AMD EPYC, family 25, model 17, 2026-11-26).
             // Under a quota, and where threads take turns, the clock is read before and after alone: it was
             // 3 % below that of the work where a quota held the thread back (Emerald Rapids, 2026-11-29).
+            // Which CPUs share a core a hypervisor may change meanwhile.
             let is_sure = kernel.instructions() == 1
+                && share.cores == share.cores_declared
                 && !share.is_limited_by_quota()
                 && !share.is_oversubscribed();
             let from = if is_sure { Provenance::Inferred } else { Provenance::Measured };

@@ -14,8 +14,9 @@ pub(super) struct Share {
     pub(super) threads: u32,
     /// CPUs that they may run on.
     pub(super) cpus: u32,
-    /// Cores that those CPUs are.
+    /// Cores that those CPUs are, and that they are by what the kernel says.
     pub(super) cores: u32,
+    pub(super) cores_declared: u32,
     /// CPUs that the quota is worth.
     pub(super) quota_cpus: Option<f64>,
     /// CPU time that they got ÷ time.
@@ -99,7 +100,8 @@ mod tests {
     use super::*;
 
     fn share(threads: u32, cpus: u32, cores: u32) -> Share {
-        Share { threads, cpus, cores, quota_cpus: None, cpus_got: f64::from(threads.min(cpus)) }
+        let (cores_declared, cpus_got) = (cores, f64::from(threads.min(cpus)));
+        Share { threads, cpus, cores, cores_declared, quota_cpus: None, cpus_got }
     }
 
     fn factors(kernel: (Number, Operation, Level), share: Share, clock_hz: f64, ports: u64) -> f64 {

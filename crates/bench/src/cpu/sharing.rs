@@ -78,6 +78,21 @@ pub(super) fn pairs(cpus: &[usize], siblings: &[Vec<usize>]) -> Vec<(usize, usiz
     pairs
 }
 
+/// The pairs that machines number as they number this one, itself among them: adjacent CPUs, or those half
+/// the machine apart.
+pub(super) fn numbered_alike(pair: (usize, usize), cpus: &[usize]) -> Vec<(usize, usize)> {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    let place = |cpu| sorted.iter().position(|&one| one == cpu);
+    let Some((first, second)) = place(pair.0).zip(place(pair.1)) else { return vec![pair] };
+    let apart = second.abs_diff(first);
+    let is_alike = |at: &usize| {
+        *at == first || 2 * apart == sorted.len() || (apart == 1 && at % 2 == first % 2)
+    };
+    let alike = (0..sorted.len() - apart).filter(is_alike);
+    alike.map(|at| (sorted[at], sorted[at + apart])).collect()
+}
+
 /// One trial: each CPU alone, then both.
 pub(super) fn sample(load: &Load, first: usize, second: usize) -> Result<Sample, TrialError> {
     can_tie()?;
@@ -141,6 +156,16 @@ mod tests {
         let pairs = pairs(&(0..16).collect::<Vec<_>>(), &[]);
         assert_eq!(pairs[..2], [(0, 1), (0, 8)]);
         assert!(pairs.contains(&(2, 3)) && !pairs.contains(&(1, 2)));
+    }
+
+    #[test]
+    fn pairs_are_numbered_as_adjacent_cpus_or_half_the_machine_apart() {
+        let cpus = [7, 3, 2, 1, 0, 6];
+        assert_eq!(numbered_alike((0, 1), &cpus), [(0, 1), (2, 3), (6, 7)]);
+        assert_eq!(numbered_alike((1, 6), &cpus), [(0, 3), (1, 6), (2, 7)]);
+        assert_eq!(numbered_alike((0, 6), &cpus), [(0, 6)]);
+        assert_eq!(numbered_alike((0, 1), &[0, 1]), [(0, 1)]);
+        assert_eq!(numbered_alike((0, 9), &cpus), [(0, 9)]);
     }
 
     #[test]

@@ -141,6 +141,30 @@ fn siblings_that_only_the_measurement_shows_halve_the_peak() {
 }
 
 #[test]
+fn cpus_that_were_not_measured_share_cores_as_those_that_were() {
+    let bounds = |per_s, verdicts: &[((usize, usize), f64)]| {
+        let pair = |&((first, second), worth): &((usize, usize), f64)| {
+            measured(UnitRow::Sharing { first, second }, worth, Facts::default())
+        };
+        let mut rows = vec![zen(8, per_s)];
+        rows.extend(verdicts.iter().map(pair));
+        apply(&mut rows, &topology(8), &counts(2.0));
+        let row = rows.swap_remove(0);
+        ((bound(&row).value.unwrap() / 52.8e9).round(), row)
+    };
+    // A hypervisor that shows the threads of four cores as eight CPUs: there was time for one pair.
+    let (cores, row) = bounds(4.0 * 52.5e9, &[((0, 1), 1.0)]);
+    assert_eq!((cores, bound(&row).limiter.as_str()), (4.0, "execution ports"));
+    assert_eq!(bounds(4.0 * 52.5e9, &[((0, 1), 1.99), ((0, 4), 1.01)]).0, 4.0);
+    assert_eq!(bounds(6.0 * 52.5e9, &[((0, 1), 1.0), ((2, 3), 2.0), ((4, 5), 1.5)]).0, 5.0);
+    assert_eq!(bounds(8.0 * 52.5e9, &[((0, 1), 1.99)]).0, 8.0);
+    // It may move them meanwhile: what was reached is given.
+    let (_, row) = bounds(8.0 * 52.5e9, &[((0, 1), 1.0)]);
+    assert!(row.outcome.median.is_some());
+    assert!(codes(&row).contains(&warning::CEILING_LOW), "{:?}", row.outcome.warnings);
+}
+
+#[test]
 fn a_figure_that_is_a_little_above_the_peak_of_a_quota_is_given() {
     // The clock was read before and after alone, and was 3 % higher in between.
     let row = zen(1, 0.5 * 1.03 * 52.8e9);
