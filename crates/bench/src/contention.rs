@@ -116,7 +116,7 @@ impl ContentionProbe {
             return CoreUse::Unknown;
         }
         let seen = issue_width::measure();
-        let core_use = seen.map_or(CoreUse::Unknown, |rate| self.take(rate.per_cycle()));
+        let core_use = seen.map_or(CoreUse::Unknown, |issued| self.take(issued));
         if core_use == CoreUse::Alone {
             LEARNED.fetch_max(self.learned.load(Ordering::Relaxed), Ordering::Relaxed);
         }

@@ -13,7 +13,6 @@ mod arena;
 mod walk;
 
 use std::io;
-use std::sync::Arc;
 
 use crate::generator::SplitMix64;
 pub use crate::region::{HUGE_PAGE_BYTES, Pages, base_page_bytes};
@@ -88,12 +87,6 @@ impl Chase {
         Ok(chase)
     }
 
-    /// As [`Chase::new`], with an arena to itself.
-    pub fn alone(arena: Arena, working_set_bytes: u64, order: Order) -> io::Result<Self> {
-        let slot = Arc::new(arena).slot().ok_or(io::ErrorKind::InvalidInput)?;
-        Self::new(slot, working_set_bytes, order)
-    }
-
     /// Puts the nodes into another order.
     ///
     /// A random permutation that is closed to a ring is a uniformly random cycle, the same
@@ -129,16 +122,6 @@ impl Chase {
     /// Nodes of the ring.
     pub fn nodes(&self) -> u64 {
         self.nodes as u64
-    }
-
-    /// Bytes of the lines in which the nodes lie.
-    pub fn working_set_bytes(&self) -> u64 {
-        self.nodes() * LINE_BYTES
-    }
-
-    /// The memory in which the nodes lie.
-    pub fn arena(&self) -> &Arena {
-        self.slot.arena()
     }
 
     /// Places from which a walk can begin; `place` takes any number below.
@@ -219,10 +202,15 @@ fn shuffled(count: usize, seed: u64) -> io::Result<Vec<u32>> {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     fn chase(working_set_bytes: u64, seed: u64) -> Chase {
-        let arena = Arena::new(working_set_bytes as usize, Pages::Base, None).unwrap();
-        Chase::alone(arena, working_set_bytes, order(seed)).unwrap()
+        Chase::new(slot(working_set_bytes), working_set_bytes, order(seed)).unwrap()
+    }
+
+    /// In an arena of its own.
+    fn slot(length_bytes: u64) -> Slot {
+        Arc::new(Arena::new(length_bytes as usize, Pages::Base, None).unwrap()).slot().unwrap()
     }
 
     fn order(seed: u64) -> Order {
@@ -243,13 +231,13 @@ mod tests {
     fn a_ring_visits_each_line_once_and_comes_back() {
         for bytes in [1, 64, 128, 1 << 10, 3 << 10, 100 << 10] {
             let chase = chase(bytes, 7);
-            let start = chase.arena().start() as usize;
+            let start = chase.slot.arena().start() as usize;
             let seen = addresses(&chase);
             let lines: HashSet<usize> =
                 seen.iter().map(|address| (address - start) / LINE_BYTES as usize).collect();
             assert_eq!(lines.len() as u64, chase.nodes());
             assert!(lines.iter().all(|&line| (line as u64) < chase.nodes()));
-            assert_eq!(chase.working_set_bytes(), (bytes / 64).max(1) * 64);
+            assert_eq!(chase.nodes(), (bytes / 64).max(1));
             assert!(chase.is_after(chase.place(0), 0, chase.walk(chase.place(0), chase.nodes())));
         }
     }
@@ -270,8 +258,8 @@ mod tests {
 
     #[test]
     fn runs_follow_memory_and_jump_between() {
-        let arena = Arena::new(1 << 20, Pages::Base, None).unwrap();
-        let mut chase = Chase::alone(arena, 1 << 20, Order { seed: 5, run_nodes: 64 }).unwrap();
+        let order = Order { seed: 5, run_nodes: 64 };
+        let mut chase = Chase::new(slot(1 << 20), 1 << 20, order).unwrap();
         let seen = addresses(&chase);
         let next = seen.windows(2).filter(|pair| pair[1].wrapping_sub(pair[0]) == 64).count();
         assert!((seen.len() - 2 * seen.len() / 64..seen.len()).contains(&next), "{next}");
@@ -337,9 +325,9 @@ mod tests {
 
     #[test]
     fn a_working_set_larger_than_its_arena_is_refused() {
-        let arena = Arena::new(4096, Pages::Base, None).unwrap();
-        let bytes = arena.length_bytes() as u64 + LINE_BYTES;
-        let error = Chase::alone(arena, bytes, order(1)).unwrap_err();
+        let slot = slot(4096);
+        let bytes = slot.arena().length_bytes() as u64 + LINE_BYTES;
+        let error = Chase::new(slot, bytes, order(1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 

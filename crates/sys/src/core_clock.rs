@@ -153,29 +153,6 @@ pub fn beside(workload: &Workload, chain: Chain, links_per_iteration: u64, passe
     Stretch { links: total, elapsed_ns, is_right }
 }
 
-/// Runs two chains beside `workload` in turn, `pieces` times a piece of `passes` passes with each:
-/// short pieces, so that what wanders or disturbs in the meantime hits both alike. Gives what
-/// [`beside`] gives, summed up for each chain.
-///
-/// Cost: the clock is read four times for each piece of both.
-pub fn beside_both(
-    workload: &Workload,
-    chains: [(Chain, u64); 2],
-    pieces: u64,
-    passes: u64,
-) -> [Stretch; 2] {
-    let mut both = [Stretch { links: 0, elapsed_ns: 0, is_right: true }; 2];
-    for _ in 0..pieces {
-        for (whole, (chain, links)) in both.iter_mut().zip(chains) {
-            let piece = beside(workload, chain, links, passes);
-            whole.links += piece.links;
-            whole.elapsed_ns += piece.elapsed_ns;
-            whole.is_right &= piece.is_right;
-        }
-    }
-    both
-}
-
 /// Runs a chain of at least `links` links and nothing beside it; `None` on a kind of CPU that has
 /// no such code yet.
 ///
@@ -249,20 +226,6 @@ mod tests {
             assert!(stretch.is_right, "{chain:?}");
             assert_eq!(stretch.links, 1024);
         }
-    }
-
-    #[test]
-    fn two_chains_in_turn_have_as_many_links_as_each_alone() {
-        use crate::throughput::{Form, Kernel, Level, Number, Operation};
-        let kernel = Kernel { number: Number::F64, operation: Operation::Add, level: Level::Sse2 };
-        let Ok(workload) = Workload::new(kernel, Form::Work, 5) else {
-            return eprintln!("skipped: no kernels for this kind of CPU yet");
-        };
-        let [loads, products] =
-            beside_both(&workload, [(Chain::Load, 10), (Chain::Multiply, 20)], 3, 2);
-        let turns = 6 * workload.turns_per_pass();
-        assert_eq!((loads.links, products.links), (10 * turns, 20 * turns));
-        assert!(loads.is_right && products.is_right && loads.elapsed_ns > 0);
     }
 
     #[test]

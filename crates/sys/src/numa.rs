@@ -17,23 +17,20 @@ pub struct Node {
     pub cpus: Vec<usize>,
     /// Memory of the node; 0 for CPUs without memory.
     pub memory_bytes: u64,
-    /// Distances to all nodes as the firmware gives them, 10 being the node itself.
-    pub distances: Vec<u32>,
 }
 
 /// The nodes from `sys/devices/system/node` below `root` (`/` for the real one), ascending; none
 /// where the kernel has no nodes.
 ///
-/// Cost: three small files per node are read.
+/// Cost: two small files per node are read.
 pub fn nodes(root: &Path) -> Vec<Node> {
     let folder = root.join("sys/devices/system/node");
     let Ok(entries) = fs::read_dir(&folder) else { return Vec::new() };
     let read = |entry: fs::DirEntry| {
         let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
         let text = |name: &str| attribute::text(&entry.path(), name).unwrap_or_default();
-        let distances = text("distance").split_whitespace().map_while(|d| d.parse().ok()).collect();
         let cpus = parse_cpu_list(&text("cpulist"))?;
-        Some(Node { number, cpus, memory_bytes: parse_memory(&text("meminfo")), distances })
+        Some(Node { number, cpus, memory_bytes: parse_memory(&text("meminfo")) })
     };
     let mut nodes: Vec<Node> = entries.flatten().filter_map(read).collect();
     nodes.sort_by_key(|node| node.number);
@@ -109,24 +106,19 @@ mod tests {
     use crate::chase::{Arena, Pages};
 
     /// A tree as a machine with two sockets and a node of memory alone would show; made up.
-    const TREE: [(&str, &str, &str, &str); 3] = [
-        ("node0", "0-3,8-11\n", "Node 0 MemTotal:       65738312 kB\n", "10 21 14\n"),
-        ("node1", "4-7,12-15\n", "Node 1 MemTotal:       66059512 kB\n", "21 10 24\n"),
-        (
-            "node2",
-            "\n",
-            "Node 2 MemTotal:       130023424 kB\nNode 2 MemFree: 1 kB\n",
-            "14 24 10\n",
-        ),
+    const TREE: [(&str, &str, &str); 3] = [
+        ("node0", "0-3,8-11\n", "Node 0 MemTotal:       65738312 kB\n"),
+        ("node1", "4-7,12-15\n", "Node 1 MemTotal:       66059512 kB\n"),
+        ("node2", "\n", "Node 2 MemTotal:       130023424 kB\nNode 2 MemFree: 1 kB\n"),
     ];
 
     fn tree() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let base = root.path().join("sys/devices/system/node");
-        for (name, cpus, meminfo, distance) in TREE {
+        for (name, cpus, meminfo) in TREE {
             let folder = base.join(name);
             fs::create_dir_all(&folder).unwrap();
-            for (file, text) in [("cpulist", cpus), ("meminfo", meminfo), ("distance", distance)] {
+            for (file, text) in [("cpulist", cpus), ("meminfo", meminfo)] {
                 fs::write(folder.join(file), text).unwrap();
             }
         }
@@ -135,14 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn nodes_have_cpus_memory_and_distances() {
+    fn nodes_have_cpus_and_memory() {
         let root = tree();
         let nodes = nodes(root.path());
         assert_eq!(nodes.iter().map(|node| node.number).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(nodes[0].cpus, [0, 1, 2, 3, 8, 9, 10, 11]);
         assert_eq!(nodes[1].memory_bytes, 66_059_512 * 1024);
         assert!(nodes[2].cpus.is_empty());
-        assert_eq!(nodes[2].distances, [14, 24, 10]);
     }
 
     #[test]

@@ -55,8 +55,6 @@ enum Body {
 pub struct Checked {
     /// Operations, as [`Operation::count`] counts them.
     pub operations: u64,
-    /// Steps: one operation on one register or tile, by one instruction or two.
-    pub steps: u64,
     /// Whether the sum of all results is the one that was worked out beforehand.
     pub is_right: bool,
 }
@@ -103,11 +101,6 @@ impl Workload {
     /// The kernel.
     pub fn kernel(&self) -> Kernel {
         self.kernel
-    }
-
-    /// Which of its loops.
-    pub fn form(&self) -> Form {
-        self.form
     }
 
     /// Iterations of one pass of the loop that has a chain in it: between two of them stand its
@@ -175,11 +168,9 @@ impl Workload {
     }
 
     fn checked(&self, passes: u64, sum: u64) -> Checked {
-        let steps = passes * self.steps_per_pass;
-        let registers = steps * self.rows_per_step;
+        let registers = passes * self.steps_per_pass * self.rows_per_step;
         Checked {
             operations: registers * self.kernel.lanes() * self.kernel.operation.count(),
-            steps,
             is_right: sum == self.expected.wrapping_mul(passes),
         }
     }

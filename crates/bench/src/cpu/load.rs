@@ -22,7 +22,6 @@ const SLICE_NS: f64 = 40_000.0;
 /// Time of a piece with one chain. A reading is one piece with each kind, right before the slice that
 /// is held against it.
 const CLOCK_PIECE_NS: f64 = 8_000.0;
-const CLOCK_PIECES: u64 = 1;
 /// Work before a trial, and before each slice. A core that has had lighter work begins dense 512-bit work
 /// at a half or two thirds of its rate, for up to 3 µs (Sapphire Rapids alone on its core, bursts of 3 µs,
 /// 2026-11-22).
@@ -208,19 +207,18 @@ impl Load {
         let empty_ns = empty.min(known) as f64;
         let check = PreemptionCheck::start();
         // The first piece after other work takes longer by up to a hundredth: it is not counted.
-        let (chain, links) = chains[0];
-        let lead = core_clock::beside(&self.workload, chain, links, self.clock_passes);
-        window.is_wrong |= !lead.is_right;
-        let both = core_clock::beside_both(&self.workload, chains, CLOCK_PIECES, self.clock_passes);
-        let (elapsed_ns, is_preempted) = check.stop();
-        window.is_wrong |= both.iter().any(|stretch| !stretch.is_right);
+        let piece =
+            |(chain, links)| core_clock::beside(&self.workload, chain, links, self.clock_passes);
+        let lead = piece(chains[0]);
+        let both = chains.map(piece);
+        let is_preempted = check.is_preempted();
+        window.is_wrong |= !lead.is_right || both.iter().any(|stretch| !stretch.is_right);
         let hz = |which: usize| {
-            let chain_ns = both[which].elapsed_ns as f64 - CLOCK_PIECES as f64 * empty_ns;
+            let chain_ns = both[which].elapsed_ns as f64 - empty_ns;
             let cycles = self.latencies.cycles(self.kinds[which])? * both[which].links;
             Some(cycles as f64 * 1e9 / chain_ns)
         };
         let pair = [0, 1].map(|which| hz(which).unwrap_or(f64::NAN));
-        window.clock_ns += elapsed_ns;
         window.take_reading(pair, is_preempted);
     }
 }

@@ -21,11 +21,11 @@ impl PreemptionCheck {
         Self { start_ns: monotonic_ns(), cpu_ns, switches }
     }
 
-    /// The time since then, and whether the CPU was lost in it.
-    pub(super) fn stop(self) -> (u64, bool) {
+    /// Whether the CPU was lost since then.
+    pub(super) fn is_preempted(&self) -> bool {
         let elapsed_ns = monotonic_ns().saturating_sub(self.start_ns).max(1);
         let cpu_ns = thread_cpu_ns().saturating_sub(self.cpu_ns);
         let switched = usage::thread().involuntary_switches != self.switches;
-        (elapsed_ns, switched || (cpu_ns as f64) < CPU_SHARE * elapsed_ns as f64)
+        switched || (cpu_ns as f64) < CPU_SHARE * elapsed_ns as f64
     }
 }

@@ -328,7 +328,6 @@ mod tests {
             end_ns,
             before: clock,
             after: Some(Clock { hz: 0.9 * hz, agreement_ratio: 1.0 }),
-            clock_ns: 100,
             cpu_ns: end_ns - start_ns,
             ..SampleWindow::default()
         }

@@ -59,8 +59,6 @@ pub(super) struct SampleWindow {
     /// The clock before the work and after it.
     pub(super) before: Option<Clock>,
     pub(super) after: Option<Clock>,
-    /// The part of the time that went into reading the clock.
-    pub(super) clock_ns: u64,
     pub(super) cpu_ns: u64,
 }
 

@@ -176,12 +176,7 @@ mod tests {
 
     #[test]
     fn what_lies_beside_the_rings_is_counted_in() {
-        let node = |number, cpu| Node {
-            number,
-            cpus: vec![cpu],
-            memory_bytes: 1 << 36,
-            distances: Vec::new(),
-        };
+        let node = |number, cpu| Node { number, cpus: vec![cpu], memory_bytes: 1 << 36 };
         let (nodes, modules) = ([node(0, 0), node(1, 1)], Ceiling::default());
         let probe = ContentionProbe::default();
         let hardware = Hardware {

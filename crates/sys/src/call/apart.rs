@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::baseline::empty_loop_time;
 use super::work::Work;
 use crate::cause::cause_text;
-use crate::issue_width::{self, IssueRate};
+use crate::issue_width;
 use crate::run_queue;
 
 /// Windows into which the calls are divided. Of one trial of 30 ms each has 1 ms: an SMT sibling of
@@ -111,7 +111,7 @@ fn in_windows(
     let window = |window| {
         let share = calls * (window + 1) / count - calls * window / count;
         let elapsed = time(share)?;
-        let issued_per_cycle = issue_width::measure().map(IssueRate::per_cycle);
+        let issued_per_cycle = issue_width::measure();
         Ok(Window { calls: share, elapsed, issued_per_cycle })
     };
     (0..count).map(window).collect()

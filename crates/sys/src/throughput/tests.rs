@@ -30,12 +30,13 @@ fn possible() -> Vec<Workload> {
 #[test]
 fn every_loop_ends_where_scalar_code_ends() {
     for workload in possible() {
-        let name = format!("{:?} {:?}", workload.kernel(), workload.form());
+        let name = format!("{:?} {:?}", workload.kernel(), workload.form);
         for passes in [1, 3] {
             let checked = workload.run(passes);
             assert!(checked.is_right, "{name}, {passes} passes");
-            let steps = passes * workload.steps_per_pass;
-            assert_eq!(checked.steps, steps);
+            let registers = passes * workload.steps_per_pass * workload.rows_per_step;
+            let each = workload.kernel.lanes() * workload.kernel.operation.count();
+            assert_eq!(checked.operations, registers * each);
         }
     }
 }
@@ -43,7 +44,7 @@ fn every_loop_ends_where_scalar_code_ends() {
 #[test]
 fn a_chain_beside_a_loop_changes_neither() {
     for workload in possible() {
-        let name = format!("{:?} {:?}", workload.kernel(), workload.form());
+        let name = format!("{:?} {:?}", workload.kernel(), workload.form);
         for chain in [Chain::Add, Chain::Multiply, Chain::Load] {
             for links in [1, 7, chain.most_links(), chain.most_links() + 1] {
                 let stretch = core_clock::beside(&workload, chain, links, 2);

@@ -36,7 +36,7 @@ impl Load {
         let start_ns = monotonic_ns();
         let checked = self.workload.run(passes);
         let elapsed_ns = monotonic_ns().saturating_sub(start_ns).max(1);
-        let (_, is_preempted) = check.stop();
+        let is_preempted = check.is_preempted();
         window.probe(probe);
         window.is_wrong |= !checked.is_right;
         let (operations, reading) = (checked.operations, window.reading);
@@ -156,8 +156,7 @@ mod tests {
         assert_eq!(window.operations(), 3 * 3 * load.passes * per_pass);
         let readings = window.readings.0.len() + window.preempted_readings.0.len();
         assert_eq!((window.slices.len(), readings), (6, 6));
-        assert!(!window.is_wrong && window.clock_ns > 0);
-        assert!(window.elapsed_ns() >= window.clock_ns);
+        assert!(!window.is_wrong && window.elapsed_ns() > 0);
         // Slices in which others had the CPU tell neither.
         if window.slices.iter().all(|slice| !slice.is_preempted) {
             assert!(window.clock().is_some() && window.doubling_ratio().is_some());
@@ -166,7 +165,7 @@ mod tests {
         assert!(long.elapsed_ns() >= 1_000_000 && !long.slices.is_empty());
         let apart = load.sample(1, Reading::Apart, None, 1);
         assert_eq!(apart.operations(), 3 * APART * load.passes * per_pass);
-        assert_eq!((apart.clock_ns, apart.readings.0.len()), (0, 0));
+        assert!(apart.readings.0.is_empty());
         assert!(apart.per_cycle().is_empty());
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn node(number: u32, cpus: &[usize], memory_bytes: u64) -> Node {
-        Node { number, cpus: cpus.to_vec(), memory_bytes, distances: Vec::new() }
+        Node { number, cpus: cpus.to_vec(), memory_bytes }
     }
 
     #[test]

@@ -350,7 +350,7 @@ mod tests {
         let cpu = chase_cpu().unwrap();
         let shapes = [1 << 60, KEPT_BYTES].map(|bytes| Shape::random(bytes, Pages::Base));
         let (shape, chase) = rings.first(&shapes, cpu, 1).unwrap();
-        assert_eq!((shape, chase.working_set_bytes()), (shapes[1], KEPT_BYTES));
+        assert_eq!((shape, chase.nodes() * LINE_BYTES), (shapes[1], KEPT_BYTES));
         assert!(matches!(rings.first(&shapes[..1], cpu, 1), Err(TrialError::Failed(_))));
         assert!(rings.first(&[], cpu, 1).is_err());
     }

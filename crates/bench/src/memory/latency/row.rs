@@ -138,12 +138,7 @@ mod tests {
 
     #[test]
     fn no_two_rows_are_alike() {
-        let node = |number, cpu| Node {
-            number,
-            cpus: vec![cpu],
-            memory_bytes: 1 << 36,
-            distances: Vec::new(),
-        };
+        let node = |number, cpu| Node { number, cpus: vec![cpu], memory_bytes: 1 << 36 };
         let nodes = [node(0, 0), node(1, 1)];
         for (extent, in_memory) in [(Extent::Few, 1), (Extent::Quick, 7), (Extent::Full, 15)] {
             let rows = all(&Chases::new(extent, u64::MAX, (&[], 1), Pages::Huge), &nodes, &[0, 1]);

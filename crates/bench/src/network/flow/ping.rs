@@ -52,7 +52,7 @@ impl Watch {
         self.elapsed_ns += trip_ns;
         if self.elapsed_ns >= window_ns {
             let (calls, elapsed) = (self.trips, Duration::from_nanos(self.elapsed_ns));
-            let issued_per_cycle = issue_width::measure().map(issue_width::IssueRate::per_cycle);
+            let issued_per_cycle = issue_width::measure();
             self.windows.push(Window { calls, elapsed, issued_per_cycle });
             (self.trips, self.elapsed_ns) = (0, 0);
         }
