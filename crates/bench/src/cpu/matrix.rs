@@ -19,7 +19,7 @@ use flatout_measure::{
     Row, Sample, Sampler, TrialError, Unit, Value, Warning, blank, ceiling, statistics, warning,
 };
 use flatout_sys::dgemm::Kernels;
-use flatout_sys::{affinity, monotonic_ns};
+use flatout_sys::monotonic_ns;
 
 use super::bound::{AT_THE_LIMIT, double_peak};
 use super::row::UnitRow;
@@ -199,8 +199,7 @@ pub(super) fn outcomes(
     topology: &Topology,
     sampler: &mut Sampler<'_>,
 ) -> Vec<Outcome> {
-    let counts = threads(options);
-    let rows: Vec<(u32, Work)> = counts
+    let rows: Vec<(u32, Work)> = threads(options, topology.count())
         .into_iter()
         .flat_map(|threads| [Work::Product, Work::Solve].map(|work| (threads, work)))
         .collect();
@@ -230,12 +229,7 @@ pub(super) fn outcomes(
             rows.extend(best);
         }
         for row in &mut rows {
-            let mut peak = double_peak(units, threads);
-            if workers::contained(threads, topology.count(), topology.quota_cpus).is_some() {
-                // A trial shorter than the quota's period has more than its share.
-                peak.provenance = Provenance::Given;
-            }
-            hold(row, peak);
+            hold(row, double_peak(units, threads));
             prove(row);
         }
         outcomes.extend(record(rows));
@@ -244,8 +238,7 @@ pub(super) fn outcomes(
 }
 
 /// One thread and one per CPU, unless the user chose; short runs have the latter alone.
-fn threads(options: &Options) -> Vec<u32> {
-    let all = affinity::allowed_cpu_count();
+fn threads(options: &Options, all: u32) -> Vec<u32> {
     let usual = if options.run.extent == Extent::Full { &[1, all][..] } else { &[all] };
     // The whole machine first: it needs the largest matrices to show what it can.
     workers::counts(&options.threads, usual).into_iter().rev().collect()
@@ -271,9 +264,8 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
 
 /// What is to be said of so many threads on this machine.
 fn crowd(threads: u32, topology: &Topology) -> Vec<Warning> {
-    let cpus = affinity::allowed_cpu_count();
-    let contained = workers::contained(threads, cpus, topology.quota_cpus);
-    workers::oversubscribed(threads, cpus).into_iter().chain(contained).collect()
+    let contained = workers::contained(threads, topology.count(), topology.quota_cpus);
+    workers::oversubscribed(threads, topology.count()).into_iter().chain(contained).collect()
 }
 
 /// One trial, with all that is known of it as a fact.
@@ -338,12 +330,16 @@ fn prove(measured: &mut Measured<MatrixRow>) {
 
 /// Holds a row against the peak of the CPUs that it used: multiply-adds of doubles, as the registers
 /// give them in that load. A figure above it is an alarm (see [`ceiling::apply`]).
-fn hold(measured: &mut Measured<MatrixRow>, peak: Ceiling) {
+fn hold(measured: &mut Measured<MatrixRow>, mut peak: Ceiling) {
     let Measured { outcome, facts, .. } = measured;
     if outcome.n > 0 {
         facts.set(fact::HALF_WIDTH, outcome.half_width());
     }
     let is_held_back = warning::has(&outcome.warnings, warning::CPU_QUOTA);
+    if is_held_back && peak.value.is_some() {
+        // A trial shorter than the quota's period has more than its share.
+        peak.provenance = Provenance::Given;
+    }
     let limiter = if is_held_back { "the CPU quota" } else { LIMITER };
     ceiling::apply(outcome, peak.limited_by(limiter));
     let contention = facts.number(fact::CONTENTION_RATIO).unwrap_or(0.0);
