@@ -8,6 +8,7 @@
 mod smbios;
 mod udev;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -58,16 +59,20 @@ pub fn dimms(root: &Path) -> Option<(Source, Vec<Dimm>)> {
     (!from_udev.is_empty()).then_some((Source::Udev, from_udev))
 }
 
-/// Number of different channels that the modules name; none unless every module names one.
+/// Modules that a channel has at most.
+const MOST_ON_CHANNEL: usize = 3;
+
+/// Number of different channels that the modules name; none unless every module names one, in words that
+/// can be: those of a slot are no other's, and a channel has few of them.
 ///
 /// Firmware has no field for the channel, only words. These are understood, in bank or locator:
-/// `CHANNEL A`, `Channel0`, `ChannelA-DIMM0`, `DIMM_A1`, `DIMMB2`, `CPU0_DIMM_C1`, and the same
+/// `CHANNEL A`, `Channel0`, `ChannelA-DIMM0`, `DIMM_A1`, `DIMMB2`, `CPU0_DIMM_C1`, `DIMM_P0_A0`, and the same
 /// after a socket or controller (`P0 CHANNEL A` is another channel than `P1 CHANNEL A`).
 pub fn channels(dimms: &[Dimm]) -> Option<usize> {
-    let mut names: Vec<String> = dimms.iter().map(channel).collect::<Option<_>>()?;
-    names.sort();
-    names.dedup();
-    (!names.is_empty()).then_some(names.len())
+    let names: BTreeSet<String> = dimms.iter().map(channel).collect::<Option<_>>()?;
+    let slots: BTreeSet<_> = dimms.iter().map(|dimm| (&dimm.locator, &dimm.bank)).collect();
+    let can_be = slots.len() == dimms.len() && dimms.len() <= MOST_ON_CHANNEL * names.len();
+    (!names.is_empty() && can_be).then_some(names.len())
 }
 
 /// What tells the channel of a module from the others: the words up to and with the channel.
@@ -77,7 +82,10 @@ fn channel(dimm: &Dimm) -> Option<String> {
     named.map(|(text, end)| format!("{} {}", socket(&bank, &locator), &text[..end])).or_else(|| {
         // `DIMM_A1`, `DIMMA1`: the letter is the channel, the digit the slot on it.
         let (head, tail) = locator.split_once("DIMM")?;
-        let tail = tail.trim_start_matches(['_', '-', ' ']);
+        let tail = tail.trim_start_matches(SEPARATORS);
+        // `DIMM_P0_A0`: between them is the socket.
+        let behind = tail.split_once(SEPARATORS).filter(|(word, _)| is_socket(word));
+        let tail = behind.map_or(tail, |(_, tail)| tail);
         let mut letters = tail.chars();
         let (letter, slot) = (letters.next()?, letters.next());
         let is_channel =
@@ -90,20 +98,24 @@ fn channel(dimm: &Dimm) -> Option<String> {
 fn after_channel_word(text: &str) -> Option<(&str, usize)> {
     const WORD: &str = "CHANNEL";
     let after = text.find(WORD)? + WORD.len();
-    let skipped = text[after..].len() - text[after..].trim_start_matches(['_', '-', ' ']).len();
+    let skipped = text[after..].len() - text[after..].trim_start_matches(SEPARATORS).len();
     let start = after + skipped;
     let length = text[start..].find(|c: char| !c.is_ascii_alphanumeric());
     let end = length.map_or(text.len(), |length| start + length);
     (end > start).then_some((text, end))
 }
 
+/// What stands between words.
+const SEPARATORS: [char; 3] = ['_', '-', ' '];
+
+fn is_socket(word: &str) -> bool {
+    ["P", "CPU", "NODE", "PROC", "SOCKET"].iter().any(|head| is_numbered(word, head))
+}
+
 /// Socket or node in the texts, so that equal channels of two sockets are two.
 fn socket(bank: &str, locator: &str) -> String {
-    let is_socket = |word: &&str| {
-        ["P", "CPU", "NODE", "PROC", "SOCKET"].iter().any(|head| is_numbered(word, head))
-    };
-    let all = bank.split([' ', '_', '-']).chain(locator.split([' ', '_', '-']));
-    all.filter(is_socket).collect::<Vec<_>>().join(" ")
+    let all = bank.split(SEPARATORS).chain(locator.split(SEPARATORS));
+    all.filter(|word| is_socket(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -57,8 +57,13 @@ fn peak_of(found: Option<(Source, Vec<Dimm>)>, is_virtual: bool) -> Ceiling {
 }
 
 /// Rate of one module on a channel of its own.
+///
+/// Some firmware gives the clock for the transfers that are configured, of which each has two (1200 MT/s of
+/// modules made for 2400): modules that run at half of their speed are not to be told from these.
 fn bytes_per_s(dimm: &Dimm) -> Option<u64> {
-    let transfers = dimm.configured_transfers_per_s.or(dimm.rated_transfers_per_s)?;
+    let (configured, rated) = (dimm.configured_transfers_per_s, dimm.rated_transfers_per_s);
+    let is_clock = |rated: &u64| configured.is_some_and(|hz| rated.abs_diff(2 * hz) < rated / 100);
+    let transfers = rated.filter(is_clock).or(configured).or(rated)?;
     let width = u64::from(dimm.data_width_bits?);
     transfers.checked_mul(width).map(|bits| bits / 8).filter(|&bytes| bytes > 0)
 }
@@ -114,6 +119,22 @@ mod tests {
     fn the_rated_speed_serves_where_no_other_is_given() {
         let old = Dimm { configured_transfers_per_s: None, ..dimm("DIMM_A1", 1) };
         assert_eq!(peak_of(Some((Source::Smbios, vec![old])), false).value, Some(38.4e9));
+    }
+
+    #[test]
+    fn a_clock_is_not_taken_for_transfers() {
+        let rate = |configured: u64, rated: u64| {
+            let configured = Some(configured * 1_000_000);
+            let rated = Some(rated * 1_000_000);
+            let dimm = Dimm {
+                configured_transfers_per_s: configured,
+                rated_transfers_per_s: rated,
+                ..dimm("DIMM_A1", 1)
+            };
+            bytes_per_s(&dimm).unwrap() / 8_000_000
+        };
+        assert_eq!([rate(1200, 2400), rate(1067, 2133), rate(667, 1333)], [2400, 2133, 1333]);
+        assert_eq!([rate(2666, 3200), rate(3200, 3200), rate(1866, 3200)], [2666, 3200, 1866]);
     }
 
     #[test]

@@ -169,7 +169,13 @@ type Slots<'a> = (&'a [(&'a str, &'a str)], Option<usize>);
 
 #[test]
 fn channels_are_counted_where_all_modules_name_one() {
-    let expectations: [Slots<'_>; 10] = [
+    let expectations: [Slots<'_>; 14] = [
+        // As boards of Gigabyte call them.
+        (&[("DIMM_P0_A0", "BANK 0"), ("DIMM_P0_A1", "BANK 1"), ("DIMM_P0_E0", "BANK 0")], Some(2)),
+        (&[("DIMM_P0_A0", "BANK 0"), ("DIMM_P1_A0", "BANK 0")], Some(2)),
+        // Words that are two slots', and a channel of four modules: they mean something else.
+        (&[("DIMM_A1", "BANK 0"), ("DIMM_A1", "BANK 0"), ("DIMM_B1", "BANK 0")], None),
+        (&[("DIMM_A1", ""), ("DIMM_A2", ""), ("DIMM_A3", ""), ("DIMM_A4", "")], None),
         (&[("DIMM_A1", "NODE 1"), ("DIMM_A2", "NODE 1"), ("DIMM_B1", "NODE 1")], Some(2)),
         (&[("ChannelA-DIMM0", "BANK 0"), ("ChannelB-DIMM0", "BANK 2")], Some(2)),
         (&[("Controller0-ChannelA-DIMM0", ""), ("Controller1-ChannelA-DIMM0", "")], Some(2)),
