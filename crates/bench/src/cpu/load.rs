@@ -165,9 +165,9 @@ impl Load {
         }
         // The highest of them: a disturbed one would make the chains too short, which then read
         // too low for ever.
-        let readings = window.readings.0.iter().chain(&window.preempted_readings.0).flatten();
-        let hz = readings.copied().reduce(f64::max).unwrap_or(latencies.idle_hz);
-        load.set_links(turn_ns, hz.min(latencies.idle_hz));
+        if let Some(clock) = window.readings.clock() {
+            load.set_links(turn_ns, clock.hz.min(latencies.idle_hz));
+        }
         load.workload.rest();
         Ok(load)
     }

@@ -395,14 +395,9 @@ mod tests {
 
     #[test]
     fn a_trial_in_which_no_clock_could_be_read_is_spoiled_and_does_not_end_the_row() {
-        let readings = Readings(vec![[0.9e9; 2]]);
-        let preempted = SampleWindow {
-            readings: Readings::default(),
-            preempted_readings: readings,
-            before: None,
-            after: None,
-            ..window(0, 1000, 3e9)
-        };
+        let readings = Readings::default();
+        let preempted =
+            SampleWindow { readings, before: None, after: None, ..window(0, 1000, 3e9) };
         let windows = [window(0, 1000, 3e9), preempted];
         let sample = clock_sample(evaluate(&windows, Reading::Between).unwrap());
         assert_eq!((sample.amount, sample.spoil), (0.0, Some(Spoil::Preempted)));

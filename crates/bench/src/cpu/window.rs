@@ -39,10 +39,9 @@ impl Slice {
 /// What one thread did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct SampleWindow {
+    /// The readings in which nobody else had the CPU.
     pub(super) readings: Readings,
-    /// Those in which somebody else had the CPU.
-    pub(super) preempted_readings: Readings,
-    /// The last reading, if it was not preempted.
+    /// The last reading, if it is one of them.
     pub(super) reading: Option<Clock>,
     pub(super) slices: Vec<Slice>,
     /// What the last probe of the core saw, when that was, and how many there were.
@@ -69,8 +68,8 @@ impl SampleWindow {
     }
 
     /// The clock: that beside the slices which had the core alone, in the middle; where there are none, what
-    /// the readings tell that were not preempted. The others tell how long the thread waited, and are
-    /// no bound of what it does when it does not: where there are only those, no clock is known.
+    /// the readings tell. Those in which somebody else had the CPU would tell how long the thread waited, and
+    /// are no bound of what it does when it does not: where there are only those, no clock is known.
     pub(super) fn clock(&self) -> Option<Clock> {
         let is_quiet = self.has_alone(1);
         let alone = self.slices.iter().filter(|slice| is_quiet && slice.is_alone());
@@ -84,10 +83,9 @@ impl SampleWindow {
         self.readings.clock()
     }
 
-    /// Takes a pair of readings in, preempted or not.
+    /// Takes a pair of readings in, unless it was preempted.
     pub(super) fn take_reading(&mut self, pair: [f64; 2], is_preempted: bool) {
-        let readings = if is_preempted { &mut self.preempted_readings } else { &mut self.readings };
-        readings.0.push(pair);
+        self.readings.0.extend((!is_preempted).then_some(pair));
         self.reading = Readings(vec![pair]).clock().filter(|_| !is_preempted);
         if let Some(last) = self.slices.last_mut().filter(|last| !last.is_alone()) {
             let both = last.reading.into_iter().chain(self.reading);
@@ -238,11 +236,11 @@ mod tests {
         assert_eq!(of(both).clock().unwrap().hz, 2.1e9);
         // One length alone is no trial.
         assert_eq!(of(vec![alone[0], alone[2]]).clock().unwrap().hz, 2.6e9);
-        let preempted_readings = Readings(vec![[0.9e9; 2]; 3]);
-        let preempted = SampleWindow { preempted_readings, ..SampleWindow::default() };
-        assert_eq!(preempted.clock(), None, "a thread without its CPU reads no clock");
-        let some = SampleWindow { readings: readings.clone(), ..preempted };
-        assert_eq!(some.clock().unwrap().hz, 2.6e9);
+        let mut window = SampleWindow::default();
+        window.take_reading([0.9e9; 2], true);
+        assert_eq!(window.clock(), None, "a thread without its CPU reads no clock");
+        window.take_reading([2.6e9; 2], false);
+        assert_eq!(window.clock().unwrap().hz, 2.6e9);
     }
 
     #[test]
@@ -256,7 +254,7 @@ mod tests {
         }
         let mut window = SampleWindow::default();
         window.take_reading([2.2e9, 2.1e9], true);
-        assert_eq!((window.reading, window.preempted_readings.0.len()), (None, 1));
+        assert_eq!((window.reading, window.readings.0.len()), (None, 0));
     }
 
     #[test]
