@@ -33,14 +33,15 @@ pub(super) fn apply(
     counts: &BTreeMap<Kernel, Count>,
 ) {
     settle_peaks(rows);
-    let sets = [topology.siblings.clone(), sharing_pairs(rows, topology)].concat();
+    let hidden = sharing_pairs(rows, topology);
+    let sets = [&topology.siblings[..], &hidden].concat();
     for Measured { row, outcome, facts, .. } in rows {
         match *row {
             UnitRow::Units { kernel, setting } => {
                 let share = share(facts, setting, topology, &sets);
                 if setting.placement != Placement::Sustained {
                     caveat::add_of_clock(outcome, facts);
-                    caveat::add_of_share(outcome, facts, &share, &sets);
+                    caveat::add_of_share(outcome, facts, &share, &hidden);
                 }
                 let peak = (kernel, share, topology.is_mixed);
                 hold(outcome, facts, counts.get(&kernel).copied(), peak);

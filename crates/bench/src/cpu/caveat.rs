@@ -62,12 +62,13 @@ pub(super) fn stolen(facts: &Facts) -> Option<f64> {
     facts.number(fact::STOLEN_RATIO).filter(|&ratio| ratio > STOLEN && ticks >= STOLEN_TICKS)
 }
 
-/// What took CPU time away, and whether the time followed the work.
+/// What took CPU time away, and whether the time followed the work; `hidden` are CPUs that share a core, which
+/// the kernel does not know.
 pub(super) fn add_of_share(
     outcome: &mut Outcome,
     facts: &Facts,
     share: &Share,
-    sets: &[Vec<usize>],
+    hidden: &[Vec<usize>],
 ) {
     if outcome.median.is_none() {
         return;
@@ -75,9 +76,10 @@ pub(super) fn add_of_share(
     let contained = workers::contained(share.threads, share.cpus, share.quota_cpus);
     let contained = contained.filter(|_| share.is_limited_by_quota());
     warning::add_all(&mut outcome.warnings, contained);
-    if share.cores < share.threads.min(share.cpus) {
-        let sets: Vec<String> = sets.iter().map(|set| format!("{set:?}")).collect();
-        outcome.warn(warning::CORES_SHARED, format!("some CPUs share a core: {}", sets.join(", ")));
+    if share.cores < share.cores_declared {
+        let pairs: Vec<String> = hidden.iter().map(|pair| format!("{pair:?}")).collect();
+        let text = format!("CPUs share a core that the kernel takes for two: {}", pairs.join(", "));
+        outcome.warn(warning::CORES_SHARED, text);
     }
     if let Some(ratio) = stolen(facts) {
         let text = format!("the hypervisor took {} of the CPU time", percent(ratio));

@@ -141,6 +141,14 @@ fn siblings_that_only_the_measurement_shows_halve_the_peak() {
 }
 
 #[test]
+fn siblings_that_the_kernel_knows_are_no_surprise() {
+    let siblings = vec![vec![0, 4], vec![1, 5], vec![2, 6], vec![3, 7]];
+    let row = bounded(zen(8, 4.0 * 52.5e9), &Topology { siblings, ..topology(8) }, 2.0);
+    assert!((bound(&row).value.unwrap() - 4.0 * 52.8e9).abs() < 1.0);
+    assert_eq!((bound(&row).provenance, codes(&row).len()), (Provenance::Inferred, 0));
+}
+
+#[test]
 fn cpus_that_were_not_measured_share_cores_as_those_that_were() {
     let bounds = |per_s, verdicts: &[((usize, usize), f64)]| {
         let pair = |&((first, second), worth): &((usize, usize), f64)| {
