@@ -16,12 +16,12 @@ pub(crate) fn kinds(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
         let text = fs::read_to_string(root.join("sys/devices").join(path));
         text.ok().and_then(|text| parse_cpu_list(text.trim())).unwrap_or_default()
     };
-    let efficient = list("cpu_atom/cpus");
+    let [efficient, low_power] = ["cpu_atom/cpus", "cpu_lowpower/cpus"].map(list);
     let strength = |cpu: usize| {
         let path = format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
         let capacity = fs::read_to_string(root.join(path)).ok();
         let capacity = capacity.and_then(|text| text.trim().parse::<u64>().ok());
-        (!efficient.contains(&cpu), capacity)
+        (!low_power.contains(&cpu), !efficient.contains(&cpu), capacity)
     };
     let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     allowed.iter().for_each(|&cpu| kinds.entry(strength(cpu)).or_default().push(cpu));
@@ -95,6 +95,13 @@ mod tests {
         assert_eq!(kinds, [vec![0, 1, 2, 3], vec![4, 5]]);
         assert_eq!(spread(&kinds, &[vec![0, 1], vec![2, 3]]), [2, 0, 3, 1, 5, 4]);
         assert_eq!(super::kinds(alder_lake.path(), &[4, 5]).len(), 1, "what is allowed counts");
+    }
+
+    #[test]
+    fn low_power_cores_of_an_arrow_lake_come_last() {
+        let arrow_lake = machine(&[("cpu_atom/cpus", "2-3\n"), ("cpu_lowpower/cpus", "4-5\n")]);
+        let kinds = kinds(arrow_lake.path(), &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(kinds, [[0, 1], [2, 3], [4, 5]]);
     }
 
     #[test]

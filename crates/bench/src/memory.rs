@@ -124,8 +124,9 @@ impl Area for Options {
         let options = &*self;
         let root = Path::new("/");
         let cpus = affinity::allowed_cpus().unwrap_or_default();
-        // Chases run on the last one, whose caches may be others than those of the first.
-        let caches = cpu_cache::data_caches(root, cpus.last().copied().unwrap_or(0));
+        // The first thread, and so each chase, runs on the first of these: weaker cores may lack a cache.
+        let order = cores::in_order().unwrap_or_default();
+        let caches = cpu_cache::data_caches(root, order.first().copied().unwrap_or(0));
         let (nodes, modules) = (numa::nodes(root), dimm::peak(root));
         let quota_cpus = Groups::discover(root).cpu_quota_cpus();
         // Of a single thread that a quota holds back probes tell nothing.
@@ -138,6 +139,7 @@ impl Area for Options {
             last_caches,
             nodes: &nodes,
             cpus: &cpus,
+            order: &order,
             modules: &modules,
             largest: latency::largest_pages(),
             probe: &probe,

@@ -52,6 +52,8 @@ pub(super) struct Hardware<'a> {
     pub(super) nodes: &'a [Node],
     /// CPUs that threads may run on.
     pub(super) cpus: &'a [usize],
+    /// The same in the order in which threads get them.
+    pub(super) order: &'a [usize],
     /// What the memory modules can deliver together.
     pub(super) modules: &'a Ceiling,
     /// The largest pages that memory can lie on.
@@ -78,6 +80,8 @@ struct Chases {
     grid: Grid,
     /// Why they take no more memory.
     room_reason: String,
+    /// CPUs on which they run, the first one that can be had.
+    order: Vec<usize>,
 }
 
 impl Chases {
@@ -97,7 +101,8 @@ impl Chases {
         let [least, most] = LOAD_BYTES;
         let loads = Loads::new((2 * cache_bytes).saturating_mul(last_caches).clamp(least, most));
         let (rings, room_reason) = (Rings::new(grid.kept()), String::new());
-        Self { extent, cache_bytes, walk_ns, rings, loads, grid, room_reason }
+        let order = Vec::new();
+        Self { extent, cache_bytes, walk_ns, rings, loads, grid, room_reason, order }
     }
 
     /// Chases that take at most `room_bytes` with all that they need beside the rings.
@@ -148,7 +153,7 @@ pub(super) fn measure(
 ) -> Found {
     let chases = Chases::fitting(extent, room_bytes, hardware);
     let rings = chases.rings.until(sampler.part_ends_ns(MAKING_PART));
-    let chases = Chases { rings, room_reason, ..chases };
+    let chases = Chases { rings, room_reason, order: hardware.order.to_vec(), ..chases };
     let rows = row::all(&chases, hardware.nodes, hardware.cpus).into_iter();
     let mut rows = sampler.run(rows.map(|row| chases.case(row, hardware.probe)).collect());
     let (levels, level_rows) = level::find(&rows, hardware.caches);
@@ -184,6 +189,7 @@ mod tests {
             last_caches: 1,
             nodes: &nodes,
             cpus: &[0, 1],
+            order: &[1, 0],
             modules: &modules,
             largest: Pages::Huge,
             probe: &probe,

@@ -279,13 +279,14 @@ fn failed(shape: Shape, error: &io::Error) -> TrialError {
     }
 }
 
-/// The CPU on which chases run: the last that is allowed, because the first one of a machine
-/// serves most interrupts.
-pub(super) fn chase_cpu() -> Result<usize, TrialError> {
+/// The CPU on which chases run: the first of `order` that is still allowed, or else the last that is, because
+/// the first one of a machine serves most interrupts.
+pub(super) fn chase_cpu(order: &[usize]) -> Result<usize, TrialError> {
     let cpus = affinity::allowed_cpus().map_err(|error| {
         TrialError::Failed(format!("cannot read the allowed CPUs: {}", cause_text(&error)))
     })?;
-    cpus.last().copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
+    let first = order.iter().find(|cpu| cpus.contains(cpu));
+    first.or(cpus.last()).copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
 }
 
 #[cfg(test)]
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn large_rings_are_made_once_and_small_ones_anew() {
         let rings = Rings::new(Vec::new());
-        let cpu = chase_cpu().unwrap();
+        let cpu = chase_cpu(&[]).unwrap();
         let large = Shape::random(KEPT_BYTES, Pages::Base);
         let one = rings.ring(large, cpu, 1).unwrap();
         let two = rings.ring(large, cpu, 2).unwrap();
@@ -347,7 +348,7 @@ mod tests {
     #[test]
     fn the_next_ring_serves_where_the_first_cannot_be_made() {
         let rings = Rings::new(vec![Shape::random(KEPT_BYTES, Pages::Base)]);
-        let cpu = chase_cpu().unwrap();
+        let cpu = chase_cpu(&[]).unwrap();
         let shapes = [1 << 60, KEPT_BYTES].map(|bytes| Shape::random(bytes, Pages::Base));
         let (shape, chase) = rings.first(&shapes, cpu, 1).unwrap();
         assert_eq!((shape, chase.nodes() * LINE_BYTES), (shapes[1], KEPT_BYTES));
@@ -358,7 +359,7 @@ mod tests {
     #[test]
     fn a_ring_that_could_not_be_made_is_not_tried_again() {
         let rings = Rings::new(Vec::new());
-        let cpu = chase_cpu().unwrap();
+        let cpu = chase_cpu(&[]).unwrap();
         let endless = Shape::random(1 << 60, Pages::Base);
         let why = rings.ring(endless, cpu, 1).unwrap_err();
         assert_eq!(rings.ring(endless, cpu, 2).unwrap_err(), why);
@@ -374,8 +375,15 @@ mod tests {
     }
 
     #[test]
+    fn chases_run_on_the_strongest_core_that_is_still_allowed() {
+        let allowed = affinity::allowed_cpus().unwrap();
+        assert_eq!(chase_cpu(&[usize::MAX, allowed[0]]), Ok(allowed[0]));
+        assert_eq!(chase_cpu(&[usize::MAX]).ok(), allowed.last().copied());
+    }
+
+    #[test]
     fn a_cpu_that_cannot_be_is_an_error() {
         assert!(on_cpu(usize::MAX, || Ok(())).is_err());
-        assert_eq!(on_cpu(chase_cpu().unwrap(), || Ok(7)), Ok(7));
+        assert_eq!(on_cpu(chase_cpu(&[]).unwrap(), || Ok(7)), Ok(7));
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn sample(
     let cpus = match row {
         LatencyRow::NodeLatency(pair) | LatencyRow::NodeRate(pair) => (pair.cpu, pair.home_cpu),
         _ => {
-            let cpu = ring::chase_cpu()?;
+            let cpu = ring::chase_cpu(&chases.order)?;
             (cpu, cpu)
         }
     };
