@@ -88,7 +88,7 @@ impl Job {
             Work::Factor => order * order,
             Work::Stream(_) => 3 * order,
         };
-        let free_bytes = Room::now().free_bytes();
+        let free_bytes = Room::now().free_bytes;
         if numbers > u128::from(free_bytes / 8) {
             let order = self.order;
             return Err(format!(

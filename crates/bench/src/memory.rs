@@ -184,7 +184,7 @@ fn measure_rates(
         quota_cpus: Groups::discover(Path::new("/")).cpu_quota_cpus(),
         bytes: options.bytes(machine.caches_bytes(most)),
         room_bytes: room.bytes,
-        room_reason: room.reason(),
+        room_reason: room.reason.clone(),
         machine,
     };
     let mut rows = terms.rows().map_err(Error::NoRoom)?;
@@ -258,7 +258,7 @@ fn in_time(sampler: &Sampler<'_>, time_ns: u64, wanted_bytes: u64, room: &Room) 
     let had = has_end.then(|| room::had_in(time_ns, wanted_bytes));
     match had.and_then(|(bytes, why)| Some((bytes, why?))) {
         Some((bytes, why)) => (bytes, why.to_owned()),
-        None => (room.bytes, room.reason()),
+        None => (room.bytes, room.reason.clone()),
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn start_warning(
                 "only {} of {} stayed in the page cache: {}",
                 size_text(bytes),
                 size_text(wanted_bytes),
-                why_gone(wanted_bytes - bytes, Room::now().free_bytes())
+                why_gone(wanted_bytes - bytes, Room::now().free_bytes)
             ),
         ),
         _ => return None,

@@ -13,34 +13,38 @@ const PERCENT: u64 = 60;
 /// What counts as free where the kernel does not say: any machine that runs this has it.
 const ASSUMED_BYTES: u64 = 256 << 20;
 
-/// What may be taken, and what it rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What may be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that may be taken.
     pub bytes: u64,
-    /// What the machine has free; none if the kernel does not say.
-    pub available_bytes: Option<u64>,
-    /// What is left of the control group's limit; none without a limit.
-    pub group_bytes: Option<u64>,
-    /// What is left of the limit on this process's addresses; none without a limit.
-    pub address_bytes: Option<u64>,
+    /// What is free, to the machine, to its control group and to this process.
+    pub free_bytes: u64,
+    /// What limits it, in words.
+    pub reason: String,
 }
 
 impl Room {
-    /// The room where so much is free.
+    /// The room where so much is free to the machine, and left of the limits of its control group and on the
+    /// addresses of this process; none where the kernel does not say, and without a limit.
     pub fn of(
         available_bytes: Option<u64>,
         group_bytes: Option<u64>,
         address_bytes: Option<u64>,
     ) -> Self {
-        let room = Self { bytes: 0, available_bytes, group_bytes, address_bytes };
-        Self { bytes: room.free_bytes() / 100 * PERCENT, ..room }
-    }
-
-    /// What is free, to the machine, to its control group and to this process.
-    pub fn free_bytes(&self) -> u64 {
-        let free = self.available_bytes.unwrap_or(ASSUMED_BYTES);
-        [self.group_bytes, self.address_bytes].into_iter().flatten().fold(free, u64::min)
+        let machine_bytes = available_bytes.unwrap_or(ASSUMED_BYTES);
+        let limits =
+            [(group_bytes, "left to the control group"), (address_bytes, "that ulimit leaves")];
+        let known = limits.into_iter().filter_map(|(left, whose)| Some((left?, whose)));
+        let limit = known.min_by_key(|(left, _)| *left).filter(|(left, _)| *left < machine_bytes);
+        let free_bytes = limit.map_or(machine_bytes, |(left, _)| left);
+        let free = size_text(free_bytes);
+        let reason = match (limit, available_bytes) {
+            (Some((_, whose)), _) => format!("{PERCENT} % of the {free} {whose}"),
+            (None, Some(_)) => format!("{PERCENT} % of {free} that are free"),
+            (None, None) => format!("the kernel does not say what is free: {free} assumed"),
+        };
+        Self { bytes: free_bytes / 100 * PERCENT, free_bytes, reason }
     }
 
     /// The room on this machine now.
@@ -50,25 +54,6 @@ impl Room {
         let groups = Groups::discover(Path::new("/"));
         let left = memory::address_space_left_bytes();
         Self::of(memory::machine_available_bytes(), groups.memory_left_bytes(), left)
-    }
-
-    /// What limits it, in words.
-    pub fn reason(&self) -> String {
-        let least = Some(self.free_bytes());
-        let free = size_text(self.free_bytes());
-        match self.available_bytes {
-            available if self.group_bytes == least && available != least => {
-                format!("{PERCENT} % of the {free} left to the control group")
-            }
-            available if self.address_bytes == least && available != least => {
-                format!("{PERCENT} % of the {free} that ulimit leaves")
-            }
-            Some(available) => format!("{PERCENT} % of {} that are free", size_text(available)),
-            None => {
-                let assumed = size_text(ASSUMED_BYTES);
-                format!("the kernel does not say what is free: {assumed} assumed")
-            }
-        }
     }
 }
 
@@ -117,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_reason_names_what_decides() {
-        let reason = |available, group| Room::of(available, group, None).reason();
+        let reason = |available, group| Room::of(available, group, None).reason;
         assert_eq!(reason(Some(10_000), None), "60 % of 10 kB that are free");
         assert_eq!(reason(Some(10_000), Some(20_000)), "60 % of 10 kB that are free");
         assert!(reason(Some(10_000), Some(1_000)).contains("1000 bytes left to the control group"));
@@ -125,7 +110,7 @@ mod tests {
         assert!(reason(None, None).contains("does not say"));
         let bounded = Room::of(Some(10_000), Some(5_000), Some(2_000));
         assert_eq!(bounded.bytes, 1_200);
-        assert_eq!(bounded.reason(), "60 % of the 2 kB that ulimit leaves");
+        assert_eq!(bounded.reason, "60 % of the 2 kB that ulimit leaves");
     }
 
     #[test]
@@ -139,8 +124,6 @@ mod tests {
     #[test]
     fn this_machine_has_some() {
         let room = Room::now();
-        assert!(
-            room.bytes < 1 << 50 && room.available_bytes.is_none_or(|bytes| bytes > room.bytes)
-        );
+        assert!(room.bytes < 1 << 50 && room.bytes < room.free_bytes);
     }
 }

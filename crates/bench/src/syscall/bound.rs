@@ -1,5 +1,7 @@
 //! What follows from several rows: rates, the ratio to an empty call, and the floor of each call.
 
+use std::collections::BTreeMap;
+
 use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
 
 use super::fact;
@@ -9,37 +11,17 @@ use crate::counted;
 /// Adds the rates and the ratio to an empty call to the facts of each row, and names its floor,
 /// the bare kernel entry.
 pub(super) fn apply(rows: &mut [Measured<Row>]) {
-    let floors = Floors {
-        empty_call_ns: rows
-            .iter()
-            .find(|measured| measured.row.call == Call::EmptyFunction)
-            .and_then(|measured| measured.outcome.median),
-        entry_ns: rows
-            .iter()
-            .filter(|measured| measured.row.call == Call::Nonexistent)
-            .filter_map(|measured| Some((measured.row.threads(), measured.outcome.median?)))
-            .collect(),
+    let figures = |call| {
+        let of_call = rows.iter().filter(move |measured| measured.row.call == call);
+        of_call.filter_map(|measured| Some((measured.row.threads(), measured.outcome.median?)))
     };
+    let empty_call_ns = figures(Call::EmptyFunction).next().map(|(_, each_ns)| each_ns);
+    let entries_ns: BTreeMap<u32, f64> = figures(Call::Nonexistent).collect();
     for measured in rows {
         if let Some(each_ns) = measured.outcome.median.filter(|&each_ns| each_ns > 0.0) {
-            add_rates(measured, each_ns, floors.empty_call_ns);
-            add_floor(measured, each_ns, &floors);
+            add_rates(measured, each_ns, empty_call_ns);
+            add_floor(measured, each_ns, &entries_ns);
         }
-    }
-}
-
-/// What other rows are held against.
-struct Floors {
-    empty_call_ns: Option<f64>,
-    /// Threads and nanoseconds of each row of the bare kernel entry.
-    entry_ns: Vec<(u32, f64)>,
-}
-
-impl Floors {
-    /// The entry at so many threads, or else at one.
-    fn entry(&self, threads: u32) -> Option<(u32, f64)> {
-        let at = |wanted| self.entry_ns.iter().find(|&&(threads, _)| threads == wanted).copied();
-        at(threads).or_else(|| at(1))
     }
 }
 
@@ -54,9 +36,11 @@ fn add_rates(measured: &mut Measured<Row>, each_ns: f64, empty_call_ns: Option<f
     facts.set_known(fact::RATIO_TO_EMPTY_CALL, empty_ns.map(|empty| each_ns / empty));
 }
 
-fn add_floor(measured: &mut Measured<Row>, each_ns: f64, floors: &Floors) {
+/// `entries_ns` are the bare kernel entries by threads: that at as many counts, or else that at one.
+fn add_floor(measured: &mut Measured<Row>, each_ns: f64, entries_ns: &BTreeMap<u32, f64>) {
     let Measured { row, outcome, facts, .. } = measured;
-    let Some((entry_threads, entry_ns)) = floors.entry(row.threads()) else { return };
+    let at = |threads| entries_ns.get_key_value(&threads);
+    let Some((&entry_threads, &entry_ns)) = at(row.threads()).or_else(|| at(1)) else { return };
     if row.call == Call::VdsoClock && each_ns > 0.9 * entry_ns {
         outcome.warnings.push(Warning::new(
             warning::VDSO_MISSING,

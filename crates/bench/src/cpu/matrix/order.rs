@@ -86,7 +86,7 @@ pub(super) fn choose(work: Work, terms: &Terms, flop_per_s: f64) -> Result<Shape
             "{option}matrices of order {needed} take {}, but {} may be taken ({})",
             size_text(bytes(work, needed, terms.threads)),
             size_text(terms.room.bytes),
-            terms.room.reason()
+            terms.room.reason
         ));
     }
     let each_ns = terms.time_ns as f64 / f64::from(terms.trials.clamp(1, TRIALS_HELD));
