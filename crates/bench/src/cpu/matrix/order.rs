@@ -55,13 +55,15 @@ fn stride(order: u64) -> u64 {
 }
 
 /// Bytes that a trial takes: matrices, vectors, and what the threads pack (three panels of at most
-/// 384 columns; 8 MB for each thread, up to 20 MB for products, and what threads pack for each other).
+/// 384 columns, or what they pack for each other; each for itself half of a second-level cache, a triangle,
+/// and 512 rows of so many columns).
 fn bytes(work: Work, order: u64, threads: u32) -> u64 {
     let matrix = stride(order) * order * 8;
-    let (matrices, panels, own) = match work {
-        Work::Solve => (1, 3 * 384 * 8 * (order + 64), 8_000_000),
-        Work::Product => (3, 2 << 23, 20_000_000),
+    let (matrices, panels, columns) = match work {
+        Work::Solve => (1, 3 * 384 * 8 * (order + 64), 256),
+        Work::Product => (3, 2 << 23, 3072),
     };
+    let own = 4_000_000 + 512 * 8 * order.next_multiple_of(LINE).min(columns);
     let vectors = order * 8 * 8;
     matrix * matrices + panels + vectors + u64::from(threads) * own
 }
@@ -156,6 +158,15 @@ mod tests {
         let none = Terms { room: Room::of(Some(1_000_000), None, None), ..terms() };
         let text = choose(Work::Solve, &none, 90e9).unwrap_err();
         assert!(text.contains("600 kB may be taken"), "{text}");
+    }
+
+    #[test]
+    fn many_threads_with_little_memory_have_small_matrices() {
+        let room = Room::of(Some(4_000_000_000), None, None);
+        for work in [Work::Solve, Work::Product] {
+            let many = Terms { threads: 256, room: room.clone(), ..terms() };
+            assert!(chosen(work, &many) >= 1000, "{work:?}");
+        }
     }
 
     #[test]
