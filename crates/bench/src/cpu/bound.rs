@@ -185,8 +185,9 @@ fn limiter(outcome: &Outcome, facts: &Facts, share: &Share) -> String {
         && !warning::has(&outcome.warnings, warning::DISTURBED);
     let best = facts.number(fact::PER_CYCLE_BEST_DECILE_RATIO);
     let text = match outcome.ceiling.as_ref().and_then(|bound| bound.ratio) {
-        Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports",
+        // The peak is that of the quota, too.
         _ if share.is_limited_by_quota() => "the CPU quota",
+        Some(ratio) if ratio >= AT_THE_LIMIT => "execution ports",
         _ if share.is_oversubscribed() && share.cpus_got < CROWDED_TURNS * share.cores_used() => {
             "threads take turns on too few CPUs, and other programs or the hypervisor took CPU time"
         }

@@ -107,10 +107,20 @@ fn all_time(load: &Load, topology: &Topology, setting: Setting) -> Result<Sample
     sample.facts.extend(stolen);
     sample.is_sustained = true;
     let cpu_ns = windows.iter().map(|window| window.cpu_ns).sum();
-    let spent = Spent { cpu_ns, ..spent };
-    sample.elapsed_ns = spent.charged_ns(sample.elapsed_ns, topology.quota_cpus);
     sample.warnings.extend(workers::oversubscribed(setting.threads, topology.count()));
-    Ok(sample)
+    Ok(charged(sample, Spent { cpu_ns, ..spent }, topology.quota_cpus))
+}
+
+/// The sample with the time that a quota takes for it in the long run, and what was got and done in that time.
+fn charged(sample: Sample, spent: Spent, quota_cpus: Option<f64>) -> Sample {
+    let elapsed_ns = spent.charged_ns(sample.elapsed_ns, quota_cpus);
+    let share = sample.elapsed_ns as f64 / elapsed_ns.max(1) as f64;
+    let mut facts = sample.facts;
+    for key in [fact::CPUS_GOT, fact::OPERATIONS_PER_CYCLE, fact::OPERATIONS_PER_CYCLE_BEST_DECILE]
+    {
+        facts.set_known(key, facts.number(key).map(|whole| whole * share));
+    }
+    Sample { elapsed_ns, facts, ..sample }
 }
 
 /// What the hypervisor has taken so far, and when that was read.
@@ -352,6 +362,21 @@ mod tests {
         assert_eq!(number(&sample, fact::CPU_USE_RATIO), 1.0, "of their own times");
         assert!((number(&sample, fact::CHAIN_AGREEMENT_RATIO) - 0.995).abs() < 1e-9);
         assert!((number(&sample, fact::OPERATIONS_PER_CYCLE) - 1.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_trial_that_a_quota_let_burst_got_no_more_than_the_quota() {
+        let facts =
+            Facts::default().with(fact::CPUS_GOT, 1.0).with(fact::OPERATIONS_PER_CYCLE, 16.0);
+        let sample = Sample { amount: 1e9, elapsed_ns: 100, facts, ..Sample::default() };
+        let spent = Spent { cpu_ns: 100, throttled_ns: 0 };
+        let charged = |quota| charged(sample.clone(), spent, quota);
+        assert_eq!(charged(None), sample);
+        let held = charged(Some(0.5));
+        assert_eq!((held.amount, held.elapsed_ns), (1e9, 200));
+        let numbers = [fact::CPUS_GOT, fact::OPERATIONS_PER_CYCLE].map(|key| number(&held, key));
+        assert_eq!(numbers, [0.5, 8.0]);
+        assert_eq!(held.facts.value(fact::OPERATIONS_PER_CYCLE_BEST_DECILE), None);
     }
 
     #[test]

@@ -189,6 +189,7 @@ fn a_container_with_a_quota_is_held_against_its_share() {
     row.facts.set(fact::CPUS_GOT, 1.49);
     let row = bounded(row, &Topology { quota_cpus: Some(1.5), ..topology(8) }, 2.0);
     assert!((bound(&row).value.unwrap() - 1.5 * 52.8e9).abs() < 1.0);
+    assert_eq!(bound(&row).limiter, "the CPU quota", "not the ports of cores that are idle");
     assert!(codes(&row).contains(&warning::CPU_QUOTA));
 }
 
