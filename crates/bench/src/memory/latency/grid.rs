@@ -13,6 +13,9 @@ pub(super) const RUN_BYTES: u64 = 4096;
 /// arrays of four times as much.
 const MEMORY_TIMES: u64 = 4;
 
+/// The longest working set of a short run.
+const MOST_SHORT_BYTES: u64 = 512 * MIB;
+
 /// From here on the curve on base pages has a point for every second power of two.
 const BASE_DENSE_BYTES: u64 = 16 * MIB;
 
@@ -42,7 +45,7 @@ impl Grid {
         let wanted_bytes = match extent {
             Extent::Full => GIB,
             Extent::Quick | Extent::Few => {
-                (MEMORY_TIMES * last_bytes).next_power_of_two().clamp(64 * MIB, 512 * MIB)
+                (MEMORY_TIMES * last_bytes).next_power_of_two().clamp(64 * MIB, MOST_SHORT_BYTES)
             }
         };
         let mut grid = Self {
@@ -54,10 +57,7 @@ impl Grid {
             largest,
         };
         loop {
-            let all = points(extent, wanted_bytes, caches, largest);
-            let longest = grid.longest_bytes;
-            grid.shapes =
-                all.into_iter().filter(|shape| shape.working_set_bytes <= longest).collect();
+            grid.shapes = points(extent, grid.longest_bytes, caches, largest);
             if grid.room_bytes() <= room_bytes || grid.longest_bytes <= MIB {
                 return grid;
             }
@@ -108,7 +108,7 @@ fn points(extent: Extent, longest_bytes: u64, caches: &[DataCache], largest: Pag
     let powers = |first: u64, step: u32| {
         (first.ilog2()..=longest_bytes.ilog2()).step_by(step as usize).map(|log2| 1_u64 << log2)
     };
-    let (mut curve, base): (Vec<u64>, Vec<u64>) = match extent {
+    let (curve, base): (Vec<u64>, Vec<u64>) = match extent {
         Extent::Full => {
             // Three halves of a power of two between, where the knees of a core's own caches and
             // of most shared ones lie. Larger rings take a second to make for each GiB.
@@ -124,19 +124,23 @@ fn points(extent: Extent, longest_bytes: u64, caches: &[DataCache], largest: Pag
         }
         Extent::Few => (few(longest_bytes, caches), Vec::new()),
     };
-    curve.retain(|&bytes| bytes <= longest_bytes);
     let on = |pages| move |bytes| Shape::random(bytes, pages);
     let mut all: Vec<Shape> = curve.into_iter().map(on(largest)).collect();
     all.extend(base.into_iter().map(on(Pages::Base)));
+    all.retain(|shape| shape.working_set_bytes <= longest_bytes);
     all.sort_by_key(|shape| (shape.working_set_bytes, page_bytes(shape.pages)));
     all.dedup();
     all
 }
 
-/// One working set in the middle of each cache that is declared, and one in memory.
+/// One working set in the middle of each cache that is declared, and one in memory: of less than twice the
+/// last cache a good part would lie there.
 fn few(longest_bytes: u64, caches: &[DataCache]) -> Vec<u64> {
     let halves = caches.iter().map(|cache| cache.bytes / 2 / KIB * KIB);
-    halves.filter(|&bytes| bytes >= KIB).chain([longest_bytes]).collect()
+    let twice_bytes = caches.iter().map(|cache| 2 * cache.bytes).max().unwrap_or(0);
+    let is_memory = longest_bytes >= twice_bytes.min(MOST_SHORT_BYTES);
+    let memory = is_memory.then_some(longest_bytes);
+    halves.filter(|&bytes| bytes >= KIB).chain(memory).collect()
 }
 
 #[cfg(test)]
@@ -218,6 +222,12 @@ mod tests {
         let l3 = 105 * MIB / 2;
         assert_eq!(sets(&grid, Pages::Huge), [24 * KIB, MIB, l3, 512 * MIB]);
         assert!(sets(&grid, Pages::Base).is_empty());
+        let little = |room_bytes| {
+            let caches = caches(&[48 * KIB, 2 * MIB, 105 * MIB]);
+            sets(&Grid::new(Extent::Few, room_bytes, &caches, Pages::Huge), Pages::Huge)
+        };
+        assert_eq!(little(400 * MIB), [24 * KIB, MIB, l3, 256 * MIB], "memory all the same");
+        assert_eq!(little(200 * MIB), [24 * KIB, MIB, l3], "a cache would hold most of it");
         let unknown = Grid::new(Extent::Few, u64::MAX, &[], Pages::Huge);
         assert_eq!(sets(&unknown, Pages::Huge), [128 * MIB]);
     }
