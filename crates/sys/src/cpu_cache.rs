@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::attribute::{number, text};
+use crate::attribute::text;
 
 /// One cache that holds data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +15,6 @@ pub struct DataCache {
     pub level: u32,
     /// Size of one instance.
     pub bytes: u64,
-    /// Length of a line; 0 if the kernel does not say.
-    pub line_bytes: u64,
     /// CPUs that share one instance, as the kernel lists them (`0-1`); empty if it does not say.
     pub shared_cpus: String,
 }
@@ -69,7 +67,6 @@ fn from_registers([eax, ebx, ecx]: [u32; 3]) -> Option<DataCache> {
     DATA_OR_UNIFIED.contains(&(eax & 0x1f)).then(|| DataCache {
         level: eax >> 5 & 7,
         bytes: line * partitions * ways * (u64::from(ecx) + 1),
-        line_bytes: line,
         shared_cpus: String::new(),
     })
 }
@@ -81,7 +78,6 @@ fn read_cache(folder: &Path) -> Option<DataCache> {
     Some(DataCache {
         level: text(folder, "level")?.parse().ok().filter(|&level| level > 0)?,
         bytes: parse_size(&text(folder, "size")?)?,
-        line_bytes: number(folder, "coherency_line_size").unwrap_or(0),
         shared_cpus: text(folder, "shared_cpu_list").unwrap_or_default(),
     })
 }
@@ -108,13 +104,8 @@ mod tests {
             let folder = format!("sys/devices/system/cpu/cpu3/cache/index{index}");
             let folder = root.path().join(folder);
             fs::create_dir_all(&folder).unwrap();
-            let files = [
-                ("level", *level),
-                ("type", *kind),
-                ("size", *size),
-                ("coherency_line_size", "64"),
-                ("shared_cpu_list", "3,7"),
-            ];
+            let files =
+                [("level", *level), ("type", *kind), ("size", *size), ("shared_cpu_list", "3,7")];
             for (name, text) in files {
                 fs::write(folder.join(name), format!("{text}\n")).unwrap();
             }
@@ -133,7 +124,7 @@ mod tests {
         let caches = data_caches(root.path(), 3);
         let sizes: Vec<_> = caches.iter().map(|cache| (cache.level, cache.bytes)).collect();
         assert_eq!(sizes, [(1, 48 << 10), (2, 2 << 20), (3, 105 << 20)]);
-        assert_eq!((caches[0].line_bytes, caches[0].shared_cpus.as_str()), (64, "3,7"));
+        assert_eq!(caches[0].shared_cpus, "3,7");
         assert!(data_caches(root.path(), 0).is_empty(), "another CPU");
     }
 

@@ -24,16 +24,12 @@ pub struct Dimm {
     pub locator: String,
     /// The bank in the words of the firmware, for example `P0 CHANNEL A`.
     pub bank: String,
-    /// Its size.
-    pub bytes: u64,
     /// Width of its data without check bits; none if not given.
     pub data_width_bits: Option<u32>,
     /// Transfers per second that it runs at now; none if not given.
     pub configured_transfers_per_s: Option<u64>,
     /// Transfers per second that it is made for; none if not given.
     pub rated_transfers_per_s: Option<u64>,
-    /// Kind of memory, for example `DDR5`; empty if not given.
-    pub kind: String,
 }
 
 /// Where modules were read from.

@@ -81,7 +81,6 @@ mod tests {
     fn dimm(locator: &str, transfers_per_s: u64) -> Dimm {
         Dimm {
             locator: locator.to_owned(),
-            bytes: 16 << 30,
             data_width_bits: Some(64),
             configured_transfers_per_s: Some(transfers_per_s),
             rated_transfers_per_s: Some(4_800_000_000),

@@ -7,7 +7,6 @@ pub(crate) fn caches(sizes: &[u64]) -> Vec<DataCache> {
     let cache = |(index, &bytes): (usize, &u64)| DataCache {
         level: index as u32 + 1,
         bytes,
-        line_bytes: 64,
         shared_cpus: String::new(),
     };
     sizes.iter().enumerate().map(cache).collect()

@@ -324,7 +324,7 @@ mod tests {
 
     fn numbers(level: u32, bytes: u64, shared_cpus: &str) -> usize {
         let shared_cpus = shared_cpus.to_owned();
-        half_of_second_level(&[DataCache { level, bytes, line_bytes: 64, shared_cpus }])
+        half_of_second_level(&[DataCache { level, bytes, shared_cpus }])
     }
 
     #[test]

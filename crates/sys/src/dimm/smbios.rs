@@ -9,26 +9,6 @@ const END_OF_TABLE: u8 = 127;
 /// Type, length and handle.
 const HEADER_BYTES: usize = 4;
 
-/// Names of memory types as of DSP0134 3.7, table 78; others have none.
-const KINDS: [(u8, &str); 16] = [
-    (0x0f, "SDRAM"),
-    (0x12, "DDR"),
-    (0x13, "DDR2"),
-    (0x18, "DDR3"),
-    (0x1a, "DDR4"),
-    (0x1b, "LPDDR"),
-    (0x1c, "LPDDR2"),
-    (0x1d, "LPDDR3"),
-    (0x1e, "LPDDR4"),
-    (0x1f, "non-volatile"),
-    (0x20, "HBM"),
-    (0x21, "HBM2"),
-    (0x22, "DDR5"),
-    (0x23, "LPDDR5"),
-    (0x24, "HBM3"),
-    (0x07, "RAM"),
-];
-
 /// The modules in the bytes of a table; slots that are empty are left out, and what is cut short
 /// or makes no sense ends the reading.
 pub fn parse_smbios(table: &[u8]) -> Vec<Dimm> {
@@ -92,24 +72,17 @@ impl Structure<'_> {
 
     /// The module; none for an empty slot.
     fn dimm(&self) -> Option<Dimm> {
-        let bytes = match self.word(0x0c)? {
-            // Empty; or of a size that the firmware does not know.
-            0 | u16::MAX => return None,
-            0x7fff => u64::from(self.double_word(0x1c)? & 0x7fff_ffff) << 20,
-            kib if kib & 0x8000 != 0 => u64::from(kib & 0x7fff) << 10,
-            mib => u64::from(mib) << 20,
-        };
+        // Nothing in it; or of a size that the firmware does not know.
+        if matches!(self.word(0x0c)?, 0 | u16::MAX) {
+            return None;
+        }
         let width = self.word(0x0a).filter(|&bits| bits != 0 && bits != u16::MAX);
-        let kind = self.formatted.get(0x12).copied().unwrap_or(0);
-        let kind = KINDS.iter().find(|(code, _)| *code == kind).map_or("", |(_, name)| name);
         Some(Dimm {
             locator: self.text(0x10),
             bank: self.text(0x11),
-            bytes,
             data_width_bits: width.map(u32::from),
             configured_transfers_per_s: self.transfers_per_s(0x20, 0x58),
             rated_transfers_per_s: self.transfers_per_s(0x15, 0x54),
-            kind: kind.to_owned(),
         })
     }
 }

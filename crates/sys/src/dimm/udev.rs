@@ -20,19 +20,15 @@ pub fn parse_udev(text: &str) -> Vec<Dimm> {
 }
 
 fn dimm(fields: &BTreeMap<&str, &str>) -> Option<Dimm> {
-    if fields.get("PRESENT") == Some(&"0") {
-        return None;
-    }
     let number = |name: &str| fields.get(name)?.parse().ok().filter(|&number: &u64| number > 0);
     let text = |name: &str| fields.get(name).map_or("", |text| text.trim()).to_owned();
     let transfers = |name: &str| number(name)?.checked_mul(1_000_000);
+    number("SIZE").filter(|_| fields.get("PRESENT") != Some(&"0"))?;
     Some(Dimm {
         locator: text("LOCATOR"),
         bank: text("BANK_LOCATOR"),
-        bytes: number("SIZE")?,
         data_width_bits: number("DATA_WIDTH").and_then(|bits| u32::try_from(bits).ok()),
         configured_transfers_per_s: transfers("CONFIGURED_SPEED_MTS"),
         rated_transfers_per_s: transfers("SPEED_MTS"),
-        kind: text("TYPE"),
     })
 }
