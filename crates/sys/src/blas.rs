@@ -38,6 +38,7 @@ type Factor = unsafe extern "C" fn(
     *mut c_int,
 );
 type Threads = unsafe extern "C" fn(c_int);
+type Count = unsafe extern "C" fn() -> c_int;
 type Text = unsafe extern "C" fn() -> *const c_char;
 
 /// A library with `cblas_dgemm` and `dgetrf_`, with integers of 32 bits.
@@ -45,6 +46,7 @@ pub struct Library {
     product: Product,
     factor: Factor,
     threads: Threads,
+    count: Count,
     config: Text,
     core: Text,
 }
@@ -101,6 +103,9 @@ impl Library {
                 threads: std::mem::transmute::<*mut c_void, Threads>(find(
                     c"openblas_set_num_threads",
                 )?),
+                count: std::mem::transmute::<*mut c_void, Count>(find(
+                    c"openblas_get_num_threads",
+                )?),
                 config: std::mem::transmute::<*mut c_void, Text>(find(c"openblas_get_config")?),
                 core: std::mem::transmute::<*mut c_void, Text>(find(c"openblas_get_corename")?),
             })
@@ -118,9 +123,16 @@ impl Library {
     }
 
     /// Has it work in so many threads, this one included.
-    pub fn set_threads(&self, threads: u32) {
-        // SAFETY: any number is allowed.
-        unsafe { (self.threads)(threads.cast_signed()) };
+    ///
+    /// Errors: it has others, since it was built for one, or for fewer.
+    pub fn set_threads(&self, threads: u32) -> Result<(), String> {
+        // SAFETY: any number is allowed; the other function takes nothing and returns a number.
+        let count = unsafe {
+            (self.threads)(threads.cast_signed());
+            (self.count)()
+        };
+        let is_so = count == threads.cast_signed();
+        is_so.then_some(()).ok_or(format!("of {threads} threads it has {count}"))
     }
 
     /// `target` = `left` × `right`.

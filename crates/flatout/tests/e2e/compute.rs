@@ -1,8 +1,12 @@
 //! `flatout compute`: what `versus` races against OpenBLAS and STREAM.
 
+use std::fs;
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::bin::Folder;
+use crate::skip::skip;
 
 #[test]
 fn products_factors_and_streams_are_done_and_checked() {
@@ -41,4 +45,21 @@ fn a_library_that_is_none_is_refused_with_the_reason() {
     ran.complains(1, &["libc.so.6", "it has no cblas_dgemm"]);
     let ran = folder.flatout(words.into_iter().chain(["./none.so"])).run();
     ran.complains(1, &["none.so", "No such file"]);
+}
+
+#[test]
+fn a_library_that_has_not_the_threads_is_refused() {
+    let folder = Folder::new();
+    let text = "void cblas_dgemm() {} void dgetrf_() {} void openblas_set_num_threads(int n) {}\n\
+                int openblas_get_num_threads() { return 1; }\n\
+                char *openblas_get_config() { return \"for one thread\"; }\n\
+                char *openblas_get_corename() { return \"Haswell\"; }\n";
+    fs::write(folder.join("one.c"), text).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.current_dir(folder.path()).args(["-shared", "-fPIC", "-w", "-o", "one.so", "one.c"]);
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        skip!("there is no C compiler");
+    }
+    let words = ["compute", "product", "--order", "10", "--threads", "2", "--library", "./one.so"];
+    folder.flatout(words).run().complains(1, &["one.so", "of 2 threads it has 1"]);
 }

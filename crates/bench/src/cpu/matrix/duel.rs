@@ -41,9 +41,9 @@ pub(crate) fn run(job: &Job) -> Result<Figure, String> {
 }
 
 fn load(path: &Path, threads: u32) -> Result<Library, String> {
-    let library = Library::load(path).map_err(|text| format!("cannot load {path:?}: {text}"))?;
-    library.set_threads(threads);
-    Ok(library)
+    let library = Library::load(path);
+    let library = library.and_then(|library| library.set_threads(threads).map(|()| library));
+    library.map_err(|text| format!("cannot load {path:?}: {text}"))
 }
 
 fn product(
