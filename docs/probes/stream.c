@@ -23,6 +23,7 @@ int main(void) {
     static double times[4][NTIMES];
     double scalar = 3.0;
     long j;
+    printf("Array size = %ld (elements)\nNumber of Threads counted = %d\n", (long)N, omp_get_max_threads());
 #pragma omp parallel for
     for (j = 0; j < N; j++) { a[j] = 1.0; b[j] = 2.0; c[j] = 0.0; }
 #pragma omp parallel for

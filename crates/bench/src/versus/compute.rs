@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use flatout_measure::{Facts, Parameters, Unit};
+use flatout_measure::{Facts, Parameters, Unit, Warning, warning};
 use flatout_sys::affinity;
 use flatout_sys::instruction_set::{self, Extension};
 use flatout_sys::process::Account;
@@ -174,7 +174,7 @@ impl Workload for ComputeWorkload {
         let text = printed::output(&run.contestant.name, account)?;
         let is_foreign = run.index > 0 && !self.rival.is_empty();
         let checked = match self.table_word.filter(|_| is_foreign) {
-            Some(word) => of_stream(text, word),
+            Some(word) => of_stream(text, word, (self.threads, self.order)),
             None => of_compute(text),
         };
         Ok(checked.unwrap_or_default())
@@ -192,12 +192,26 @@ fn of_compute(text: &str) -> Option<Checked> {
 }
 
 /// What STREAM prints: the best rate in MB/s behind the kernel's name; and whether it found its own
-/// results right.
-fn of_stream(text: &str, word: &str) -> Option<Checked> {
+/// results right. Its threads and the length of its arrays are its own affair: where they are not
+/// those of flatout, or it does not say them, it is a row of something else.
+fn of_stream(text: &str, word: &str, (threads, elements): (u32, u64)) -> Option<Checked> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(word))?;
     let rate: f64 = line.split_whitespace().next()?.parse().ok()?;
     let is_right = text.contains("Solution Validates");
-    is_right.then(|| Checked { figure: Some(rate * 1e6), ..Checked::default() })
+    let said = |words: &str| -> Option<u64> {
+        text.split_once(words)?.1.split_whitespace().next()?.parse().ok()
+    };
+    let own = ["Threads counted =", "Array size ="].map(said);
+    let is_alike = own[0] == Some(threads.into()) && own[1] >= Some(elements);
+    let own = own.map(|number| number.map_or("?".to_owned(), |number| number.to_string()));
+    let otherwise = format!(
+        "it had {} threads (one if compiled without OpenMP) and arrays of {} numbers, where flatout has \
+         {threads} and {elements}: caches hold short arrays",
+        own[0], own[1]
+    );
+    let warnings = [Warning::new(warning::DONE_OTHERWISE, otherwise)].into_iter();
+    let warnings = warnings.filter(|_| !is_alike).collect();
+    is_right.then(|| Checked { figure: Some(rate * 1e6), warnings, ..Checked::default() })
 }
 
 #[cfg(test)]
@@ -249,8 +263,25 @@ mod tests {
         assert_eq!(of_compute("cannot load it"), None);
         let table = "Function    Best Rate MB/s  Avg time\nCopy:           12345.5     0.03\n\
                      Triad:          10000.0     0.04\nSolution Validates: avg error\n";
-        assert_eq!(of_stream(table, "Triad:").unwrap().figure, Some(1e10));
-        assert_eq!(of_stream(&table.replace("Validates", "fails"), "Triad:"), None);
-        assert_eq!(of_stream("", "Triad:"), None);
+        let alike = (2, 10);
+        assert_eq!(of_stream(table, "Triad:", alike).unwrap().figure, Some(1e10));
+        assert_eq!(of_stream(&table.replace("Validates", "fails"), "Triad:", alike), None);
+        assert_eq!(of_stream("", "Triad:", alike), None);
+    }
+
+    #[test]
+    fn other_threads_and_shorter_arrays_of_stream_are_said() {
+        let said = |lines: &str| {
+            let table = format!("{lines}Triad: 10000.0 0.04\nSolution Validates: avg error\n");
+            let checked = of_stream(&table, "Triad:", (2, 40)).unwrap();
+            checked.warnings.into_iter().map(|warning| warning.text).collect::<String>()
+        };
+        let lines = |elements: u64, threads: u32| {
+            format!("Array size = {elements} (elements)\nNumber of Threads counted = {threads}\n")
+        };
+        assert_eq!([said(&lines(40, 2)), said(&lines(80, 2))], ["", ""]);
+        assert!(said(&lines(40, 1)).starts_with("it had 1 threads ("), "{}", said(&lines(40, 1)));
+        assert!(said(&lines(10, 2)).contains("arrays of 10 numbers, where flatout has 2 and 40"));
+        assert!(said("").starts_with("it had ? threads (one if"), "without OpenMP it says nothing");
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::{Stable, rows};
+use crate::bin::warnings;
 use crate::schema::assert_valid;
 
 const TABLE: &str = "echo 'Function    Best Rate MB/s  Avg time'; for one in Copy Scale Add Triad; do \
@@ -21,6 +22,7 @@ fn the_table_of_stream_is_held_against_our_streams() {
     let median = row["median"].as_f64().unwrap();
     assert!((median / 1000.5e6 - 1.0).abs() < 1e-12 && row["unit"] == "bytes/s", "{row:#}");
     assert!(!rows(&document, "versus/ratio").is_empty());
+    assert!(warnings(row).contains(&"done_otherwise"), "nobody knows its threads: {row:#}");
 }
 
 #[test]
