@@ -30,7 +30,7 @@ fn each_work_is_the_same_for_both() {
 
 #[test]
 fn what_a_rival_prints_is_read() {
-    let tcp = r#"{"end": {"sum_sent": {"bits_per_second": 9}, "sum_received": {"bits_per_second": 8e9}}}"#;
+    let tcp = r#"{"end": {"sum_sent": {"bytes": 9, "seconds": 1}, "sum_received": {"bytes": 2e9, "seconds": 2}}}"#;
     assert_eq!(of_iperf3(tcp), Some(1e9));
     let udp = r#"{"end": {"sum": {"bytes": 1000, "seconds": 2, "lost_percent": 50}}}"#;
     assert_eq!(of_iperf3(udp), Some(250.0));
@@ -58,11 +58,12 @@ fn the_far_end_is_waited_for_and_ended() {
     // Both ends are this program: the far one makes a file, the near one answers when it is there.
     let both = place.path().join("both");
     let body = "#!/bin/sh\ncase $1 in\nfar) : >$2; exec tail -f /dev/null ;;\n*) test -e $2 && \
-                echo 42 || { echo why >&2; exit 3; } ;;\nesac\n";
+                { echo a remark >&2; echo 42; } || { echo '{\"error\":\t\"why\"\n}'; exit 3; } ;;\nesac\n";
     flatout_sys::launcher::write_program(&both, body);
     let both = both.to_str().unwrap();
     let ran = shell(&format!("far {file}"), &[both, "near", file]);
     assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(0), b"42\n".as_slice()));
     let ran = shell("near /nowhere", &[both, "near", "/nowhere"]);
-    assert_eq!((ran.status.code(), ran.stderr.as_slice()), (Some(1), b"why\n".as_slice()));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!((ran.status.code(), said.trim()), (Some(1), "\"why\""), "and no brace");
 }
