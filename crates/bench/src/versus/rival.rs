@@ -9,7 +9,7 @@ mod search;
 use std::path::PathBuf;
 
 pub use list::ALL;
-pub use search::{find, look, named};
+pub use search::{find, look, named, path};
 
 /// What a rival can be raced at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,6 @@ pub struct Found {
 impl Rival {
     /// Whether a race without names takes it in. Libraries and streams are raced where they are named.
     pub fn has_counterpart(&self) -> bool {
-        let is_named_only = [Discipline::Matrix, Discipline::Stream, Discipline::ToCome];
-        !is_named_only.contains(&self.discipline)
+        !matches!(self.discipline, Discipline::Matrix | Discipline::Stream | Discipline::ToCome)
     }
 }

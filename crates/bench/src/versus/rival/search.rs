@@ -36,6 +36,11 @@ pub fn named(name: &str) -> Result<Vec<&'static Rival>, Error> {
     Ok(rivals)
 }
 
+/// Where programs are looked for; where nothing says so, where execvp(3) looks.
+pub fn path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into())
+}
+
 /// Looks for a program along `path`, as execvp(3) does. Folders that are not absolute are left
 /// out: what they mean depends on where one stands.
 pub fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
@@ -66,7 +71,8 @@ fn library(rival: &'static Rival) -> Option<Found> {
     Some(Found { rival, version: name.to_string_lossy().into_owned(), path })
 }
 
-/// Looks for a rival along `path` and asks it for its version; `None` when it is not there.
+/// Looks for a rival along `path` and asks it for its version; `None` when it is not there, or what is
+/// called so is something else: those of cargo say their version, and the rcp of Debian before 12 is scp.
 pub fn look(rival: &'static Rival, path: &OsStr, runner: &mut dyn Runner) -> Option<Found> {
     if rival.program.is_empty() {
         return Some(Found { rival, path: PathBuf::new(), version: String::new() });
@@ -76,7 +82,8 @@ pub fn look(rival: &'static Rival, path: &OsStr, runner: &mut dyn Runner) -> Opt
     }
     let program = find(rival.program, path)?;
     let version = version(rival, &program, runner);
-    Some(Found { rival, path: program, version })
+    let is_it = !version.is_empty() || !rival.package.starts_with("cargo ");
+    is_it.then_some(Found { rival, path: program, version })
 }
 
 /// What the program says about its version; empty when it says nothing, fails or hangs.
@@ -155,6 +162,21 @@ mod tests {
         let path = format!("{base}/none:{base}/first::.:{base}/second");
         assert_eq!(find("race-me", path.as_ref()), Some(second));
         assert_eq!(find("race-me", ".:".as_ref()), None);
+    }
+
+    #[test]
+    fn what_is_called_like_a_rival_of_cargo_and_says_no_version_is_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let look = |name: &str, stdout: &str, exit_code| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+            let account = Account { stdout: stdout.into(), exit_code, ..Account::default() };
+            look(named(name).unwrap()[0], folder.path().as_os_str(), &mut Answer(account))
+        };
+        assert!(look("rcp", "", 1).is_none(), "scp: unknown option");
+        assert_eq!(look("rcp", "rcp 0.22", 0).unwrap().version, "rcp 0.22");
+        assert!(look("fcp", "0.2.2", 1).is_some() && look("dd", "", 1).is_some());
     }
 
     #[test]
