@@ -5,20 +5,19 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
 
 use flatout_measure::{Facts, Parameters};
-use flatout_sys::process::Account;
+use flatout_sys::process::{Account, End};
 
 use crate::Error;
 use crate::versus::Ground;
 use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Contestant, Race, Run, Workload};
-use crate::versus::rival::find;
+use crate::versus::rival::{find, path};
 use crate::versus::run::{Runner, SystemRunner, quoted, run_in_time};
 
 /// The rows of their times are called so.
-const TEST: &str = "command";
+pub(super) const TEST: &str = "command";
 
 /// A command, and what it is called in tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,11 +58,6 @@ impl Command {
     }
 }
 
-/// Where a shell looks for programs.
-fn path() -> OsString {
-    std::env::var_os("PATH").unwrap_or_default()
-}
-
 /// What is raced instead of rivals.
 #[derive(Debug, Clone, Default)]
 pub struct Commands {
@@ -83,16 +77,22 @@ impl Commands {
     }
 
     /// Runs each once, the plan of the time being based on what the slowest takes; the caches are as
-    /// their work leaves them then. A command that fails is found in the race.
+    /// their work leaves them then. A command that fails is found in the race. Once all of them together
+    /// have taken `limit_ns`, or the user wants to stop, no other one is started.
     pub fn tried(self, runner: &mut dyn Runner, limit_ns: u64) -> Self {
         let before = self.before.as_deref().map(by_shell);
-        let mut took_s = |argv: &Argv| {
-            let runs = before.iter().chain([argv]);
-            let spent = runs.filter_map(|argv| runner.run(argv, limit_ns).ok());
-            spent.map(|account| account.elapsed_ns as f64 / 1e9).sum::<f64>()
+        let mut left_ns = limit_ns;
+        let mut took_ns = |argv: &Argv| {
+            let ran = (left_ns > 0).then(|| runner.run(argv, left_ns).ok());
+            let Account { elapsed_ns, end, .. } = ran.flatten().unwrap_or_default();
+            left_ns = if end == End::Itself { left_ns.saturating_sub(elapsed_ns) } else { 0 };
+            elapsed_ns
         };
-        let expected_s = self.argvs().iter().map(&mut took_s).fold(0.0, f64::max);
-        Self { expected_s, ..self }
+        let argvs = self.argvs();
+        let each =
+            argvs.iter().map(|argv| before.iter().chain([argv]).map(&mut took_ns).sum::<u64>());
+        let expected_ns = each.max().unwrap_or(0);
+        Self { expected_s: expected_ns as f64 / 1e9, ..self }
     }
 }
 
@@ -103,11 +103,8 @@ fn by_shell(text: &OsStr) -> Argv {
 /// The race of the commands, where there are some.
 pub(super) fn race(ground: &Ground) -> Option<Race<'static>> {
     let Commands { commands, before, expected_s } = &ground.commands;
-    let contestant = |command: &Command| Contestant {
-        name: command.name.clone(),
-        version: String::new(),
-        program: PathBuf::new(),
-    };
+    let contestant =
+        |command: &Command| Contestant { name: command.name.clone(), ..Contestant::default() };
     (!commands.is_empty()).then(|| Race {
         test: TEST,
         parameters: Parameters::default(),
@@ -152,10 +149,6 @@ impl Workload for CommandWorkload {
     fn check(&mut self, _run: &Run<'_>, _account: &Account) -> Result<Checked, Error> {
         Ok(Checked::default())
     }
-
-    fn is_checked(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]
@@ -180,6 +173,31 @@ mod tests {
         for text in ["", "sort -n x", "=true", "a=", "a= ", "a b=true", "ä=true", "name"] {
             assert!(Command::named(text.into()).is_err(), "{text:?}");
         }
+    }
+
+    /// Each run takes 3 ns, and ends so; what they were limited to is remembered.
+    struct Slow(Vec<u64>, End);
+
+    impl Runner for Slow {
+        fn run(&mut self, _: &[OsString], limit_ns: u64) -> Result<Account, String> {
+            self.0.push(limit_ns);
+            Ok(Account { elapsed_ns: limit_ns.min(3), end: self.1, ..Account::default() })
+        }
+    }
+
+    #[test]
+    fn commands_are_tried_in_the_time_that_all_have_and_not_after_a_wish_to_stop() {
+        let tried = |limit_ns, end| {
+            let mut slow = Slow(Vec::new(), end);
+            let commands = Commands { before: Some("exit".into()), ..of(&["a=true", "b=true -x"]) };
+            let took_s = commands.tried(&mut slow, limit_ns).expected_s;
+            (slow.0, took_s)
+        };
+        assert_eq!(tried(u64::MAX, End::Itself).0.len(), 4, "each with what is done before it");
+        assert_eq!(tried(u64::MAX, End::Itself).1, 6e-9);
+        assert_eq!(tried(8, End::Itself), (vec![8, 5, 2], 6e-9));
+        assert_eq!(tried(100, End::Cancelled), (vec![100], 3e-9));
+        assert_eq!(tried(100, End::TimeOver).0, [100]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use flatout_measure::case::record;
 use flatout_measure::{Better, Label, Measured, Outcome, Status, Warning, statistics, warning};
 
-use crate::versus::fact;
 use crate::versus::race::{Race, pairs};
+use crate::versus::{commands, fact};
 
 /// The rows of ratios are called so.
 pub const RATIO: &str = "versus/ratio";
@@ -18,8 +18,8 @@ pub(super) fn rows(
 ) -> Vec<Outcome> {
     for (measured, contestant) in rows.iter_mut().zip(&race.contestants) {
         measured.facts.set(fact::VERSION, contestant.version.clone());
-        // Runs that count; after each somebody looked at what it left.
-        let looked_at = if race.workload.is_checked() { measured.outcome.n } else { 0 };
+        // Runs that count; after each somebody looked at what it left, but for commands of the user's.
+        let looked_at = if race.test == commands::TEST { 0 } else { measured.outcome.n };
         measured.facts.set("runs", looked_at);
     }
     for (ratio, (subject, against)) in ratios.iter_mut().zip(pairs(race)) {

@@ -24,7 +24,7 @@ use crate::versus::{Ground, fact, finish, state};
 use crate::{Error, WriteLimit};
 
 /// One who takes part.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contestant {
     /// `flatout`, or the name of a rival.
     pub name: String,
@@ -100,11 +100,6 @@ pub trait Workload {
     ///
     /// Errors: what it left is wrong, which fails the contestant's row; the text says what.
     fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error>;
-
-    /// Whether that is so: of what cannot be looked at nobody can say that it happened.
-    fn is_checked(&self) -> bool {
-        true
-    }
 
     /// Removes all that the runs of the race left. Called once, whatever happened.
     fn clean(&mut self) -> Result<(), Error> {
@@ -296,7 +291,7 @@ impl Track<'_, '_> {
         }
         let contestant = &self.race.contestants[index];
         let run = Run { contestant, index, round, ends_ns: self.ends_ns };
-        let facts = self.race.workload.prepare(&run).map_err(|error| {
+        let mut facts = self.race.workload.prepare(&run).map_err(|error| {
             let text = format!("the state of the race cannot be had: {error}");
             let is_late = self.clock.now_ns() >= self.ends_ns;
             let why =
@@ -328,7 +323,9 @@ impl Track<'_, '_> {
             .filter(|&spoil| spoil != Spoil::Preempted);
         let checked = self.race.workload.check(&run, &spent);
         let checked = checked.map_err(|error| match error {
-            Error::Warned(why) if why.code == warning::TIME_SHORT => TrialError::NoMore(why),
+            Error::Warned(why) if why.code == warning::TIME_SHORT => {
+                self.unless_cancelled(TrialError::NoMore(why))
+            }
             error => self.failed(format!("{name}: {error}")),
         })?;
         self.longest_ns = self.longest_ns.max(self.clock.now_ns().saturating_sub(begun_ns));
@@ -336,7 +333,6 @@ impl Track<'_, '_> {
             let text = format!("{name} printed no figure of what was asked for");
             return Err(self.failed(text));
         };
-        let mut facts = facts;
         facts.extend(checked.facts);
         describe(&mut facts, &spent);
         let mut warnings = checked.warnings;

@@ -1,7 +1,5 @@
 //! Who takes part: the rivals asked for, those of them that are there, and those that are not.
 
-use std::ffi::OsString;
-
 use flatout_bench::Error;
 use flatout_bench::option::distinct;
 use flatout_bench::versus::rival::{self, Discipline, Found, Rival};
@@ -44,7 +42,7 @@ pub(super) fn gather(arguments: &Arguments, cancel: CancelToken) -> Result<Field
     let (to_come, rivals): (Vec<_>, Vec<_>) =
         rivals.into_iter().partition(|rival| rival.discipline == Discipline::ToCome);
     let (mut found, mut missing) = (Vec::new(), Vec::new());
-    let (path, mut runner) = (path(), SystemRunner { cancel });
+    let (path, mut runner) = (rival::path(), SystemRunner { cancel });
     for rival in rivals {
         match rival::look(rival, &path, &mut runner) {
             Some(there) => found.push(there),
@@ -76,11 +74,6 @@ fn named(names: &[String]) -> Result<Vec<&'static Rival>, Error> {
         })
     };
     Ok(names.iter().map(one).collect::<Result<Vec<_>, _>>()?.concat())
-}
-
-/// Where programs are looked for; where nothing says so, where execvp(3) looks.
-fn path() -> OsString {
-    std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into())
 }
 
 impl Field {
@@ -138,7 +131,7 @@ fn refusal(rival: &Rival) -> String {
 ///
 /// Errors: nobody is called so.
 pub(super) fn listed(names: &[String], cancel: CancelToken) -> Result<Vec<Outcome>, Error> {
-    let (path, mut runner) = (path(), SystemRunner { cancel });
+    let (path, mut runner) = (rival::path(), SystemRunner { cancel });
     let row = |rival: &'static Rival| {
         let found = rival::look(rival, &path, &mut runner);
         let mut row = Outcome { id: "versus/rival".to_owned(), ..Outcome::default() };
