@@ -6,7 +6,7 @@ use std::fs::{self, File, FileTimes};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use flatout_measure::{Facts, TrialError, Warning, warning};
+use flatout_measure::{Facts, Warning, warning};
 use flatout_sys::process::Account;
 use flatout_sys::{CancelToken, monotonic_ns};
 use flatout_tree::compare::{Asked, Comparison, Fidelity, Kind, compare};
@@ -16,6 +16,7 @@ use super::amount;
 use super::command::Manner;
 use super::target::Targets;
 use crate::corpus::Corpus;
+use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Run, Workload};
 use crate::versus::run::{SystemRunner, run_in_time};
 use crate::versus::source::Source;
@@ -104,12 +105,8 @@ impl CopyWorkload {
         let left_ns = run.ends_ns.saturating_sub(monotonic_ns());
         let mut runner = SystemRunner { cancel: self.cancel };
         let (call, expected_s) = ((first.manner.name, &call[..]), self.expected_s);
-        let why = match run_in_time(&mut runner, call, expected_s, left_ns) {
-            Ok(_) => return Ok(()),
-            Err(TrialError::Interrupted) => format!("{} was interrupted", call.0),
-            Err(error) => error.to_string(),
-        };
-        Err(failure(format!("no copy to begin with: {why}")))
+        let ran = run_in_time(&mut runner, call, expected_s, left_ns);
+        ran.map(drop).map_err(|error| wrong(format!("no copy to begin with: {error}")))
     }
 
     /// How a copier is called: for the tree, or for the one file in it.
@@ -132,7 +129,10 @@ impl CopyWorkload {
     fn facts_of_targets(&self, facts: &mut Facts) {
         let text = match (self.state, self.removals) {
             (State::Refresh, _) => "deleted just before each run".to_owned(),
-            (State::Unchanged, _) => "one copy by flatout, for all".to_owned(),
+            // Flatout takes no part where it keeps no times, by which it would know a copy.
+            (State::Unchanged, _) => {
+                format!("one copy by {}, for all", self.copiers[0].manner.name)
+            }
             (_, 0) => "fresh; emptied when compared, removed at the end".to_owned(),
             (_, times) => format!("fresh; {times} times earlier ones were removed, for room"),
         };
@@ -147,12 +147,8 @@ impl CopyWorkload {
         let fidelity = if copier.lacks.is_some() { copier.promise } else { Fidelity::ALL };
         let cancel = self.cancel.until(run.ends_ns);
         let asked = Asked { fidelity, most_named: NAMED, cancel };
-        match fs::symlink_metadata(&self.target) {
-            Err(_) => return Err(failure(format!("it left no copy at {:?}", self.target))),
-            Ok(facts) if facts.is_symlink() => {
-                return Err(failure(format!("it left a symlink at {:?}, no copy", self.target)));
-            }
-            Ok(_) => {}
+        if !fs::symlink_metadata(&self.target).is_ok_and(|facts| !facts.is_symlink()) {
+            return Err(wrong(format!("it left no copy at {:?}, or a symlink", self.target)));
         }
         if self.source.corpus.single_file().is_some() {
             // The directory around one file is made here.
@@ -201,15 +197,12 @@ impl Workload for CopyWorkload {
     fn check(&mut self, run: &Run<'_>, _: &Account) -> Result<Checked, Error> {
         let found = self.compare(run)?;
         if !found.is_complete {
-            return Err(Error::Warned(match self.cancel.is_cancelled() {
-                true => Warning::new(warning::INTERRUPTED, "interrupted"),
-                false => warning::no_time(),
-            }));
+            return Err(Error::Warned(warning::no_time()));
         }
         let begins_with_copy = self.begins_with_copy();
         let copier = &mut self.copiers[run.index];
         if let Some(text) = broken(&found, copier.promise) {
-            return Err(failure(text));
+            return Err(wrong(text));
         }
         self.is_copied = begins_with_copy;
         if !self.is_copied {
@@ -233,10 +226,6 @@ impl Workload for CopyWorkload {
         }
         Ok(())
     }
-}
-
-fn failure(text: String) -> Error {
-    Error::Warned(Warning::new(warning::FAILED, text))
 }
 
 /// What a copy breaks of a promise, in one line.
