@@ -15,7 +15,7 @@ use flatout_bench::versus::commands::Commands;
 use flatout_bench::versus::race::{self, Made, Race};
 use flatout_bench::versus::rival::{Discipline, Found};
 use flatout_bench::versus::run::SystemRunner;
-use flatout_bench::versus::{self, Extent, Ground, Planned, Trees, finish};
+use flatout_bench::versus::{self, Extent, Ground, Planned, State, Trees, finish};
 use flatout_bench::write_limit::WriteLimit;
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
@@ -251,9 +251,13 @@ fn tried(arguments: &Arguments, field: &Field) -> Tried {
 /// Errors: options that would be ignored, or make a race copy itself.
 fn refuse_misuse(arguments: &Arguments) -> Result<(), Error> {
     let trees = arguments.trees();
-    if trees != Trees::default() && !field::has_copier(&arguments.rivals)? {
-        let text = "--corpus, --tree, --files, --file-size, --tree-depth and --no-preserve are for \
-                    programs that copy trees: name some, too, such as cp-a and tar, or name nobody";
+    let is_of_copies = |state| !matches!(state, State::Hot | State::Cold);
+    let wants_copies =
+        trees != Trees::default() || arguments.states().into_iter().any(is_of_copies);
+    if wants_copies && !field::has_copier(&arguments.rivals)? {
+        let text = "--corpus, --tree, --files, --file-size, --tree-depth, --no-preserve and --state durable, \
+                    refresh and unchanged are for programs that copy trees: name some, too, such as cp-a \
+                    and tar, or name nobody";
         return Err(Error::Usage(text.to_owned()));
     }
     if !arguments.order.is_empty() && !arguments.rivals.iter().any(|name| name == "openblas") {

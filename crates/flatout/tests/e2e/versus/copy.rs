@@ -221,7 +221,8 @@ fn a_tree_that_holds_the_place_of_the_race_is_refused_before_anything_is_made() 
 fn options_of_trees_without_a_copier_are_wrong_use() {
     let stable = Stable::new();
     stable.honest();
-    for option in [["--files", "5"], ["--corpus", "large"], ["--tree", "/nowhere"]] {
+    let state = ["--state", "warm,durable"];
+    for option in [["--files", "5"], ["--corpus", "large"], ["--tree", "/nowhere"], state] {
         stable.race(&[&["b3sum"], &option[..]].concat()).complains(2, &["--corpus", "cp-a"]);
     }
     assert!(stable.left().is_empty());
