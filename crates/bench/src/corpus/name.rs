@@ -1,5 +1,7 @@
 //! The names of corpora: single ones, a grammar for files of one size, and groups.
 
+use flatout_measure::units::parse_size;
+
 use super::{Corpus, Shape};
 use crate::option::distinct;
 use crate::{Error, GIB, KIB, MIB};
@@ -90,23 +92,25 @@ fn meant(name: &str) -> Result<Vec<Corpus>, Error> {
             Ok(all)
         }
         _ => {
-            let depth = name.strip_prefix("deep-").and_then(|depth| depth.parse().ok());
-            if let Some(file_bytes) = name.strip_prefix(Corpus::FILE).and_then(size_bytes) {
+            if let Some(size) = name.strip_prefix(Corpus::FILE)
+                && let Ok(file_bytes) = parse_size(size)
+            {
                 let one = uniform(1, file_bytes, 0)?;
                 return Ok(vec![Corpus { name: name.to_owned(), ..one }]);
             }
-            if let Some((tree, directories)) = name.split_once(':')
-                && let (Some((count, bytes, 0)), Ok(directories)) =
-                    (by_grammar(tree), directories.parse())
-                && (1..=count).contains(&directories)
-            {
-                uniform(count, bytes, 0)?;
-                return files(count, bytes, directories);
+            if let Some(Ok(depth)) = name.strip_prefix("deep-").map(str::parse) {
+                return Ok(vec![deep(depth)?]);
             }
-            match (depth, by_grammar(name)) {
-                (Some(depth), _) => Ok(vec![deep(depth)?]),
-                (None, Some((files, bytes, depth))) => Ok(vec![uniform(files, bytes, depth)?]),
-                (None, None) => Err(Error::Usage(format!(
+            let (tree, directories) = name.split_once(':').unwrap_or((name, "1"));
+            match (by_grammar(tree), directories.parse()) {
+                (Some((count, bytes, depth)), Ok(1)) => Ok(vec![uniform(count, bytes, depth)?]),
+                (Some((count, bytes, 0)), Ok(directories))
+                    if (1..=count).contains(&directories) =>
+                {
+                    uniform(count, bytes, 0)?;
+                    files(count, bytes, directories)
+                }
+                _ => Err(Error::Usage(format!(
                     "{name:?} is no corpus that flatout knows; there are {}, FILESxSIZE (as 900x128K), file-SIZE and more",
                     SINGLE.join(", ")
                 ))),
@@ -138,17 +142,7 @@ fn by_grammar(name: &str) -> Option<(u64, u64, u64)> {
         None => (name, 0),
     };
     let (files, size) = shape.split_once('x')?;
-    Some((files.parse().ok()?, size_bytes(size)?, depth))
-}
-
-fn size_bytes(text: &str) -> Option<u64> {
-    let (number, unit) = match text.as_bytes().last()? {
-        b'K' => (&text[..text.len() - 1], KIB),
-        b'M' => (&text[..text.len() - 1], MIB),
-        b'G' => (&text[..text.len() - 1], GIB),
-        _ => (text, 1),
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit)
+    Some((files.parse().ok()?, parse_size(size).ok()?, depth))
 }
 
 fn size_text(bytes: u64) -> String {
@@ -189,7 +183,10 @@ mod tests {
         assert!(
             corpus.single_file().is_some() && uniform(1, 4, 0).unwrap().single_file().is_none()
         );
-        assert_eq!(names("50x4194304"), ["50x4M"], "one corpus, one name");
+        for size in ["4194304", "4m", "4MiB", "4096K"] {
+            assert_eq!(names(&format!("50x{size}")), ["50x4M"], "one corpus, one name");
+        }
+        assert_eq!(names("50x4M:1"), ["50x4M"]);
         assert_eq!(names("3x0"), ["3x0"]);
     }
 
@@ -210,7 +207,6 @@ mod tests {
             "nothing",
             "x4K",
             "4x",
-            "4x4T",
             "deep-x",
             "0x4K",
             "1x1G@1001",
