@@ -135,6 +135,18 @@ fn room_that_is_announced_is_no_less_than_what_lies_there() {
 }
 
 #[test]
+fn every_setting_writes_as_much_as_is_counted() {
+    let place = tempfile::tempdir().unwrap();
+    for most in (2..40).map(|part| part << 28) {
+        let options = options(vec![place.path().to_owned()], most);
+        let Ok(sizes) = Sizes::of(place.path(), &options) else { continue };
+        let bytes = sizes.file_bytes(SizeClass::Large);
+        let settings = candidate::large(Work::Write, true, 2);
+        assert!(settings.iter().all(|one| bytes % one.block_bytes == 0), "{bytes} of {most}");
+    }
+}
+
+#[test]
 fn the_slower_bytes_become_durable_the_fewer_are_announced() {
     let place = tempfile::tempdir().unwrap();
     let sizes = Sizes::of(place.path(), &options(vec![place.path().to_owned()], 8 << 30)).unwrap();

@@ -75,7 +75,8 @@ impl Sizes {
         let trials = 2 * u64::from(of_extent(TRIALS, options.extent));
         let writes = 1 + group::large_writes(places, cpus) * trials;
         let most_large = most / 4 * LARGE_WRITE_QUARTERS / writes;
-        let large_bytes = wanted.min(allowed / LARGE_PART).min(most_large).min(memory) >> 20 << 20;
+        // Whole blocks of 4 MiB, the longest that are tried: no setting writes more than others.
+        let large_bytes = wanted.min(allowed / LARGE_PART).min(most_large).min(memory) >> 22 << 22;
         if large_bytes < LEAST_LARGE_BYTES {
             let needed =
                 (LEAST_LARGE_BYTES * writes / LARGE_WRITE_QUARTERS * 4 + (4 << 20)) * places;
