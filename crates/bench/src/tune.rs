@@ -1,4 +1,4 @@
-//! The smallest settings that reach 98 % of what a place gives: for reading, writing and copying.
+//! The smallest settings that reach 95 % of what a place gives: for reading, writing and copying.
 //!
 //! Each kind of work has a group of settings (`tune/candidate.rs`), which are measured in rounds, in a
 //! new random order each, by the code that does the work itself; those that came close to the best are

@@ -98,7 +98,7 @@ pub struct Evidence {
 pub struct ProfileEntry {
     /// What it is for.
     pub key: ProfileKey,
-    /// The smallest settings that reach at least 98 % of the best.
+    /// The smallest settings that reach 95 % of the best.
     pub tuning: Tuning,
     /// The best rate found, in bytes/s: the median of its trials.
     pub limit_bytes_per_s: f64,

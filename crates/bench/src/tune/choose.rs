@@ -1,13 +1,14 @@
-//! Which of the settings tried is taken: the smallest that reaches 98 % of the best, or else the usual ones,
-//! which are used without a profile.
+//! Which of the settings tried is taken: the smallest that is shown to reach 95 % of the best, or else the
+//! usual ones, which are used without a profile.
 
 use flatout_io::{Caching, Engine, Tuning};
 use flatout_measure::{Ceiling, Key, Measured, Outcome, ceiling, statistics, warning};
 
 /// Whether a row's setting was taken.
 const CHOSEN: Key = Key::last("chosen");
-/// What a setting must reach of the best.
-const ENOUGH: f64 = 0.98;
+/// What a smaller setting must be shown to reach of the best, and of the usual one; one that is no smaller
+/// than the usual must be faster than it.
+const ENOUGH: f64 = 0.95;
 /// What a setting must reach of the best to be measured once more, and the trials that show that it
 /// does not.
 const CLOSE: f64 = 0.8;
@@ -18,9 +19,7 @@ pub(super) const FEWEST_TRIALS: u32 = 3;
 /// two trials and three in 72 %.
 const QUANTILE: f64 = 0.75;
 
-/// What a smaller setting must reach of the usual one; a larger one must be faster than that.
-const AS_FAST: f64 = 0.95;
-/// The chance at most that one setting that is no better takes the place of the usual one by luck. Several are
+/// The chance at most that one setting that is no better takes the place of another by luck. Several are
 /// held against it, so that one of them does more often: of five up to one time in ten.
 const CHANCE: f64 = 0.02;
 
@@ -71,7 +70,7 @@ pub(super) fn among<R>(
     rows: &mut [Measured<R>],
     name: impl FnOnce(&Tuning) -> String,
 ) -> Option<Choice> {
-    let smallest = smallest(tunings, &rates(rows))?;
+    let smallest = smallest(tunings, rows)?;
     let usual = tunings.iter().position(|one| Some(one) == usual);
     let chosen = usual.filter(|&usual| stays(tunings, rows, usual, smallest)).unwrap_or(smallest);
     let medians: Vec<f64> = rows.iter().map(|row| row.outcome.median.unwrap_or(0.0)).collect();
@@ -93,19 +92,30 @@ pub(super) fn among<R>(
 
 /// Whether the usual setting has trials enough, which do not show that the other one is better.
 fn stays<R>(tunings: &[Tuning], rows: &[Measured<R>], usual: usize, other: usize) -> bool {
-    let [held, samples] = [usual, other].map(|index| &rows[index].outcome.samples);
-    let part = if size(&tunings[other]) < size(&tunings[usual]) { AS_FAST } else { 1.0 };
-    let held: Vec<f64> = held.iter().map(|rate| rate * part).collect();
-    let is_known = held.len() >= FEWEST_TRIALS as usize && samples.len() >= FEWEST_TRIALS as usize;
-    is_known && statistics::compare::above(samples, &held) > CHANCE
+    let part = if size(&tunings[other]) < size(&tunings[usual]) { ENOUGH } else { 1.0 };
+    let is_known = |index: usize| rows[index].outcome.samples.len() >= FEWEST_TRIALS as usize;
+    is_known(usual) && is_known(other) && !is_shown(rows, other, (part, usual))
 }
 
-/// The smallest settings that reach enough of the best.
-fn smallest(tunings: &[Tuning], rates: &[f64]) -> Option<usize> {
-    let best = rates.iter().copied().filter(|rate| *rate > 0.0).max_by(f64::total_cmp)?;
-    let is_enough = |index: &usize| rates[*index] >= best * ENOUGH;
-    let all = 0..tunings.len().min(rates.len());
-    all.filter(is_enough).min_by_key(|&index| size(&tunings[index]))
+/// Whether the trials of a setting show that it does more than this part of another one.
+fn is_shown<R>(rows: &[Measured<R>], index: usize, (part, of): (f64, usize)) -> bool {
+    let [samples, of] = [index, of].map(|index| &rows[index].outcome.samples);
+    let of: Vec<f64> = of.iter().map(|rate| rate * part).collect();
+    statistics::compare::above(samples, &of) <= CHANCE
+}
+
+/// The smallest settings that are shown to reach enough of the best: these, where no smaller ones are.
+fn smallest<R>(tunings: &[Tuning], rows: &[Measured<R>]) -> Option<usize> {
+    let rates = rates(rows);
+    let some = (0..rates.len()).filter(|&index| rates[index] > 0.0);
+    let best = some.max_by(|&one, &other| rates[one].total_cmp(&rates[other]))?;
+    let is_enough = |&index: &usize| {
+        size(&tunings[index]) < size(&tunings[best])
+            && rates[index] >= rates[best] * ENOUGH
+            && is_shown(rows, index, (ENOUGH, best))
+    };
+    let smaller = (0..rates.len()).filter(is_enough).min_by_key(|&index| size(&tunings[index]));
+    Some(smaller.unwrap_or(best))
 }
 
 /// First the threads, those of the kernel that do a ring's buffered requests counted as one, then the bytes
@@ -135,27 +145,40 @@ mod tests {
         }
     }
 
+    fn row(samples: &[f64]) -> Measured<()> {
+        let (samples, n) = (samples.to_vec(), samples.len() as u64);
+        let outcome =
+            Outcome { median: statistics::median(&samples), samples, n, ..Outcome::default() };
+        Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
     #[test]
-    fn the_smallest_that_is_good_enough_is_taken() {
+    fn the_smallest_that_is_shown_to_reach_95_percent_of_the_best_is_taken() {
         let tunings = [tuning(4, 16, 1), tuning(4, 4, 1), tuning(1, 8, 1), tuning(1, 1, 2)];
-        assert_eq!(smallest(&tunings, &[100.0, 97.9, 97.0, 99.0]), Some(0));
-        assert_eq!(smallest(&tunings, &[100.0, 98.0, 97.0, 200.0]), Some(3));
-        assert_eq!(smallest(&tunings, &[100.0, 98.0, 98.1, 100.0]), Some(2));
-        assert_eq!(smallest(&tunings, &[0.0; 4]), None);
+        // Trials around each rate.
+        let of = |rates: &[f64], spread: f64| {
+            let trials = |rate: &f64| [-2.0, -1.0, 0.0, 1.0, 2.0].map(|step| rate + spread * step);
+            let rows: Vec<_> = rates.iter().map(|rate| row(&trials(rate))).collect();
+            smallest(&tunings, &rows)
+        };
+        assert_eq!(of(&[100.0, 96.0, 94.0, 99.0], 0.1), Some(1));
+        assert_eq!(of(&[100.0, 96.0, 95.5, 99.0], 0.1), Some(2), "two are, and this is smaller");
+        assert_eq!(of(&[100.0, 96.0, 97.0, 200.0], 0.1), Some(3));
+        assert_eq!(
+            of(&[100.0, 96.0, 97.0, 100.0], 5.0),
+            Some(3),
+            "it is not shown, nor which is best"
+        );
+        assert_eq!(of(&[0.0; 4], 0.0), None);
         let two = Tuning { engine: Engine::Sync, ..tuning(1, 1, 2) };
-        assert_eq!(smallest(&[tuning(1, 8, 1), two], &[100.0, 99.0]), Some(1), "no smaller ring");
-        assert_eq!(smallest(&[], &[]), None);
+        let rows = [row(&[100.0; 4]), row(&[99.0; 4])];
+        assert_eq!(smallest(&[tuning(1, 8, 1), two], &rows), Some(1), "no smaller ring");
+        assert_eq!(smallest::<()>(&[], &[]), None);
     }
 
     #[test]
     fn a_trial_that_was_disturbed_does_not_make_its_setting_the_slower_one() {
-        let row = |samples: [f64; 4]| {
-            let samples = samples.to_vec();
-            let median = statistics::median(&samples);
-            let outcome = Outcome { median, samples, n: 4, ..Outcome::default() };
-            Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
-        };
-        let mut rows = [row([70.0, 71.0, 70.0, 69.0]), row([80.0, 30.0, 79.0, 20.0])];
+        let mut rows = [row(&[70.0, 71.0, 70.0, 69.0]), row(&[80.0, 30.0, 79.0, 20.0])];
         assert_eq!(close(&rows), [0, 1]);
         let tunings = [tuning(1, 1, 1), tuning(1, 1, 2)];
         let choice = among(&tunings, None, &mut rows, |_| String::new()).unwrap();
@@ -164,11 +187,6 @@ mod tests {
 
     #[test]
     fn the_usual_setting_stays_unless_another_is_shown_to_be_better() {
-        let row = |samples: &[f64]| {
-            let (samples, n) = (samples.to_vec(), samples.len() as u64);
-            let outcome = Outcome { samples, n, ..Outcome::default() };
-            Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
-        };
         let tunings = [tuning(1, 1, 1), tuning(1, 1, 2), tuning(1, 1, 4)];
         let taken = |rows: [&[f64]; 3]| {
             let mut rows = rows.map(row);
@@ -181,7 +199,7 @@ mod tests {
         assert_eq!(taken([&quick, &quick.map(|rate| rate + 0.5), &slow]), 1, "smaller, as fast");
         assert_eq!(taken([&slow, &quick.map(|rate| rate - 1.5), &quick]), 2, "larger, no faster");
         assert_eq!(taken([&slow, &quick, &quick.map(|rate| rate + 9.0)]), 4, "larger, but faster");
-        assert_eq!(taken([&quick, &[101.0, 102.0], &slow]), 1, "two trials show nothing");
+        assert_eq!(taken([&quick, &[101.0, 102.0], &slow]), 2, "two trials show nothing");
         assert_eq!(taken([&quick, &[], &slow]), 1, "the usual one cannot be had");
     }
 
@@ -190,7 +208,8 @@ mod tests {
         let tunings = [tuning(1, 1, 1), tuning(1, 1, 2), tuning(1, 1, 4)];
         let row = |median: Option<f64>| {
             let ci95 = median.map(|m| [m - 1.0, m + 1.0]);
-            let samples = median.into_iter().collect();
+            let trials = |m| [-0.2, -0.1, 0.0, 0.1, 0.2].map(|off| m + off);
+            let samples = median.into_iter().flat_map(trials).collect();
             let outcome = Outcome { median, samples, n: 6, ci95, ..Outcome::default() };
             Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
         };
