@@ -76,8 +76,6 @@ pub struct Choice {
 
 /// From this share in the cache on, a file counts as hot.
 const HOT_PERCENT: u8 = 50;
-/// Threads that a table may name for each CPU that there is today.
-const MOST_THREADS_PER_CPU: u32 = 4;
 /// Below this length a second thread costs more than it brings.
 const THREAD_WORTH_BYTES: u64 = 4 << 20;
 /// Below this length read(2) beats mapping.
@@ -103,10 +101,9 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes, measured: Option<&ProfileEntr
     let Some(ProfileEntry { tuning, evidence, .. }) = usable else {
         return by_default(facts, wishes);
     };
-    let threads = tuning.threads.min(facts.cpus.max(1).saturating_mul(MOST_THREADS_PER_CPU));
     let wishes = Wishes {
         depth: wishes.depth.or(Some(tuning.depth)),
-        threads: wishes.threads.or(Some(threads)),
+        threads: wishes.threads.or(Some(tuning.threads)),
         split: wishes.split.or(Some(tuning.split).filter(|_| !facts.may_stop)),
         ..Wishes::exactly(tuning)
     };
@@ -345,6 +342,7 @@ mod tests {
             key: ProfileKey {
                 machine: String::new(),
                 kernel: String::new(),
+                cpus: 0,
                 work: Work::Read,
                 size: SizeClass::Large,
                 cached: true,
@@ -389,7 +387,5 @@ mod tests {
             Engine::Mmap,
             "direct reads would wait for the write-back"
         );
-        let crowded = measured(Tuning { threads: 500, ..tuning });
-        assert_eq!(for_reading(&HOT, &Wishes::default(), Some(&crowded)).tuning.threads, 8);
     }
 }

@@ -229,6 +229,7 @@ fn entry(group: &Group<'_>, choice: &choose::Choice, options: &Options) -> Profi
     let each_bytes = group.bytes_per_unit();
     ProfileEntry {
         key: ProfileKey {
+            cpus: affinity::allowed_cpu_count(),
             machine: options.machine.clone(),
             kernel: options.kernel.clone(),
             work: group.work,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use flatout_io::digest::{Algorithm, Hasher};
 use flatout_io::{MachineProfile, Profile, ProfileEntry};
+use flatout_sys::affinity;
 
 use crate::output;
 use crate::own_file::{OwnFile, Unusable};
@@ -30,8 +31,8 @@ const MACHINE_DIGITS: usize = 16;
 pub fn load() -> Option<Arc<MachineProfile>> {
     match FILE.read()? {
         Ok(profile) => {
-            let (machine, kernel) = (machine(), kernel());
-            Some(Arc::new(MachineProfile { profile, machine, kernel }))
+            let (machine, kernel, cpus) = (machine(), kernel(), affinity::allowed_cpu_count());
+            Some(Arc::new(MachineProfile { profile, machine, kernel, cpus }))
         }
         Err(Unusable { is_private: true, .. }) => None,
         Err(Unusable { text, .. }) => {

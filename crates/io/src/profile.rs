@@ -55,6 +55,10 @@ pub struct ProfileKey {
     /// before 2026-11-26 have none.
     #[serde(default)]
     pub kernel: String,
+    /// CPUs that it could use: with others, other numbers of threads are best. Tables of before 2026-11-29
+    /// have none.
+    #[serde(default)]
+    pub cpus: u32,
     /// Kind of work.
     pub work: Work,
     /// Class of the file.
@@ -188,10 +192,13 @@ pub struct MachineProfile {
     pub machine: String,
     /// The version of its kernel.
     pub kernel: String,
+    /// CPUs that this process may use.
+    pub cpus: u32,
 }
 
 impl MachineProfile {
-    /// The row for a kind of work on files of a class, if it was measured on this machine and kernel.
+    /// The row for a kind of work on files of a class, if it was measured on this machine and kernel
+    /// with as many CPUs.
     /// Filesystems are given by their identity, empty where there is none.
     pub fn find(
         &self,
@@ -202,6 +209,7 @@ impl MachineProfile {
         let key = ProfileKey {
             machine: self.machine.clone(),
             kernel: self.kernel.clone(),
+            cpus: self.cpus,
             work,
             size,
             cached,
@@ -227,6 +235,7 @@ mod tests {
             key: ProfileKey {
                 machine: "m".to_owned(),
                 kernel: "6.18".to_owned(),
+                cpus: 2,
                 work: Work::Read,
                 size: SizeClass::of(1 << 30),
                 cached,
@@ -262,7 +271,8 @@ mod tests {
         assert_eq!(profile.find(&key).map(ProfileEntry::limit_files_per_s), Some(3.0));
         for other in [
             ProfileKey { machine: "other".to_owned(), ..key.clone() },
-            ProfileKey { kernel: "6.19".to_owned(), ..key },
+            ProfileKey { kernel: "6.19".to_owned(), ..key.clone() },
+            ProfileKey { cpus: 1, ..key },
         ] {
             assert!(profile.find(&other).is_none());
         }

@@ -87,6 +87,7 @@ mod tests {
         let key = ProfileKey {
             machine: String::new(),
             kernel: String::new(),
+            cpus: 0,
             work: Work::Read,
             size: SizeClass::Large,
             cached: true,

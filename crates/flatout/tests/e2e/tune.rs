@@ -198,11 +198,13 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
     assert_eq!(audit["limit"]["limit_low"], false);
     let (audit, _) = copy("place/b", Path::new(""));
     assert_eq!((&audit["limit"], by_method(&audit)), (&Value::Null, (0, 8001)), "{audit}");
-    // Of this kernel nothing is known, and of this machine.
-    for (part, target) in [("kernel", "place/c"), ("machine", "place/d")] {
+    // Of this kernel nothing is known, of this machine, and of so many CPUs.
+    let others =
+        [("kernel", json!("another")), ("machine", json!("another")), ("cpus", json!(999))];
+    for ((part, other), target) in others.into_iter().zip(["place/c", "place/d", "place/e"]) {
         let known = profile.clone();
         for entry in profile["entries"].as_array_mut().unwrap() {
-            entry["key"][part] = json!("another");
+            entry["key"][part] = other.clone();
         }
         save(&folder, &profile);
         assert_eq!(copy(target, &folder.join(PROFILE)).0["limit"], Value::Null);

@@ -84,6 +84,7 @@ mod tests {
             key: ProfileKey {
                 machine: String::new(),
                 kernel: String::new(),
+                cpus: 0,
                 work: Work::Read,
                 size: SizeClass::Large,
                 cached: false,

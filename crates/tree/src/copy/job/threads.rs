@@ -11,8 +11,6 @@ use crate::lock::lock;
 /// Threads at most that are worth having where none is asked for: readers of cold small files,
 /// which wait nearly all of the time.
 const MOST_THREADS: u32 = 32;
-/// Threads from the start for each CPU at most.
-const MOST_THREADS_PER_CPU: u32 = 2;
 
 /// Addresses for each thread where they are limited (`ulimit -v`, `-d`): its stack is 2 MiB, its buffers
 /// are some more.
@@ -53,8 +51,6 @@ fn planned(options: &CopyOptions, cpus: u32) -> (u32, u32) {
             let tuned = options.tuned;
             let small = tuned.usual_threads.unwrap_or(cpus);
             let usual = large.map_or(small, |large| small.max(large.threads));
-            // Fewer CPUs may be allowed than when that was measured.
-            let usual = usual.min(cpus.saturating_mul(MOST_THREADS_PER_CPU));
             (usual, tuned.most_threads.unwrap_or(MOST_THREADS).max(cpus).max(usual))
         }
         threads => (threads, threads),
@@ -93,8 +89,8 @@ mod tests {
         assert_eq!(with(0, both), (2, 8), "a large file is shared by two");
         let ring = Tuned { large: Some(large(Engine::Uring, 1)), ..tuned };
         assert_eq!(with(0, ring), (4, 4), "buffers of their own");
-        let many = Tuned { usual_threads: Some(500), ..nothing };
-        assert_eq!(with(0, many), (8, 32), "fewer CPUs today");
+        let many = Tuned { usual_threads: Some(16), ..nothing };
+        assert_eq!(with(0, many), (16, 32), "what was measured with as many CPUs is obeyed");
         let left = |asked, mebibytes: Option<u64>| {
             within(
                 (4, 32),

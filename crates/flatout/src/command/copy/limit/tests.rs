@@ -12,6 +12,7 @@ fn entry(work: Work, class: (SizeClass, bool), pair: (&str, &str), rate: f64) ->
         key: ProfileKey {
             machine: "m".to_owned(),
             kernel: String::new(),
+            cpus: 2,
             work,
             size: class.0,
             cached: class.1,
@@ -47,7 +48,7 @@ fn profile() -> MachineProfile {
     ] {
         profile.put(entry(work, class, pair, rate));
     }
-    MachineProfile { profile, machine: "m".to_owned(), kernel: String::new() }
+    MachineProfile { profile, machine: "m".to_owned(), kernel: String::new(), cpus: 2 }
 }
 
 fn limits() -> Limits {
