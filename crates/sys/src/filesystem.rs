@@ -2,10 +2,13 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
 use rustix::io::Errno;
+
+use crate::storage::{DeviceNumber, MountTable};
 
 crate::words! {
     /// What kind of place a filesystem keeps its files in.
@@ -184,10 +187,10 @@ pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
 }
 
 /// What tells the filesystem of an open file from others of this machine, today and after it was
-/// mounted again: its kind and the number that it has from its UUID; where it has none, that of its
-/// device, which may be another tomorrow.
+/// mounted again: its kind and its number, which ext4, btrfs and tmpfs have from their UUID, xfs from
+/// its device; where it has none (NFS, FUSE), what was mounted, or its device, which may be another tomorrow.
 ///
-/// Errors: those of the kernel. Cost: an fstatfs, an fstatvfs; perhaps an fstat.
+/// Errors: those of the kernel. Cost: an fstatfs, an fstatvfs; perhaps an fstat, and the mount table once.
 pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
     let name = of(descriptor)?.name;
     let number = match fstatvfs(descriptor) {
@@ -197,8 +200,18 @@ pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
     if number != 0 {
         return Ok(format!("{name} {number:016x}"));
     }
+    static MOUNTS: LazyLock<MountTable> = LazyLock::new(|| MountTable::read(Path::new("/")));
     let device = rustix::fs::fstat(descriptor)?.st_dev;
-    Ok(format!("{name} {}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
+    let [major, minor] = [rustix::fs::major(device), rustix::fs::minor(device)];
+    let mounted = mounted(&MOUNTS, DeviceNumber { major, minor });
+    Ok(mounted.unwrap_or_else(|| format!("{name} {major}:{minor}")))
+}
+
+/// What was mounted where no block device was: such a device number goes to another mount as soon as
+/// it is free.
+fn mounted(mounts: &MountTable, device: DeviceNumber) -> Option<String> {
+    let mount = mounts.all().find(|mount| device.major == 0 && mount.device == device)?;
+    Some(format!("{} {}", mount.filesystem, mount.source.to_string_lossy()))
 }
 
 /// What offset and length of direct I/O on this file must be multiples of; 0: it takes none. `None`: the
@@ -238,6 +251,16 @@ mod tests {
         assert_eq!(of_file("/proc/self/status"), of_file("/proc/version"));
         assert_ne!(of_file("/proc/version"), of_file("/sys"));
         assert!(of_file("/proc/version").starts_with("proc "));
+    }
+
+    #[test]
+    fn what_lies_on_no_block_device_is_known_by_what_was_mounted() {
+        let mounts = MountTable::parse(
+            b"40 1 0:45 / /a rw - nfs4 server:/one rw\n41 1 8:1 / /b rw - vfat /dev/sda1 rw\n",
+        );
+        let of = |major, minor| mounted(&mounts, DeviceNumber { major, minor });
+        assert_eq!(of(0, 45).as_deref(), Some("nfs4 server:/one"));
+        assert_eq!([of(8, 1), of(0, 46)], [None, None]);
     }
 
     #[test]
