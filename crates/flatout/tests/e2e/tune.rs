@@ -210,6 +210,12 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
         assert_eq!(copy(target, &folder.join(PROFILE)).0["limit"], Value::Null);
         profile = known;
     }
+    let all = profile["entries"].as_array_mut().unwrap();
+    all.retain(|entry| entry["key"]["work"] != "copy" || entry["key"]["size"] != "tiny");
+    save(&folder, &profile);
+    let (audit, _) = copy("place/f", &folder.join(PROFILE));
+    assert_eq!(audit["limit"]["left_out"], json!(["copying small files"]), "{audit}");
+    assert_eq!((&audit["limit"]["ratio"], by_method(&audit).0), (&Value::Null, 1), "{audit}");
     let said = folder
         .flatout(["copy", "--verbose", "--always", "place/source", "place/a"])
         .with_profile(Path::new(""))

@@ -300,10 +300,11 @@ mod tests {
         let more = format!("{line}; 7 unchanged; 2 failed; at most 1 MiB not on disk yet");
         assert_eq!(account.closing_line(), more);
         account.share = Some(Share {
-            ratio: 0.874,
+            ratio: Some(0.874),
             limit_s: 1.75,
             limiter: "making files",
             measured: "2026-11-22T12:00:00Z".to_owned(),
+            left_out: Vec::new(),
         });
         let end = "; 87 % of the limit measured on 2026-11-22 (making files)";
         assert_eq!(account.closing_line(), more + end);

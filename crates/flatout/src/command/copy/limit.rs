@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 pub const LEAST_NS: u64 = 100_000_000;
 /// Above this share the limit was measured too low: clocks and rates are no better than this.
 const TOLERANCE: f64 = 1.02;
+/// One part in so many of the bytes moves a limit little; the program's own pages come from a device, too.
+const LITTLE_PART: u64 = 10;
 
 /// What was measured for a pair of filesystems, in seconds for a file or a byte.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +37,9 @@ pub struct Limits {
     fetched_s: Option<f64>,
     /// Source and target share a device.
     is_one: bool,
+    /// What was left out, so that there is no limit; else whether only what the page cache holds was measured.
+    unknown: Option<&'static str>,
+    is_hot_alone: bool,
     /// The oldest of the measurements, RFC 3339.
     time: String,
     /// The settings that were the best here.
@@ -59,19 +64,21 @@ pub struct Moved {
 /// How close it came.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
-    /// Time at the limit ÷ time taken.
-    pub ratio: f64,
+    /// Time at the limit ÷ time taken; `None`: what takes most of it was left out.
+    pub ratio: Option<f64>,
     /// Time at the limit.
     pub limit_s: f64,
     /// What takes that time.
     pub limiter: &'static str,
     /// When it was measured, RFC 3339.
     pub measured: String,
+    /// What this copy did, too, and was not measured.
+    pub left_out: Vec<&'static str>,
 }
 
 impl Limits {
     /// What is known of the filesystems of all operands; `None` where they lie on more than one
-    /// pair, or nothing was measured for it.
+    /// pair, or no copy was measured for it.
     ///
     /// Cost: an open and a few looks at each operand, if there is a profile at all.
     pub fn of<'o>(
@@ -86,30 +93,36 @@ impl Limits {
 
     fn of_pair(profile: &MachineProfile, source: &str, target: &str) -> Option<Self> {
         let copied = |size, cached| profile.find(Work::Copy, (size, cached), (source, target));
-        let large = copied(SizeClass::Large, true)?;
-        let tiny = copied(SizeClass::Tiny, true)?;
-        // Where files live in memory, none is ever cold.
-        let large_cold = copied(SizeClass::Large, false).unwrap_or(large);
-        let tiny_cold = copied(SizeClass::Tiny, false).unwrap_or(tiny);
+        let (large, tiny) = (copied(SizeClass::Large, true), copied(SizeClass::Tiny, true));
+        large.or(tiny)?;
+        let needed = [(large, "copying a large file"), (tiny, "copying small files")];
+        let unknown = needed.iter().find(|(entry, _)| entry.is_none()).map(|(_, kind)| *kind);
+        let large_cold = copied(SizeClass::Large, false);
+        let tiny_cold = copied(SizeClass::Tiny, false);
         let written = profile.find(Work::Write, (SizeClass::Large, true), ("", target));
         let fetched = profile.find(Work::Read, (SizeClass::Large, false), (source, ""));
         let byte = |entry: &ProfileEntry| 1.0 / entry.limit_bytes_per_s;
-        let file = |tiny: &ProfileEntry, large: &ProfileEntry| {
-            let of_bytes_s = tiny.file_bytes as f64 * byte(large);
-            (1.0 / tiny.limit_files_per_s() - of_bytes_s).max(0.0)
+        let byte_s = [large, large_cold.or(large)].map(|entry| entry.map_or(0.0, byte));
+        let file_s = |tiny: Option<&ProfileEntry>, byte_s: f64| {
+            let rest_s = |tiny: &ProfileEntry| {
+                1.0 / tiny.limit_files_per_s() - tiny.file_bytes as f64 * byte_s
+            };
+            tiny.map_or(0.0, rest_s).max(0.0)
         };
-        let used = [large, tiny, large_cold, tiny_cold].into_iter().chain(written).chain(fetched);
+        let used = [large, tiny, large_cold, tiny_cold, written, fetched].into_iter().flatten();
         Some(Self {
-            byte_s: [byte(large), byte(large_cold)],
-            file_s: [file(tiny, large), file(tiny_cold, large_cold)],
+            byte_s,
+            file_s: [file_s(tiny, byte_s[0]), file_s(tiny_cold.or(tiny), byte_s[1])],
             written_s: written.map(byte),
             fetched_s: fetched.map(byte),
             is_one: source == target,
+            unknown,
+            is_hot_alone: large_cold.is_none() || tiny_cold.is_none(),
             time: used.map(|entry| entry.evidence.time.clone()).min().unwrap_or_default(),
             tuned: Tuned {
-                usual_threads: Some(tiny.tuning.threads),
-                most_threads: Some(tiny_cold.tuning.threads),
-                large: Some(large.tuning),
+                usual_threads: tiny.map(|tiny| tiny.tuning.threads),
+                most_threads: tiny_cold.map(|tiny| tiny.tuning.threads),
+                large: large.map(|large| large.tuning),
             },
         })
     }
@@ -123,8 +136,24 @@ impl Limits {
         let (limit_s, limiter) =
             bounds.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
         let ratio = limit_s / (moved.elapsed_ns as f64 / 1e9);
-        let measured = self.time.clone();
-        (limit_s > 0.0).then_some(Share { ratio, limit_s, limiter, measured })
+        let ratio = self.unknown.is_none().then_some(ratio);
+        let (measured, left_out) = (self.time.clone(), self.left_out(moved));
+        let share = Share { ratio, limit_s, limiter, measured, left_out };
+        (limit_s > 0.0 || ratio.is_none()).then_some(share)
+    }
+
+    /// What a copy did of more than a little of its bytes, and was not measured.
+    fn left_out(&self, moved: &Moved) -> Vec<&'static str> {
+        let counts = |bytes: u64| bytes > moved.bytes / LITTLE_PART;
+        let is_cold = counts(moved.fetched_bytes);
+        let is_read = counts(moved.read_back_bytes) || self.is_one && is_cold;
+        let kinds = [
+            ("copying what is not cached", self.is_hot_alone && is_cold),
+            ("writing", self.written_s.is_none() && counts(moved.written_bytes.unwrap_or(0))),
+            ("reading", self.fetched_s.is_none() && is_read),
+        ];
+        let kinds = kinds.into_iter().filter(|(_, is_missed)| *is_missed).map(|(kind, _)| kind);
+        self.unknown.into_iter().chain(kinds).collect()
     }
 
     /// The time in which the kernel takes all, at the best rates, and what most of it is for.
@@ -179,21 +208,31 @@ impl Share {
     /// The end of the last line.
     pub fn text(&self) -> String {
         let day = self.measured.get(..10).unwrap_or(&self.measured);
-        if self.ratio > TOLERANCE {
-            return format!("faster than the limit that flatout tune measured on {day}");
+        let known = match self.ratio {
+            None => "no limit is known".to_owned(),
+            Some(ratio) if ratio > TOLERANCE => {
+                format!("faster than the limit that flatout tune measured on {day}")
+            }
+            Some(ratio) => {
+                let percent = (ratio * 100.0).min(100.0);
+                format!("{percent:.0} % of the limit measured on {day} ({})", self.limiter)
+            }
+        };
+        match &self.left_out[..] {
+            [] => known,
+            kinds => format!("{known}; flatout tune of {day} left out {}", kinds.join(" and ")),
         }
-        let percent = (self.ratio * 100.0).min(100.0);
-        format!("{percent:.0} % of the limit measured on {day} ({})", self.limiter)
     }
 
     /// The same for programs.
     pub fn document(&self) -> Value {
         json!({
             "ratio": self.ratio,
-            "limit_s": self.limit_s,
-            "limiter": self.limiter,
+            "limit_s": self.ratio.map(|_| self.limit_s),
+            "limiter": self.ratio.map(|_| self.limiter),
             "measured": self.measured,
-            "limit_low": self.ratio > TOLERANCE,
+            "limit_low": self.ratio > Some(TOLERANCE),
+            "left_out": self.left_out,
         })
     }
 }

@@ -70,13 +70,13 @@ fn the_limit_is_the_longer_of_taking_and_writing() {
         elapsed_ns: 2_000_000_000,
     };
     let share = limits().share(&moved).unwrap();
-    assert!(near(share.limit_s, 1.0) && near(share.ratio, 0.5), "{share:?}");
+    assert!(near(share.limit_s, 1.0) && near(share.ratio.unwrap(), 0.5), "{share:?}");
     assert_eq!(share.limiter, "moving bytes");
     // 1 GiB of it is on the device already: 2 s.
     let written = Moved { written_bytes: Some(1 << 30), ..moved };
     let share = limits().share(&written).unwrap();
     assert!(near(share.limit_s, 2.0), "{share:?}");
-    assert_eq!((share.limiter, near(share.ratio, 1.0)), ("writing to the device", true));
+    assert_eq!((share.limiter, near(share.ratio.unwrap(), 1.0)), ("writing to the device", true));
     // All of it came from the device, which cannot write meanwhile: 4 GiB at 1, or 2 + 2 s.
     let cold = Moved { fetched_bytes: 4 << 30, ..written };
     let share = limits().share(&cold).unwrap();
@@ -107,7 +107,7 @@ fn small_files_are_limited_by_their_number() {
 fn what_is_faster_than_its_limit_is_not_called_a_share() {
     let moved = Moved { files: 1, bytes: 4 << 30, elapsed_ns: 500_000_000, ..Moved::default() };
     let share = limits().share(&moved).unwrap();
-    assert!(near(share.ratio, 2.0));
+    assert!(near(share.ratio.unwrap(), 2.0));
     assert_eq!(share.text(), "faster than the limit that flatout tune measured on 2026-11-22");
     assert_eq!(share.document()["limit_low"], true);
     let close = Moved { elapsed_ns: 990_000_000, ..moved };
@@ -118,9 +118,7 @@ fn what_is_faster_than_its_limit_is_not_called_a_share() {
 #[test]
 fn nothing_is_said_where_nothing_is_known() {
     assert!(Limits::of_pair(&profile(), "a", "b").is_none());
-    let mut partial = profile();
-    partial.profile.entries.retain(|entry| entry.key.size != SizeClass::Tiny);
-    assert!(Limits::of_pair(&partial, "a", "a").is_none());
+    assert!(without(|key| key.work == Work::Copy && key.cached).is_none());
     let moved = Moved { files: 1, bytes: 1, elapsed_ns: LEAST_NS - 1, ..Moved::default() };
     assert_eq!(limits().share(&moved), None, "too short");
     let none = Moved { files: 0, elapsed_ns: 1_000_000_000, ..moved };
@@ -128,11 +126,47 @@ fn nothing_is_said_where_nothing_is_known() {
     assert!(Limits::of(&profile(), [].iter()).is_none());
 }
 
+/// The limits where these were left out.
+fn without(is_left_out: impl Fn(&ProfileKey) -> bool) -> Option<Limits> {
+    let mut partial = profile();
+    partial.profile.entries.retain(|entry| !is_left_out(&entry.key));
+    Limits::of_pair(&partial, "a", "a")
+}
+
 #[test]
-fn settings_are_those_of_cached_files_and_threads_of_both() {
+fn what_was_left_out_is_said_where_the_copy_did_it() {
+    let moved = Moved { files: 1, bytes: 4 << 30, elapsed_ns: 2_000_000_000, ..Moved::default() };
+    let text = |limits: Option<Limits>, moved| limits.unwrap().share(&moved).unwrap().text();
+    let half = "50 % of the limit measured on 2026-11-22 (moving bytes)";
+    let no_write = || without(|key| key.work == Work::Write);
+    assert_eq!(text(no_write(), moved), half, "nothing is on the device yet");
+    assert_eq!(text(no_write(), Moved { written_bytes: Some(1 << 20), ..moved }), half, "a little");
+    let written = Moved { written_bytes: Some(1 << 30), ..moved };
+    let clause = "; flatout tune of 2026-11-22 left out writing";
+    assert_eq!(text(no_write(), written), format!("{half}{clause}"));
+    assert_eq!(no_write().unwrap().share(&written).unwrap().document()["left_out"][0], "writing");
+    let cold = Moved { fetched_bytes: 4 << 30, ..moved };
+    let said = text(without(|key| !key.cached), cold);
+    assert!(said.ends_with("left out copying what is not cached and reading"), "{said}");
+    for (size, kind) in [(SizeClass::Tiny, "small files"), (SizeClass::Large, "a large file")] {
+        let limits = without(|key| key.work == Work::Copy && key.size == size);
+        let document = limits.as_ref().unwrap().share(&moved).unwrap().document();
+        assert_eq!((&document["ratio"], &document["limit_low"]), (&Value::Null, &json!(false)));
+        let end = format!("flatout tune of 2026-11-22 left out copying {kind}");
+        assert_eq!(text(limits, moved), format!("no limit is known; {end}"));
+    }
+}
+
+#[test]
+fn settings_are_those_of_cached_files_and_threads_of_both_as_far_as_they_were_measured() {
     let tuned = limits().tuned;
     assert_eq!((tuned.usual_threads, tuned.most_threads), (Some(2), Some(8)));
     assert_eq!(tuned.large.map(|large| large.threads), Some(2));
+    let of = |size, cached| without(|key| (key.size, key.cached) == (size, cached)).unwrap().tuned;
+    assert_eq!(of(SizeClass::Tiny, false).most_threads, None, "as many as usual, not two");
+    assert_eq!(of(SizeClass::Tiny, true).usual_threads, None);
+    assert!(of(SizeClass::Tiny, true).large.is_some());
+    assert_eq!(of(SizeClass::Large, true).large, None);
 }
 
 #[test]
