@@ -209,7 +209,8 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let spoiled = options.run.rounds.map_or(SPOILED_ROUNDS, |_| Plan::default().most_spoiled);
     let most_write_bytes = written(most.saturating_add(spoiled));
     let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0);
-    let phase = |rows: Vec<Wanted>| Phase { time_ns: limits.time_ns(&rows, likely), rows };
+    let phase =
+        |rows: Vec<Wanted>| Phase { time_ns: (limits.time_s(&rows, likely) * 1e9) as u64, rows };
     Ok(Planned {
         most_write_bytes,
         phases: chosen.phases.into_iter().map(phase).collect(),

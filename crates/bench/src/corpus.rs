@@ -23,6 +23,8 @@ pub const CONTENT_SEED: u64 = 0x666c_6174_6f75_7431;
 const BLOCK_BYTES: u64 = 4 << 10;
 /// Inode and entry of a file.
 const INODE_BYTES: u64 = 512;
+/// Files in a directory where they are spread over several.
+const FOLDER_FILES: u64 = 100;
 /// The way a corpus of a description is made. To be raised when that changes.
 const EDITION: u32 = 1;
 
@@ -99,20 +101,20 @@ impl Corpus {
         Self { name: name.into(), shape, bytes, files, entries, seed: CONTENT_SEED }
     }
 
+    /// Files of one size, a hundred in each directory.
+    pub(crate) fn spread(name: impl Into<String>, files: u64, file_bytes: u64) -> Self {
+        let directories = files.div_ceil(FOLDER_FILES);
+        Self::new(name, Shape::Files { files, file_bytes, directories, depth: 0 })
+    }
+
     /// A tree of the user's: what is in it is counted.
     ///
     /// Errors: it cannot be read as a whole.
     pub fn given(path: &Path) -> Result<Self, Error> {
         let path = path.canonicalize().map_err(IoError::system("open the tree", path))?;
-        let tally = Tally::of(&path)?;
-        Ok(Self {
-            name: path.to_string_lossy().into_owned(),
-            bytes: tally.bytes,
-            files: tally.files,
-            entries: tally.entries,
-            seed: 0,
-            shape: Shape::Given(path),
-        })
+        let Tally { bytes, files, entries } = Tally::of(&path)?;
+        let name = path.to_string_lossy().into_owned();
+        Ok(Self { name, bytes, files, entries, seed: 0, shape: Shape::Given(path) })
     }
 
     /// Directories above the deepest file that its parameters name; 0 where they name none.

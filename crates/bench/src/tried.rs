@@ -106,7 +106,7 @@ impl Tried {
         let is_sure = slowdown < QUIET || in_memory;
         let least_ns = if is_sure { 0.0 } else { Self::USUAL.durable_byte_ns };
         let durable_byte_ns = durable_byte_ns.max(least_ns);
-        let tried = Self {
+        Some(Self {
             making_byte_ns,
             durable_byte_ns,
             settle_ns,
@@ -114,8 +114,7 @@ impl Tried {
             copying: Copying::USUAL,
             in_memory,
             slowdown,
-        };
-        Some(tried)
+        })
     }
 
     /// As usual, on a machine that is as busy as it is now.

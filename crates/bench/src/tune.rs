@@ -221,22 +221,20 @@ fn measure(
 }
 
 fn entry(group: &Group<'_>, choice: &choose::Choice, options: &Options) -> ProfileEntry {
-    let (source, target) = match group.work {
-        Work::Read => (group.source.identity.clone(), String::new()),
-        Work::Write => (String::new(), group.target.identity.clone()),
-        Work::Copy => (group.source.identity.clone(), group.target.identity.clone()),
+    let of = |place: &TunedPlace, not: Work| {
+        if group.work == not { String::new() } else { place.identity.clone() }
     };
     let each_bytes = group.bytes_per_unit();
     ProfileEntry {
         key: ProfileKey {
-            cpus: affinity::allowed_cpu_count(),
             machine: options.machine.clone(),
             kernel: options.kernel.clone(),
+            cpus: affinity::allowed_cpu_count(),
             work: group.work,
             size: group.size,
             cached: group.cached,
-            source,
-            target,
+            source: of(group.source, Work::Write),
+            target: of(group.target, Work::Read),
         },
         tuning: choice.tuning,
         limit_bytes_per_s: choice.limit * each_bytes,

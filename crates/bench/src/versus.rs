@@ -241,14 +241,12 @@ pub fn in_time<'r, 'a: 'r>(
 /// The time that the races take for a number of rounds, with what they read being made, as far as
 /// can be said beforehand.
 pub fn expected_ns<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>, rounds: u32) -> u64 {
-    let mut runs_s = 0.0;
     let races: Vec<&Race<'_>> = races.collect();
-    for race in &races {
-        // Making what is read takes its files' time, which is a run's, and that of its bytes.
-        let making = if race.made.is_some() { 1.0 } else { 0.0 };
-        let runs = making + f64::from(rounds) * race.contestants.len() as f64;
-        runs_s += race.expected_s * runs;
-    }
+    // Making what is read takes its files' time, which is a run's, and that of its bytes.
+    let runs = |race: &Race<'_>| {
+        f64::from(rounds) * race.contestants.len() as f64 + f64::from(u8::from(race.made.is_some()))
+    };
+    let runs_s: f64 = races.iter().map(|race| race.expected_s * runs(race)).sum();
     let made_ns =
         made(races.into_iter()).map(|made| made.making_ns.saturating_add(made.removing_ns));
     made_ns.fold((runs_s * 1e9) as u64, u64::saturating_add)

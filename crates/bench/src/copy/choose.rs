@@ -267,11 +267,7 @@ impl Limits {
     }
 
     /// The time of so many rounds.
-    pub(super) fn time_ns(&self, rows: &[Wanted], rounds: u32) -> u64 {
-        (self.time_s(rows, rounds) * 1e9) as u64
-    }
-
-    fn time_s(&self, rows: &[Wanted], rounds: u32) -> f64 {
+    pub(super) fn time_s(&self, rows: &[Wanted], rounds: u32) -> f64 {
         let make_s: f64 = sources(rows).map(|corpus| making_s(corpus, &self.pace)).sum();
         let remove_s = removing_s(rows, rounds, &self.pace);
         make_s + remove_s + self.round_s(rows) * f64::from(rounds)

@@ -111,9 +111,6 @@ fn shown(call: &[OsString], folder: &Path) -> String {
         let path = PathBuf::from(word);
         path.strip_prefix(folder).map_or_else(|_| word.clone(), |below| below.into())
     };
-    let mut argv: Vec<OsString> = call.iter().map(word).collect();
-    if let Some(program) = argv.first_mut() {
-        *program = NAME.into();
-    }
-    command_text(&argv)
+    let words = call.iter().skip(1).map(word);
+    command_text(&std::iter::once(NAME.into()).chain(words).collect::<Vec<_>>())
 }

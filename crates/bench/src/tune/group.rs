@@ -63,15 +63,15 @@ pub(super) fn all(places: &[TunedPlace], cpus: u32) -> Vec<Group<'_>> {
     for source in places {
         let (copies, alone): (Vec<Kind>, _) =
             kinds(source.in_memory).into_iter().partition(|(work, _)| *work == Work::Copy);
-        let build = |(work, class): Kind, target| Group::new(work, class, [source, target], cpus);
+        let common = (cpus, places.len() > 1);
+        let build = |(work, class): Kind, target| Group::new(work, class, [source, target], common);
         groups.extend(alone.into_iter().map(|kind| build(kind, source)));
         for target in places {
             groups.extend(copies.iter().map(|&kind| build(kind, target)));
         }
     }
     groups.sort_by_key(|group| is_late(group.size));
-    let has_several_places = places.len() > 1;
-    groups.into_iter().map(|group| Group { has_several_places, ..group }).collect()
+    groups
 }
 
 fn candidates((work, (size, cached)): Kind, cpus: u32) -> Vec<Tuning> {
@@ -174,12 +174,11 @@ impl<'a> Group<'a> {
         work: Work,
         (size, cached): (SizeClass, bool),
         [source, target]: [&'a TunedPlace; 2],
-        cpus: u32,
+        (cpus, has_several_places): (u32, bool),
     ) -> Self {
         let tunings = candidates((work, (size, cached)), cpus);
         let weight = weight(work, size, cached) * tunings.len() as f64;
         let usual = candidate::usual(work, size, cached, cpus);
-        let has_several_places = false;
         Self { work, size, cached, source, target, tunings, usual, weight, has_several_places }
     }
 

@@ -10,7 +10,7 @@ use flatout_measure::size_text;
 use flatout_sys::{Nature, affinity, filesystem, memory};
 
 use super::{Options, group};
-use crate::corpus::{Corpus, Shape, make};
+use crate::corpus::{Corpus, make};
 use crate::file_trial::evidence;
 use crate::place::{self, Place, TUNING};
 use crate::tried::Tried;
@@ -24,8 +24,7 @@ const LEAST_LARGE_BYTES: u64 = 8 << 20;
 /// The small files.
 const TINY_FILES: [u64; 2] = [2000, 1000];
 const TINY_BYTES: u64 = 4096;
-/// Small files in one directory.
-const FOLDER_FILES: u64 = 100;
+const LEAST_TINY_FILES: u64 = 100;
 /// A small file on the disk: its block, its inode and its name, on filesystems that spend much.
 const TINY_ROOM_BYTES: u64 = 2 * TINY_BYTES;
 /// Of the room, one part in this many is the large file's: it lies there twice.
@@ -107,7 +106,7 @@ impl Sizes {
         let tiny_ns = TINY_NS.max(removing_ns * REMOVING_PART);
         let in_time = options.time_ns.map_or(u64::MAX, |time_ns| time_ns / tiny_ns / places);
         let tiny_files = of_extent(TINY_FILES, options.extent).min(files).min(in_time);
-        let tiny_files = tiny_files.max(FOLDER_FILES);
+        let tiny_files = tiny_files.max(LEAST_TINY_FILES);
         Ok(Self { large_bytes, tiny_files })
     }
 
@@ -181,17 +180,11 @@ impl TunedPlace {
         let identity =
             filesystem::identity(opened.as_fd()).map_err(IoError::system("examine", directory))?;
         let place = Place::take(directory, TUNING)?;
+        let (targets, number) = (place.targets(), index + 1);
         match sources(&place, sizes, options) {
-            Ok([large, tiny]) => Ok(Self {
-                targets: place.targets(),
-                place,
-                number: index + 1,
-                identity,
-                in_memory,
-                sizes,
-                large,
-                tiny,
-            }),
+            Ok([large, tiny]) => {
+                Ok(Self { place, number, identity, in_memory, sizes, large, tiny, targets })
+            }
             Err(error) => {
                 // Why it could not be made is more important.
                 let _unread = place.leave();
@@ -241,20 +234,10 @@ fn sources(place: &Place, sizes: Sizes, options: &Options) -> Result<[PathBuf; 2
     fs::create_dir_all(&targets).map_err(IoError::system("make the folder", &targets))?;
     place::spread_directories_of(&targets);
     let Sizes { large_bytes, tiny_files } = sizes;
-    let shapes = [
-        ("large", Shape::Files { files: 1, file_bytes: large_bytes, directories: 1, depth: 0 }),
-        (
-            "tiny",
-            Shape::Files {
-                files: tiny_files,
-                file_bytes: TINY_BYTES,
-                directories: tiny_files.div_ceil(FOLDER_FILES),
-                depth: 0,
-            },
-        ),
-    ];
-    let [large, tiny] = shapes.map(|(name, shape)| {
-        make::ensure(&Corpus::new(name, shape), &targets.join("sources"), options.cancel)
+    let corpora = [("large", 1, large_bytes), ("tiny", tiny_files, TINY_BYTES)];
+    let [large, tiny] = corpora.map(|(name, files, file_bytes)| {
+        let corpus = Corpus::spread(name, files, file_bytes);
+        make::ensure(&corpus, &targets.join("sources"), options.cancel)
     });
     Ok([large?, tiny?])
 }

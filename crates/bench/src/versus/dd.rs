@@ -145,19 +145,15 @@ impl Workload for BlockWorkload {
     fn invocation(&mut self, run: &Run<'_>) -> Result<Argv, Error> {
         let (source, target) = (self.source.path(), &self.target);
         let block = self.block_bytes.to_string();
-        let mut argv = vec![run.contestant.program.clone().into()];
-        argv.extend(match (run.index, &self.targets) {
+        let words: Argv = match (run.index, &self.targets) {
             (0, None) => vec!["read".into(), source.into()],
-            (0, Some(_)) => vec![
-                "transfer".into(),
-                source.into(),
-                target.into(),
-                "--block-size".into(),
-                block.into(),
-            ],
+            (0, Some(_)) => {
+                let block = operand("--block-size=", block);
+                vec!["transfer".into(), source.into(), target.into(), block]
+            }
             _ => vec![operand("if=", source), operand("of=", target), operand("bs=", block)],
-        });
-        Ok(argv)
+        };
+        Ok(std::iter::once(run.contestant.program.clone().into()).chain(words).collect())
     }
 
     /// A copy is compared with its source. Of a read both say how many bytes it were: dd without

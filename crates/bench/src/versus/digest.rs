@@ -60,14 +60,6 @@ fn sizes(extent: Extent) -> (u64, u64) {
     }
 }
 
-fn large(ground: &Ground) -> Source {
-    Source::new(ground, 1, sizes(ground.extent).0)
-}
-
-fn small(ground: &Ground) -> Source {
-    Source::new(ground, sizes(ground.extent).1, SMALL_BYTES)
-}
-
 fn raced(ground: &Ground) -> impl Iterator<Item = (&'static Entry, &Found)> {
     ground.of(Discipline::Digest).filter_map(|found| {
         let entry = ENTRIES.iter().find(|entry| entry.rival == found.rival.name)?;
@@ -77,12 +69,10 @@ fn raced(ground: &Ground) -> impl Iterator<Item = (&'static Entry, &Found)> {
 
 /// Bytes that lie in the directory at once.
 pub fn room_bytes(ground: &Ground) -> u64 {
-    let mut bytes = 0;
-    if raced(ground).next().is_some() {
-        bytes += large(ground).corpus.bytes;
-    }
+    let (large_bytes, small_files) = sizes(ground.extent);
+    let mut bytes = raced(ground).next().map_or(0, |_| large_bytes);
     if raced(ground).any(|(entry, _)| entry.has_small) {
-        bytes += small(ground).corpus.bytes;
+        bytes += small_files * SMALL_BYTES;
     }
     bytes
 }
@@ -90,15 +80,18 @@ pub fn room_bytes(ground: &Ground) -> u64 {
 /// The races against each rival that is there.
 pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let mut races = Vec::new();
+    let (large_bytes, small_files) = sizes(ground.extent);
     for (entry, found) in raced(ground) {
         for &state in ground.states.iter().filter(|state| matches!(state, State::Hot | State::Cold))
         {
             // A large file that is cold measures the disk.
             if state == State::Hot {
-                races.push(race(ground, (entry, found), large(ground), state));
+                let large = Source::new(ground, 1, large_bytes);
+                races.push(race(ground, (entry, found), large, state));
             }
             if entry.has_small {
-                races.push(race(ground, (entry, found), small(ground), state));
+                let small = Source::new(ground, small_files, SMALL_BYTES);
+                races.push(race(ground, (entry, found), small, state));
             }
         }
     }
@@ -150,15 +143,10 @@ impl SumWorkload {
             let program = std::iter::once(program.into());
             return program.chain(arguments).chain([self.source.path().into()]).collect();
         }
-        let mut text = OsString::from("find ");
-        text.push(quoted(self.source.path().as_os_str()));
-        text.push(" -type f -print0 | xargs -0 ");
-        text.push(quoted(program.as_os_str()));
-        for argument in arguments {
-            text.push(" ");
-            text.push(quoted(&argument));
-        }
-        vec!["sh".into(), "-c".into(), text]
+        let [path, program] = [&*self.source.path(), program].map(|path| quoted(path.as_os_str()));
+        let words = ["find".into(), path, "-type f -print0 | xargs -0".into(), program];
+        let words: Argv = words.into_iter().chain(arguments).collect();
+        vec!["sh".into(), "-c".into(), words.join(OsStr::new(" "))]
     }
 }
 

@@ -10,9 +10,6 @@ use crate::corpus::{Corpus, Shape, make};
 use crate::versus::{Ground, State, state};
 use crate::{Clearing, Error};
 
-/// Small files in one directory.
-const FOLDER_FILES: u64 = 100;
-
 /// A tree, or one file in it.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
@@ -26,18 +23,12 @@ pub(super) struct Source {
 impl Source {
     /// So many files of so many bytes, to lie among the corpora.
     pub(super) fn new(ground: &Ground, files: u64, file_bytes: u64) -> Self {
-        Self::of(ground, Self::corpus(files, file_bytes))
+        Self::of(ground, Corpus::spread(format!("{files}x{file_bytes}"), files, file_bytes))
     }
 
     /// A corpus, to lie among the others, or a tree of the user's.
     pub(super) fn of(ground: &Ground, corpus: Corpus) -> Self {
         Self { corpus, corpora: ground.corpora(), cancel: ground.cancel, is_made: false }
-    }
-
-    fn corpus(files: u64, file_bytes: u64) -> Corpus {
-        let directories = files.div_ceil(FOLDER_FILES);
-        let shape = Shape::Files { files, file_bytes, directories, depth: 0 };
-        Corpus::new(format!("{files}x{file_bytes}"), shape)
     }
 
     /// The same under a name of its own, for a race that writes to it.
@@ -100,7 +91,7 @@ mod tests {
 
     fn source(corpora: &Path, files: u64) -> Source {
         let (corpora, cancel) = (corpora.to_owned(), CancelToken::manual());
-        Source { corpus: Source::corpus(files, 5000), corpora, cancel, is_made: false }
+        Source { corpus: Corpus::spread("test", files, 5000), corpora, cancel, is_made: false }
     }
 
     #[test]

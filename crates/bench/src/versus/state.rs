@@ -86,18 +86,15 @@ struct Found {
 }
 
 impl Found {
-    fn share(self) -> f64 {
-        if self.data_bytes == 0 { 0.0 } else { self.cached_bytes as f64 / self.data_bytes as f64 }
-    }
-
     fn refuse_unless(self, state: State, root: &Path) -> Result<(), Error> {
         if !self.is_known || self.data_bytes == 0 {
             return Ok(());
         }
         let Self { cached_bytes, data_bytes, .. } = self;
+        let share = cached_bytes as f64 / data_bytes as f64;
         let (code, is_so, wanted) = match state {
-            State::Cold => (warning::NOT_COLD, self.share() <= COLD_SHARE, "nothing"),
-            _ => (warning::NOT_HOT, self.share() >= HOT_SHARE, "all"),
+            State::Cold => (warning::NOT_COLD, share <= COLD_SHARE, "nothing"),
+            _ => (warning::NOT_HOT, share >= HOT_SHARE, "all"),
         };
         if is_so {
             return Ok(());

@@ -3,7 +3,7 @@
 //! What a rival promises and breaks fails its row; what it never promised is noted. The promises
 //! are those of the manuals and of `--help`, of the versions at hand in November 2026.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use flatout_tree::compare::{Fidelity, Kind};
@@ -185,20 +185,17 @@ impl Manner {
     /// How it is called to make `target` a copy of `source`.
     pub fn invocation(&self, program: &Path, source: &Path, target: &Path) -> Argv {
         let paths: [OsString; 2] = match self.style {
-            Style::Slashed | Style::Dotted if source.is_file() => [source.into(), target.into()],
             Style::Operands => [operand("if=", source), operand("of=", target)],
-            Style::Plain => [source.into(), target.into()],
-            Style::Slashed => [slash(source), slash(target)],
-            Style::Dotted => [source.join(".").into(), target.into()],
+            Style::Slashed if !source.is_file() => [slash(source), slash(target)],
+            Style::Dotted if !source.is_file() => [source.join(".").into(), target.into()],
             Style::Pipe => {
                 let [program, source, target] =
                     [program, source, target].map(|path| quoted(path.as_os_str()));
-                let [create, extract, at] = [" -cf - . | ", " -xpf -", " -C "].map(OsString::from);
+                let [at, create, extract] = ["-C", "-cf - . |", "-xpf -"].map(OsString::from);
                 let words = [&program, &at, &source, &create, &program, &at, &target, &extract];
-                let mut text = OsString::new();
-                words.into_iter().for_each(|word| text.push(word));
-                return vec!["sh".into(), "-c".into(), text];
+                return vec!["sh".into(), "-c".into(), words.map(OsStr::new).join(OsStr::new(" "))];
             }
+            Style::Plain | Style::Slashed | Style::Dotted => [source.into(), target.into()],
         };
         let options = self.options.iter().map(OsString::from);
         std::iter::once(program.into()).chain(options).chain(paths).collect()

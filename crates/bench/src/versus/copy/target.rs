@@ -31,10 +31,6 @@ impl Amount {
             inodes: self.inodes.saturating_add(other.inodes),
         }
     }
-
-    fn fits(self, room: Self) -> bool {
-        self.bytes <= room.bytes && self.inodes <= room.inodes
-    }
 }
 
 /// The targets of all races.
@@ -68,7 +64,9 @@ impl Targets {
     /// Makes room for copies that take `wanted` together: nothing happens where there is.
     /// Tells whether something was removed.
     fn make_room(&mut self, wanted: Amount) -> Result<bool, Error> {
-        if self.taken.plus(wanted).fits(self.room) || self.live.is_empty() {
+        let then = self.taken.plus(wanted);
+        let fits = then.bytes <= self.room.bytes && then.inodes <= self.room.inodes;
+        if fits || self.live.is_empty() {
             return Ok(false);
         }
         self.remove_all()?;
