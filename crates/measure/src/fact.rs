@@ -286,9 +286,20 @@ impl Facts {
 }
 
 /// Merges the values of a key, of which there is at least one. What is no number, where numbers
-/// are asked for, counts as [`Merge::Last`].
+/// are asked for, counts as [`Merge::Last`]. What is not known of a trial is not known of a sum of them;
+/// other figures are those of the trials that have one.
 fn merge(key: Key, values: &[&Value]) -> Value {
     let last = || values.last().map_or(Value::Unknown, |&value| value.clone());
+    let is_known = |value: &&&Value| !matches!(value, Value::Unknown);
+    let known: Vec<&Value> = values.iter().filter(is_known).copied().collect();
+    let values: &[&Value] = match key.merge {
+        Merge::Last | Merge::Concat => values,
+        Merge::Sum if known.len() < values.len() => return Value::Unknown,
+        _ => &known,
+    };
+    if values.is_empty() {
+        return Value::Unknown;
+    }
     let counts: Option<Vec<u64>> = values.iter().map(|value| value.count()).collect();
     let numbers: Option<Vec<f64>> = values.iter().map(|value| value.number()).collect();
     let flags: Option<Vec<bool>> = values.iter().map(|value| value.flag()).collect();
@@ -365,6 +376,17 @@ mod tests {
             [Facts::default().with(mean, 0.5).with(sum, 1_u64), Facts::default().with(sum, 2_u64)];
         let row = Facts::merged(trials.iter());
         assert_eq!((row.number(mean), row.count(sum)), (Some(0.5), Some(3)));
+    }
+
+    #[test]
+    fn what_a_trial_does_not_know_is_not_known_of_the_sum() {
+        let of = |merge| merged(merge, [Some(5_u64), None, Some(7)]);
+        assert_eq!(of(Merge::Sum), Value::Unknown, "neither 7 nor 12");
+        let others = [Merge::Mean, Merge::Max, Merge::Min, Merge::Last].map(of);
+        let expected = [Value::Number(6.0), Value::Count(7), Value::Count(5), Value::Count(7)];
+        assert_eq!(others, expected);
+        assert_eq!(merged(Merge::Last, [Some(5_u64), None]), Value::Unknown);
+        assert_eq!(merged(Merge::Median, [None::<u64>, None]), Value::Unknown);
     }
 
     #[test]

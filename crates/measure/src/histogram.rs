@@ -56,8 +56,12 @@ impl Histogram {
         Packed { counts: counts.collect(), min_ns: self.min_ns, max_ns: self.max_ns }
     }
 
-    /// Adds all operations of one that was packed, as [`Histogram::merge`] would.
+    /// Adds all operations of one that was packed, as [`Histogram::merge`] would; none of one whose
+    /// shortest is longer than its longest.
     pub fn merge_packed(&mut self, other: &Packed) {
+        if other.min_ns > other.max_ns {
+            return;
+        }
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         for &(value, count) in &other.counts {
@@ -173,6 +177,19 @@ mod tests {
         let latency = of([0, 123_457, u64::MAX]).latency(LoopKind::Open).unwrap();
         assert_eq!((latency.min_ns, latency.max_ns), (0.0, u64::MAX as f64));
         assert_eq!((latency.operations, latency.loop_kind.as_str()), (3, "open"));
+    }
+
+    #[test]
+    fn a_message_whose_shortest_operation_is_its_longest_one_adds_nothing() {
+        let mut histogram = of([5, 9]);
+        let packed = of([7]).packed();
+        for (min_ns, max_ns) in [(8, 7), (u64::MAX, 0)] {
+            histogram.merge_packed(&Packed { min_ns, max_ns, ..packed.clone() });
+        }
+        assert_eq!((histogram.operations(), histogram.quantile_ns(0.9)), (2, Some(9)));
+        let mut empty = Histogram::new();
+        empty.merge_packed(&Packed { min_ns: 8, ..packed });
+        assert_eq!(empty.quantile_ns(0.5), None);
     }
 
     proptest! {

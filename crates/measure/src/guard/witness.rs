@@ -1,17 +1,22 @@
 //! Who is read before and after each trial: the real machine, and a fake for tests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flatout_sys::process_table::{self, Process};
 use flatout_sys::quota::Groups;
-use flatout_sys::{affinity, clock, run_queue, steal, usage};
+use flatout_sys::steal::{self, CpuTimes};
+use flatout_sys::{affinity, clock, run_queue, usage};
 
 use super::{Reading, Witness};
 
-/// The real machine. What it cannot read stays 0 and is never a reason.
+/// The real machine. What it cannot read stays as it was read last, or 0, and is never a reason: a total
+/// that began anew would be all that others did since the machine was started.
 #[derive(Debug)]
 pub struct SystemWitness {
+    root: PathBuf,
     groups: Groups,
+    times: CpuTimes,
+    throttled_ns: u64,
     cpus: u32,
     kernel: KernelThreads,
 }
@@ -58,10 +63,16 @@ impl KernelThreads {
 impl SystemWitness {
     /// A witness for this process; finds its control groups once.
     pub fn new() -> Self {
-        let root = Path::new("/");
-        let times = steal::cpu_times(root);
+        Self::below(Path::new("/"))
+    }
+
+    fn below(root: &Path) -> Self {
+        let (groups, times) = (Groups::discover(root), steal::cpu_times(root));
         let cpus = times.map_or_else(affinity::allowed_cpu_count, |times| times.cpus.max(1));
-        Self { groups: Groups::discover(root), cpus, kernel: KernelThreads::default() }
+        let throttled_ns = groups.throttled_ns().unwrap_or(0);
+        let (root, times, kernel) =
+            (root.to_owned(), times.unwrap_or_default(), Default::default());
+        Self { root, groups, times, throttled_ns, cpus, kernel }
     }
 
     /// One that does not look at threads of the kernel, as if none could be seen: for work of which
@@ -82,7 +93,10 @@ impl Default for SystemWitness {
 
 impl Witness for SystemWitness {
     fn read(&mut self) -> Reading {
-        let times = steal::cpu_times(Path::new("/")).unwrap_or_default();
+        let now = steal::cpu_times(&self.root);
+        let times = now.unwrap_or(self.times);
+        self.times = times;
+        self.throttled_ns = self.groups.throttled_ns().unwrap_or(self.throttled_ns);
         let (own, [own_ns, own_user_ns]) = (usage::usage(), usage::cpu_ns_with_children());
         let (monotonic_ns, raw_ns) = both_clocks();
         // Interrupts are nobody's: they may have worked for us.
@@ -97,13 +111,13 @@ impl Witness for SystemWitness {
         Reading {
             steal_ns: times.steal.saturating_mul(steal::tick_ns()),
             involuntary_switches: own.involuntary_switches,
-            throttled_ns: self.groups.throttled_ns().unwrap_or(0),
+            throttled_ns: self.throttled_ns,
             own_ns,
             waited_ns: run_queue::waited_ns(),
             // The thread that reads is one of them.
-            others_running: times.running.saturating_sub(1),
+            others_running: now.map_or(0, |times| times.running.saturating_sub(1)),
             others_busy_ns,
-            others_hidden: times.cpus == 0,
+            others_hidden: now.is_none_or(|times| times.cpus == 0),
             kernel_ns,
             monotonic_ns,
             raw_ns,
@@ -191,6 +205,27 @@ mod tests {
         let mut blind = KernelThreads::default();
         blind.used_ns(0, 1, Vec::new);
         assert!(blind.is_blind());
+    }
+
+    #[test]
+    fn what_cannot_be_read_for_a_moment_is_no_stolen_time() {
+        let root = std::env::temp_dir().join(format!("flatout-witness-{}", std::process::id()));
+        let stat = root.join("proc/stat");
+        std::fs::create_dir_all(root.join("proc")).unwrap();
+        let text =
+            "cpu  9000 0 900 9000 0 0 0 7000 0 0\ncpu0 1 0 0 0 0 0 0 0 0 0\nprocs_running 9\n";
+        std::fs::write(&stat, text).unwrap();
+        let mut witness = SystemWitness::below(&root);
+        std::fs::remove_file(&stat).unwrap();
+        let before = witness.read();
+        std::fs::write(&stat, text).unwrap();
+        let after = witness.read();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!((before.others_hidden, before.others_running), (true, 0));
+        assert_eq!((after.others_hidden, after.others_running), (false, 8));
+        assert_eq!(after.steal_ns - before.steal_ns, 0, "all of it since the start");
+        let others_ns = after.others_busy_ns.wrapping_sub(before.others_busy_ns).cast_signed();
+        assert!(others_ns <= 0, "{others_ns}");
     }
 
     #[test]
