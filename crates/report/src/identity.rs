@@ -12,7 +12,9 @@ use std::collections::{BTreeMap, HashMap};
 use flatout_measure::record::Record;
 use serde_json::{Map, Value};
 
-use self::forms::{hide_hosts, is_address, without_places, without_uuids, without_values};
+use self::forms::{
+    hide_hosts, hide_place, is_address, without_places, without_uuids, without_values,
+};
 use crate::{label, order, page::commands};
 
 /// What a page may tell about where it was made.
@@ -114,6 +116,7 @@ pub fn hidden(record: &Record) -> Record {
         *program = "flatout".to_owned();
     }
     record.start.argv.iter_mut().for_each(clean);
+    record.start.argv.iter_mut().for_each(hide_place);
     clean_strings(&mut record.start.environment, &clean);
     for outcome in &mut record.results {
         outcome.parameters.values_mut().for_each(|value| clean_strings(value, &clean));

@@ -20,17 +20,11 @@ impl Writer {
             return;
         }
         let count = bars.bars().count();
-        let (key, title) = (escaped(&bars.key), escaped(&bars.title));
-        let unit = escaped(&bars.scale.unit);
-        self.figures += 1;
         let longest = bars.groups.iter().map(|group| group.bars.len()).max().unwrap_or(0);
         let is_wide = bars.groups.len() > 2 || longest > MOST_BARS_BESIDE;
-        let wide = if is_wide { " class=\"wide\"" } else { "" };
-        self.line(&format!(
-            "<figure{wide} data-chart=\"{key}\" data-points=\"{count}\">\n\
-             <figcaption><h3>{title}</h3><p>{unit}; the thin line is the 95&nbsp;% interval</p></figcaption>\n\
-             <div class=\"bars\">"
-        ));
+        let caption = format!("{}; the thin line is the 95\u{a0}% interval", bars.scale.unit);
+        self.open_figure(&bars.key, &bars.title, &[&caption], (count, is_wide));
+        self.line("<div class=\"bars\">");
         let ticks = axis_row(&axis);
         for group in &bars.groups {
             self.line("<div class=\"group\">");

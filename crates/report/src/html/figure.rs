@@ -21,6 +21,10 @@ const MOST_IN_LEGEND: usize = 16;
 /// Pictures of more points are drawn on one axis only.
 const MOST_POINTS_TWICE: usize = 150;
 
+fn size(plot: &Plot) -> (usize, bool) {
+    (plot.points().count(), plot.lines.len() >= WIDE_FROM_LINES)
+}
+
 impl Writer {
     /// Whether the section may have one more picture.
     pub(super) fn has_room(&mut self) -> bool {
@@ -37,7 +41,7 @@ impl Writer {
         if !self.has_room() {
             return;
         }
-        self.open_figure(&chart.key, &chart.title, &[&chart.caption], &chart.plot);
+        self.open_figure(&chart.key, &chart.title, &[&chart.caption], size(&chart.plot));
         self.drawing(&chart.title, &chart.plot);
         let legend = svg::legend(&chart.plot);
         match chart.plot.lines.len() {
@@ -55,10 +59,16 @@ impl Writer {
         self.line("</figure>");
     }
 
-    /// The opening tag and the caption; `key` names the picture for programs.
-    fn open_figure(&mut self, key: &str, title: &str, captions: &[&str], plot: &Plot) {
-        let wide = if plot.lines.len() >= WIDE_FROM_LINES { " class=\"wide\"" } else { "" };
-        let count = plot.points().count();
+    /// The opening tag and the caption; `key` names the picture for programs. Of how many points it is,
+    /// and whether it takes the whole width.
+    pub(super) fn open_figure(
+        &mut self,
+        key: &str,
+        title: &str,
+        captions: &[&str],
+        (count, is_wide): (usize, bool),
+    ) {
+        let wide = if is_wide { " class=\"wide\"" } else { "" };
         let (key, title) = (escaped(key), escaped(title));
         self.figures += 1;
         let captions: String = captions
@@ -134,7 +144,7 @@ impl Writer {
         let title = format!("{}: {name}", curve.name);
         let captions = [curve.caption.as_str(), curve.sentence.as_deref().unwrap_or_default()];
         let plot = self.thinned(plot);
-        self.open_figure(&format!("curve {title}"), &title, &captions, &plot);
+        self.open_figure(&format!("curve {title}"), &title, &captions, size(&plot));
         self.drawing(&title, &plot);
         self.line("</figure>");
     }

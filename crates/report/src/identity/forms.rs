@@ -18,19 +18,33 @@ const LINE_OPTIONS: [(&str, &str); 2] = [("--filename=", "FILE"), ("--directory=
 pub(super) fn hide_hosts(argv: &mut [String], secrets: &mut Secrets) {
     let mut is_value = false;
     for word in argv {
-        let is_option = matches!(word.as_str(), "-c" | "--connect") && !is_value;
         let place = match word.as_str() {
-            _ if is_option => None,
             _ if is_value => Some(0),
             word if word.starts_with("--connect=") => Some("--connect=".len()),
-            word => word.starts_with("-c").then_some("-c".len()),
+            "--connect" => Some(word.len()),
+            word => behind_letter(word),
         };
-        is_value = is_option;
-        let Some(place) = place else { continue };
+        is_value = !is_value && !word.ends_with('=') && place == Some(word.len());
+        let Some(place) = place.filter(|_| !is_value) else { continue };
         let host = word.split_off(place);
         word.push_str(HIDDEN);
         let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
         [&*host, name].into_iter().for_each(|text| hide(secrets, text));
+    }
+}
+
+/// Where the value of `-c` begins in a word of letters, of which those before take none.
+fn behind_letter(word: &str) -> Option<usize> {
+    let (flags, _) = word.strip_prefix('-')?.split_once('c')?;
+    flags.chars().all(|flag| "qvR".contains(flag)).then_some("-c".len() + flags.len())
+}
+
+/// Hides a value of the command line that names a place by way of folders, from the current one on:
+/// nothing else has a slash there.
+pub(super) fn hide_place(word: &mut String) {
+    let start = word.find('=').map_or(0, |at| at + 1);
+    if word[start..].contains('/') && !is_common(&word[start..]) {
+        word.replace_range(start.., HIDDEN);
     }
 }
 
@@ -156,6 +170,9 @@ mod tests {
             ("bench --connect=db.corp -q", "bench --connect=(hidden) -q"),
             ("bench -cdb.corp", "bench -c(hidden)"),
             ("bench -c db.corp cpu", "bench -c (hidden) cpu"),
+            ("bench -qvc db.corp cpu", "bench -qvc (hidden) cpu"),
+            ("bench -Rcdb.corp cpu", "bench -Rc(hidden) cpu"),
+            ("bench -ocpu -vq", "bench -ocpu -vq"),
             ("bench --csv x", "bench --csv x"),
         ] {
             let (mut argv, mut secrets) = (argv(line), Secrets::new());
@@ -163,6 +180,17 @@ mod tests {
             assert_eq!(argv.join(" "), expected);
             let is_known = secrets.values().any(|known| known.contains_key("db.corp"));
             assert_eq!(is_known, line != expected);
+        }
+        for (word, expected) in [
+            ("clients/acme/x.html", "(hidden)"),
+            ("--history=clients/acme", "--history=(hidden)"),
+            ("x.html", "x.html"),
+            ("/dev/vda", "/dev/vda"),
+            ("--filename=/dev/vda", "--filename=/dev/vda"),
+        ] {
+            let mut found = word.to_owned();
+            hide_place(&mut found);
+            assert_eq!(found, expected);
         }
         for (word, expected) in [
             ("10.0.0.5", true),

@@ -136,6 +136,15 @@ fn a_job_of_fio_has_the_figures_of_its_row() {
         let share: f64 = name[1..].parse().unwrap();
         assert_eq!(job["read"]["clat_ns"]["percentile"][format!("{share:.6}")], *value, "{name}");
     }
+    for job in jobs {
+        let unknown = |members: &Value| -> Vec<String> {
+            let members = members.as_object().unwrap().iter();
+            members.filter(|(_, member)| member.is_null()).map(|(name, _)| name.clone()).collect()
+        };
+        let asked_for = |name: &String| ["usr_cpu", "sys_cpu"].contains(&name.as_str());
+        assert!(unknown(job).iter().all(asked_for), "{job:#}");
+        assert_eq!([&job["read"], &job["write"]].map(unknown).concat().len(), 0, "{job:#}");
+    }
     let left_out = document["flatout"]["rows_left_out"].as_u64().unwrap() as usize;
     assert_eq!(jobs.len() + left_out, record.results.len());
     assert_eq!(fio_json::files(&record, Identity::Hidden).len(), jobs.len());

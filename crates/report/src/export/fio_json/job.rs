@@ -54,7 +54,7 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
     let filled = rates.side(outcome, mean_ns(outcome, &rates, threads * depth));
     let is_read = rw.ends_with("read");
     let (read, write) = if is_read { (filled, empty()) } else { (empty(), filled) };
-    let value = json!({
+    let value = known(json!({
         "jobname": name(outcome),
         "groupid": 0,
         "error": 0,
@@ -69,7 +69,7 @@ pub(super) fn job(outcome: &Outcome) -> Option<Job> {
         "latency_ns": {},
         "latency_us": {},
         "latency_ms": {},
-    });
+    }));
     let stem = format!("{rw}-{depth}-{threads}");
     Some(Job { folder: folder(outcome), stem, value })
 }
@@ -108,7 +108,7 @@ impl Rates {
         let most = statistics::max(&self.samples);
         let kib = |bytes: Option<f64>| bytes.map(|bytes| whole(bytes / 1024.0));
         let operations = |bytes: Option<f64>| bytes.map(|bytes| bytes / self.block_bytes);
-        let mut side = json!({
+        let mut side = known(json!({
             "io_bytes": fact("bytes").map(whole),
             "io_kbytes": kib(fact("bytes")),
             "bw_bytes": whole(self.bytes_per_s),
@@ -129,7 +129,7 @@ impl Rates {
             "iops_mean": operations(mean),
             "iops_stddev": operations(deviation),
             "iops_samples": self.samples.len(),
-        });
+        }));
         if let Some(latency) = &outcome.latency {
             side["clat_ns"] = latencies(latency, mean_ns, true);
             side["lat_ns"] = latencies(latency, mean_ns, false);
@@ -138,6 +138,15 @@ impl Rates {
         }
         side
     }
+}
+
+/// Without what is not known, but for what fio-plot asks for by its name.
+fn known(mut job: Value) -> Value {
+    const ASKED_FOR: [&str; 3] = ["usr_cpu", "sys_cpu", "iops_stddev"];
+    if let Some(members) = job.as_object_mut() {
+        members.retain(|name, member| !member.is_null() || ASKED_FOR.contains(&name.as_str()));
+    }
+    job
 }
 
 /// The nearest whole number: fio writes sizes, times and counts so.

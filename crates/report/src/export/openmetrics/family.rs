@@ -22,6 +22,8 @@ const UNITS: [&str; 7] = [
 #[derive(Debug, Clone, Default)]
 pub(super) struct Labels {
     pairs: Vec<(String, String)>,
+    /// How often each name was wanted.
+    wanted: HashMap<String, u32>,
 }
 
 impl Labels {
@@ -33,13 +35,13 @@ impl Labels {
         } else {
             part
         };
-        let taken = |name: &str| self.pairs.iter().any(|(known, _)| known == name);
         let mut free = stem.clone();
-        let mut number = 2;
-        while taken(&free) {
-            free = format!("{stem}_{number}");
-            number += 1;
+        while self.wanted.contains_key(&free) {
+            let times = self.wanted.entry(stem.clone()).or_default();
+            *times += 1;
+            free = format!("{stem}_{times}");
         }
+        self.wanted.insert(free.clone(), 1);
         self.pairs.push((free, value.to_owned()));
     }
 }

@@ -210,18 +210,18 @@ fn cost_of_contention(record: &Record) -> Option<String> {
     if record.end.load.as_ref().is_none_or(|seen| load::is_busy(seen) || is_stolen(seen)) {
         return None;
     }
-    let quiet = record.results.iter().filter(|row| {
-        row.id == "cpu/throughput" && warning::has(&row.warnings, warning::SMT_CONTENTION)
-    });
+    let rows_of = |id| record.results.iter().filter(move |row| row.id == id);
+    let quiet = rows_of("cpu/throughput")
+        .filter(|row| warning::has(&row.warnings, warning::SMT_CONTENTION));
+    // Sustained rows are those of pinned threads.
+    let sustained: Vec<&Outcome> = rows_of("cpu/sustained")
+        .filter(|row| !warning::has(&row.warnings, warning::DISTURBED))
+        .collect();
     let losses = quiet.filter_map(|quiet| {
-        let all = record.results.iter().filter(|row| row.id == "cpu/sustained");
-        // Sustained rows are those of pinned threads.
-        let mut all = all.filter(|row| {
-            let asked = || row.parameters.iter();
-            asked().all(|(key, value)| quiet.parameters.get(key) == Some(value))
-                && !warning::has(&row.warnings, warning::DISTURBED)
-        });
-        let all = all.next()?;
+        let is_alike = |row: &&&Outcome| {
+            row.parameters.iter().all(|(key, value)| quiet.parameters.get(key) == Some(value))
+        };
+        let all = sustained.iter().find(is_alike)?;
         let is_apart = all.ci95?[1] < quiet.ci95?[0];
         is_apart.then_some(1.0 - label::figure(all)? / label::figure(quiet)?)
     });

@@ -192,7 +192,8 @@ pub fn colours_can_be_read(browser: &mut Browser, _: &str, _: &Record) {
     assert_ne!(grounds[0], grounds[1]);
 }
 
-/// At 360 pixels nothing but tables and commands scrolls sideways, and text is not tiny.
+/// At 360 pixels nothing but tables and commands scrolls sideways, and text is not tiny; at 800 no table whose
+/// rows can be cards does.
 pub fn a_small_screen_has_no_scroll_bar(browser: &mut Browser, _: &str, _: &Record) {
     browser.set_width(360);
     let wide = browser.value("document.scrollingElement.scrollWidth");
@@ -207,6 +208,12 @@ pub fn a_small_screen_has_no_scroll_bar(browser: &mut Browser, _: &str, _: &Reco
          .filter(e => e.getBoundingClientRect().right > 360).map(e => e.textContent.slice(0, 40))",
     );
     assert_eq!(beyond, json!([]), "figure, interval and limit are seen without scrolling");
+    browser.set_width(800);
+    let scrolled = browser.value(
+        "[...document.querySelectorAll('.scroll:has(.cards)')].filter(e => e.scrollWidth > e.clientWidth)\
+         .map(e => e.textContent.slice(0, 40))",
+    );
+    assert_eq!(scrolled, json!([]), "half a screen wide");
 }
 
 /// The texts of a picture lie inside of it and not on each other, on a large screen and a small one.
