@@ -1,8 +1,7 @@
 //! `flatout bench`: the options that all areas share. Those of an area are defined where the area
-//! is, in `flatout_bench`; the areas: `bench/area.rs`; what their help says besides: `bench/notes.rs`.
+//! is, in `flatout_bench`; the areas: `bench/area.rs`.
 
 mod area;
-mod notes;
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +72,7 @@ pub fn shown(areas: &[Name]) -> Command {
             .disable_help_subcommand(true)
             .subcommands(each)
             .args(common)
-            .after_help(notes::BENCH.trim_end());
+            .after_help(include_str!("help/bench.txt").trim_end());
     };
     let under = |argument: Arg| match argument.get_help_heading() {
         None => argument.help_heading("Common options"),

@@ -10,7 +10,7 @@ use flatout_bench::option::distinct;
 use flatout_report::text::Joined;
 
 use super::bench::{self, Name};
-use super::similar::similar;
+use super::similar::unknown;
 use super::{CP, MOST_COLUMNS, shown_definition};
 
 const AFTER: &str = "\
@@ -104,25 +104,6 @@ fn together(words: &[String]) -> Result<Command, String> {
     Ok(command)
 }
 
-fn unknown(command: &Command, word: &str) -> String {
-    let known = || command.get_subcommands().map(Command::get_name);
-    let noun = if command.get_name() == "bench" { "area" } else { "command" };
-    let area = (command.get_name() == "flatout").then(|| Name::of(word).or(Name::called(word)));
-    if let Some(area) = area.flatten() {
-        return format!("there is no command '{word}'; did you mean 'bench {}'?", area.word());
-    }
-    match similar(word, known()) {
-        Some(meant) => format!("there is no {noun} '{word}'; did you mean '{meant}'?"),
-        None => {
-            let known: Vec<_> = known().collect();
-            match known.is_empty() {
-                true => format!("'{}' has no commands, such as '{word}'", command.get_name()),
-                false => format!("there is no {noun} '{word}'; there are {}", known.join(", ")),
-            }
-        }
-    }
-}
-
 /// The command of a command line, and the areas where that is bench; words that mean neither are
 /// not among them.
 pub fn words(argv: &[OsString]) -> Vec<String> {
@@ -196,6 +177,6 @@ mod tests {
         assert!(both.contains("Usage: flatout bench cpu network [OPTIONS]"), "{both}");
         assert!(both.contains("--connect") && both.contains("--order"), "{both}");
         assert!(definition(&["bench".into(), "dsik".into()]).unwrap_err().contains("'disk'"));
-        assert!(definition(&["bnech".into()]).unwrap_err().contains("'bench'"));
+        assert!(definition(&["bnech".into()]).unwrap_err().contains("'flatout bench'"));
     }
 }

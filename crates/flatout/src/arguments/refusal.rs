@@ -8,7 +8,7 @@ use flatout_report::text::Joined;
 
 use super::bench::Name;
 use super::cp::misuse;
-use super::similar::similar;
+use super::similar::{similar, unknown};
 use super::{CP, help};
 
 /// What is wrong with a command line.
@@ -44,8 +44,8 @@ impl Refusal {
             return line;
         }
         let line = one_line(&self.error);
-        if self.error.kind() == ErrorKind::InvalidSubcommand {
-            return self.unknown_command().unwrap_or(line);
+        if let Some(word) = self.context(ContextKind::InvalidSubcommand) {
+            return unknown(&super::shown_definition(), word);
         }
         if let Some((option, value)) = self.negative() {
             return format!("invalid value '{value}' for '{option}': {NEGATIVE}");
@@ -125,40 +125,7 @@ impl Refusal {
         };
         pairs.filter(|_| is_number(word)).find(is_meant)
     }
-
-    fn unknown_command(&self) -> Option<String> {
-        let word = self.context(ContextKind::InvalidSubcommand)?;
-        let definition = super::shown_definition();
-        let known: Vec<&str> = definition.get_subcommands().map(Command::get_name).collect();
-        let called = OTHER_WORDS.iter().find(|(_, words)| words.contains(&word));
-        let called = called.map(|(command, _)| *command);
-        let meant = match (
-            called.or_else(|| similar(word, known.iter().copied())),
-            Name::of(word).or_else(|| Name::called(word)),
-        ) {
-            (_, Some(area)) => format!("flatout bench {}", area.word()),
-            (Some(command), _) => format!("flatout {command}"),
-            (None, None) => {
-                return Some(format!(
-                    "there is no command '{word}'; there are {}",
-                    known.join(", ")
-                ));
-            }
-        };
-        Some(format!("there is no command '{word}'; did you mean '{meant}'?"))
-    }
 }
-
-/// What others call the commands.
-const OTHER_WORDS: [(&str, &[&str]); 7] = [
-    ("bench", &["benchmark", "measure", "run", "test"]),
-    ("copy", &["mirror", "rsync"]),
-    ("sum", &["b3sum", "checksum", "cksum", "hash", "md5sum", "sha256sum", "verify", "xxhsum"]),
-    ("versus", &["race"]),
-    ("compare", &["cmp", "diff"]),
-    ("report", &["print", "show", "view"]),
-    ("--version", &["version"]),
-];
 
 /// What others call the options.
 const OTHER_OPTIONS: [(&str, &[&str]); 20] = [

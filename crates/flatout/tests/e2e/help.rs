@@ -95,7 +95,7 @@ fn an_area_is_helped_with_wherever_it_stands() {
     assert!(two.contains("--rwmixread") && two.contains("--connect"), "{two}");
     assert!(two.starts_with("The disk: ") && two.contains("\nTCP and UDP: "), "{two}");
     folder.flatout(["help", "bench", "dsik"]).run().complains(2, &["did you mean 'disk'"]);
-    folder.flatout(["help", "cpoy"]).run().complains(2, &["did you mean 'copy'"]);
+    folder.flatout(["help", "cpoy"]).run().complains(2, &["did you mean 'flatout copy'"]);
 }
 
 #[test]

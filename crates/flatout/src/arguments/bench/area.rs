@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
 use flatout_bench::{Area, cache, copy, cpu, disk, memory, network, syscall};
 
-use super::notes;
 use crate::arguments::similar::similar;
 
 flatout_sys::words! {
@@ -30,19 +29,27 @@ flatout_sys::words! {
     }
 }
 
+macro_rules! entry {
+    ($name:ident $area:ident $other_words:expr) => {
+        Entry {
+            name: Name::$name,
+            other_words: $other_words,
+            notes: include_str!(concat!("../help/bench-", stringify!($area), ".txt")),
+            define: $area::Options::augment_args,
+            make: make::<$area::Options>,
+        }
+    };
+}
+
 /// What the areas are, and what others call them.
 const AREAS: [Entry; 7] = [
-    entry::<cache::Options>(Name::Cache, &["page-cache", "pagecache"], notes::CACHE),
-    entry::<disk::Options>(
-        Name::Disk,
-        &["fio", "io", "hdd", "nvme", "ssd", "storage", "fileio"],
-        notes::DISK,
-    ),
-    entry::<syscall::Options>(Name::Syscall, &[], notes::SYSCALL),
-    entry::<cpu::Options>(Name::Cpu, &["linpack", "processor"], notes::CPU),
-    entry::<memory::Options>(Name::Memory, &["ram", "stream"], notes::MEMORY),
-    entry::<network::Options>(Name::Network, &["iperf", "iperf3", "tcp", "udp"], notes::NETWORK),
-    entry::<copy::Options>(Name::Copy, &[], notes::COPY),
+    entry!(Cache cache &["page-cache", "pagecache"]),
+    entry!(Disk disk &["fio", "io", "hdd", "nvme", "ssd", "storage", "fileio"]),
+    entry!(Syscall syscall &[]),
+    entry!(Cpu cpu &["linpack", "processor"]),
+    entry!(Memory memory &["ram", "stream"]),
+    entry!(Network network &["iperf", "iperf3", "tcp", "udp"]),
+    entry!(Copy copy &[]),
 ];
 
 struct Entry {
@@ -55,14 +62,6 @@ struct Entry {
     define: fn(Command) -> Command,
     /// The area as the options want it.
     make: fn(&ArgMatches) -> Result<Box<dyn Area>, clap::Error>,
-}
-
-const fn entry<A: Area + Args + 'static>(
-    name: Name,
-    other_words: &'static [&'static str],
-    notes: &'static str,
-) -> Entry {
-    Entry { name, other_words, notes, define: A::augment_args, make: make::<A> }
 }
 
 fn make<A: Area + Args + 'static>(matches: &ArgMatches) -> Result<Box<dyn Area>, clap::Error> {
