@@ -58,7 +58,8 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
             output::say(&format!("session of {peer} begins, beside {}", counted(others, "other")));
         }
         Notice::Ended(peer, Ok(tests)) => {
-            output::say(&format!("session of {peer} ended after {tests} tests"));
+            let tests = counted(tests, "test");
+            output::say(&format!("session of {peer} ended after {tests}"));
         }
         Notice::Ended(_, Err(ChannelError::Cancelled)) => {}
         Notice::Ended(peer, Err(error)) => {

@@ -5,7 +5,6 @@ use std::io::{self, BufRead};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use flatout_io::cause_text;
 use flatout_io::digest::{Algorithm, Digest};
 use flatout_sys::input::{self, Input};
 use flatout_tree::inventory::FIRST;
@@ -53,14 +52,10 @@ pub fn run(mut session: Session<'_>) -> Session<'_> {
                     false => check(session, &path, input),
                 };
             }
-            Err(error) => session.fail(FAILED, complaint("open", &path, &error)),
+            Err(error) => session.cannot("open", &path, &error),
         }
     }
     session
-}
-
-pub(super) fn complaint(operation: &str, path: &Path, error: &io::Error) -> String {
-    format!("cannot {operation} {path:?}: {}", cause_text(error))
 }
 
 /// A manifest that is checked. The lines that are read and the files that are found come by turns,
@@ -95,10 +90,7 @@ impl Check<'_, '_> {
             Ok(line) => line,
             Err(error) => {
                 self.counts.borrow_mut().is_cut = true;
-                let mut session = self.session.borrow_mut();
-                if !session.is_over() {
-                    session.fail(FAILED, complaint("read", self.path, &error));
-                }
+                self.session.borrow_mut().cannot("read", self.path, &error);
                 return None;
             }
         };

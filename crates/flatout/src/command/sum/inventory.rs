@@ -21,7 +21,6 @@ use flatout_tree::visit::visit;
 use flatout_tree::walk::{Yielded, place_of};
 use rustix::fs::{CWD, Stat};
 
-use super::check::complaint;
 use super::in_threads;
 use super::session::{Judged, Session};
 use crate::conclusion::FAILED;
@@ -133,10 +132,7 @@ impl Check<'_, '_> {
             }
             Err(error) => {
                 self.state.borrow_mut().is_cut = true;
-                let mut session = self.session.borrow_mut();
-                if !session.is_over() {
-                    session.fail(FAILED, complaint("read", self.path, &error));
-                }
+                self.session.borrow_mut().cannot("read", self.path, &error);
                 false
             }
         }
@@ -297,10 +293,8 @@ impl Check<'_, '_> {
                     ControlFlow::Break(()) => Err(io::ErrorKind::Interrupted.into()),
                 }
             });
-            if let Err(error) = visited
-                && !session.is_over()
-            {
-                session.fail(FAILED, complaint("list", Path::new(root), &error));
+            if let Err(error) = visited {
+                session.cannot("list", Path::new(root), &error);
             }
         }
     }

@@ -1,9 +1,11 @@
 //! A run of `flatout sum`: where its lines go, what it has counted, and how it will end.
 
 use std::ffi::OsStr;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
+use std::path::Path;
 
+use flatout_io::cause_text;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
 use flatout_tree::manifest::{self, Manifest};
@@ -73,6 +75,13 @@ impl<'a> Session<'a> {
         self.exit_code = self.exit_code.max(code);
         if let Some(document) = &mut self.document {
             document.fail(text);
+        }
+    }
+
+    /// Says what cannot be done with a file, if anybody still waits for it.
+    pub fn cannot(&mut self, operation: &str, path: &Path, error: &io::Error) {
+        if !self.is_over() {
+            self.fail(FAILED, format!("cannot {operation} {path:?}: {}", cause_text(error)));
         }
     }
 
@@ -199,7 +208,7 @@ impl<'a> Session<'a> {
         self.account.failed += 1;
         self.account.missing += u64::from(failure.is_missing());
         let is_directory = matches!(failure, Failure::System { source, .. }
-            if source.kind() == std::io::ErrorKind::IsADirectory);
+            if source.kind() == io::ErrorKind::IsADirectory);
         // What a manifest lists is a file.
         let hint = match is_directory && !self.arguments.check {
             true => "; -r reads all that is below it",
@@ -236,7 +245,7 @@ impl<'a> Session<'a> {
         // Who closes the pipe and then interrupts has interrupted all the same.
         if self.cancel.is_cancelled() {
             self.fail(INTERRUPTED, "interrupted".to_owned());
-        } else if std::io::stderr().is_terminal()
+        } else if io::stderr().is_terminal()
             && let Some(line) = self.account.closing_line(elapsed_ns)
         {
             output::complain(&line);

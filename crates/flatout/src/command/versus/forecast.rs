@@ -8,7 +8,7 @@ use flatout_measure::clock::{Clock, SystemClock};
 use flatout_report::quantity;
 use flatout_report::text::Joined;
 
-use super::{QUICK_ROUNDS, SECOND_NS, plan, rounds};
+use super::{QUICK_ROUNDS, SECOND_NS, USUAL_ROUNDS, plan, rounds};
 use crate::announcement;
 use crate::arguments::versus::Versus as Arguments;
 
@@ -121,10 +121,12 @@ pub(super) fn announcement(
     (needed_bytes, written, time_ns): (u64, &str, u64),
 ) -> String {
     let time = announcement::time(time_ns);
-    let few = match (arguments.quick, arguments.commands.is_empty()) {
+    let is_short = plan(arguments, 0, 0).max_trials < USUAL_ROUNDS.0;
+    let few = match (is_short, arguments.quick && arguments.commands.is_empty()) {
         (true, true) => ", few rounds of small work: nobody wins or loses",
         (true, false) => ", few rounds: nobody wins or loses",
-        (false, _) => "",
+        (false, true) => ", small work",
+        (false, false) => "",
     };
     // Of races for which there is no time none are made.
     let most = if arguments.max_time.is_some() { "at most " } else { "" };

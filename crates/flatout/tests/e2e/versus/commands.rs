@@ -22,7 +22,16 @@ fn times(document: &Value) -> Vec<(String, f64, String)> {
 #[test]
 fn each_command_is_raced_against_the_first() {
     let folder = Folder::new();
-    let words = ["versus", "-n", "6", "--command", "long=sleep 0.3", "--command", "none=sleep 0"];
+    let words = [
+        "versus",
+        "--quick",
+        "-n",
+        "6",
+        "--command",
+        "long=sleep 0.3",
+        "--command",
+        "none=sleep 0",
+    ];
     let more = ["--command", "also=/bin/sleep 0.3", "--format", "json"];
     let ran = folder.flatout(words.iter().chain(&more)).run();
     let document = ran.exits(0).document();
@@ -41,6 +50,7 @@ fn each_command_is_raced_against_the_first() {
     let happened = document["end"]["verdict"].as_array().unwrap().last().unwrap();
     assert_eq!(happened["mark"], "unknown", "nobody looked at what they did: {happened}");
     assert!(ran.stderr.contains("running each command once"), "{ran}");
+    assert!(!ran.stderr.contains("nobody wins or loses"), "{ran}");
     assert!(!ran.stderr.contains("not raced"), "of rivals nobody spoke: {ran}");
     assert_eq!(Folder::names_in(folder.path()).len(), 0, "nothing is left");
 }
@@ -52,6 +62,7 @@ fn what_is_to_be_done_before_is_done_before_each_run_and_does_not_count() {
     let words = ["versus", "-n", "2", "--before", note, "--command", "a=echo a >> said"];
     let more = ["--command", "b=echo b >> said", "--format", "json"];
     let ran = folder.flatout(words.iter().chain(&more)).leaves("said").run();
+    assert!(ran.stderr.contains("few rounds: nobody wins or loses"), "{ran}");
     let times = times(&ran.exits(0).document());
     assert!(times.iter().all(|(.., command)| command.starts_with("sh -c ")), "{times:?}");
     let said = fs::read_to_string(folder.join("said")).unwrap();
