@@ -8,6 +8,7 @@ pub mod compute;
 pub mod copy;
 pub mod cp;
 pub mod help;
+mod in_order;
 pub mod man;
 mod plain;
 pub mod read;

@@ -1,15 +1,11 @@
 //! `flatout copy`. The words that its options take: `copy/words.rs`; which attributes are kept:
-//! `copy/kept.rs`; what makes no sense together: `copy/contradiction.rs`, with snapshots
-//! `copy/snapshot.rs`. Options may be repeated, the last one counts.
+//! `copy/kept.rs`; what makes no sense together: `copy/contradiction.rs`. Options may be repeated, the last one counts.
 
 mod age;
-mod as_cp;
 mod contradiction;
-mod in_order;
 mod kept;
 mod mirror;
 mod selection;
-mod snapshot;
 mod words;
 
 use std::ffi::OsString;
@@ -31,13 +27,13 @@ use flatout_tree::copy::options::{
     When,
 };
 
-use as_cp::AsCp;
 use flatout_tree::copy::rules::Rules;
 use kept::Kept;
 use mirror::Mirror;
 use selection::Selection;
 use words::{ENGINES, WHEN, block_size, memory_size, rate};
 
+use super::cp::as_cp::AsCp;
 use super::shared::{meant, path};
 
 pub use words::{CopyFormat, first, method_name};
@@ -171,7 +167,7 @@ pub struct Copy {
     /// Memory for what has to be remembered; the rest goes to a file without a name [default: 8M]
     #[arg(long, value_name = "SIZE", value_parser = memory_size, help_heading = "Tuning")]
     pub max_memory: Option<u64>,
-    /// Say what is made, a line each, unless there are figures or a log; at the end what was done and
+    /// Say what is made, a line each, unless there are figures, a log or a manifest; at the end what was done and
     /// how, and which ways this machine refused
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,

@@ -2,6 +2,7 @@
 //! was given is taken in the order given, as getopt_long(3) does it. The words that options take:
 //! `cp/words.rs`.
 
+pub mod as_cp;
 mod defined;
 pub mod misuse;
 mod place;
@@ -12,18 +13,19 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 pub use defined::in_order;
-use defined::{ABSENT, Defined, OPTIONS, Takes};
+use defined::{ABSENT, Defined, Given, OPTIONS};
 use flatout_sys::cancel::CancelToken;
 use flatout_tree::copy::operand::{Destination, Wording};
 use flatout_tree::copy::options::{Appearance, CopyOptions, Preserve, Reach, Unchanged, When};
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
 use super::copy::Copy;
+use super::in_order::said;
 use super::wrong::first_wrong;
 use crate::command::cp::complaint::quote;
+use words::OF_CP;
 
 const PATHS: &str = "paths";
 const BARE: Preserve = Preserve::MODE.with(Preserve::OWNERSHIP).with(Preserve::TIMESTAMPS);
@@ -86,6 +88,16 @@ impl Cp {
         Self { paths, preserve: Preserve::WHAT_IS_THERE, ..Self::default() }
     }
 
+    /// Takes what was given of some options.
+    fn given(mut self, given: &[Given]) -> Self {
+        for (name, value) in given {
+            if let Err(error) = self.take(name, value) {
+                self.wrong = self.wrong.or(Some(error));
+            }
+        }
+        self
+    }
+
     /// Takes the next option of a command line.
     ///
     /// Errors: what is wrong with its value.
@@ -117,13 +129,13 @@ impl Cp {
             "-p" => self.keep(BARE),
             "preserve" if !is_given => self.keep(BARE),
             "preserve" => {
-                let list = words::attributes("--preserve", &text())?;
+                let list = words::attributes("--preserve", &text(), OF_CP)?;
                 let names = |name: &str| text().split(',').any(|word| name.starts_with(word));
                 self.requires_context |= names("context");
                 self.keep(if names("xattr") { list.with(Preserve::DEMANDED) } else { list });
             }
             "no-preserve" => {
-                let list = words::attributes("--no-preserve", &text())?;
+                let list = words::attributes("--no-preserve", &text(), OF_CP)?;
                 self.preserve = self.preserve.without(list);
                 if list.has(Preserve::MODE) {
                     self.preserve = self.preserve.with(Preserve::PLAIN_MODE);
@@ -165,17 +177,24 @@ impl Cp {
         }
     }
 
-    /// What makes no sense in a command line.
-    pub fn contradiction(&self) -> Option<String> {
+    /// What makes no sense in what is to become of an entry.
+    fn wrong_rules(&self) -> Option<String> {
         let keeps = self.overwriting == Overwriting::Nothing
             || matches!(self.update, Skip::Existing | Skip::ExistingFails);
         let has = |form| self.form.contains(&form);
-        let has_directory = !self.target_directories.is_empty();
-        let of_all = first_wrong! {
-            self.target_directories.len() > 1 => "multiple target directories specified";
+        let together = first_wrong! {
             has(Form::HardLink) && has(Form::Symlink) => "cannot make both hard and symbolic links";
             self.backup.is_some() && keeps =>
                 "options --backup and --no-clobber are mutually exclusive";
+        };
+        self.wrong.clone().or(together).or_else(|| self.backups().err())
+    }
+
+    /// What makes no sense in a command line.
+    pub fn contradiction(&self) -> Option<String> {
+        let has_directory = !self.target_directories.is_empty();
+        let of_all = first_wrong! {
+            self.target_directories.len() > 1 => "multiple target directories specified";
             self.reflink == When::Always && self.sparse != When::Auto =>
                 "--reflink can be used only with --sparse=auto";
             self.requires_context =>
@@ -187,14 +206,10 @@ impl Cp {
                 "cannot combine --target-directory (-t) and --no-target-directory (-T)";
             self.no_target_directory && self.paths.len() > 2 =>
                 format!("extra operand {}", quote(&self.paths[2]));
+            self.parents && !matches!(self.destination(), Destination::Into(_)) =>
+                "with --parents, the destination must be a directory";
         };
-        let wrong = self.wrong.clone().or(of_all).or_else(|| self.backups().err());
-        wrong.or_else(|| {
-            first_wrong! {
-                self.parents && !matches!(self.destination(), Destination::Into(_)) =>
-                    "with --parents, the destination must be a directory";
-            }
-        })
+        self.wrong_rules().or(of_all)
     }
 
     fn follow(&self) -> Follow {
@@ -269,29 +284,8 @@ impl Cp {
 
 impl FromArgMatches for Cp {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut given: Vec<(usize, &str, OsString)> = Vec::new();
-        for option in OPTIONS {
-            let id = option.1;
-            if matches.value_source(id) != Some(ValueSource::CommandLine) {
-                continue;
-            }
-            let indices = matches.indices_of(id).into_iter().flatten();
-            if option.2 == Takes::Nothing {
-                given.extend(indices.last().map(|index| (index, id, OsString::new())));
-                continue;
-            }
-            let values = matches.get_many::<OsString>(id).into_iter().flatten();
-            given.extend(indices.zip(values).map(|(index, value)| (index, id, value.clone())));
-        }
-        given.sort_by_key(|(index, ..)| *index);
         let paths = matches.get_many::<PathBuf>(PATHS).into_iter().flatten().cloned().collect();
-        let mut cp = Self::none(paths);
-        for (_, id, value) in given {
-            if let Err(error) = cp.take(id, &value) {
-                cp.wrong = cp.wrong.or(Some(error));
-            }
-        }
-        Ok(cp)
+        Ok(Self::none(paths).given(&said(matches, OPTIONS.iter().map(|option| option.1))))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

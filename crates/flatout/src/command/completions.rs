@@ -118,7 +118,8 @@ const WHEN: &[&str] = &["auto", "always", "never"];
 /// Tells of each value what it is: a word, a path, or neither.
 fn told(command: Command) -> Command {
     let command = command.mut_args(|argument| {
-        if !argument.get_action().takes_values() || !argument.get_possible_values().is_empty() {
+        let takes_values = argument.get_num_args().is_some_and(|count| count.takes_values());
+        if !takes_values || !argument.get_possible_values().is_empty() {
             return argument;
         }
         let id = argument.get_id().to_string();

@@ -3,8 +3,8 @@
 use clap::{Arg, ArgAction};
 use flatout_tree::copy::options::Preserve;
 
-use super::in_order::{InOrder, Said};
-use super::words::attributes;
+use crate::arguments::cp::words::{ATTRIBUTES, attributes};
+use crate::arguments::in_order::{InOrder, Said};
 
 /// What a bare `--preserve` means to cp.
 const BARE: &str = "mode,ownership,timestamps";
@@ -47,7 +47,8 @@ impl Said for Change {
     fn options() -> Vec<Arg> {
         let option = |name: &'static str, long: &'static str, change: fn(Preserve) -> Self| {
             let option = Arg::new(name).long(long).action(ArgAction::Append).value_name("LIST");
-            let parser = move |list: &str| attributes(list).map(change);
+            let parser =
+                move |list: &str| attributes(&format!("--{long}"), list, &ATTRIBUTES).map(change);
             option.value_parser(parser).help_heading("Fidelity")
         };
         let preserve = option("preserve", "preserve", Self::Add)

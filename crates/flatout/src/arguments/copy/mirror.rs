@@ -40,9 +40,8 @@ impl Mirror {
         if self.dry_run { Effect::Planned } else { Effect::Done }
     }
 
-    /// Options that make no sense without others.
-    pub fn contradiction(&self) -> Option<String> {
-        let is_idle = self.max_delete.is_some() && self.deletion().is_none();
-        is_idle.then(|| "--max-delete means nothing without --delete".to_owned())
+    /// Whether nothing goes, of which there is a limit.
+    pub fn is_idle(&self) -> bool {
+        self.max_delete.is_some() && self.deletion().is_none()
     }
 }

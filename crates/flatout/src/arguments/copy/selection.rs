@@ -18,7 +18,7 @@ use flatout_tree::selection::{Git, Moment, Selection as Selected};
 use rustix::fs::{FileType, Stat};
 
 use super::age::age;
-use super::in_order::{InOrder, Said};
+use crate::arguments::in_order::{InOrder, Said};
 use crate::conclusion::Refused;
 use crate::output::place::{Identity, identity};
 

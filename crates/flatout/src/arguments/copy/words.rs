@@ -4,9 +4,7 @@ use clap::ValueEnum;
 use flatout_bench::option::{Wish, Words, size};
 use flatout_io::transfer::Method;
 use flatout_measure::units::size_text;
-use flatout_tree::copy::options::{Preserve, When};
-
-use super::super::cp::words::ATTRIBUTES;
+use flatout_tree::copy::options::When;
 
 /// Longest block. Each thread needs it in memory.
 const MAX_BLOCK_BYTES: u64 = 64 << 20;
@@ -40,17 +38,6 @@ pub enum CopyFormat {
     Table,
     /// A document of the schema flatout/1
     Json,
-}
-
-/// `--preserve` and `--no-preserve`.
-pub fn attributes(list: &str) -> Result<Preserve, String> {
-    list.split(',').try_fold(Preserve::NOTHING, |all, name| {
-        let known = ATTRIBUTES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, one)| all.with(*one)).ok_or_else(|| {
-            let known = ATTRIBUTES.map(|(known, _)| known).join(", ");
-            format!("{name:?} is no attribute; known are {known}")
-        })
-    })
 }
 
 /// `--bwlimit`: a size, behind which `/s` may stand.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::builder::OsStringValueParser;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction};
 
 /// What an option takes.
@@ -18,6 +18,9 @@ use Takes::{Maybe, Nothing, Value};
 
 /// The value of an option that was given without one; no word of a command line has a NUL.
 pub const ABSENT: &str = "\0";
+
+/// The name of an option that was given, and its value.
+pub type Given = (&'static str, OsString);
 
 /// An option: its letters, the first of them shown; its name, where it has none the letter with its
 /// hyphen; what it takes; what it is for.
@@ -79,32 +82,27 @@ pub fn plain(letter: char) -> Option<&'static str> {
 }
 
 impl Defined {
-    /// The same for the parser.
+    /// The same for the parser, whose values are [`Given`].
     pub fn argument(&self) -> Arg {
-        let Self(letters, name, takes, help) = self;
-        let mut argument = Arg::new(*name).help(*help);
+        let &Self(letters, name, takes, help) = self;
+        let parser = OsStringValueParser::new().map(move |value| (name, value));
+        let mut argument = Arg::new(name).help(help).value_parser(parser);
         if let Some((first, others)) = letters.split_first() {
             argument = argument.short(*first).visible_short_aliases(others.to_vec());
         }
         if !name.starts_with('-') {
-            argument = argument.long(*name);
+            argument = argument.long(name);
         }
-        let parser = OsStringValueParser::new();
+        // It may be repeated.
+        let argument = argument.action(ArgAction::Append);
         match takes {
-            // It may be repeated.
-            Nothing => argument.action(ArgAction::SetTrue).overrides_with(*name),
+            Nothing => argument.num_args(0).default_missing_value(ABSENT),
             Maybe(value) => argument
-                .action(ArgAction::Append)
-                .value_name(*value)
+                .value_name(value)
                 .num_args(0..=1)
                 .require_equals(true)
-                .default_missing_value(ABSENT)
-                .value_parser(parser),
-            Value(value) => argument
-                .action(ArgAction::Append)
-                .value_name(*value)
-                .allow_hyphen_values(true)
-                .value_parser(parser),
+                .default_missing_value(ABSENT),
+            Value(value) => argument.value_name(value).allow_hyphen_values(true),
         }
     }
 }

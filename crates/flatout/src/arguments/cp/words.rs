@@ -77,7 +77,7 @@ pub fn backups(
     Ok(naming.map(|naming| Backups { naming, suffix }))
 }
 
-/// Words of `--preserve` and `--no-preserve`, those that cp has first.
+/// Words of `--preserve` and `--no-preserve`, those of [`OF_CP`] first.
 pub const ATTRIBUTES: [(&str, Preserve); 9] = [
     ("mode", Preserve::MODE),
     ("timestamps", Preserve::TIMESTAMPS),
@@ -89,14 +89,17 @@ pub const ATTRIBUTES: [(&str, Preserve); 9] = [
     ("flags", Preserve::FLAGS),
     ("project", Preserve::PROJECT),
 ];
-/// How many of them cp has.
-const OF_CP: usize = 7;
+/// Those that cp has.
+pub const OF_CP: &[(&str, Preserve)] = ATTRIBUTES.split_at(7).0;
 
 /// `--preserve` and `--no-preserve`.
-pub fn attributes(option: &str, list: &str) -> Result<Preserve, String> {
-    list.split(',').try_fold(Preserve::NOTHING, |all, word| {
-        find(option, word, &ATTRIBUTES[..OF_CP]).map(|one| all.with(one))
-    })
+pub fn attributes(
+    option: &str,
+    list: &str,
+    known: &[(&str, Preserve)],
+) -> Result<Preserve, String> {
+    let mut found = list.split(',').map(|word| find(option, word, known));
+    found.try_fold(Preserve::NOTHING, |all, one| Ok(all.with(one?)))
 }
 
 #[cfg(test)]
@@ -112,6 +115,9 @@ mod tests {
         assert_eq!(naming("--backup", "n"), Err(naming("--backup", "n").unwrap_err()));
         assert_eq!(naming("--backup", "nu"), Ok(Some(Naming::Numbered)));
         assert_eq!(naming("--backup", "off"), Ok(None));
-        assert_eq!(attributes("--preserve", "mo,t"), Ok(Preserve::MODE.with(Preserve::TIMESTAMPS)));
+        assert_eq!(
+            attributes("--preserve", "mo,t", OF_CP),
+            Ok(Preserve::MODE.with(Preserve::TIMESTAMPS))
+        );
     }
 }

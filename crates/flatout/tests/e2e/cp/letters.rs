@@ -42,6 +42,9 @@ fn letters_of_cp_mean_what_they_mean_to_cp() {
         "-b d/. full/d",
         "--backup=numbered a n",
         "--backup=wrong a b",
+        "--backup=none a full/a there",
+        "--backup=none a a there",
+        "-b a full/a there",
         "-S .old a b",
         "-b -n a b",
         "-H ld new",
@@ -72,7 +75,13 @@ fn letters_of_cp_mean_what_they_mean_to_cp() {
 fn what_contradicts_the_rules_of_cp_is_wrong_use() {
     let folder = Folder::new();
     fs::write(folder.join("a"), "a").unwrap();
-    for words in [["-u", "--atomic"], ["-b", "--checksum"], ["-L", "--quick-check"], ["-l", "-s"]] {
+    for words in [
+        ["-u", "--atomic"],
+        ["-u", "--resume=always"],
+        ["-b", "--checksum"],
+        ["-L", "--quick-check"],
+        ["-l", "-s"],
+    ] {
         let all = [&["copy"], words.as_slice(), &["a", "b"]].concat();
         folder.flatout(all).run().exits(2);
         assert!(!folder.join("b").exists(), "{words:?}");

@@ -18,16 +18,24 @@ impl<T> Default for InOrder<T> {
     }
 }
 
+/// What the options of these names say, in the order of the command line.
+pub fn said<'n, T: Clone + Send + Sync + 'static>(
+    matches: &ArgMatches,
+    names: impl Iterator<Item = &'n str>,
+) -> Vec<T> {
+    let mut said: Vec<(usize, T)> = Vec::new();
+    for name in names {
+        let values = matches.get_many(name).into_iter().flatten().cloned();
+        said.extend(matches.indices_of(name).into_iter().flatten().zip(values));
+    }
+    said.sort_by_key(|(index, _)| *index);
+    said.into_iter().map(|(_, value)| value).collect()
+}
+
 impl<T: Said> FromArgMatches for InOrder<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut said: Vec<(usize, T)> = Vec::new();
-        for option in T::options() {
-            let name = option.get_id().as_str();
-            let values = matches.get_many(name).into_iter().flatten().cloned();
-            said.extend(matches.indices_of(name).into_iter().flatten().zip(values));
-        }
-        said.sort_by_key(|(index, _)| *index);
-        Ok(Self(said.into_iter().map(|(_, value)| value).collect()))
+        let options = T::options();
+        Ok(Self(said(matches, options.iter().map(|option| option.get_id().as_str()))))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
