@@ -61,6 +61,7 @@ impl Arguments {
             Command::Cp(cp) => cp.contradiction(),
             Command::Sum(sum) => sum.contradiction(),
             Command::Read(read) => read.contradiction(),
+            Command::Report(report) => shared::repeated(&report.files),
             Command::Write(write) => write.contradiction(),
             _ => None,
         }

@@ -17,7 +17,7 @@ use clap::error::ErrorKind;
 use flatout_io::cause_text;
 use flatout_measure::record::{Record, Status};
 use flatout_report::text::{self, Joined};
-use flatout_report::{Format, Identity, Style};
+use flatout_report::{Extent, Format, Identity, Style};
 use flatout_sys::standard;
 
 use crate::arguments::help;
@@ -131,8 +131,7 @@ pub fn give_up(code: i32, why: &str) -> ExitCode {
 
 /// The record as it was asked for.
 pub fn shown(record: &Record, earlier: &[Record], output: &Output) -> String {
-    let style = if output.output.is_some() { Style::default() } else { terminal_style() };
-    let style = Style { extent: output.extent(), ..style };
+    let style = style(output.output.as_deref(), output.verbose);
     match output.format() {
         Format::Table if is_in_pairs(record) => pairs(record, &style),
         format => flatout_report::render_beside(record, earlier, format, &style, output.identity()),
@@ -301,19 +300,16 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
     Place::find(path)?.write(bytes)
 }
 
-/// What standard output can show.
-pub fn terminal_style() -> Style {
+/// What a file can show, or standard output.
+pub fn style(file: Option<&Path>, is_verbose: bool) -> Style {
+    let extent = if is_verbose { Extent::Full } else { Extent::Summary };
     let out = io::stdout();
-    if !out.is_terminal() {
-        return Style { color: color() == Color::Always, ..Style::default() };
+    if file.is_some() || !out.is_terminal() {
+        return Style { color: color() == Color::Always, extent, ..Style::default() };
     }
     let size = flatout_sys::terminal::width_columns(&out);
-    Style {
-        width_columns: size.map_or(80, usize::from),
-        color: is_colored(),
-        unicode: is_unicode(),
-        ..Style::default()
-    }
+    let width_columns = size.map_or(80, usize::from);
+    Style { width_columns, color: is_colored(), unicode: is_unicode(), extent }
 }
 
 fn color() -> Color {

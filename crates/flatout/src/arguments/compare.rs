@@ -1,15 +1,16 @@
 //! `flatout compare`.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use flatout_bench::option::{Wish, count_to};
+use flatout_report::Format;
 use flatout_report::comparison::Form;
 
 use super::bench::Name;
-use super::shared::{Talk, meant, results};
+use super::shared::{Talk, meant, repeated, results};
 use super::wrong::first_wrong;
 
 const AFTER: &str = include_str!("help/compare.txt").trim_ascii_end();
@@ -108,7 +109,7 @@ fn form() -> impl TypedValueParser<Value = Form> {
 impl Compare {
     /// The form that was asked for, else the one that the file's name ends in, else a table.
     pub fn format(&self) -> Form {
-        let meant = meant(self.output.as_deref()).and_then(|form| form.name().parse().ok());
+        let meant = meant(self.output.as_deref()).and_then(of_comparisons);
         self.wanted.or(meant).unwrap_or_default()
     }
 
@@ -123,11 +124,11 @@ impl Compare {
         let says_what_runs = !self.area.is_empty() || self.quick || !self.words.is_empty();
         let has_states = self.before_old.is_some() || self.before_new.is_some();
         let runs_are_made = says_what_runs || has_states || self.keep.is_some();
-        let is_standard = |path: &&Path| *path == Path::new("-");
-        if self.inputs().into_iter().filter(is_standard).count() > 1 {
-            return Some("- can be given once: standard input is read once".to_owned());
+        let foreign = meant(self.output.as_deref()).filter(|form| of_comparisons(*form).is_none());
+        if let (Some(form), None) = (foreign, self.wanted) {
+            return Some(format!("no comparison is shown as {form}: .json, .html and .md are"));
         }
-        match (self.noise, self.runs) {
+        let wrong = match (self.noise, self.runs) {
             (false, None) if self.trend => first_wrong! {
                 runs_are_made => "nothing is run with --trend";
                 count == 0 => "--trend needs FILEs: records, or a folder of them";
@@ -149,14 +150,19 @@ impl Compare {
                 count < 2 => "two FILEs are needed, OLD and NEW";
                 count > 2 && !self.more_new.is_empty() => "--more-new goes with one NEW only";
             },
-        }
+        };
+        wrong.or_else(|| repeated(self.inputs()))
     }
 
-    /// Every file that is read.
-    pub fn inputs(&self) -> Vec<&Path> {
-        let all = self.files.iter().chain(&self.more_old).chain(&self.more_new);
-        all.map(PathBuf::as_path).collect()
+    /// Every file that is read, or folder of them.
+    pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.iter().chain(&self.more_old).chain(&self.more_new)
     }
+}
+
+/// A form of records as one of comparisons.
+fn of_comparisons(form: Format) -> Option<Form> {
+    form.name().parse().ok()
 }
 
 /// A share of one from percent, with or without the sign.

@@ -10,7 +10,7 @@ use flatout_bench::read::{CacheStart, Clearing, DigestKind, Job, Limit};
 use flatout_io::{Engine, MachineProfile, Split};
 use flatout_sys::cancel::CancelToken;
 
-use super::shared::{ENGINES, Moving, Output, path};
+use super::shared::{ENGINES, Moving, Output, path, repeated};
 
 const AFTER: &str = include_str!("help/read.txt").trim_ascii_end();
 
@@ -43,7 +43,7 @@ pub struct Read {
     /// What is computed of the bytes, inside the timed region
     #[arg(long, value_name = "DIGEST", default_value = "xor32")]
     pub digest: DigestKind,
-    /// Read it N times; from 6 on there is a 95 % interval
+    /// Read it N times; from 3 on there is a 95 % interval
     #[arg(short = 'n', long = "runs", aliases = ["trials", "rounds"], value_name = "N",
         default_value_t = 1,
         value_parser = count_to(100_000))]
@@ -59,7 +59,7 @@ impl Read {
 
     /// Says what cannot be read.
     pub fn contradiction(&self) -> Option<String> {
-        self.blocks().err()
+        self.blocks().err().or_else(|| repeated(&self.files))
     }
 
     /// The job for one of the files.

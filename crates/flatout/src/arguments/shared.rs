@@ -13,7 +13,7 @@ use flatout_bench::option::{
 use flatout_bench::workers::MAX_THREADS;
 use flatout_io::{Caching, Engine, Split};
 use flatout_measure::units::size_text;
-use flatout_report::{Extent, Format, Identity};
+use flatout_report::{Format, Identity};
 use flatout_sys::ring::MAX_DEPTH;
 
 /// A path of any bytes. No bytes at all are a name that no file has, as for cp.
@@ -80,7 +80,7 @@ pub enum Color {
 pub fn results() -> impl TypedValueParser<Value = Wish<PathBuf>> {
     file().try_map(|path| {
         let ending = path.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-        match ending {
+        match ending.map(str::to_ascii_lowercase).as_deref() {
             Some("pdf" | "png" | "svg") => Err("no form is drawn so: .html is a page to print"),
             Some("xls" | "xlsx" | "ods") => Err("spreadsheets read .csv"),
             _ => Ok(path),
@@ -91,6 +91,12 @@ pub fn results() -> impl TypedValueParser<Value = Wish<PathBuf>> {
 /// A file; none for `-`, standard output.
 pub fn file() -> impl TypedValueParser<Value = Wish<PathBuf>> {
     PathBufValueParser::new().map(|path| Some(path).filter(|path| path.as_os_str() != "-"))
+}
+
+/// Says that standard input, which can be read once, is named more than once.
+pub fn repeated<'p>(files: impl IntoIterator<Item = &'p PathBuf>) -> Option<String> {
+    let named = files.into_iter().filter(|path| path.as_os_str() == "-").count();
+    (named > 1).then(|| "- can be given once: standard input is read once".to_owned())
 }
 
 impl Output {
@@ -119,11 +125,6 @@ impl Output {
         }
     }
 
-    /// How much a terminal is told.
-    pub fn extent(&self) -> Extent {
-        if self.verbose { Extent::Full } else { Extent::Summary }
-    }
-
     /// What may be told of where the results were made.
     pub fn identity(&self) -> Identity {
         if self.identify { Identity::Shown } else { Identity::Hidden }
@@ -132,7 +133,7 @@ impl Output {
 
 /// The form that a file's name ends in.
 pub fn meant(file: Option<&Path>) -> Option<Format> {
-    match file?.extension()?.to_str()? {
+    match &*file?.extension()?.to_str()?.to_ascii_lowercase() {
         "json" => Some(Format::Json),
         "html" | "htm" => Some(Format::Html),
         "md" => Some(Format::Markdown),

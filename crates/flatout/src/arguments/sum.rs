@@ -9,7 +9,7 @@ use flatout_io::digest::Algorithm;
 use flatout_tree::manifest::{Form, LineEnd, Manifest};
 
 use super::copy::first;
-use super::shared::{file, path};
+use super::shared::{file, path, repeated};
 
 const AFTER: &str = include_str!("help/sum.txt").trim_ascii_end();
 
@@ -109,9 +109,6 @@ impl Sum {
 
     /// Says which options make no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        if self.files.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
-            return Some("- can be given once: standard input is read once".to_owned());
-        }
         let only_in_a_check = [
             (self.quiet, "--quiet"),
             (self.status, "--status"),
@@ -130,7 +127,7 @@ impl Sum {
         }
         match (self.format, first(&only_in_a_manifest)) {
             (SumFormat::Json, Some(name)) => Some(format!("{name} means nothing in JSON")),
-            _ => None,
+            _ => repeated(&self.files),
         }
     }
 }

@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flatout_bench::option::distinct;
-use flatout_io::escape;
 use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::trend::{LevelChange, trend};
 use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, are_one_run, compare};
 use flatout_measure::record::Record;
 use flatout_report::comparison::{Document, Form, render};
-use flatout_report::{Extent, Style, identity};
+use flatout_report::identity;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;
@@ -37,42 +36,39 @@ const UNCLEAR: i32 = 4;
 
 /// Compares, or learns.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
-    let inputs: Vec<PathBuf> = arguments.inputs().into_iter().map(Path::to_owned).collect();
+    // What cannot be listed is complained of where it is read.
+    let listed = |path: &PathBuf| listed(path).unwrap_or_else(|_| vec![path.clone()]);
+    let inputs: Vec<PathBuf> = arguments.inputs().flat_map(listed).collect();
     if let Err(error) = output::check(arguments.output.as_deref(), &inputs) {
-        return refuse(arguments, None, error);
+        // In the form that was asked for, or meant, on standard output.
+        let (wanted, output) = (Some(arguments.format()), None);
+        return refuse(&Arguments { wanted, output, ..arguments.clone() }, error);
     }
     if arguments.noise {
-        return match noise::learn(arguments, cancel) {
-            Ok(code) => output::exit(code),
-            Err(error) => refuse(arguments, arguments.output.as_deref(), error),
-        };
-    }
-    if arguments.trend {
-        return match of_time(arguments) {
-            Ok(document) => show(arguments, arguments.output.as_deref(), &document),
-            Err(error) => refuse(arguments, arguments.output.as_deref(), error),
-        };
+        let learned = noise::learn(arguments, cancel);
+        return learned.map_or_else(|error| refuse(arguments, error), output::exit);
     }
     let found = match arguments.runs {
+        _ if arguments.trend => of_time(arguments).map(Some),
         Some(runs) => making::compared(arguments, runs, cancel),
         None => comparisons(arguments).map(Some),
     };
     match found {
-        Ok(Some(comparisons)) => {
-            // Of several comparisons the gravest stays.
-            let gravity =
-                |code: &i32| [DONE, NOTHING, UNCLEAR, WORSE].iter().position(|one| one == code);
-            let code = comparisons.iter().map(code).max_by_key(gravity).unwrap_or(NOTHING);
-            let document = Document::new(TOOL, comparisons, Vec::new(), code);
-            show(arguments, arguments.output.as_deref(), &document)
-        }
+        Ok(Some(document)) => show(arguments, &document),
         Ok(None) => output::give_up(INTERRUPTED, "interrupted: nothing is compared"),
-        Err(error) => refuse(arguments, arguments.output.as_deref(), error),
+        Err(error) => refuse(arguments, error),
     }
 }
 
+/// Comparisons shown; of several the gravest code stays.
+fn of_states(comparisons: Vec<Comparison>) -> Document {
+    let gravity = |code: &i32| [DONE, NOTHING, UNCLEAR, WORSE].iter().position(|one| one == code);
+    let code = comparisons.iter().map(code).max_by_key(gravity).unwrap_or(NOTHING);
+    Document::new(TOOL, comparisons, Vec::new(), code)
+}
+
 /// Each new side against the old one.
-fn comparisons(arguments: &Arguments) -> Result<Vec<Comparison>, String> {
+fn comparisons(arguments: &Arguments) -> Result<Document, String> {
     let (old_path, new_paths) =
         arguments.files.split_first().ok_or("no FILE is given, which the arguments rule out")?;
     let old = read_all(&with_more(old_path, &arguments.more_old))?;
@@ -83,7 +79,7 @@ fn comparisons(arguments: &Arguments) -> Result<Vec<Comparison>, String> {
         let names = [name(old_path, arguments), name(new_path, arguments)];
         found.push(held(arguments, &known, names, [old.clone(), new]));
     }
-    Ok(found)
+    Ok(of_states(found))
 }
 
 /// The records as they are shown: a page does not tell where it comes from.
@@ -160,17 +156,23 @@ fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
 fn read_each(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
     let mut records = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
-        if !path.is_dir() {
-            records.push(read(path)?);
-            continue;
+        for run in listed(path)? {
+            records.push(read(&run)?);
         }
-        let runs = history::files(path, &["json", "html"])?;
-        if runs.is_empty() {
-            return Err(format!("{path:?} is a directory without a .json or .html file"));
-        }
-        records.extend(runs.iter().map(|run| read(run)).collect::<Result<Vec<_>, _>>()?);
     }
     Ok(records)
+}
+
+/// The runs of a folder, or the one of a file.
+fn listed(path: &Path) -> Result<Vec<PathBuf>, String> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let runs = history::files(path, &["json", "html"])?;
+    if runs.is_empty() {
+        return Err(format!("{path:?} is a directory without a .json or .html file"));
+    }
+    Ok(runs)
 }
 
 /// Reads a record; says so if its run did not end well.
@@ -194,7 +196,7 @@ fn name(path: &Path, arguments: &Arguments) -> String {
         (Form::Html, Some(name)) => name,
         _ => path.as_os_str(),
     };
-    if name == "-" { "standard input".to_owned() } else { escape(name) }
+    history::name(Path::new(name))
 }
 
 fn code(comparison: &Comparison) -> i32 {
@@ -207,19 +209,18 @@ fn code(comparison: &Comparison) -> i32 {
 }
 
 /// Says what is wrong; in JSON also in the document.
-fn refuse(arguments: &Arguments, place: Option<&Path>, error: String) -> ExitCode {
+fn refuse(arguments: &Arguments, error: String) -> ExitCode {
     output::complain(&error);
     if arguments.format() != Form::Json {
         return output::exit(WRONG_USE);
     }
-    show(arguments, place, &Document::new(TOOL, Vec::new(), vec![error], WRONG_USE))
+    show(arguments, &Document::new(TOOL, Vec::new(), vec![error], WRONG_USE))
 }
 
-fn show(arguments: &Arguments, place: Option<&Path>, document: &Document) -> ExitCode {
+fn show(arguments: &Arguments, document: &Document) -> ExitCode {
     let code = document.exit_code;
-    let style = if place.is_some() { Style::default() } else { output::terminal_style() };
-    let extent = if arguments.verbose { Extent::Full } else { Extent::Summary };
-    let style = Style { extent, ..style };
+    let place = arguments.output.as_deref();
+    let style = output::style(place, arguments.verbose);
     let shown = render(document, arguments.format(), &style);
     match output::put(place, shown.as_bytes()) {
         Ok(()) => output::exit(code),

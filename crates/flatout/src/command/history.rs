@@ -4,11 +4,17 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use flatout_io::escape;
 use flatout_measure::record::Record;
 use flatout_report::document;
 use flatout_sys::standard;
 
 use crate::output::cannot;
+
+/// What a document is called.
+pub fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { escape(path) }
+}
 
 /// The record of a document; `-` is standard input.
 pub fn document(path: &Path) -> Result<Record, String> {

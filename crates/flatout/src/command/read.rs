@@ -62,12 +62,12 @@ fn failed(file: &Path, error: &Error) -> Outcome {
 }
 
 fn read_file(arguments: &Read, job: Job) -> Result<Outcome, Error> {
-    let cancel = job.cancel;
+    let (path, cancel) = (job.path.clone(), job.cancel);
     let reader = Reader::open(job)?;
     if arguments.trials == 1 {
         return single_trial(&reader);
     }
-    several_trials(&reader, arguments.trials, cancel)
+    several_trials((&path, &reader), arguments.trials, cancel)
 }
 
 /// One trial, of which it is said who had the CPUs meanwhile.
@@ -83,15 +83,26 @@ fn single_trial(reader: &Reader) -> Result<Outcome, Error> {
 }
 
 /// Exactly as many trials as asked for, under the eyes of the guard.
-fn several_trials(reader: &Reader, trials: u32, cancel: CancelToken) -> Result<Outcome, Error> {
+fn several_trials(
+    (path, reader): (&Path, &Reader),
+    trials: u32,
+    cancel: CancelToken,
+) -> Result<Outcome, Error> {
     let mut last: Option<Measured> = None;
     let mut failure = None;
+    let is_read_out = |measured: &Measured, last: &Option<Measured>| {
+        measured.bytes == 0 && !measured.stopped && last.as_ref().is_some_and(|last| last.bytes > 0)
+    };
     let case = Case {
         row: reader.row(),
         trial: Box::new(|_| match reader.trial() {
             Ok(measured) if cancel.is_cancelled() => {
                 last = Some(measured);
                 Err(TrialError::Interrupted)
+            }
+            Ok(measured) if is_read_out(&measured, &last) => {
+                let text = format!("{path:?} is read out: nothing is left for {trials} trials");
+                Err(TrialError::NoMore(Warning::new(warning::FEW_TRIALS, text)))
             }
             Ok(measured) => Ok(reader.sample(last.insert(measured))),
             Err(error) => {

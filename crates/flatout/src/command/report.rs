@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flatout_io::escape;
 use flatout_measure::record::Record;
 use flatout_report::{Format, Style, csv, fio_json, text};
 
@@ -41,19 +40,12 @@ fn check(arguments: &Report) -> Result<(), Refused> {
         let format = output.format();
         return Err(Refused::wrong_use(format!("--format {format} takes one FILE: {reason}")));
     }
-    if files.iter().filter(|file| is_standard_input(file)).count() > 1 {
-        return Err(Refused::wrong_use("standard input can be read only once".to_owned()));
-    }
     let history = arguments.history.as_deref();
     output.check_history(history).map_err(Refused::wrong_use)?;
     if into_folder(arguments).is_some() {
         return Ok(());
     }
     Ok(output::check(output.output.as_deref(), files)?)
-}
-
-fn is_standard_input(file: &Path) -> bool {
-    file == Path::new("-")
 }
 
 /// The folder that gets a file per row.
@@ -63,10 +55,7 @@ fn into_folder(arguments: &Report) -> Option<&Path> {
 }
 
 fn records(files: &[PathBuf]) -> Result<Vec<(String, Record)>, Refused> {
-    let named = |file: &PathBuf| {
-        let name = if is_standard_input(file) { "standard input".to_owned() } else { escape(file) };
-        Ok((name, history::document(file)?))
-    };
+    let named = |file: &PathBuf| Ok((history::name(file), history::document(file)?));
     files.iter().map(named).collect()
 }
 

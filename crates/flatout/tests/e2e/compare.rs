@@ -3,6 +3,7 @@
 mod duplicates;
 mod load;
 mod making;
+mod place;
 mod trend;
 
 use std::fs;
@@ -139,9 +140,8 @@ fn the_same_files_give_the_same_answer_each_time() {
 #[test]
 fn pages_and_standard_input_are_read_and_results_go_into_files() {
     let folder = Folder::new();
-    let made = |arguments: &[&str], name: &str| {
-        folder.flatout(arguments).leaves(name).run().exits(0);
-    };
+    let made =
+        |arguments: &[&str], name: &str| _ = folder.flatout(arguments).leaves(name).run().exits(0);
     fs::write(folder.join("data"), vec![7; 1 << 20]).unwrap();
     let read = ["read", "data", "--min-time", "10ms"];
     made(&[&read[..], &["--format", "json", "--output", "old.json"]].concat(), "old.json");

@@ -68,6 +68,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("versus --keep --list", &["--keep", "--list"]),
     ("compare data", &["two FILEs are needed, OLD and NEW"]),
     ("compare - -", &["standard input is read once"]),
+    ("compare data data -o x.csv", &["no comparison is shown as csv", ".json, .html and .md"]),
     ("copy data x -o y.html", &["figures are a table", "--format"]),
     ("copy data x --itemize --manifest -", &["--itemize", "--manifest -"]),
     ("copy data x --format table --log -", &["--format and --log - would both be on standard"]),

@@ -1,5 +1,7 @@
 //! `flatout read` on files, pipes and what looks like files: amounts, digests and formats.
 
+mod trials;
+
 use std::ffi::OsStr;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -156,7 +156,7 @@ fn several_records_come_one_after_the_other_or_are_refused() {
         assert_eq!(refused.stdout.is_empty(), !is_json, "{refused}");
     }
     let twice = folder.flatout(["report", "-", "-"]).run();
-    twice.complains(2, &["standard input can be read only once"]);
+    twice.complains(2, &["- can be given once"]);
     folder.flatout(["report"]).run().exits(2);
     let mixed = folder.flatout(["report", "result", "missing"]).run();
     mixed.complains(1, &["missing", "No such file"]);

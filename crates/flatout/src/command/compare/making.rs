@@ -13,9 +13,8 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use flatout_io::cause_text;
 use flatout_io::escape;
-use flatout_measure::comparison::Comparison;
 use flatout_measure::record::Record;
-use flatout_report::comparison::Form;
+use flatout_report::comparison::{Document, Form};
 use flatout_report::document;
 use flatout_sys::cancel::{self, CancelToken, Ready};
 use flatout_sys::process;
@@ -145,12 +144,12 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
     std::iter::once("bench").chain(areas).chain(quick).map(OsString::from).collect()
 }
 
-/// Makes so many runs of each side and compares them; `None` when interrupted.
+/// Makes so many runs of each side and shows them compared; `None` when interrupted.
 pub(super) fn compared(
     arguments: &Arguments,
     runs: u32,
     cancel: CancelToken,
-) -> Result<Option<Vec<Comparison>>, String> {
+) -> Result<Option<Document>, String> {
     let befores = [arguments.before_old.as_deref(), arguments.before_new.as_deref()];
     let recipe = |index: usize| -> Result<Recipe<'_>, String> {
         let own = Recipe { before: befores[index], ..Recipe::own(arguments)? };
@@ -175,7 +174,8 @@ pub(super) fn compared(
         }
     }
     let names = [0, 1].map(|index| name(&recipes[index], arguments.format()));
-    Ok(Some(vec![super::held(arguments, &noise_file::load(), names, sides)]))
+    let held = super::held(arguments, &noise_file::load(), names, sides);
+    Ok(Some(super::of_states(vec![held])))
 }
 
 /// A program in the current directory is meant before one in PATH.
