@@ -222,6 +222,8 @@ codes! {
     /// Both ends are on this machine, with an interface between them (a veth, a bridge): what is
     /// measured is its kernel and memory, no network.
     ONE_MACHINE = "one_machine" => Label;
+    /// Some of the processes share a host: what they send to each other goes through its memory.
+    SAME_HOST = "same_host" => Circumstance;
     /// Part of the datagrams that were sent did not arrive.
     DATAGRAMS_LOST = "datagrams_lost" => Circumstance;
     /// Datagrams came so late that they cannot be told from duplicates.

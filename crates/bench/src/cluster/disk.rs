@@ -53,9 +53,10 @@ pub struct Disk {
     wire: Shared,
     hosts: Vec<String>,
     options: Options,
-    planned: Option<Planned>,
+    planned: Planned,
 }
 
+#[derive(Default)]
 struct Planned {
     terms: Terms,
     run: Run,
@@ -67,7 +68,7 @@ struct Planned {
 impl Disk {
     /// The area for these processes, each on its host.
     pub fn new(wire: Shared, hosts: Vec<String>, options: Options) -> Self {
-        Self { wire, hosts, options, planned: None }
+        Self { wire, hosts, options, planned: Planned::default() }
     }
 
     /// What a round may write.
@@ -134,7 +135,7 @@ impl Area for Disk {
         let most_items = each / block_bytes;
         let terms =
             Terms { stonewall_ns, block_bytes: block_bytes as usize, each, small, most_items };
-        self.planned = Some(Planned { terms, run: run.clone(), rounds, most_rounds });
+        self.planned = Planned { terms, run: run.clone(), rounds, most_rounds };
         let likely = Tried::USUAL.surely_made_bytes(3 * stonewall_ns).min(room_bytes);
         Ok(Estimate {
             place: Some(run.place.clone()),
@@ -153,11 +154,8 @@ impl Area for Disk {
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        let Some(planned) = self.planned.take() else {
-            return Err(Error::Usage("it was not planned".to_owned()));
-        };
-        let directory = TestDirectory::make(&planned.run.place)?;
-        let found = self.run(&planned, &directory, sampler);
+        let directory = TestDirectory::make(&self.planned.run.place)?;
+        let found = self.run(&directory, sampler);
         // The others have heard that it is over.
         let removed = directory.finish();
         let found = found?;
@@ -167,13 +165,8 @@ impl Area for Disk {
 }
 
 impl Disk {
-    fn run(
-        &self,
-        planned: &Planned,
-        directory: &TestDirectory,
-        sampler: &mut Sampler<'_>,
-    ) -> Result<Found, Error> {
-        let Planned { terms, run, rounds, most_rounds } = planned;
+    fn run(&self, directory: &TestDirectory, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
+        let Planned { terms, run, rounds, most_rounds } = &self.planned;
         let seat = self.wire.borrow().seat();
         let own = Worker::new(seat, run.cancel).map_err(Error::NoRoom)?;
         let path = std::path::absolute(Path::new(directory.path()));
@@ -184,11 +177,10 @@ impl Disk {
             directory,
         );
         leader.begin(&path)?;
+        (leader.pace.ends_ns, leader.pace.most_rounds) = (sampler.plan.ends_ns, *most_rounds);
+        let rows = leader.rows().into_iter();
         let leader = std::cell::RefCell::new(leader);
-        let rows = leader.borrow().rows();
-        let cases = rows.into_iter().map(|row| leader::case(row, &leader)).collect();
-        leader.borrow_mut().pace.ends_ns = sampler.plan.ends_ns;
-        leader.borrow_mut().pace.most_rounds = *most_rounds;
+        let cases = rows.map(|row| leader::case(row, &leader)).collect();
         let max_trials = sampler.plan.max_trials.min(u32::try_from(*rounds).unwrap_or(u32::MAX));
         let mut rows = of_the_job(sampler, max_trials, |sampler| sampler.sequence(cases));
         row::name_stragglers(&mut rows, &self.hosts);

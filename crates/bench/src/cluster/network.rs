@@ -56,13 +56,14 @@ pub struct Network {
     wire: Shared,
     hosts: Vec<String>,
     options: Options,
-    planned: Option<(Run, u64)>,
+    run: Run,
+    exchange_ns: u64,
 }
 
 impl Network {
     /// The area for these processes, each on its host.
     pub fn new(wire: Shared, hosts: Vec<String>, options: Options) -> Self {
-        Self { wire, hosts, options, planned: None }
+        Self { wire, hosts, options, run: Run::default(), exchange_ns: 0 }
     }
 
     /// Exchanges of a pair that one trial of each row takes, one after the other.
@@ -85,15 +86,13 @@ impl Area for Network {
             (None, None) => usual,
         };
         let exchange_ns = exchange_ns.max(LEAST_EXCHANGE_NS);
-        self.planned = Some((run.clone(), exchange_ns));
+        (self.run, self.exchange_ns) = (run.clone(), exchange_ns);
         let usual_ns = run.time_ns.unwrap_or(exchanges * (exchange_ns + LEAST_TAKEN_NS));
         Ok(Estimate { usual_ns, ..Estimate::default() })
     }
 
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
-        let Some((run, exchange_ns)) = self.planned.take() else {
-            return Err(Error::Usage("it was not planned".to_owned()));
-        };
+        let (run, exchange_ns) = (&self.run, self.exchange_ns);
         let seat = self.wire.borrow().seat();
         let own = Member::new(seat).map_err(Error::NoRoom)?;
         let team = Team::new(self.wire.clone(), own, self.hosts.clone(), run.cancel);

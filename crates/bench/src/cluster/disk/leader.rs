@@ -358,8 +358,7 @@ impl<'d> Leader<'d> {
                         processes did less than the fastest had done by then";
             warn(warning::WEAR_OUT_BOUNDED, text.to_owned());
         }
-        let made = self.made(phase.target()).unwrap_or_default();
-        let made: u64 = made.iter().sum();
+        let made: u64 = self.made(phase.target()).unwrap_or_default().iter().sum();
         let operations = facts.count(fact::OPERATIONS).unwrap_or(0);
         if phase == Phase::Find {
             let small = self.made(Target::SharedDirectory).unwrap_or_default();
@@ -384,8 +383,9 @@ impl<'d> Leader<'d> {
             let text = "part of the files was still in the page cache when it began";
             warn(warning::NOT_COLD, text.to_owned());
         }
-        if phase == Phase::SharedRead && host_count(&self.team.hosts) == 1 {
-            let text = "the small files were written on the same host: its page cache has them";
+        let mut read = self.team.hosts.iter().zip(&self.of);
+        if phase == Phase::SharedRead && read.any(|(host, &of)| *host == self.team.hosts[of]) {
+            let text = "small files were written on the same host: its page cache has them";
             warn(warning::NOT_COLD, text.to_owned());
         }
         if matches!(

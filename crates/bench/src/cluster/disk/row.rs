@@ -1,5 +1,7 @@
 //! The rows: a phase, with or without wear-out; what they say of single processes.
 
+use std::collections::BTreeMap;
+
 use flatout_measure::{Label, Measured, Row, Unit, warning};
 
 use super::super::outlying::{self, Outlying};
@@ -64,13 +66,9 @@ pub(super) fn name_stragglers(rows: &mut [Measured<DiskRow>], hosts: &[String]) 
         if slow.is_empty() {
             continue;
         }
-        let mut by_host: Vec<(&str, usize)> = Vec::new();
+        let mut by_host = BTreeMap::new();
         for Outlying { key, .. } in &slow {
-            let host = key.split_once(' ').map_or("?", |(_, host)| host);
-            match by_host.iter_mut().find(|(known, _)| *known == host) {
-                Some((_, count)) => *count += 1,
-                None => by_host.push((host, 1)),
-            }
+            *by_host.entry(key.split_once(' ').map_or("?", |(_, host)| host)).or_insert(0) += 1;
         }
         let all = |host: &str| hosts.iter().filter(|known| *known == host).count();
         let by_host: Vec<String> = by_host

@@ -84,6 +84,14 @@ impl Test {
         matches!(self, Self::Latency | Self::SweptLatency(..))
     }
 
+    /// The two processes that it is of, where it is of two alone.
+    fn ends(self) -> Option<(usize, usize)> {
+        match self {
+            Self::SweptLatency(one, other) | Self::SweptRate(one, other) => Some((one, other)),
+            _ => None,
+        }
+    }
+
     /// What each process does, step by step.
     pub(super) fn steps(self, size: usize) -> Vec<Vec<Setting>> {
         let rest = vec![Setting::Rest; size];
@@ -133,10 +141,7 @@ impl Test {
 impl Row for NetworkRow {
     fn label(&self) -> Label {
         let is_latency = self.test.is_latency();
-        let ends = match self.test {
-            Test::SweptLatency(one, other) | Test::SweptRate(one, other) => Some((one, other)),
-            _ => None,
-        };
+        let ends = self.test.ends();
         let unit = if is_latency { Unit::Nanoseconds } else { Unit::BytesPerSecond };
         Label::new(self.test.id(), unit)
             .with("transport", "mpi")
@@ -177,7 +182,8 @@ impl NetworkRow {
                         let ways = 2.0 * reply.trips as f64;
                         // A latency is that of every pair alone: times are added, not shared.
                         (amount, elapsed_ns) = (amount + ways, elapsed_ns + reply.elapsed_ns);
-                        further.push(pair(rank, *with, ways));
+                        let is_of_all = self.test.ends().is_none();
+                        further.extend(is_of_all.then(|| pair(rank, *with, ways)));
                     }
                     Setting::Stream { to, from } => {
                         amount += bytes(reply.received);
@@ -207,9 +213,6 @@ impl NetworkRow {
             }
             elapsed_ns += step_ns;
         }
-        if matches!(self.test, Test::SweptLatency(..) | Test::SweptRate(..)) {
-            further.clear();
-        }
         let facts = Facts::default().with(fact::MESSAGES, messages);
         let warnings = match self.hosts {
             1 => {
@@ -222,7 +225,7 @@ impl NetworkRow {
     }
 }
 
-/// Names the pairs that are clearly slow, and those of which one way is.
+/// Says where some pairs are on one host, and names those that are clearly slow, and of which one way is.
 pub(super) fn name_pairs(rows: &mut [Measured<NetworkRow>], hosts: &[String]) {
     for measured in rows {
         let key = |further: &MeasuredFurther| {
@@ -238,7 +241,13 @@ pub(super) fn name_pairs(rows: &mut [Measured<NetworkRow>], hosts: &[String]) {
             }
         };
         let asymmetric = asymmetric(&measured.further, hosts);
+        let NetworkRow { test, hosts, processes, .. } = measured.row;
         let warnings = &mut measured.outcome.warnings;
+        if 1 < hosts && hosts < processes && test.ends().is_none() {
+            let text = "messages between processes of one host go through its memory, and are in the \
+                        figure: one process on each host measures the network alone";
+            warning::add(warnings, Warning::new(warning::SAME_HOST, text));
+        }
         warn(warnings, warning::SLOW_PAIRS, "clearly slower than the others", &slow);
         let text = "one way is clearly slower than the other";
         warn(warnings, warning::ASYMMETRIC_PAIRS, text, &asymmetric);

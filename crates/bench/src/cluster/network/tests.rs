@@ -75,6 +75,10 @@ fn each_pair_has_its_rows_and_all_have_figures() {
         assert_eq!(rows("network/message-rate", "to"), swept);
         for row in &found.outcomes {
             assert!(row.median.is_some_and(|median| median > 0.0), "{row:?}");
+            let is_of_all =
+                !["from", "process"].iter().any(|key| row.parameters.contains_key(*key));
+            let is_told = warning::has(&row.warnings, warning::SAME_HOST);
+            assert_eq!(is_told, is_of_all && size > 2, "two hosts: {row:?}");
         }
     }
 }
