@@ -9,9 +9,9 @@ use flatout_measure::{
 
 use super::client::Report;
 use super::fact;
-use super::flow::{End, Seen};
+use super::flow::End;
 use super::frame::{FlowReport, Sum, TcpPoint};
-use super::spec::{Protocol, Receiver, Sender, Traffic, Work};
+use super::spec::{Direction, Protocol, Receiver, Sender, Traffic, Work};
 use super::topology::Topology;
 use crate::counted;
 use crate::fact::BYTES;
@@ -64,29 +64,26 @@ pub fn sample(report: &Report, topology: &Topology) -> Result<Sample, TrialError
         let text = "both ends are on this machine: its kernel and memory, no network";
         warn(warning::LOOPBACK, text);
     }
-    if spec.receiver == Receiver::Discard && spec.work == Work::Throughput {
+    let is_tcp = spec.protocol == Protocol::Tcp && spec.work == Work::Throughput;
+    if is_tcp && spec.receiver == Receiver::Discard {
         let text = "the receiver has the kernel throw the bytes away (MSG_TRUNC)";
         warn(warning::DISCARDED, text);
     }
     Ok(sample)
 }
 
-/// What the receiver of a traffic saw, and its reports of the flows that carried it.
-fn received(report: &Report, traffic: Traffic) -> (&Seen, Vec<&FlowReport>) {
-    let seen = if End::Client.receives(traffic) { &report.near } else { &report.far };
-    let flows = report.spec.flows().into_iter().zip(&seen.flows);
-    let own = flows.filter(|(flow, _)| flow.traffic == traffic);
-    (seen, own.map(|(_, seen)| seen).collect())
-}
-
-/// The figure of a bulk test, with its curve and, over UDP, the account of its datagrams.
+/// The figure of a bulk test, with the curve of each way and, over UDP, the account of its datagrams.
 ///
 /// Errors: as [`sample`].
 pub fn throughput(report: &Report) -> Result<Sample, TrialError> {
     let (mut rate, mut elapsed_ns, mut bytes) = (0.0, 0, 0);
-    let mut streams = Vec::new();
-    for traffic in [Traffic::Up, Traffic::Down] {
-        let (seen, flows) = received(report, traffic);
+    let (mut streams, mut curves) = (Vec::new(), Vec::new());
+    for (traffic, way) in [(Traffic::Up, Direction::Up), (Traffic::Down, Direction::Down)] {
+        // The receiver knows, and its reports of the flows that carried it say.
+        let seen = if End::Client.receives(traffic) { &report.near } else { &report.far };
+        let flows = report.spec.flows().into_iter().zip(&seen.flows);
+        let flows = flows.filter(|(flow, _)| flow.traffic == traffic).map(|(_, seen)| seen);
+        let flows: Vec<&FlowReport> = flows.collect();
         if flows.is_empty() {
             continue;
         }
@@ -103,6 +100,11 @@ pub fn throughput(report: &Report) -> Result<Sample, TrialError> {
         elapsed_ns = elapsed_ns.max(time_ns);
         bytes += moved;
         streams.extend(flows);
+        let name = match report.spec.direction {
+            Direction::Both => format!("rate, {}", way.name()),
+            _ => "rate".to_owned(),
+        };
+        curves.push(rate_curve(name, report.start_ns, &seen.end.curve));
     }
     let mut sample =
         Sample { amount: rate * elapsed_ns as f64 / SECOND_NS, elapsed_ns, ..Sample::default() };
@@ -110,23 +112,18 @@ pub fn throughput(report: &Report) -> Result<Sample, TrialError> {
     if report.spec.protocol == Protocol::Udp {
         add_datagrams(&mut sample, &streams)?;
     }
-    let first = report.spec.flows().first().map_or(Traffic::Up, |flow| flow.traffic);
-    let curve = match &report.near.end.curve {
-        near if near.len() > 1 && End::Client.receives(first) => near,
-        _ => &report.far.end.curve,
-    };
-    sample.series.push(rate_curve(report.start_ns, curve));
+    sample.series.extend(curves);
     Ok(sample)
 }
 
 /// Rates between adjacent points of a curve of bytes, over the time since the session began.
-fn rate_curve(start_ns: u64, curve: &[[u64; 2]]) -> Series {
+fn rate_curve(name: String, start_ns: u64, curve: &[[u64; 2]]) -> Series {
     let points = curve.windows(2).filter(|pair| pair[1][0] > pair[0][0]).map(|pair| {
         let bytes = pair[1][1].saturating_sub(pair[0][1]);
         let rate = bytes as f64 * SECOND_NS / (pair[1][0] - pair[0][0]) as f64;
         [seconds(start_ns.saturating_add(pair[1][0])), rate]
     });
-    series("rate".to_owned(), "bytes/s", points.collect())
+    series(name, "bytes/s", points.collect())
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -288,8 +285,9 @@ mod tests {
 
     use super::*;
     use crate::network::account::Account;
+    use crate::network::flow::Seen;
     use crate::network::frame::EndReport;
-    use crate::network::spec::{Direction, Spec};
+    use crate::network::spec::Spec;
 
     const TWO: Topology = Topology { interface: None, is_one_machine: false, cpus: 8 };
     const ONE: Topology = Topology { is_one_machine: true, ..TWO };
@@ -437,7 +435,39 @@ mod tests {
 
     #[test]
     fn rates_lie_between_points_and_time_is_the_sessions() {
-        let series = rate_curve(1_000_000_000, &[[0, 0], [500_000_000, 100], [500_000_000, 100]]);
+        let curve = [[0, 0], [500_000_000, 100], [500_000_000, 100]];
+        let series = rate_curve("rate".to_owned(), 1_000_000_000, &curve);
         assert_eq!(series.points, [[1.5, 200.0]]);
+    }
+
+    #[test]
+    fn each_way_has_a_curve_of_what_its_receiver_saw() {
+        let curves = |direction| {
+            let end = |bytes| {
+                let mut seen = seen(&[(0, bytes), (1, bytes)], 1_000_000_000);
+                seen.end.curve = vec![[0, 0], [1_000_000_000, bytes]];
+                seen
+            };
+            let spec = Spec { direction, ..Spec::one_stream() };
+            let sample = throughput(&report(spec, end(7), end(9))).unwrap();
+            sample.series.into_iter().map(|one| (one.name, one.points[0][1])).collect::<Vec<_>>()
+        };
+        let named = |name: &str, rate| (name.to_owned(), rate);
+        assert_eq!(curves(Direction::Up), [named("rate", 9.0)]);
+        assert_eq!(curves(Direction::Down), [named("rate", 7.0)]);
+        let both = [named("rate, up", 9.0), named("rate, down", 7.0)];
+        assert_eq!(curves(Direction::Both), both, "their sum is the figure");
+    }
+
+    #[test]
+    fn only_tcp_has_the_kernel_throw_bytes_away() {
+        let is_told = |protocol| {
+            let receiver = Receiver::Discard;
+            let spec = Spec { protocol, receiver, datagram_bytes: 100, ..Spec::one_stream() };
+            let [near, far] = [0, 1000].map(|bytes| seen(&[(0, bytes)], 1_000_000_000));
+            let sample = sample(&report(spec, near, far), &TWO).unwrap();
+            warning::has(&sample.warnings, warning::DISCARDED)
+        };
+        assert_eq!([Protocol::Tcp, Protocol::Udp].map(is_told), [true, false]);
     }
 }
