@@ -1,6 +1,6 @@
 //! Which machines a run goes between, as far as this end can tell.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use flatout_sys::affinity;
@@ -23,8 +23,7 @@ pub struct Topology {
 impl Topology {
     /// Looks at the session's own address and at the interface that bears it.
     pub fn of(client: &Client) -> Self {
-        let ip = |address: SocketAddr| address.ip().to_canonical();
-        let name = client.address().and_then(|own| carrier(ip(own), ip(client.server())));
+        let name = client.address().and_then(|own| carrier(own, client.server()));
         Self {
             interface: name.map(|name| interface::read(Path::new("/"), &name)),
             is_one_machine: client.shares_machine,
@@ -52,8 +51,10 @@ impl Topology {
 
 /// The interface that carries what goes from one address to another: loopback where both are the
 /// same, whatever interface bears it.
-fn carrier(own: IpAddr, peer: IpAddr) -> Option<String> {
-    if own == peer { Some("lo".to_owned()) } else { interface::bearing(own).ok()? }
+fn carrier(own: SocketAddr, peer: SocketAddr) -> Option<String> {
+    let link = if let SocketAddr::V6(own) = own { own.scope_id() } else { 0 };
+    let [own, peer] = [own, peer].map(|address| address.ip().to_canonical());
+    if own == peer { Some("lo".to_owned()) } else { interface::bearing(own, link).ok()? }
 }
 
 #[cfg(test)]
@@ -63,7 +64,7 @@ mod tests {
 
     #[test]
     fn what_a_machine_sends_to_itself_goes_over_loopback() {
-        let [one, other] = ["192.0.2.77", "192.0.2.78"].map(|address| address.parse().unwrap());
+        let [one, other] = ["192.0.2.77:1", "192.0.2.78:1"].map(|at| at.parse().unwrap());
         assert_eq!(carrier(one, one).as_deref(), Some("lo"));
         assert_eq!(carrier(one, other), None, "nothing here bears it");
     }

@@ -24,11 +24,12 @@ pub struct Interface {
     pub is_loopback: bool,
 }
 
-/// The interface that bears `address`; `None` where none does.
+/// The interface that bears `address`, the one with the number `link` where that is above 0: several may bear
+/// one address of a link alone. `None` where none does.
 ///
 /// # Errors
 /// Those of getifaddrs(3).
-pub fn bearing(address: IpAddr) -> io::Result<Option<String>> {
+pub fn bearing(address: IpAddr, link: u32) -> io::Result<Option<String>> {
     let mut list: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: getifaddrs(3) stores the head of a list that it allocates.
     answered(unsafe { libc::getifaddrs(&mut list) })?;
@@ -37,7 +38,8 @@ pub fn bearing(address: IpAddr) -> io::Result<Option<String>> {
     while !entry.is_null() {
         // SAFETY: `entry` is a node of the list, which is freed only after the loop.
         let node = unsafe { &*entry };
-        if ip_of(node.ifa_addr) == Some(address) {
+        let own = ip_of(node.ifa_addr);
+        if own.is_some_and(|(ip, own)| ip == address && (link == 0 || own == link)) {
             // SAFETY: each node's name is a string that ends in a zero byte.
             let name = unsafe { CStr::from_ptr(node.ifa_name) };
             found = Some(name.to_string_lossy().into_owned());
@@ -50,7 +52,8 @@ pub fn bearing(address: IpAddr) -> io::Result<Option<String>> {
     Ok(found)
 }
 
-fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+/// An address, and the number of the interface of one of a link alone.
+fn ip_of(address: *const libc::sockaddr) -> Option<(IpAddr, u32)> {
     if address.is_null() {
         return None;
     }
@@ -60,11 +63,11 @@ fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
         match i32::from((*address).sa_family) {
             libc::AF_INET => {
                 let address = address.cast::<libc::sockaddr_in>().read_unaligned();
-                Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+                Some((Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into(), 0))
             }
             libc::AF_INET6 => {
                 let address = address.cast::<libc::sockaddr_in6>().read_unaligned();
-                Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+                Some((Ipv6Addr::from(address.sin6_addr.s6_addr).into(), address.sin6_scope_id))
             }
             _ => None,
         }
@@ -95,9 +98,9 @@ mod tests {
 
     #[test]
     fn loopback_bears_its_address() {
-        let name = bearing(Ipv4Addr::LOCALHOST.into()).unwrap();
+        let name = bearing(Ipv4Addr::LOCALHOST.into(), 0).unwrap();
         assert_eq!(name.as_deref(), Some("lo"));
-        assert_eq!(bearing("192.0.2.77".parse().unwrap()).unwrap(), None);
+        assert_eq!(bearing("192.0.2.77".parse().unwrap(), 0).unwrap(), None);
         let interface = read(Path::new("/"), "lo");
         assert!(interface.is_loopback && interface.bits_per_s.is_none());
         assert!(interface.mtu_bytes.unwrap() > 1000);

@@ -262,6 +262,37 @@ fn across_namespaces_everything_works_as_on_loopback() {
 }
 
 #[test]
+fn an_address_that_several_links_bear_is_that_of_the_link_that_was_named() {
+    let pair = needs!(Pair::new());
+    let Pair { near, far } = &pair;
+    needs!(ip(&format!("-n {near} link add second type veth peer name other netns {far}")));
+    let addresses = [
+        (near, "near", "fe80::77/64"),
+        (near, "second", "fe80::77/64"),
+        (far, "other", "fe80::78/64"),
+    ];
+    for (space, card, address) in addresses {
+        ip(&format!("-n {space} address add {address} dev {card} nodad")).unwrap();
+        ip(&format!("-n {space} link set {card} up")).unwrap();
+    }
+    let folder = Folder::new();
+    let token = token(&folder, "a token that both ends know");
+    let known = ["--token-file", token.to_str().unwrap()];
+    let (reader, writer) = std::io::pipe().unwrap();
+    let words = [&["serve", "--bind", "fe80::78%other"][..], &known].concat();
+    let server = Serving::of(inside(&folder, far, &words).stdout(writer).start(), reader);
+    let words = ["bench", "network", "--connect", "fe80::78%second", "--protocol", "tcp,udp"];
+    let rest = ["--measure", "throughput", "-P", "1", "--runs", "1", "--format", "json"];
+    let words = [&words[..], &known, &rest].concat();
+    let document = inside(&folder, near, &words).run().exits(0).document();
+    for row in rows(&document) {
+        let bound = row["ceiling"]["name"].as_str().unwrap();
+        assert!(bound.contains("second tells no speed"), "{row:#}");
+    }
+    drop(server);
+}
+
+#[test]
 fn without_ipv6_its_rows_say_so() {
     let pair = needs!(Pair::new());
     let folder = Folder::new();
