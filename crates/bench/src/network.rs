@@ -191,6 +191,7 @@ fn measure(
     let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
     let is_contained = workers::contained(2, topology.cpus, quota_cpus).is_some();
     let times = Times { round_trip_ns, window_ns: options.window_ns, is_contained, least_ns: 0 };
+    let times = times.within(sampler.plan.ends_ns.saturating_sub(monotonic_ns()));
     let second = sessions.second_family();
     let placements: &[_] = match (topology.is_one_machine, topology.cpus) {
         // Two threads on one CPU are not apart.

@@ -3,7 +3,7 @@
 use flatout_measure::Sample;
 
 use super::client::Report;
-use super::spec::{Protocol, Spec, Work};
+use super::spec::{MAX_TEST_NS, Protocol, Spec, Work};
 
 /// Time before the window, and the window, of a throughput trial; both grow with the round trip.
 /// So short that the whole grid has six trials of each row within half a minute.
@@ -15,11 +15,13 @@ pub const CONTAINED_NS: u64 = 200_000_000;
 /// The same of a latency trial.
 const LATENCY_WARM_NS: u64 = 2_000_000;
 const LATENCY_WINDOW_NS: u64 = 30_000_000;
-/// Time after the window; at least two round trips.
+/// Time after the window.
 const TAIL_NS: u64 = 3_000_000;
-/// Round trips that a connection gets before the window, and in it.
+/// Round trips that a connection gets before the window, in it, and after it; and all of them.
 const WARM_ROUND_TRIPS: u64 = 20;
 const WINDOW_ROUND_TRIPS: u64 = 40;
+const TAIL_ROUND_TRIPS: u64 = 2;
+const ROUND_TRIPS: u64 = WARM_ROUND_TRIPS + WINDOW_ROUND_TRIPS + TAIL_ROUND_TRIPS;
 /// Datagrams of each stream in a window: with fewer, whether one came just before an edge or just
 /// after it shows in the figure.
 const WINDOW_DATAGRAMS: u64 = 40;
@@ -38,6 +40,13 @@ pub struct Times {
 }
 
 impl Times {
+    /// With fewer round trips in a trial where the way is so long that all of them would take more than half
+    /// of the time that is left, or than a test may take.
+    pub fn within(self, left_ns: u64) -> Self {
+        let most_ns = (left_ns / 2).min(MAX_TEST_NS) / ROUND_TRIPS;
+        Self { round_trip_ns: self.round_trip_ns.min(most_ns), ..self }
+    }
+
     /// A test with its times.
     pub fn of(self, spec: Spec) -> Spec {
         let (warm_ns, usual_ns) = match spec.work {
@@ -51,7 +60,7 @@ impl Times {
         Spec {
             warm_ns: warm_ns.max(self.window_ns.map_or(0, |ns| ns / 5)),
             window_ns: self.window_ns.unwrap_or(window_ns),
-            tail_ns: TAIL_NS.max(trips(2)),
+            tail_ns: TAIL_NS.max(trips(TAIL_ROUND_TRIPS)),
             ..spec
         }
     }
@@ -112,5 +121,17 @@ mod tests {
         assert_eq!(times.wanted_ns(&queued, &of(7e5), true), 0, "loopback has no queue");
         let asked = Times { window_ns: Some(60_000_000), ..times }.lengthened(six);
         assert_eq!(asked.of(Spec::one_stream()).window_ns, 60_000_000);
+    }
+
+    #[test]
+    fn trials_on_the_longest_ways_end_in_time() {
+        for round_trip_ns in [100_000_000, 1_500_000_000, u64::MAX] {
+            let of = |left_ns| {
+                let times = Times { round_trip_ns, ..Times::default() }.within(left_ns);
+                times.of(Spec::one_stream())
+            };
+            assert_eq!(of(u64::MAX).check(), Ok(()), "what a server takes");
+            assert!((1_500_000_000..=2_500_000_000).contains(&of(5_000_000_000).whole_ns()));
+        }
     }
 }
