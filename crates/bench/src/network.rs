@@ -44,7 +44,7 @@ use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, SMALL_DATAGRAM_BYTES, TestRow};
 use sender::Best;
 use sessions::Sessions;
-use spec::{Placement, Spec, Work};
+use spec::{Direction, Placement, Sender, Spec, Work};
 use times::{CONTAINED_NS, Times, WARM_NS, WINDOW_NS};
 use token::Key;
 use topology::Topology;
@@ -234,8 +234,8 @@ fn measure(
     let setting =
         &Setting { sessions, topology, times, best, quota_cpus, ends_ns, longest_ns, probe };
     let case = |row| {
-        let mut times = setting.times;
-        Case { row, trial: Box::new(move |_| setting.trial(row, &mut times)) }
+        let (mut own, mut times) = (row, setting.times);
+        Case { row, trial: Box::new(move |_| setting.trial(&mut own, &mut times)) }
     };
     let cases = rows.into_iter().map(case).collect();
     let mut rows = sampler.run(cases);
@@ -246,14 +246,14 @@ fn measure(
 }
 
 impl Setting<'_> {
-    fn trial(&self, row: NetworkRow, times: &mut Times) -> Result<Sample, TrialError> {
+    fn trial(&self, row: &mut NetworkRow, times: &mut Times) -> Result<Sample, TrialError> {
         match row {
-            NetworkRow::Test(test) => self.test(&test, times),
+            NetworkRow::Test(test) => self.test(test, times),
             NetworkRow::Memcpy(copies) => {
                 self.sessions.keep_alive();
                 let (begun, begun_ns) = (Spent::now(), monotonic_ns());
                 let window_ns = if self.times.is_contained { CONTAINED_NS } else { WINDOW_NS };
-                let sample = memcpy::trial(copies, WARM_NS, window_ns)?;
+                let sample = memcpy::trial(*copies, WARM_NS, window_ns)?;
                 Ok(self.charged(sample, 2, Spent::since(begun), monotonic_ns() - begun_ns))
             }
         }
@@ -282,11 +282,20 @@ impl Setting<'_> {
 
     /// Runs a test. One in whose window nothing came, or so little that its edges show, because
     /// others had the CPUs or the path is slow, is run again with longer ones, and so are the next.
-    fn test(&self, test: &TestRow, times: &mut Times) -> Result<Sample, TrialError> {
+    fn test(&self, test: &mut TestRow, times: &mut Times) -> Result<Sample, TrialError> {
         let mut spec = times.of(test.spec);
         loop {
             let (begun, begun_ns) = (Spent::now(), monotonic_ns());
-            let report = self.sessions.run(test.family, spec)?;
+            let is_chosen = test.is_best_sender && spec.sender != Sender::Write;
+            let report = match self.sessions.run(test.family, spec) {
+                // The far end may not have the way that was the fastest of this one.
+                Err(TrialError::Failed(_)) if is_chosen && spec.direction != Direction::Up => {
+                    test.spec.sender = Sender::Write;
+                    spec.sender = test.spec.sender;
+                    continue;
+                }
+                report => report?,
+            };
             let (spent, ended_ns) = (Spent::since(begun), monotonic_ns());
             let mut sample = sample::sample(&report, &self.topology)?;
             if !report.near.windows.is_empty() {

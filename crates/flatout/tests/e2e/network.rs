@@ -10,6 +10,7 @@ mod session;
 use std::io::{BufRead, BufReader, PipeReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::Value;
@@ -32,9 +33,14 @@ pub struct Serving<'f> {
 impl<'f> Serving<'f> {
     /// Starts a server on loopback and waits until it listens.
     pub fn start(folder: &'f Folder, arguments: &[&str]) -> Self {
+        Self::with(folder, arguments, |_| ())
+    }
+
+    /// The same, after `change`.
+    pub fn with(folder: &'f Folder, arguments: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let (reader, writer) = std::io::pipe().unwrap();
         let all = ["serve", "--port", "0"].iter().chain(arguments);
-        let running = folder.flatout(all).stdout(writer).start();
+        let running = folder.flatout(all).stdout(writer).with(change).start();
         Self::of(running, reader)
     }
 

@@ -82,6 +82,21 @@ fn every_way_to_send_and_receive_works_or_says_why_not() {
 }
 
 #[test]
+fn a_way_that_the_server_cannot_send_leaves_the_choice_of_the_others() {
+    let folder = Folder::new();
+    // As in a container.
+    let server = Serving::with(&folder, &[], |command| {
+        deny(command, &[(IO_URING_SETUP, EPERM)]);
+    });
+    let words = ["-R", "--protocol", "tcp", "--measure", "throughput"];
+    let document = bench(&folder, &server.at(), &words).run().exits(0).document();
+    let audit = &rows(&document)[0]["audit"];
+    assert!(audit["ways_compared"].as_u64().is_some_and(|ways| ways >= 3), "{audit:#}");
+    let reason = audit["sender_reason"].as_str().unwrap();
+    assert!(reason.contains("short runs") && !reason.contains("uring"), "{reason}");
+}
+
+#[test]
 fn datagrams_are_all_accounted_for() {
     let folder = Folder::new();
     let server = Serving::start(&folder, &["-1"]);
