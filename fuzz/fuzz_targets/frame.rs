@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some(frame) = Frame::decode(bytes) else { return };
     let written = frame.encode();
     assert!(written.len() <= MAX_FRAME_BYTES);
-    // Text of a peer is escaped when it is read, so it need not come back as it was.
+    // Text is cut when it is sent, so it need not come back as it was.
     if !matches!(frame, Frame::Refused { .. }) {
         assert_eq!(Frame::decode(&written).as_ref(), Some(&frame));
     }

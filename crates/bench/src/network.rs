@@ -15,7 +15,6 @@ mod flow;
 pub mod frame;
 pub mod line;
 mod memcpy;
-mod peer_text;
 mod row;
 mod sample;
 mod selection;
@@ -39,7 +38,7 @@ use crate::contention::{self, ContentionProbe};
 use crate::option::time;
 use crate::workers::Spent;
 use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, workers};
-use client::{Family, Report};
+use client::Report;
 use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, SMALL_DATAGRAM_BYTES, TestRow};
 use sender::Best;
@@ -47,7 +46,7 @@ use sessions::Sessions;
 use spec::{Direction, Placement, Sender, Spec, Work};
 use times::{CONTAINED_NS, Times, WARM_NS, WINDOW_NS};
 use token::Key;
-use topology::Topology;
+use topology::{Family, Topology};
 
 use selection::Selection;
 

@@ -10,11 +10,10 @@ use flatout_measure::{
 };
 use flatout_sys::socket::interface::Interface;
 
-use super::client::Family;
 use super::memcpy::Copies;
 use super::row::{NetworkRow, TestRow, UDP_BYTES};
 use super::spec::{Direction, Protocol, Receiver, Sender, Spec, Waiting, Work};
-use super::topology::Topology;
+use super::topology::{Family, Topology};
 use super::{account, fact};
 use crate::fact::BYTES;
 

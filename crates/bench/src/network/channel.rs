@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::{Builder, HandshakeState, TransportState};
 
 use super::frame::{Frame, MAX_FRAME_BYTES, TAG_BYTES};
+use super::server::group::Over;
 use super::token::{Key, PROOF_BYTES};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
@@ -42,9 +43,9 @@ pub enum ChannelError {
     /// The user wants to stop.
     #[error("interrupted")]
     Cancelled,
-    /// The clients that this one would be measured with have gone.
-    #[error("the other clients have gone")]
-    Over,
+    /// This client is not measured with others any more.
+    #[error("{0}")]
+    Over(Over),
     /// The other end refused, and why.
     #[error("the other end refused: {0}")]
     Refused(String),
@@ -133,13 +134,13 @@ impl Inbox {
     ) -> Result<Vec<u8>, ChannelError> {
         let deadline_ns = monotonic_ns().saturating_add(wait_ns);
         loop {
+            if cancel.is_cancelled() {
+                return Err(ChannelError::Cancelled);
+            }
             if let Some(message) = self.poll(stream)? {
                 return Ok(message);
             }
             let left_ns = deadline_ns.saturating_sub(monotonic_ns());
-            if cancel.is_cancelled() {
-                return Err(ChannelError::Cancelled);
-            }
             if left_ns == 0 {
                 return Err(ChannelError::Silent(wait_ns / 1_000_000));
             }
@@ -204,7 +205,7 @@ impl Channel {
         let broken = |_| ChannelError::Garbage;
         let mut noise = builder(key).and_then(Builder::build_initiator).map_err(broken)?;
         let first = message(&mut noise).map_err(broken)?;
-        send_all(&stream, &first)?;
+        send_all(&stream, &first, SEND_NS)?;
         let mut inbox = Inbox::default();
         let answer = inbox.wait(&stream, cancel, deadline_ns.saturating_sub(monotonic_ns()))?;
         noise.read_message(&answer, &mut [0; MAX_FRAME_BYTES]).map_err(broken)?;
@@ -226,13 +227,22 @@ impl Channel {
     ///
     /// Errors: the connection is broken, or takes nothing for two seconds.
     pub fn send(&mut self, frame: &Frame) -> Result<(), ChannelError> {
+        self.send_within(frame, SEND_NS)
+    }
+
+    /// As [`Channel::send`], without waiting: the end of a connection that does not take it at once.
+    pub fn send_now(&mut self, frame: &Frame) -> Result<(), ChannelError> {
+        self.send_within(frame, 0)
+    }
+
+    fn send_within(&mut self, frame: &Frame, wait_ns: u64) -> Result<(), ChannelError> {
         let mut message = [0; LONGEST];
         let length = self
             .noise
             .write_message(&frame.encode(), &mut message[2..])
             .map_err(|_| ChannelError::Garbage)?;
         message[..2].copy_from_slice(&(length as u16).to_be_bytes());
-        send_all(&self.stream, &message[..2 + length])
+        send_all(&self.stream, &message[..2 + length], wait_ns)
     }
 
     /// Takes a frame that has arrived as a whole, without waiting.
@@ -261,8 +271,8 @@ impl Channel {
 }
 
 /// Sends all bytes over a connection that does not block.
-fn send_all(stream: &TcpStream, mut bytes: &[u8]) -> Result<(), ChannelError> {
-    let deadline_ns = monotonic_ns().saturating_add(SEND_NS);
+fn send_all(stream: &TcpStream, mut bytes: &[u8], wait_ns: u64) -> Result<(), ChannelError> {
+    let deadline_ns = monotonic_ns().saturating_add(wait_ns);
     while !bytes.is_empty() {
         let mut to = stream;
         match to.write(bytes) {
@@ -270,7 +280,7 @@ fn send_all(stream: &TcpStream, mut bytes: &[u8]) -> Result<(), ChannelError> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if monotonic_ns() >= deadline_ns {
-                    return Err(ChannelError::Silent(SEND_NS / 1_000_000));
+                    return Err(ChannelError::Silent(wait_ns / 1_000_000));
                 }
                 let mut waits = [PollFd::new(stream, PollFlags::OUT)];
                 let _ = poll(&mut waits, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
@@ -320,7 +330,7 @@ mod tests {
             let mut inbox = Inbox::default();
             let first = first_of(&far, &mut inbox);
             let (message, noise) = answer(&first, &Key::of("k")).unwrap();
-            send_all(&far, &message).unwrap();
+            send_all(&far, &message, SEND_NS).unwrap();
             (client.join().unwrap(), Channel::of(far, noise, inbox, cancel))
         })
     }
@@ -340,6 +350,14 @@ mod tests {
         assert!(matches!(client.receive(1_000_000), Err(ChannelError::Silent(1))));
         drop(server);
         assert!(matches!(client.receive(1_000_000_000), Err(ChannelError::Closed)));
+    }
+
+    #[test]
+    fn who_takes_in_nothing_is_not_waited_for() {
+        let (_client, mut server) = channels();
+        let frame = Frame::Refused { text: "x".repeat(200) };
+        let error = (0..1_000_000).find_map(|_| server.send_now(&frame).err());
+        assert!(matches!(error, Some(ChannelError::Silent(0))), "{error:?}");
     }
 
     #[test]

@@ -14,13 +14,15 @@ use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{Frame, VERSION};
 use super::line::Line;
 use super::server::HANDSHAKE_NS;
-use super::server::group::PATIENCE_NS;
+use super::server::group::{Over, PATIENCE_NS};
 use super::session::{GATHER_NS, machine, ready_tcp, ready_udp};
 use super::spec::{Protocol, Spec};
 use super::token::{Key, Proof};
+use super::topology::Family;
 
-/// How long a connection may take.
+/// How long a connection may take, and how long it may where no time is left.
 const CONNECT: Duration = Duration::from_secs(5);
+const LEAST_CONNECT_NS: u64 = 1_000_000;
 /// How long a client waits for its session at most.
 pub const QUEUE_NS: u64 = 600_000_000_000;
 /// How long the server may take for an answer.
@@ -36,29 +38,6 @@ const FLOW_END_BYTES: u64 = 3 << 20;
 const SPARE_BYTES: u64 = 4 << 20;
 /// Questions that tell the round trip.
 const PINGS: u32 = 5;
-
-flatout_sys::words! {
-    /// Which addresses of a name are taken.
-    pub enum Family: name {
-        /// IPv4 alone.
-        V4 = "ipv4",
-        /// IPv6 alone.
-        V6 = "ipv6",
-    }
-}
-
-impl Family {
-    /// That of an address.
-    pub fn of(address: SocketAddr) -> Self {
-        // An IPv4 address that is written as one of IPv6 travels as IPv4.
-        if address.ip().to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-
-    /// Its header, without options.
-    pub fn header_bytes(self) -> u32 {
-        if self == Self::V4 { 20 } else { 40 }
-    }
-}
 
 /// What both ends saw of a test.
 #[derive(Debug)]
@@ -126,13 +105,22 @@ fn resolver_text(error: &std::io::Error) -> String {
     text.rsplit(": ").next().unwrap_or(&text).to_owned()
 }
 
-fn dial(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), String> {
+/// A connection to the first address that answers, in so much time for all of them.
+fn dial(
+    addresses: &[SocketAddr],
+    (cancel, patience_ns): (CancelToken, u64),
+) -> Result<(TcpStream, SocketAddr), String> {
+    let end_ns = monotonic_ns().saturating_add(patience_ns);
     let mut failures = Vec::new();
     for address in addresses {
-        match TcpStream::connect_timeout(address, CONNECT) {
+        let left_ns = end_ns.saturating_sub(monotonic_ns()).max(LEAST_CONNECT_NS);
+        match TcpStream::connect_timeout(address, CONNECT.min(Duration::from_nanos(left_ns))) {
             Ok(stream) => return Ok((stream, *address)),
             Err(error) => {
-                failures.push(format!("cannot connect to {address}: {}", cause_text(&error)))
+                failures.push(format!("cannot connect to {address}: {}", cause_text(&error)));
+                if cancel.is_cancelled() {
+                    break;
+                }
             }
         }
     }
@@ -151,7 +139,7 @@ impl Client {
         patience_ns: u64,
         busy: &mut dyn FnMut(Line),
     ) -> Result<Self, String> {
-        let (stream, server) = dial(addresses)?;
+        let (stream, server) = dial(addresses, (cancel, patience_ns))?;
         let begun_ns = monotonic_ns();
         let complain = |error: ChannelError| match error {
             ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
@@ -169,24 +157,23 @@ impl Client {
         channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;
         let (mut wait_ns, mut in_line) = (HANDSHAKE_NS, None);
         let (key, far_machine, together) = loop {
-            match channel.receive(wait_ns) {
-                Ok(Frame::Waiting { waiting, together }) => {
+            match (channel.receive(wait_ns), in_line) {
+                (Ok(Frame::Waiting(line)), before) => {
                     let end_ns = begun_ns.saturating_add(patience_ns);
                     wait_ns = end_ns.saturating_sub(monotonic_ns());
-                    let line = Line { waiting, together };
                     in_line = Some(line);
-                    busy(line);
+                    if in_line != before {
+                        busy(line);
+                    }
                 }
-                Ok(Frame::Admitted { key, machine, together }) => break (key, machine, together),
-                Ok(_) => return Err(complain(ChannelError::Garbage)),
-                Err(error) => {
-                    return Err(match (error, in_line) {
-                        (ChannelError::Silent(_), Some(line)) => {
-                            format!("{server}: {}", line.in_vain())
-                        }
-                        (error, _) => complain(error),
-                    });
+                (Ok(Frame::Admitted { key, machine, together }), _) => {
+                    break (key, machine, together);
                 }
+                (Err(ChannelError::Silent(_)), Some(line)) => {
+                    return Err(format!("{server}: {}", line.in_vain()));
+                }
+                (Err(error), _) => return Err(complain(error)),
+                (Ok(_), _) => return Err(complain(ChannelError::Garbage)),
             }
         };
         let mut client = Self {
@@ -258,7 +245,7 @@ impl Client {
             let text = format!("{}: {error}", self.server);
             match &error {
                 FlowError::Unsupported(text) => return TrialError::Unsupported(text.clone()),
-                FlowError::Channel(ChannelError::Over) => {
+                FlowError::Channel(ChannelError::Over(_)) => {
                     let text =
                         format!("another one of the {} clients ended before it", self.together);
                     return TrialError::NoMore(Warning::new(warning::OTHERS_ENDED, text));
@@ -296,6 +283,7 @@ impl Client {
         }
         let connections = self.connect_flows(&spec).map_err(FlowError::Broken)?;
         let (key, together) = (self.key, self.together);
+        let mut has_begun = false;
         let begin = |channel: &mut Channel| {
             let others_ns = if together > 0 { PATIENCE_NS } else { 0 };
             let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS + others_ns);
@@ -304,8 +292,11 @@ impl Client {
                 send_proofs(&connections, spec.test, &key);
                 wait_ns += PROOF_GROWTH_NS;
                 match channel.receive(wait_ns) {
-                    Ok(Frame::Ready) => return channel.send(&Frame::Go).map(|()| None),
-                    Ok(Frame::Bye) => return Err(ChannelError::Over),
+                    Ok(Frame::Ready) => {
+                        has_begun = true;
+                        return channel.send(&Frame::Go).map(|()| None);
+                    }
+                    Ok(Frame::Bye) => return Err(ChannelError::Over(Over::Left)),
                     Ok(_) => return Err(ChannelError::Garbage),
                     Err(ChannelError::Silent(_)) if monotonic_ns() < deadline_ns => {}
                     Err(error) => return Err(error),
@@ -313,18 +304,18 @@ impl Client {
             }
         };
         let start_ns = monotonic_ns().saturating_sub(self.started_ns);
-        let near = flow::run(End::Client, spec, &connections, &mut self.channel, begin);
-        // Even where this end failed the other one reports, and has to be heard.
+        let near = flow::run((End::Client, 0), spec, &connections, &mut self.channel, begin);
         let near = match near {
+            // The other end waits for a word, and would not understand the next test.
+            Err(FlowError::Failed(text)) if !has_begun => return Err(FlowError::Broken(text)),
+            // Even where this end failed the other one reports, and has to be heard.
             Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => Err(error),
             near => Ok(near?),
         };
-        let far = self.hear(&spec);
-        match (near, far) {
+        match (near, self.hear(&spec)) {
             (Ok(near), Ok(far)) => Ok(Report { spec, start_ns, near, far }),
-            (Ok(_), Err(error)) => Err(error.into()),
             (Err(error), Ok(_) | Err(ChannelError::Refused(_))) => Err(error),
-            (Err(_), Err(error)) => Err(error.into()),
+            (_, Err(error)) => Err(error.into()),
         }
     }
 
@@ -350,7 +341,8 @@ impl Client {
         let complain = |error: std::io::Error| {
             format!("cannot open a data connection: {}", cause_text(&error))
         };
-        let own = self.address().ok_or("the control connection has no address")?;
+        let mut own = self.address().ok_or("the control connection has no address")?;
+        own.set_port(0);
         let mut connections = Vec::new();
         for flow in spec.flows() {
             let socket = match flow.protocol {
@@ -363,9 +355,7 @@ impl Client {
                     Socket::Tcp(stream)
                 }
                 Protocol::Udp => {
-                    let mut any = own;
-                    any.set_port(0);
-                    let socket = UdpSocket::bind(any).map_err(complain)?;
+                    let socket = UdpSocket::bind(own).map_err(complain)?;
                     socket.connect(self.server).map_err(complain)?;
                     ready_udp(&socket).map_err(complain)?;
                     Socket::Udp(socket)
@@ -400,6 +390,8 @@ fn send_proofs(connections: &[Connection], test: u32, key: &[u8; 32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::server::{Clients, Lifetime, Server};
+    use crate::network::spec::Direction;
 
     #[test]
     fn a_host_has_the_usual_port_unless_it_names_one() {
@@ -412,6 +404,54 @@ mod tests {
         assert!(resolve("127.0.0.1", 7878, Some(Family::V6)).unwrap_err().contains("no ipv6"));
         assert!(resolve("127.0.0.1:many", 7878, None).is_err());
         assert!(resolve("[::1]many", 7878, None).is_err());
+    }
+
+    #[test]
+    fn all_addresses_of_a_name_get_no_more_time_than_there_is() {
+        // A listener that accepts nobody, with as many in its queue as it holds.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let connect = || TcpStream::connect_timeout(&at, Duration::from_millis(50)).ok();
+        let _queue: Vec<TcpStream> = std::iter::from_fn(connect).take(10_000).collect();
+        let begun_ns = monotonic_ns();
+        let cancel = CancelToken::manual();
+        let error = Client::connect(&[at; 3], &Key::open(), cancel, 60_000_000, &mut |_| ());
+        let error = error.unwrap_err();
+        assert_eq!(error.matches("cannot connect").count(), 3, "{error}");
+        assert!(monotonic_ns() - begun_ns < 5_000_000_000, "one address alone had so much");
+    }
+
+    #[test]
+    fn datagrams_go_to_nobody_but_the_client() {
+        let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
+        let (at, stop) = (server.address().unwrap(), CancelToken::manual());
+        let terms = (Lifetime::Once, Clients::UpTo(1));
+        std::thread::scope(|scope| {
+            scope.spawn(move || server.serve(terms, stop, &mut |_| ()));
+            let mut client =
+                Client::connect(&[at], &Key::open(), stop, QUEUE_NS, &mut |_| ()).unwrap();
+            let spec = Spec { protocol: Protocol::Udp, datagram_bytes: 100, ..Spec::one_stream() };
+            let spec = Spec { direction: Direction::Down, test: 1, window_ns: 1_000_000, ..spec };
+            client.channel.send(&Frame::Prepare { spec }).unwrap();
+            assert_eq!(client.channel.receive(ANSWER_NS).unwrap(), Frame::Prepared);
+            // A proof whose sender is forged, as far as one can do that here.
+            let proof = Proof { test: 1, flow: 0 }.encode(&client.key);
+            let [forged, own] = ["127.0.0.2:0", "127.0.0.1:0"].map(|from| {
+                let socket = UdpSocket::bind(from).unwrap();
+                socket.connect(at).unwrap();
+                socket.send(&proof).unwrap();
+                socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+                socket
+            });
+            while !matches!(client.channel.receive(1_000_000), Ok(Frame::Ready)) {
+                own.send(&proof).unwrap();
+            }
+            client.channel.send(&Frame::Go).unwrap();
+            assert_eq!(own.recv(&mut [0; 200]).unwrap(), 100);
+            forged.set_nonblocking(true).unwrap();
+            assert!(forged.recv(&mut [0; 200]).is_err(), "who asked for nothing gets nothing");
+            stop.cancel();
+        });
     }
 
     #[test]

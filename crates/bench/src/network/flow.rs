@@ -107,40 +107,39 @@ struct Counters {
 struct Test {
     end: End,
     spec: Spec,
-    /// When it began; 0 before.
-    start_ns: AtomicU64,
     /// Senders end.
     stop: AtomicBool,
     /// Receivers of datagrams know what they wait for.
     closing: AtomicBool,
     /// Nobody needs the test any more.
     aborted: AtomicBool,
-    is_on: OnceLock<bool>,
-    /// The CPUs that flows are tied to, in turn; none where they are free.
-    cpus: Vec<usize>,
+    /// When it began; `None`: there is no beginning.
+    start_ns: OnceLock<Option<u64>>,
+    /// The CPUs that flows are tied to, in turn, and with which the first one begins; none where they are
+    /// free.
+    cpus: (Vec<usize>, usize),
 }
 
 impl Test {
-    fn new(end: End, spec: Spec) -> Self {
+    fn new((end, first_cpu): (End, usize), spec: Spec) -> Self {
+        let cpus = match spec.placement {
+            Placement::Free => Vec::new(),
+            _ => cores::in_order().unwrap_or_default(),
+        };
         Self {
             end,
             spec,
-            start_ns: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
-            is_on: OnceLock::new(),
-            cpus: match spec.placement {
-                Placement::Free => Vec::new(),
-                _ => cores::in_order().unwrap_or_default(),
-            },
+            start_ns: OnceLock::new(),
+            cpus: (cpus, first_of((end, first_cpu), &spec)),
         }
     }
 
     /// Lets the threads begin.
     fn begin(&self) {
-        self.start_ns.store(monotonic_ns(), Ordering::Release);
-        let _later = self.is_on.set(true);
+        let _later = self.start_ns.set(Some(monotonic_ns()));
     }
 
     /// Ends all threads, whether they have begun or not.
@@ -148,12 +147,17 @@ impl Test {
         for flag in [&self.aborted, &self.stop, &self.closing] {
             flag.store(true, Ordering::Relaxed);
         }
-        let _later = self.is_on.set(false);
+        let _later = self.start_ns.set(None);
     }
 
     /// Waits for the beginning. False: there is none.
     fn wait(&self) -> bool {
-        *self.is_on.wait()
+        self.start_ns.wait().is_some()
+    }
+
+    /// When it began.
+    fn start_ns(&self) -> u64 {
+        self.start_ns.get().copied().flatten().unwrap_or_else(monotonic_ns)
     }
 
     /// Whether senders should end.
@@ -163,7 +167,7 @@ impl Test {
 
     /// Nanoseconds since the beginning.
     fn elapsed_ns(&self) -> u64 {
-        monotonic_ns().saturating_sub(self.start_ns.load(Ordering::Acquire))
+        monotonic_ns().saturating_sub(self.start_ns())
     }
 }
 
@@ -208,9 +212,9 @@ pub enum FlowError {
 }
 
 /// Runs a test whose connections are all there. `begin` exchanges the last words and returns when
-/// the test begins, with what this client is of a round of several.
+/// the test begins, with what this client is of a round of several. `end` says with which CPU it begins.
 pub fn run(
-    end: End,
+    end: (End, usize),
     spec: Spec,
     connections: &[Connection],
     channel: &mut Channel,
@@ -227,7 +231,7 @@ pub fn run(
             test.abort();
             FlowError::Failed(format!("cannot start a thread: {}", cause_text(&error)))
         })?;
-        let result = Coordinator::new(test, connections, &threads, channel).run(begin);
+        let result = Coordinator::run(test, connections, &threads, channel, begin);
         if result.is_err() {
             test.abort();
             for connection in connections {
@@ -263,7 +267,7 @@ fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
 /// The work of one flow's thread, where it is placed.
 fn work(test: &Test, connection: &Connection) -> WorkerEnd {
     let Connection { flow, counters, .. } = connection;
-    if let Some(cpu) = cpu_of(&test.cpus, test.end, test.spec, flow.index) {
+    if let Some(cpu) = cpu_of(&test.cpus, flow.index) {
         // Not being tied costs steadiness only.
         let _ = affinity::pin_to(cpu);
     }
@@ -300,12 +304,18 @@ fn work(test: &Test, connection: &Connection) -> WorkerEnd {
     end
 }
 
-/// Each end takes the CPUs in turn; where both share them, the server begins with the second, so that
-/// the two ends of a flow have a core each, unless they are to have one CPU together.
-fn cpu_of(cpus: &[usize], end: End, spec: Spec, flow: u16) -> Option<usize> {
-    let is_apart = spec.placement == Placement::Apart && spec.shares_cpus;
-    let shift = usize::from(end == End::Server && is_apart);
-    cpus.get((usize::from(flow) + shift) % cpus.len().max(1)).copied()
+/// Each end takes the CPUs in turn, a server those first that no other test of its has; where both share
+/// them, it begins with the second, so that the two ends of a flow have a core each, unless they are to
+/// have one CPU together.
+fn first_of((end, first_cpu): (End, usize), spec: &Spec) -> usize {
+    match spec.shares_cpus {
+        true => usize::from(end == End::Server && spec.placement == Placement::Apart),
+        false => first_cpu,
+    }
+}
+
+fn cpu_of((cpus, first): &(Vec<usize>, usize), flow: u16) -> Option<usize> {
+    cpus.get((usize::from(flow) + first) % cpus.len().max(1)).copied()
 }
 
 #[cfg(test)]
@@ -318,13 +328,19 @@ mod tests {
         let order = cores::spread(&[vec![0, 1, 2, 3]], &siblings);
         let spec = Spec { shares_cpus: true, placement: Placement::Apart, ..Spec::one_stream() };
         let core = |cpu: usize| siblings.iter().position(|set| set.contains(&cpu));
+        let cpu = |end, spec: &Spec, flow| {
+            cpu_of(&(order.clone(), first_of((end, 2), spec)), flow).unwrap()
+        };
         for flow in 0..4 {
-            let [own, other] = [End::Client, End::Server]
-                .map(|end| core(cpu_of(&order, end, spec, flow).unwrap()));
+            let [own, other] = [End::Client, End::Server].map(|end| core(cpu(end, &spec, flow)));
             assert_ne!(own, other, "flow {flow}");
         }
         let together = Spec { placement: Placement::Together, ..spec };
-        let ends = [End::Client, End::Server].map(|end| cpu_of(&order, end, together, 0));
-        assert_eq!(ends, [Some(order[0]); 2]);
+        let ends = [End::Client, End::Server].map(|end| cpu(end, &together, 0));
+        assert_eq!(ends, [order[0]; 2]);
+        // The client of another machine is not the only one that the server has.
+        let other = Spec { shares_cpus: false, ..spec };
+        let beside = [0, 1, 2].map(|flow| cpu(End::Server, &other, flow));
+        assert_eq!(beside, [order[2], order[3], order[0]]);
     }
 }

@@ -1,9 +1,10 @@
 //! The frames of the control channel, as data and as bytes. Parsing allocates no more than the
 //! frame is long, and trusts no number in it. docs/network.md lists who sends what when.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::account::Account;
+use super::line::Line;
 use super::spec::Spec;
 
 /// Longest frame on the wire, encrypted, without its two bytes of length.
@@ -13,6 +14,8 @@ pub const TAG_BYTES: usize = 16;
 /// Version of the protocol; both ends must have the same.
 pub const VERSION: u16 = 5;
 
+/// Longest text.
+const MAX_TEXT_BYTES: usize = 200;
 /// Most points of a list.
 pub const MAX_POINTS: usize = 10;
 
@@ -23,15 +26,14 @@ pub const MAX_POINTS: usize = 10;
 pub enum Frame {
     /// Client: it knows the key; its version of the protocol.
     Hello { version: u16 },
-    /// Server: busy; how many wait before this client, itself included. Where so many are measured
-    /// together, above 0: how many of them are there.
-    Waiting { waiting: u16, together: u16 },
+    /// Server: busy, or the clients that are measured together are not all there.
+    Waiting(Line),
     /// Server: this client's session begins. The key proves data connections. Above 0: with so many
     /// clients, itself included, it is measured together.
     Admitted { key: [u8; 32], machine: u64, together: u16 },
     /// Either: it cannot or will not, and why.
     Refused {
-        #[serde(with = "super::peer_text")]
+        #[serde(serialize_with = "cut")]
         text: String,
     },
     /// Client: the test to come.
@@ -56,6 +58,15 @@ pub enum Frame {
     Pong { number: u32 },
     /// Client: no more tests. Server, in answer to one: those that it would be measured with have gone.
     Bye,
+}
+
+/// Writes so much of a text that the frame is none too long, whole characters.
+fn cut<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    let mut end = text.len().min(MAX_TEXT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    to.serialize_str(&text[..end])
 }
 
 impl Frame {
@@ -181,7 +192,7 @@ mod tests {
         };
         vec![
             Frame::Hello { version: VERSION },
-            Frame::Waiting { waiting: 3, together: 4 },
+            Frame::Waiting(Line { waiting: 3, together: 4 }),
             Frame::Admitted { key: [7; 32], machine: u64::MAX, together: 4 },
             Frame::Refused { text: "no room".to_owned() },
             Frame::Prepare {
@@ -264,10 +275,23 @@ mod tests {
     }
 
     #[test]
+    fn long_text_is_cut_between_characters() {
+        let sent = |text: String| match Frame::decode(&Frame::Refused { text }.encode()) {
+            Some(Frame::Refused { text }) => text,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(sent("ä".repeat(150)), "ä".repeat(100));
+        assert_eq!(sent(format!("a{}", "ä".repeat(150))), format!("a{}", "ä".repeat(99)));
+        assert_eq!(Frame::decode(b"{\"Refused\":{\"text\":\"\xff\"}}"), None, "no UTF-8");
+    }
+
+    #[test]
     fn bytes_are_those_of_version_five() {
         let text = |frame: Frame| String::from_utf8(frame.encode()).unwrap();
         assert_eq!(text(Frame::Hello { version: VERSION }), r#"{"Hello":{"version":5}}"#);
         assert_eq!(text(Frame::Go), r#""Go""#);
+        let line = Line { waiting: 3, together: 4 };
+        assert_eq!(text(Frame::Waiting(line)), r#"{"Waiting":{"waiting":3,"together":4}}"#);
         let sent = Frame::Sent { flow: 2, datagrams: 10 };
         assert_eq!(text(sent), r#"{"Sent":{"flow":2,"datagrams":10}}"#);
         let spec = Spec {

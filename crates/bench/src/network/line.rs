@@ -1,7 +1,10 @@
 //! The clients that wait at a server, as one of them is told of them.
 
+use serde::{Deserialize, Serialize};
+
 /// What a client waits for until its session begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Line {
     /// How many wait before it, itself included; of those that are measured together, how many are there.
     pub waiting: u16,
@@ -12,11 +15,10 @@ pub struct Line {
 impl Line {
     /// What it waits for.
     pub fn text(self) -> String {
-        match self {
-            Self { waiting, together: 0 } => {
-                format!("the server is busy, {waiting} waiting (with this one)")
-            }
-            Self { waiting, together } => {
+        let Self { waiting, together } = self;
+        match together {
+            0 => format!("the server is busy, {waiting} waiting (with this one)"),
+            _ => {
                 format!("measured together with others: {waiting} of {together} clients are there")
             }
         }
@@ -24,11 +26,12 @@ impl Line {
 
     /// What did not come in time.
     pub fn in_vain(self) -> String {
-        match self {
-            Self { waiting, together: 0 } => format!(
+        let Self { waiting, together } = self;
+        match together {
+            0 => format!(
                 "the server was busy with others all the time, {waiting} waiting (with this one)"
             ),
-            Self { waiting, together } => format!(
+            _ => format!(
                 "the server measures {together} clients together, and {waiting} came (with this one)"
             ),
         }

@@ -2,7 +2,6 @@
 
 use flatout_measure::{Chart, Label, Parameters, Row, Unit};
 
-use super::client::Family;
 use super::memcpy::{self, Copies};
 use super::sample::CLIENTS;
 use super::selection::{Selection, or};
@@ -10,6 +9,7 @@ use super::spec::{
     Direction, HEADER_BYTES, MAX_DATAGRAM_BYTES, Offload, Placement, Protocol, Receiver, Sender,
     Spec, Waiting, Work,
 };
+use super::topology::Family;
 use crate::{Extent, between_runs};
 
 /// Streams of a whole run.

@@ -75,14 +75,6 @@ impl Selection {
         Self { streams: Vec::new(), ..self.clone() } == Self::default()
     }
 
-    /// The ways that bytes take.
-    fn directions(&self) -> Vec<Direction> {
-        match self.is_reverse {
-            true => vec![Direction::Down],
-            false => or(&self.directions, &[Direction::Up]),
-        }
-    }
-
     fn rate_per_s(&self) -> u64 {
         self.rate_per_s.map_or(0, |rate| rate as u64)
     }
@@ -90,9 +82,11 @@ impl Selection {
     /// All combinations of what the user fixed.
     pub(super) fn specs(&self) -> Vec<Spec> {
         let is_latency = self.work == Some(Work::Latency) || self.waiting.is_some();
-        let (usual_blocks, directions) = match is_latency {
-            true => (&MESSAGES[..], vec![Direction::Up]),
-            false => (&[BLOCK_BYTES][..], self.directions()),
+        let usual_blocks = if is_latency { &MESSAGES[..] } else { &[BLOCK_BYTES] };
+        let directions = match (is_latency, self.is_reverse) {
+            (true, _) => vec![Direction::Up],
+            (false, true) => vec![Direction::Down],
+            (false, false) => or(&self.directions, &[Direction::Up]),
         };
         let blocks: Vec<u32> = self.block_bytes.iter().map(|&bytes| bytes as u32).collect();
         let mut specs = Vec::new();

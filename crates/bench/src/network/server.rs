@@ -17,9 +17,10 @@ use flatout_sys::CancelToken;
 use flatout_sys::socket::shared_udp;
 
 use super::channel::ChannelError;
+use super::session::IDLE_NS;
 use super::token::Key;
-use crate::workers;
 use acceptor::{Acceptor, refuse};
+use group::PATIENCE_NS;
 
 /// How long a connection may take to prove itself.
 pub(super) const HANDSHAKE_NS: u64 = 10_000_000_000;
@@ -41,6 +42,17 @@ pub enum Lifetime {
     Forever,
 }
 
+impl Lifetime {
+    /// How long a client may say nothing between tests. One that measures at another server beside it,
+    /// as over loopback, does so for as long as a test takes.
+    fn idle_ns(self) -> u64 {
+        match self {
+            Self::Once => PATIENCE_NS,
+            Self::Forever => IDLE_NS,
+        }
+    }
+}
+
 /// Which clients are served at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clients {
@@ -48,16 +60,6 @@ pub enum Clients {
     UpTo(u16),
     /// So many, whose tests begin at the same moment.
     Together(u16),
-}
-
-impl Clients {
-    /// How many wait at most: of those who are measured together the next ones.
-    fn waiting_most(self) -> usize {
-        match self {
-            Self::UpTo(_) => MAX_WAITING,
-            Self::Together(clients) => MAX_WAITING.max(clients.into()),
-        }
-    }
 }
 
 /// What a server tells who runs it.
@@ -79,50 +81,28 @@ pub struct Server {
     shortage: Shortage,
 }
 
-/// What a server lacked last, on one line, as descriptors for connections: those who wait for it cannot
-/// see that.
-#[derive(Debug, Clone, Default)]
-pub struct Shortage(Arc<Mutex<Option<String>>>);
-
-impl Shortage {
-    /// `None`: nothing was lacking.
-    pub fn text(&self) -> Option<String> {
-        workers::lock(&self.0).clone()
-    }
-
-    /// What was lacking so far does not matter any more.
-    pub fn forget(&self) {
-        *workers::lock(&self.0) = None;
-    }
-
-    fn is_now(&self, text: String) {
-        *workers::lock(&self.0) = Some(text);
-    }
-}
-
-/// Listens at the first of `addresses` that can be had. A port that the kernel picks for TCP may be
-/// another program's of UDP.
-fn listen(addresses: &[SocketAddr]) -> io::Result<(TcpListener, UdpSocket)> {
-    let is_any = addresses.iter().all(|address| address.port() == 0);
-    let mut attempts = if is_any { PORT_ATTEMPTS } else { 1 };
-    loop {
-        let listener = TcpListener::bind(addresses)?;
-        attempts -= 1;
-        match shared_udp(listener.local_addr()?) {
-            Ok(datagrams) => return Ok((listener, datagrams)),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
+/// When a server lacked something last, and what, on one line, as descriptors for connections: those who
+/// wait for it cannot see that.
+pub type Shortage = Arc<Mutex<Option<(u64, String)>>>;
 
 impl Server {
-    /// Listens at the first of `addresses` that can be had.
+    /// Listens at the first of `addresses` that can be had. A port that the kernel picks for TCP may be
+    /// another program's of UDP.
     ///
     /// # Errors
     /// Those of socket(2), setsockopt(2), bind(2) and listen(2).
     pub fn bind(addresses: &[SocketAddr], key: Key) -> io::Result<Self> {
-        let (listener, datagrams) = listen(addresses)?;
+        let is_any = addresses.iter().all(|address| address.port() == 0);
+        let mut attempts = if is_any { PORT_ATTEMPTS } else { 1 };
+        let (listener, datagrams) = loop {
+            let listener = TcpListener::bind(addresses)?;
+            attempts -= 1;
+            match shared_udp(listener.local_addr()?) {
+                Ok(datagrams) => break (listener, datagrams),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
+                Err(error) => return Err(error),
+            }
+        };
         listener.set_nonblocking(true)?;
         datagrams.set_nonblocking(true)?;
         Ok(Self { listener, datagrams, key, shortage: Shortage::default() })
@@ -144,7 +124,7 @@ impl Server {
     /// Serves until its lifetime is over or the user stops it. No thread is left then.
     ///
     /// # Errors
-    /// A thread cannot be started, the kernel has no random numbers, or no descriptor for the one session.
+    /// The kernel has no random numbers, or no thread or descriptor for the one session.
     pub fn serve(
         &self,
         (lifetime, clients): (Lifetime, Clients),
@@ -152,14 +132,13 @@ impl Server {
         notice: &mut dyn FnMut(Notice),
     ) -> io::Result<()> {
         thread::scope(|scope| {
-            let mut acceptor = Acceptor::new(self, clients, cancel);
+            let mut acceptor = Acceptor::new(self, (lifetime, clients), cancel);
             while !cancel.is_cancelled() {
                 acceptor.wait();
-                acceptor.accept(lifetime)?;
+                acceptor.accept()?;
                 acceptor.advance_handshakes();
                 acceptor.take_datagrams();
-                // Clients that wait may only wait or leave.
-                acceptor.waiting.retain_mut(|one| matches!(one.channel.poll(), Ok(None)));
+                acceptor.look_at_waiting();
                 let mut has_ended = false;
                 while let Some((peer, end)) = acceptor.ended() {
                     has_ended = true;
@@ -173,8 +152,8 @@ impl Server {
                     notice(Notice::Begins(peer, acceptor.active.len() - 1));
                 }
             }
-            for client in &mut acceptor.waiting {
-                refuse(&mut client.channel, "the server ends".to_owned());
+            for (_, channel) in &mut acceptor.waiting {
+                refuse(channel, "the server ends".to_owned());
             }
             Ok(())
         })

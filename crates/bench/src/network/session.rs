@@ -1,5 +1,5 @@
 //! One client's session, as the server sees it: test after test until the client says goodbye, is
-//! silent for five seconds, or its time is over.
+//! silent for too long, or its time is over.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,11 +22,11 @@ use super::server::group::{Group, Over};
 use super::server::occupancy::Occupancy;
 use super::spec::{Flow, Protocol, Spec};
 use super::token::Proof;
-use crate::counted;
+use crate::{counted, workers};
 
-/// How long a client may say nothing between tests.
+/// How long a client may say nothing between tests while others may want to be served.
 pub const IDLE_NS: u64 = 5_000_000_000;
-/// How long all data connections of a test may take to arrive.
+/// How long each data connection of a test may take to arrive after the one before.
 pub const GATHER_NS: u64 = 5_000_000_000;
 /// The same where the server lacks something, and time for others to leave it some.
 const SHORTAGE_NS: u64 = 500_000_000;
@@ -34,15 +34,17 @@ const SHORTAGE_NS: u64 = 500_000_000;
 pub const SESSION_NS: u64 = 3_600_000_000_000;
 /// How often one who waits for connections looks whether the client is still there.
 const LOOK: Duration = Duration::from_millis(10);
+/// Datagrams that a socket has got before it was connected, at most: more than it holds.
+const MOST_BETWEEN: u32 = 1 << 14;
 /// How long a datagram is waited for that a connected socket has not got yet.
 pub const DATAGRAM_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// The data connections that have proved a session, as they come.
-pub struct Arrivals {
+/// A data connection that has proved a session.
+pub enum Arrival {
     /// Over TCP.
-    pub streams: Receiver<(Proof, TcpStream)>,
-    /// Where streams of datagrams come from; most of them more than once.
-    pub datagrams: Receiver<(Proof, SocketAddr)>,
+    Stream(TcpStream),
+    /// Where a stream of datagrams comes from; most come more than once.
+    Datagrams(SocketAddr),
 }
 
 /// A client's session.
@@ -52,9 +54,11 @@ pub struct Session {
     /// The key of its data connections.
     pub key: [u8; 32],
     /// Its data connections.
-    pub arrivals: Arrivals,
+    pub arrivals: Receiver<(Proof, Arrival)>,
     /// The wish to stop.
     pub cancel: CancelToken,
+    /// How long the client may say nothing between tests.
+    pub idle_ns: u64,
     /// What its connections lack.
     pub shortage: Shortage,
     /// The tests of all sessions.
@@ -85,7 +89,7 @@ impl Session {
 
     fn try_serve(&mut self) -> Result<u32, ChannelError> {
         let end_ns = monotonic_ns().saturating_add(SESSION_NS);
-        let together = self.group.as_ref().map_or(0, |group| group.clients());
+        let together = self.group.as_ref().map_or(0, |group| group.clients);
         self.channel.send(&Frame::Admitted { key: self.key, machine: machine(), together })?;
         let (mut tests, mut last_test) = (0, 0);
         loop {
@@ -95,7 +99,7 @@ impl Session {
                 self.channel.send(&Frame::Refused { text: text.clone() })?;
                 return Err(ChannelError::Refused(text));
             }
-            match self.channel.receive(IDLE_NS.min(left_ns))? {
+            match self.channel.receive(self.idle_ns.min(left_ns))? {
                 Frame::Ping { number } => self.channel.send(&Frame::Pong { number })?,
                 Frame::Bye => return Ok(tests),
                 Frame::Prepare { spec } if spec.test > last_test => {
@@ -112,17 +116,16 @@ impl Session {
         if let Err(text) = spec.check() {
             return self.channel.send(&Frame::Refused { text });
         }
-        let stay = match self.occupancy.take(spec.buffer_bytes()) {
+        let stay = match self.occupancy.take(spec.flows().len(), spec.buffer_bytes()) {
             Ok(stay) => stay,
             Err(text) => return self.channel.send(&Frame::Refused { text }),
         };
         // What is left of a test before has no business in this one.
-        while self.arrivals.streams.try_recv().is_ok() {}
-        while self.arrivals.datagrams.try_recv().is_ok() {}
+        while self.arrivals.try_recv().is_ok() {}
         // What is lacking from now on, be it before this thread looks.
-        self.shortage.forget();
+        let begun_ns = monotonic_ns();
         self.channel.send(&Frame::Prepared)?;
-        let connections: Arc<[Connection]> = match self.gather(&spec) {
+        let connections: Arc<[Connection]> = match self.gather(&spec, begun_ns) {
             Ok(connections) => connections.into(),
             Err(FlowError::Channel(error)) => return Err(error),
             Err(error) => return self.channel.send(&Frame::Refused { text: error.to_string() }),
@@ -132,25 +135,29 @@ impl Session {
         let begin = |channel: &mut Channel| {
             let ready = group.map(|group| group.ready(&spec, || is_there(channel, cancel)));
             round = ready.transpose()?;
-            let begun = round.as_ref().map(|round| round.clone().map_err(|_| ChannelError::Over));
-            let begun = begun.transpose()?;
             channel.send(&Frame::Ready)?;
             match channel.receive(GATHER_NS)? {
                 Frame::Go => stay.begin(),
                 _ => return Err(ChannelError::Garbage),
             }
-            Ok(begun.map(|round| Part { round, connections: connections.clone() }))
+            Ok(round.clone().map(|round| Part { round, connections: connections.clone() }))
         };
-        match flow::run(End::Server, spec, &connections, &mut self.channel, begin) {
-            Ok(seen) => {
-                let sum = round.and_then(Result::ok).map(|round| round.sum()).unwrap_or_default();
-                let end = EndReport { others: stay.end(), sum, ..seen.end };
-                self.report(Seen { end, ..seen })
+        let end = (End::Server, stay.first_cpu);
+        match flow::run(end, spec, &connections, &mut self.channel, begin) {
+            Ok(Seen { flows, end, .. }) => {
+                let sum = round.map(|round| round.sum()).unwrap_or_default();
+                let report = EndReport { others: stay.end(), sum, ..end };
+                for report in flows {
+                    self.channel.send(&Frame::Flow { report })?;
+                }
+                self.channel.send(&Frame::End { report })
             }
-            Err(FlowError::Channel(ChannelError::Over)) => match round {
-                Some(Err(Over::Refused(text))) => self.channel.send(&Frame::Refused { text }),
-                _ => self.channel.send(&Frame::Bye),
-            },
+            Err(FlowError::Channel(ChannelError::Over(Over::Refused(text)))) => {
+                self.channel.send(&Frame::Refused { text })
+            }
+            Err(FlowError::Channel(ChannelError::Over(Over::Left))) => {
+                self.channel.send(&Frame::Bye)
+            }
             Err(FlowError::Channel(error)) => Err(error),
             Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
                 self.channel.send(&Frame::Refused { text: error.to_string() })
@@ -162,91 +169,61 @@ impl Session {
         }
     }
 
-    /// Waits for all data connections of a test.
-    fn gather(&mut self, spec: &Spec) -> Result<Vec<Connection>, FlowError> {
-        let begun_ns = monotonic_ns();
-        let flows = spec.flows().into_iter().map(|flow| (flow.index, flow));
-        let (udp, tcp) = flows.partition(|(_, flow)| flow.protocol == Protocol::Udp);
-        let mut connections = self.gather_tcp(spec, tcp, begun_ns)?;
-        connections.extend(self.gather_udp(spec, udp, begun_ns)?);
+    /// Waits for all data connections of a test. Sockets of datagrams share the server's port: one is made for
+    /// each peer that has proved a stream, and connected to it; nothing is sent to anybody before.
+    fn gather(&mut self, spec: &Spec, begun_ns: u64) -> Result<Vec<Connection>, FlowError> {
+        let stream = self.channel.stream();
+        let (address, peer) = stream
+            .local_addr()
+            .and_then(|own| Ok((own, stream.peer_addr()?)))
+            .map_err(|error| failed("the addresses of the ends", &error))?;
+        let flows = spec.flows().into_iter();
+        let mut awaited: BTreeMap<u16, Flow> = flows.map(|flow| (flow.index, flow)).collect();
+        let mut connections = Vec::new();
+        // Clients connect one by one, which takes each time as long as the way there and back.
+        let mut last_ns = begun_ns;
+        while !awaited.is_empty() {
+            self.look((begun_ns, last_ns), awaited.len())?;
+            let (proof, arrival) = match self.arrivals.recv_timeout(LOOK) {
+                Ok((proof, arrival)) if proof.test == spec.test => (proof, arrival),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Err(ChannelError::Cancelled.into()),
+            };
+            // A flow is taken once: a proof that was recorded opens nothing later.
+            let protocol = awaited.get(&proof.flow).map(|flow| flow.protocol);
+            let socket = match (protocol, arrival) {
+                (Some(Protocol::Tcp), Arrival::Stream(stream)) => {
+                    ready_tcp(&stream).map(|()| Socket::Tcp(stream))
+                }
+                // Who sends a proof may have forged where it comes from; who is connected cannot.
+                (Some(Protocol::Udp), Arrival::Datagrams(from)) if from.ip() == peer.ip() => {
+                    datagrams_of(address, from).map(Socket::Udp)
+                }
+                _ => continue,
+            };
+            let socket = socket.map_err(|error| failed("a data connection", &error))?;
+            last_ns = monotonic_ns();
+            let flow = awaited.remove(&proof.flow);
+            connections.extend(flow.map(|flow| Connection::new(flow, socket)));
+        }
         connections.sort_by_key(|connection| connection.flow.index);
         Ok(connections)
     }
 
-    fn gather_tcp(
-        &mut self,
-        spec: &Spec,
-        mut awaited: BTreeMap<u16, Flow>,
-        begun_ns: u64,
-    ) -> Result<Vec<Connection>, FlowError> {
-        let mut connections = Vec::new();
-        while !awaited.is_empty() {
-            self.look(begun_ns, awaited.len())?;
-            match self.arrivals.streams.recv_timeout(LOOK) {
-                Ok((proof, stream)) if proof.test == spec.test => {
-                    // A flow is taken once: a proof that was recorded opens nothing later.
-                    let Some(flow) = awaited.remove(&proof.flow) else { continue };
-                    ready_tcp(&stream).map_err(|error| failed("a data connection", &error))?;
-                    connections.push(Connection::new(flow, Socket::Tcp(stream)));
-                }
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(ChannelError::Cancelled.into());
-                }
-            }
-        }
-        Ok(connections)
-    }
-
-    /// Sockets of datagrams share the server's port. One is made for each peer that has proved a stream,
-    /// and connected to it; nothing is sent to anybody before.
-    fn gather_udp(
-        &mut self,
-        spec: &Spec,
-        mut awaited: BTreeMap<u16, Flow>,
-        begun_ns: u64,
-    ) -> Result<Vec<Connection>, FlowError> {
-        let mut connections = Vec::new();
-        let address =
-            self.channel.stream().local_addr().map_err(|error| failed("getsockname", &error))?;
-        while !awaited.is_empty() {
-            self.look(begun_ns, awaited.len())?;
-            match self.arrivals.datagrams.recv_timeout(LOOK) {
-                Ok((proof, peer)) if proof.test == spec.test => {
-                    let Some(flow) = awaited.remove(&proof.flow) else { continue };
-                    let socket = datagrams_of(address, peer)
-                        .map_err(|error| failed(&format!("UDP {address}"), &error))?;
-                    connections.push(Connection::new(flow, Socket::Udp(socket)));
-                }
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(ChannelError::Cancelled.into());
-                }
-            }
-        }
-        Ok(connections)
-    }
-
-    /// Whether to go on waiting for connections.
-    fn look(&mut self, begun_ns: u64, missing: usize) -> Result<(), FlowError> {
+    /// Whether to go on waiting for connections, since a test has begun and the last one has come.
+    fn look(&mut self, (begun_ns, last_ns): (u64, u64), missing: usize) -> Result<(), FlowError> {
         is_there(&mut self.channel, self.cancel)?;
-        let shortage = self.shortage.text();
+        let shortage = workers::lock(&self.shortage).clone();
+        let shortage = shortage.filter(|(at_ns, _)| *at_ns >= begun_ns);
         let patience_ns = if shortage.is_some() { SHORTAGE_NS } else { GATHER_NS };
-        if monotonic_ns().saturating_sub(begun_ns) > patience_ns {
+        if monotonic_ns().saturating_sub(last_ns) > patience_ns {
             let text = match shortage {
-                Some(shortage) => shortage,
+                Some((_, shortage)) => shortage,
                 None => format!("{} did not arrive in 5 s", counted(missing, "data connection")),
             };
             return Err(FlowError::Failed(text));
         }
         Ok(())
-    }
-
-    fn report(&mut self, seen: Seen) -> Result<(), ChannelError> {
-        for report in seen.flows {
-            self.channel.send(&Frame::Flow { report })?;
-        }
-        self.channel.send(&Frame::End { report: seen.end })
     }
 }
 
@@ -269,7 +246,7 @@ fn datagrams_of(address: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> 
     socket.connect(peer)?;
     // What came in between may be anybody's.
     socket.set_nonblocking(true)?;
-    while socket.recv(&mut [0; 1]).is_ok() {}
+    let _dropped = (0..MOST_BETWEEN).take_while(|_| socket.recv(&mut [0; 1]).is_ok()).count();
     ready_udp(&socket)?;
     Ok(socket)
 }
@@ -284,4 +261,69 @@ pub fn ready_tcp(stream: &TcpStream) -> io::Result<()> {
 pub fn ready_udp(socket: &UdpSocket) -> io::Result<()> {
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(DATAGRAM_TIMEOUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::sync::mpsc::sync_channel;
+    use std::thread;
+
+    use super::*;
+    use crate::network::channel::{Inbox, answer};
+    use crate::network::token::{Key, PROOF_BYTES};
+
+    /// Both ends of an open channel.
+    fn channels(cancel: CancelToken) -> (Channel, Channel) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut far = listener.accept().unwrap().0;
+        let open = move || {
+            near.set_nonblocking(true).unwrap();
+            Channel::open(near, &Key::open(), cancel, u64::MAX).unwrap()
+        };
+        thread::scope(|scope| {
+            let client = scope.spawn(open);
+            let mut inbox = Inbox::default();
+            let first = loop {
+                match inbox.first() {
+                    Some(first) => break first,
+                    None => assert!(inbox.fill(&far, PROOF_BYTES).unwrap()),
+                }
+            };
+            let (message, noise) = answer(&first, &Key::open()).unwrap();
+            far.write_all(&message).unwrap();
+            far.set_nonblocking(true).unwrap();
+            (client.join().unwrap(), Channel::of(far, noise, inbox, cancel))
+        })
+    }
+
+    #[test]
+    fn what_the_server_lacked_is_told_to_those_who_waited_then_whatever_others_begin() {
+        let (cancel, shortage) = (CancelToken::manual(), Shortage::default());
+        let ((_client, channel), (_arrivals, arrivals)) = (channels(cancel), sync_channel(1));
+        let mut session = Session {
+            channel,
+            key: [0; 32],
+            arrivals,
+            cancel,
+            idle_ns: IDLE_NS,
+            shortage: shortage.clone(),
+            occupancy: Occupancy::default(),
+            group: None,
+        };
+        let ago_ns = |ns| monotonic_ns() - ns;
+        let before_ns = ago_ns(2 * SHORTAGE_NS);
+        *workers::lock(&shortage) = Some((before_ns, "no descriptors".to_owned()));
+        // This test began later.
+        session.look((before_ns + 1, ago_ns(2 * SHORTAGE_NS)), 2).unwrap();
+        let told = session.look((before_ns, before_ns), 2).unwrap_err();
+        assert_eq!(told.to_string(), "no descriptors");
+        // Connections go on to come.
+        session.look((before_ns, ago_ns(0)), 2).unwrap();
+        *workers::lock(&shortage) = None;
+        let told = session.look((0, ago_ns(GATHER_NS + 1)), 2).unwrap_err();
+        assert_eq!(told.to_string(), "2 data connections did not arrive in 5 s");
+    }
 }

@@ -10,12 +10,14 @@ use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
 
-use super::client::{self, Client, Family, QUEUE_NS, Report};
+use super::client::{self, Client, QUEUE_NS, Report};
 use super::line::Line;
 use super::server::{Clients, Lifetime, Server, Shortage};
 use super::spec::Spec;
 use super::token::{self, Key};
+use super::topology::Family;
 use super::{Options, PORT};
+use crate::workers::lock;
 use crate::{Error, Extent};
 
 /// The open sessions.
@@ -97,8 +99,8 @@ impl Sessions {
         let own = |address: IpAddr| {
             let (at, key, shortage) = start_server(address)?;
             // What it says to strangers is less than it knows.
-            connect(options, &[at], &key).map_err(|error| match shortage.text() {
-                Some(shortage) => Error::Network(format!("the server at {at} {shortage}")),
+            connect(options, &[at], &key).map_err(|error| match &*lock(&shortage) {
+                Some((_, shortage)) => Error::Network(format!("the server at {at} {shortage}")),
                 None => error,
             })
         };

@@ -9,6 +9,29 @@ use flatout_sys::socket::interface::{self, Interface};
 use super::client::Client;
 use super::spec::Spec;
 
+flatout_sys::words! {
+    /// Which addresses of a name are taken.
+    pub enum Family: name {
+        /// IPv4 alone.
+        V4 = "ipv4",
+        /// IPv6 alone.
+        V6 = "ipv6",
+    }
+}
+
+impl Family {
+    /// That of an address.
+    pub fn of(address: SocketAddr) -> Self {
+        // An IPv4 address that is written as one of IPv6 travels as IPv4.
+        if address.ip().to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// Its header, without options.
+    pub fn header_bytes(self) -> u32 {
+        if self == Self::V4 { 20 } else { 40 }
+    }
+}
+
 /// The machines of a run and what lies between them.
 #[derive(Debug, Clone)]
 pub struct Topology {

@@ -58,8 +58,7 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
             output::say(&format!("session of {peer} begins, beside {}", counted(others, "other")));
         }
         Notice::Ended(peer, Ok(tests)) => {
-            let tests = counted(tests, "test");
-            output::say(&format!("session of {peer} ended after {tests}"));
+            output::say(&format!("session of {peer} ended after {}", counted(tests, "test")));
         }
         Notice::Ended(_, Err(ChannelError::Cancelled)) => {}
         Notice::Ended(peer, Err(error)) => {

@@ -43,42 +43,31 @@ pub(super) struct Coordinator<'t, 's> {
 }
 
 impl<'t, 's> Coordinator<'t, 's> {
-    pub(super) fn new(
+    /// Runs the test once all threads are there.
+    pub(super) fn run(
         test: &'t Test,
         connections: &'t [Connection],
         workers: &'t [ScopedJoinHandle<'s, WorkerEnd>],
         channel: &'t mut Channel,
-    ) -> Self {
-        let readings = Readings::new(test, connections);
-        Self {
-            test,
-            connections,
-            workers,
-            channel,
-            early: VecDeque::new(),
-            finished_ns: None,
-            readings,
-        }
-    }
-
-    /// Runs the test once all threads are there.
-    pub(super) fn run(
-        &mut self,
         begin: impl FnOnce(&mut Channel) -> Result<Option<Part>, ChannelError>,
     ) -> Result<Seen, FlowError> {
-        let part = begin(self.channel)?;
-        self.test.begin();
-        if self.test.spec.bytes > 0 {
-            self.until_sent()?;
+        let part = begin(channel)?;
+        test.begin();
+        let (early, finished_ns) = (VecDeque::new(), None);
+        let readings = Readings::new(test, connections);
+        let mut own = Self { test, connections, workers, channel, early, finished_ns, readings };
+        if test.spec.bytes > 0 {
+            own.until_sent()?;
         } else {
-            self.through_window(part.as_ref())?;
-            self.until_answered()?;
+            let through = own.through_window(part.as_ref());
+            through.inspect_err(|_| part.iter().for_each(Part::breaks_off))?;
+            own.until_answered()?;
         }
-        let seen = self.readings.seen();
-        self.close()?;
-        let due_ns = self.test.spec.warm_ns.saturating_add(self.test.spec.window_ns);
-        match self.finished_ns {
-            Some(finished_ns) if self.are_datagrams() && finished_ns + LATE_NS < due_ns => {
+        let seen = own.readings.seen();
+        own.close()?;
+        let due_ns = test.spec.warm_ns.saturating_add(test.spec.window_ns);
+        match own.finished_ns {
+            Some(finished_ns) if own.are_datagrams() && finished_ns + LATE_NS < due_ns => {
                 let text = "the other end had stopped sending before the window was over";
                 Err(FlowError::Failed(text.to_owned()))
             }

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flatout_measure::Histogram;
@@ -144,7 +143,7 @@ pub(super) fn ask(
     if !test.wait() {
         return Ok(());
     }
-    let start_ns = test.start_ns.load(Ordering::Acquire);
+    let start_ns = test.start_ns();
     let (mut asked, mut lost, mut lost_in_a_row) = (0_u64, 0, 0);
     'questions: loop {
         let intended_ns = asked.saturating_mul(step_ns);

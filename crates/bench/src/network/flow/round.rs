@@ -87,6 +87,13 @@ impl Part {
             state.sum.window_ns = end_ns.saturating_sub(start_ns);
         }
     }
+
+    /// This client's test has ended before its window did: if no other one's had, there is no sum of all.
+    pub(super) fn breaks_off(&self) {
+        let mut state = workers::lock(&self.round.state);
+        state.is_over = true;
+        state.open.clear();
+    }
 }
 
 /// A moment, and the bytes of all clients until then: received by this end, or by the other end's TCP.
@@ -165,6 +172,24 @@ mod tests {
         second.opened();
         second.closes();
         assert_eq!(round.sum(), Sum { clients: 2, ..Sum::default() });
+    }
+
+    #[test]
+    fn of_clients_of_which_one_breaks_off_there_is_no_sum() {
+        let sum = |is_late: bool| {
+            let (round, [(first, _near), (second, _far)]) = parts(Direction::Up, Traffic::Up);
+            first.opened();
+            second.opened();
+            receive(&first, 10);
+            if !is_late {
+                second.breaks_off();
+            }
+            first.closes();
+            second.breaks_off();
+            round.sum()
+        };
+        assert_eq!(sum(false), Sum { clients: 2, ..Sum::default() });
+        assert_eq!(sum(true).bytes, 10, "it had carried its part all the time");
     }
 
     #[test]

@@ -18,10 +18,11 @@ use rustix::io::Errno;
 
 use super::group::Group;
 use super::occupancy::Occupancy;
-use super::{Clients, HANDSHAKE_NS, Lifetime, Server};
+use super::{Clients, HANDSHAKE_NS, Lifetime, MAX_WAITING, Server};
 use crate::network::channel::{self, Channel, ChannelError, Inbox};
 use crate::network::frame::{Frame, VERSION};
-use crate::network::session::{Arrivals, Session};
+use crate::network::line::Line;
+use crate::network::session::{Arrival, Session};
 use crate::network::spec::MAX_FLOWS;
 use crate::network::token::{PROOF_BYTES, PROOF_MARK, Proof, random};
 use crate::workers;
@@ -35,13 +36,7 @@ const SHORTAGES: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno:
 /// How often handshakes are looked at when nothing comes.
 const ROUND_NS: u64 = 50_000_000;
 
-/// A connection that has proved nothing yet.
-struct Handshake {
-    since_ns: u64,
-    state: State,
-}
-
-/// How far a handshake has come.
+/// How far the handshake of a connection has come that has proved nothing yet.
 enum State {
     /// Nothing was answered.
     Begun(TcpStream, Inbox),
@@ -58,30 +53,26 @@ impl State {
     }
 }
 
-/// A client that knows the key and waits for its session.
-pub(super) struct Waiting {
-    peer: SocketAddr,
-    pub(super) channel: Channel,
-}
-
 /// A session that runs.
 pub(super) struct Active<'s> {
     peer: SocketAddr,
     key: [u8; 32],
-    streams: SyncSender<(Proof, TcpStream)>,
-    datagrams: SyncSender<(Proof, SocketAddr)>,
+    arrivals: SyncSender<(Proof, Arrival)>,
     thread: ScopedJoinHandle<'s, Result<u32, ChannelError>>,
 }
 
 pub(super) struct Acceptor<'a, 's> {
     server: &'a Server,
+    lifetime: Lifetime,
     clients: Clients,
     /// Where clients are measured together, those that are now, and how many of them are not yet.
     group: Option<(Arc<Group>, u16)>,
     cancel: CancelToken,
     occupancy: Occupancy,
-    handshakes: VecDeque<Handshake>,
-    pub(super) waiting: VecDeque<Waiting>,
+    /// Each with the time at which it began.
+    handshakes: VecDeque<(u64, State)>,
+    /// Clients that know the key and wait for their sessions.
+    pub(super) waiting: VecDeque<(SocketAddr, Channel)>,
     pub(super) active: Vec<Active<'s>>,
     /// Whether accepting failed for want of descriptors: it is left alone for a round.
     is_paused: bool,
@@ -89,9 +80,14 @@ pub(super) struct Acceptor<'a, 's> {
 
 impl<'a, 's> Acceptor<'a, 's> {
     /// One that nobody has connected to.
-    pub(super) fn new(server: &'a Server, clients: Clients, cancel: CancelToken) -> Self {
+    pub(super) fn new(
+        server: &'a Server,
+        (lifetime, clients): (Lifetime, Clients),
+        cancel: CancelToken,
+    ) -> Self {
         Self {
             server,
+            lifetime,
             clients,
             group: None,
             cancel,
@@ -109,15 +105,15 @@ impl<'a, 's> Acceptor<'a, 's> {
         if !self.is_paused {
             sources.push(self.server.listener.as_fd());
         }
-        sources.extend(self.handshakes.iter().map(|handshake| handshake.state.stream().as_fd()));
-        sources.extend(self.waiting.iter().map(|client| client.channel.stream().as_fd()));
+        sources.extend(self.handshakes.iter().map(|(_, state)| state.stream().as_fd()));
+        sources.extend(self.waiting.iter().map(|(_, channel)| channel.stream().as_fd()));
         // An error here is one of the descriptors, which whoever owns it finds by reading.
         let _ = wait_any_readable(&sources, Some(ROUND_NS));
         self.is_paused = false;
     }
 
     /// Takes the connections that have come.
-    pub(super) fn accept(&mut self, lifetime: Lifetime) -> io::Result<()> {
+    pub(super) fn accept(&mut self) -> io::Result<()> {
         for _ in 0..MAX_HANDSHAKES {
             // accept(2) asks for a descriptor first, and lacks it where nobody is there, too.
             if !matches!(
@@ -135,7 +131,7 @@ impl<'a, 's> Acceptor<'a, 's> {
                         self.handshakes.pop_front();
                     }
                     let state = State::Begun(stream, Inbox::default());
-                    self.handshakes.push_back(Handshake { since_ns: monotonic_ns(), state });
+                    self.handshakes.push_back((monotonic_ns(), state));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -144,14 +140,13 @@ impl<'a, 's> Acceptor<'a, 's> {
                     if Errno::from_io_error(&error).is_some_and(|errno| SHORTAGES.contains(&errno))
                     {
                         let text = format!("cannot accept connections: {}", cause_text(&error));
-                        self.server.shortage.is_now(text);
+                        *workers::lock(&self.server.shortage) = Some((monotonic_ns(), text));
                         let frees_nothing = self.active.is_empty() && self.waiting.is_empty();
-                        if lifetime == Lifetime::Once && frees_nothing && self.handshakes.is_empty()
-                        {
+                        let is_one = self.lifetime == Lifetime::Once;
+                        if self.handshakes.pop_front().is_none() && is_one && frees_nothing {
                             return Err(error);
                         }
                     }
-                    self.handshakes.pop_front();
                     self.is_paused = true;
                     return Ok(());
                 }
@@ -162,14 +157,14 @@ impl<'a, 's> Acceptor<'a, 's> {
 
     /// One step of each handshake; whoever does anything wrong is gone without a word.
     pub(super) fn advance_handshakes(&mut self) {
-        for Handshake { since_ns, state } in std::mem::take(&mut self.handshakes) {
+        for (since_ns, state) in std::mem::take(&mut self.handshakes) {
             let is_late = monotonic_ns().saturating_sub(since_ns) > HANDSHAKE_NS;
             let stays = match state {
                 _ if is_late => None,
                 State::Begun(stream, inbox) => self.first(stream, inbox),
                 State::Answered(channel) => self.greeting(channel),
             };
-            self.handshakes.extend(stays.map(|state| Handshake { since_ns, state }));
+            self.handshakes.extend(stays.map(|state| (since_ns, state)));
         }
     }
 
@@ -183,7 +178,7 @@ impl<'a, 's> Acceptor<'a, 's> {
         if first[..2] == PROOF_MARK.to_be_bytes() {
             let (proof, active) = self.proved(&first)?;
             // A session that has just ended needs it no more; one that has enough of them gets none.
-            let _ = active.streams.try_send((proof, stream));
+            let _ = active.arrivals.try_send((proof, Arrival::Stream(stream)));
             return None;
         }
         let (answer, noise) = channel::answer(&first, &self.server.key).ok()?;
@@ -206,7 +201,7 @@ impl<'a, 's> Acceptor<'a, 's> {
                 Ok((length, peer)) => {
                     if let Some((proof, active)) = self.proved(&bytes[..length]) {
                         // It comes again until the session has taken it.
-                        let _ = active.datagrams.try_send((proof, peer));
+                        let _ = active.arrivals.try_send((proof, Arrival::Datagrams(peer)));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -235,30 +230,42 @@ impl<'a, 's> Acceptor<'a, 's> {
     /// Puts a client at the end of the queue.
     fn enqueue(&mut self, mut channel: Channel) {
         let Ok(peer) = channel.stream().peer_addr() else { return };
-        if self.waiting.len() >= self.clients.waiting_most() {
+        let most = match self.clients {
+            Clients::UpTo(_) => MAX_WAITING,
+            // The next ones of those that are measured together.
+            Clients::Together(clients) => MAX_WAITING.max(clients.into()),
+        };
+        if self.waiting.len() >= most {
             refuse(&mut channel, format!("busy, and {} wait already", self.waiting.len()));
             return;
         }
-        self.waiting.push_back(Waiting { peer, channel });
-        match self.clients {
-            Clients::Together(_) => self.tell_positions(),
-            Clients::UpTo(_) if !self.has_room() => self.tell_position(self.waiting.len() - 1),
-            Clients::UpTo(_) => {}
+        self.waiting.push_back((peer, channel));
+        if matches!(self.clients, Clients::Together(_)) || !self.has_room() {
+            self.tell_positions();
         }
     }
 
-    fn tell_positions(&mut self) {
-        (0..self.waiting.len()).for_each(|index| self.tell_position(index));
+    /// Clients that wait may only wait or leave; the others are told of those that have left.
+    pub(super) fn look_at_waiting(&mut self) {
+        let before = self.waiting.len();
+        self.waiting.retain_mut(|(_, channel)| matches!(channel.poll(), Ok(None)));
+        if self.waiting.len() < before {
+            self.tell_positions();
+        }
     }
 
-    /// Tells a client that waits how many do, as far as it is concerned.
-    fn tell_position(&mut self, index: usize) {
-        let (waiting, together) = match self.clients {
-            Clients::UpTo(_) => (index + 1, 0),
-            Clients::Together(clients) => (self.waiting.len(), clients),
-        };
-        let waiting = u16::try_from(waiting).unwrap_or(u16::MAX);
-        let _ = self.waiting[index].channel.send(&Frame::Waiting { waiting, together });
+    /// Tells clients that wait how many do, as far as each is concerned. Whoever takes in nothing has left.
+    fn tell_positions(&mut self) {
+        let (clients, count, mut index) = (self.clients, self.waiting.len(), 0);
+        self.waiting.retain_mut(|(_, channel)| {
+            index += 1;
+            let (waiting, together) = match clients {
+                Clients::UpTo(_) => (index, 0),
+                Clients::Together(clients) => (count, clients),
+            };
+            let waiting = u16::try_from(waiting).unwrap_or(u16::MAX);
+            channel.send_now(&Frame::Waiting(Line { waiting, together })).is_ok()
+        });
     }
 
     /// Whether a session may begin.
@@ -295,10 +302,9 @@ impl<'a, 's> Acceptor<'a, 's> {
         if !self.has_room() {
             return Ok(None);
         }
-        let Some(Waiting { peer, mut channel }) = self.waiting.pop_front() else { return Ok(None) };
+        let Some((peer, mut channel)) = self.waiting.pop_front() else { return Ok(None) };
         let key = random::<32>()?;
-        let (streams, of_streams) = mpsc::sync_channel(MAX_FLOWS);
-        let (datagrams, of_datagrams) = mpsc::sync_channel(MAX_FLOWS);
+        let (arrivals, arrived) = mpsc::sync_channel(2 * MAX_FLOWS);
         let (start, begun) = mpsc::channel::<Session>();
         // Not counted: it coordinates, and sleeps while flows run.
         let session = move || begun.recv().map_err(|_| ChannelError::Cancelled)?.serve();
@@ -307,15 +313,17 @@ impl<'a, 's> Acceptor<'a, 's> {
             Ok(thread) => thread,
             Err(error) => {
                 refuse(&mut channel, format!("cannot start a thread: {}", cause_text(&error)));
-                return Err(error);
+                // Others are served, and go on.
+                return if self.lifetime == Lifetime::Once { Err(error) } else { Ok(None) };
             }
         };
         // Who takes it cannot be gone.
         let _ = start.send(Session {
             channel,
             key,
-            arrivals: Arrivals { streams: of_streams, datagrams: of_datagrams },
+            arrivals: arrived,
             cancel: self.cancel,
+            idle_ns: self.lifetime.idle_ns(),
             shortage: self.server.shortage(),
             occupancy: self.occupancy.clone(),
             group: self.group.as_mut().map(|(group, missing)| {
@@ -323,7 +331,7 @@ impl<'a, 's> Acceptor<'a, 's> {
                 group.clone()
             }),
         });
-        self.active.push(Active { peer, key, streams, datagrams, thread });
+        self.active.push(Active { peer, key, arrivals, thread });
         if !self.has_room() {
             self.tell_positions();
         }
@@ -334,5 +342,5 @@ impl<'a, 's> Acceptor<'a, 's> {
 /// Says why a client is not served.
 pub(super) fn refuse(channel: &mut Channel, text: String) {
     // Who does not hear it sees the end of the connection.
-    let _ = channel.send(&Frame::Refused { text });
+    let _ = channel.send_now(&Frame::Refused { text });
 }

@@ -18,7 +18,8 @@ pub const PATIENCE_NS: u64 = MAX_TEST_NS + 5_000_000_000;
 /// So many clients.
 #[derive(Debug)]
 pub struct Group {
-    clients: u16,
+    /// How many clients.
+    pub clients: u16,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -34,16 +35,15 @@ struct State {
 }
 
 /// Why there is no round any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Over {
     /// A client has gone, because it has enough, or for a reason of its own.
+    #[error("the other clients have gone")]
     Left,
     /// They do not fit together, and why.
+    #[error("{0}")]
     Refused(String),
 }
-
-/// The round that begins, or why none does.
-pub type Ready = Result<Arc<Round>, Over>;
 
 /// What has to be the same in all tests of a round: all but how each client sends, where its threads
 /// run, and how long it takes.
@@ -66,20 +66,15 @@ impl Group {
         Self { clients, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// How many clients.
-    pub fn clients(&self) -> u16 {
-        self.clients
-    }
-
     /// Waits until all clients are ready for a test like this one. `look` is asked meanwhile whether
     /// to go on.
     ///
-    /// Errors: those of `look`.
+    /// Errors: `Over`; those of `look`.
     pub fn ready(
         &self,
         spec: &Spec,
         mut look: impl FnMut() -> Result<(), ChannelError>,
-    ) -> Result<Ready, ChannelError> {
+    ) -> Result<Arc<Round>, ChannelError> {
         let deadline_ns = monotonic_ns().saturating_add(PATIENCE_NS);
         let mut state = workers::lock(&self.state);
         let rounds = state.rounds;
@@ -91,10 +86,10 @@ impl Group {
             if state.rounds > rounds
                 && let Some(round) = &state.round
             {
-                return Ok(Ok(round.clone()));
+                return Ok(round.clone());
             }
             if let Some(over) = &state.over {
-                return Ok(Err(over.clone()));
+                return Err(ChannelError::Over(over.clone()));
             }
             let waited = self.changed.wait_timeout(state, LOOK);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -134,7 +129,10 @@ mod tests {
     use crate::network::spec::Direction;
 
     fn ready(group: &Group, spec: &Spec) -> Result<Arc<Round>, Over> {
-        group.ready(spec, || Ok(())).unwrap()
+        group.ready(spec, || Ok(())).map_err(|error| match error {
+            ChannelError::Over(over) => over,
+            error => panic!("{error}"),
+        })
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What goes on at a server: how many tests run at the same time, which the figures of each of them
-//! have to say, and how much memory all of them may take.
+//! have to say, how much memory all of them may take, and which CPUs each takes.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use flatout_measure::size_text;
@@ -19,7 +20,8 @@ pub struct Occupancy(Arc<Mutex<Vec<Place>>>);
 /// A test.
 #[derive(Debug)]
 struct Place {
-    number: u64,
+    /// The CPUs of its threads, if there are so many. No other test has the same.
+    cpus: Range<usize>,
     bytes: u64,
     /// While it runs, and after it: the most others that ran at the same time.
     others_most: Option<u16>,
@@ -27,10 +29,10 @@ struct Place {
 }
 
 impl Occupancy {
-    /// Room for a test of so many bytes of blocks.
+    /// Room for a test of so many threads and bytes of blocks.
     ///
     /// Errors: others have taken it, in words.
-    pub fn take(&self, bytes: u64) -> Result<Stay, String> {
+    pub fn take(&self, threads: usize, bytes: u64) -> Result<Stay, String> {
         let mut places = workers::lock(&self.0);
         let taken_bytes: u64 = places.iter().map(|place| place.bytes).sum();
         if taken_bytes.saturating_add(bytes) > MAX_BYTES {
@@ -40,9 +42,17 @@ impl Occupancy {
                 size_text(MAX_BYTES)
             ));
         }
-        let number = places.iter().map(|place| place.number + 1).max().unwrap_or(0);
-        places.push(Place { number, bytes, others_most: None, is_running: false });
-        Ok(Stay { occupancy: self.clone(), number })
+        // The first gap: places lie in the order of their CPUs.
+        let mut first_cpu = 0;
+        let has_gap = |place: &Place| {
+            let is_free = first_cpu + threads <= place.cpus.start;
+            first_cpu = if is_free { first_cpu } else { place.cpus.end };
+            is_free
+        };
+        let index = places.iter().position(has_gap).unwrap_or(places.len());
+        let cpus = first_cpu..first_cpu + threads;
+        places.insert(index, Place { cpus, bytes, others_most: None, is_running: false });
+        Ok(Stay { occupancy: self.clone(), first_cpu })
     }
 }
 
@@ -50,18 +60,18 @@ impl Occupancy {
 #[derive(Debug)]
 pub struct Stay {
     occupancy: Occupancy,
-    number: u64,
+    /// The CPU of its first thread.
+    pub first_cpu: usize,
 }
 
 impl Stay {
     /// The test begins: it is one more beside each of those that run.
     pub fn begin(&self) {
         let mut places = workers::lock(&self.occupancy.0);
-        let is_other = |place: &Place| place.is_running && place.number != self.number;
-        let others = places.iter().filter(|place| is_other(place)).count();
+        let others = places.iter().filter(|place| place.is_running && !self.is_at(place)).count();
         let others = u16::try_from(others).unwrap_or(u16::MAX);
         for place in places.iter_mut() {
-            if place.number == self.number {
+            if self.is_at(place) {
                 (place.is_running, place.others_most) = (true, Some(others));
             } else if place.is_running {
                 place.others_most = place.others_most.max(Some(others));
@@ -72,14 +82,18 @@ impl Stay {
     /// The test has ended. The most others that ran at the same time.
     pub fn end(self) -> u16 {
         let mut places = workers::lock(&self.occupancy.0);
-        let own = places.iter_mut().find(|place| place.number == self.number);
+        let own = places.iter_mut().find(|place| self.is_at(place));
         own.and_then(|place| place.others_most).unwrap_or(0)
+    }
+
+    fn is_at(&self, place: &Place) -> bool {
+        place.cpus.start == self.first_cpu
     }
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        workers::lock(&self.occupancy.0).retain(|place| place.number != self.number);
+        workers::lock(&self.occupancy.0).retain(|place| !self.is_at(place));
     }
 }
 
@@ -90,7 +104,7 @@ mod tests {
     #[test]
     fn a_test_knows_the_most_others_that_ran_at_the_same_time() {
         let occupancy = Occupancy::default();
-        let take = || occupancy.take(1).unwrap();
+        let take = || occupancy.take(1, 1).unwrap();
         let (first, idle, second, third) = (take(), take(), take(), take());
         first.begin();
         second.begin();
@@ -106,7 +120,7 @@ mod tests {
     #[test]
     fn many_at_once_are_counted_from_the_first_to_the_last() {
         let occupancy = Occupancy::default();
-        let all: Vec<Stay> = (0..5).map(|_| occupancy.take(0).unwrap()).collect();
+        let all: Vec<Stay> = (0..5).map(|_| occupancy.take(1, 0).unwrap()).collect();
         all.iter().for_each(Stay::begin);
         assert!(all.into_iter().all(|stay| stay.end() == 4));
     }
@@ -115,10 +129,22 @@ mod tests {
     fn memory_for_all_tests_has_a_bound_and_comes_back() {
         let occupancy = Occupancy::default();
         let mut all: Vec<Stay> =
-            (0..4).map(|_| occupancy.take(MAX_BUFFER_BYTES).unwrap()).collect();
-        let text = occupancy.take(1).unwrap_err();
+            (0..4).map(|_| occupancy.take(1, MAX_BUFFER_BYTES).unwrap()).collect();
+        let text = occupancy.take(1, 1).unwrap_err();
         assert!(text.contains("1.00 GiB") || text.contains("1 GiB"), "{text}");
         all.pop();
-        occupancy.take(MAX_BUFFER_BYTES).unwrap();
+        occupancy.take(1, MAX_BUFFER_BYTES).unwrap();
+    }
+
+    #[test]
+    fn tests_side_by_side_begin_with_cpus_of_their_own() {
+        let occupancy = Occupancy::default();
+        let take = |threads| occupancy.take(threads, 0).unwrap();
+        let mut all = [1, 4, 2, 1].map(take).map(Some);
+        assert_eq!(all.each_ref().map(|stay| stay.as_ref().unwrap().first_cpu), [0, 1, 5, 7]);
+        // What is free again is taken again, by those for whom it is enough.
+        (all[0], all[2]) = (None, None);
+        let later = [2, 1, 3].map(take);
+        assert_eq!(later.each_ref().map(|stay| stay.first_cpu), [5, 0, 8]);
     }
 }

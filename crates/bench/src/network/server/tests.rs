@@ -2,13 +2,14 @@
 
 use std::sync::mpsc::channel;
 use std::thread::Scope;
+use std::time::Duration;
 
 use flatout_measure::TrialError;
 
 use super::*;
 use crate::network::client::Client;
 use crate::network::line::Line;
-use crate::network::spec::{Protocol, Spec};
+use crate::network::spec::{MAX_TEST_NS, Protocol, Spec};
 
 /// How often two clients run a test until both run at the same time.
 const ATTEMPTS: u32 = 100;
@@ -117,6 +118,31 @@ fn who_would_be_measured_with_one_that_has_gone_gets_no_more_trials() {
         let error = second.run(short(Protocol::Tcp)).unwrap_err();
         assert!(matches!(error, TrialError::NoMore(_)), "{error:?}");
     });
+}
+
+#[test]
+fn clients_that_wait_for_others_are_told_of_those_that_have_left() {
+    with_server(Clients::Together(3), |scope, at| {
+        let (told, heard) = channel();
+        let cancel = CancelToken::manual();
+        scope.spawn(move || {
+            let mut tell = move |line: Line| _ = told.send(line.waiting);
+            Client::connect(&[at], &Key::open(), cancel, PATIENCE_NS, &mut tell)
+        });
+        let next = || heard.recv_timeout(Duration::from_nanos(PATIENCE_NS)).unwrap();
+        assert_eq!(next(), 1);
+        let hasty = Client::connect(&[at], &Key::open(), cancel, 100_000_000, &mut |_| ());
+        assert!(hasty.unwrap_err().contains("and 2 came"));
+        assert_eq!([next(), next()], [2, 1]);
+        cancel.cancel();
+    });
+}
+
+#[test]
+fn the_only_client_of_a_server_may_be_silent_as_long_as_a_test_takes() {
+    // Over loopback it measures at another server meanwhile.
+    assert!(Lifetime::Once.idle_ns() > MAX_TEST_NS);
+    assert!(Lifetime::Forever.idle_ns() < MAX_TEST_NS, "others wait for its place");
 }
 
 #[test]

@@ -26,7 +26,8 @@ struct Proxy {
 }
 
 impl Proxy {
-    fn before(server: SocketAddr) -> Self {
+    /// Each connection takes so long until it goes on.
+    fn before(server: SocketAddr, delay: Duration) -> Self {
         // The same port for both protocols, as the server has.
         let (tcp, udp) = std::iter::repeat_with(|| {
             let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -39,6 +40,7 @@ impl Proxy {
         let stop = Arc::new(AtomicBool::new(false));
         std::thread::spawn(move || {
             for near in tcp.incoming().map_while(Result::ok) {
+                std::thread::sleep(delay);
                 let Ok(far) = TcpStream::connect(server) else { return };
                 pass_on(near.try_clone().unwrap(), far.try_clone().unwrap());
                 pass_on(far, near);
@@ -121,7 +123,7 @@ fn pass_datagrams(near: &UdpSocket, server: SocketAddr, stop: &AtomicBool) {
 fn proxied(options: &[&str], code: i32) -> (Value, String) {
     let folder = Folder::new();
     let server = Serving::start(&folder, &["--once"]);
-    let proxy = Proxy::before(server.address);
+    let proxy = Proxy::before(server.address, Duration::ZERO);
     let address = proxy.address.to_string();
     let mut words = vec!["bench", "network", "--connect", &address, "--protocol", "udp"];
     words.extend(["--streams", "1", "--rounds", "2", "--format", "json"]);
@@ -129,6 +131,21 @@ fn proxied(options: &[&str], code: i32) -> (Value, String) {
     let ran = folder.flatout(words).run();
     let document = ran.exits(code).document();
     (rows(&document)[0].clone(), ran.stderr.clone())
+}
+
+#[test]
+fn many_streams_over_a_long_way_are_waited_for_as_long_as_they_come() {
+    let folder = Folder::new();
+    let server = Serving::start(&folder, &["--once"]);
+    // 64 connections, one after the other, take longer than the server waits for the next one.
+    let proxy = Proxy::before(server.address, Duration::from_millis(90));
+    let address = proxy.address.to_string();
+    let words = ["bench", "network", "--connect", &address, "--protocol", "tcp", "--streams", "64"];
+    let few = ["--direction", "up", "--sender", "write", "--rate", "10MB", "--time", "50ms"];
+    let rest = ["--measure", "throughput", "--runs", "1", "--format", "json"];
+    let ran = folder.flatout(words.iter().chain(&few).chain(&rest)).run();
+    let row = rows(&ran.exits(0).document())[0].clone();
+    assert!(row["median"].as_f64().is_some_and(|median| median > 0.0), "{row:#}");
 }
 
 fn row_of_proxied(options: &[&str]) -> Value {

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use flatout_sys::launcher::{EPERM, IO_URING_SETUP, Resource, deny, limit};
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::{LITTLE, Serving, rows, token};
@@ -94,6 +95,27 @@ fn a_way_that_the_server_cannot_send_leaves_the_choice_of_the_others() {
     assert!(audit["ways_compared"].as_u64().is_some_and(|ways| ways >= 3), "{audit:#}");
     let reason = audit["sender_reason"].as_str().unwrap();
     assert!(reason.contains("short runs") && !reason.contains("uring"), "{reason}");
+}
+
+#[test]
+fn an_end_that_can_start_no_thread_says_so() {
+    // What a limit of processes answers to clone3(2), by which the C library starts threads.
+    const CLONE3: i64 = 435;
+    let denied = |command: &mut std::process::Command| {
+        deny(command, &[(CLONE3, Errno::AGAIN.raw_os_error())]);
+    };
+    let folder = Folder::new();
+    let server = Serving::with(&folder, &[], denied);
+    // Others may be served: it goes on.
+    for _ in 0..2 {
+        let ran = bench(&folder, &server.at(), &[]).run();
+        assert!(ran.exits(1).stderr.contains("refused: cannot start a thread"), "{ran}");
+    }
+    server.running.signal(Signal::INT);
+    server.running.wait().died_of(Signal::INT);
+    let server = Serving::start(&folder, &[]);
+    let ran = bench(&folder, &server.at(), &["--protocol", "tcp"]).with(denied).run();
+    assert!(ran.exits(1).stderr.contains("cannot start a thread"), "{ran}");
 }
 
 #[test]
