@@ -9,7 +9,7 @@ use crate::counted;
 
 /// Datagrams that the account remembers one by one. A datagram that is further behind the newest
 /// cannot be told from a duplicate, and is counted apart.
-const REMEMBERED: u64 = 1 << 20;
+pub const REMEMBERED: u64 = 1 << 20;
 const WORD_BITS: u64 = 64;
 
 /// What became of the datagrams of a stream.

@@ -244,13 +244,18 @@ impl Spec {
 
     /// Memory for the blocks of one end.
     pub fn buffer_bytes(&self) -> u64 {
-        let each = u64::from(self.block_bytes.max(self.datagram_bytes)) * BUFFERS_PER_FLOW;
+        let each = match (self.work, self.protocol) {
+            (Work::Throughput, Protocol::Udp) => DATAGRAMS_BYTES,
+            _ => u64::from(self.block_bytes) * BUFFERS_PER_FLOW,
+        };
         (self.flows().len() as u64).saturating_mul(each)
     }
 }
 
-/// Blocks that an end holds per connection at most: UDP hands several to one call.
+/// Blocks that an end holds per connection at most.
 const BUFFERS_PER_FLOW: u64 = 2;
+/// What an end holds of datagrams per connection at most: those of a call, and the account of them.
+const DATAGRAMS_BYTES: u64 = (1 << 20) + (256 << 10);
 
 #[cfg(test)]
 mod tests {

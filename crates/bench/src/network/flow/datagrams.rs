@@ -24,10 +24,14 @@ use crate::network::token::{PROOF_BYTES, PROOF_MARK};
 const BATCH: usize = 32;
 /// Bytes of all datagrams of a call, so that large ones do not wait for one another.
 const BATCH_BYTES: usize = 256 << 10;
+const RECEIVED_BYTES: usize = 4 * BATCH_BYTES;
 /// Receive buffer that is asked for; the kernel grants what `net.core.rmem_max` allows.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// How often a receiver who gets nothing looks whether it should end.
 const LOOK: Duration = Duration::from_millis(5);
+/// Messages that are taken after the sender has ended without the socket's being found empty: several times
+/// what it holds. Whoever sends on means no good.
+const MOST_AFTER: u64 = 1 << 17;
 const HEADER: usize = HEADER_BYTES as usize;
 
 /// How blocks become messages, and these datagrams.
@@ -142,6 +146,15 @@ pub(super) fn is_passing(error: &io::Error) -> bool {
     ) || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error())
 }
 
+/// How many messages are received at once, and how long each may be.
+fn batch(spec: &Spec) -> (usize, usize) {
+    let room = match spec.offload.joins() {
+        true => 65_536,
+        false => (spec.datagram_bytes as usize).max(PROOF_BYTES) + 1,
+    };
+    ((RECEIVED_BYTES / room).clamp(1, 2 * BATCH), room)
+}
+
 /// Receives until all that was sent has come, or does not come any more.
 pub(super) fn receive(
     test: &Test,
@@ -157,20 +170,22 @@ pub(super) fn receive(
     end.report.buffer_bytes = socket::ask_receive_buffer(from, RECEIVE_BUFFER_BYTES)? as u64;
     socket.set_read_timeout(Some(LOOK))?;
     let drops_before = socket::drops(from)?;
-    let (per_packet, room) = match spec.offload.joins() {
-        true => (u64::from(MAX_SEGMENTS), 65_536),
-        false => (1, (spec.datagram_bytes as usize).max(PROOF_BYTES) + 1),
-    };
-    let mut incoming = Incoming::new((BATCH_BYTES * 4 / room).clamp(1, 2 * BATCH), room)?;
+    let per_packet = if spec.offload.joins() { MAX_SEGMENTS.into() } else { 1 };
+    let (count, room) = batch(spec);
+    let mut incoming = Incoming::new(count, room)?;
     let (mut ledger, mut received_bytes) = (Ledger::default(), 0);
     if !test.wait() {
         return Ok(());
     }
     let mut last_ns = 0;
     let mut empty_since_ns = None;
+    let mut after = 0;
     loop {
-        match incoming.receive(from) {
+        let received = incoming.receive(from);
+        let is_closing = test.closing.load(Ordering::Acquire);
+        match received {
             Ok(count) => {
+                after += if is_closing { count as u64 } else { 0 };
                 let messages = (0..count).map(|index| incoming.message(index));
                 received_bytes +=
                     messages.map(|one| note(one, spec, flow, &mut ledger)).sum::<u64>();
@@ -178,7 +193,7 @@ pub(super) fn receive(
                 last_ns = test.elapsed_ns();
             }
             Err(error) if is_passing(&error) => {
-                if test.closing.load(Ordering::Acquire) {
+                if is_closing {
                     // The sender has ended, and nothing is left in the socket.
                     ledger.begin_late();
                     empty_since_ns.get_or_insert_with(monotonic_ns);
@@ -189,7 +204,6 @@ pub(super) fn receive(
         if test.aborted.load(Ordering::Relaxed) {
             break;
         }
-        let is_closing = test.closing.load(Ordering::Acquire);
         let is_whole = is_closing && {
             // What the socket has dropped will not come, and need not be waited for.
             let drops = socket::drops(from)?.saturating_sub(drops_before);
@@ -199,7 +213,7 @@ pub(super) fn receive(
         };
         let grace_ns = GRACE_NS.max(spec.tail_ns.saturating_mul(2));
         let waited = empty_since_ns.is_some_and(|since| monotonic_ns() - since > grace_ns);
-        if is_closing && (is_whole || waited) {
+        if is_closing && (is_whole || waited || after > MOST_AFTER) {
             break;
         }
     }
@@ -235,8 +249,14 @@ fn note(
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
     use super::*;
-    use crate::network::spec::Offload;
+    use crate::network::account::REMEMBERED;
+    use crate::network::flow::End;
+    use crate::network::spec::{Direction, MAX_DATAGRAM_BYTES, MAX_STREAMS, Offload, Protocol};
 
     fn spec(block_bytes: u32, datagram_bytes: u32, offload: Offload) -> Spec {
         Spec { block_bytes, datagram_bytes, offload, ..Spec::one_stream() }
@@ -254,6 +274,52 @@ mod tests {
         assert_eq!(tiny.per_message, 64);
         let whole = Cut::of(&spec(1000, 1472, Offload::Gso));
         assert_eq!(whole.per_message, 1);
+    }
+
+    #[test]
+    fn what_a_server_counts_for_its_memory_has_room_for_datagrams() {
+        for offload in Offload::ALL {
+            for bytes in [16, 64, 1460, 9000, MAX_DATAGRAM_BYTES] {
+                let spec = Spec { protocol: Protocol::Udp, ..spec(bytes, bytes, offload) };
+                let (count, room) = batch(&spec);
+                let (cut, ledger_bytes) = (Cut::of(&spec), REMEMBERED / 8);
+                let received_bytes = (count * room) as u64 + ledger_bytes;
+                let sent_bytes = (cut.messages * cut.message_bytes()) as u64;
+                assert!(received_bytes.max(sent_bytes) <= spec.buffer_bytes(), "{spec:?}");
+                let most = Spec { streams: MAX_STREAMS, direction: Direction::Both, ..spec };
+                assert_eq!(most.check(), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_that_sends_on_after_its_last_word_is_not_waited_for() {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let [near, far] = [any; 2].map(|any| UdpSocket::bind(any).unwrap());
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        let spec = Spec { test: 7, protocol: Protocol::Udp, ..spec(100, 100, Offload::Plain) };
+        let test = Test::new((End::Server, 0), spec);
+        let counters = Counters::default();
+        counters.expected.store(1, Ordering::Relaxed);
+        test.closing.store(true, Ordering::Relaxed);
+        test.begin();
+        let is_over = AtomicBool::new(false);
+        let account = thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let _room = near.send(&[0; 100]);
+                    }
+                });
+            }
+            let mut end = WorkerEnd::default();
+            let received = receive(&test, &far, (0, &counters), &mut end);
+            is_over.store(true, Ordering::Relaxed);
+            received.map(|()| end.report.account).unwrap()
+        });
+        assert_eq!((account.sent, account.unique), (1, 0));
+        assert!(account.foreign > 0, "{account:?}");
     }
 
     #[test]

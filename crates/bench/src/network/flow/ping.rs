@@ -69,7 +69,7 @@ impl Messages<'_> {
     /// Receives a message that fills the buffer. False where the other end or the test has ended.
     fn receive(&self, test: &Test, buffer: &mut [u8], deadline_ns: u64) -> io::Result<bool> {
         let mut filled = 0;
-        while filled < buffer.len() {
+        while filled < buffer.len() && !test.is_over() {
             let rest = &mut buffer[filled..];
             let received = match self.waiting {
                 Waiting::Blocking => socket::receive(self.socket, rest),
@@ -79,7 +79,7 @@ impl Messages<'_> {
                 Ok(0) => return Ok(false),
                 Ok(length) => filled += length,
                 Err(error) if is_passing(&error) => {
-                    if test.is_over() || monotonic_ns() > deadline_ns {
+                    if monotonic_ns() > deadline_ns {
                         return Ok(false);
                     }
                     std::hint::spin_loop();
@@ -91,7 +91,7 @@ impl Messages<'_> {
                 filled = 0;
             }
         }
-        Ok(true)
+        Ok(filled == buffer.len())
     }
 
     fn send(&self, message: &[u8]) -> io::Result<()> {
@@ -137,8 +137,7 @@ pub(super) fn ask(
     let mut histogram = Histogram::new();
     let mut watch = Watch::applies(spec).then(Watch::default);
     let watch_ns = WATCH_NS.max(spec.window_ns / MOST_WINDOWS);
-    let share = spec.rate_per_s.div_ceil(spec.streams.max(1).into());
-    let step_ns = 1_000_000_000_u64.checked_div(share).unwrap_or(0);
+    let step_ns = step_ns(spec);
     let end_ns = spec.warm_ns.saturating_add(spec.window_ns);
     if !test.wait() {
         return Ok(());
@@ -148,7 +147,7 @@ pub(super) fn ask(
     'questions: loop {
         let intended_ns = asked.saturating_mul(step_ns);
         if step_ns > 0 {
-            wait_for(test, intended_ns);
+            wait_for(test, intended_ns.min(end_ns));
         }
         let now_ns = monotonic_ns();
         let from_ns = if step_ns > 0 { start_ns + intended_ns } else { now_ns };
@@ -200,6 +199,12 @@ pub(super) fn ask(
     end.latencies = Some(histogram);
     end.windows = watch.map_or_else(Vec::new, |watch| watch.windows);
     Ok(())
+}
+
+/// From one question of a stream to its next one, where all streams together keep a rate; else 0.
+fn step_ns(spec: &Spec) -> u64 {
+    let all_ns = u64::from(spec.streams) * 1_000_000_000;
+    all_ns.checked_div(spec.rate_per_s).map_or(0, |step_ns| step_ns.max(1))
 }
 
 /// Waits until so long after the beginning, the last bit of it awake.
@@ -259,6 +264,16 @@ mod tests {
         let [window] = &watch.windows[..] else { panic!("{:?}", watch.windows) };
         assert_eq!((window.calls, window.elapsed), (3, Duration::from_micros(1200)));
         assert_eq!((watch.trips, watch.elapsed_ns), (2, 800_000), "the next one");
+    }
+
+    #[test]
+    fn streams_ask_as_many_questions_as_were_asked_for_and_no_more() {
+        let step_ns =
+            |streams, rate_per_s| step_ns(&Spec { streams, rate_per_s, ..Spec::one_stream() });
+        assert_eq!([step_ns(1, 0), step_ns(1, 2_000)], [0, 500_000]);
+        // Not two of each of the four, which would be eight.
+        assert_eq!(step_ns(4, 5), 800_000_000);
+        assert_eq!(step_ns(64, u64::MAX), 1);
     }
 
     #[test]
