@@ -57,6 +57,8 @@ pub(super) struct Team<W: Work> {
     wire: Shared,
     own: W,
     cancel: CancelToken,
+    /// Commands that were given: one who was too late answers an earlier one.
+    given: u64,
     /// What the longest command may take.
     pub(super) patience_ns: u64,
     /// The host of each.
@@ -68,7 +70,7 @@ pub(super) struct Team<W: Work> {
 impl<W: Work> Team<W> {
     pub(super) fn new(wire: Shared, own: W, hosts: Vec<String>, cancel: CancelToken) -> Self {
         let offsets = vec![Offset::default(); hosts.len()];
-        Self { wire, own, cancel, patience_ns: 0, hosts, offsets }
+        Self { wire, own, cancel, given: 0, patience_ns: 0, hosts, offsets }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -88,8 +90,9 @@ impl<W: Work> Team<W> {
         command: impl Fn(usize) -> W::Command,
     ) -> Result<Vec<W::Reply>, TrialError> {
         let wire = &mut *self.wire.borrow_mut();
+        self.given += 1;
         for rank in 1..self.hosts.len() {
-            say(wire, rank, &W::WORD(command(rank)))?;
+            say(wire, rank, &(self.given, W::WORD(command(rank))));
         }
         let own = self.own.run(wire, command(0));
         let mut replies: Vec<Option<Result<W::Reply, String>>> = Vec::new();
@@ -98,7 +101,10 @@ impl<W: Work> Team<W> {
         let begun_ns = monotonic_ns();
         while let Some(silent) = replies.iter().position(Option::is_none) {
             match wire.receive() {
-                Some((from, message)) => replies[from] = Some(heard(&message)?),
+                Some((from, message)) => {
+                    let (of, reply): (u64, _) = heard(&message)?;
+                    replies[from] = (of == self.given).then_some(reply);
+                }
                 // All have got the signal, and the launcher does not wait for long.
                 None if self.cancel.is_cancelled() && monotonic_ns() - begun_ns > LAST_WAIT_NS => {
                     return Err(TrialError::Interrupted);
@@ -122,13 +128,12 @@ impl<W: Work> Team<W> {
     }
 
     /// Compares the clock of each with this one's.
-    pub(super) fn compare_clocks(&mut self) -> Result<(), TrialError> {
+    pub(super) fn compare_clocks(&mut self) {
         let wire = &mut *self.wire.borrow_mut();
         for rank in 1..self.hosts.len() {
-            say(wire, rank, &Word::Clock(CLOCK_TRIES))?;
+            say(wire, rank, &(self.given, Word::Clock(CLOCK_TRIES)));
             self.offsets[rank] = clocks::ask(wire, rank, CLOCK_TRIES);
         }
-        Ok(())
     }
 
     /// What is told of an error of all.
@@ -149,16 +154,15 @@ impl Drop for Dismissal {
     fn drop(&mut self) {
         if let Ok(mut wire) = self.0.try_borrow_mut() {
             for rank in 1..wire.seat().size {
-                let _nobody_is_left = say(&mut *wire, rank, &Word::Over);
+                say(&mut *wire, rank, &(0, Word::Over));
             }
         }
     }
 }
 
-fn say<M: Serialize>(wire: &mut dyn Wire, to: usize, word: &M) -> Result<(), TrialError> {
-    let message = serde_json::to_vec(word);
-    wire.send(to, &message.map_err(|error| TrialError::Failed(error.to_string()))?);
-    Ok(())
+fn say<M: Serialize>(wire: &mut dyn Wire, to: usize, word: &M) {
+    let message = serde_json::to_vec(word).expect("its parts are numbers, words and lists");
+    wire.send(to, &message);
 }
 
 fn heard<T: DeserializeOwned>(message: &[u8]) -> Result<T, TrialError> {
@@ -195,25 +199,70 @@ pub fn follow(wire: &Shared, cancel: CancelToken, beat: impl Fn()) -> Result<(),
             continue;
         };
         beat();
-        match heard(&message).map_err(|error| error.to_string())? {
+        let (number, word): (u64, _) = heard(&message).map_err(|error| error.to_string())?;
+        match word {
             Word::Over => return Ok(()),
             Word::Clock(tries) => clocks::answer(wire, tries),
             Word::Disk(_) | Word::Network(_) if cancel.is_cancelled() => {
-                tell::<()>(wire, &Err("it was interrupted".to_owned()))?;
+                let reply = Err::<(), _>("it was interrupted");
+                say(wire, 0, &(number, reply));
             }
             Word::Disk(command) => {
                 let reply = worker.run(wire, command);
-                tell(wire, &reply)?;
+                say(wire, 0, &(number, reply));
             }
             Word::Network(command) => {
                 let reply = member.run(wire, command);
-                tell(wire, &reply)?;
+                say(wire, 0, &(number, reply));
             }
         }
         last_ns = monotonic_ns();
     }
 }
 
-fn tell<R: Serialize>(wire: &mut dyn Wire, reply: &Result<R, String>) -> Result<(), String> {
-    say(wire, 0, reply).map_err(|error| error.to_string())
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use flatout_tree::copy::Post;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::tests::threads::threads;
+
+    #[test]
+    fn an_answer_to_an_earlier_command_is_none_to_this_one() {
+        let mut all = threads(2);
+        let (mut other, first) = (all.pop().unwrap(), all.pop().unwrap());
+        let seat = first.seat();
+        let answered = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for _ in 0..2 {
+                    let message = loop {
+                        if let Some((_, message)) = other.receive() {
+                            break message;
+                        }
+                    };
+                    let (number, _): (u64, Value) = serde_json::from_slice(&message).unwrap();
+                    for (number, trips) in [(number - 1, 1000), (number, number)] {
+                        let reply =
+                            json!({"elapsed_ns": 1, "trips": trips, "sent": 0, "received": 0});
+                        say(&mut other, 0, &(number, json!({ "Ok": reply })));
+                    }
+                }
+            });
+            let own = network::Member::new(seat).unwrap();
+            let wire: Shared = Rc::new(RefCell::new(first));
+            let hosts = vec!["h".to_owned(); 2];
+            let mut team = Team::new(wire, own, hosts, CancelToken::manual());
+            [(); 2].map(|()| {
+                let rest = json!({"setting": "Rest", "bytes": 1, "window": 1, "count": 1});
+                let command = |_| serde_json::from_value(rest.clone()).unwrap();
+                let replies = team.all(command).unwrap();
+                serde_json::to_value(replies[1]).unwrap()["trips"].clone()
+            })
+        });
+        assert_eq!(answered, [1, 2]);
+    }
 }
