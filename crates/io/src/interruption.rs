@@ -1,5 +1,7 @@
-//! Calls that a signal has interrupted: they are made again, but not without end.
+//! Calls that a signal has interrupted: they are made again, but not without end, and not where it was a wish to
+//! stop: whoever serves a file slowly would be waited for once more.
 
+use flatout_sys::cancel::CancelToken;
 use rustix::io::Errno;
 
 /// Times in a row that a call is made again. Not measured: signals come one by one, and so many calls take
@@ -8,11 +10,12 @@ pub const MAX_INTERRUPTIONS: u32 = 1000;
 
 /// Makes a call again that a signal has interrupted.
 ///
-/// Errors: those of the call; `EINTR` where nothing else came of [`MAX_INTERRUPTIONS`] tries.
+/// Errors: those of the call; `EINTR` where a signal asks for the end, or nothing else came of
+/// [`MAX_INTERRUPTIONS`] tries.
 pub fn unless_interrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     for _ in 1..MAX_INTERRUPTIONS {
         match call() {
-            Err(Errno::INTR) => {}
+            Err(Errno::INTR) if !CancelToken::signals().is_cancelled() => {}
             done => return done,
         }
     }

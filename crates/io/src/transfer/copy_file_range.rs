@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::{End, Moved, Route, TransferError};
-use crate::interruption::MAX_INTERRUPTIONS;
+use crate::interruption::unless_interrupted;
 use crate::stop::Stop;
 
 /// Bytes per call, where nothing else is asked for: about ten milliseconds, after which progress
@@ -31,23 +31,23 @@ pub(super) fn run(
 ) -> Result<Moved, TransferError> {
     let call_bytes = if block_bytes == 0 { CALL_BYTES } else { block_bytes };
     let Route { source, target, offset_bytes, length_bytes, .. } = route;
-    let (mut moved, mut tries) = (0, 0);
+    let mut moved = 0;
     while moved < length_bytes {
         if moved > 0 && (stop.is_cancelled() || stop.is_due()) {
             return Ok(Moved { bytes: moved, end: End::Stopped });
         }
         let wanted = (length_bytes - moved).min(call_bytes) as usize;
-        let (mut from, mut to) = (offset_bytes + moved, offset_bytes + moved);
-        let (from, to) = (Some(&mut from), Some(&mut to));
-        match rustix::fs::copy_file_range(source, from, target, to, wanted) {
+        let copied = unless_interrupted(|| {
+            let (mut from, mut to) = (offset_bytes + moved, offset_bytes + moved);
+            rustix::fs::copy_file_range(source, Some(&mut from), target, Some(&mut to), wanted)
+        });
+        match copied {
             // The files of /proc have bytes that the call does not see.
             Ok(0) => return Ok(Moved { bytes: moved, end: End::Unclear }),
             Ok(got) => {
-                tries = 0;
                 moved += got as u64;
                 route.add(got as u64);
             }
-            Err(Errno::INTR) if tries < MAX_INTERRUPTIONS => tries += 1,
             Err(errno) if CANNOT.contains(&errno) => {
                 return Ok(Moved { bytes: moved, end: End::Cannot(errno) });
             }

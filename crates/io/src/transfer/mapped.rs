@@ -5,11 +5,12 @@
 //! fails, a write ends early or says `FAULT`, and no signal comes. What is mapped of the last page
 //! behind the end of a file reads as zeros; so the length of the source is looked at afterwards.
 
+use flatout_sys::cause::errno_of;
 use flatout_sys::mapping::Window;
 use rustix::io::Errno;
 
 use super::{End, Moved, Route, TransferError};
-use crate::interruption::MAX_INTERRUPTIONS;
+use crate::interruption::unless_interrupted;
 use crate::stop::Stop;
 
 /// Bytes mapped at a time. Mapped pages count as resident memory. Not measured
@@ -55,7 +56,7 @@ fn through_windows(
     let block_bytes = if block_bytes == 0 { BLOCK_BYTES } else { block_bytes };
     let page_bytes = rustix::param::page_size() as u64;
     let end = route.offset_bytes.saturating_add(route.length_bytes);
-    let (mut place, mut tries) = (route.offset_bytes, 0);
+    let mut place = route.offset_bytes;
     let moved = |place: u64, end: End| Ok(Moved { bytes: place - route.offset_bytes, end });
     while place < end {
         let start = place - place % page_bytes;
@@ -75,18 +76,14 @@ fn through_windows(
                 return moved(place, End::Stopped);
             }
             let wanted = (window_end - place).min(block_bytes) as usize;
-            match window.write_to(route.target, place, wanted) {
-                Ok(0) => return moved(place, End::Unclear),
+            let write = || window.write_to(route.target, place, wanted);
+            match unless_interrupted(|| write().map_err(|error| errno_of(&error))) {
+                Ok(0) | Err(Errno::FAULT) => return moved(place, End::Unclear),
                 Ok(got) => {
-                    tries = 0;
                     place += got as u64;
                     route.add(got as u64);
                 }
-                Err(error) => match Errno::from_io_error(&error) {
-                    Some(Errno::INTR) if tries < MAX_INTERRUPTIONS => tries += 1,
-                    Some(Errno::FAULT) => return moved(place, End::Unclear),
-                    errno => return Err(TransferError::Target(errno.unwrap_or(Errno::IO))),
-                },
+                Err(errno) => return Err(TransferError::Target(errno)),
             }
         }
     }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 
 use flatout_io::MAX_INTERRUPTIONS;
+use flatout_sys::cancel::CancelToken;
 use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
@@ -42,7 +43,9 @@ impl Lister {
         loop {
             let entry = match listing.next() {
                 None => return Ok(any),
-                Some(Err(Errno::INTR)) if tries < MAX_INTERRUPTIONS => {
+                Some(Err(Errno::INTR))
+                    if tries < MAX_INTERRUPTIONS && !CancelToken::signals().is_cancelled() =>
+                {
                     tries += 1;
                     continue;
                 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatout_io::MAX_INTERRUPTIONS;
+use flatout_io::unless_interrupted;
 use flatout_sys::cancel::CancelToken;
 use rustix::io::Errno;
 
@@ -58,18 +58,6 @@ impl Stop {
         self.broken.store(true, Ordering::Relaxed);
     }
 
-    /// Does something once more that a signal has interrupted, unless that was the wish to stop. Servers,
-    /// and programs that serve files, may give up at any signal, and the kernel does not ask them again.
-    pub(super) fn unless_due<T>(&self, act: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
-        let mut tries = 0;
-        loop {
-            match act() {
-                Err(Errno::INTR) if tries < MAX_INTERRUPTIONS && !self.is_due() => tries += 1,
-                done => return done,
-            }
-        }
-    }
-
     /// Opens something. Where somebody holds a lease on it (fcntl(2)) he was asked to give it back: that is waited
     /// for here and not by the kernel, for a FIFO may bear the name meanwhile. Once that was in vain it is a server
     /// who says so, or somebody whom nobody makes give up: it is not waited for again. `tell` is called when it takes
@@ -81,7 +69,7 @@ impl Stop {
     ) -> Result<T, Errno> {
         let (mut waits, mut tell) = (0, Some(tell));
         loop {
-            let opened = self.unless_due(&open);
+            let opened = unless_interrupted(&open);
             let is_held = matches!(opened, Err(Errno::AGAIN));
             if !is_held || self.is_impatient.load(Ordering::Relaxed) || self.is_due() {
                 return opened;

@@ -10,6 +10,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flatout_io::unless_interrupted;
 use flatout_sys::clock::monotonic_ns;
 use rustix::fs::{AtFlags, FlockOperation, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
@@ -97,7 +98,8 @@ impl Temporaries {
             return Err(refused(Errno::PERM));
         }
         for _ in 0..ATTEMPTS {
-            let file = match rustix::fs::openat(directory, &name, NEW, PRIVATE) {
+            let make = || rustix::fs::openat(directory, &name, NEW, PRIVATE);
+            let file = match unless_interrupted(make) {
                 Ok(file) => file,
                 Err(Errno::EXIST) => {
                     match self.remove_leftover(directory, &name) {
@@ -106,7 +108,6 @@ impl Temporaries {
                     }
                     continue;
                 }
-                Err(Errno::INTR) => continue,
                 Err(errno) => return Err(refused(errno)),
             };
             // Somebody who cleans up may have come between, and be about to take it away.

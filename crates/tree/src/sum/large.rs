@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use flatout_io::digest::{Cut, Digest, Fold, Part};
 use flatout_io::transfer::read_full;
 use flatout_sys::mapping::Window;
+use rustix::io::Errno;
 
 use super::reader::Reader;
 use crate::lock::lock;
@@ -204,6 +205,7 @@ impl Large {
         match read_full(self.file.as_fd(), &mut bytes, offset) {
             Ok(got) if got < length => return Err(Trouble::CutShort),
             Ok(_) => {}
+            Err(Errno::INTR) if reader.is_cancelled() => return Err(Trouble::Interrupted),
             Err(errno) => return Err(Trouble::System(errno.into())),
         }
         Ok(reader.cutter.part_of(&self.cut, index, bytes))

@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher, MAX_SEGMENT_BYTES};
 use flatout_io::scan::{Plan, Scanner};
 use flatout_io::{
-    Caching, Engine, Lane, MAX_INTERRUPTIONS, ProfileEntry, SizeClass, Source, Split, Stop, Tuning,
-    Work,
+    Caching, Engine, Lane, ProfileEntry, SizeClass, Source, Split, Stop, Tuning, Work,
+    unless_interrupted,
 };
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Nature};
@@ -213,15 +213,15 @@ impl<'a> Reader<'a> {
             self.buffer.resize(wanted, 0);
         }
         let mut hasher = Hasher::new(algorithm);
-        let (mut done, mut tries) = (0, 0);
+        let mut done = 0;
         loop {
-            match rustix::io::read(&opened.file, &mut self.buffer[..]) {
+            match unless_interrupted(|| rustix::io::read(&opened.file, &mut self.buffer[..])) {
                 Ok(0) => break,
                 Ok(got) => {
                     hasher.update(&self.buffer[..got]);
-                    (done, tries) = (done + got as u64, 0);
+                    done += got as u64;
                 }
-                Err(Errno::INTR) if tries < MAX_INTERRUPTIONS => tries += 1,
+                Err(Errno::INTR) if self.is_cancelled() => return Err(Failure::Interrupted),
                 Err(errno) => return Err(cannot("read", &item.shown, errno)),
             }
             // The files of /proc say that they are empty; those of /sys say 4096.

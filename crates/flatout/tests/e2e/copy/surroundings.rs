@@ -10,8 +10,9 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags, mknodat,
     utimensat,
 };
+use rustix::process::Signal;
 
-use crate::bin::{Folder, executable};
+use crate::bin::{Folder, Ran, executable};
 use crate::copy::likeness::{assert_alike, likeness};
 use crate::filesystem::{Mounted, is_root, needs_program, needs_root};
 use crate::input::as_nobody;
@@ -251,30 +252,51 @@ fn what_a_signal_interrupts_is_opened_all_the_same() {
     }
 }
 
+/// What a server is asked for when a tree is copied, and by which calls.
+const SERVED: [(&str, &str); 5] = [
+    ("from", "getdents64"),
+    ("text", "openat"),
+    ("from/text", "pread64"),
+    ("from/long", "copy_file_range,splice,pread64"),
+    ("to/text", "pwrite64"),
+];
+
+/// A copy whose calls of a kind are interrupted each time, and what strace(1) says of them.
+fn interrupted((place, calls): (&str, &str), more: &str) -> (Ran, String) {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("from")).unwrap();
+    fs::write(folder.join("from/text"), "text").unwrap();
+    fs::write(folder.join("from/long"), [1; 200_000]).unwrap();
+    let inject = format!("inject={calls}:error=EINTR{more}");
+    // A descriptor is known by its whole path, a name by what was given.
+    let whole = folder.join(place);
+    let path = if calls == "openat" { place } else { whole.to_str().unwrap() };
+    let faulty = ["strace", "-f", "-qq", "-o", "trace", "-P", path, "-e", &inject];
+    let words = ["copy", "-T", "from", "to"];
+    let ran = folder.under(&faulty, &words).leaves("to").leaves("trace").run();
+    (ran, fs::read_to_string(folder.join("trace")).unwrap())
+}
+
 /// A server may answer so whatever is asked: each loop would go on for ever, deaf to Ctrl-C.
 #[test]
 fn what_is_interrupted_each_time_is_an_error_and_no_loop() {
     needs!(needs_program("strace"));
-    for (place, calls) in [
-        ("from", "getdents64"),
-        ("text", "openat"),
-        ("from/text", "pread64"),
-        ("from/long", "copy_file_range,splice,pread64"),
-        ("to/text", "pwrite64"),
-    ] {
-        let folder = Folder::new();
-        fs::create_dir(folder.join("from")).unwrap();
-        fs::write(folder.join("from/text"), "text").unwrap();
-        fs::write(folder.join("from/long"), [1; 200_000]).unwrap();
-        let inject = format!("inject={calls}:error=EINTR");
-        // A descriptor is known by its whole path, a name by what was given.
-        let whole = folder.join(place);
-        let path = if calls == "openat" { place } else { whole.to_str().unwrap() };
-        let faulty = ["strace", "-f", "-qq", "-o", "trace", "-P", path, "-e", &inject];
-        let words = ["copy", "-T", "from", "to"];
-        let ran = folder.under(&faulty, &words).leaves("to").leaves("trace").run();
+    for served @ (place, calls) in SERVED {
+        let (ran, _) = interrupted(served, "");
         let said = &ran.exits(1).stderr;
         assert!(said.contains(": Interrupted system call"), "{place} {calls}{ran}");
         assert!(said.contains(place), "{place} {calls}{ran}");
+    }
+}
+
+/// A slow server would take as long once more.
+#[test]
+fn what_the_wish_to_stop_has_interrupted_is_not_asked_for_again() {
+    needs!(needs_program("strace"));
+    for served @ (place, calls) in SERVED {
+        let (ran, trace) = interrupted(served, ":signal=TERM");
+        ran.died_of(Signal::TERM);
+        assert!(!ran.stderr.contains("cannot"), "{place} {calls}{ran}");
+        assert_eq!(trace.matches("INJECTED").count(), 1, "{place} {calls}{ran}{trace}");
     }
 }

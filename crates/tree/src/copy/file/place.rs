@@ -4,6 +4,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 
+use flatout_io::unless_interrupted;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -116,7 +117,8 @@ impl Place {
         let made = Made::new(inheritance);
         if copy.options.appearance != Appearance::Atomic && in_place.is_none() {
             let create = || rustix::fs::openat(directory, entry.target, NEW, PRIVATE);
-            match copy.stop.unless_due(create) {
+            // Programs that serve files may give up at any signal, and the kernel does not ask them again.
+            match unless_interrupted(create) {
                 Ok(file) => {
                     copy.attributes.let_owner_in(file.as_fd(), inheritance);
                     copy.attributes.begin_flags(file.as_fd(), opened.flags);
