@@ -11,7 +11,7 @@ use flatout_sys::filesystem::{self, Nature};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::attributes::lock_again;
+use super::attributes::{Unlocked, lock_again};
 use super::existing::{refuse_loss, refuse_obstacle};
 use super::links::{self, Claim, Linking, Placed, Source, Ticket};
 use super::notices::LINKS_NOT_KEPT;
@@ -248,9 +248,8 @@ fn try_unlocked(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Lin
     if let Some(flags) = lifted {
         lock_again(file.as_fd(), flags);
     }
-    if let (Err(_), Some(in_the_way)) = (&made, in_the_way) {
-        in_the_way.lock();
-    }
+    // It was not replaced, or may have other names.
+    in_the_way.into_iter().for_each(Unlocked::lock);
     made
 }
 

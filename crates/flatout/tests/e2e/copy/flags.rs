@@ -1,5 +1,7 @@
 //! Flags of chattr(1) and project ids, where they are asked for.
 
+mod locks;
+
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsFd;

@@ -83,6 +83,8 @@ pub struct Made {
     pub(super) origin: Origin,
     /// Permissions of the file whose place it takes, if they are to stay.
     pub(super) successor_mode: Option<u32>,
+    /// Locks (chattr(1)) that were lifted of a directory, which keeps them.
+    pub locks: u32,
 }
 
 /// What is known of a target before its attributes are set.
@@ -102,13 +104,16 @@ impl Made {
     /// It was just made in a directory that hands this on.
     pub fn new(inheritance: Inheritance) -> Self {
         let owner = inheritance.owner;
-        Self { owner, inheritance, origin: Origin::Expected, successor_mode: None }
+        Self { owner, inheritance, origin: Origin::Expected, successor_mode: None, locks: 0 }
     }
 
     /// It was just made there, and these facts were read of it.
     pub fn seen(inheritance: Inheritance, facts: &Stat) -> Self {
-        let owner = (facts.st_uid, facts.st_gid);
-        Self { owner, inheritance, origin: Origin::Known, successor_mode: None }
+        Self {
+            owner: (facts.st_uid, facts.st_gid),
+            origin: Origin::Known,
+            ..Self::new(inheritance)
+        }
     }
 
     /// A copy that was killed has made it there: it may have any of its attributes, or none.
@@ -133,7 +138,7 @@ impl Made {
         let acl = if origin == Origin::Known { DefaultAcl::Absent } else { DefaultAcl::Unknown };
         let device = facts.st_dev as _;
         let inheritance = Inheritance { device, owner, group_is_certain: true, acl };
-        Self { owner, inheritance, origin, successor_mode: None }
+        Self { origin, ..Self::new(inheritance) }
     }
 
     /// The permissions that it had before, or that the file had whose place it takes.
@@ -148,7 +153,7 @@ impl Made {
 goes_by_variants!(DefaultAcl { 1 => Absent, 2 => Present(permissions), 3 => Unknown });
 goes_by_fields!(Inheritance { device, owner, group_is_certain, acl });
 goes_by_variants!(Origin { 1 => Expected, 2 => Known, 3 => Uncertain, 4 => Found(mode) });
-goes_by_fields!(Made { owner, inheritance, origin, successor_mode });
+goes_by_fields!(Made { owner, inheritance, origin, successor_mode, locks });
 
 #[cfg(test)]
 mod tests {
@@ -170,7 +175,8 @@ mod tests {
                     Origin::Found(0o4755),
                 ] {
                     let owner = (u32::MAX, 2);
-                    let made = Made { owner, inheritance, origin, successor_mode: None };
+                    let made =
+                        Made { owner, inheritance, origin, successor_mode: None, locks: 0x30 };
                     assert_eq!(take(&mut &message(&[&made])[..]), Some(made));
                 }
             }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::remarks::Loss;
 use super::{Attributes, Completeness, Job, Made, Node, Origin, Place, READ_FLAGS};
-use crate::copy::{Overwrite, Preserve, Refusal, kind_of};
+use crate::copy::{Overwrite, Preserve, Refusal, identity, kind_of};
 use crate::file_data;
 
 /// Immutable, append-only.
@@ -87,9 +87,15 @@ pub struct Unlocked {
 }
 
 impl Unlocked {
-    /// Locks it again: it was not replaced.
+    /// Locks it again: it was not replaced, or keeps other names.
     pub fn lock(self) {
         lock_again(self.file.as_fd(), self.flags);
+    }
+
+    /// Whether it is what bears a name.
+    pub fn bears(&self, place: Place<'_>) -> bool {
+        let [own, found] = [Node::Open(self.file.as_fd()), Node::Named(place)].map(Node::stat);
+        own.is_ok_and(|own| found.is_ok_and(|found| identity(&own) == identity(&found)))
     }
 }
 
@@ -247,7 +253,7 @@ impl Attributes<'_> {
         let was_found = matches!(job.made.origin, Origin::Found(_));
         let is_merged = was_found && job.kind.is_dir();
         let surplus = if is_merged { 0 } else { self.kept_flags() };
-        let goal = found & !surplus | wanted.flags;
+        let goal = found & !surplus | job.made.locks | wanted.flags;
         if goal != found {
             self.reach_flags(job, target, (found, goal))?;
         }
@@ -324,6 +330,16 @@ impl Attributes<'_> {
         self.unlock_open(file.as_fd(), source, overwrite).map(|flags| Unlocked { file, flags })
     }
 
+    /// Lifts the locks of a directory that is merged into, and says which.
+    pub fn unlock_directory(
+        &self,
+        (source, target): (BorrowedFd<'_>, BorrowedFd<'_>),
+        overwrite: Overwrite,
+    ) -> u32 {
+        let lifted = self.unlock_open(target, self.flags_of(source), overwrite);
+        lifted.map_or(0, |flags| flags & LOCKS)
+    }
+
     /// The same of what is open; tells what its flags were.
     pub fn unlock_open(
         &self,
@@ -341,7 +357,7 @@ impl Attributes<'_> {
     pub(super) fn repair_flags(
         &self,
         source: Node<'_>,
-        place: Place<'_>,
+        (place, found): (Place<'_>, &Stat),
         facts: &Stat,
     ) -> Result<(), Refusal> {
         let Node::Open(source) = source else { return Ok(()) };
@@ -349,13 +365,11 @@ impl Attributes<'_> {
             return Ok(());
         }
         let Ok(target) = file_data::open(place.directory, place.name) else { return Ok(()) };
-        let Ok(found) = rustix::fs::fstat(&target) else { return Ok(()) };
-        let same = |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_mode & 0o170_000);
-        if same(facts) != same(&found) {
+        if !rustix::fs::fstat(&target).is_ok_and(|now| identity(&now) == identity(found)) {
             return Ok(());
         }
         let wanted = self.flags_of(source);
-        self.end_flags((source, target.as_fd()), facts, wanted, Made::found(&found)).map(drop)
+        self.end_flags((source, target.as_fd()), facts, wanted, Made::found(found)).map(drop)
     }
 
     /// Whether another file has the flags and the project of a source, as far as they are kept.

@@ -31,7 +31,7 @@ impl Attributes<'_> {
         }
         let looked_at = Job::new(source, Node::Named(target), facts, Made::found(found));
         if self.same_attributes(facts, found) && self.same_extended(&looked_at)? {
-            return self.repair_flags(source, target, facts).map(|()| false);
+            return self.repair_flags(source, (target, found), facts).map(|()| false);
         }
         let flags = match source {
             Node::Open(source) => self.flags_of(source),
@@ -49,7 +49,7 @@ impl Attributes<'_> {
             unlocked.lock();
         }
         let is_changed = applied?;
-        self.repair_flags(source, target, facts).map(|()| is_changed)
+        self.repair_flags(source, (target, &now), facts).map(|()| is_changed)
     }
 
     /// Whether owner, mode and times, as far as they are kept, are the same already. Extended

@@ -321,7 +321,12 @@ pub(super) fn unlocked<T>(
     let (place, overwrite) = (opened.entry.target_place(), copy.options.overwrite);
     let lifted = copy.attributes.unlock(place, opened.flags, overwrite);
     let Some(lifted) = lifted else { return done };
-    act().inspect_err(|_| lifted.lock())
+    let done = act();
+    // What is written to stays unlocked; what was replaced may have other names.
+    if done.is_err() || !lifted.bears(place) {
+        lifted.lock();
+    }
+    done
 }
 
 /// Locks a file that bears a temporary name for good until it is complete, so that nobody takes it for

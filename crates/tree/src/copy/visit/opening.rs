@@ -74,14 +74,14 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
             (Inheritance::of(to.as_fd()), Made::unfinished(above, &found))
         }
         Origin::Existing => {
+            let mut made = Made::found(&found);
             if !copy.is_plan() {
-                // Locked by an earlier run, it would take nothing. It gets its flags in the end.
-                let (attributes, overwrite) = (&copy.attributes, copy.options.overwrite);
-                let flags = attributes.flags_of(from.as_fd());
-                attributes.unlock_open(to.as_fd(), flags, overwrite);
-                copy.attributes.narrow(to.as_fd(), &facts, &found);
+                // Locked, it would take nothing. It gets its flags in the end.
+                let (attributes, both) = (&copy.attributes, (from.as_fd(), to.as_fd()));
+                made.locks = attributes.unlock_directory(both, copy.options.overwrite);
+                attributes.narrow(to.as_fd(), &facts, &found);
             }
-            (Inheritance::of(to.as_fd()), Made::found(&found))
+            (Inheritance::of(to.as_fd()), made)
         }
     };
     if found.st_dev != entry.pair.found.target.0 || is_top {
