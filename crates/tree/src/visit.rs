@@ -1,17 +1,19 @@
 //! Every entry of a tree, one after the other, in the order of the filesystem.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::Stat;
+use rustix::fs::{FileType, Stat};
 
+use crate::copy::failure::Refusal;
 use crate::directory_stack::DirectoryStack;
 use crate::file_data::{self, kind_of};
 use crate::path;
 use crate::selection::{Git, Ignored, Selection};
+use crate::spool::names::Names;
 
 /// An entry, as it is handed out.
 #[derive(Debug)]
@@ -72,7 +74,7 @@ pub fn visit_unseen(
 
 /// A directory on the way: what is still to be gone into, and what files of rules say there.
 struct Level {
-    below: Vec<CString>,
+    below: Names,
     ignored: Option<Arc<Ignored>>,
     /// Bytes of its path.
     length: usize,
@@ -87,8 +89,9 @@ fn climb(
     let mut levels = vec![level(&stack, selection, (&mut path, None), &mut each)?];
     while let Some(above) = levels.last_mut() {
         path.truncate(above.length);
-        if let Some(name) = above.below.pop() {
-            stack.descend(&name)?;
+        let next = above.below.take_back(1).map_err(told)?;
+        if let Some((name, _)) = next.iter().next() {
+            stack.descend(name)?;
             let ignored = above.ignored.clone();
             path::push(&mut path, name.to_bytes());
             levels.push(level(&stack, selection, (&mut path, ignored), &mut each)?);
@@ -100,6 +103,10 @@ fn climb(
     Ok(())
 }
 
+fn told(refusal: Refusal) -> io::Error {
+    io::Error::other(refusal.cause.to_string())
+}
+
 /// Visits what is in the directory where the stack stands, whose path is given with what is said above
 /// it.
 fn level(
@@ -108,7 +115,7 @@ fn level(
     (path, above): (&mut Vec<u8>, Option<Arc<Ignored>>),
     each: &mut impl FnMut(&Entry<'_>) -> io::Result<()>,
 ) -> io::Result<Level> {
-    let mut below = Vec::new();
+    let mut below = Names::default();
     let ignored = match selection.git {
         Git::Obeyed => Ignored::of(stack.here(), path, above)?,
         Git::Unread => None,
@@ -130,7 +137,7 @@ fn level(
             return Ok(());
         }
         if is_directory {
-            below.push(name.to_owned());
+            below.push(name, FileType::Directory).map_err(told)?;
         }
         each(&Entry { directory: stack.here(), above: path, name, facts })
     })?;

@@ -116,6 +116,10 @@ pub struct Faults {
     pub repeats: bool,
     /// Whether attributes and lists are accepted and forgotten; otherwise there are none.
     pub forgets_attributes: bool,
+    /// Whether a listing goes on by what it has told already, so that it leaves out names when others are removed.
+    pub leaves_out: bool,
+    /// How long names are at most.
+    pub name_bytes: usize,
 }
 
 impl Default for Faults {
@@ -150,6 +154,8 @@ impl Default for Faults {
             forgets_attributes: false,
         }
     }
+            leaves_out: false,
+            name_bytes: 255,
 }
 
 /// The filesystem, mounted until `finish`.

@@ -38,8 +38,6 @@ use crate::spool::names::Names;
 
 /// Names of a source directory that are kept in memory; others are looked up.
 const MOST_KNOWN: usize = 1 << 16;
-/// Bytes of names that are to go and are kept in memory.
-const MOST_SURPLUS_BYTES: usize = 64 << 10;
 /// Names that a thread takes at a time, and threads that share those of one directory at most.
 const BATCH_ENTRIES: usize = 32;
 const MOST_SHARED: u64 = 8;
@@ -143,7 +141,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let stays = copy.options.deletion.is_none_or(|deletion| deletion.excluded == Excluded::Stay);
     let is_bounded = copy.options.deletion.is_some_and(|deletion| deletion.most.is_some());
     let is_missing = || !is_bounded && known.is_empty && is_unmounted(pair.source());
-    let mut surplus = Names::new(MOST_SURPLUS_BYTES);
+    let mut surplus = Names::default();
     let mut respelled = None;
     let mut trouble = None;
     let target = pair.target();
@@ -178,7 +176,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     match (trouble, listed) {
         (Some(trouble), _) => Err(trouble),
         (None, Err(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
-            Ok(Names::new(MOST_SURPLUS_BYTES))
+            Ok(Names::default())
         }
         (None, Ok(())) if surplus.count() > 0 && is_missing() => {
             Err(Trouble::Target(Refusal::because(DELETE_FROM, UNMOUNTED)))
@@ -218,7 +216,8 @@ fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool,
             let kind = kind_of(facts);
             Ok(sieve.taken(pair.source(), name, kind).is_some())
         }
-        Err(Errno::NOENT) => Ok(false),
+        // It may know no names so long.
+        Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(false),
         Err(errno) => Err(Refusal::of(COMPARE)(errno)),
     }
 }

@@ -37,8 +37,6 @@ use unfinished::take_back;
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 512 << 10;
-/// Names of directories that are kept in memory for later; what is more lies in a file.
-const MOST_BELOW_BYTES: usize = 64 << 10;
 /// Entries of a batch. A lock costs less than one file; larger batches end unevenly.
 pub(super) const BATCH_ENTRIES: usize = 32;
 
@@ -211,11 +209,10 @@ fn read_names(
     (pair, empty): (&Pair, &mut Empty<'_>),
 ) -> Result<Listed, Refusal> {
     let (copy, hire) = (lane.copy, lane.hire);
-    let names = || Names::new(MOST_BELOW_BYTES);
     let mut listed = Listed {
         files: Vec::new(),
-        fresh: names(),
-        existing: names(),
+        fresh: Names::default(),
+        existing: Names::default(),
         is_large: false,
         names: peculiar::Names::default(),
     };

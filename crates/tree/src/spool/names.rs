@@ -34,6 +34,13 @@ pub(crate) struct Names {
     count: u64,
 }
 
+impl Default for Names {
+    /// None yet; as many as directories usually have may be in memory.
+    fn default() -> Self {
+        Self::new(PIECE_BYTES)
+    }
+}
+
 impl Names {
     /// None yet; `memory_bytes` may be in memory, the rest goes to a file.
     pub(crate) fn new(memory_bytes: usize) -> Self {

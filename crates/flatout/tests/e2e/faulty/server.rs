@@ -62,6 +62,9 @@ fn enter(state: &State, number: Result<u64, Errno>, reply: ReplyEntry) {
 impl Filesystem for Server {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let state = self.state();
+        if name.len() > state.faults.name_bytes {
+            return reply.error(Errno::ENAMETOOLONG);
+        }
         enter(&state, state.number((plain(parent.0), name.into())), reply);
     }
 
@@ -329,9 +332,13 @@ impl Filesystem for Server {
         let mut children: Vec<_> = children.map(|((_, name), child)| (*child, name)).collect();
         children.sort_unstable();
         // Numbers stay what they are when others go, so a reader that removes misses nothing.
-        for (child, name) in children.into_iter().filter(|(child, _)| *child > offset) {
+        let place = |child, told| if state.faults.leaves_out { told } else { child };
+        let children =
+            children.into_iter().zip(1..).map(|((child, name), told)| (child, name, told));
+        for (child, name, told) in children.filter(|(child, _, told)| place(*child, *told) > offset)
+        {
             let mut add = |next| reply.add(INodeNo(child), next, state.nodes[&child].kind, name);
-            if state.faults.repeats && add(child - 1) || add(child) {
+            if state.faults.repeats && add(child - 1) || add(place(child, told)) {
                 break;
             }
         }

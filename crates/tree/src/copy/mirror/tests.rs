@@ -1,7 +1,7 @@
 //! Nothing outside a target goes, whoever swaps what in it.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -183,4 +183,36 @@ fn who_stops_a_copy_stops_its_deletions_and_that_is_no_failure() {
     assert_eq!((ended.totals.deleted, ended.totals.failed), (1, 0));
     assert_eq!(*watch.failures.lock().unwrap(), 0);
     assert!(at("target/old").is_dir() && at("target/other").is_dir());
+}
+
+/// Moves a directory away when the first thing in it is gone.
+struct Mover([std::path::PathBuf; 2]);
+
+impl Watch for Mover {
+    fn event(&self, event: &Event) {
+        if let Event::Deleted { .. } = event {
+            let _once = fs::rename(&self.0[0], &self.0[1]);
+        }
+    }
+
+    fn wants_each(&self) -> bool {
+        true
+    }
+}
+
+/// It got a mode of its own so that it could be emptied.
+#[test]
+fn a_directory_that_is_moved_away_while_it_is_emptied_keeps_its_mode() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir(at("source")).unwrap();
+    plant(&at("target/old"));
+    fs::set_permissions(at("target/old/in/deep"), fs::Permissions::from_mode(0o555)).unwrap();
+    let watch = Mover(["target/old/in/deep", "elsewhere"].map(at));
+    fs::remove_file(at("target/old/one")).unwrap();
+    fs::remove_file(at("target/old/in/two")).unwrap();
+    let copy = Copy::new(CopyOptions { threads: 1, ..mirroring() }, &watch);
+    let operand = Operand { source: at("source"), target: at("target") };
+    copy.run(vec![operand], &|_| false);
+    assert_eq!(fs::metadata(at("elsewhere")).unwrap().mode() & 0o7777, 0o555);
 }

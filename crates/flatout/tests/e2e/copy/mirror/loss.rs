@@ -245,3 +245,35 @@ fn what_cannot_be_looked_at_once_is_not_deleted() {
     }
     faulty.finish();
 }
+
+/// Some servers go on with a listing by how many names they have told.
+#[test]
+fn a_directory_goes_whose_server_leaves_out_names_while_others_go() {
+    let faulty = needs!(Faulty::new(Faults { leaves_out: true, ..Faults::default() }));
+    let folder = Folder::new();
+    plant(&folder, &["src/stays"]);
+    for below in ["gone", "gone/below"] {
+        fs::create_dir(faulty.path().join(below)).unwrap();
+        for number in 0..400 {
+            fs::write(faulty.path().join(format!("{below}/{number:0200}")), "").unwrap();
+        }
+    }
+    let target = faulty.path().to_str().unwrap();
+    folder.flatout(["copy", "--delete", "-T", "src", target]).run().exits(0);
+    assert_eq!(faulty.names(), ["stays"]);
+    faulty.finish();
+}
+
+/// A source that knows no names so long has none of them.
+#[test]
+fn names_that_are_too_long_for_the_source_go() {
+    let faulty = needs!(Faulty::new(Faults { name_bytes: 100, ..Faults::default() }));
+    let folder = Folder::new();
+    let long = format!("target/{}", "n".repeat(101));
+    plant(&folder, &["target/stays", &long, "target/surplus"]);
+    faulty.put("stays", b"stays");
+    let source = faulty.path().to_str().unwrap();
+    let ran = folder.flatout(["copy", "--delete", "-T", source, "target"]).run();
+    assert_holds(&folder.join("target"), &["stays"], ran.exits(0));
+    faulty.finish();
+}
