@@ -2,7 +2,7 @@
 
 use rustix::fs::{AtFlags, Mode, Stat};
 
-use crate::copy::{Copy, Entry};
+use crate::copy::{Copy, Entry, Preserve};
 use crate::file_data;
 
 /// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
@@ -15,23 +15,37 @@ pub(in crate::copy) fn mode(copy: &Copy<'_>) -> Mode {
 }
 
 /// Whether a directory that was there is one that a copy was killed over: it has the mode with which
-/// they are made, as far as a umask or a default ACL lets it. Its times say nothing: they are set
+/// they are made, as far as a umask or a default ACL lets it. Its times say little: they are set
 /// before the mode.
 pub(super) fn is_unfinished(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
     // Its owner is the first attribute that is set.
     is_as_made(found, UNFINISHED)
         && (belongs_to_us(found) || found.st_uid == source.st_uid)
         && shares_as_above(entry, found)
+        && !is_as_merged(entry, found, source)
+}
+
+/// Whether a directory that shares its group is as it was left when a private one was merged into it.
+fn is_as_merged(entry: Entry<'_>, found: &Stat, source: &Stat) -> bool {
+    let permissions = |facts: &Stat| Mode::from_raw_mode(facts.st_mode & 0o777);
+    let modified = |facts: &Stat| (facts.st_mtime, facts.st_mtime_nsec);
+    shares(found)
+        && entry.copy.options.preserve.has(Preserve::MODE.with(Preserve::TIMESTAMPS))
+        && permissions(found) == permissions(source)
+        && modified(found) == modified(source)
 }
 
 /// Whether a directory has the set-group-ID bit only where it would have inherited it. Without it, the one above
 /// may have got its bit since.
 fn shares_as_above(entry: Entry<'_>, found: &Stat) -> bool {
-    let shares = |facts: &Stat| Mode::from_raw_mode(facts.st_mode).contains(Mode::SGID);
     // What the user names as `DIR/.` is the name `.` in itself.
     let above = if entry.target == c"." { c".." } else { c"." };
     rustix::fs::statat(entry.pair.target(), above, AtFlags::empty())
         .is_ok_and(|above| !shares(found) || shares(&above))
+}
+
+fn shares(facts: &Stat) -> bool {
+    Mode::from_raw_mode(facts.st_mode).contains(Mode::SGID)
 }
 
 fn is_as_made(found: &Stat, made: Mode) -> bool {

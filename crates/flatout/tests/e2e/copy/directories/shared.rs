@@ -43,6 +43,25 @@ fn a_shared_directory_keeps_its_set_group_id_bit() {
     }
 }
 
+/// A stopped copy leaves new directories with that mode, too.
+#[test]
+fn a_shared_directory_into_which_a_private_one_was_merged_stays_shared() {
+    needs!(needs_root("changes groups"));
+    let folder = Folder::new();
+    let (tree, shared) = (folder.join("tree"), folder.join("shared"));
+    plant(&tree);
+    chmod(&tree.join("sub"), 0o700);
+    fs::create_dir_all(shared.join("sub")).unwrap();
+    for (name, bits) in [("", 0o2775), ("sub", 0o3775)] {
+        chown(shared.join(name), None, Some(50)).unwrap();
+        chmod(&shared.join(name), bits);
+    }
+    for _ in 0..3 {
+        copy(&["-T"], &tree, &shared).exits(0);
+        assert_eq!(mode(&shared.join("sub")), 0o3700);
+    }
+}
+
 #[test]
 fn directories_below_a_shared_one_belong_to_its_group_where_modes_are_not_kept() {
     needs!(needs_root("changes groups"));
