@@ -68,6 +68,8 @@ pub struct Faults {
     pub write: Option<Fault>,
     /// How closing a file fails.
     pub close: Option<Errno>,
+    /// How removing a file fails.
+    pub unlink: Option<Errno>,
     /// How changing an owner fails.
     pub owner: Option<Errno>,
     /// Whether a mode is accepted and forgotten, as owners and times always are.
@@ -114,12 +116,12 @@ pub struct Faults {
     pub added_bytes: u64,
     /// Whether it lists each name twice.
     pub repeats: bool,
-    /// Whether attributes and lists are accepted and forgotten; otherwise there are none.
-    pub forgets_attributes: bool,
     /// Whether a listing goes on by what it has told already, so that it leaves out names when others are removed.
     pub leaves_out: bool,
     /// How long names are at most.
     pub name_bytes: usize,
+    /// Whether attributes and lists are accepted and forgotten; otherwise there are none.
+    pub forgets_attributes: bool,
 }
 
 impl Default for Faults {
@@ -128,6 +130,7 @@ impl Default for Faults {
             read: None,
             write: None,
             close: None,
+            unlink: None,
             owner: None,
             forgets_modes: false,
             delay: Duration::ZERO,
@@ -151,11 +154,11 @@ impl Default for Faults {
             told_bytes: u64::MAX,
             added_bytes: 0,
             repeats: false,
+            leaves_out: false,
+            name_bytes: 255,
             forgets_attributes: false,
         }
     }
-            leaves_out: false,
-            name_bytes: 255,
 }
 
 /// The filesystem, mounted until `finish`.

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use rustix::fs::{AtFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{Stat, Timespec, Timestamps};
 
 use super::Entry;
 use crate::lock::lock;
@@ -75,7 +75,7 @@ impl Entry<'_> {
         let (file, name) = temporaries.file(directory, temporaries.name_for(c"", false)).ok()?;
         let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
         let found = rustix::fs::futimens(&file, &times).and_then(|()| rustix::fs::fstat(&file));
-        let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
+        self.copy.remove_mark(directory, &name);
         let found = found.ok()?;
         let step_ns = step_of(found.st_mtime, found.st_mtime_nsec as i64);
         let counts_names = found.st_nlink == 1;

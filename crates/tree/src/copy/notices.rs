@@ -2,17 +2,19 @@
 //! did otherwise.
 
 use std::ffi::{CStr, OsStr};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use flatout_io::{escape, quote};
 use flatout_sys::clock::monotonic_ns;
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::event::{CUT_SHORT, Notice, UNSTABLE};
 use super::{
     Action, Copy, Directory, Entry, Event, Failure, Outcome, Refusal, Side, Trouble, count,
 };
-use crate::file_data::ENDED_EARLY;
+use crate::file_data::{ENDED_EARLY, path_of};
 use crate::lock::lock;
 
 pub(super) const LINKS_NOT_KEPT: &str = "links_not_kept";
@@ -231,6 +233,18 @@ impl Copy<'_> {
         let target = entry.shown(Side::Target);
         let text = format!("cannot remove what was begun of {target}: it is left empty");
         self.notice("remainder", text);
+    }
+
+    /// Removes an empty file that was made to find something out. Said once where it stays.
+    pub(super) fn remove_mark(&self, directory: BorrowedFd<'_>, name: &CStr) {
+        let removed = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+        if removed.is_err_and(|errno| errno != Errno::NOENT) {
+            let path = path_of(directory).unwrap_or_default();
+            let shown = quote(OsStr::from_bytes(&path));
+            self.notice_once("remainder", None, || {
+                format!("an empty file of this copy cannot be removed from {shown}")
+            });
+        }
     }
 
     /// A file is copied whose name is that of a temporary file. Said once.

@@ -14,6 +14,7 @@ use rustix::process::Signal;
 
 use crate::bin::{Folder, Ran, executable};
 use crate::copy::likeness::{assert_alike, likeness};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Mounted, is_root, needs_program, needs_root};
 use crate::input::as_nobody;
 use crate::skip::{needs, skip};
@@ -299,4 +300,19 @@ fn what_the_wish_to_stop_has_interrupted_is_not_asked_for_again() {
         assert!(!ran.stderr.contains("cannot"), "{place} {calls}{ran}");
         assert_eq!(trace.matches("INJECTED").count(), 1, "{place} {calls}{ran}{trace}");
     }
+}
+
+/// Storage that is written once (WORM): what is made to find something out stays there, and is empty.
+#[test]
+fn a_server_that_lets_nothing_go_takes_a_copy() {
+    let faulty =
+        needs!(Faulty::new(Faults { unlink: Some(fuser::Errno::EPERM), ..Faults::default() }));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("src")).unwrap();
+    fs::write(folder.join("src/text"), "text").unwrap();
+    let target = faulty.path().to_str().unwrap();
+    let ran = folder.flatout(["copy", "-T", "src", target]).run();
+    ran.exits(0).says(&["an empty file of this copy cannot be removed"]);
+    assert_eq!(fs::read(faulty.path().join("text")).unwrap(), b"text", "{ran}");
+    faulty.finish();
 }

@@ -204,7 +204,11 @@ impl Filesystem for Server {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.remove(parent, name, reply);
+        let refused = self.state().faults.unlink;
+        match refused {
+            Some(errno) => reply.error(errno),
+            None => self.remove(parent, name, reply),
+        }
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {

@@ -112,8 +112,7 @@ fn refuse_overlap(
     if from == to || !is_entered() || copy.is_plan() {
         return Ok(());
     }
-    let overlap = view::overlap(&copy.temporaries, (source, target));
-    let refusal = match overlap.map_err(Trouble::Target)? {
+    let refusal = match view::overlap(copy, (source, target)) {
         Some(Overlap::Same) => refused("copy to", SAME_DIRECTORY),
         Some(Overlap::TargetInSource) => refused("copy to", INSIDE),
         Some(Overlap::SourceInTarget) if copy.options.deletion.is_some() => {

@@ -7,11 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use flatout_sys::filesystem::{self, Nature};
-use rustix::fs::AtFlags;
-use rustix::io::Errno;
 
-use crate::copy::Refusal;
-use crate::copy::temporary::Temporaries;
+use crate::copy::Copy;
 use crate::file_data::{look, path_of};
 
 /// How the source and the target lie to each other.
@@ -24,29 +21,22 @@ pub(super) enum Overlap {
 
 /// `None`: neither lies in the other; or no mark can be made, and then no copy can either.
 ///
-/// Errors: the mark cannot be removed.
 /// Cost: nothing where both are ordinary filesystems; else a new file, and a call for each directory above
 /// the two.
-pub(super) fn overlap(
-    temporaries: &Temporaries,
-    (source, target): (&OwnedFd, &OwnedFd),
-) -> Result<Option<Overlap>, Refusal> {
+pub(super) fn overlap(copy: &Copy<'_>, (source, target): (&OwnedFd, &OwnedFd)) -> Option<Overlap> {
     let shows_others = |side: &OwnedFd| {
         filesystem::of(side.as_fd()).is_ok_and(|it| {
             matches!(it.nature, Nature::Network | Nature::Userspace | Nature::Overlay)
         })
     };
     if !shows_others(source) && !shows_others(target) {
-        return Ok(None);
+        return None;
     }
-    let Ok((_mark, name)) = temporaries.file(target.as_fd(), temporaries.name()) else {
-        return Ok(None);
-    };
-    let found = found(source.as_fd(), target.as_fd(), name.to_bytes());
-    match rustix::fs::unlinkat(target, &name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(found),
-        Err(errno) => Err(Refusal::of("remove a temporary file in")(errno)),
-    }
+    let (target, temporaries) = (target.as_fd(), &copy.temporaries);
+    let (_mark, name) = temporaries.file(target, temporaries.name()).ok()?;
+    let found = found(source.as_fd(), target, name.to_bytes());
+    copy.remove_mark(target, &name);
+    found
 }
 
 fn found(source: BorrowedFd<'_>, target: BorrowedFd<'_>, mark: &[u8]) -> Option<Overlap> {
