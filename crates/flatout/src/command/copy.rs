@@ -318,7 +318,8 @@ fn run_round(
     witness: &Witness<'_>,
     processes: &mut dyn Processes,
 ) -> Result<Ended, String> {
-    let sources: Vec<PathBuf> = operands.iter().map(|operand| operand.source.clone()).collect();
+    let sources = || operands.iter().map(|operand| operand.source.clone()).collect::<Vec<_>>();
+    let shown = witness.terminal.map(|terminal| (terminal, sources()));
     let answers = Answers::listen((copy, &operands), witness, arguments);
     let answers = answers.as_ref();
     std::thread::scope(|scope| {
@@ -328,8 +329,8 @@ fn run_round(
         }
         let threads = Threads { scope, copy, answers };
         let work = || processes.run(copy, operands, &threads);
-        match witness.terminal {
-            Some(terminal) => terminal.during(copy, &sources, work),
+        match shown {
+            Some((terminal, sources)) => terminal.during(copy, &sources, work),
             None => work(),
         }
     })

@@ -360,7 +360,10 @@ impl Planner<'_> {
         let round = self.overlaps.add(operand, facts, round);
         let accepted = Accepted { source: operand.source.clone(), inode, is_directory, round };
         match name {
-            Some(name) => self.taken.entry(name).or_default().push(accepted),
+            // There are as many as operands, and few have the name of another.
+            Some(name) => {
+                self.taken.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(accepted);
+            }
             None => self.wholes.push(accepted),
         }
         Ok(Some(round))

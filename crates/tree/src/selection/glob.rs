@@ -15,23 +15,25 @@ pub enum Malformed {
     Empty,
 }
 
-/// What `**` means.
+/// What the bytes of a pattern mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Anything, slashes too, wherever it stands.
+    /// `**` is anything, slashes too, wherever it stands.
     Rsync,
-    /// Directories, between slashes; elsewhere it is `*`.
+    /// It is directories, between slashes; elsewhere it is `*`.
     Git,
+    /// Each is itself.
+    Literal,
 }
 
 /// A part of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token<'p> {
     Byte(u8),
     /// `?`: any byte but a slash.
     Any,
-    /// `[…]`: one of the bytes that are set; never a slash.
-    Class(Box<Class>),
+    /// `[…]`: one of those that stand there, and behind it; never a slash.
+    Class(&'p [u8]),
     /// `*`: bytes other than slashes.
     Star,
     /// `**`: any bytes.
@@ -40,55 +42,54 @@ enum Token {
     Directories,
 }
 
-/// A pattern, ready to be held against paths.
+/// A pattern that makes sense, to be held against paths. It is kept as it was written: a list of rules may be
+/// as long as memory allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glob(Vec<Token>);
+pub struct Glob {
+    pattern: Box<[u8]>,
+    dialect: Dialect,
+}
 
-/// Whether each byte is meant.
-type Class = [bool; 256];
-
-/// A place to go on from when the rest does not match: token, byte.
-type Place = Option<(usize, usize)>;
+/// Where to go on when the rest does not match: the stars, what follows them, and how far they have gone.
+type Place<'p> = Option<(Token<'p>, usize, usize)>;
 
 impl Glob {
     /// Understands a pattern.
     ///
     /// Errors: it is none.
     pub fn new(pattern: &[u8], dialect: Dialect) -> Result<Self, Malformed> {
-        let mut tokens = Vec::with_capacity(pattern.len());
+        let glob = Self { pattern: pattern.into(), dialect };
         let mut at = 0;
-        while let Some(&byte) = pattern.get(at) {
-            at += 1;
-            tokens.push(match byte {
-                b'?' => Token::Any,
-                b'*' => {
-                    let begins = at - 1;
-                    while pattern.get(at) == Some(&b'*') {
-                        at += 1;
-                    }
-                    star(pattern, (begins, &mut at), dialect)
-                }
-                b'[' => {
-                    let (class, length) = class(&pattern[at..])?;
-                    at += length;
-                    Token::Class(Box::new(class))
-                }
-                b'\\' => {
-                    let &escaped = pattern.get(at).ok_or(Malformed::Escape)?;
-                    at += 1;
-                    Token::Byte(escaped)
-                }
-                byte => Token::Byte(byte),
-            });
+        while let Some((_, behind)) = glob.token(at)? {
+            at = behind;
         }
-        if tokens.is_empty() { Err(Malformed::Empty) } else { Ok(Self(tokens)) }
+        if at == 0 { Err(Malformed::Empty) } else { Ok(glob) }
     }
 
-    /// These very bytes.
-    pub fn literal(text: &[u8]) -> Result<Self, Malformed> {
-        match text {
-            [] => Err(Malformed::Empty),
-            text => Ok(Self(text.iter().copied().map(Token::Byte).collect())),
+    /// What begins there, and where the next one does; `None`: it is the end.
+    fn token(&self, at: usize) -> Result<Option<(Token<'_>, usize)>, Malformed> {
+        let Some((&byte, rest)) = self.pattern[at..].split_first() else { return Ok(None) };
+        Ok(Some(match byte {
+            _ if self.dialect == Dialect::Literal => (Token::Byte(byte), at + 1),
+            b'?' => (Token::Any, at + 1),
+            b'*' => self.star(at),
+            b'[' => (Token::Class(rest), at + 1 + class(rest, 0)?.1),
+            b'\\' => (Token::Byte(*rest.first().ok_or(Malformed::Escape)?), at + 2),
+            byte => (Token::Byte(byte), at + 1),
+        }))
+    }
+
+    /// What a run of stars means that begins there, with the slash that belongs to it.
+    fn star(&self, begin: usize) -> (Token<'_>, usize) {
+        let stars = self.pattern[begin..].iter().take_while(|&&byte| byte == b'*').count();
+        let end = begin + stars;
+        let is_begin = begin == 0 || self.pattern[begin - 1] == b'/';
+        match self.pattern.get(end) {
+            _ if stars < 2 => (Token::Star, end),
+            _ if self.dialect == Dialect::Rsync => (Token::Deep, end),
+            Some(b'/') if is_begin => (Token::Directories, end + 1),
+            None if is_begin => (Token::Deep, end),
+            _ => (Token::Star, end),
         }
     }
 
@@ -96,77 +97,62 @@ impl Glob {
     pub fn matches(&self, text: &[u8]) -> bool {
         let (mut token, mut byte) = (0, 0);
         // Where the last `*` may take one byte more, and the last of the others.
-        let (mut star, mut deep): (Place, Place) = (None, None);
+        let (mut star, mut deep): (Place<'_>, Place<'_>) = (None, None);
         loop {
-            match self.0.get(token) {
+            // It made sense as a whole.
+            match self.token(token).ok().flatten() {
                 None if byte == text.len() => return true,
-                Some(Token::Star) => {
-                    token += 1;
-                    star = Some((token, byte));
+                Some((Token::Star, behind)) => {
+                    token = behind;
+                    star = Some((Token::Star, token, byte));
                     continue;
                 }
-                Some(Token::Deep | Token::Directories) => {
-                    token += 1;
-                    (star, deep) = (None, Some((token, byte)));
+                Some((stars @ (Token::Deep | Token::Directories), behind)) => {
+                    token = behind;
+                    (star, deep) = (None, Some((stars, token, byte)));
                     continue;
                 }
-                Some(single) if text.get(byte).is_some_and(|&byte| single.takes(byte)) => {
-                    (token, byte) = (token + 1, byte + 1);
+                Some((single, behind))
+                    if text.get(byte).is_some_and(|&byte| single.takes(byte)) =>
+                {
+                    (token, byte) = (behind, byte + 1);
                     continue;
                 }
                 _ => {}
             }
-            star = star.and_then(|(after, from)| self.further(after, from, text));
+            star = further(star, text);
             if star.is_none() {
-                deep = deep.and_then(|(after, from)| self.further(after, from, text));
+                deep = further(deep, text);
             }
             match star.or(deep) {
-                Some(place) => (token, byte) = place,
+                Some((_, after, from)) => (token, byte) = (after, from),
                 None => return false,
             }
         }
     }
-
-    /// The next place from which the rest may match, where the token before `after` takes more.
-    fn further(&self, after: usize, from: usize, text: &[u8]) -> Place {
-        let rest = text.get(from..).filter(|rest| !rest.is_empty())?;
-        let taken = match self.0[after - 1] {
-            Token::Directories => rest.iter().position(|&byte| byte == b'/')? + 1,
-            Token::Star if rest[0] == b'/' => return None,
-            _ => 1,
-        };
-        Some((after, from + taken))
-    }
 }
 
-impl Token {
+/// The next place from which the rest may match, where the stars take more.
+fn further<'p>(place: Place<'p>, text: &[u8]) -> Place<'p> {
+    let (stars, after, from) = place?;
+    let rest = text.get(from..).filter(|rest| !rest.is_empty())?;
+    let taken = match stars {
+        Token::Directories => rest.iter().position(|&byte| byte == b'/')? + 1,
+        Token::Star if rest[0] == b'/' => return None,
+        _ => 1,
+    };
+    Some((stars, after, from + taken))
+}
+
+impl Token<'_> {
     /// Whether it means this one byte.
-    fn takes(&self, byte: u8) -> bool {
+    fn takes(self, byte: u8) -> bool {
         match self {
-            Self::Byte(own) => *own == byte,
+            Self::Byte(own) => own == byte,
             Self::Any => byte != b'/',
-            Self::Class(class) => class[usize::from(byte)],
+            Self::Class(text) => class(text, byte).is_ok_and(|(is_in, _)| is_in),
             Self::Star | Self::Deep | Self::Directories => false,
         }
-    }
-}
-
-/// What a run of stars means that begins there; takes the slash that belongs to it.
-fn star(pattern: &[u8], (begins, ends): (usize, &mut usize), dialect: Dialect) -> Token {
-    if *ends - begins < 2 {
-        return Token::Star;
-    }
-    if dialect == Dialect::Rsync {
-        return Token::Deep;
-    }
-    let is_begin = begins == 0 || pattern[begins - 1] == b'/';
-    match pattern.get(*ends) {
-        Some(b'/') if is_begin => {
-            *ends += 1;
-            Token::Directories
-        }
-        None if is_begin => Token::Deep,
-        _ => Token::Star,
     }
 }
 
@@ -189,12 +175,11 @@ const CLASSES: [(&[u8], IsOfKind); 12] = [
     (b"xdigit", u8::is_ascii_hexdigit),
 ];
 
-/// What stands in brackets, and how long it is up to the closing one.
-fn class(text: &[u8]) -> Result<(Class, usize), Malformed> {
-    let mut class = [false; 256];
+/// Whether a byte is meant by what stands in brackets, and how long that is up to the closing one.
+fn class(text: &[u8], byte: u8) -> Result<(bool, usize), Malformed> {
     let is_negated = matches!(text.first(), Some(b'!' | b'^'));
     let begin = usize::from(is_negated);
-    let mut at = begin;
+    let (mut at, mut is_in) = (begin, false);
     loop {
         let &first = text.get(at).ok_or(Malformed::Unclosed)?;
         if first == b']' && at > begin {
@@ -204,8 +189,8 @@ fn class(text: &[u8]) -> Result<(Class, usize), Malformed> {
             && let Some((name, length)) = named(&text[at..])
         {
             let kind = CLASSES.iter().find(|(known, _)| *known == name);
-            let (_, is_in) = kind.ok_or(Malformed::Unclosed)?;
-            (0..=u8::MAX).filter(is_in).for_each(|byte| class[usize::from(byte)] = true);
+            let (_, is_of_kind) = kind.ok_or(Malformed::Unclosed)?;
+            is_in |= is_of_kind(&byte);
             at += length;
             continue;
         }
@@ -218,13 +203,9 @@ fn class(text: &[u8]) -> Result<(Class, usize), Malformed> {
             low
         };
         // The first one is meant wherever the range ends, as rsync and git have it.
-        class[usize::from(low)..=usize::from(high.max(low))].fill(true);
+        is_in |= (low..=high.max(low)).contains(&byte);
     }
-    if is_negated {
-        class = class.map(|is_in| !is_in);
-    }
-    class[usize::from(b'/')] = false;
-    Ok((class, at + 1))
+    Ok((is_in != is_negated && byte != b'/', at + 1))
 }
 
 /// One byte in brackets, which may be escaped.
@@ -318,7 +299,7 @@ mod tests {
     }
 
     /// The definition, which tries everything.
-    fn is_meant(tokens: &[Token], text: &[u8]) -> bool {
+    fn is_meant(tokens: &[Token<'_>], text: &[u8]) -> bool {
         let Some((first, rest)) = tokens.split_first() else { return text.is_empty() };
         let mut ends = 0..=text.len();
         match first {
@@ -344,7 +325,12 @@ mod tests {
         ) {
             let dialect = if is_git { Dialect::Git } else { Dialect::Rsync };
             let glob = Glob::new(pattern.as_bytes(), dialect).unwrap();
-            let expected = is_meant(&glob.0, text.as_bytes());
+            let (mut tokens, mut at) = (Vec::new(), 0);
+            while let Some((token, behind)) = glob.token(at).unwrap() {
+                tokens.push(token);
+                at = behind;
+            }
+            let expected = is_meant(&tokens, text.as_bytes());
             prop_assert_eq!(glob.matches(text.as_bytes()), expected, "{} {}", pattern, text);
         }
     }

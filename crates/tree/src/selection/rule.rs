@@ -15,8 +15,8 @@ pub enum Verdict {
 /// Which part of a path a pattern is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// The last name.
-    Name,
+    /// So many of its last names; of a path that has fewer, none.
+    Last(u32),
     /// All of it.
     Path,
     /// All of it, with a slash before it: `**/NAME` means one without a slash, too.
@@ -47,15 +47,16 @@ impl Rule {
         let rest = rest.strip_suffix(b"/").unwrap_or(rest);
         let with_contents = rest.ends_with(b"/***");
         let has_stars = rest.windows(2).any(|two| two == b"**");
-        let scope = match (anchored, rest.contains(&b'/')) {
-            (true, _) => Scope::Path,
-            _ if rest.starts_with(b"**") => Scope::Rooted,
-            (_, true) => Scope::Tail,
-            (false, false) if has_stars => Scope::Tail,
-            (false, false) => Scope::Name,
+        let scope = match anchored {
+            true => Scope::Path,
+            false if rest.starts_with(b"**") => Scope::Rooted,
+            false if has_stars => Scope::Tail,
+            // One in brackets counts, too, and matches none: so rsync has it.
+            false => Scope::Last(rest.split(|&byte| byte == b'/').count() as u32),
         };
         let is_plain = !rest.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
-        let glob = if is_plain { Glob::literal(rest) } else { Glob::new(rest, Dialect::Rsync) }?;
+        let dialect = if is_plain { Dialect::Literal } else { Dialect::Rsync };
+        let glob = Glob::new(rest, dialect)?;
         Ok(Self { verdict, glob, scope, only_directories, with_contents })
     }
 
@@ -71,7 +72,7 @@ impl Rule {
         };
         let only_directories = line.ends_with(b"/");
         let line = line.strip_suffix(b"/").unwrap_or(line);
-        let scope = if line.contains(&b'/') { Scope::Path } else { Scope::Name };
+        let scope = if line.contains(&b'/') { Scope::Path } else { Scope::Last(1) };
         let pattern = line.strip_prefix(b"/").unwrap_or(line);
         // What git cannot understand matches nothing.
         let glob = Glob::new(pattern, Dialect::Git).ok()?;
@@ -95,7 +96,10 @@ impl Rule {
         let after = |slash: usize| path.get(slash + 1..).unwrap_or_default();
         let mut slashes = (0..path.len()).filter(|&at| path[at] == b'/');
         match self.scope {
-            Scope::Name => self.glob.matches(slashes.next_back().map_or(path, after)),
+            Scope::Last(names) => match slashes.clone().nth_back(names as usize - 1) {
+                Some(slash) => self.glob.matches(after(slash)),
+                None => slashes.count() + 1 == names as usize && self.glob.matches(path),
+            },
             Scope::Path => self.glob.matches(path),
             Scope::Rooted => self.glob.matches(&[b"/", path].concat()),
             Scope::Tail => {
@@ -139,6 +143,10 @@ mod tests {
             ("/a", "b/a", FILE, false),
             ("a/b", "x/a/b", FILE, true),
             ("a/b", "xa/b", FILE, false),
+            ("[a/b]c", "ac", FILE, false),
+            ("[a/b]c", "x/ac", FILE, false),
+            ("/[a/b]c", "ac", FILE, true),
+            ("x/[a/b]c", "y/x/ac", FILE, false),
             ("/a/b", "x/a/b", FILE, false),
             ("tmp/", "x/tmp", DIRECTORY, true),
             ("tmp/", "x/tmp", FILE, false),
