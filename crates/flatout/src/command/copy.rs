@@ -274,9 +274,9 @@ fn copy(
     let repeats = arguments.rules().is_some() || plan.repeats_names();
     processes.begin((repeats, &plan), witness, (&selection, &evidence));
     let limits = restraint::limits(arguments, processes.size(), &|line| witness.remark(line));
-    let copy = Copy::new(options, witness).with_evidence(evidence).with_references(references);
-    let copy = copy.with_limits(limits).with_selection(selection);
-    let mut copy = processes.share(copy.with_backups(arguments.backups()));
+    let mut copy = processes.share(Copy::new(options, witness).with_limits(limits));
+    (copy.evidence, copy.references, copy.selection) = (evidence, references, selection);
+    copy.backups = arguments.backups();
     if repeats {
         copy = copy.with_repeated_names();
     }

@@ -45,7 +45,8 @@ pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
     };
     let copy = Copy::new(arguments.options(cancel), &witness);
     // Symlinks may lead to one file more than once, however many names it has.
-    let copy = copy.with_repeated_names().with_backups(backups).with_parents(below);
+    let mut copy = copy.with_repeated_names().with_parents(below);
+    copy.backups = backups;
     for round in plan.rounds {
         let ended = in_threads(&copy, round);
         if ended.interrupted || ended.out_of_space {

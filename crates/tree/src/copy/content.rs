@@ -36,12 +36,12 @@ use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
 pub(super) use large::halves;
 pub(super) use large::{Done, Ranges};
 use methods::Pair;
+use range::Task;
 use room::{preallocate, set_length};
 pub(super) use short::{MOST_TOGETHER, SHORT_BYTES};
 pub(super) use tally::Tally;
 
 pub use large::Large;
-use large::Task;
 
 use super::{CopyOptions, Refusal, When};
 use crate::file_data::{has_whole_files, is_paged, is_sparse};

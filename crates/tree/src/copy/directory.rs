@@ -266,7 +266,7 @@ impl Directory {
     fn named(&self) -> Result<Named, Refusal> {
         match &lock(&self.state).kept {
             Kept::Open(pair) => Ok(pair.found.named.clone()),
-            Kept::Recorded(record) => record.named(),
+            Kept::Recorded(record) => record.read(),
             Kept::Here(closed) => Ok(closed.named.clone()),
             Kept::Nothing => Err(Refusal::because(GO_BACK, "it is finished")),
         }

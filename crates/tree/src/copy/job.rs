@@ -1,7 +1,6 @@
 //! A copy as a whole: what it is asked, who does it, what came of it.
 
 mod hiring;
-mod manner;
 mod threads;
 
 use std::ffi::CString;
@@ -67,11 +66,11 @@ pub struct Ended {
     pub totals: Snapshot,
 }
 
-/// A copy, done by the threads of the caller.
+/// A copy, done by the threads of the caller. What is public may be given before it begins.
 pub struct Copy<'a> {
     pub(super) options: CopyOptions,
     /// What of the sources is copied.
-    pub(super) selection: Selection,
+    pub selection: Selection,
     pub(super) mirror: Mirror,
     pub(super) watch: &'a dyn Watch,
     pub(super) stop: Arc<Stop>,
@@ -88,13 +87,13 @@ pub struct Copy<'a> {
     pub(super) granularity: Granularity,
     pub(super) targets: Targets,
     /// What earlier runs made, and what this one does.
-    pub(super) evidence: Evidence,
+    pub evidence: Evidence,
     /// Files of the target with several names, by the source for which they stand.
     pub(super) taken: Taken,
     /// What is overwritten is kept by another name.
-    pub(super) backups: Option<Backups>,
+    pub backups: Option<Backups>,
     /// Earlier snapshots, whose unchanged files are not copied again.
-    pub(super) references: Option<References>,
+    pub references: Option<References>,
     /// What was made under names that the user gave.
     pub(super) brought: Brought,
     /// Files that are being written in place.

@@ -40,10 +40,6 @@ struct Parent {
 }
 
 impl Parents {
-    pub(super) fn new(below: Option<PathBuf>) -> Self {
-        Self { below, ..Self::default() }
-    }
-
     /// The directory in which all of them are made.
     pub(super) fn below(&self) -> Option<&Path> {
         self.below.as_deref()
@@ -51,6 +47,13 @@ impl Parents {
 }
 
 impl Copy<'_> {
+    /// The same copy, of operands that go to the same paths below this directory; those above them
+    /// are made like those of the sources (`--parents`).
+    pub fn with_parents(mut self, below: Option<PathBuf>) -> Self {
+        self.parents.below = below;
+        self
+    }
+
     /// Makes the directories above the copy of an operand, as far as they are not there.
     pub(super) fn make_parents(&self, operand: &Operand) -> Result<(), Failure> {
         let Some(below) = &self.parents.below else { return Ok(()) };

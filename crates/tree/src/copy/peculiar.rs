@@ -157,6 +157,13 @@ fn has_spellings(directory: BorrowedFd<'_>, names: &[&CStr]) -> bool {
 }
 
 impl Copy<'_> {
+    /// The same copy, of operands that may lie in each other: a name that is copied twice must not
+    /// count for two, or the last name of its file would be a file of its own.
+    pub fn with_repeated_names(mut self) -> Self {
+        self.links = self.links.for_repeated_names();
+        self
+    }
+
     /// Whether a directory may list a name twice: a server by mistake, and any filesystem where a file is
     /// replaced meanwhile. Then a file with several names would be forgotten before the last of them
     /// came, and by the rules of cp a backup be replaced by one of the new file.

@@ -290,12 +290,6 @@ impl References {
 }
 
 impl Copy<'_> {
-    /// The same copy, which takes what is unchanged from earlier snapshots.
-    pub fn with_references(mut self, references: Option<References>) -> Self {
-        self.references = references;
-        self
-    }
-
     /// Whether a directory is a snapshot, in which nothing is to change, by whatever mount it is reached.
     pub(super) fn is_snapshot(&self, found: Identity) -> bool {
         self.references.as_ref().is_some_and(|references| references.roots.contains(&found))

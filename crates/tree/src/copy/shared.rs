@@ -43,6 +43,7 @@ use super::directory::{self, Closed, Guest, Open};
 use super::rules::opening;
 use super::sieve::Sieve;
 use super::tally::Snapshot;
+use super::temporary::Temporaries;
 use super::{Copy, Directory, Failure, Pair, Refusal, Side, Work, lane, visit};
 use crate::lock::lock;
 use crate::spool::names::BatchIter;
@@ -153,6 +154,14 @@ impl Shared {
 pub type Contribution = (Snapshot, u64);
 
 impl Copy<'_> {
+    /// The same copy, shared by several processes, of which this is one. The first one tells the user;
+    /// the others have a `reporter`, which is their `watch`, too.
+    pub fn with_members(mut self, member: Membership, reporter: Option<Arc<Reporter>>) -> Self {
+        self.temporaries = Temporaries::of_job(member.job);
+        self.shared = Some(Shared::new(member, reporter));
+        self
+    }
+
     /// Whether other processes copy, too.
     pub fn is_shared(&self) -> bool {
         self.shared.is_some()

@@ -274,7 +274,8 @@ fn run_noted(options: CopyOptions, source: &Path, target: &Path) -> Ended {
     let heard = Heard::default();
     let ledger = target.parent().unwrap().join("state/ledger");
     let evidence = Evidence::open(&ledger, &options, Noting::AtOnce, (1 << 20, None));
-    let copy = Copy::new(options, &heard).with_evidence(evidence);
+    let mut copy = Copy::new(options, &heard);
+    copy.evidence = evidence;
     let ended = in_threads(&copy, operand(source, target));
     copy.finish();
     assert_eq!(*heard.failures.lock().unwrap(), [""; 0]);

@@ -150,21 +150,19 @@ impl Members {
         drop(packed);
         let [each, changes] = begin.wanted;
         let reporter = Arc::new(Reporter::new(Wanted { each, changes }));
-        let mut copy = Copy::new(options, &*reporter).with_evidence(evidence);
-        if begin.repeats {
-            copy = copy.with_repeated_names();
-        }
         let (own, obstacle) = match own(arguments) {
             Ok(own) => (own, None),
             Err(why) => (Default::default(), Some(why)),
         };
-        let selection = Selection { modified: begin.modified, ..own.0 };
-        let copy = copy.with_selection(selection).with_references(own.1);
-        let copy = copy.with_backups(arguments.backups());
         let membership = self.membership(begin.job, begin.kept);
         let limits = restraint::limits(arguments, self.size(), &|_| ());
-        let copy = copy.with_limits(limits);
-        let copy = copy.with_members(membership, Some(Arc::clone(&reporter)));
+        let copy = Copy::new(options, &*reporter).with_limits(limits);
+        let mut copy = copy.with_members(membership, Some(Arc::clone(&reporter)));
+        copy.selection = Selection { modified: begin.modified, ..own.0 };
+        (copy.evidence, copy.references, copy.backups) = (evidence, own.1, arguments.backups());
+        if begin.repeats {
+            copy = copy.with_repeated_names();
+        }
         loop {
             let mut message = Vec::new();
             self.group.world.tell_all(&mut message);

@@ -43,7 +43,7 @@ impl Terminal {
             let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
             let shown = move || self.show(copy, survey, &is_over);
             if spawn(scope, named("progress"), shown).is_ok() {
-                let _none = spawn(scope, named("survey"), || survey.count(paths, copy.selection()));
+                let _none = spawn(scope, named("survey"), || survey.count(paths, &copy.selection));
             }
             let done = work();
             survey.abandon();

@@ -12,7 +12,8 @@ use rustix::io::Errno;
 
 use super::choice::{PairFacts, SHARE_FROM_BYTES};
 use super::holes::segment;
-use super::large::{self, Task};
+use super::large;
+use super::range::Task;
 use super::{Content, Copied, FileJob, READ, Tally, WRITE, set_length, whole_route};
 use crate::copy::Refusal;
 use crate::file_data;

@@ -5,7 +5,6 @@
 //! gets the last half of what nobody has begun with, in one range, and shares that likewise.
 
 mod pace;
-mod task;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +15,8 @@ use flatout_io::transfer::{End, Method, Route};
 use flatout_sys::{descriptor, page_cache};
 use rustix::io::Errno;
 
-pub(in crate::copy) use self::task::Task;
 use super::methods::Pair;
+use super::range::Task;
 use super::{Content, FileJob, READ, Tally, WRITE, choice, whole_route};
 use crate::copy::shared::Abroad;
 use crate::copy::{Durability, Refusal};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use flatout_io::transfer::{End, Method, Moved, Route};
 use flatout_sys::clock::monotonic_ns;
 
+use super::difference::Amending;
 use super::methods::Pair;
 use super::{Content, Tally, around, unless_stopped};
 use crate::copy::Refusal;
@@ -12,7 +13,30 @@ use crate::copy::Refusal;
 /// How often one who waits asks whether the copy was stopped.
 const ASK_AGAIN_NS: u64 = 100_000_000;
 
+/// What is done with each range of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::copy) enum Task {
+    /// It is moved by a method.
+    Move(Method),
+    /// What differs is written, and holes are made where the source has them.
+    Amend(Amending),
+}
+
 impl Content<'_> {
+    /// Does it with one range.
+    pub(super) fn task(
+        &mut self,
+        task: Task,
+        route: Route<'_>,
+        pair: &Pair,
+        tally: &mut Tally,
+    ) -> Result<Moved, Refusal> {
+        match task {
+            Task::Move(method) => self.range(route, method, pair, tally),
+            Task::Amend(amending) => self.amend_range(route, amending, tally),
+        }
+    }
+
     /// Moves a range, piece by piece where there is a limit.
     pub(super) fn range(
         &mut self,

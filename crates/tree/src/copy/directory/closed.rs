@@ -111,22 +111,10 @@ impl Record {
         Ok(Self { records: Arc::clone(records), offset, length_bytes: bytes.len() as u32 })
     }
 
-    /// What was put away.
+    /// What was put away; or the names alone, with which it begins: a path asks all directories above for theirs.
     ///
     /// Errors: the file cannot be read.
-    pub(super) fn read(&self) -> Result<Closed, Refusal> {
-        self.first()
-    }
-
-    /// The names alone, which are a small part of it: a path asks all directories above for theirs.
-    ///
-    /// Errors: the file cannot be read.
-    pub(super) fn named(&self) -> Result<Named, Refusal> {
-        self.first()
-    }
-
-    /// What the record begins with.
-    fn first<T: Wire>(&self) -> Result<T, Refusal> {
+    pub(super) fn read<T: Wire>(&self) -> Result<T, Refusal> {
         let mut bytes = vec![0; self.length_bytes as usize];
         let count = lock(&self.records.0).spool.read(self.offset, &mut bytes)?;
         take(&mut &bytes[..count])
@@ -171,7 +159,7 @@ pub(super) mod tests {
         for name in ["a", "\u{1}\u{2}", &"x".repeat(4095), "."] {
             let before = closed(name);
             let record = Record::of(&before, &records).unwrap();
-            let (after, named) = (record.read().unwrap(), record.named().unwrap());
+            let (after, named): (Closed, Named) = (record.read().unwrap(), record.read().unwrap());
             assert_eq!(format!("{:?}", before.named), format!("{named:?}"));
             assert_eq!(format!("{before:?}"), format!("{after:?}"));
             let now = rustix::fs::stat("/proc").unwrap();
@@ -194,7 +182,7 @@ pub(super) mod tests {
             (0..20_000).map(|_| Record::of(&closed, &records).unwrap()).collect();
         assert!(lock(&records.0).spool.has_file(), "more than memory is to take");
         assert!(lock(&records.0).spool.memory_bytes() <= MEMORY_BYTES);
-        assert_eq!(kept[3].read().unwrap().named.source, closed.named.source);
+        assert_eq!(kept[3].read::<Closed>().unwrap().named.source, closed.named.source);
         let length = || lock(&records.0).spool.length_bytes();
         let whole = length();
         while kept.len() > 100 {

@@ -348,7 +348,9 @@ fn what_one_notes_another_one_knows_the_next_time() {
                 0 => lock(&evidence).take().unwrap(),
                 _ => Evidence::unpacked(&packed, &options),
             };
-            (Copy::new(options, watch).with_evidence(evidence), usual)
+            let mut copy = Copy::new(options, watch);
+            copy.evidence = evidence;
+            (copy, usual)
         });
         assert_eq!(failures, [] as [&str; 0]);
         parts[0].ended.totals
@@ -435,7 +437,9 @@ fn rules_leave_out_the_same_whoever_copies() {
         let target = place.path().join(format!("by {size}"));
         let rounds = [vec![operand(&source, &target)]];
         let (parts, failures) = share_with(size, options(), &rounds, &|_, options, watch| {
-            (Copy::new(options, watch).with_selection(selection()), usual)
+            let mut copy = Copy::new(options, watch);
+            copy.selection = selection();
+            (copy, usual)
         });
         assert_eq!(failures, [] as [&str; 0]);
         assert!(size == 1 || parts[1..].iter().any(|part| part.own.files > 0));
@@ -557,8 +561,9 @@ fn a_file_of_a_snapshot_stands_for_one_source_whoever_asks() {
     let rounds = [vec![operand(&source.join("."), &target)]];
     let (_, failures) = share_with(4, options(), &rounds, &|_, options, watch| {
         let opened = fs::File::open(&snapshot).unwrap().into();
-        let references = References::new(vec![opened], Vec::new(), true);
-        (Copy::new(options, watch).with_references(Some(references)), usual)
+        let mut copy = Copy::new(options, watch);
+        copy.references = Some(References::new(vec![opened], Vec::new(), true));
+        (copy, usual)
     });
     assert_eq!(failures, [] as [&str; 0]);
     for number in 0..60 {

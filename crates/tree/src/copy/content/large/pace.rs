@@ -10,7 +10,8 @@ use std::sync::Arc;
 use flatout_io::transfer::Method;
 use flatout_sys::clock::monotonic_ns;
 
-use super::{Content, FileJob, Large, Task};
+use super::super::range::Task;
+use super::{Content, FileJob, Large};
 use crate::lock::lock;
 
 /// Files of this size on are tried: in shorter ones there would be little left.
