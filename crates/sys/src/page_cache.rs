@@ -186,8 +186,12 @@ fn pages_of_data(file: &OwnedFd, start: u64, page: u64) -> rustix::io::Result<Ra
 const MAX_ATTEMPTS: u32 = 5;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Writes back and drops the cached pages of a range (`length_bytes` 0: to the end), and tells
-/// what is still there afterwards. Files on memory filesystems keep all their pages.
+/// Pages of 4 KiB are cached in folios of up to a huge page; one that reaches beyond a range is not dropped
+/// with it.
+const MOST_FOLIO_BYTES: u64 = 2 << 20;
+
+/// Writes back and drops the cached pages of a range (`length_bytes` 0: to the end) and a little beyond it,
+/// and tells what is still there of it afterwards. Files on memory filesystems keep all their pages.
 ///
 /// Cost: fdatasync, posix_fadvise, cachestat; up to five times the last two where pages stay.
 pub fn evict(
@@ -200,7 +204,8 @@ pub fn evict(
         Ok(()) | Err(Errno::INVAL | Errno::ROFS) => {}
         Err(error) => return Err(error.into()),
     }
-    let length = std::num::NonZeroU64::new(length_bytes);
+    let whole = length_bytes.checked_next_multiple_of(MOST_FOLIO_BYTES);
+    let length = whole.filter(|&bytes| bytes < 1 << 62).and_then(std::num::NonZeroU64::new);
     let length_bytes = match length_bytes {
         0 => (fstat(descriptor)?.st_size as u64).saturating_sub(offset_bytes),
         _ => length_bytes,
@@ -338,6 +343,19 @@ mod tests {
         let tree = crate::fixture::Tree::new(&[("proc/vmstat", "nr_dirty 5\nnr_dirtied 7\n")]);
         assert_eq!(dirtied_bytes(tree.root()), Some(7 * page_size() as u64));
         assert_eq!(dirtied_bytes(Path::new("/nonexistent")), None);
+    }
+
+    #[test]
+    fn eviction_of_a_part_that_ends_within_a_page_or_a_folio_leaves_nothing_of_it() {
+        let file = written(6 << 20);
+        if filesystem::of(file.as_fd()).unwrap().in_memory {
+            return eprintln!("skipped: memory keeps its pages");
+        }
+        for length_bytes in [1, 4096, 1_000_000, 3 << 20] {
+            file.write_all_at(&vec![2; 6 << 20], 0).unwrap();
+            let left = evict(file.as_fd(), 0, length_bytes).unwrap();
+            assert_eq!(left.cached_bytes, 0, "of {length_bytes} bytes");
+        }
     }
 
     #[test]
