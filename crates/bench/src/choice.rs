@@ -98,7 +98,7 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes, measured: Option<&ProfileEntr
         // Direct reads would have to wait until what is dirty is written back.
         is_open && !(facts.dirty && entry.tuning.caching == Caching::Direct)
     });
-    let Some(ProfileEntry { tuning, evidence, .. }) = usable else {
+    let Some(entry @ ProfileEntry { tuning, .. }) = usable else {
         return by_default(facts, wishes);
     };
     let wishes = Wishes {
@@ -107,8 +107,7 @@ pub fn for_reading(facts: &Facts, wishes: &Wishes, measured: Option<&ProfileEntr
         split: wishes.split.or(Some(tuning.split).filter(|_| !facts.may_stop)),
         ..Wishes::exactly(tuning)
     };
-    let day = evidence.time.get(..10).unwrap_or(&evidence.time);
-    let engine_reason = format!("the best here by flatout tune of {day}");
+    let engine_reason = format!("the best here by flatout tune of {}", entry.day());
     Choice { engine_reason, ..by_default(facts, &wishes) }
 }
 

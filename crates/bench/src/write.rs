@@ -7,10 +7,11 @@ mod limit;
 pub mod outcome;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use flatout_io::operations::Completion;
-use flatout_io::{Existing, Target, TargetOptions};
+use flatout_io::{Existing, MachineProfile, Target, TargetOptions};
 use flatout_measure::{Warning, size_text};
 use flatout_sys::{CancelToken, affinity};
 
@@ -36,6 +37,8 @@ pub struct Job {
     pub existing: Existing,
     /// Seed of random data.
     pub seed: u64,
+    /// What was measured on this machine, which the figure is held against.
+    pub profile: Option<Arc<MachineProfile>>,
     /// The wish to stop.
     pub cancel: CancelToken,
 }

@@ -113,6 +113,12 @@ pub struct ProfileEntry {
 }
 
 impl ProfileEntry {
+    /// The day on which it was measured.
+    pub fn day(&self) -> &str {
+        let time = &self.evidence.time;
+        time.get(..10).unwrap_or(time)
+    }
+
     /// Files per second at the best rate.
     pub fn limit_files_per_s(&self) -> f64 {
         self.limit_bytes_per_s / self.file_bytes.max(1) as f64

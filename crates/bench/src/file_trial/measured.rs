@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use flatout_io::{Engine, Tuning, escape};
-use flatout_measure::{EVIDENCE, Evidence, Facts, Key, Parameters, Sample, Warning, warning};
+use flatout_io::{Engine, ProfileEntry, Tuning, escape};
+use flatout_measure::{
+    Ceiling, EVIDENCE, Evidence, Facts, Key, Parameters, Provenance, Sample, Warning, warning,
+};
 
 use crate::choice::Choice;
 use crate::fact;
@@ -106,6 +108,17 @@ impl Measured {
             ..Sample::default()
         }
     }
+}
+
+/// The best that `flatout tune` measured of reads or writes like this one: the upper end of its interval,
+/// since half of them are faster than the median.
+pub(crate) fn earlier(work: &str, best: Option<&ProfileEntry>) -> Ceiling {
+    let Some(entry) = best else {
+        return Ceiling::unknown(format!("the best {work} here, which flatout tune measures"));
+    };
+    let high = entry.evidence.ci95.map_or(entry.limit_bytes_per_s, |[_, high]| high);
+    let name = format!("the best {work} here, by flatout tune of {}", entry.day());
+    Ceiling::known(name, Some(high), Provenance::Earlier)
 }
 
 /// What tells the row of a file that is read or written from others.

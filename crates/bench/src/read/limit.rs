@@ -1,15 +1,15 @@
 //! What bounds a read: the best that was measured here, and where most of its time goes. Pure.
 
 use flatout_io::{Caching, Engine, ProfileEntry, Tuning};
-use flatout_measure::{Ceiling, Provenance};
+use flatout_measure::Ceiling;
+
+use crate::file_trial::measured;
 
 /// From this share of the bytes on, the device has given most of them.
 const MOST: f64 = 0.5;
 /// From this share of its CPUs on, a read hardly waits.
 const BUSY: f64 = 0.9;
 const PAGE_BYTES: u64 = 4096;
-/// The name of a bound that nobody has measured.
-const NOT_MEASURED: &str = "the best read here, which flatout tune measures";
 
 /// What is known of a read.
 #[derive(Debug, Clone, Copy)]
@@ -26,17 +26,10 @@ impl Way {
         self.fetched_ratio >= MOST
     }
 
-    /// The bound, and what limits the figure; `best` is what was measured of files like this one, the
-    /// upper end of its interval, since half of all reads are faster than the median.
+    /// The bound, and what limits the figure; `best` is what was measured of files like this one.
     pub(super) fn ceiling(&self, best: Option<&ProfileEntry>) -> Ceiling {
-        let known = best.filter(|entry| entry.key.cached != self.is_fetched()).map(|entry| {
-            let evidence = &entry.evidence;
-            let value = evidence.ci95.map_or(entry.limit_bytes_per_s, |[_, high]| high);
-            let day = evidence.time.get(..10).unwrap_or(&evidence.time);
-            let name = format!("the best read here, by flatout tune of {day}");
-            Ceiling::known(name, Some(value), Provenance::Earlier)
-        });
-        known.unwrap_or_else(|| Ceiling::unknown(NOT_MEASURED)).limited_by(self.limiter())
+        let alike = best.filter(|entry| entry.key.cached != self.is_fetched());
+        measured::earlier("read", alike).limited_by(self.limiter())
     }
 
     fn limiter(&self) -> &'static str {
@@ -58,6 +51,7 @@ impl Way {
 #[cfg(test)]
 mod tests {
     use flatout_io::{Evidence, ProfileKey, SizeClass, Split, Work};
+    use flatout_measure::Provenance;
 
     use super::*;
 
@@ -110,6 +104,7 @@ mod tests {
         assert_eq!(fetched.ceiling(Some(&entry)).value, None, "it was not cached after all");
         let bound = cached.ceiling(None);
         assert_eq!((bound.value, bound.provenance), (None, Provenance::Unknown));
-        assert_eq!((&*bound.name, &*bound.limiter), (NOT_MEASURED, "page faults and memory"));
+        assert_eq!(bound.name, "the best read here, which flatout tune measures");
+        assert_eq!(bound.limiter, "page faults and memory");
     }
 }

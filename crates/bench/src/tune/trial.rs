@@ -77,6 +77,7 @@ fn written(
         sync: write::Sync::End,
         existing: Existing::Refuse,
         seed,
+        profile: None,
         cancel: options.cancel,
     })?;
     let measured = writer.run();

@@ -20,13 +20,14 @@ pub(super) fn overhead(share: f64, data: Data) -> Option<Warning> {
     (share > OVERHEAD_SHARE).then(|| Warning::new(warning::OVERHEAD, text))
 }
 
-/// What bounds the figure. Only the generator, which takes `harness_ns` for all of the data, has a rate
-/// of its own; what the page cache or the device could do at most is not known.
+/// What bounds the figure: the generator, where it takes most of the time, `harness_ns` for all of the data;
+/// or else the best write that was measured here. What the page cache or the device could do at most nobody
+/// knows.
 pub(super) fn ceiling(
     measured: &Measured,
     harness_ns: Option<f64>,
-    caching: Caching,
-    sync: Sync,
+    (caching, sync): (Caching, Sync),
+    best: Option<Ceiling>,
 ) -> Ceiling {
     let figure_ns = measured.fsynced_ns.unwrap_or(measured.elapsed_ns).max(1) as f64;
     if let Some(ns) = harness_ns.filter(|ns| *ns > DOMINANT_SHARE * figure_ns) {
@@ -36,7 +37,7 @@ pub(super) fn ceiling(
     let synced = 1.0 - measured.elapsed_ns as f64 / figure_ns;
     let waits = caching == Caching::Direct || sync == Sync::Each || synced > DOMINANT_SHARE;
     let limiter = if waits { "device" } else { "page cache" };
-    Ceiling::unknown(limiter).limited_by(limiter)
+    best.unwrap_or_else(|| Ceiling::unknown(limiter)).limited_by(limiter)
 }
 
 #[cfg(test)]
@@ -44,6 +45,12 @@ mod tests {
     use flatout_measure::record::Provenance;
 
     use super::*;
+
+    const BUFFERED: (Caching, Sync) = (Caching::Buffered, Sync::End);
+
+    fn best() -> Ceiling {
+        Ceiling::known("the best", Some(2e9), Provenance::Earlier)
+    }
 
     fn written(fsynced_ns: u64) -> Measured {
         let fsynced_ns = Some(fsynced_ns);
@@ -61,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_generator_that_takes_most_of_the_time_is_the_ceiling() {
-        let ceiling = ceiling(&written(12_000), Some(8000.0), Caching::Buffered, Sync::End);
+        let ceiling = ceiling(&written(12_000), Some(8000.0), BUFFERED, Some(best()));
         assert_eq!(ceiling.limiter, "data generation");
         assert_eq!(ceiling.value, Some(1000.0 * 1e9 / 8000.0));
         assert_eq!(ceiling.provenance, Provenance::Measured);
@@ -69,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_slow_generator_before_a_slower_sync_is_not_the_ceiling() {
-        let ceiling = ceiling(&written(1_000_000), Some(9000.0), Caching::Buffered, Sync::End);
+        let ceiling = ceiling(&written(1_000_000), Some(9000.0), BUFFERED, None);
         assert_eq!(ceiling.limiter, "device");
     }
 
@@ -82,9 +89,11 @@ mod tests {
             (Buffered, Sync::Each, "device"),
             (Direct, Sync::End, "device"),
         ] {
-            let ceiling = ceiling(&written(12_000), Some(10.0), caching, sync);
+            let ceiling = ceiling(&written(12_000), Some(10.0), (caching, sync), None);
             assert_eq!(ceiling.limiter, limiter, "{caching}, {sync:?}");
             assert_eq!((ceiling.value, ceiling.provenance), (None, Provenance::Unknown));
         }
+        let known = ceiling(&written(12_000), Some(10.0), BUFFERED, Some(best()));
+        assert_eq!((known.value, &*known.limiter), (Some(2e9), "page cache"));
     }
 }

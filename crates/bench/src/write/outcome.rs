@@ -1,10 +1,10 @@
 //! What is known about a write, as an outcome of the record.
 
-use flatout_io::Caching;
+use flatout_io::{Caching, SizeClass, Work};
 use flatout_measure::{
-    Facts, Label, Outcome, Parameters, Status, Unit, blank, ceiling, size_text, warning,
+    Ceiling, Facts, Label, Outcome, Parameters, Status, Unit, blank, ceiling, size_text, warning,
 };
-use flatout_sys::affinity;
+use flatout_sys::{affinity, filesystem};
 
 use super::{Data, Measured, Sync, Writer, limit};
 use crate::fact;
@@ -64,7 +64,21 @@ impl Writer {
             true => (Caching::Buffered, Sync::None),
             false => (self.target.caching(), self.job.sync),
         };
-        ceiling::apply(outcome, limit::ceiling(measured, harness_ns, way.0, way.1));
+        let best = self.best_here(measured);
+        ceiling::apply(outcome, limit::ceiling(measured, harness_ns, way, best));
+    }
+
+    /// The bound of writes as tune makes them: large, of random bytes to a new file, until they are durable.
+    fn best_here(&self, measured: &Measured) -> Option<Ceiling> {
+        let class = (SizeClass::of(self.length_bytes), true);
+        let is_alike = self.target.is_new()
+            && self.job.data == Data::Random
+            && class.0 == SizeClass::Large
+            && measured.fsynced_ns.is_some();
+        let identity = filesystem::identity(self.target.file()).unwrap_or_default();
+        let profile = self.job.profile.as_ref();
+        let best = profile.and_then(|known| known.find(Work::Write, class, ("", &identity)));
+        is_alike.then(|| measured::earlier("write", best))
     }
 
     fn parameters(&self, measured: &Measured) -> Parameters {

@@ -1,12 +1,13 @@
 //! `flatout write`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use flatout_bench::choice::{self, Wishes};
 use flatout_bench::option::{Wish, Words, words};
 use flatout_bench::write::{Data, Job, Sync};
-use flatout_io::{Engine, Existing};
+use flatout_io::{Engine, Existing, MachineProfile};
 use flatout_sys::cancel::CancelToken;
 
 use super::shared::{Moving, Output, path};
@@ -61,7 +62,7 @@ impl Write {
     }
 
     /// The job.
-    pub fn job(&self, cancel: CancelToken) -> Job {
+    pub fn job(&self, profile: Option<Arc<MachineProfile>>, cancel: CancelToken) -> Job {
         let (block_count, block_bytes) = self.blocks().unwrap_or_default();
         Job {
             path: self.file.clone(),
@@ -71,6 +72,7 @@ impl Write {
             sync: self.sync,
             existing: if self.overwrite { Existing::Overwrite } else { Existing::Refuse },
             seed: self.seed,
+            profile,
             cancel,
         }
     }

@@ -5,11 +5,12 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::write::Write;
 use crate::conclusion::{Conclusion, Draft, FAILED, INTERRUPTED};
+use crate::profile;
 
 /// Writes the file. One that was made and could not be completed is removed again.
 pub fn run(arguments: &Write, cancel: CancelToken) -> Conclusion {
     let mut draft = Draft::begin(arguments.seed);
-    match Writer::open(arguments.job(cancel)) {
+    match Writer::open(arguments.job(profile::load(), cancel)) {
         Ok(writer) => write(writer, &mut draft),
         Err(error) => draft.refuse(&error),
     }

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bin::{Flatout, Folder, Ran};
-use crate::filesystem::{Kind, Mounted};
+use crate::filesystem::{Kind, Mounted, needs_storage};
 use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 use crate::skip::needs;
@@ -151,6 +151,39 @@ fn what_was_measured_is_used_for_reading_and_summing() {
         ran.exits(0).stdout.clone()
     };
     assert_eq!(sum(&folder.join(PROFILE)), sum(Path::new("")));
+}
+
+#[test]
+fn a_write_as_tune_makes_them_is_held_against_the_best_of_these() {
+    let (folder, ran) = tuned();
+    needs!(needs_storage(folder.path()));
+    ran.exits(0);
+    let mut profile = profile(&folder);
+    for entry in entries(&mut profile, "write", "large") {
+        entry["evidence"]["ci95"] = json!([1e14, 1e15]);
+    }
+    save(&folder, &profile);
+    let ceiling = |name: &str, words: &str, path: &Path| {
+        // So slow that making the data is not what limits it.
+        let arguments = format!("write place/{name} -b 64K --sync each --format json {words}");
+        let ran = folder.flatout(arguments.split_whitespace()).with_profile(path).run();
+        let result = ran.exits(0).result();
+        assert_eq!(result["ceiling"]["limiter"], "device", "{ran}");
+        result["ceiling"].clone()
+    };
+    let bound = ceiling("a", "--size 5M", &folder.join(PROFILE));
+    assert_eq!((&bound["value"], &bound["provenance"]), (&json!(1e15), &json!("earlier")));
+    assert!(bound["name"].as_str().unwrap().starts_with("the best write here, by flatout tune of"));
+    assert!(bound["ratio"].as_f64().unwrap() < 0.01, "{bound}");
+    let bound = ceiling("b", "--size 5M", Path::new(""));
+    assert_eq!(bound["name"], "the best write here, which flatout tune measures", "{bound}");
+    // It measures no other writes.
+    for (name, words) in
+        [("a", "--size 5M --overwrite"), ("c", "--size 5M --data zero"), ("d", "--size 1M")]
+    {
+        let bound = ceiling(name, words, &folder.join(PROFILE));
+        assert_eq!((&bound["name"], &bound["value"]), (&json!("device"), &Value::Null), "{words}");
+    }
 }
 
 #[test]
