@@ -39,7 +39,7 @@ pub struct Options {
     run: Run,
     /// Most bytes of a test file that are likely made in time.
     #[arg(skip)]
-    pub in_time_bytes: Option<u64>,
+    in_time_bytes: Option<u64>,
     /// Whether the system's caches are dropped before cold rows.
     #[arg(from_global, id = "drop_caches")]
     pub clearing: Clearing,
@@ -51,8 +51,6 @@ const FEW_BYTES: u64 = 256 << 20;
 /// Number of test files: one is kept hot, the other is cleared again and again.
 const FILES: u64 = 2;
 
-/// Runs of the sampler of the whole grid.
-const PHASES: u64 = 4;
 /// Part of the time that making both files may take.
 const MAKING_PART: u64 = 3;
 
@@ -67,20 +65,13 @@ impl Options {
     /// Length of each of the two test files, and what limits it where it is less than is wanted.
     ///
     /// Errors: no directory, no room.
-    pub fn file_bytes(&self) -> Result<(u64, Option<String>), Error> {
+    fn file_bytes(&self) -> Result<(u64, Option<String>), Error> {
         let wanted = self.wanted_bytes().min(self.in_time_bytes.unwrap_or(u64::MAX));
         let most = self.run.max_write_bytes.map(|most| most / FILES);
         scratch::size(&self.directory, wanted, most).map_err(|error| match error {
             Error::NoRoom(text) => Error::NoRoom(format!("{text}, for each of {FILES} test files")),
             other => other,
         })
-    }
-
-    /// Bytes that will be written.
-    ///
-    /// Errors: as [`Options::file_bytes`].
-    pub fn write_bytes(&self) -> Result<u64, Error> {
-        Ok(self.file_bytes()?.0 * FILES)
     }
 }
 
@@ -93,7 +84,7 @@ impl Area for Options {
         let is_timed = run.time_ns.is_some() || run.rounds.is_none();
         self.in_time_bytes =
             is_timed.then(|| Tried::nothing().surely_made_bytes(each_ns).max(scratch::LEAST_BYTES));
-        let write_bytes = self.write_bytes()?;
+        let write_bytes = self.file_bytes()?.0 * FILES;
         self.clearing.check()?;
         let place = Some(self.directory.clone());
         Ok(Estimate { place, write_bytes, most_write_bytes: write_bytes, ..usual })
@@ -128,11 +119,10 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     let reduced = reduced(options.wanted_bytes(), length_bytes, limit.as_deref());
     let files = TestFiles::new(hot, cold, options)?;
     let (ground, limits) = (files.ground(), files.limits());
-    let mut phases = if options.run.extent == Extent::Full { PHASES } else { 1 };
-    let mut phase = |rows: Vec<Row>| {
+    // One of so many that are left.
+    let mut phase = |rows: Vec<Row>, parts: u64| {
         let cases = rows.into_iter().map(|row| trial::case(row, &files)).collect();
-        let mut rows = sampler.within(sampler.left_ns() / phases).run(cases);
-        phases = phases.saturating_sub(1).max(1);
+        let mut rows = sampler.within(sampler.left_ns() / parts).run(cases);
         rows.iter_mut().for_each(|row| prove(row, ground));
         // Against the bounds of the same phase, which were measured in between.
         bound::apply(&mut rows, &limits);
@@ -143,16 +133,16 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     };
     let cpus = affinity::allowed_cpu_count();
     if options.run.extent != Extent::Full {
-        return Ok(phase(row::few(options.run.extent, cpus)));
+        return Ok(phase(row::few(options.run.extent, cpus), 1));
     }
-    let mut rows = phase(row::block_sweep(1));
-    let sweep = phase(row::thread_sweep(&best_blocks(&rows), cpus));
+    let mut rows = phase(row::block_sweep(1), 4);
+    let sweep = phase(row::thread_sweep(&best_blocks(&rows), cpus), 3);
     let threads = best(&sweep, None).map_or(1, |tuning| tuning.threads);
     rows.extend(sweep);
     if threads > 1 && !cancel.is_cancelled() {
-        rows.extend(phase(row::block_sweep(threads)));
+        rows.extend(phase(row::block_sweep(threads), 2));
     }
-    rows.extend(phase(row::series()));
+    rows.extend(phase(row::series(), 1));
     Ok(rows)
 }
 
@@ -221,6 +211,7 @@ mod tests {
     use flatout_sys::cancel::CancelToken;
 
     use super::*;
+    use crate::file_trial::accounting::DISK_READ_BYTES;
 
     /// As read in a control group of 128 MiB, with a file of 256 MiB.
     #[test]
@@ -229,6 +220,7 @@ mod tests {
             let row = Row::new(Test::BlockSweep, state, Engine::Sync, 1 << 20, 1);
             let facts = Facts::default().with(fact::BYTES, 1000_u64);
             let facts = facts.with(fact::DEVICE_READ_BYTES, fetched);
+            let facts = facts.with(DISK_READ_BYTES, fetched);
             let outcome = Outcome { median: Some(1e9), ..Outcome::default() };
             let mut measured = Measured { row, outcome, facts, further: Vec::new() };
             prove(&mut measured, Some(Nature::Disk));

@@ -54,7 +54,9 @@ pub(crate) fn run<P, T: Send, E: Send + From<ThreadError>>(
         },
         ended: &|| {
             (also.ended)();
-            lock(&readings).1 = Account::read(scope);
+            if !matches!(scope, Scope::Begin(_)) {
+                lock(&readings).1 = Account::read(scope);
+            }
         },
     };
     let (results, elapsed_ns) =

@@ -24,7 +24,7 @@ use crate::choice::{self, Choice, Facts, Wishes};
 use crate::counted;
 use crate::file_trial::evidence::{Bottom, is_kept_in_memory};
 use crate::file_trial::page_cache::Pages;
-use crate::{Error, fact, file_trial, limits, workers};
+use crate::{Error, file_trial, limits, workers};
 
 pub use crate::file_trial::measured::Measured;
 pub use crate::file_trial::page_cache::{CacheStart, Clearing};
@@ -77,9 +77,6 @@ impl Job {
         let reader = Reader::open(self)?;
         let measured = reader.trial()?;
         let mut sample = measured.sample();
-        if let CacheStart::Cold(_) = reader.job.state {
-            sample.facts.set_known(fact::CACHED_BEFORE_BYTES, measured.cached_before_bytes);
-        }
         warning::add_all(&mut sample.warnings, reader.warnings().iter().cloned());
         file_trial::refuse(&sample.warnings)?;
         Ok(sample)
@@ -135,11 +132,12 @@ impl Reader {
     /// Errors: what open says; settings that make no sense ([`Error::Usage`]), found before the
     /// file is touched.
     pub fn open(mut job: Job) -> Result<Self, Error> {
-        let wanted_bytes = wanted_bytes(&job)?;
-        if job.block_count.is_some() {
-            // A count of blocks means blocks of one size, whatever engine is taken.
-            job.wishes.block_bytes.get_or_insert(choice::MMAP_BLOCK_BYTES);
-        }
+        // A count of blocks means blocks of one size, whatever engine is taken.
+        let wanted_bytes = job.block_count.map(|count| {
+            let block_bytes = job.wishes.block_bytes.get_or_insert(choice::MMAP_BLOCK_BYTES);
+            limits::length(count, *block_bytes)
+        });
+        let wanted_bytes = wanted_bytes.transpose()?;
         let source = Source::open(&job.path)?;
         let end_bytes = match source.kind() {
             Kind::Sized => wanted_bytes.unwrap_or(u64::MAX).min(source.length_bytes()),
@@ -204,18 +202,13 @@ impl Reader {
         let holes = self.source.hole_bytes();
         let written = length.saturating_sub(holes);
         let reserved = self.source.allocated_bytes().unwrap_or(0).saturating_sub(written);
-        if holes > 0 && reserved >= holes / 2 {
-            warn(
-                warning::UNWRITTEN_EXTENTS,
-                format!(
-                    "{holes} of {length} bytes were allocated but never written: no device is read for them"
-                ),
-            );
-        } else if holes > 0 {
-            warn(
-                warning::SPARSE_FILE,
-                format!("{holes} of {length} bytes are holes: no device is read for them"),
-            );
+        if holes > 0 {
+            let (code, what) = match reserved >= holes / 2 {
+                true => (warning::UNWRITTEN_EXTENTS, "were allocated but never written"),
+                false => (warning::SPARSE_FILE, "are holes"),
+            };
+            let text = format!("{holes} of {length} bytes {what}: no device is read for them");
+            warn(code, text);
         }
         let compressed = if facts.is_hot() { 0 } else { self.source.compressed_bytes() };
         if compressed > 0 {
@@ -223,9 +216,6 @@ impl Reader {
                 "at least {compressed} of {length} bytes are stored compressed: the device reads fewer"
             );
             warn(warning::COMPRESSED_FILE, text);
-        }
-        if let Some(warning) = workers::oversubscribed(tuning.threads, facts.cpus) {
-            warn(warning::OVERSUBSCRIBED, warning.text);
         }
         let cold = matches!(self.job.state, CacheStart::Cold(_));
         if sized && is_kept_in_memory(self.source.file()) {
@@ -246,13 +236,8 @@ impl Reader {
             };
             warn(code, format!("blocks of {}: {what}", counted(block, "byte")));
         }
+        self.warnings.extend(workers::oversubscribed(tuning.threads, facts.cpus));
     }
-}
-
-/// The bytes asked for.
-fn wanted_bytes(job: &Job) -> Result<Option<u64>, Error> {
-    let block_bytes = job.wishes.block_bytes.unwrap_or(choice::MMAP_BLOCK_BYTES);
-    job.block_count.map(|count| limits::length(count, block_bytes)).transpose()
 }
 
 /// What was measured for files like this one.

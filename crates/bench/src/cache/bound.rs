@@ -7,6 +7,7 @@ use flatout_sys::storage::IoLimit;
 use super::row::{Row, State, Test};
 use crate::counted;
 use crate::file_trial::accounting::{DISK_READ_BYTES, DISK_READ_REQUESTS};
+use crate::file_trial::evidence::ratio;
 
 /// Blocks so small that copying them takes no time beside the call.
 const BARE_CALL_BYTES: u64 = 256;
@@ -69,8 +70,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>], limits: &[IoLimit]) {
 /// requests, which are as long as those of the row were.
 fn tightest<'l>(limits: &'l [IoLimit], facts: &Facts) -> Option<(&'l IoLimit, f64, String)> {
     let [bytes, requests] = [DISK_READ_BYTES, DISK_READ_REQUESTS].map(|key| facts.number(key));
-    let request_bytes = bytes.zip(requests).map(|(bytes, requests)| bytes / requests);
-    let request_bytes = request_bytes.filter(|bytes| bytes.is_normal());
+    let request_bytes = ratio(bytes, requests).filter(|bytes| bytes.is_normal());
     let bytes = |limit: &'l IoLimit| {
         let most = limit.read_bytes_per_s?;
         Some((limit, most as f64, format!("{most} bytes/s")))

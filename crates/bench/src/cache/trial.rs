@@ -9,7 +9,7 @@ use flatout_sys::{AlignedBuffer, CancelToken, Nature, affinity, fill_random, xor
 
 use super::Options;
 use super::row::{Row, State, Test};
-use crate::file_trial::evidence;
+use crate::file_trial::evidence::Bottom;
 use crate::read::{Job, Limit, Reader};
 use crate::{CacheStart, Clearing, Error, Scratch, fact, go_on, limits, workers};
 
@@ -54,7 +54,7 @@ impl TestFiles {
 
     /// The kind of place that the files lie in at the bottom.
     pub(super) fn ground(&self) -> Option<Nature> {
-        evidence::ground(self.cold.file(), &self.cold.path())
+        Bottom::of(self.cold.file(), &self.cold.path()).ground
     }
 
     /// What control groups allow of the devices that have the files; none where they cannot be seen.
@@ -71,6 +71,7 @@ pub(super) fn case(row: Row, files: &TestFiles) -> Case<'_, Row> {
     Case {
         row,
         trial: Box::new(move |_seed| {
+            limits::check_trial(&row.tuning)?;
             let sample = match row.test {
                 Test::MemoryRead => return memory_read(&row, files),
                 Test::BlockSweep | Test::ThreadSweep | Test::DeviceRead => read(&row, files),
@@ -97,7 +98,6 @@ fn read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
         State::Hot => (&files.hot, HOT_TRIAL_NS, CacheStart::Hot),
         _ => (&files.cold, COLD_TRIAL_NS, CacheStart::Cold(files.clearing)),
     };
-    limits::check_trial(&row.tuning)?;
     let job = Job::exactly(file.path(), &row.tuning, state, files.cancel);
     Job { limit: Limit::Duration(ns), ..job }.sample()
 }
@@ -109,7 +109,6 @@ fn series(
     earlier: &[CacheStart],
     state: CacheStart,
 ) -> Result<Sample, TrialError> {
-    limits::check_trial(&row.tuning)?;
     let bytes = SERIES_BYTES.min(files.cold.length_bytes());
     let block_count = Some(bytes / row.tuning.block_bytes);
     let job = |state| {

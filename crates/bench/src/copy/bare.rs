@@ -166,7 +166,7 @@ fn read(site: &Site) -> Result<Sample, TrialError> {
 
 /// Says whether what was read came from the device.
 pub(super) fn prove(rows: &mut [Measured<Row>], site: &Site) {
-    let ground = |file: &Scratch| evidence::ground(file.file(), &file.path());
+    let ground = |file: &Scratch| evidence::Bottom::of(file.file(), &file.path()).ground;
     let ground = site.read_file.as_ref().and_then(ground);
     let reads = rows.iter_mut().filter(|row| matches!(row.row.work, Work::BareRead { .. }));
     reads.for_each(|row| evidence::prove_read(row, false, ground));

@@ -192,7 +192,7 @@ impl Finding<'_> {
                 &[fact::PROCESS_READ_BYTES, fact::PROCESS_WRITE_BYTES],
             ),
         };
-        let moved = evidence::moved(read_bytes + written_bytes, &[sum(disk), sum(process)], ground);
+        let moved = evidence::moved(read_bytes + written_bytes, [sum(disk), sum(process)], ground);
         match moved.happened {
             Happened::Yes => self.buffered().unwrap_or(moved),
             _ => moved,

@@ -33,6 +33,8 @@ pub(crate) enum Scope<'a> {
     Process,
     /// Those of these disks and of the machine, too. Cost: some seven small files.
     Machine(&'a [DeviceNumber]),
+    /// The same, where a trial reads them when it begins alone, and its caller when all is over.
+    Begin(&'a [DeviceNumber]),
 }
 
 /// Readings at one moment.
@@ -51,7 +53,7 @@ impl Account {
     /// Reads everything in the scope.
     pub(crate) fn read(scope: Scope<'_>) -> Self {
         let own = Self { usage: usage::usage(), process: usage::process_io(), ..Self::default() };
-        let Scope::Machine(disks) = scope else { return own };
+        let (Scope::Machine(disks) | Scope::Begin(disks)) = scope else { return own };
         let root = Path::new("/");
         let accounts: Option<Vec<BlockAccount>> =
             disks.iter().map(|&disk| BlockAccount::read(root, disk)).collect();

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use flatout_measure::units::percent;
-use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, warning};
+use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, Warning, warning};
 use flatout_sys::storage::{self, DeviceNumber};
 use flatout_sys::{Nature, filesystem};
 use rustix::fs::FileType;
@@ -35,16 +35,14 @@ pub(crate) fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     Some(part? / whole.filter(|&whole| whole > 0.0)?)
 }
 
-/// Evidence of bytes that a device had to move. `accounts` are those that there are of the same
-/// bytes: of the disks, which hold what others asked for, and of the process, which holds what a
-/// cache below served; the least is what is shown.
+/// Evidence of bytes that a device had to move, by two accounts of them: of the disks, which hold what
+/// others asked for, and of the process, which holds what a cache below served; the least is what is shown.
 pub(crate) fn moved(
     asked_bytes: f64,
-    accounts: &[Option<f64>],
+    [one, other]: [Option<f64>; 2],
     ground: Option<Nature>,
 ) -> Evidence {
-    let least = accounts.iter().copied().collect::<Option<Vec<f64>>>();
-    let least = least.and_then(|known| known.into_iter().reduce(f64::min));
+    let least = one.zip(other).map(|(one, other)| one.min(other));
     match (ground, ratio(least, Some(asked_bytes))) {
         (Some(Nature::Memory), _) => {
             let text = "the chain ends in memory: no device took part";
@@ -96,6 +94,8 @@ pub(crate) struct Bottom {
     pub(crate) ground: Option<Nature>,
     /// The devices whose accounts tell what really moved.
     pub(crate) disks: Vec<DeviceNumber>,
+    /// How a filesystem is mounted so that a sync returns before storage has the bytes for good.
+    pub(crate) unsynced: Option<&'static str>,
 }
 
 impl Bottom {
@@ -106,6 +106,7 @@ impl Bottom {
         let chain = storage::chain(Path::new("/"), file, path).ok();
         let bottom = chain.map_or_else(Self::default, |chain| Self {
             ground: chain.ground(),
+            unsynced: chain.unsynced(),
             disks: chain.disks,
         });
         // Without /proc there is no mount table, but the filesystem still says what it is.
@@ -122,21 +123,13 @@ pub(crate) fn is_kept_in_memory(file: BorrowedFd<'_>) -> bool {
         && filesystem::of(file).is_ok_and(|filesystem| filesystem.in_memory)
 }
 
-/// The kind of place that the bytes of an open file lie in at the bottom.
-pub(crate) fn ground(file: BorrowedFd<'_>, path: &Path) -> Option<Nature> {
-    Bottom::of(file, path).ground
-}
-
-/// Evidence that the bytes of a read came from a device: by the account of the disks, where the row
-/// has one, and that of the process, which ends at the topmost device.
-pub(crate) fn fetched(
-    read_bytes: f64,
-    process: Option<f64>,
-    disks: Option<f64>,
-    ground: Option<Nature>,
-) -> Evidence {
-    let accounts = [process, disks];
-    moved(read_bytes, if disks.is_some() { &accounts } else { &accounts[..1] }, ground)
+/// The warning of what counts until bytes are durable, where a filesystem is mounted so.
+pub(crate) fn not_durable(option: &str) -> Warning {
+    let text = format!(
+        "a filesystem of this place is mounted {option}: fsync(2) returns before storage has the \
+         bytes for good"
+    );
+    Warning::new(warning::NOT_DURABLE, text)
 }
 
 /// Evidence that a read was served from the page cache.
@@ -149,6 +142,14 @@ pub(crate) fn hot(read_bytes: f64, fetched_bytes: Option<f64>) -> Evidence {
     Evidence::read(happened, MISSED_RATIO, share, text)
 }
 
+/// Evidence that the bytes of reads came from the page cache, or from a device.
+pub(crate) fn of_reads(facts: &Facts, is_hot: bool, ground: Option<Nature>) -> Evidence {
+    let bytes = facts.number(fact::BYTES).unwrap_or(0.0);
+    // That of the process ends at the topmost device.
+    let accounts = [fact::DEVICE_READ_BYTES, DISK_READ_BYTES].map(|key| facts.number(key));
+    if is_hot { hot(bytes, accounts[0]) } else { moved(bytes, accounts, ground) }
+}
+
 /// Says what shows that the bytes of a row of reads came from where the row has them, in all of its
 /// trials, and warns where they did not.
 pub(crate) fn prove_read<R>(measured: &mut Measured<R>, is_hot: bool, ground: Option<Nature>) {
@@ -156,14 +157,9 @@ pub(crate) fn prove_read<R>(measured: &mut Measured<R>, is_hot: bool, ground: Op
     if outcome.median.is_none() {
         return;
     }
-    let bytes = facts.number(fact::BYTES).unwrap_or(0.0);
-    let process = facts.number(fact::DEVICE_READ_BYTES);
-    let disks = facts.number(DISK_READ_BYTES);
-    let (evidence, code) = match is_hot {
-        true => (hot(bytes, process), warning::NOT_HOT),
-        false => (fetched(bytes, process, disks, ground), warning::NOT_FROM_DEVICE),
-    };
+    let evidence = of_reads(facts, is_hot, ground);
     if evidence.happened == Happened::No {
+        let code = if is_hot { warning::NOT_HOT } else { warning::NOT_FROM_DEVICE };
         outcome.warn(code, evidence.text.to_string());
     }
     facts.set(EVIDENCE, evidence);
@@ -183,20 +179,20 @@ mod tests {
 
     #[test]
     fn the_least_account_of_a_device_at_the_bottom_decides() {
-        let happened = |accounts: &[Option<f64>], ground| moved(100.0, accounts, ground).happened;
-        assert_eq!(happened(&[Some(100.0), Some(95.0)], DISK), Happened::Yes);
-        assert_eq!(happened(&[Some(300.0), Some(5.0)], DISK), Happened::No, "for somebody else");
-        assert_eq!(happened(&[Some(5.0), Some(100.0)], DISK), Happened::No, "a cached loop device");
-        assert_eq!(happened(&[None, Some(100.0)], DISK), Happened::Unknown);
-        assert_eq!(happened(&[], DISK), Happened::Unknown);
-        let evidence = moved(100.0, &[Some(40.0)], DISK);
+        let happened = |accounts, ground| moved(100.0, accounts, ground).happened;
+        assert_eq!(happened([Some(100.0), Some(95.0)], DISK), Happened::Yes);
+        assert_eq!(happened([Some(300.0), Some(5.0)], DISK), Happened::No, "for somebody else");
+        assert_eq!(happened([Some(5.0), Some(100.0)], DISK), Happened::No, "a cached loop device");
+        assert_eq!(happened([None, Some(100.0)], DISK), Happened::Unknown);
+        assert_eq!(happened([None; 2], DISK), Happened::Unknown);
+        let evidence = moved(100.0, [Some(40.0); 2], DISK);
         assert_eq!((&*evidence.by, evidence.value), ("moved_ratio", Some(0.4)));
     }
 
     #[test]
     fn a_file_in_memory_is_known_without_a_mount_table() {
         let file = rustix::fs::memfd_create("", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        assert_eq!(ground(file.as_fd(), Path::new("nowhere")), Some(Nature::Memory));
+        assert_eq!(Bottom::of(file.as_fd(), Path::new("nowhere")).ground, Some(Nature::Memory));
         // Its name lies in memory, its bytes need not.
         let device = std::fs::File::open("/dev/null").unwrap();
         assert!(!is_kept_in_memory(device.as_fd()));
@@ -205,12 +201,12 @@ mod tests {
     #[test]
     fn memory_at_the_bottom_is_said_and_what_cannot_be_seen_is_unknown() {
         let full = [Some(100.0), Some(100.0)];
-        let memory = moved(100.0, &full, Some(Nature::Memory));
+        let memory = moved(100.0, full, Some(Nature::Memory));
         assert_eq!((memory.happened, memory.value), (Happened::No, Some(0.0)));
         assert!(memory.text.contains("memory"), "{memory:?}");
         for ground in [None, Some(Nature::Network), Some(Nature::Userspace), Some(Nature::Overlay)]
         {
-            assert_eq!(moved(100.0, &full, ground).happened, Happened::Unknown, "{ground:?}");
+            assert_eq!(moved(100.0, full, ground).happened, Happened::Unknown, "{ground:?}");
         }
     }
 
@@ -222,9 +218,10 @@ mod tests {
                 Label::new("read/whole", Unit::BytesPerSecond)
             }
         }
-        let proved = |is_hot, fetched: u64| {
+        let proved = |is_hot, fetched: u64, disks: Option<u64>| {
             let facts = Facts::default().with(fact::BYTES, 1000_u64);
             let facts = facts.with(fact::DEVICE_READ_BYTES, fetched);
+            let facts = facts.with_known(DISK_READ_BYTES, disks);
             let outcome = Outcome { median: Some(1e9), ..Outcome::default() };
             let mut measured = Measured { row: Reads, outcome, facts, further: Vec::new() };
             prove_read(&mut measured, is_hot, DISK);
@@ -232,10 +229,14 @@ mod tests {
             let codes: Vec<_> = row.warnings.iter().map(|warning| warning.code.clone()).collect();
             (Evidence::of(&row).unwrap().happened, codes.concat())
         };
-        assert_eq!(proved(true, 0), (Happened::Yes, String::new()));
-        assert_eq!(proved(true, 950), (Happened::No, warning::NOT_HOT.to_owned()));
-        assert_eq!(proved(false, 1000), (Happened::Yes, String::new()));
-        assert_eq!(proved(false, 100), (Happened::No, warning::NOT_FROM_DEVICE.to_owned()));
+        let from_elsewhere = (Happened::No, warning::NOT_FROM_DEVICE.to_owned());
+        assert_eq!(proved(true, 0, None), (Happened::Yes, String::new()));
+        assert_eq!(proved(true, 950, None), (Happened::No, warning::NOT_HOT.to_owned()));
+        assert_eq!(proved(false, 1000, Some(1000)), (Happened::Yes, String::new()));
+        assert_eq!(proved(false, 100, Some(1000)), from_elsewhere);
+        assert_eq!(proved(false, 1000, Some(100)), from_elsewhere);
+        // What the topmost device was asked for, a cache below it may have answered.
+        assert_eq!(proved(false, 1000, None), (Happened::Unknown, String::new()));
     }
 
     /// As read on Linux 6.18: btrfs with checksums, then the same file with `chattr +C`.

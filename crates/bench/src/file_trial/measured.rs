@@ -84,18 +84,13 @@ impl Measured {
 
     /// What is known of it besides its times.
     pub(crate) fn facts(&self) -> Facts {
-        // Blocks that were moved.
-        let mut facts = self.moved().with(Key::sum("blocks"), self.blocks);
-        facts.set_known(fact::CACHED_BEFORE_BYTES, self.cached_before_bytes);
-        facts.set_known(fact::CACHED_AFTER_BYTES, self.cached_after_bytes);
+        let facts = self.accounts.clone().with(fact::BYTES, self.bytes);
         facts
-    }
-
-    /// What was moved, by each account, and what that shows.
-    fn moved(&self) -> Facts {
-        let mut facts = self.accounts.clone().with(fact::BYTES, self.bytes);
-        facts.set_known(EVIDENCE, self.evidence.clone());
-        facts
+            // Blocks that were moved.
+            .with(Key::sum("blocks"), self.blocks)
+            .with_known(fact::CACHED_BEFORE_BYTES, self.cached_before_bytes)
+            .with_known(fact::CACHED_AFTER_BYTES, self.cached_after_bytes)
+            .with_known(EVIDENCE, self.evidence.clone())
     }
 
     /// What the sampler wants to know of it.
@@ -103,7 +98,7 @@ impl Measured {
         Sample {
             amount: self.bytes as f64,
             elapsed_ns: self.elapsed_ns,
-            facts: self.moved(),
+            facts: self.facts(),
             warnings: self.warnings.clone(),
             ..Sample::default()
         }

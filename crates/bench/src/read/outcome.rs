@@ -17,7 +17,6 @@ use super::limit::Way;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::counted;
 use crate::fact;
-use crate::file_trial::accounting::DISK_READ_BYTES;
 use crate::file_trial::evidence;
 use crate::file_trial::measured::{self, ENGINE_REASON};
 
@@ -79,16 +78,13 @@ impl Reader {
 
     /// What shows that the bytes of all trials came from where the row has them.
     fn evidence(&self, facts: &Facts) -> Evidence {
-        let number = |key| facts.number(key);
-        let bytes = number(fact::BYTES).unwrap_or(0.0);
-        let process = number(fact::DEVICE_READ_BYTES);
         let is_sized = self.source.kind() == Kind::Sized;
         match (self.job.state, self.source.caching()) {
-            (CacheStart::Hot | CacheStart::HotAlready, _) => evidence::hot(bytes, process),
+            (CacheStart::Hot | CacheStart::HotAlready, _) => evidence::of_reads(facts, true, None),
             (CacheStart::Cold(_), _) | (_, Caching::Direct) if is_sized => {
-                evidence::fetched(bytes, process, number(DISK_READ_BYTES), self.bottom.ground)
+                evidence::of_reads(facts, false, self.bottom.ground)
             }
-            _ => Evidence::counted(&Facts::default().with(fact::BYTES, bytes as u64), fact::BYTES),
+            _ => Evidence::counted(facts, fact::BYTES),
         }
     }
 
@@ -105,13 +101,17 @@ impl Reader {
             };
             return format!("{what} was read after {seconds:.6} s of {limit} s");
         }
-        match self.source.kind() {
-            Kind::Sized => {
-                let percent = measured.bytes as f64 / self.end_bytes.max(1) as f64 * 100.0;
-                format!("stopped after {limit} s at {bytes}, {percent:.2} % of the file")
-            }
-            Kind::Endless | Kind::Stream => format!("stopped after {limit} s at {bytes}"),
-        }
+        // Somebody may have stopped it before its time was over.
+        let after = match self.job.cancel.is_cancelled() {
+            true => format!("{seconds:.6} s of {limit} s"),
+            false => format!("{limit} s"),
+        };
+        let percent = measured.bytes as f64 / self.end_bytes.max(1) as f64 * 100.0;
+        let share = match self.source.kind() {
+            Kind::Sized => format!(", {percent:.2} % of the file"),
+            Kind::Endless | Kind::Stream => String::new(),
+        };
+        format!("stopped after {after} at {bytes}{share}")
     }
 
     /// The row of a single trial, during which the CPUs were used so, and there are `cpus`.
@@ -142,20 +142,18 @@ impl Reader {
     /// Holds a row with all its facts against what was measured here, and says what limits it. Of a
     /// stream its producer knows.
     pub fn bound(&self, measured: &Measured, row: &mut MeasuredRow<Label>) {
-        if self.source.kind() != Kind::Sized || row.outcome.median.is_none() {
+        let [fetched, bytes] =
+            [fact::DEVICE_READ_BYTES, fact::BYTES].map(|key| row.facts.number(key));
+        let is_held = self.source.kind() == Kind::Sized && row.outcome.median.is_some();
+        // Where nobody counts what was fetched, nobody knows what it was that limits it.
+        let Some(fetched_ratio) = evidence::ratio(fetched, bytes).filter(|_| is_held) else {
             return;
-        }
-        let number = |key| row.facts.number(key).unwrap_or(0.0);
-        let bytes = number(fact::BYTES).max(1.0);
+        };
         let tuning = measured.used(self.choice.tuning);
         let cpus = f64::from(tuning.threads.min(affinity::allowed_cpu_count()).max(1));
         let used = row.facts.value(USE_OF_CPUS).map(flatout_measure::Value::to_json);
         let own_cpus = used.and_then(|used| used["own_cpus"].as_f64());
-        let way = Way {
-            tuning,
-            fetched_ratio: number(fact::DEVICE_READ_BYTES) / bytes,
-            busy_ratio: own_cpus.map(|own| own / cpus),
-        };
+        let way = Way { tuning, fetched_ratio, busy_ratio: own_cpus.map(|own| own / cpus) };
         // It was measured with a digest: without one a read may be faster.
         let best = self.best.as_ref().filter(|_| self.job.digest == DigestKind::Xor32);
         ceiling::apply(&mut row.outcome, way.ceiling(best));
@@ -236,6 +234,40 @@ mod tests {
     }
 
     #[test]
+    fn what_was_interrupted_before_its_time_says_when() {
+        let cancel = CancelToken::manual();
+        let job = Job::exactly("/proc/self/exe".into(), &TUNING, CacheStart::AsItIs, cancel);
+        let reader = Reader::open(Job { limit: Limit::Duration(10_000_000_000), ..job }).unwrap();
+        let measured = Measured {
+            bytes: 5000,
+            elapsed_ns: 2_500_000_000,
+            stopped: true,
+            ..Measured::default()
+        };
+        let told = || reader.how_far(&measured, 10_000_000_000);
+        assert!(told().starts_with("stopped after 10 s at 5000 bytes"), "{}", told());
+        cancel.cancel();
+        assert!(told().starts_with("stopped after 2.500000 s of 10 s at"), "{}", told());
+    }
+
+    #[test]
+    fn where_nobody_counts_what_was_fetched_no_limit_is_named() {
+        let path = "/proc/self/exe".into();
+        let job = Job::exactly(path, &TUNING, CacheStart::AsItIs, CancelToken::manual());
+        let reader = Reader::open(job).unwrap();
+        let limiter = |fetched: Option<u64>| {
+            let mut row = reader.unmeasured();
+            row.outcome.median = Some(1e9);
+            row.facts.set(fact::BYTES, 1000_u64);
+            row.facts.set_known(fact::DEVICE_READ_BYTES, fetched);
+            reader.bound(&Measured::default(), &mut row);
+            row.outcome.ceiling.map(|bound| bound.limiter)
+        };
+        assert_eq!(limiter(Some(0)).as_deref(), Some("copying out of the page cache"));
+        assert_eq!(limiter(None), None);
+    }
+
+    #[test]
     fn the_evidence_of_several_trials_is_of_all_of_them() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7; 5000]).unwrap();
@@ -274,5 +306,8 @@ mod tests {
         assert_eq!(happened(&outcome), Happened::No);
         let counts = ["bytes", "device_read_bytes", "passes"].map(|key| outcome.fact_count(key));
         assert_eq!(counts, [Some(15_000), Some(10_000), Some(3)]);
+        // What the cache held is no sum.
+        let held = outcome.fact_number("cached_before_bytes");
+        assert_eq!(held, measured.cached_before_bytes.map(|bytes| bytes as f64));
     }
 }

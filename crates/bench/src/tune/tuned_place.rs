@@ -206,7 +206,7 @@ impl TunedPlace {
     /// What its bytes lie in at the bottom; none where that cannot be seen.
     pub(super) fn ground(&self) -> Option<Nature> {
         let path = self.large_file();
-        evidence::ground(File::open(&path).ok()?.as_fd(), &path)
+        evidence::Bottom::of(File::open(&path).ok()?.as_fd(), &path).ground
     }
 
     /// Waits until everything that was written lies on the device.

@@ -11,7 +11,7 @@ use flatout_sys::generator::fill_pattern;
 use flatout_sys::{Nature, fill_random, monotonic_ns};
 
 use super::{Data, Measured, Sync, Writer};
-use crate::file_trial::accounting::{Account, DISK_WRITE_BYTES, PROCESS_WRITE_BYTES, Scope};
+use crate::file_trial::accounting::{DISK_WRITE_BYTES, PROCESS_WRITE_BYTES, Scope};
 use crate::file_trial::cache_watch::CacheWatch;
 use crate::file_trial::evidence::{self, Bottom};
 use crate::file_trial::page_cache::{self, Pages};
@@ -90,14 +90,17 @@ impl Writer {
             path: self.target.path(),
             length_bytes: self.length_bytes,
         };
-        if pages.held().is_some_and(|held| held.dirty_bytes.is_some_and(|bytes| bytes > 0)) {
-            // The kernel counts what a process writes when a page gets dirty; these are already.
+        let is_clean =
+            self.target.is_new() || pages.held().is_some_and(|held| held.dirty_bytes == Some(0));
+        if !is_clean {
+            // The kernel counts what a process writes when a page gets dirty; these may be already.
             rustix::fs::fdatasync(self.target.file())
                 .map_err(IoError::system("write back", self.target.path()))?;
         }
         let cached_before = pages.held();
         let bottom = Bottom::of(self.target.file(), self.target.path());
-        let scope = Scope::Machine(&bottom.disks);
+        // A reading between the last request and the sync would be time in which the device has nothing to do.
+        let scope = Scope::Begin(&bottom.disks);
         let prepare = |index| self.prepare(&targets[index as usize]);
         let work = |index, prepared: &mut Prepared<'_>, _| {
             self.write_lane(Lane { index, count: tuning.threads }, prepared)
@@ -106,7 +109,7 @@ impl Writer {
         let is_direct = self.target.caching() == Caching::Direct;
         let watch = CacheWatch::new(pages, cached_before, WATCHED_NS).filter(|_| is_direct);
         let (ran, looks) = CacheWatch::during(watch, run);
-        let mut ran = ran?;
+        let ran = ran?;
         let mut measured = Measured { elapsed_ns: ran.elapsed_ns, ..Measured::default() };
         measured.warnings.clone_from(&self.warnings);
         for (blocks, engine, fallback) in ran.results {
@@ -128,9 +131,10 @@ impl Writer {
                             nothing that is synced is durable";
                 measured.warn(warning::MEMORY_FILESYSTEM, text);
             }
+            let unsynced = bottom.unsynced.filter(|_| measured.fsynced_ns.is_some());
+            warning::add_all(&mut measured.warnings, unsynced.map(evidence::not_durable));
         }
-        ran.accounts.synced = Account::read(scope);
-        let mut facts = ran.accounts.facts();
+        let mut facts = ran.accounts.before.until_now(scope).facts();
         let own = &mut measured.accounts;
         own.set_known(Key::sum("device_write_bytes"), facts.count(PROCESS_WRITE_BYTES));
         own.set_known(DISK_WRITE_BYTES, facts.count(DISK_WRITE_BYTES));
@@ -157,7 +161,7 @@ impl Writer {
             return;
         }
         let accounts = [DISK_WRITE_BYTES, PROCESS_WRITE_BYTES].map(|key| facts.number(key));
-        let moved = evidence::moved(bytes, &accounts, ground);
+        let moved = evidence::moved(bytes, accounts, ground);
         let buffered = match moved.happened {
             Happened::Yes if is_direct => evidence::buffered(facts, bytes),
             _ => None,
@@ -177,7 +181,11 @@ impl Writer {
                 measured.warn(warning::NOT_DURABLE, text);
                 return Ok(());
             }
-            Sync::Each => measured.fsynced_ns = Some(measured.elapsed_ns),
+            Sync::Each => {
+                // What the file had beyond the last block is cut off, which no block has synced.
+                self.target.sync()?;
+                measured.fsynced_ns = Some(measured.elapsed_ns);
+            }
             Sync::End => {
                 self.target.sync()?;
                 // The bytes go on to the device while threads end: one clock for all of it.

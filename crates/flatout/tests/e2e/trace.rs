@@ -109,6 +109,35 @@ fn a_write_is_synced_when_that_is_asked_and_only_then() {
     }
 }
 
+/// The time until all is durable is that of the device, and not of reading /proc.
+#[test]
+fn nothing_is_read_between_the_last_write_and_the_sync() {
+    let folder = Folder::new();
+    fs::write(folder.join("new"), "").unwrap();
+    let options = "--engine sync --caching buffered --block-size 4096 --block-count 2";
+    let traced = needs!(Traced::new(&folder, &format!("write new --overwrite {options}")));
+    let path = folder.join("new").canonicalize().unwrap();
+    let is_on_file = |call: &String| call.contains(&format!("<{}>", path.display()));
+    let written =
+        traced.calls.iter().rposition(|call| call.starts_with("pwrite64(") && is_on_file(call));
+    let after = &traced.calls[written.unwrap()..];
+    let synced = after.iter().position(|call| call.starts_with("fdatasync(") && is_on_file(call));
+    let between = &after[..synced.unwrap()];
+    assert!(!between.iter().any(|call| call.contains("</proc/")), "{between:#?}{}", traced.ran);
+}
+
+/// Each block is durable by then, but the length that the file had is not gone.
+#[test]
+fn a_file_that_is_cut_is_synced_afterwards_where_each_block_was_synced_before() {
+    let folder = folder_with_file();
+    let arguments = "write data --overwrite --block-size 4096 --block-count 2 --sync each";
+    let traced = needs!(Traced::new(&folder, arguments));
+    let calls = traced.on_file(&["ftruncate(", "fdatasync("], &folder.join("data"));
+    let cut = calls.iter().position(|call| call.starts_with("ftruncate("));
+    let is_synced = cut.is_some_and(|cut| calls[cut..].iter().any(|call| call.contains("sync(")));
+    assert!(is_synced, "{calls:#?}{}", traced.ran);
+}
+
 /// Who overwrites one file does not want to wait for a listing of all that lies beside it; what an
 /// earlier copy left of this file goes all the same.
 #[test]

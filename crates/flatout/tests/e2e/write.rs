@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use flatout_sys::launcher::{EIO, FSYNC, deny};
+use flatout_sys::launcher::{CACHESTAT, EIO, EPERM, FSYNC, deny};
 
 use crate::bin::{Folder, assert_warned, executable, warnings};
-use crate::filesystem::{Kind, LoopDevice, Mounted, needs_storage};
+use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_storage};
 use crate::fixture::{random_bytes, random_file, xor32_hex};
 use crate::skip::needs;
 
@@ -216,6 +216,39 @@ fn the_kernels_accounts_are_in_the_record() {
         assert!(!warnings(&result).contains(&"direct_cached"), "{ran}");
         fs::remove_file(folder.join("new")).unwrap();
     }
+}
+
+/// The kernel counts for a process what it makes dirty: what is dirty already is counted for nobody.
+#[test]
+fn pages_that_may_be_dirty_are_written_back_before_they_are_overwritten() {
+    let folder = Folder::new();
+    needs!(needs_storage(folder.path()));
+    let write = |more: &str| {
+        let arguments = format!("write new --size 1M --caching buffered --format json {more}");
+        let run = folder.flatout(arguments.split(' ')).leaves("new");
+        // As before Linux 6.5: nobody tells which pages are dirty.
+        let run = run.with(|command| _ = deny(command, &[(CACHESTAT, EPERM)])).run();
+        run.exits(0).result()["audit"].clone()
+    };
+    write("--sync none");
+    let audit = write("--overwrite");
+    assert!(audit["device_write_bytes"].as_u64() >= Some(1 << 20), "{audit:#}");
+}
+
+#[test]
+fn what_a_mount_keeps_from_being_durable_is_doubted() {
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 64 << 20, Backing::Cached));
+    let folder = Folder::inside(&mounted.path());
+    let is_doubted = |sync: &str| {
+        let arguments = format!("write new --overwrite --size 1M --sync {sync} --format json");
+        let ran = folder.flatout(arguments.split(' ')).leaves("new").run();
+        ran.exits(0).stdout.contains("mounted nobarrier")
+    };
+    assert!(!is_doubted("end"));
+    needs!(mounted.remount("nobarrier"));
+    assert!(is_doubted("end") && is_doubted("each") && !is_doubted("none"));
+    drop(folder);
+    mounted.finish();
 }
 
 #[test]
