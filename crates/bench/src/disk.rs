@@ -31,6 +31,7 @@ use flatout_measure::case::record;
 use flatout_measure::{Chart, Outcome, Plan, Sampler, Status, Warning, warning};
 use flatout_sys::ring::MAX_DEPTH;
 
+use crate::file_trial::evidence;
 use crate::option::{
     CACHING, DIRECT, MAX_BLOCK_BYTES, MAX_BYTES, SPLIT, SYNC, Wish, count_to, distinct, each_once,
     flag, rate, size_to, time, words,
@@ -226,7 +227,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let later_ns = if early.is_some() { 0 } else { names_ns };
     let whole_ns = sampler.left_ns().saturating_sub(later_ns);
     let max_trials = sampler.plan.max_trials.min(estimate.max_trials);
-    let phases = phases(rows, place.copies_on_write());
+    let phases = phases(rows, test_file::copies_on_write(&file.chain.layers));
     let all = phases.iter().flatten().count().max(1) as u64;
     let mut measured = Vec::new();
     for rows in &phases {
@@ -240,20 +241,11 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let (storage, unsynced) = (storage::describe(&file), file.chain.unsynced());
     let is_synchronous = file.chain.is_synchronous();
     drop(file);
-    let (names, refusal) = match early {
-        Some(measured) => measured,
-        None => {
-            let left_ns = sampler.left_ns();
-            measure_names(options, estimate, &mut sampler.within(left_ns))?
-        }
-    };
-    outcomes.extend(names);
-    outcomes.extend(refusal.map(|why| Outcome {
-        id: "disk/metadata".to_owned(),
-        status: Status::Unsupported,
-        warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
-        ..Outcome::default()
-    }));
+    let left_ns = sampler.left_ns();
+    outcomes.extend(match early {
+        Some(names) => names,
+        None => measure_names(options, estimate, &mut sampler.within(left_ns))?,
+    });
     if is_synchronous {
         let is_kept = |warning: &Warning| warning.code != warning::NOT_DURABLE;
         outcomes.iter_mut().for_each(|outcome| outcome.warnings.retain(is_kept));
@@ -263,22 +255,27 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     Ok(Found { charts, outcomes, storage: Some(storage), ..Found::default() })
 }
 
-/// The rows of names and attributes; or why there are none, though there should be.
+/// The rows of names and attributes; or one that says why there are none, though there should be.
 fn measure_names(
     options: &Options,
     estimate: &Planned,
     sampler: &mut Sampler<'_>,
-) -> Result<(Vec<Outcome>, Option<String>), Error> {
-    let refusal = estimate.metadata_refusal.clone();
-    let wanted = estimate.metadata.as_ref();
-    let Some(metadata) = wanted.filter(|_| !options.run.cancel.is_cancelled()) else {
-        return Ok((Vec::new(), refusal));
+) -> Result<Vec<Outcome>, Error> {
+    let fitted = match &estimate.metadata {
+        Some(Ok(_)) if options.run.cancel.is_cancelled() => return Ok(Vec::new()),
+        None => return Ok(Vec::new()),
+        // Others may have filled the filesystem since, or it gives room back late.
+        Some(Ok(metadata)) => metadata::fitted(metadata, None),
+        Some(Err(why)) => Err(Error::NoRoom(why.clone())),
     };
-    // Others may have filled the filesystem since, or it gives room back late.
-    match metadata::fitted(metadata, None) {
-        Ok(fitted) => Ok((metadata::run(&fitted, sampler)?, refusal)),
-        Err(Error::NoRoom(why)) if estimate.file_bytes > 0 => Ok((Vec::new(), Some(why))),
-        Err(error) => Err(error),
+    match fitted {
+        Err(Error::NoRoom(why)) if estimate.file_bytes > 0 => Ok(vec![Outcome {
+            id: "disk/metadata".to_owned(),
+            status: Status::Unsupported,
+            warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
+            ..Outcome::default()
+        }]),
+        fitted => metadata::run(&fitted?, sampler),
     }
 }
 
@@ -288,11 +285,7 @@ fn doubt_durable(outcomes: &mut [Outcome], option: &str) {
         outcome.id == "disk/fsync" || outcome.parameter_text("until") == Some("durable")
     };
     for outcome in outcomes.iter_mut().filter(counts) {
-        let text = format!(
-            "a filesystem of this place is mounted {option}: fsync(2) returns before storage has the \
-             bytes for good"
-        );
-        outcome.warn(warning::NOT_DURABLE, text);
+        warning::add(&mut outcome.warnings, evidence::not_durable(option));
     }
 }
 

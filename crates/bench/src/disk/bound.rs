@@ -2,7 +2,7 @@
 
 use flatout_io::{Caching, Engine, Tuning};
 use flatout_measure::ceiling::{self, TOLERANCE};
-use flatout_measure::{Ceiling, Evidence, Measured, Provenance, Row as _, warning};
+use flatout_measure::{Ceiling, Evidence, Key, Measured, Provenance, Row as _, warning};
 use flatout_sys::Nature;
 use flatout_sys::storage::IoLimit;
 
@@ -11,6 +11,7 @@ use super::finish::{Finding, findings};
 use super::pattern::{IoType, Pattern};
 use super::row::{Extents, Figure, Row};
 use super::test_file::TestFile;
+use crate::file_trial::evidence::ratio;
 
 /// Share of a bound from which on the bound is the limit.
 const AT_THE_LIMIT: f64 = 0.9;
@@ -25,7 +26,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile) {
     let (around, overwriting) = (Around::of(rows), overwriting(rows));
     for finding in rows.iter_mut().flat_map(findings) {
         let Some(median) = finding.outcome.median else { continue };
-        let group = group_limit(finding.row, finding.figure, file);
+        let group = group_limit(&finding, file);
         if let Some((name, value)) = &group {
             let unit = finding.row.unit().name();
             finding.outcome.warn(warning::IO_LIMIT, format!("{name} allows {value:.0} {unit}"));
@@ -137,11 +138,17 @@ fn bound(
         let is_held = file.is_in_memory() || row.test == Pattern::Reread;
         return in_memory(finding, median, extending, is_held);
     }
-    // A hypervisor may show links that it does not have; elsewhere a figure above one is judged.
-    let link = link(row, file).filter(|link| median <= TOLERANCE * link.1 || !file.is_virtual);
+    let link = link(row, file).filter(|link| is_bound(finding, median, link.1, file.is_virtual));
     let bound = known(group, link).unwrap_or_else(|| around.bound(row, median));
     let limiter = limiter(finding, &bound, median, extending);
     bound.limited_by(limiter.unwrap_or("the device, or what lies before it"))
+}
+
+/// Whether a link bounds a figure: not where a cache answered, or a hypervisor shows a link that it does not
+/// have. Elsewhere a figure above one is judged.
+fn is_bound(finding: &Finding<'_>, median: f64, link: f64, is_virtual: bool) -> bool {
+    let is_crossed = !warning::has(&finding.outcome.warnings, warning::NOT_FROM_DEVICE);
+    is_crossed && (median <= TOLERANCE * link || !is_virtual)
 }
 
 /// The bound where no storage is involved: the page cache holds the file, also for direct requests, or
@@ -223,32 +230,38 @@ fn limiter(
 }
 
 /// The tightest limit that the control groups set on what the row does, in its unit.
-fn group_limit(row: &Row, figure: Figure, file: &TestFile) -> Option<(String, f64)> {
+fn group_limit(finding: &Finding<'_>, file: &TestFile) -> Option<(String, f64)> {
+    let row = finding.row;
     // What the cache takes reaches the device later.
-    let is_to_cache = row.is_early(figure) && row.tuning.caching != Caching::Direct;
+    let is_to_cache = row.is_early(finding.figure) && row.tuning.caching != Caching::Direct;
     if is_from_memory(row, file) || is_to_cache || row.test.is_latency() {
         return None;
     }
-    let limits = file.limits.iter().filter_map(|limit| Some((limit, tightest(row, limit)?)));
+    let limits = file.limits.iter().filter_map(|limit| Some((limit, tightest(finding, limit)?)));
     let (limit, value) = limits.min_by(|a, b| a.1.total_cmp(&b.1))?;
     Some((limit.name(), value))
 }
 
-fn tightest(row: &Row, limit: &IoLimit) -> Option<f64> {
-    let block = row.tuning.block_bytes as f64;
+fn tightest(finding: &Finding<'_>, limit: &IoLimit) -> Option<f64> {
+    let (row, block) = (finding.row, finding.row.tuning.block_bytes as f64);
     let [reads, writes] = shares(row);
-    let of = |bytes: Option<u64>, operations: Option<u64>, share: f64| {
-        let bytes = bytes.map(|bytes| bytes as f64);
-        let operations = operations.map(|operations| operations as f64);
-        let in_unit = match row.counts_bytes() {
-            true => [bytes, operations.map(|count| count * block)],
-            false => [bytes.map(|bytes| bytes / block), operations],
+    let of = |most: [Option<u64>; 2], moved: [Key; 2], share: f64| {
+        let [bytes, operations] = most.map(|most| most.map(|most| most as f64));
+        let [moved, requests] = moved.map(|key| finding.facts.number(key));
+        // The page cache makes requests of its own length.
+        let request_bytes = match row.tuning.caching {
+            Caching::Direct => Some(block),
+            _ => ratio(moved, requests).filter(|bytes| bytes.is_normal()),
         };
-        let least = in_unit.into_iter().flatten().reduce(f64::min);
-        least.filter(|_| share > 0.0).map(|least| least / share)
+        let all = [bytes, operations.zip(request_bytes).map(|(count, bytes)| count * bytes)];
+        let least = all.into_iter().flatten().reduce(f64::min).filter(|_| share > 0.0)?;
+        Some(least / share / if row.counts_bytes() { 1.0 } else { block })
     };
-    let read = of(limit.read_bytes_per_s, limit.read_operations_per_s, reads);
-    let write = of(limit.write_bytes_per_s, limit.write_operations_per_s, writes);
+    let IoLimit { read_bytes_per_s, read_operations_per_s, .. } = *limit;
+    let read = [read_bytes_per_s, read_operations_per_s];
+    let read = of(read, [fact::DISK_READ_BYTES, fact::DISK_READ_REQUESTS], reads);
+    let write = [limit.write_bytes_per_s, limit.write_operations_per_s];
+    let write = of(write, [fact::DISK_WRITE_BYTES, fact::DISK_WRITE_REQUESTS], writes);
     match row.test.io_type() {
         IoType::Read => read,
         IoType::Write => write,
@@ -319,6 +332,41 @@ mod tests {
         assert_eq!(limiter(100e6), Some("the control group's limit"));
         assert_eq!(limiter(154e6), Some("the control group's limit"), "a burst");
         assert_eq!(limiter(20e6), None, "the device");
+    }
+
+    #[test]
+    fn a_limit_of_requests_counts_those_of_the_row_or_those_that_the_page_cache_makes() {
+        let limit = IoLimit {
+            read_bytes_per_s: Some(50_000_000),
+            read_operations_per_s: Some(100),
+            ..IoLimit::default()
+        };
+        let of = |test: Pattern, caching, requests: u64| {
+            let row = tests_rows().into_iter().find(|row| row.test == test).unwrap();
+            let tuning = Tuning { caching, block_bytes: 4096, ..row.tuning };
+            let mut row = measured(Row { tuning, ..row });
+            row.facts.set(fact::DISK_READ_BYTES, 1_310_720_u64);
+            row.facts.set(fact::DISK_READ_REQUESTS, requests);
+            tightest(&findings(&mut row).next().unwrap(), &limit)
+        };
+        let read = Pattern::SequentialRead;
+        assert_eq!(of(read, Caching::Direct, 10), Some(409_600.0));
+        assert_eq!(of(read, Caching::Buffered, 10), Some(13_107_200.0), "128 KiB each");
+        assert_eq!(of(read, Caching::Buffered, 0), Some(50e6), "nobody counted any");
+        assert_eq!(of(Pattern::RandomRead, Caching::Direct, 10), Some(100.0));
+        assert_eq!(of(Pattern::RandomRead, Caching::Buffered, 10), Some(3200.0));
+    }
+
+    #[test]
+    fn a_link_bounds_what_went_over_it() {
+        let mut row = measured(tests_rows().remove(0));
+        let finding = findings(&mut row).next().unwrap();
+        let is_bound = |median, is_virtual| is_bound(&finding, median, 4e9, is_virtual);
+        assert!(is_bound(3e9, true) && is_bound(5e9, false) && !is_bound(5e9, true));
+        // A loop device through the page cache: 9 GB/s of memory are no error.
+        finding.outcome.warn(warning::NOT_FROM_DEVICE, "");
+        let is_bound = |median| super::is_bound(&finding, median, 4e9, false);
+        assert!(!is_bound(3e9) && !is_bound(9e9));
     }
 
     #[test]

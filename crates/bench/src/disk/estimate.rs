@@ -100,9 +100,8 @@ pub(super) struct Planned {
     pub announced: Estimate,
     /// Length that the test file should have had, where there was no room for it, and what limits it.
     reduced_from: Option<(u64, String)>,
-    pub(super) metadata: Option<MetadataOptions>,
-    /// Why names and attributes are not measured, though they should be.
-    pub(super) metadata_refusal: Option<String>,
+    /// What is done to names and attributes, or why nothing is, though it should be.
+    pub(super) metadata: Option<Result<MetadataOptions, String>>,
     /// Share of the time that names and attributes are estimated to take.
     metadata_share: f64,
     pub(super) max_trials: u32,
@@ -152,13 +151,13 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let place = Place::find(&options.run.place, options.overwriting)?;
     check::options(options, &place)?;
     let rows = possible_rows(options, &place)?;
-    let metadata = metadata_options(options, &place);
-    let (metadata, metadata_refusal) = match metadata {
+    let metadata = match metadata_options(options, &place) {
         // Where there is no room for them, the other rows can be measured nevertheless.
-        Err(Error::NoRoom(why)) if !rows.is_empty() => (None, Some(why)),
-        metadata => (metadata?, None),
+        Err(Error::NoRoom(why)) if !rows.is_empty() => Some(Err(why)),
+        metadata => metadata?.map(Ok),
     };
-    let metadata_bytes = metadata.as_ref().map_or(0, |options| metadata::Needs::of(options).bytes);
+    let names = metadata.as_ref().and_then(|metadata| metadata.as_ref().ok());
+    let metadata_bytes = names.map_or(0, |options| metadata::Needs::of(options).bytes);
     check_runtime(options)?;
     let usual = Usual::of(options);
     let cap_bytes = match options.selection.runtime_ns {
@@ -167,7 +166,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         None => usual.trial_write_bytes,
     };
     let needs_file = place.kind == Kind::Directory && !rows.is_empty();
-    let speed = speed(options, &place, &rows, needs_file || metadata.is_some());
+    let speed = speed(options, &place, &rows, needs_file || names.is_some());
     let (file_bytes, reduced_from) = match needs_file {
         true => file_bytes(options, &place, &rows, metadata_bytes, (cap_bytes, speed.tried))?,
         false => (0, None),
@@ -182,8 +181,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let writing = rows.iter().filter(|row| row.writes()).count() as u64;
     let least = writing * LEAST_TRIALS.min(usual.max_trials.into());
     let trial_write_bytes = left.checked_div(least).unwrap_or(left).min(cap_bytes);
-    let metadata_ns =
-        metadata.as_ref().map_or(0, |options| metadata::usual_ns(options, speed.tried));
+    let metadata_ns = names.map_or(0, |options| metadata::usual_ns(options, speed.tried));
     let forecast = Forecast {
         beside_ns: metadata_ns.saturating_add(speed.tried.making_ns(file_bytes)),
         trials: usual.trials,
@@ -193,7 +191,7 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     };
     let usual_ns = forecast.usual_ns();
     // Where all trials that are made end before the time that was asked for, the run does.
-    let most_ns = if metadata.is_none() { forecast.most_ns() } else { u64::MAX };
+    let most_ns = if names.is_none() { forecast.most_ns() } else { u64::MAX };
     let time_ns = options.run.time_ns.map_or(usual_ns, |asked_ns| asked_ns.min(most_ns));
     let trials_bytes = forecast.trials_bytes(options.run.time_ns.unwrap_or(usual_ns));
     let likely_bytes =
@@ -217,7 +215,6 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
         announced,
         reduced_from,
         metadata,
-        metadata_refusal,
         metadata_share: metadata_ns as f64 / usual_ns.max(1) as f64,
         max_trials: usual.max_trials,
         trials_write_bytes: left.min(trials_most),
@@ -430,8 +427,9 @@ mod tests {
             };
             let options = bare(run);
             let planned = plan(&options).unwrap();
-            let metadata = planned.metadata.as_ref().map(metadata::Needs::of);
-            assert!(metadata.is_none_or(|needs| needs.bytes <= most / METADATA_PART));
+            let metadata = planned.metadata.as_ref().and_then(|metadata| metadata.as_ref().ok());
+            let needs = metadata.map(metadata::Needs::of);
+            assert!(needs.is_none_or(|needs| needs.bytes <= most / METADATA_PART));
             assert!(planned.file_bytes >= most / 4, "{} of {most}", planned.file_bytes);
             assert!(planned.terms.most_write_bytes <= most);
         }

@@ -10,10 +10,9 @@ use flatout_sys::Nature;
 use flatout_sys::storage::Layer;
 
 use super::pattern::{IoType, Pattern};
-use super::place::COPY_ON_WRITE;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
-use super::{Terms, bound, fact, fio, overhead};
+use super::{Terms, bound, fact, fio, overhead, test_file};
 use crate::counted;
 use crate::file_trial::evidence::{self, ratio};
 
@@ -121,7 +120,10 @@ impl Finding<'_> {
         let gib = get(fact::BYTES).map(|bytes| bytes / (1u64 << 30) as f64);
         let threads_ns = elapsed_ns.map(|ns| ns * f64::from(row.tuning.threads));
         let derived = [
-            (fact::DISK_SHARE_RATIO, ratio(disk_bytes, sum(fact::READ_BYTES, fact::WRITTEN_BYTES))),
+            (
+                Key::last("disk_share_ratio"),
+                ratio(disk_bytes, sum(fact::READ_BYTES, fact::WRITTEN_BYTES)),
+            ),
             (Key::last("disk_requests"), disk_requests),
             (fact::DISK_REQUESTS_PER_REQUEST_RATIO, ratio(disk_requests, get(fact::REQUESTS))),
             (Key::last("cache_hit_ratio"), hits),
@@ -132,16 +134,19 @@ impl Finding<'_> {
             (fact::OTHERS_DISK_RATIO, ratio(others, disk_bytes)),
             (fact::OTHERS_DISK_BYTES, others),
             (Key::last("io_pressure_ratio"), ratio(get(fact::IO_PRESSURE_NS), elapsed_ns)),
-            (fact::STOLEN_RATIO, ratio(get(fact::STOLEN_NS), elapsed_ns.map(|ns| ns * file.cpus))),
+            (
+                Key::last("stolen_ratio"),
+                ratio(get(fact::STOLEN_NS), elapsed_ns.map(|ns| ns * file.cpus)),
+            ),
             (Key::last("cpu_ns_per_operation"), ratio(cpu_ns, operations)),
-            (fact::CPU_S_PER_GIB, ratio(cpu_ns.map(|ns| ns / 1e9), gib)),
+            (Key::last("cpu_s_per_gib"), ratio(cpu_ns.map(|ns| ns / 1e9), gib)),
             (Key::last("harness_ns_per_operation"), Some(harness_ns)),
             (fact::OVERHEAD_RATIO, ratio(operations.map(|count| count * harness_ns), threads_ns)),
         ];
         derived.into_iter().for_each(|(key, value)| facts.set_known(key, value));
         facts.take(fact::HARNESS_OVERHEAD_NS);
         facts.set_known("trials_summed", Some(outcome.n).filter(|&trials| trials > 0));
-        facts.set(fact::FILE_BYTES, file.length_bytes);
+        facts.set("file_bytes", file.length_bytes);
         facts.set_known("hole_bytes", file.extents.map(|extents| extents.hole_bytes));
         if let Some(extents) = file.extents {
             facts.set("unwritten_bytes", extents.unwritten_bytes);
@@ -281,12 +286,10 @@ impl Finding<'_> {
 
 /// Whether the layers below hand on each byte once.
 fn moves_what_is_asked(file: &TestFile) -> bool {
-    let multiplies = |layer: &Layer| match layer {
-        Layer::Raid { .. } | Layer::Stacked { .. } => true,
-        Layer::Mount(mount) => COPY_ON_WRITE.contains(&mount.filesystem.as_str()),
-        _ => false,
-    };
-    file.chain.disks.len() == 1 && !file.chain.layers.iter().any(multiplies)
+    let multiplies = |layer: &Layer| matches!(layer, Layer::Raid { .. } | Layer::Stacked { .. });
+    let layers = &file.chain.layers;
+    file.chain.disks.len() == 1
+        && !(layers.iter().any(multiplies) || test_file::copies_on_write(layers))
 }
 
 /// Compares the first read of cold blocks with the second one.

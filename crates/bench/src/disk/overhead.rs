@@ -3,6 +3,8 @@
 
 use flatout_io::operations::{Operations, Timestamps};
 use flatout_io::{Engine, Lane, Order, Split, Stop};
+use flatout_measure::clock::SystemClock;
+use flatout_measure::overhead::calibrate;
 use flatout_measure::statistics;
 use flatout_sys::{CancelToken, monotonic_ns};
 
@@ -14,8 +16,6 @@ const OPERATIONS: u64 = 20_000;
 const ROUNDS: u32 = 5;
 /// Bytes that a round makes ready at most, where it writes.
 const BYTES: u64 = 64 << 20;
-/// Readings of the clock to find out what one costs.
-const CLOCK_READS: u64 = 1000;
 /// Time of a round at most.
 const ROUND_NS: u64 = 10_000_000;
 
@@ -26,7 +26,9 @@ pub(super) fn ns_per_operation(row: &Row) -> f64 {
     // The ring reads the clock once per batch of four and once per turn.
     let shares_clock = row.tuning.engine == Engine::Uring && row.tuning.depth > 1;
     let (timestamps, clock_ns) = match row.test.timestamps() {
-        Timestamps::Each if shares_clock => (Timestamps::None, clock_read_ns() / 2.0),
+        Timestamps::Each if shares_clock => {
+            (Timestamps::None, calibrate(&SystemClock).clock_read_ns / 2.0)
+        }
         as_it_is => (as_it_is, 0.0),
     };
     let mut rounds = Vec::new();
@@ -62,12 +64,6 @@ fn work(row: &Row, start_ns: u64) -> Work {
         seed: 1,
         timestamps: row.test.timestamps(),
     }
-}
-
-fn clock_read_ns() -> f64 {
-    let start_ns = monotonic_ns();
-    (0..CLOCK_READS).for_each(|_| _ = std::hint::black_box(monotonic_ns()));
-    (monotonic_ns() - start_ns) as f64 / CLOCK_READS as f64
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl Attempt<'_> {
             fsynced_ns,
             accounts: ran.accounts,
             cached_before,
-            cached_after: self.file.pages().held(),
+            cached_after: self.pages(fresh).held(),
             looks,
             epoch_ns: ran.begun_ns,
             bin_ns: self.bin_ns(),
@@ -114,14 +114,17 @@ impl Attempt<'_> {
         if self.row.tuning.caching != Caching::Direct || self.file.place.kind == Kind::Device {
             return None;
         }
-        let (pages, before) = match fresh {
-            Some(fresh) => {
-                let pages = Pages { file: fresh.file(), ..self.file.pages() };
-                (pages, before.map(|before| CacheState { cached_bytes: 0, ..before }))
-            }
-            None => (self.file.pages(), before),
+        let before = match fresh {
+            Some(_) => before.map(|before| CacheState { cached_bytes: 0, ..before }),
+            None => before,
         };
-        CacheWatch::new(pages, before, self.runtime_ns())
+        CacheWatch::new(self.pages(fresh), before, self.runtime_ns())
+    }
+
+    /// What of the file that is written may lie in the page cache, where one is made; else of the test file.
+    fn pages<'w>(&'w self, fresh: Option<&'w Scratch>) -> Pages<'w> {
+        let pages = self.file.pages();
+        fresh.map_or(pages, |fresh| Pages { file: fresh.file(), ..pages })
     }
 
     /// Brings the page cache into the state in which the row begins, and says what it holds.
@@ -131,8 +134,7 @@ impl Attempt<'_> {
         cleared.map_err(IoError::system("set the cache state of", pages.path))?;
         if self.row.test == Pattern::Reread {
             let length_bytes = range.blocks * self.row.tuning.block_bytes;
-            Pages { length_bytes, ..pages }.bring(CacheStart::Hot, cancel)?;
-            return Ok(pages.held());
+            return Pages { length_bytes, ..pages }.bring(CacheStart::Hot, cancel);
         }
         // The cache of a device holds the metadata of whoever has mounted it.
         let is_device = self.file.place.kind == Kind::Device;

@@ -14,9 +14,6 @@ use super::row::Row;
 use super::trial;
 use crate::{Error, IoError, scratch};
 
-/// Filesystems that write elsewhere what is written over.
-pub(super) const COPY_ON_WRITE: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
-
 /// Whether a file of the user's may be written over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overwriting {
@@ -143,12 +140,6 @@ impl Place {
             }
             false => Ok(()),
         }
-    }
-
-    /// Whether what is written over lies elsewhere afterwards.
-    pub(super) fn copies_on_write(&self) -> bool {
-        let is_one = |known: Filesystem| COPY_ON_WRITE.contains(&known.name);
-        self.kind != Kind::Device && self.filesystem().is_ok_and(is_one)
     }
 
     /// The filesystem with the place on it; of a device, the one that its name lies on.

@@ -1,7 +1,9 @@
 //! What a trial of the disk area tells the sampler: its figures, its facts, its warnings.
 
 use flatout_measure::units::percent;
-use flatout_measure::{Facts, Further, Key, Latencies, LoopKind, Sample, Series, Warning, warning};
+use flatout_measure::{
+    Facts, Further, Key, Latencies, LoopKind, Merge, Sample, Series, Warning, warning,
+};
 use flatout_sys::CacheState;
 
 use super::fact;
@@ -102,7 +104,9 @@ fn facts(pass: &Pass) -> Facts {
     counts.into_iter().for_each(|(key, count)| facts.set(key, count));
     let (before, after) = (pass.cached_before, pass.cached_after);
     facts.set_known(fact::CACHED_BEFORE_BYTES, before.map(|state| state.cached_bytes));
-    facts.set_known(fact::DIRTY_BEFORE_BYTES, before.and_then(|state| state.dirty_bytes));
+    // Of these, bytes that storage does not have yet.
+    let dirty_before = Key::new("dirty_before_bytes", Merge::Mean);
+    facts.set_known(dirty_before, before.and_then(|state| state.dirty_bytes));
     facts.set_known(fact::CACHED_AFTER_BYTES, after.map(|state| state.cached_bytes));
     facts
 }

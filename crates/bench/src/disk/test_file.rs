@@ -22,6 +22,9 @@ use crate::counted;
 use crate::file_trial::page_cache::Pages;
 use crate::{Error, IoError, Scratch, scratch};
 
+/// Filesystems that write elsewhere what is written over.
+const COPY_ON_WRITE: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
+
 /// Everything that the rows of a run share.
 pub(super) struct TestFile {
     pub(super) place: Place,
@@ -253,6 +256,14 @@ impl TestFile {
     }
 }
 
+/// Whether what is written over lies elsewhere afterwards: on one of these, below whatever overlay.
+pub(super) fn copies_on_write(layers: &[Layer]) -> bool {
+    layers.iter().any(|layer| match layer {
+        Layer::Mount(mount) => COPY_ON_WRITE.contains(&mount.filesystem.as_str()),
+        _ => false,
+    })
+}
+
 /// A file of the user's may just have been written by somebody.
 fn dirty_pages(place: &Place, file: BorrowedFd<'_>, length_bytes: u64) -> Option<Warning> {
     if place.kind != Kind::File {
@@ -264,4 +275,23 @@ fn dirty_pages(place: &Place, file: BorrowedFd<'_>, length_bytes: u64) -> Option
         size_text(dirty)
     );
     Some(Warning::new(warning::DIRTY_PAGES, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use flatout_sys::storage::MountTable;
+
+    use super::*;
+
+    #[test]
+    fn an_overlay_copies_on_write_where_the_filesystem_below_it_does() {
+        let layers = |below: &str| -> Vec<Layer> {
+            let table = format!(
+                "1 0 0:9 / / rw - overlay overlay rw\n2 0 8:1 / /below rw - {below} /dev/sda1 rw"
+            );
+            MountTable::parse(table.as_bytes()).all().cloned().map(Layer::Mount).collect()
+        };
+        assert!(copies_on_write(&layers("btrfs")) && !copies_on_write(&layers("ext4")));
+        assert_eq!(layers("ext4").len(), 2);
+    }
 }

@@ -85,16 +85,11 @@ fn cold_piece(row: &Row, whole: Range, number: u64) -> Result<Range, TrialError>
 /// A pass that writes whole blocks, no more of them than may yet be written.
 fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     let Attempt { row, file, terms, .. } = *attempt;
-    let block_bytes = row.tuning.block_bytes;
-    // A page that is written in part is written in whole.
-    let cost_bytes = match row.test.is_random() && !block_bytes.is_multiple_of(PAGE_BYTES) {
-        true => block_bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES,
-        false => block_bytes,
-    };
+    let (block_bytes, cost_bytes) = (row.tuning.block_bytes, cost_bytes(row));
     let wanted = estimate::of_trial(row, terms.trial_write_bytes).max(cost_bytes);
     // One trial runs at a time.
     let left = file.left_bytes.load(Ordering::Relaxed);
-    let most_operations = operations(wanted, left, cost_bytes);
+    let most_operations = wanted.min(left) / cost_bytes;
     if most_operations == 0 {
         let text =
             format!("the limit of {} written was reached", size_text(terms.most_write_bytes));
@@ -116,19 +111,35 @@ fn written(attempt: &Attempt<'_>, whole: Range) -> Result<Pass, TrialError> {
     passed
 }
 
-/// Whole operations of so many bytes each, no more of them than there is left for.
-fn operations(wanted_bytes: u64, left_bytes: u64, cost_bytes: u64) -> u64 {
-    wanted_bytes.min(left_bytes) / cost_bytes
+/// Bytes that an operation likely costs storage. A page that is written in part is written in whole, where no
+/// other write of it comes first.
+fn cost_bytes(row: &Row) -> u64 {
+    let block_bytes = row.tuning.block_bytes;
+    let is_alone = row.test.is_random() || row.syncs_each();
+    match is_alone && !block_bytes.is_multiple_of(PAGE_BYTES) {
+        true => block_bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES,
+        false => block_bytes,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use flatout_io::Tuning;
+
     use super::*;
+    use crate::write::Sync;
 
     #[test]
-    fn no_more_is_given_than_there_is_and_only_whole_blocks() {
-        assert_eq!(operations(4096, 10_000, 4096), 1);
-        assert_eq!(operations(100_000, 10_000, 4096), 2);
-        assert_eq!(operations(100_000, 4095, 4096), 0);
+    fn a_part_of_a_page_costs_the_page_where_each_write_goes_to_storage_by_itself() {
+        let rows = super::super::plan::tests_rows();
+        let row = |test: Pattern, block_bytes, sync| {
+            let row = rows.iter().find(|row| row.test == test).unwrap().clone();
+            Row { tuning: Tuning { block_bytes, ..row.tuning }, sync, ..row }
+        };
+        let cost = |test, block_bytes, sync| cost_bytes(&row(test, block_bytes, sync));
+        assert_eq!(cost(Pattern::SequentialWrite, 8, Sync::End), 8, "one page for 512 of them");
+        assert_eq!(cost(Pattern::SequentialWrite, 8, Sync::Each), 8192);
+        assert_eq!(cost(Pattern::RandomWrite, 5000, Sync::End), 8192 + 4096);
+        assert_eq!(cost(Pattern::RandomWrite, 8192, Sync::Each), 8192);
     }
 }

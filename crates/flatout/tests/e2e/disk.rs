@@ -139,6 +139,16 @@ fn writes_that_are_synced_each_are_durable_one_by_one() {
 }
 
 #[test]
+fn what_the_cache_holds_afterwards_is_that_of_the_file_that_was_written() {
+    let folder = Folder::new();
+    let document = document(&disk_in(&folder, ".", "--rw write --caching buffered").run());
+    for row in rows(&document, "disk/sequential-write") {
+        // Others may need the memory; but not each page of each trial.
+        assert!(audit(row, "cached_after_bytes") > 0.0, "{row:#}");
+    }
+}
+
+#[test]
 fn every_pattern_has_its_row_with_what_was_asked() {
     let folder = Folder::new();
     let expected = [

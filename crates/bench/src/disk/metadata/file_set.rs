@@ -127,11 +127,7 @@ impl FileSet {
 
 impl Share {
     pub(super) fn directory(&self, item: &Item) -> BorrowedFd<'_> {
-        self.directory_at(item.slot)
-    }
-
-    pub(super) fn directory_at(&self, slot: usize) -> BorrowedFd<'_> {
-        self.directories[slot].as_fd()
+        self.directories[item.slot].as_fd()
     }
 }
 

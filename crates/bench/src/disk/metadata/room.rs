@@ -108,7 +108,7 @@ impl Free {
         let directory = &options.directory;
         let facts =
             rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
-        let bytes = scratch::part_of(facts.f_bavail.saturating_mul(facts.f_frsize));
+        let bytes = scratch::part_of(scratch::free_bytes(&scratch::on(directory)?));
         Ok(Self { inodes: scratch::inodes_part(&facts), bytes })
     }
 

@@ -10,12 +10,13 @@
 //! Threads share one descriptor table, as those of most programs do: opening and closing contend
 //! for it.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use flatout_measure::{
     CLOCK_READS, Case, Histogram, Latencies, LoopKind, Sample, TrialError, Value, Warning, warning,
 };
-use flatout_sys::{affinity, fill_random};
+use flatout_sys::{Filesystem, affinity, fill_random};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 
 use super::file_set::{FileSet, Name, Share};
@@ -27,7 +28,7 @@ use super::{MetadataOptions, SMALL_FILE_BYTES, fio, operation};
 use crate::disk::fact;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::{self, Ran};
-use crate::{Watch, go_on, workers};
+use crate::{Watch, go_on, scratch, workers};
 
 /// How long files are looked at.
 const LOOKING_NS: u64 = 25_000_000;
@@ -59,7 +60,8 @@ fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample,
     let written = accounts.facts().count(fact::PROCESS_WRITE_BYTES);
     sample.facts.set_known(fact::PROCESS_WRITE_BYTES, written);
     let spread = [("files", set.files.len() as u64), ("directories", set.directories.into())];
-    sample.facts.set(fact::SPREAD, Value::fields(spread));
+    // Numbers of both.
+    sample.facts.set("spread", Value::fields(spread));
     for number in threads.iter().flat_map(|timed| &timed.changed) {
         let name = &mut set.files[*number as usize];
         *name = row.test.name_after(*name);
@@ -134,7 +136,7 @@ impl Worker {
                 test_files::failure(options, errno, row.test.described().0, path)
             };
             if row.test == Test::Readdir {
-                let listed = operation::list(share.directory_at(index), listing)
+                let listed = operation::list(share.directories[index].as_fd(), listing)
                     .map_err(|errno| failed(errno, &set.path))?;
                 let wanted = share.entries[index];
                 if listed != wanted {
@@ -203,15 +205,8 @@ fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Samp
 }
 
 fn warnings(row: &MetadataRow, files: &TestFiles<'_>) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if let Some(text) = row.test.not_durable() {
-        warnings.push(Warning::new(warning::NOT_DURABLE, text));
-    }
-    if files.filesystem.in_memory {
-        let text =
-            format!("files of {} live in memory: no storage is involved", files.filesystem.name);
-        warnings.push(Warning::new(warning::MEMORY_FILESYSTEM, text));
-    }
-    warnings.extend(workers::oversubscribed(row.threads, affinity::allowed_cpu_count()));
-    warnings
+    let unsynced = row.test.not_durable().map(|text| Warning::new(warning::NOT_DURABLE, text));
+    let Filesystem { name, nature, .. } = files.filesystem;
+    let crowd = workers::oversubscribed(row.threads, affinity::allowed_cpu_count());
+    [unsynced, scratch::nature_warning(name, nature), crowd].into_iter().flatten().collect()
 }

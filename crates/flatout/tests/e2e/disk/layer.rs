@@ -111,6 +111,16 @@ fn memory_is_no_disk() {
 }
 
 #[test]
+fn names_are_measured_where_nobody_counts_what_is_free() {
+    let mounted = needs!(Mounted::new(Kind::Ramfs));
+    let folder = Folder::new();
+    let place = mounted.path();
+    let document = document(&disk(&folder, place.to_str().unwrap(), "--rw metadata").run());
+    assert!(rows(&document, "disk/create")[0]["median"].is_f64(), "{document:#}");
+    mounted.finish();
+}
+
+#[test]
 fn a_limit_of_a_control_group_is_named() {
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
