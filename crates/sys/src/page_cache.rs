@@ -186,8 +186,7 @@ fn pages_of_data(file: &OwnedFd, start: u64, page: u64) -> rustix::io::Result<Ra
 const MAX_ATTEMPTS: u32 = 5;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Pages of 4 KiB are cached in folios of up to a huge page; one that reaches beyond a range is not dropped
-/// with it.
+/// Pages lie in folios of up to a huge page; one that reaches beyond a range is not dropped with it.
 const MOST_FOLIO_BYTES: u64 = 2 << 20;
 
 /// Writes back and drops the cached pages of a range (`length_bytes` 0: to the end) and a little beyond it,

@@ -21,8 +21,7 @@ pub(super) fn overhead(share: f64, data: Data) -> Option<Warning> {
 }
 
 /// What bounds the figure: the generator, where it takes most of the time, `harness_ns` for all of the data;
-/// or else the best write that was measured here. What the page cache or the device could do at most nobody
-/// knows.
+/// or else the best write that was measured here, where it is alike.
 pub(super) fn ceiling(
     measured: &Measured,
     harness_ns: Option<f64>,

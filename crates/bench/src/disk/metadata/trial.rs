@@ -60,7 +60,6 @@ fn sample(row: &MetadataRow, files: &TestFiles<'_>, seed: u64) -> Result<Sample,
     let written = accounts.facts().count(fact::PROCESS_WRITE_BYTES);
     sample.facts.set_known(fact::PROCESS_WRITE_BYTES, written);
     let spread = [("files", set.files.len() as u64), ("directories", set.directories.into())];
-    // Numbers of both.
     sample.facts.set("spread", Value::fields(spread));
     for number in threads.iter().flat_map(|timed| &timed.changed) {
         let name = &mut set.files[*number as usize];
