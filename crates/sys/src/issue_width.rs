@@ -9,8 +9,14 @@
 use crate::core_clock::Chain;
 use crate::{clock, core_clock};
 
-/// Instructions of one measurement: some 2 µs at six per cycle.
-const INSTRUCTIONS: u64 = 300 * INSTRUCTIONS_PER_TURN;
+/// Instructions of one measurement: 3 µs at six per cycle, 1.3 at twelve (which an AMD EPYC, family 25,
+/// model 17, begins of these). Half as many were too few there: reading the clock, and what other work had
+/// left, made them 11.0 to 11.4 in four of ten probes on a core of one's own, which passed for contention
+/// (2026-11-29).
+const INSTRUCTIONS: u64 = 600 * INSTRUCTIONS_PER_TURN;
+/// Turns before that, which bring the loop and the clock back into the caches that other work has
+/// taken.
+const WARM_UP_TURNS: u64 = 4;
 /// Links of the chain that tells the cycles: some 2 µs.
 const LINKS: u64 = 5 << 10;
 /// Instructions of one turn: 96 that do nothing, and the two that count the turns, which recent cores take
@@ -20,10 +26,11 @@ const INSTRUCTIONS_PER_TURN: u64 = 97;
 /// Instructions per cycle that the core of this thread begins; `None` on a kind of CPU that has no such
 /// code yet. A chain that was interrupted tells too many.
 ///
-/// Cost: 4 µs, in which the clock is read four times. Source of the idea: two threads of a core
+/// Cost: 3 to 5 µs, in which the clock is read six times. Source of the idea: two threads of a core
 /// share its allocation, cycle by cycle (Intel 64 and IA-32 Architectures Optimization Reference
 /// Manual, "Hyper-Threading"; for AMD the Software Optimization Guides, "Resource Sharing").
 pub fn measure() -> Option<f64> {
+    do_nothing(WARM_UP_TURNS)?;
     let (elapsed_ns, _) = do_nothing(INSTRUCTIONS / INSTRUCTIONS_PER_TURN)?;
     let chain = core_clock::alone(Chain::Add, LINKS)?;
     Some(INSTRUCTIONS as f64 / elapsed_ns.max(1) as f64 * chain.ns_per_link())
