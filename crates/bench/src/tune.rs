@@ -55,8 +55,9 @@ pub const MOST_DIRECTORIES: usize = 4;
 /// Time for what concerns one place, and for copies from one place to another.
 const PLACE_NS: u64 = 60_000_000_000;
 const PAIR_NS: u64 = 25_000_000_000;
-/// So few settings get the same number of trials: most of them come close to the best.
-const FEW_SETTINGS: usize = 4;
+/// So few settings get the same number of trials: most of them come close to the best, and halves of the
+/// few trials that there are of small files tell little.
+const FEW_SETTINGS: usize = 5;
 /// With few trials of small files.
 const QUICK_PART: u64 = 6;
 

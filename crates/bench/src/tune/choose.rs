@@ -63,7 +63,8 @@ fn was_left_out(outcome: &Outcome) -> bool {
 /// Picks one, marks its row, and holds each row against the best. `None` where none has a figure.
 ///
 /// The usual one, where it has a figure, stays unless the trials show that another is better: where other
-/// programs or guests come and go, the best of a few is often a lucky one.
+/// programs or guests come and go, the best of a few is often a lucky one. Where programs certainly took CPUs
+/// from it or from the other one, the trials say which is best beside these, and it stays.
 pub(super) fn among<R>(
     tunings: &[Tuning],
     usual: Option<&Tuning>,
@@ -90,11 +91,16 @@ pub(super) fn among<R>(
     Some(Choice { tuning: tunings[chosen], limit: medians[best], n, ci95, is_sure })
 }
 
-/// Whether the usual setting has trials enough, which do not show that the other one is better.
+/// Whether the usual setting has trials enough, which do not show that the other one is better, or what they
+/// show is what other programs left of the CPUs.
 fn stays<R>(tunings: &[Tuning], rows: &[Measured<R>], usual: usize, other: usize) -> bool {
     let part = if size(&tunings[other]) < size(&tunings[usual]) { ENOUGH } else { 1.0 };
     let is_known = |index: usize| rows[index].outcome.samples.len() >= FEWEST_TRIALS as usize;
-    is_known(usual) && is_known(other) && !is_shown(rows, other, (part, usual))
+    let is_beside_load =
+        |index: usize| warning::has(&rows[index].outcome.warnings, warning::LOCAL_LOAD);
+    let is_told =
+        is_shown(rows, other, (part, usual)) && ![usual, other].into_iter().any(is_beside_load);
+    is_known(usual) && is_known(other) && !is_told
 }
 
 /// Whether the trials of a setting show that it does more than this part of another one.
@@ -201,6 +207,20 @@ mod tests {
         assert_eq!(taken([&slow, &quick, &quick.map(|rate| rate + 9.0)]), 4, "larger, but faster");
         assert_eq!(taken([&quick, &[101.0, 102.0], &slow]), 2, "two trials show nothing");
         assert_eq!(taken([&quick, &[], &slow]), 1, "the usual one cannot be had");
+    }
+
+    #[test]
+    fn the_usual_setting_stays_where_programs_took_its_cpus() {
+        let tunings = [tuning(1, 1, 1), tuning(1, 1, 2)];
+        let [quick, slow] = [10.0, 5.0].map(|rate| [rate, rate + 0.1, rate + 0.2, rate + 0.3]);
+        for (beside_load, threads) in [(None, 1), (Some(0), 2), (Some(1), 2)] {
+            let mut rows = [row(&quick), row(&slow)];
+            for index in beside_load {
+                rows[index].outcome.warn(warning::LOCAL_LOAD, "a program");
+            }
+            let choice = among(&tunings, Some(&tunings[1]), &mut rows, |_| String::new()).unwrap();
+            assert_eq!(choice.tuning.threads, threads, "{beside_load:?}");
+        }
     }
 
     #[test]
