@@ -1,4 +1,4 @@
-//! One file per limit of the machine: what is run to find it, and what the figure means.
+//! One folder per limit of the machine: what is run to find it, and what the figure means.
 //!
 //! Rule: no printing, and no kernel trick of its own: bytes move through `io`, time and warnings
 //! belong to `measure`. A bench hands the sampler its cases, or runs one piece of work

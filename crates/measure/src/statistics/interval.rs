@@ -1,26 +1,15 @@
-//! The 95 % interval of a figure: where the median of other runs of the same lies.
-//!
-//! Trials of one run share its state: where memory lies, the clock, who else is at work. However
-//! many there are, they do not average that out, and what does not change within a run cannot be
-//! seen in it. So a share of the variance of trials is taken to be the run's, once and for all
-//! (the intraclass correlation); the rest falls with their number.
+//! The 95 % interval of a figure: where the median of other runs of the same lies. Trials of one run share its
+//! state, which their number does not average out: so a share of their variance is taken to be the run's (the
+//! intraclass correlation), and the rest falls with their number.
 //!
 //! Of ln figure, with trials of variance v, known with f degrees of freedom, and what runs are assumed to
-//! differ by beyond them, τ:
+//! differ by beyond them, τ; what was learned of earlier runs is weighed with that ([`Prior`]):
 //!
 //! half-width² = t²₀.₉₇₅(f) · v · (ρ + (1 − ρ) · min(1, π ÷ 2n)) + (1.96 · τ)² + 0.005²
 //!
-//! It reaches as far as nine tenths of the trials do at either end: where these have two levels, as beside
-//! an SMT sibling that comes and goes, the next run may be at the other one. Where trials tell what they
-//! find with such a sibling and without, it reaches from one to the other, and 1.96 · τ beyond.
-//!
-//! Where earlier runs of the machine taught their variance, that is weighed with what is assumed (the
-//! moderated variance of Smyth, 2004, see [`Prior`]).
-//!
-//! Sources: the design effect of Kish, "Survey sampling", 1965, 5.4; π ÷ 2n as the variance of a
-//! median of n normal samples; v from Gini's mean difference (David, "Gini's mean difference
-//! rediscovered", 1968), which one far sample moves less than it moves squares; few trials are helped
-//! by their kin ([`Prior`]).
+//! Sources: the design effect of Kish, "Survey sampling", 1965, 5.4; π ÷ 2n as the variance of a median of n
+//! normal samples; v from Gini's mean difference (David, "Gini's mean difference rediscovered", 1968), which one
+//! far sample moves less than it moves squares. docs/measuring.md says how far it reaches beside SMT siblings.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
