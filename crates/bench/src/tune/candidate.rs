@@ -112,6 +112,8 @@ mod tests {
         assert_eq!(threads(6), [1, 2, 4, 6]);
         assert_eq!(threads(64), [1, 2, 4, 8, 16, 32, 64]);
         let of_tiny = |cpus| tiny(true, cpus).iter().map(|one| one.threads).collect::<Vec<_>>();
+        let few = [vec![1, 2, 4], vec![1, 2, 3, 4, 8]];
+        assert_eq!([1, 2].map(of_tiny), few, "as docs/tune.md has it");
         assert_eq!([8, 64].map(of_tiny), [[1, 8, 12, 16, 32], [1, 64, 96, 128, 256]]);
         assert_eq!(threads(500).last(), Some(&MOST_FILE_THREADS));
     }
