@@ -33,7 +33,7 @@ pub(super) struct Table {
     /// Columns of a tile.
     pub(super) columns: usize,
     /// Columns of the left factor that are taken at a time: a sliver of as many rows of the right one
-    /// has 24 or 16 KiB of the first-level cache. Figures: docs/measuring.md.
+    /// has 24 or 16 KiB of the first-level cache. Figures: docs/performance.md.
     pub(super) depth: usize,
     /// Rows that a triangle is solved by at a time.
     pub(super) solve_rows: usize,

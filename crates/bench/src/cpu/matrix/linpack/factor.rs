@@ -120,7 +120,7 @@ struct Work<'m> {
     meeting: Meeting,
 }
 
-/// Columns of a block: see docs/measuring.md for the figures. Small matrices are cut so
+/// Columns of a block: see docs/performance.md for the figures. Small matrices are cut so
 /// that there are some blocks for each thread.
 pub(super) fn block_columns(order: usize, threads: u32) -> usize {
     let blocks = 4 * threads as usize;
