@@ -1,36 +1,33 @@
-//! Promises: a document that says which tests hold a guarantee names tests that exist.
+//! Promises: the tests that a document names, for a guarantee that they hold, and its source files exist.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crate::sources::Source;
 
-/// The documents that promise.
-pub const DOCUMENTS: [&str; 6] = [
-    "docs/copying.md",
-    "docs/cp.md",
-    "docs/measuring.md",
-    "docs/mirror.md",
-    "docs/sum.md",
-    "docs/tune.md",
-];
 /// Shorter names in backquotes are options, programs, members of a record.
 const LEAST_WORDS: usize = 4;
 
-/// The tests, and members of records with as long a name, that a document names and no source has.
-pub fn complaints(name: &str, document: &str, sources: &[Source]) -> Vec<String> {
+/// The tests, members of records with as long a name, and source files that documents name and nobody has.
+pub fn complaints(documents: &[Source], sources: &[Source]) -> Vec<String> {
     let known: BTreeSet<&str> = sources.iter().flat_map(identifiers).collect();
-    tests(document)
-        .filter(|test| !known.contains(test))
-        .map(|test| format!("{name}: there is no test `{test}`"))
-        .collect()
+    let is_gone = |word: &&str| match word.ends_with(".rs") {
+        true => !sources.iter().any(|source| Path::new(&source.path).ends_with(word)),
+        false => is_test(word) && !known.contains(word),
+    };
+    let of_one = |Source { path, text }: &Source| {
+        let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        quoted
+            .filter(is_gone)
+            .map(|word| format!("{path}: there is no `{word}`"))
+            .collect::<Vec<_>>()
+    };
+    documents.iter().flat_map(of_one).collect()
 }
 
-/// Names in backquotes that are as long as that of a test.
-fn tests(document: &str) -> impl Iterator<Item = &str> {
-    let quoted = document.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
-    quoted.filter(|word| {
-        word.bytes().all(|byte| is_of_name(byte.into())) && word.split('_').count() >= LEAST_WORDS
-    })
+/// Names that are as long as that of a test.
+fn is_test(word: &str) -> bool {
+    word.chars().all(is_of_name) && word.split('_').count() >= LEAST_WORDS
 }
 
 /// Tests that a macro makes are named like any other word.
@@ -47,12 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_that_does_not_exist_is_found() {
-        let source =
-            Source { path: "a.rs".into(), text: "#[test]\nfn it_holds_a_file() {}\n".into() };
-        let document = "| `--x` | `it_holds_a_file`, `it_flies_over_files` |\n\nand (`it_sinks_as_well`) `cpu_s`\n";
-        let complaints = complaints("a.md", document, &[source]);
-        let missing = ["it_flies_over_files", "it_sinks_as_well"];
-        assert_eq!(complaints, missing.map(|test| format!("a.md: there is no test `{test}`")));
+    fn a_test_or_a_file_that_does_not_exist_is_found() {
+        let source = |path: &str, text: &str| Source { path: path.into(), text: text.into() };
+        let sources = [source("crates/io/src/scan.rs", "#[test]\nfn it_holds_a_file() {}\n")];
+        let document = "| `--x` | `it_holds_a_file`, `it_flies_over_files` |\n\nand (`it_sinks_as_well`) \
+                        `cpu_s`, `scan.rs`, `io/src/scan.rs`, `cpu/scan.rs`, `can.rs`\n";
+        let complaints = complaints(&[source("a.md", document)], &sources);
+        let missing = ["it_flies_over_files", "it_sinks_as_well", "cpu/scan.rs", "can.rs"];
+        assert_eq!(complaints, missing.map(|word| format!("a.md: there is no `{word}`")));
     }
 }

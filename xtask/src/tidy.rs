@@ -20,11 +20,8 @@ pub fn check(root: &Path) -> Result<String, String> {
         let path = room.manifest.strip_prefix(root).unwrap_or(&room.manifest);
         complaints.extend(rules::missing_lints(&path.to_string_lossy(), &read(path)?));
     }
-    for document in promises::DOCUMENTS {
-        let text = read(Path::new(document))?;
-        complaints.extend(promises::complaints(document, &text, &sources));
-    }
     let documents = sources::read(root, ".md")?;
+    complaints.extend(promises::complaints(&documents, &sources));
     complaints.extend(links::complaints(&documents, |path| root.join(path).exists()));
     complaints.extend(sizes::complaints(&sources, &sizes::parse(&read(Path::new(sizes::LIST))?)?));
     complaints.extend(sources.iter().flat_map(rules::complaints));
