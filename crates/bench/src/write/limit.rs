@@ -10,13 +10,13 @@ use super::{Data, Measured, Sync};
 /// From this share of the time on, a part of the work is what limits the whole.
 const DOMINANT_SHARE: f64 = 0.5;
 
-/// The warning, when making the data takes more than 1 % of the time to cache.
+/// The warning, when making the data takes more than 1 % of the time until the last write ended.
 pub(super) fn overhead(share: f64, data: Data) -> Option<Warning> {
     let what = match data {
         Data::Random | Data::Pattern => "generating data takes",
         Data::Zero => "the loop over blocks takes",
     };
-    let text = format!("{what} {} of the time to cache", percent(share));
+    let text = format!("{what} {} of the time of the writes", percent(share));
     (share > OVERHEAD_SHARE).then(|| Warning::new(warning::OVERHEAD, text))
 }
 
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(overhead(0.001, Data::Random), None);
         let warning = overhead(0.234, Data::Random).unwrap();
         assert_eq!(warning.code, warning::OVERHEAD);
-        assert_eq!(warning.text, "generating data takes 23 % of the time to cache");
+        assert_eq!(warning.text, "generating data takes 23 % of the time of the writes");
         assert!(overhead(0.234, Data::Zero).unwrap().text.starts_with("the loop over blocks"));
     }
 
