@@ -142,7 +142,7 @@ fn check_runtime(options: &Options) -> Result<(), Error> {
 }
 
 /// Works out what a run will do, and refuses what cannot be done. Nothing is written but what is tried, to
-/// files without a name: 2 MiB show whether direct writes are buffered, and up to 110 MiB how fast storage is;
+/// files without a name: 2 MiB show whether direct writes are buffered, and up to 60 MiB how fast storage is;
 /// nothing under a limit of bytes.
 ///
 /// Errors: the place cannot be measured in the way asked for, settings are out of bounds, or
