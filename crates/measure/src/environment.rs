@@ -11,8 +11,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flatout_sys::instruction_set;
 use flatout_sys::quota::Groups;
+use flatout_sys::{instruction_set, region};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ pub fn capture(root: &Path) -> Environment {
         memory_bytes: text::kibibytes(&meminfo, "MemTotal"),
         memory_available_bytes: text::kibibytes(&meminfo, "MemAvailable"),
         memory_limit_bytes: groups.memory_limit_bytes(),
-        page_bytes: files.bytes("proc/self/auxv").and_then(|auxv| text::page_bytes(&auxv)),
+        page_bytes: Some(region::base_page_bytes() as u64),
         hypervisor: text::hypervisor(&cpuinfo),
         governor: files.line(&format!("{cpu}/cpu0/cpufreq/scaling_governor")),
         transparent_hugepages: files
@@ -116,12 +116,8 @@ pub fn capture(root: &Path) -> Environment {
 struct Files<'a>(&'a Path);
 
 impl Files<'_> {
-    fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        read(self.0.join(path))
-    }
-
     fn text(&self, path: &str) -> Option<String> {
-        self.bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        read(self.0.join(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The first line, if there is anything on it.

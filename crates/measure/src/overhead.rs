@@ -1,9 +1,7 @@
-//! What the harness itself costs, found by timing nothing through the same path as a real trial.
+//! What the harness itself costs, found by timing nothing, as a trial times its work.
 
-use crate::case::{Sample, Trial};
 use crate::clock::Clock;
-use crate::guard::FakeWitness;
-use crate::{sampler, statistics};
+use crate::statistics;
 
 /// Share of a trial's time from which the harness is a warning.
 pub const OVERHEAD_SHARE: f64 = 0.01;
@@ -34,23 +32,15 @@ impl Overhead {
 ///
 /// Cost: some 4000 clock readings, no system calls where the clock has a vDSO reader.
 pub fn calibrate(clock: &dyn Clock) -> Overhead {
-    let batches: Vec<f64> = (0..REPEATS).map(|_| clock_read_ns(clock)).collect();
-    let mut nothing: Trial<'_> = Box::new(|_| {
+    let repeated = |ns: fn(&dyn Clock) -> f64| {
+        let all: Vec<f64> = (0..REPEATS).map(|_| ns(clock)).collect();
+        statistics::median(&all).unwrap_or(0.0)
+    };
+    let empty_ns = |clock: &dyn Clock| {
         let start_ns = clock.now_ns();
-        let elapsed_ns = clock.now_ns().saturating_sub(start_ns);
-        Ok(Sample { amount: 1.0, elapsed_ns, ..Sample::default() })
-    });
-    let mut witness = FakeWitness::quiet();
-    let empty: Vec<f64> = (0..REPEATS)
-        .filter_map(|seed| {
-            let attempt = sampler::attempt(&mut nothing, seed.into(), clock, &mut witness);
-            attempt.result.ok().map(|sample| sample.elapsed_ns as f64)
-        })
-        .collect();
-    Overhead {
-        clock_read_ns: statistics::median(&batches).unwrap_or(0.0),
-        empty_trial_ns: statistics::median(&empty).unwrap_or(0.0),
-    }
+        clock.now_ns().saturating_sub(start_ns) as f64
+    };
+    Overhead { clock_read_ns: repeated(clock_read_ns), empty_trial_ns: repeated(empty_ns) }
 }
 
 fn clock_read_ns(clock: &dyn Clock) -> f64 {

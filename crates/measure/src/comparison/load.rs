@@ -36,8 +36,7 @@ pub(super) fn in_the_way(old: &[Record], new: &[Record]) -> Option<[f64; 2]> {
     let means = |is_new: &[bool]| {
         [false, true].map(|side| {
             let of_side = shares.iter().zip(is_new).filter(|(_, is_new)| **is_new == side);
-            let count = is_new.iter().filter(|is_new| **is_new == side).count();
-            of_side.map(|(share, _)| share).sum::<f64>() / count as f64
+            of_side.map(|(share, _)| share).sum::<f64>() / sizes[usize::from(side)] as f64
         })
     };
     let distance = |[old, new]: [f64; 2]| (old - new).abs();

@@ -12,6 +12,7 @@ use super::{NoiseSource, judgement};
 use crate::random::SplitMix64;
 use crate::record::Outcome;
 use crate::statistics::compare::{combinations, divisions, holm, step_down};
+use crate::statistics::interval::WITHIN_95;
 use crate::statistics::median;
 use crate::statistics::pool::{KIN_FREEDOM, LEAST_KIN, Pool};
 use crate::statistics::student::student_two_sided;
@@ -22,9 +23,6 @@ const MEDIAN_OF_SQUARES: f64 = 0.454_936_423_119_573;
 /// Degrees of freedom of what is assumed. Rows of an area differ in their noise by a factor of ten;
 /// with four, 6 % of simulated comparisons of single runs of a busy machine raise an alarm.
 const ASSUMED_FREEDOM: f64 = 3.0;
-
-/// Standard deviations on either side of a normal variable's middle that hold 95 % of it.
-const WITHIN_95: f64 = 1.96;
 
 /// Samples of a run from which on they say how far they are apart.
 const LEAST_SAMPLES: usize = 6;

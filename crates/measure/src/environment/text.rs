@@ -75,20 +75,6 @@ pub(super) fn is_root(status: &str) -> Option<bool> {
     Some(effective == "0")
 }
 
-/// The page size in the auxiliary vector: pairs of machine words, ended by a type of 0. See
-/// getauxval(3).
-pub(super) fn page_bytes(auxv: &[u8]) -> Option<u64> {
-    const AT_PAGESZ: usize = 6;
-    const WORD: usize = size_of::<usize>();
-    let (pairs, _) = auxv.as_chunks::<{ 2 * WORD }>();
-    pairs.iter().find_map(|pair| {
-        let (words, _) = pair.as_chunks::<WORD>();
-        let [kind, value] = words else { return None };
-        let bytes = usize::from_ne_bytes(*value) as u64;
-        (usize::from_ne_bytes(*kind) == AT_PAGESZ && bytes.is_power_of_two()).then_some(bytes)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,16 +111,6 @@ mod tests {
         assert_eq!(is_root("Name:\tx\nUid:\t1000\t0\t0\t0\n"), Some(true));
         assert_eq!(is_root("Uid:\t1000\t1000\t1000\t1000\n"), Some(false));
         assert_eq!(is_root(""), None);
-    }
-
-    #[test]
-    fn the_page_size_is_found_among_the_pairs() {
-        let words = |words: &[usize]| -> Vec<u8> {
-            words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-        };
-        assert_eq!(page_bytes(&words(&[33, 6, 6, 65536, 0, 0])), Some(65536));
-        assert_eq!(page_bytes(&words(&[33, 6, 0, 0])), None);
-        assert_eq!(page_bytes(&[6, 0, 0]), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{Attempt, Closed, Run, Sampled, Sampler, of_rows};
 use crate::case::{Case, Measured, Plan, TrialError, WhenPrecise};
 use crate::guard::Spoil;
 use crate::random::SplitMix64;
-use crate::record::{Better, Status};
+use crate::record::{Better, Outcome, Status};
 use crate::row::Row;
 use crate::statistics;
 use crate::warning::{self, Warning};
@@ -23,13 +23,6 @@ pub struct Pair<P> {
     pub subject: usize,
     /// The place of the row that it is held against.
     pub against: usize,
-}
-
-/// In which order the cases of a round run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    Own,
-    Random,
 }
 
 impl Sampler<'_> {
@@ -52,7 +45,7 @@ impl Sampler<'_> {
         let (untyped, mut ratios) = (untyped.collect(), Vec::new());
         let rows = of_rows(cases, |cases| {
             let rows;
-            (rows, ratios) = self.in_rounds(cases, untyped, Order::Random);
+            (rows, ratios) = self.in_rounds(cases, untyped);
             rows
         });
         (rows, pairs.into_iter().zip(ratios).map(|(pair, ratio)| ratio.of(pair.row)).collect())
@@ -62,14 +55,14 @@ impl Sampler<'_> {
     /// before it left, until trials or time are over; a round counts as a whole. What ends one step
     /// for want of another is [`TrialError::NoMore`].
     pub fn sequence<R: Row>(&mut self, cases: Vec<Case<'_, R>>) -> Vec<Measured<R>> {
-        of_rows(cases, |cases| self.in_rounds(cases, Vec::new(), Order::Own).0)
+        of_rows(cases, |cases| self.in_rounds(cases, Vec::new()).0)
     }
 
+    /// In random order where there are pairs, else in that of the cases.
     fn in_rounds(
         &mut self,
         cases: Vec<Case<'_, &dyn Row>>,
         pairs: Vec<Pair<&dyn Row>>,
-        kind: Order,
     ) -> (Vec<Measured<()>>, Vec<Measured<()>>) {
         let overhead = super::calibrate(self.clock);
         let started_ns = self.clock.now_ns();
@@ -78,7 +71,7 @@ impl Sampler<'_> {
         let mut random = SplitMix64::new(run.sampler.plan.seed);
         let mut order: Vec<usize> = (0..run.rows.len()).collect();
         while run.wants_round(&pairs) {
-            if kind == Order::Random {
+            if !pairs.is_empty() {
                 random.shuffle(&mut order);
             }
             run.round(&order);
@@ -171,18 +164,13 @@ impl Run<'_, '_, '_> {
         let ratios = self.ratios(pair);
         let rows = [pair.subject, pair.against].map(|at| &self.rows[at]);
         let mut measured = rows[0].ratio(pair.row, ratios);
-        let mut refused: Vec<(Status, &str)> = rows
-            .iter()
-            .filter_map(|row| row.refused())
-            .map(|(status, code, _)| (status, code))
-            .collect();
         // What failed is said before what there was no time for.
-        refused.sort_by_key(|(status, _)| *status != Status::Failed);
-        if let Some(&(status, code)) = refused.first() {
-            let mut outcome = crate::case::blank(pair.row);
+        let refused = rows.iter().rev().filter_map(|row| row.refused());
+        if let Some((status, code, _)) = refused.max_by_key(|refused| refused.0 == Status::Failed) {
             let is_short = is_short(code);
-            outcome.status = if is_short { status } else { Status::Failed };
-            let code = if is_short { code } else { warning::FAILED };
+            let (status, code) =
+                if is_short { (status, code) } else { (Status::Failed, warning::FAILED) };
+            let mut outcome = Outcome { status, ..crate::case::blank(pair.row) };
             outcome.warn(code, "no ratio: one of the two has no figure");
             measured =
                 Measured { row: (), outcome, facts: Default::default(), further: Vec::new() };

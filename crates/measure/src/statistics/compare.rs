@@ -96,8 +96,7 @@ pub fn divisions(sizes: [usize; 2], most: usize, random: &mut SplitMix64) -> Vec
             random.shuffle(&mut drawn);
             drawn.clone()
         };
-        let others: Vec<Vec<bool>> = (1..most).map(draw).collect();
-        return std::iter::once(made).chain(others).collect();
+        return std::iter::once(made).chain((1..most).map(draw)).collect();
     }
     let mut all = vec![made];
     while let Some(next) = next_division(&all[all.len() - 1]) {
