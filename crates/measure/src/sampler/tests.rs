@@ -297,12 +297,12 @@ fn every_trial_gets_its_own_seed() {
 #[test]
 fn a_number_of_trials_that_was_asked_for_is_kept_where_the_first_looked_like_warm_up() {
     let clock = FakeClock::default();
-    let plan = Plan { min_trials: 4, max_trials: 4, ..Plan::default() };
-    // A fifth takes the place of the first, which then does not stand out any more.
-    let times = [130 * MS, 100 * MS, 101 * MS, 115 * MS, 300 * MS];
-    let trials = case("a/b", &clock, |trial| times[trial as usize]);
+    let plan = Plan { min_trials: 9, max_trials: 9, ..Plan::default() };
+    // A tenth takes the place of the first, which then does not stand out any more.
+    let times = [130, 100, 108, 100, 108, 100, 108, 100, 108, 300];
+    let trials = case("a/b", &clock, |trial| times[trial as usize] * MS);
     let outcome = &run_quietly(&clock, vec![trials], &plan)[0];
-    assert_eq!((outcome.n, &outcome.audit["trials_run"]), (4, &json!(5)), "{outcome:?}");
+    assert_eq!((outcome.n, &outcome.audit["trials_run"]), (9, &json!(10)), "{outcome:?}");
 }
 
 #[test]

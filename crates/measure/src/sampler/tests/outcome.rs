@@ -13,11 +13,11 @@ fn warm_up_is_dropped_shown_and_made_up_for() {
     let clock = FakeClock::default();
     let cases = vec![case("a/b", &clock, |trial| if trial < 2 { 2 * MS } else { MS })];
     let outcome = &run_quietly(&clock, cases, &Plan::default())[0];
-    assert_eq!((outcome.status, outcome.n), (Status::Ok, 6));
-    assert_eq!(outcome.samples, [1_000_000.0; 6]);
+    assert_eq!((outcome.status, outcome.n), (Status::Ok, 8));
+    assert_eq!(outcome.samples, [1_000_000.0; 8]);
     assert_eq!(outcome.audit["warmup_dropped"], 2);
     assert_eq!(outcome.audit["warmup_samples"], json!([500_000.0, 500_000.0]));
-    assert_eq!(outcome.audit["trials_run"], 8);
+    assert_eq!(outcome.audit["trials_run"], 10);
 }
 
 #[test]
@@ -171,13 +171,13 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
         (own.parameters.get("until"), &further.parameters["until"]),
         (None, &json!("durable"))
     );
-    assert_eq!((own.n, further.n), (6, 6));
+    assert_eq!((own.n, further.n), (8, 8));
     assert!(further.half_width().is_some_and(|width| width < 0.01));
     assert_eq!(
         (own.audit["bytes"].as_u64(), further.audit["bytes"].as_u64()),
-        (Some(60), Some(60))
+        (Some(80), Some(80))
     );
-    assert_eq!((own.audit.get("own"), &further.audit["own"]), (None, &json!(6)));
+    assert_eq!((own.audit.get("own"), &further.audit["own"]), (None, &json!(8)));
     let latency = own.latency.as_ref().unwrap();
-    assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (6, 200.0, 700.0));
+    assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (8, 200.0, 900.0));
 }
