@@ -74,11 +74,8 @@ impl Sampled<'_> {
         let kin = beside.kin;
         let known = Knowledge { kin, is_loaded, is_beside_others, ..self.knowledge(plan) };
         let known = Knowledge { least_deviation, ..known };
-        let interval = |figures: &[f64], facts: &mut Facts| {
-            facts.set(BETWEEN_RUNS, between_runs(figures, &known));
-            interval::of_runs(figures, &known)
-        };
-        let ci95 = interval(&figures, &mut facts)
+        facts.set(BETWEEN_RUNS, between_runs(&figures, &known));
+        let ci95 = interval::of_runs(&figures, &known)
             .map(|ends| self.with_both_levels(ends, &facts, beside.contention_ratio, &known));
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
@@ -92,7 +89,7 @@ impl Sampled<'_> {
         let further = (0..more).map(|index| {
             let all: Vec<&Further> =
                 counted.iter().map(|taken| &taken.sample.further[index]).collect();
-            self.further(&outcome, &facts, &all, interval)
+            self.further((&outcome, &facts), &all, plan, &known)
         });
         let further = further.collect();
         self.conclude(&mut outcome, &mut facts, figures, ci95);
@@ -113,10 +110,10 @@ impl Sampled<'_> {
     /// A further figure of all trials that count: what differs from the row's own replaces it.
     fn further(
         &self,
-        own: &Outcome,
-        facts: &Facts,
+        (own, facts): (&Outcome, &Facts),
         all: &[&Further],
-        interval: impl Fn(&[f64], &mut Facts) -> Option<[f64; 2]>,
+        plan: &Plan,
+        known: &Knowledge,
     ) -> MeasuredFurther {
         let parameters = all[0].parameters.clone();
         let mut outcome = Outcome { latency: None, series: Vec::new(), ..own.clone() };
@@ -127,7 +124,11 @@ impl Sampled<'_> {
         let figures =
             all.iter().filter_map(|further| unit.figure(further.amount, further.elapsed_ns));
         let figures: Vec<f64> = figures.collect();
-        let ci95 = interval(&figures, &mut facts);
+        let noise = plan.noise.as_ref();
+        let learned = noise.and_then(|it| it.between_runs(&outcome.id, &outcome.parameters));
+        let known = Knowledge { learned, ..*known };
+        facts.set(BETWEEN_RUNS, between_runs(&figures, &known));
+        let ci95 = interval::of_runs(&figures, &known);
         self.conclude(&mut outcome, &mut facts, figures, ci95);
         MeasuredFurther { parameters, outcome, facts }
     }

@@ -181,3 +181,26 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
     let latency = own.latency.as_ref().unwrap();
     assert_eq!((latency.operations, latency.min_ns, latency.max_ns), (8, 200.0, 900.0));
 }
+
+/// What was durable in the end differs from run to run by more than what the disk had taken.
+#[test]
+fn a_further_figure_has_what_earlier_runs_taught_of_its_own_row() {
+    let clock = FakeClock::default();
+    let durable = || Parameters::default().with("until", "durable");
+    let noise = |parameters: Parameters, log_variance| {
+        let noise = RowNoise::of_runs("a/b", 9, log_variance);
+        RowNoise { parameters: parameters.to_json(), ..noise }
+    };
+    let rows = vec![noise(Parameters::default(), 1e-6), noise(durable(), 0.04)];
+    let noise = Some(Arc::new(Noise::of(&Learned { rows, ..Learned::default() })));
+    let trial = |_| {
+        let (amount, elapsed_ns) = (1.0, 2 * MS);
+        let further = Further { parameters: durable(), amount, elapsed_ns, ..Further::default() };
+        Ok(Sample { amount, elapsed_ns: MS, further: vec![further], ..Sample::default() })
+    };
+    let plan = Plan { noise, ..Plan::default() };
+    let outcomes = run_quietly(&clock, vec![scripted("a/b", trial)], &plan);
+    let [own, further] = [0, 1].map(|at: usize| outcomes[at].half_width().unwrap());
+    assert!(own < 0.02 && further > 0.3, "{own} {further}");
+    assert_eq!(outcomes[1].audit["between_runs"]["runs"], 9);
+}
