@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use crate::comparison::noise::Noise;
 use crate::evidence::{EVIDENCE, Evidence};
-use crate::fact::{Facts, Key};
+use crate::fact::{Facts, Key, Value};
 use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
 use crate::record::{Latency, Outcome, Series, Warning};
 use crate::row::{Label, Parameters, Row};
+use crate::sampler::fact::BETWEEN_RUNS;
+use crate::statistics::interval::half_of_trials;
 use crate::warning;
 
 /// What one trial moved and how long it took.
@@ -171,6 +173,15 @@ fn recorded(mut outcome: Outcome, facts: &Facts, is_of_hardware: bool) -> Outcom
         bound.limiter = "other programs".to_owned();
     }
     outcome
+}
+
+/// The interval of a figure as its trials have it, for what is held against another figure of the same run:
+/// what runs differ by moves both.
+pub fn within_run(outcome: &Outcome, facts: &Facts) -> Option<[f64; 2]> {
+    let known = facts.value(BETWEEN_RUNS).map(Value::to_json).unwrap_or_default();
+    let deviation = known["deviation"].as_f64().unwrap_or(0.0);
+    let (median, most) = (outcome.median?, 1.0 + half_of_trials(outcome.ci95?, deviation));
+    Some([median / most, median * most])
 }
 
 /// The rows of the record for rows that were measured, in their order.

@@ -1,6 +1,7 @@
 //! What the rows of a finished run say together: shares, checks, curves; `bound` gives them limits.
 
 use flatout_io::Caching;
+use flatout_measure::case::within_run;
 use flatout_measure::overhead::OVERHEAD_SHARE;
 use flatout_measure::units::percent;
 use flatout_measure::{
@@ -295,9 +296,10 @@ fn moves_what_is_asked(file: &TestFile) -> bool {
 /// Compares the first read of cold blocks with the second one.
 fn compare_passes(measured: &mut Measured<Row>) {
     let first = &measured.outcome;
-    let Some(second) = measured.further.first().map(|further| &further.outcome) else { return };
-    let (Some(once), Some(again)) = (first.median, second.median) else { return };
-    let apart = first.ci95.zip(second.ci95).is_none_or(|(first, second)| second[0] > first[1]);
+    let Some(further) = measured.further.first() else { return };
+    let (Some(once), Some(again)) = (first.median, further.outcome.median) else { return };
+    let ends = within_run(first, &measured.facts).zip(within_run(&further.outcome, &further.facts));
+    let apart = ends.is_none_or(|(first, second)| second[0] > first[1]);
     let ratio = again / once;
     if measured.row.test != Pattern::ColdBlocks || ratio < COLD_RATIO || !apart {
         return;
@@ -314,10 +316,35 @@ fn compare_passes(measured: &mut Measured<Row>) {
 #[cfg(test)]
 mod tests {
     use flatout_measure::case::blank;
+    use flatout_measure::sampler::fact::BETWEEN_RUNS;
+    use flatout_measure::{MeasuredFurther, Value};
 
     use super::*;
     use crate::disk::plan::tests_rows;
     use crate::file_trial::cache_watch::{CACHE_LOOKS, CACHE_LOOKS_FILLED};
+
+    /// In both intervals is what runs differ by, which moves both reads of a run alike.
+    #[test]
+    fn a_second_read_that_is_faster_in_each_trial_makes_the_first_a_cold_one() {
+        let row = Row { test: Pattern::ColdBlocks, ..tests_rows().remove(0) };
+        let warned = |deviation: f64| {
+            let facts = || {
+                let known = Value::fields([("deviation", deviation)]);
+                Facts::default().with(BETWEEN_RUNS, known)
+            };
+            let read = |median: f64| {
+                let (median, ci95) = (Some(median), Some([median * 0.78, median / 0.78]));
+                Outcome { median, ci95, ..blank(&row) }
+            };
+            let (outcome, facts, parameters) = (read(1.4), facts(), Default::default());
+            let second = MeasuredFurther { parameters, outcome, facts: facts.clone() };
+            let (row, outcome, further) = (row.clone(), read(1.0), vec![second]);
+            let mut measured = Measured { row, outcome, facts, further };
+            compare_passes(&mut measured);
+            warning::has(&measured.outcome.warnings, warning::COLD_BLOCKS)
+        };
+        assert_eq!([0.12, 0.0].map(warned), [true, false]);
+    }
 
     /// As read on btrfs with checksums on a loop device in memory, and with `chattr +C`.
     #[test]
