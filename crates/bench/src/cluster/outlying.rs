@@ -1,5 +1,6 @@
 //! Figures that are clearly worse than those beside them: stragglers, slow and asymmetric pairs.
 
+use flatout_measure::case::within_run;
 use flatout_measure::{Better, MeasuredFurther, statistics};
 
 /// A figure this far from the median of all, or from the other way, is named.
@@ -19,8 +20,7 @@ pub(super) struct Outlying {
 /// How good a figure with an interval is at least and at most, more being better, and in the middle.
 fn goodness(further: &MeasuredFurther) -> Option<[f64; 3]> {
     let outcome = &further.outcome;
-    let [low, high] = outcome.ci95?;
-    let median = outcome.median?;
+    let ([low, high], median) = (within_run(outcome, &further.facts)?, outcome.median?);
     Some(match outcome.better {
         Better::Higher => [low, median, high],
         Better::Lower => [1.0 / high, 1.0 / median, 1.0 / low],

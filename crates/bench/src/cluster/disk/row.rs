@@ -6,6 +6,7 @@ use flatout_measure::{Label, Measured, Row, Unit, warning};
 
 use super::super::outlying::{self, Outlying};
 use super::phase::Phase;
+use crate::between_runs;
 use crate::disk::metadata::bound::slow_creates;
 
 /// What a figure is of all processes, where it is not of all until the last one was done; and the one
@@ -35,6 +36,10 @@ impl Row for DiskRow {
             .with("hosts", self.hosts)
             .with_known("block_bytes", is_of_bytes.then_some(self.item_bytes))
             .with_known("until", self.wear_out.map(word))
+            .deviating_by(match self.phase {
+                Phase::Find | Phase::OwnStat | Phase::SharedStat => between_runs::LOOKUP,
+                _ => between_runs::DISK,
+            })
     }
 }
 

@@ -99,6 +99,10 @@ fn all_phases_have_figures_in_their_order_and_nothing_is_left() {
         assert_eq!(all.iter().filter(of_process).count(), size * phases.len());
         for row in all.iter().filter(of_all) {
             assert!(row.median.is_some() && row.status != Status::Failed, "{row:?}");
+            assert!(
+                row.audit["between_runs"]["deviation"].as_f64() > Some(0.0),
+                "as of one process"
+            );
             let (least, most) = ("least_operations", "most_operations");
             let [least, most] = [least, most].map(|key| row.fact_count(key).unwrap());
             // A wear-out that is complete leaves all with as much.

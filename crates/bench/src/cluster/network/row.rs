@@ -9,7 +9,7 @@ use super::super::outlying::{self, Outlying};
 use super::super::{fact, team};
 use super::member::{Reply, Setting};
 use super::{BULK_BYTES, PING_BYTES, SWEPT_BYTES, WINDOW, tournament};
-use crate::Extent;
+use crate::{Extent, between_runs};
 
 const FROM: &str = "from";
 const TO: &str = "to";
@@ -151,6 +151,7 @@ impl Row for NetworkRow {
             .with_known("window", (!is_latency).then_some(self.window))
             .with_known(FROM, ends.map(|ends| ends.0))
             .with_known(TO, ends.map(|ends| ends.1))
+            .deviating_by(between_runs::NETWORK)
     }
 }
 

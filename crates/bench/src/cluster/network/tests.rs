@@ -75,6 +75,10 @@ fn each_pair_has_its_rows_and_all_have_figures() {
         assert_eq!(rows("network/message-rate", "to"), swept);
         for row in &found.outcomes {
             assert!(row.median.is_some_and(|median| median > 0.0), "{row:?}");
+            assert!(
+                row.audit["between_runs"]["deviation"].as_f64() > Some(0.0),
+                "as of one process"
+            );
             let is_of_all =
                 !["from", "process"].iter().any(|key| row.parameters.contains_key(*key));
             let is_told = warning::has(&row.warnings, warning::SAME_HOST);
@@ -131,6 +135,8 @@ fn slow_and_asymmetric_pairs_are_named_and_noisy_ones_are_not() {
         };
         (text(warning::SLOW_PAIRS), text(warning::ASYMMETRIC_PAIRS))
     };
+    let (less, _) = all([69.0, 70.0, 71.0]);
+    assert!(less.unwrap().contains("0 a to 2 b (0.70"), "in this run, whatever runs differ by");
     let (slow, asymmetric) = all([39.0, 40.0, 41.0]);
     assert!(slow.unwrap().contains("0 a to 2 b (0.40"));
     assert!(asymmetric.unwrap().contains("0 a to 2 b (0.40"));
