@@ -202,8 +202,11 @@ fn measure(
     if let Some(mtu_bytes) = topology.interface.as_ref().and_then(|between| between.mtu_bytes) {
         row::fit(&mut tests, &options.selection, mtu_bytes);
     }
-    if placements == [Placement::Together] {
-        tests.iter_mut().for_each(|test| test.spec.placement = Placement::Together);
+    for test in &mut tests {
+        test.spec.shares_cpus = topology.is_one_machine;
+        if placements == [Placement::Together] {
+            test.spec.placement = Placement::Together;
+        }
     }
     if together > 0 && tests.len() > 1 {
         return Err(Error::Network(format!(

@@ -59,6 +59,12 @@ impl TestRow {
         Self { is_best_sender: true, is_best_placement, ..Self::new(spec, family) }
     }
 
+    /// Whether the ends are on two CPUs of one machine, or may be: of an `auto` row each run chooses.
+    fn wakes_another_cpu(&self) -> bool {
+        let may_be_apart = self.is_best_placement || self.spec.placement != Placement::Together;
+        self.spec.shares_cpus && may_be_apart
+    }
+
     fn parameters(&self) -> Parameters {
         let spec = &self.spec;
         let placement = if self.is_best_placement { "auto" } else { spec.placement.name() };
@@ -103,12 +109,15 @@ impl Row for NetworkRow {
                     Work::Latency => Unit::Nanoseconds,
                 };
                 let id = format!("network/{}-{}", protocol.name(), work.name());
-                let unplaced = Spec { placement: Placement::Free, ..test.spec };
+                let unplaced = Spec { placement: Placement::Free, shares_cpus: false, ..test.spec };
                 let is_headline = test.is_best_sender || unplaced == latency(protocol, 1, 64);
                 Label::new(id, unit).of(test.parameters()).headline_if(is_headline)
             }
         };
-        label.deviating_by(between_runs::NETWORK)
+        label.deviating_by(match self {
+            Self::Test(test) if test.wakes_another_cpu() => between_runs::WAKE_UP,
+            _ => between_runs::NETWORK,
+        })
     }
 }
 
@@ -326,6 +335,30 @@ mod tests {
         assert_eq!(short(Extent::Few, &ON_ONE_MACHINE), 6);
         assert_eq!(short(Extent::Few, &ON_TWO_MACHINES), 4);
         assert!(short(Extent::Quick, &ON_ONE_MACHINE) <= 16);
+    }
+
+    #[test]
+    fn rows_whose_ends_wake_each_other_on_two_cpus_are_less_sure_than_those_on_one() {
+        let deviation = |placement, shares_cpus, is_best_placement| {
+            let spec = Spec { placement, shares_cpus, ..latency(Protocol::Tcp, 1, 64) };
+            let test = TestRow { is_best_placement, ..TestRow::new(spec, Family::V4) };
+            let label = NetworkRow::Test(test).label();
+            assert!(label.is_headline, "wherever it runs");
+            label.deviation_between_runs
+        };
+        use Placement::{Apart, Free, Together};
+        let (sure, less) = (between_runs::NETWORK, between_runs::WAKE_UP);
+        assert!(less > sure);
+        assert_eq!(
+            [Apart, Free, Together].map(|it| deviation(it, true, false)),
+            [less, less, sure]
+        );
+        assert_eq!(deviation(Together, true, true), less, "the next run may choose the other");
+        assert_eq!(
+            [Apart, Free].map(|it| deviation(it, false, false)),
+            [sure; 2],
+            "of two machines"
+        );
     }
 
     #[test]

@@ -172,7 +172,10 @@ impl Measurable for Row {
             .with_known("block_bytes", moves_bytes.then_some(self.block_bytes))
             .with_known("target", moves_bytes.then_some(target))
             .with_known("descriptor", self.descriptor().map(Descriptor::name))
-            .deviating_by(self.call.limits().2)
+            .deviating_by(match self.variant {
+                Variant::Pair(2) => between_runs::WAKE_UP,
+                _ => self.call.limits().2,
+            })
             .headline_if(matches!((self.call, self.variant), (Call::Getppid, Variant::Alone)));
         match self.variant {
             Variant::Batch(requests) => label.with("batch_requests", requests),
@@ -249,6 +252,16 @@ mod tests {
             let variant = Variant::Threads(2, Some(descriptor));
             assert!(rows.contains(&Row { call: Call::Read, variant, block_bytes: 1 }));
         }
+    }
+
+    #[test]
+    fn runs_differ_by_more_where_two_cpus_wake_each_other() {
+        let deviation = |cpus| {
+            let row =
+                Row { call: Call::PipePingPong, variant: Variant::Pair(cpus), block_bytes: 1 };
+            row.label().deviation_between_runs
+        };
+        assert!(deviation(2) > deviation(1));
     }
 
     #[test]
