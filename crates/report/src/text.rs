@@ -28,6 +28,11 @@ impl<T: AsRef<str>, I: IntoIterator<Item = T>> Joined for I {
     }
 }
 
+/// Those that say something, put together.
+pub(crate) fn listed<T: AsRef<str>>(words: impl IntoIterator<Item = T>, separator: &str) -> String {
+    words.into_iter().filter(|word| !word.as_ref().is_empty()).joined(separator)
+}
+
 /// What is made of a text; nothing of nothing.
 pub(crate) fn unless_empty(text: &str, made: impl FnOnce(&str) -> String) -> String {
     if text.is_empty() { String::new() } else { made(text) }

@@ -53,7 +53,7 @@ fn speed(time: &Outcome, bytes: f64) -> Outcome {
     }
 }
 
-/// Says who won, and who keeps less.
+/// Says who won, who keeps less, and who did it otherwise.
 fn judge(ratio: &mut Measured<Label>, both: [(&str, &Measured<Label>); 2]) {
     let Measured { outcome, facts, .. } = ratio;
     if outcome.status == Status::Failed {
@@ -73,7 +73,10 @@ fn judge(ratio: &mut Measured<Label>, both: [(&str, &Measured<Label>); 2]) {
     facts.set("result", result.unwrap_or("tie"));
     facts.set(fact::ROUNDS, outcome.n);
     facts.set(fact::HALF_WIDTH, outcome.half_width());
-    // Who keeps less has less to do: a reader must see it beside the ratio.
+    // Who does something else or keeps less has less to do: a reader must see it beside the ratio.
+    let own = both.iter().flat_map(|(_, measured)| &measured.outcome.warnings);
+    let otherwise = own.filter(|own| own.code == warning::DONE_OTHERWISE);
+    otherwise.for_each(|own| outcome.warn(&own.code, &own.text));
     let [own, other] =
         both.map(|(_, measured)| measured.facts.text(fact::FIDELITY).map(str::to_owned));
     facts.set_known(fact::FIDELITY, own.clone());

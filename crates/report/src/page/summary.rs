@@ -271,7 +271,7 @@ fn share(ceiling: &Ceiling) -> Option<f64> {
 }
 
 /// Warnings that a figure is not that of what its line is named after, in a word.
-const RESERVATIONS: [(&str, &str); 13] = [
+const RESERVATIONS: [(&str, &str); 15] = [
     (warning::NOT_LINEAR, "not linear"),
     (warning::MEMORY_FILESYSTEM, "in memory"),
     (warning::DIRECT_CACHED, "buffered"),
@@ -285,6 +285,8 @@ const RESERVATIONS: [(&str, &str); 13] = [
     (warning::FITS_IN_CACHE, "in cache"),
     (warning::NOT_COLD, "not cold"),
     (warning::NOT_HOT, "not cached"),
+    (warning::DONE_OTHERWISE, "done otherwise"),
+    (warning::KEEPS_LESS, "one keeps less"),
 ];
 
 pub(super) fn reservation(row: &Outcome) -> Option<&'static str> {

@@ -32,6 +32,8 @@ struct Fake {
     is_cold: bool,
     /// What each contestant keeps.
     fidelities: Vec<&'static str>,
+    /// Who does something else.
+    otherwise: Option<usize>,
 }
 
 impl Workload for Fake {
@@ -59,7 +61,10 @@ impl Workload for Fake {
         let figure = self.figures.get(run.index).copied();
         let mut facts = Facts::default();
         facts.set_known(fact::FIDELITY, self.fidelities.get(run.index).copied());
-        Ok(Checked { figure, facts, ..Checked::default() })
+        let said = Warning::new(warning::DONE_OTHERWISE, "it has one thread");
+        let warnings = self.otherwise.filter(|index| *index == run.index).map(|_| said);
+        let warnings = warnings.into_iter().collect();
+        Ok(Checked { figure, facts, warnings, ..Checked::default() })
     }
 
     fn clean(&mut self) -> Result<(), Error> {
@@ -215,7 +220,7 @@ fn a_ratio_of_two_who_do_not_keep_the_same_says_so() {
     let clock = FakeClock::new(0);
     let mut watch = Stopwatch::new(&clock, &[&[100], &[200], &[100]]);
     let fidelities = vec!["archive", "contents", "archive"];
-    let track = Fake { fidelities, ..Fake::default() };
+    let track = Fake { fidelities, otherwise: Some(2), ..Fake::default() };
     let rows = raced(among(&["cp-a", "xcp", "rsync-a"], track), &plan(60), &mut watch);
     let pair = |subject| {
         let is_it =
@@ -225,7 +230,8 @@ fn a_ratio_of_two_who_do_not_keep_the_same_says_so() {
     let said = &pair("xcp").warnings[0];
     assert_eq!(said.code, warning::KEEPS_LESS);
     assert!(said.text.starts_with("xcp keeps contents, cp-a archive"), "{said:?}");
-    assert_eq!(pair("rsync-a").warnings, []);
+    let [said] = &pair("rsync-a").warnings[..] else { panic!("one of both does otherwise") };
+    assert_eq!((&*said.code, &*said.text), (warning::DONE_OTHERWISE, "it has one thread"));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use flatout_measure::record::Status;
 
-use super::{MOST_LINES, Summary, SummaryLine};
+use super::{MOST_LINES, Summary, SummaryLine, reservation};
 use crate::page::Ratio;
 use crate::page::race::{AREA, Pair, Race, Verdict};
 use crate::style::Tone;
-use crate::{label, quantity, text::Joined};
+use crate::text::{self, Joined};
+use crate::{label, quantity};
 
 const HEADS: [&str; 6] = ["", "times as fast", "95 % interval", "", "", "result"];
 
@@ -33,7 +34,11 @@ fn line(pair: &Pair<'_>, span: f64) -> SummaryLine {
         name: format!("{subject} : {against}, {}", work.join(", ")),
         figure: pair.ratio().unwrap_or_else(|| "–".to_owned()),
         interval: pair.interval().unwrap_or_default(),
-        bottleneck: pair.word().to_owned(),
+        // Who has less to do wins easily.
+        bottleneck: text::listed(
+            [pair.word(), reservation(pair.outcome).unwrap_or_default()],
+            "; ",
+        ),
         change: change(pair, span),
         tone: match verdict {
             Verdict::Loss => Tone::Bad,

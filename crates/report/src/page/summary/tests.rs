@@ -269,6 +269,21 @@ fn lines_of_tune_say_which_of_several_directories_they_are_of() {
 }
 
 #[test]
+fn a_line_of_a_pair_says_that_one_of_both_had_less_to_do() {
+    let of = |code: Option<&str>| {
+        let work = json!({"test": "copy", "subject": "xcp", "against": "cp-a"});
+        let mut pair = row("versus/ratio", work, Some(1.5));
+        (pair.unit, pair.ci95) = ("ratio".to_owned(), Some([1.4, 1.6]));
+        pair.warnings.extend(code.map(|code| Warning::new(code, "")));
+        let race = crate::page::race::race(&[&pair]);
+        race::summary(&race).lines[0].remark(UsualPlace::InColumn)
+    };
+    assert_eq!(of(None), "win");
+    assert_eq!(of(Some(warning::KEEPS_LESS)), "win; one keeps less");
+    assert_eq!(of(Some(warning::DONE_OTHERWISE)), "win; done otherwise");
+}
+
+#[test]
 fn of_several_ways_that_were_compared_the_summary_says_that_this_is_the_fastest() {
     let of = |ways: u64| {
         let audit = json!({"ways_compared": ways, "sender": "write", "placement": "together"});
