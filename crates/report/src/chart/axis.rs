@@ -93,7 +93,17 @@ impl Axis {
             Spacing::Log2 => {
                 powers(2.0, self.low.log2(), self.high.log2(), most, &[1, 2, 4, 5, 10])
             }
-            Spacing::Log10 => powers(10.0, self.low.log10(), self.high.log10(), most, &[1, 2, 3]),
+            Spacing::Log10 => {
+                let (low, high) = (self.low.log10(), self.high.log10());
+                let tens = powers(10.0, low, high, most, &[1, 2, 3]);
+                // One or two labels tell no figure between them.
+                let among = |ten: f64| [1.0, 2.0, 5.0].map(|factor| factor * ten);
+                let is_within = |tick: &f64| *tick <= self.high * (1.0 + 1e-9);
+                match tens.len() > 2 {
+                    true => tens,
+                    false => tens.into_iter().flat_map(among).filter(is_within).collect(),
+                }
+            }
         }
     }
 }
@@ -142,6 +152,10 @@ mod tests {
         assert_eq!(axis.ticks(5), [0.0, 100.0, 200.0, 300.0, 400.0, 500.0]);
         let axis = Axis::for_y([3.0, 13_000.0].into_iter()).unwrap();
         assert_eq!((axis.low, axis.spacing), (1.0, Spacing::Log10));
+        let axis = Axis::by_tens([110.0, 290.0].into_iter()).unwrap();
+        assert_eq!(axis.ticks(6), [100.0, 200.0], "one label tells no figure");
+        let axis = Axis::by_tens([20.0, 250.0].into_iter()).unwrap();
+        assert_eq!(axis.ticks(6), [10.0, 20.0, 50.0, 100.0, 200.0]);
         assert_eq!(Axis::for_y([f64::NAN].into_iter()), None);
         assert_eq!(Axis::for_y([0.0].into_iter()).unwrap().high, 1.0);
         assert_eq!(Axis::from_zero([-1e-320].into_iter()).unwrap().high, 1.0);

@@ -12,7 +12,7 @@ use flatout_measure::statistics;
 use super::axis::{Axis, Spacing};
 use super::sweep::{LEAST_POINTS, Sweep};
 use crate::{
-    label, order,
+    label,
     quantity::{self, Scale},
 };
 
@@ -162,25 +162,14 @@ impl Point {
 impl Plot {
     /// The picture of a sweep; rows without a figure leave a gap.
     pub fn of_sweep(sweep: &Sweep<'_>) -> Self {
-        let mut hues: order::Places<&str> = order::Places::default();
-        let mut dashes: order::Places<&[String]> = order::Places::default();
-        let lines = sweep.lines.iter().map(|line| {
-            let (first, rest) = match line.labels.split_first() {
-                Some((first, rest)) => (first.as_str(), rest),
-                None => ("", &[][..]),
-            };
-            let is_unjoined =
+        let lines = sweep.lines.iter().enumerate().map(|(hue, line)| {
+            let first = line.labels.first().map_or("", String::as_str);
+            let is_it =
                 |(id, start): &(&str, &str)| *id == sweep.chart.id && first.starts_with(start);
-            PlotLine {
-                name: line.name(),
-                hue: hues.of(first),
-                dash: dashes.of(rest),
-                is_unjoined: UNJOINED.iter().any(is_unjoined),
-                values: Vec::new(),
-                runs: runs(&sweep.x_values, &line.points),
-            }
+            let is_unjoined = UNJOINED.iter().any(is_it);
+            let runs = runs(&sweep.x_values, &line.points);
+            PlotLine { name: line.name(), hue, is_unjoined, runs, ..PlotLine::default() }
         });
-        let lines: Vec<PlotLine> = lines.collect();
         let is_logarithmic = LOGARITHMIC.contains(&sweep.chart.id.as_str());
         let plot = Self {
             x_name: label::noun(&sweep.chart.x_parameter),
@@ -189,7 +178,7 @@ impl Plot {
             y_unit: sweep.unit.to_owned(),
             y_spacing: if is_logarithmic { YSpacing::Logarithmic } else { YSpacing::ByRange },
             scale: sweep.scale(),
-            lines,
+            lines: lines.collect(),
             ..Self::default()
         };
         let labels: Vec<Vec<String>> = sweep.lines.iter().map(|line| line.labels.clone()).collect();
@@ -230,6 +219,10 @@ impl Plot {
         }
         let mut ticks = axis.ticks(most);
         ticks.retain(|tick| !counted || tick.fract() == 0.0);
+        if ticks.len() < 2 {
+            // Between two powers: the ends, where figures are.
+            ticks = vec![axis.low, axis.high];
+        }
         ticks
     }
 
@@ -266,8 +259,7 @@ impl Plot {
                 let size = quantity::size(x as u64);
                 size.replace("iB", "").replace(" B", "").replace(' ', "")
             }
-            "" if x.fract() == 0.0 => quantity::number(x).replace(".00", "").replace(".0", ""),
-            "" => quantity::number(x),
+            "" => y_tick(x),
             unit => {
                 let text = quantity::value(unit, x);
                 text.replace(".00 ", " ").replace(".0 ", " ")
@@ -287,7 +279,7 @@ impl Plot {
 /// A label of the y axis; the value is in the shown unit already.
 pub(crate) fn y_tick(value: f64) -> String {
     let text = quantity::number(value);
-    match text.contains('.') {
+    match text.contains('.') && !text.contains('e') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     }

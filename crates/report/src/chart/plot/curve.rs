@@ -140,6 +140,7 @@ mod tests {
     use flatout_measure::record::{Latency, Status};
     use serde_json::json;
 
+    use super::super::y_tick;
     use super::*;
 
     #[test]
@@ -176,6 +177,16 @@ mod tests {
         assert_eq!((plot.levels[0].to_x, plot.levels[1].from_x), (2.0, 2.0));
         let other = Series { y: "ns".to_owned(), ..series };
         assert!(Plot::over_time(&other, &row).levels.is_empty());
+    }
+
+    #[test]
+    fn an_axis_between_two_powers_has_labels() {
+        let points = [80.0, 100.0, 120.0].map(|mib| [mib * 1_048_576.0, 1.0]).to_vec();
+        let plot = Plot::of_lines(vec![line("", 0, points)], "ns");
+        let plot = Plot { x_log2: true, x_unit: "bytes".to_owned(), ..plot };
+        let ticks = plot.x_ticks(&plot.x_axis().unwrap(), 8).into_iter();
+        assert_eq!(ticks.map(|tick| plot.x_tick(tick)).collect::<Vec<_>>(), ["80M", "120M"]);
+        assert_eq!([1e20, 2.5, 300.0, 0.25].map(y_tick), ["1.00e20", "2.5", "300", "0.25"]);
     }
 
     #[test]
