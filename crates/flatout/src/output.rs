@@ -138,10 +138,11 @@ pub fn shown(record: &Record, earlier: &[Record], output: &Output) -> String {
     }
 }
 
-/// Whether a record is shown as pairs of key and value: that of a file read or written; and that of
-/// what could not begin, of which nothing is shown.
+/// Whether a record is shown as pairs of key and value: that of a file read or written, or of a copy; and
+/// that of what could not begin, of which nothing is shown.
 pub fn is_in_pairs(record: &Record) -> bool {
-    let moves_files = |id: &str| id.starts_with("read/") || id.starts_with("write/");
+    let moves_files =
+        |id: &str| id.starts_with("read/") || id.starts_with("write/") || id == "copy/total";
     record.end.verdict.is_empty() && record.results.iter().all(|outcome| moves_files(&outcome.id))
 }
 

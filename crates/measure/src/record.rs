@@ -13,7 +13,7 @@ use crate::statistics;
 pub const SCHEMA: &str = "flatout/1";
 
 /// A whole run: one document, complete even when the run failed or was interrupted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -40,7 +40,7 @@ impl Record {
 }
 
 /// What was known before the first trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// Program and version, for example `flatout 0.1.0`.
     pub tool: String,

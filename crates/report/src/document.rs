@@ -171,22 +171,11 @@ fn from_json(error: serde_json::Error) -> Cause {
     if error.is_eof() {
         return Cause::Cut { line, column };
     }
-    let said = shortened(&plain(&error.to_string()));
+    let said = error.to_string().replace("expected f64", "expected a number");
+    let said = shortened(&said.replace("expected u64", "expected a count"));
     match error.classify() {
         serde_json::error::Category::Syntax => Cause::Foreign(format!("no JSON: {said}")),
         _ => Cause::Invalid(said),
-    }
-}
-
-/// The library's words for a value of another kind, in those of everybody.
-fn plain(said: &str) -> String {
-    const NUMBERS: [&str; 2] = [", expected f64", ", expected u64"];
-    let found = NUMBERS.iter().find_map(|end| said.split_once(end));
-    match found.zip(said.split_once("invalid type: ")) {
-        Some(((before, after), (at, _))) if before.len() > at.len() => {
-            format!("{} is no number{after}", before.replacen("invalid type: ", "", 1))
-        }
-        _ => said.to_owned(),
     }
 }
 

@@ -51,17 +51,11 @@ pub(crate) fn page(record: &Record, earlier: &[Record], identity: Identity) -> S
         let page = Writer::new(*detail, &left_out).page(&page, identity, &data);
         (page.len() <= MOST_BYTES).then_some(page)
     };
-    let [whole, shorter @ ..] = &weight::STEPS;
-    if let Some(page) = fitting(whole, &embedded) {
-        return page;
-    }
-    let nothing = Embedded::nothing();
-    let Some(least) = fitting(&weight::LEAST, &nothing) else {
-        let data = Data { id: RECORD, what, json: None };
+    let fitted =
+        |embedded: &Embedded| weight::STEPS.iter().find_map(|detail| fitting(detail, embedded));
+    fitted(&embedded).or_else(|| fitted(&Embedded::nothing())).unwrap_or_else(|| {
+        let data = Data { id: RECORD, what: what.clone(), json: None };
         let writer = Writer::new(weight::LEAST, &[weight::EVERYTHING]);
-        return writer.page(&weight::bare(record), Identity::Shown, &data);
-    };
-    let with_record = shorter.iter().find_map(|detail| fitting(detail, &embedded));
-    let without = || weight::STEPS.iter().find_map(|detail| fitting(detail, &nothing));
-    with_record.or_else(without).unwrap_or(least)
+        writer.page(&weight::bare(record), Identity::Shown, &data)
+    })
 }

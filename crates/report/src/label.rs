@@ -228,14 +228,14 @@ pub(crate) fn is_of_equal_files(outcome: &Outcome) -> bool {
     count.is_some_and(|(count, _)| count.parse::<u64>().is_ok())
 }
 
-/// Whether the row is that of `flatout read` or `flatout write`: one file, whose facts are asked for.
-pub(crate) fn moves_a_file(outcome: &Outcome) -> bool {
-    matches!(area(&outcome.id), "read" | "write")
+/// Whether the row is that of `flatout read`, `write` or `copy`, whose facts are asked for.
+pub(crate) fn moves_files(outcome: &Outcome) -> bool {
+    matches!(area(&outcome.id), "read" | "write") || outcome.id == "copy/total"
 }
 
 /// The file that a read or write moved.
 pub(crate) fn file(outcome: &Outcome) -> Option<&str> {
-    outcome.parameters.get("file").filter(|_| moves_a_file(outcome))?.as_str()
+    outcome.parameters.get("file").filter(|_| moves_files(outcome))?.as_str()
 }
 
 /// The part of an id after the first `/`.

@@ -108,8 +108,7 @@ impl Document {
                 self.part("summary", &rows(&summary_table(summary, summary.usual())));
                 let below = summary.below(usize::MAX).into_iter();
                 let below = below.chain([summary.left_out(summary.lines.len())]);
-                let told = below.filter(|below| !below.is_empty());
-                told.for_each(|below| self.paragraph(&escaped(&below)));
+                below.for_each(|below| self.paragraph(&escaped(&below)));
             }
             Block::Findings(findings) => {
                 let item = |finding: &crate::page::Finding| {
@@ -214,12 +213,10 @@ fn rows(table: &Table) -> String {
 }
 
 fn head(column: &Column) -> String {
-    let told = column.heads.iter().map(String::as_str).filter(|head| !head.is_empty());
-    let heads: Vec<&str> = told.collect();
     // What stands beside the rows has one name, and the names of the heads above it are not its own.
-    match (column.known.detail, heads.last()) {
-        (Detail::Hover, _) => heads.join(", "),
-        (_, last) => last.copied().unwrap_or_default().to_owned(),
+    match column.known.detail {
+        Detail::Hover => text::listed(&column.heads, ", "),
+        _ => column.heads.last().cloned().unwrap_or_default(),
     }
 }
 
@@ -241,8 +238,7 @@ fn notes(table: &Table, row: &Row) -> String {
         let badge = if cell.tone == Tone::Strong { cell.badge } else { "" };
         with_marks(badge, cell)
     });
-    let words = words.chain([escaped(&row.remark)]).filter(|word| !word.is_empty());
-    words.joined("; ")
+    text::listed(words.chain([escaped(&row.remark)]), "; ")
 }
 
 /// Words and the marks behind them, as literal brackets that no one takes for a link.

@@ -70,7 +70,6 @@ pub(crate) enum Part {
     Area,
     Comparison,
     Notes,
-    End,
 }
 
 /// A part of a report with its heading, which may be empty.
@@ -114,10 +113,6 @@ impl Section {
 
     pub fn push_for_browser(&mut self, block: Block) {
         self.blocks.push((Shown::InBrowser, block));
-    }
-
-    pub fn push_for_text(&mut self, block: Block) {
-        self.blocks.push((Shown::InText, block));
     }
 
     /// The blocks for a terminal or a document.
@@ -171,7 +166,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    fn new<K: Into<String>, V: Into<String>>(
+    pub fn new<K: Into<String>, V: Into<String>>(
         kind: PairsKind,
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Self {

@@ -57,7 +57,7 @@ impl Scale {
             "bytes/s" if largest > LARGEST_IN_MIB => scale(GIB, "GiB/s"),
             "bytes/s" => scale(MIB, "MiB/s"),
             "bytes" if largest >= KIB => {
-                let (divisor, prefix) = prefix(BINARY, largest, 1.0);
+                let (divisor, prefix) = prefix(BINARY, largest, NEARLY_ONE);
                 scale(divisor, &format!("{prefix}B"))
             }
             "bytes" => scale(1.0, "B"),
@@ -111,10 +111,15 @@ fn decimal_prefix(value: f64, unit: &str) -> Scale {
     Scale { divisor, unit: format!("{prefix}{unit}") }
 }
 
-/// Both ends of a range with a word between them; one of two that read alike.
+/// Both ends of a range with a word between them; one of two that read alike, and one unit where both
+/// have it.
 pub(crate) fn range(ends: (f64, f64), joint: &str, text: impl Fn(f64) -> String) -> String {
     let (low, high) = (text(ends.0), text(ends.1));
-    if low == high { low } else { format!("{low}{joint}{high}") }
+    let unit = high.find(' ').map_or("", |at| &high[at..]);
+    match low.strip_suffix(unit) {
+        _ if low == high => low,
+        number => format!("{}{joint}{high}", number.unwrap_or(&low)),
+    }
 }
 
 /// So many of something: `1 row`, `3 rows`.
@@ -198,6 +203,8 @@ mod tests {
         assert_eq!(value("bytes", 10.0), "10 B");
         assert_eq!(value("bytes", 2.5), "2.50 B");
         assert_eq!(value("bytes", 1536.0), "1.50 KiB");
+        assert_eq!(value("bytes", 1_048_575.0), "1.00 MiB", "not 1,024 KiB");
+        assert_eq!(value("bytes", 1_047_000.0), "1,022 KiB");
     }
 
     #[test]

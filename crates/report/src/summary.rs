@@ -134,7 +134,7 @@ impl Lines {
             self.evidence(outcome);
         } else if key == fact::BETWEEN_RUNS.name() {
             self.between_runs(value);
-        } else if units::FIGURES.iter().any(|figure| figure.name() == key) {
+        } else if key.starts_with("figure_") || units::FIGURES.iter().any(|of| of.name() == key) {
             self.push(&heading(key, outcome), &figures_text(value, &outcome.unit));
         } else {
             self.push(&heading(key, outcome), &fact_text(key, value));
@@ -183,14 +183,13 @@ impl Lines {
             return;
         }
         let mut text = format!("{} counted", quantity::count(outcome.n));
-        if let Some(disturbed) = count(fact::INTERVALS_DISTURBED.name()) {
-            text.push_str(&format!(" ({} of them disturbed)", quantity::count(disturbed)));
-        }
-        if let Some(dropped) = count(fact::WARMUP_DROPPED.name()) {
-            text.push_str(&format!(", {} dropped as warm-up", quantity::count(dropped)));
-        }
-        if let Some(spoiled) = count(fact::INTERVALS_SPOILED.name()) {
-            text.push_str(&format!(", {} discarded", quantity::count(spoiled)));
+        for (key, before, after) in [
+            (fact::INTERVALS_DISTURBED, " (", " of them disturbed)"),
+            (fact::WARMUP_DROPPED, ", ", " dropped as warm-up"),
+            (fact::INTERVALS_SPOILED, ", ", " discarded"),
+        ] {
+            let told = |trials| format!("{before}{}{after}", quantity::count(trials));
+            text += &count(key.name()).map(told).unwrap_or_default();
         }
         if let Some(reasons) = outcome.audit.get(fact::SPOIL_REASONS.name()) {
             text.push_str(&format!(" ({})", fact_text(fact::SPOIL_REASONS.name(), reasons)));
@@ -214,10 +213,9 @@ impl Lines {
         });
         let share = number(fact::OVERHEAD_RATIO.name())
             .map(|share| format!("{} of the time", quantity::percent(share)));
-        match (cost, share) {
-            (Some(cost), Some(share)) => self.push("overhead", &format!("{cost} ({share})")),
-            (Some(text), None) | (None, Some(text)) => self.push("overhead", &text),
-            (None, None) => {}
+        let aside = share.as_deref().filter(|_| cost.is_some()).unwrap_or_default();
+        if let Some(text) = cost.as_ref().or(share.as_ref()) {
+            self.push("overhead", &text::with_aside(text, aside));
         }
     }
 
@@ -372,17 +370,13 @@ mod tests {
 
     #[test]
     fn unknown_facts_are_printed_too() {
-        let audit =
-            json!({"cache_ratio": 0.5, "bytes": 2048, "device": {"bytes": 10, "merged": 3}});
-        let outcome = Outcome { audit: audit.as_object().cloned().unwrap(), ..Outcome::default() };
-        let expected =
-            "bytes  2,048 bytes (2 KiB)\ncache  50.0 %\ndevice  bytes 10 bytes, merged 3\n";
-        let found = summary(&outcome);
-        assert_eq!(
-            found.lines().map(|l| l.replacen("   ", "  ", 1).replacen("   ", "  ", 1)).joined("\n")
-                + "\n",
-            expected
-        );
+        let audit = json!({"cache_ratio": 0.5, "bytes": 2048, "device": {"bytes": 10, "merged": 3},
+                "figure_alone": 108.02});
+        let (audit, unit) = (audit.as_object().cloned().unwrap(), "ns".to_owned());
+        let outcome = Outcome { audit, unit, ..Outcome::default() };
+        let expected = "bytes 2,048 bytes (2 KiB) cache 50.0 % \
+            device bytes 10 bytes, merged 3 figure alone 108 ns";
+        assert_eq!(summary(&outcome).split_whitespace().joined(" "), expected);
     }
 
     #[test]

@@ -23,7 +23,7 @@ const MOST_CHART_COMMANDS: usize = 6;
 
 /// What was found out comes last, figures and what is wrong with them after what explains them: the end
 /// of a long text is what a terminal shows.
-const ORDER: [Part; 11] = [
+const ORDER: [Part; 10] = [
     Part::Load,
     Part::Storage,
     Part::Area,
@@ -34,7 +34,6 @@ const ORDER: [Part; 11] = [
     Part::Summary,
     Part::Findings,
     Part::Errors,
-    Part::End,
 ];
 
 /// The page as lines, each ended by a line feed.
@@ -206,14 +205,17 @@ impl Terminal<'_> {
     }
 
     fn pairs(&mut self, Pairs { kind, pairs }: &Pairs, part: Part) {
-        let widest = pairs.iter().map(|(key, _)| text::width(&self.shown(key))).max().unwrap_or(0);
+        // A record may be made to harm.
+        let most = self.style.width() * 2 / 3;
+        let clipped = |(key, _): &(String, String)| text::clip(&self.shown(key), most, self.style);
+        let keys: Vec<String> = pairs.iter().map(clipped).collect();
+        let widest = keys.iter().map(|key| text::width(key)).max().unwrap_or(0);
         // Notes have their numbers above their sentences.
         let widest = if part == Part::Notes { widest.max(3) } else { widest };
         let indent = if part == Part::Notes { "" } else { "    " };
         let tone = if *kind == PairsKind::Legend { Tone::Dim } else { Tone::Plain };
-        for (key, value) in pairs {
-            let key = text::pad_right(&self.shown(key), widest);
-            self.hang(&format!("{indent}{key}  "), value, tone);
+        for (key, (_, value)) in keys.iter().zip(pairs) {
+            self.hang(&format!("{indent}{}  ", text::pad_right(key, widest)), value, tone);
         }
     }
 

@@ -38,6 +38,18 @@ fn a_run_is_shown_again_as_the_command_showed_it() {
 }
 
 #[test]
+fn a_copy_is_shown_again_as_the_command_showed_it_and_under_its_name() {
+    let folder = Folder::new();
+    fs::write(folder.join("data"), vec![7; 100_000]).unwrap();
+    let copy = "copy data there --format json --output record".split(' ');
+    folder.flatout(copy).leaves("record").leaves("there").run().exits(0);
+    let shown = folder.flatout(["report", "record"]).run();
+    assert!(shown.exits(0).field("bytes").starts_with("100,000 bytes"), "{shown}");
+    let page = folder.flatout(["report", "record", "--format", "html"]).run();
+    assert!(page.exits(0).stdout.contains("<title>flatout copy: "), "{page}");
+}
+
+#[test]
 fn what_is_said_of_a_file_can_be_used() {
     let folder = folder_with("disk");
     fs::rename(folder.join("result"), folder.join("my result")).unwrap();

@@ -37,43 +37,23 @@ pub(crate) struct Bar {
     pub point: Point,
 }
 
-/// A picture of bars: rows by their ids, one unit, and what a parameter must be where a row has it.
-struct View {
-    key: &'static str,
-    title: &'static str,
-    unit: &'static str,
-    /// How ids begin; the longest list of rows is one area.
-    ids: &'static str,
-    only: Option<(&'static str, u64)>,
-}
+/// A picture of bars: its key, its title, the unit of its rows, how their ids begin (the longest list
+/// of rows is one area), and which parameter must be 1 where a row has it.
+type View = [&'static str; 5];
 
-const fn view([key, title, unit, ids]: [&'static str; 4]) -> View {
-    View { key, title, unit, ids, only: None }
-}
-
-impl View {
-    const fn only(self, key: &'static str, value: u64) -> Self {
-        Self { only: Some((key, value)), ..self }
-    }
-}
-
+const PASSES: &str = "One file, pass by pass: first, again, after clearing the cache";
 const VIEWS: [View; 11] = [
-    view([
-        "passes",
-        "One file, pass by pass: first, again, after clearing the cache",
-        "bytes/s",
-        "cache/series",
-    ]),
-    view(["calls", "What a call costs, one thread", "ns", "syscall/"]).only("threads", 1),
-    view(["throughput", "Throughput of the disk", "bytes/s", "disk/sequential-"]),
-    view(["operations", "IOPS of the disk", "IOPS", "disk/random- disk/mixed"]),
-    view(["metadata", "Operations on files and directories", "operations/s", METADATA]),
-    view(["products", "Matrices", "flop/s", "cpu/dgemm cpu/linpack"]),
-    view(["stream", "Memory bandwidth: STREAM", "bytes/s", "memory/stream"]),
-    view(["tcp", "TCP, one stream", "bit/s", "network/tcp-throughput"]).only("streams", 1),
-    view(["udp", "UDP, one stream", "bit/s", "network/udp-throughput"]).only("streams", 1),
-    view(["trees", "Copy time of each tree", "ns", TREES]),
-    view(["levels", "Latency of the levels of memory", "ns", "memory/level"]),
+    ["passes", PASSES, "bytes/s", "cache/series", ""],
+    ["calls", "What a call costs, one thread", "ns", "syscall/", "threads"],
+    ["throughput", "Throughput of the disk", "bytes/s", "disk/sequential-", ""],
+    ["operations", "IOPS of the disk", "IOPS", "disk/random- disk/mixed", ""],
+    ["metadata", "Operations on files and directories", "operations/s", METADATA, ""],
+    ["products", "Matrices", "flop/s", "cpu/dgemm cpu/linpack", ""],
+    ["stream", "Memory bandwidth: STREAM", "bytes/s", "memory/stream", ""],
+    ["tcp", "TCP, one stream", "bit/s", "network/tcp-throughput", "streams"],
+    ["udp", "UDP, one stream", "bit/s", "network/udp-throughput", "streams"],
+    ["trees", "Copy time of each tree", "ns", TREES, ""],
+    ["levels", "Latency of the levels of memory", "ns", "memory/level", ""],
 ];
 const METADATA: &str = "disk/create disk/stat disk/open-close disk/rename disk/readdir disk/fsync \
                         disk/unlink";
@@ -103,19 +83,15 @@ fn of_tuning(rows: &[&Outcome]) -> Vec<Bars> {
 }
 
 /// One picture; two where some figures are so large that the others would be no bars beside them.
-fn of_view(charts: &[Chart], rows: &[&Outcome], view: &View) -> Vec<Bars> {
+fn of_view(charts: &[Chart], rows: &[&Outcome], &[key, title, unit, ids, one]: &View) -> Vec<Bars> {
     let is_charted = |row: &Outcome| charts.iter().any(|chart| chart.id == row.id);
-    let fits = |row: &Outcome| {
-        let (key, value) = view.only?;
-        Some(row.parameter_count(key)? == value)
-    };
     let rows: Vec<&Outcome> = rows
         .iter()
         .copied()
-        .filter(|row| row.unit == view.unit)
-        .filter(|row| view.ids.split(' ').any(|start| row.id.starts_with(start)))
-        .filter(|row| fits(row).unwrap_or(true) && label::figure(row).is_some())
-        .filter(|row| view.only.is_some() || !is_charted(row))
+        .filter(|row| row.unit == unit && label::figure(row).is_some())
+        .filter(|row| ids.split(' ').any(|start| row.id.starts_with(start)))
+        .filter(|row| row.parameter_count(one).is_none_or(|count| count == 1))
+        .filter(|row| !one.is_empty() || !is_charted(row))
         .collect();
     if rows.len() < 2 || rows.len() > MOST_BARS {
         return Vec::new();
@@ -132,9 +108,9 @@ fn of_view(charts: &[Chart], rows: &[&Outcome], view: &View) -> Vec<Bars> {
     let limit = LARGEST * figures.get(figures.len() / 2).copied().unwrap_or(f64::INFINITY);
     let (usual, large): (Vec<Bar>, Vec<Bar>) =
         bars.into_iter().partition(|bar| bar.point.y <= limit);
-    let usual = Bars::of_one(view.key, view.title, view.unit, usual);
-    let (key, title) = (format!("{}-large", view.key), format!("{}: the largest", view.title));
-    usual.into_iter().chain(Bars::of_one(&key, &title, view.unit, large)).collect()
+    let usual = Bars::of_one(key, title, unit, usual);
+    let (key, title) = (format!("{key}-large"), format!("{title}: the largest"));
+    usual.into_iter().chain(Bars::of_one(&key, &title, unit, large)).collect()
 }
 
 fn bar(row: &Outcome, name: &str, hue: usize) -> Option<Bar> {

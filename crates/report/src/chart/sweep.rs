@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use flatout_measure::record::{Chart, Outcome, Record};
 use serde_json::Value;
 
-use crate::{label, quantity::Scale};
+use crate::{label, quantity::Scale, text};
 
 /// One chart of a record with its results found.
 #[derive(Debug)]
@@ -38,9 +38,8 @@ pub struct Line<'a> {
 impl Line<'_> {
     /// The line's name in a legend.
     pub fn name(&self) -> String {
-        let words: Vec<&str> =
-            self.labels.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
-        if words.is_empty() { "all".to_owned() } else { words.join(", ") }
+        let words = text::listed(&self.labels, ", ");
+        if words.is_empty() { "all".to_owned() } else { words }
     }
 }
 

@@ -75,13 +75,10 @@ fn chart(title: &str, id: &str, x: &str, lines: &[&str]) -> Chart {
 
 /// Those of the parameters that do not have one value in all rows.
 fn varying<'a>(results: &[Outcome], keys: &[&'a str]) -> Vec<&'a str> {
-    let value = |row: &Outcome, key: &str| row.parameters.get(key).cloned();
-    let differs = |key: &str| {
-        results
-            .first()
-            .is_some_and(|first| results.iter().any(|row| value(row, key) != value(first, key)))
+    let differs = |key: &&str| {
+        results.iter().any(|row| row.parameters.get(*key) != results[0].parameters.get(*key))
     };
-    keys.iter().copied().filter(|key| differs(key)).collect()
+    keys.iter().copied().filter(differs).collect()
 }
 
 /// Whether two rows that have figures differ in x and in nothing else.

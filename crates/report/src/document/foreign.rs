@@ -90,8 +90,8 @@ impl Program {
         let errors: Vec<String> = failures.map(|said| said.text.clone()).collect();
         let exit_code = i32::from(!errors.is_empty());
         let end = End { exit_code, errors, elapsed_s: self.elapsed_s(document), ..End::default() };
-        let start = Start { tool, argv: Vec::new(), seed: 0, time, environment };
-        Ok(Record { schema: SCHEMA.to_owned(), start, results, charts: Vec::new(), end })
+        let start = Start { tool, time, environment, ..Start::default() };
+        Ok(Record { schema: SCHEMA.to_owned(), start, results, end, ..Record::default() })
     }
 
     /// How long the run took, where the document says it; else 0.

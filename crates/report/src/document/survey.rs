@@ -61,13 +61,9 @@ impl Survey {
                 });
             }
             None => {
-                let is_object = self.is_object;
-                let why = if is_object {
-                    "its JSON has no member \"schema\""
-                } else {
-                    "its JSON is no object"
-                };
-                return Err(Cause::Foreign(why.to_owned()));
+                let lacks =
+                    if self.is_object { "has no member \"schema\"" } else { "is no object" };
+                return Err(Cause::Foreign(format!("its JSON {lacks}")));
             }
         }
         self.oddity.clone().map_or(Ok(()), |oddity| Err(Cause::Invalid(oddity)))
@@ -119,6 +115,13 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
+/// Visits of values of which nothing is to be known.
+macro_rules! passes {
+    ($($visit:ident($($kind:ty)?))*) => {
+        $(fn $visit<E: Error>(self $(, _: $kind)?) -> Result<(), E> { Ok(()) })*
+    };
+}
+
 impl<'de> Visitor<'de> for Walk<'_> {
     type Value = ();
 
@@ -126,25 +129,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         formatter.write_str("a JSON value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
+    passes! {visit_unit() visit_bool(bool) visit_u64(u64) visit_i64(i64) visit_f64(f64)}
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         self.survey.look_at(text);

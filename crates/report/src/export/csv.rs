@@ -1,8 +1,8 @@
 //! One line per result for spreadsheets and scripts (RFC 4180, line ends CR LF).
 //!
 //! Values stay in base units with all their digits: a program reads them. The parameters of all
-//! results become columns of their own. So do, behind all others, the single facts of `read` and
-//! `write` rows; those of a bench would make its lines wide and empty. Of a bench that tells what
+//! results become columns of their own. So do, behind all others, the single facts of `read`, `write`
+//! and `copy` rows; those of a bench would make its lines wide and empty. Of a bench that tells what
 //! the device moved, the columns of the audit are written and the line that checks the row with
 //! fio: `audit_bytes`, `audit_disk_share_ratio`, …, `audit_fio_command`. Ratios are shares of one.
 //! Of a race, what a run cost and what came of a pair are written: `audit_cpu_ns`, …,
@@ -37,12 +37,10 @@ pub fn document(record: &Record) -> String {
 
 /// The results of several records in one table; its first column, `record`, names the file.
 pub fn documents(records: &[(String, Record)]) -> String {
-    let named: Vec<(Option<&str>, &Record)> =
-        records.iter().map(|(name, record)| (Some(name.as_str()), record)).collect();
-    lines(&named)
+    lines(&records.iter().map(|(name, record)| (Some(name), record)).collect::<Vec<_>>())
 }
 
-fn lines(records: &[(Option<&str>, &Record)]) -> String {
+fn lines(records: &[(Option<&String>, &Record)]) -> String {
     let results = || records.iter().flat_map(|(_, record)| &record.results);
     let keys: BTreeSet<&String> = results().flat_map(|o| o.parameters.keys()).collect();
     let facts: BTreeSet<&String> = results().flat_map(facts).map(|(k, _)| k).collect();
@@ -54,7 +52,7 @@ fn lines(records: &[(Option<&str>, &Record)]) -> String {
     let heads = heads.chain(AFTER.split(' ').map(str::to_owned));
     push_line(&mut out, heads.chain(fact_heads.iter().cloned()));
     let rows = records.iter().flat_map(|(name, record)| {
-        record.results.iter().map(move |outcome| (name.map(str::to_owned), outcome))
+        record.results.iter().map(move |outcome| (name.cloned(), outcome))
     });
     for (name, outcome) in rows {
         let parameters =
@@ -70,11 +68,11 @@ fn lines(records: &[(Option<&str>, &Record)]) -> String {
 /// The facts of a row that fit into a field each: all of a row that moved one file, and those that
 /// have a column beside the figures of a bench.
 fn facts(outcome: &Outcome) -> impl Iterator<Item = (&String, &Value)> {
-    let moves_a_file = label::moves_a_file(outcome);
+    let moves_files = label::moves_files(outcome);
     let kinds = audit::KINDS.map(|kind| kind.is_worth_a_table(outcome).then_some(kind));
     let is_raced = label::area(&outcome.id) == race::AREA;
     let is_written = move |key: &str| {
-        moves_a_file
+        moves_files
             || is_raced && text::is_among(key, race::FACTS)
             || key == commands::KEY
             || kinds.iter().flatten().any(|kind| kind.has(key))

@@ -87,16 +87,15 @@ impl Embedded {
     /// The record whole where it fits; else without its curves, on which no comparison rests; else
     /// nothing. `json` is the whole one.
     pub fn of(record: &Record, json: String) -> Self {
-        if json.len() <= MOST_BYTES - PAGE_BYTES {
+        let fits = |json: &String| json.len() <= MOST_BYTES - PAGE_BYTES;
+        if fits(&json) {
             return Self { json: Some(json), left_out: None };
         }
         let mut record = record.clone();
         record.results.iter_mut().for_each(|outcome| outcome.series.clear());
-        let json = json::embeddable(&record);
-        if json.len() <= MOST_BYTES - PAGE_BYTES {
-            return Self { json: Some(json), left_out: Some(RECORD_CURVES) };
-        }
-        Self::nothing()
+        let json = Some(json::embeddable(&record)).filter(fits);
+        let left_out = Some(if json.is_some() { RECORD_CURVES } else { RECORD });
+        Self { json, left_out }
     }
 
     /// A page without a record.

@@ -8,7 +8,7 @@ use crate::identity::Identity;
 use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section};
 use crate::text::Joined;
 
-const STYLE_SHEETS: [&str; 2] = [include_str!("page.css"), include_str!("comparison.css")];
+const STYLE_SHEET: &str = include_str!("page.css");
 
 /// The attributes of a section; areas are numbered instead, so that the summary can point at them.
 fn attributes(part: Part) -> Option<&'static str> {
@@ -23,7 +23,6 @@ fn attributes(part: Part) -> Option<&'static str> {
         Part::Area => return None,
         Part::Comparison => "class=\"comparison\"",
         Part::Notes => "id=\"notes\"",
-        Part::End => "class=\"end\"",
     })
 }
 
@@ -76,7 +75,7 @@ impl Writer {
     pub(super) fn page(mut self, page: &Page, identity: Identity, data: &Data<'_>) -> String {
         let areas = || page.sections.iter().filter(|section| section.part == Part::Area);
         self.areas = areas().map(|area| area.heading.clone()).collect();
-        self.head(page, identity);
+        self.head(page);
         if areas().count() > 1 {
             self.line("<nav aria-label=\"Areas\">");
             for (index, area) in areas().enumerate() {
@@ -86,23 +85,23 @@ impl Writer {
             self.line("<a href=\"#facts\">machine</a>\n</nav>");
         }
         self.line("</header>\n<main>");
-        let mut area = 0;
+        let (mut areas, mut known) = (0.., BTreeSet::new());
         for section in &page.sections {
-            match attributes(section.part) {
-                Some(attributes) => self.section(section, attributes),
-                None => {
-                    self.section(section, &format!("id=\"area-{area}\""));
-                    area += 1;
-                }
-            }
+            let attributes = match attributes(section.part) {
+                // Of several comparisons each has a summary.
+                Some(name) if name.starts_with("id=") && !known.insert(name) => String::new(),
+                Some(attributes) => attributes.to_owned(),
+                None => format!("id=\"area-{}\"", areas.next().unwrap_or(0)),
+            };
+            self.section(section, &attributes);
         }
-        self.foot(data);
+        self.foot(identity, data);
         self.out
     }
 
-    fn head(&mut self, page: &Page, identity: Identity) {
+    fn head(&mut self, page: &Page) {
         let tool = escaped(page.origin.first().map_or("", String::as_str));
-        let (title, style) = (escaped(&page.title), STYLE_SHEETS.concat());
+        let title = escaped(&page.title);
         let heading = if page.heading.is_empty() { &page.title } else { &page.heading };
         let heading = escaped(heading);
         self.line(&format!(
@@ -113,7 +112,7 @@ impl Writer {
              <meta name=\"description\" content=\"{heading}\">\n\
              <meta http-equiv=\"Content-Security-Policy\" \
              content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<header>"
+             <title>{title}</title>\n<style>\n{STYLE_SHEET}</style>\n</head>\n<body>\n<header>"
         ));
         self.line(&format!("<h1>{heading}</h1>"));
         if !page.command.is_empty() {
@@ -122,12 +121,6 @@ impl Writer {
         }
         let origin = escaped(&page.origin.join(" · "));
         self.line(&format!("<p class=\"meta\">{origin}</p>"));
-        if identity == Identity::Hidden {
-            self.line(
-                "<p class=\"meta\"><small>Host name and paths are left out of pages; \
-                 the JSON (<code>--format json</code>) has them.</small></p>",
-            );
-        }
     }
 
     fn section(&mut self, section: &Section, attributes: &str) {
@@ -233,7 +226,7 @@ impl Writer {
         self.element("ol", notes.iter().take(self.detail.notes).map(item));
     }
 
-    fn folded(&mut self, folded: &Folded) {
+    pub(super) fn folded(&mut self, folded: &Folded) {
         if !self.folds_are_shown() {
             return;
         }
@@ -244,8 +237,14 @@ impl Writer {
         self.line("</details>");
     }
 
-    fn foot(&mut self, data: &Data<'_>) {
+    fn foot(&mut self, identity: Identity, data: &Data<'_>) {
         self.line("</main>\n<footer>");
+        if identity == Identity::Hidden {
+            self.line(
+                "<p>Host name and paths are left out of pages; \
+                 the JSON (<code>--format json</code>) has them.</p>",
+            );
+        }
         if !self.left_out.is_empty() {
             self.line(&format!(
                 "<p id=\"left-out\">Left out to keep this page below 1 MiB: {}. The JSON document has it all.</p>",

@@ -186,15 +186,7 @@ fn own_cost<'a>(rows: impl Iterator<Item = &'a Outcome>) -> Option<String> {
 
 fn range(outcomes: &[&Outcome], fact: &Fact) -> Option<String> {
     let numbers = outcomes.iter().filter_map(|outcome| outcome.fact_number(fact.key));
-    let (low, high) = statistics::extremes(numbers)?;
-    let (low, high) = (fact.text(low), fact.text(high));
-    if low == high {
-        return Some(low);
-    }
-    // One unit is enough where both have it.
-    let unit = high.find(' ').map_or("", |at| &high[at..]);
-    let low = low.strip_suffix(unit).unwrap_or(&low);
-    Some(format!("{low}–{high}"))
+    Some(quantity::range(statistics::extremes(numbers)?, "–", |value| fact.text(value)))
 }
 
 impl Fact {

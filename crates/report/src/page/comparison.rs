@@ -34,7 +34,7 @@ pub(crate) fn of_comparisons(document: &Document) -> Page {
     if let [_, _, ..] = &document.comparisons[..] {
         sections.push(verdicts(&document.comparisons));
     }
-    sections.extend(all.clone().map(|comparison| summary::of_comparison(comparison, tone)));
+    sections.extend(all.clone().map(summary::of_comparison));
     sections.extend(all.clone().flat_map(|comparison| [machines(comparison), rows(comparison)]));
     sections.extend(document.trend.iter().flat_map(trend::sections));
     if all.clone().any(|comparison| !comparison.rows.is_empty()) {
@@ -197,7 +197,7 @@ fn row_of(row: &Judged, strip: Strip) -> Row {
     Row { cells, remark: words::remark(row), tone }
 }
 
-fn tone(verdict: Verdict) -> Tone {
+pub(super) fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Better => Tone::Good,
         Verdict::Worse => Tone::Bad,

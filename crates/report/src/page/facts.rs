@@ -9,7 +9,8 @@ use flatout_measure::statistics;
 use serde_json::Value;
 
 use super::{findings, storage};
-use crate::{label, order, quantity, text::Joined};
+use crate::text::{self, Joined};
+use crate::{label, order, quantity};
 
 /// Members that are null where there is none of it: nothing was left unread.
 const ABSENT: [&str; 3] = ["cpu_quota_cpus", "memory_limit_bytes", "io_uring_disabled"];
@@ -60,7 +61,7 @@ fn processor(environment: &Value) -> Option<String> {
         quota.map(|quota| format!("quota of {}", quantity::number(quota))),
         simd.map(|simd| format!("{simd}{}", limit.unwrap_or_default())),
     ];
-    Some(words.into_iter().flatten().filter(|word| !word.is_empty()).joined(", "))
+    Some(text::listed(words.into_iter().flatten(), ", "))
 }
 
 fn memory(environment: &Value) -> Option<String> {

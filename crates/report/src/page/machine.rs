@@ -3,11 +3,10 @@
 //! The record stores the machine as a free document, so it is shown generically: every member
 //! becomes a pair of words. Only the headline looks for a few well-known names.
 
-use std::cmp::Ordering;
-
 use serde_json::Value;
 
-use crate::{label, quantity, text::Joined};
+use crate::text::{self, Joined};
+use crate::{label, quantity};
 
 /// The member that [`super::storage`] shows.
 const STORAGE: &str = "storage";
@@ -67,14 +66,10 @@ pub(crate) fn headline(environment: &Value) -> String {
         let text = told(key, value);
         // What a container may use is less than what there is.
         let limits = LIMITS.iter().filter(|(of, _)| *of == key);
-        let limit = limits
-            .filter_map(|&(_, limit)| Some((limit, known(limit)?)))
-            .filter(|(_, limit)| limit.as_f64() < value.as_f64())
-            .min_by(|(_, one), (_, other)| {
-                one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal)
-            });
-        let text = match limit {
-            Some((key, limit)) => format!("{} of {text}", told(key, limit)),
+        let limits = limits.filter_map(|&(_, limit)| Some((known(limit)?.as_f64()?, limit)));
+        let less = limits.filter(|(limit, _)| Some(*limit) < value.as_f64());
+        let text = match less.min_by(|(one, _), (other, _)| one.total_cmp(other)) {
+            Some((_, limit)) => format!("{} of {text}", told(limit, known(limit)?)),
             None => text,
         };
         let kernel = if key == "kernel_release" && !text.contains("Linux") { "Linux " } else { "" };
@@ -85,18 +80,14 @@ pub(crate) fn headline(environment: &Value) -> String {
 }
 
 /// Filesystem and disk of the first place that was measured: `ext4 on vda (virtio)`.
-pub(crate) fn place(environment: &Value) -> Option<String> {
+pub(crate) fn place(environment: &Value) -> String {
     let place = &environment[STORAGE][0];
     let mut layers = place["layers"].as_array().into_iter().flatten();
     let disk = layers.rfind(|layer| layer["kind"] == "disk");
     let text = |key: &str| disk?[key].as_str();
-    let disk = text("name").map(|name| match text("transport") {
-        Some(transport) => format!("{name} ({transport})"),
-        None => name.to_owned(),
-    });
-    let filesystem = place["filesystem"].as_str().map(str::to_owned);
-    let told = filesystem.into_iter().chain(disk).joined(" on ");
-    Some(told).filter(|told| !told.is_empty())
+    let transport = text("transport").unwrap_or_default();
+    let disk = text("name").map(|name| text::with_aside(name, transport));
+    place["filesystem"].as_str().map(str::to_owned).into_iter().chain(disk).joined(" on ")
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ pub(super) struct Notes {
     codes: BTreeMap<String, (usize, Option<usize>)>,
     /// Rows of the record that carry each warning, so that asking for a mark counts nothing.
     rows: BTreeMap<Key, usize>,
-    /// Reasons for which several rows have no figure.
-    repeated_reasons: BTreeSet<Key>,
+    /// Reasons for which rows have no figure, and how many each.
+    reasons: BTreeMap<Key, usize>,
     rows_with_outliers: usize,
 }
 
@@ -63,7 +63,6 @@ impl Notes {
     /// No notes yet, but each row of the record counted once.
     pub fn of(record: &Record) -> Self {
         let mut notes = Self::default();
-        let mut reasons = BTreeSet::new();
         for outcome in &record.results {
             let keys: BTreeSet<Key> = outcome.warnings.iter().map(key).collect();
             for key in keys {
@@ -72,13 +71,13 @@ impl Notes {
             let has_outliers = warning::has(&outcome.warnings, warning::OUTLIERS);
             notes.rows_with_outliers += usize::from(has_outliers);
             let reason = outcome.warnings.first().filter(|_| label::figure(outcome).is_none());
-            if let Some(reason) = reason.map(key)
-                && !reasons.insert(reason.clone())
-            {
-                notes.repeated_reasons.insert(reason);
-            }
+            reason.into_iter().for_each(|why| *notes.reasons.entry(key(why)).or_default() += 1);
         }
         notes
+    }
+
+    fn is_repeated_reason(&self, key: &Key) -> bool {
+        self.reasons.get(key).is_some_and(|rows| *rows > 1)
     }
 
     /// The number of the note for this warning; the first is 1.
@@ -97,7 +96,7 @@ impl Notes {
     fn place(&mut self, warning: &Warning, key: &Key) -> usize {
         let code = warning.code.as_str();
         let own = Some(warning.text.clone());
-        if self.repeated_reasons.contains(key) {
+        if self.is_repeated_reason(key) {
             return self.push(code, own, true);
         }
         let label = LABELS.iter().find(|(label, _)| *label == code);
@@ -136,7 +135,7 @@ impl Notes {
             return Cell::plain(digest);
         }
         let (text, marks) = match outcome.warnings.split_first() {
-            Some((first, others)) if !self.repeated_reasons.contains(&key(first)) => {
+            Some((first, others)) if !self.is_repeated_reason(&key(first)) => {
                 (first.text.clone(), self.marks(others))
             }
             _ => (String::new(), self.marks(&outcome.warnings)),

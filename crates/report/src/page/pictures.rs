@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use flatout_measure::record::{Outcome, Record};
 use flatout_measure::shape::KNEE_S;
+use flatout_measure::statistics;
 
 use super::notes::Notes;
 use super::race::Race;
-use super::{Block, Chart, Curve, Section, matrix, pair_matrix};
+use super::{Block, Chart, Curve, Section, Shown, matrix, pair_matrix};
 use crate::chart::plot::{Mark, Plot};
 use crate::chart::sweep::{self, LEAST_POINTS, Sweep};
 use crate::chart::{bars, view, words};
@@ -34,7 +35,7 @@ pub(super) fn push_sweeps(
         let chart = Block::Chart(chart(sweep, record, notes));
         // Numbers of processes are names: a browser has a matrix instead.
         match sweep.chart.id.starts_with(pair_matrix::PAIRS) {
-            true => section.push_for_text(chart),
+            true => section.blocks.push((Shown::InText, chart)),
             false => section.push(chart),
         }
     }
@@ -44,10 +45,15 @@ pub(super) fn chart(sweep: &Sweep<'_>, record: &Record, notes: &mut Notes) -> Ch
     let plot = Plot { marks: marks(sweep, record), ..Plot::of_sweep(sweep) };
     let only = plot.lines.iter().filter(|line| plot.lines.len() == 1 && line.name != "all");
     let words = only.map(|line| line.name.clone()).chain(sweep.constants.iter().cloned());
+    // Forms without pictures show the figures alone.
+    let rows = sweep.outcomes().into_iter().filter(|row| label::figure(row).is_some());
+    let widths = statistics::extremes(rows.filter_map(Outcome::half_width));
+    let doubt = widths
+        .map(|ends| format!("95 % intervals ± {}", quantity::range(ends, "–", quantity::half)));
     Chart {
         key: format!("{} by {}", sweep.chart.id, sweep.chart.x_parameter),
         title: sweep.title().to_owned(),
-        caption: words.joined(", "),
+        caption: words.chain(doubt).joined(", "),
         table: Some(matrix::table(sweep, notes)),
         plot,
     }

@@ -18,14 +18,7 @@ pub(super) fn push_contestants(section: &mut Section, race: &Race<'_>, notes: &m
     let told = FACTS.iter().filter(is_told).map(|(known, _)| (known.head, known.meaning));
     let is_inherited = race.entries().any(Entry::may_be_inherited);
     let inherited = is_inherited.then_some(("≤", race::INHERITED_MEANING));
-    push_legend(section, &told.chain(inherited).collect::<Vec<_>>());
-}
-
-fn push_legend(section: &mut Section, pairs: &[(&str, &str)]) {
-    if !pairs.is_empty() {
-        let pairs = super::Pairs::new(PairsKind::Legend, pairs.iter().copied());
-        section.push(Block::Pairs(pairs));
-    }
+    section.push(Block::Pairs(super::Pairs::new(PairsKind::Legend, told.chain(inherited))));
 }
 
 /// A column and its cell for each who took part.
@@ -78,7 +71,8 @@ pub(super) fn push_pairs(section: &mut Section, race: &Race<'_>, notes: &mut Not
         section.push(Block::Table(pairs_table(pairs, notes)));
     }
     if !race.pairs.is_empty() {
-        push_legend(section, &[(column::RATIO.head, column::RATIO.meaning)]);
+        let meaning = [(column::RATIO.head, column::RATIO.meaning)];
+        section.push(Block::Pairs(super::Pairs::new(PairsKind::Legend, meaning)));
     }
     if !race.missing.is_empty() {
         let names = race.missing.join(", ");

@@ -13,8 +13,7 @@ use super::{pair_matrix, pictures, race_tables};
 use super::{rows, storage, summary, trials, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
-use crate::text::{self, Joined};
-use crate::{identity, label, order, quantity};
+use crate::{identity, label, order, quantity, text};
 
 /// Everything that a record says, and what earlier ones of the same machine say of its figures.
 pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
@@ -22,24 +21,23 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let earlier: Vec<Record> =
         earlier.iter().map(|record| units::shown(record).into_owned()).collect();
     let start = &record.start;
-    let elapsed = quantity::value("s", record.end.elapsed_s);
-    let machine = Some(machine::headline(&start.environment)).filter(|text| !text.is_empty());
-    let place = machine::place(&start.environment);
-    let heading = machine.into_iter().chain(place).joined(", ");
+    let machine = [machine::headline(&start.environment), machine::place(&start.environment)];
+    let heading = text::listed(machine, ", ");
     let is_ours = is_ours(record);
     let heading = match heading.is_empty() && !is_ours {
         true => format!("result of {}", start.tool),
         false => heading,
     };
-    let has_time = record.end.elapsed_s > 0.0;
-    let seed = if is_ours { format!("seed {}", start.seed) } else { String::new() };
-    let took = if has_time { elapsed.clone() } else { String::new() };
-    let origin = [start.tool.clone(), start.time.clone(), took, seed];
+    let end = &record.end;
+    let took = (end.elapsed_s > 0.0).then(|| quantity::value("s", end.elapsed_s));
+    let code = (end.exit_code != 0).then(|| format!("exit code {}", end.exit_code));
+    let seed = is_ours.then(|| format!("seed {}", start.seed));
+    let origin = [Some(start.tool.clone()), Some(start.time.clone()), took, code, seed];
     let mut page = Page {
         title: title(record, &heading),
         heading,
         command: start.argv.join(" "),
-        origin: origin.into_iter().filter(|word| !word.is_empty()).collect(),
+        origin: origin.into_iter().flatten().filter(|word| !word.is_empty()).collect(),
         sections: Vec::new(),
     };
     let race = race::race(&label::rows_of(record, race::AREA));
@@ -58,13 +56,6 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
     let mut notes = Notes::of(record);
     page.sections.extend(areas(record, &race, &mut notes));
     page.sections.extend(footnotes(record, &notes));
-    let end = match record.end.exit_code {
-        0 => format!("{elapsed} in all"),
-        code => format!("{elapsed} in all, exit code {code}"),
-    };
-    if is_ours || has_time {
-        page.sections.push(Section::new(Part::End, "").with(Block::Text(end, Tone::Dim)));
-    }
     page
 }
 
@@ -78,18 +69,19 @@ fn title(record: &Record, machine: &str) -> String {
     if !is_ours(record) {
         return machine.to_owned();
     }
-    let moved = record.results.first().filter(|outcome| label::moves_a_file(outcome));
+    let moved = record.results.first().filter(|outcome| label::moves_files(outcome));
     let (command, about) = match moved {
         Some(first) => {
             let mut files: Vec<&str> = record.results.iter().filter_map(label::file).collect();
             files.dedup();
-            let name = files.first().map_or("", |file| identity::base_name(file));
+            let name = files.first().map_or(machine, |file| identity::base_name(file));
             let more = files.len().saturating_sub(1);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             (label::area(&first.id), format!("{name}{more}"))
         }
         None => {
-            let is_known = |word: &&String| text::is_among(word, "read write bench versus tune");
+            let is_known =
+                |word: &&String| text::is_among(word, "read write bench versus tune sum");
             let command = record.start.argv.iter().skip(1).find(is_known);
             (command.map_or("bench", String::as_str), machine.to_owned())
         }
@@ -219,7 +211,7 @@ fn push_facts(section: &mut Section, rows: &[&Outcome]) {
     let facts = Block::Folded(Folded { name, is_open, blocks });
     match told.first() {
         None => {}
-        Some(first) if label::moves_a_file(first) => section.push(facts),
+        Some(first) if label::moves_files(first) => section.push(facts),
         Some(_) => section.push_for_browser(facts),
     }
 }

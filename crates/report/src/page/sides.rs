@@ -1,8 +1,7 @@
 //! The sweeps of two sides in one picture each: before and after, one disk and another.
 
 use flatout_measure::comparison::{Comparison, Figure, Row};
-
-use flatout_measure::record::{Chart, End, Outcome, Record, SCHEMA, Start};
+use flatout_measure::record::{Outcome, Record};
 
 use super::notes::Notes;
 use super::{Block, Section, pictures, units};
@@ -16,7 +15,9 @@ pub(super) fn push(section: &mut Section, comparison: &Comparison) {
     let results = comparison.rows.iter().flat_map(|row| {
         [("OLD", &row.old), ("NEW", &row.new)].map(|(side, figure)| outcome(row, side, figure))
     });
-    let record = record(results.collect(), comparison.charts.clone());
+    // A run that has these rows and pictures, and nothing else.
+    let (results, charts) = (results.collect(), comparison.charts.clone());
+    let record = Record { results, charts, ..Record::default() };
     let record = units::shown(&record);
     let mut notes = Notes::of(&record);
     let of_record = record.charts.iter().filter_map(|chart| sweep::of(&record.results, chart));
@@ -28,18 +29,6 @@ pub(super) fn push(section: &mut Section, comparison: &Comparison) {
         picture.key += &format!(" {}", comparison.new.name);
         section.push_for_browser(Block::Chart(picture));
     }
-}
-
-/// A run that has these rows and pictures, and nothing else.
-fn record(results: Vec<Outcome>, charts: Vec<Chart>) -> Record {
-    let start = Start {
-        tool: String::new(),
-        argv: Vec::new(),
-        seed: 0,
-        time: String::new(),
-        environment: serde_json::Value::Null,
-    };
-    Record { schema: SCHEMA.to_owned(), start, results, charts, end: End::default() }
 }
 
 /// A side of a row, as a row of a record.

@@ -6,7 +6,8 @@
 use serde_json::Value;
 
 use super::{Block, Pairs, PairsKind, Section};
-use crate::{label, quantity, style::Tone, text::Joined};
+use crate::text::{self, Joined};
+use crate::{label, order, quantity, style::Tone};
 
 /// Mount options longer than this, all together, are left to the JSON document.
 const LONGEST_OPTIONS: usize = 60;
@@ -22,11 +23,7 @@ pub(super) struct Chain {
 
 /// Adds what the places stand on: one chain each, and every layer in full behind a name.
 pub(super) fn push(section: &mut Section, environment: &Value) {
-    let chains = chains(environment);
-    if chains.is_empty() {
-        return;
-    }
-    for Chain { line, remarks } in chains {
+    for Chain { line, remarks } in chains(environment) {
         section.push(Block::Text(line, Tone::Plain));
         remarks.into_iter().for_each(|remark| section.push(Block::Text(remark, Tone::Warn)));
     }
@@ -48,29 +45,19 @@ fn chain(place: &Value) -> Chain {
     let layers: Vec<&Value> =
         objects(place, "layers").filter(|layer| !is_repeated(place, layer)).collect();
     let mut line = words(place, "place").unwrap_or("a place without a name").to_owned();
-    let mut links: Vec<String> = Vec::new();
     let mut has_mount = false;
     for layer in &layers {
         let is_mount = kind(layer) == "mount";
         let joint = if is_mount && !has_mount { " on " } else { " → " };
         has_mount |= is_mount;
-        line.push_str(joint);
-        line.push_str(&layer_text(layer));
-        if kind(layer) == "disk" {
-            let link = link_text(layer);
-            if !links.contains(&link) {
-                links.push(link);
-            }
-        }
+        line += &format!("{joint}{}", layer_text(layer));
     }
     if !has_mount && let Some(filesystem) = words(place, "filesystem") {
-        line.push_str(&format!(" (filesystem {filesystem})"));
+        line += &format!(" (filesystem {filesystem})");
     }
-    for link in links {
-        line.push_str(&format!(" · {link}"));
-    }
-    if let Some(room) = room(place) {
-        line.push_str(&format!(" · {room}"));
+    let disks = layers.iter().filter(|layer| kind(layer) == "disk");
+    for told in order::distinct(disks.map(|disk| link_text(disk))).into_iter().chain(room(place)) {
+        line += &format!(" · {told}");
     }
     let nature = words(place, "nature");
     // Where nobody sees to the bottom, it is not in the record.
@@ -194,21 +181,17 @@ fn link_text(disk: &Value) -> String {
     if !link.is_object() {
         return "link unknown".to_owned();
     }
-    let name = words(link, "name").unwrap_or("unnamed");
-    match link["bytes_per_s"].as_f64() {
-        Some(rate) => format!("link {name}, {}", quantity::value("bytes/s", rate)),
-        None => format!("link {name}"),
-    }
+    let name = format!("link {}", words(link, "name").unwrap_or("unnamed"));
+    let rate = link["bytes_per_s"].as_f64().map(|rate| quantity::value("bytes/s", rate));
+    text::listed([name, rate.unwrap_or_default()], ", ")
 }
 
 /// Free bytes of the filesystem, with its size where that is known too.
 fn room(place: &Value) -> Option<String> {
     let bytes = |key: &str| place[key].as_f64();
     let free = quantity::value("bytes", bytes("free_bytes")?);
-    Some(match bytes("size_bytes") {
-        Some(size) => format!("{free} free of {}", quantity::value("bytes", size)),
-        None => format!("{free} free"),
-    })
+    let size = bytes("size_bytes").map(|size| format!(" of {}", quantity::value("bytes", size)));
+    Some(format!("{free} free{}", size.unwrap_or_default()))
 }
 
 /// A sentence where the place is no disk; none where it is.

@@ -7,12 +7,14 @@ use flatout_measure::statistics;
 use jiff::Timestamp;
 
 use super::column::{self, Column, Known};
+use super::comparison::tone;
 use super::summary::{Summary, SummaryLine};
 use super::{Block, Cell, Curve, Part, Row, Section, Table, units, words};
 use crate::chart::plot::Plot;
 use crate::quantity::{self, Scale};
 use crate::style::Tone;
-use crate::{label, order, text::Joined};
+use crate::text::{self, Joined};
+use crate::{label, order};
 
 const HEADS: [&str; 6] = ["", "ratio", "before, after", "", "", "since"];
 const DAY_S: f64 = 86_400.0;
@@ -46,10 +48,10 @@ fn summary(trend: &Trend, changed: &[(String, &TrendRow, &LevelChange)]) -> Sect
         count => format!(", {} of other machines left out", quantity::count(count)),
     };
     let runs = quantity::counted(trend.times.len(), "run");
-    let line = [format!("{runs} of one machine"), days].into_iter().filter(|part| !part.is_empty());
-    section.push(Block::Text(format!("{}{others}", line.joined(", ")), Tone::Plain));
-    let (total, tone) = total(trend);
-    section.push(Block::Text(total, tone));
+    let line = text::listed([format!("{runs} of one machine"), days], ", ");
+    section.push(Block::Text(line + &others, Tone::Plain));
+    let (total, of_all) = total(trend);
+    section.push(Block::Text(total, of_all));
     if changed.is_empty() {
         return section;
     }
@@ -62,7 +64,7 @@ fn summary(trend: &Trend, changed: &[(String, &TrendRow, &LevelChange)]) -> Sect
             interval: levels(row, change).join(" → "),
             bottleneck: since(trend, change),
             word,
-            tone: tone_of(change.verdict),
+            tone: tone(change.verdict),
             ..SummaryLine::default()
         }
     });
@@ -81,18 +83,16 @@ fn total(trend: &Trend) -> (String, Tone) {
     }
     let count = |verdict: Option<Verdict>| {
         let rows = trend.rows.iter().map(|row| row.change.as_ref().map(|change| change.verdict));
-        rows.filter(|one| *one == verdict).count()
+        rows.filter(|one| *one == verdict).count() as u64
     };
-    let counts = [Some(Verdict::Worse), Some(Verdict::Better), None].map(count);
-    let words = ["worse", "better", "without a change that is shown"];
-    let said = counts.iter().zip(words).filter(|(count, _)| **count > 0);
-    let said = said.map(|(count, word)| format!("{} {word}", quantity::count(*count as u64)));
-    let tone = match counts {
-        [0, 0, _] => Tone::Strong,
-        [0, ..] => Tone::Good,
+    let [worse, better, same] = [Some(Verdict::Worse), Some(Verdict::Better), None].map(count);
+    let tone = match (worse, better) {
+        (0, 0) => Tone::Strong,
+        (0, _) => Tone::Good,
         _ => Tone::Bad,
     };
-    (said.joined(", "), tone)
+    let same = (same, "without a change that is shown");
+    (words::counts(&[(worse, "worse"), (better, "better"), same]), tone)
 }
 
 /// The curves of the rows that changed, and the range of those that did not.
@@ -178,8 +178,4 @@ fn unchanged(row: &TrendRow) -> Row {
         Cell::plain(scale.number(least)),
         Cell::plain(scale.number(most)),
     ])
-}
-
-fn tone_of(verdict: Verdict) -> Tone {
-    if verdict == Verdict::Better { Tone::Good } else { Tone::Bad }
 }

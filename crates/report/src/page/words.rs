@@ -7,7 +7,8 @@ use flatout_measure::comparison::{
 use flatout_measure::record::{Better, Status};
 use flatout_measure::units;
 
-use crate::{label, quantity, text::Joined};
+use crate::text::{self, Joined};
+use crate::{label, quantity};
 
 /// The verdicts in the order in which a reader wants them.
 pub(super) const ORDER: [Verdict; 5] =
@@ -36,7 +37,7 @@ pub(super) fn side(name: &str, side: &Side) -> String {
         runs => format!(" and {} more runs", quantity::count(runs - 1)),
     };
     let parts = [format!("{name}: {}{runs}", side.name), side.tool.clone(), side.time.clone()];
-    parts.into_iter().filter(|part| !part.is_empty()).joined(" · ")
+    text::listed(parts, " · ")
 }
 
 /// Whether one machine or two are compared; what follows of two.
@@ -137,7 +138,7 @@ pub(super) fn total(comparison: &Comparison) -> String {
 }
 
 /// How many there are of each: `3 worse, 2 better`; nothing of none.
-fn counts(all: &[(u64, &str)]) -> String {
+pub(super) fn counts(all: &[(u64, &str)]) -> String {
     let told = all.iter().filter(|(count, _)| *count > 0);
     told.map(|(count, word)| format!("{} {word}", quantity::count(*count))).joined(", ")
 }

@@ -98,13 +98,12 @@ impl Grid {
                 continue;
             }
             let full = |row: &&mut Row| row.len() == self.heads.len();
-            let mut split: Vec<(usize, usize)> = Vec::new();
+            let (mut whole_width, mut fraction_width) = (0, 0);
             for row in rows.iter_mut().filter(full) {
                 let (whole, fraction, _) = decimal_parts(&row[column].text);
-                split.push((text::width(whole), text::width(fraction)));
+                whole_width = whole_width.max(text::width(whole));
+                fraction_width = fraction_width.max(text::width(fraction));
             }
-            let whole_width = split.iter().map(|s| s.0).max().unwrap_or(0);
-            let fraction_width = split.iter().map(|s| s.1).max().unwrap_or(0);
             for row in rows.iter_mut().filter(full) {
                 let (whole, fraction, unit) = decimal_parts(&row[column].text);
                 let padded = if whole.is_empty() && fraction.is_empty() {

@@ -175,10 +175,7 @@ impl Terminal<'_> {
 
 /// One setting of several, such as `512 KiB`, stays on its line.
 fn unbroken_setting(words: &str) -> String {
-    match text::width(words) <= SHORTEST_REMARK {
-        true => text::unbroken(words),
-        false => words.to_owned(),
-    }
+    if text::width(words) <= SHORTEST_REMARK { text::unbroken(words) } else { words.to_owned() }
 }
 
 /// The machine in one line: what else there is to say of the kernel than its version goes first,

@@ -125,8 +125,7 @@ impl Terminal<'_> {
             let count = name_columns(table).min(named);
             if names == Names::Above {
                 let words = line[..count].iter().map(|cell| cell.text.as_str());
-                let words = words.filter(|word| !word.is_empty()).joined(", ");
-                grid.rows.push(vec![Cell::plain(words)]);
+                grid.rows.push(vec![Cell::plain(text::listed(words, ", "))]);
                 line[..count].iter_mut().for_each(|cell| cell.text.clear());
             } else if count > 1
                 && std::mem::replace(&mut previous, &row.cells[0].text) == row.cells[0].text
@@ -216,7 +215,7 @@ impl Terminal<'_> {
     fn notes(&self, cells: &[Cell]) -> Cell {
         let told: Vec<&Cell> = cells.iter().filter(|cell| cell.has_note()).collect();
         let words = told.iter().flat_map(|cell| [cell.badge.to_owned(), marks(cell)]);
-        Cell::new(words.filter(|word| !word.is_empty()).joined(" "), Tone::Warn)
+        Cell::new(text::listed(words, " "), Tone::Warn)
     }
 }
 

@@ -136,6 +136,20 @@ fn a_page_draws_the_sweeps_of_both_sides_in_one_picture() {
 }
 
 #[test]
+fn several_comparisons_on_a_page_give_no_name_twice() {
+    let mut document = example();
+    document.comparisons.extend(example().comparisons);
+    let page = render(&document, Form::Html, &FULL);
+    let mut names: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "{names:?}");
+    assert_eq!(page.matches("<b>5,383 MiB/s</b>").count(), 2, "each has its summary");
+}
+
+#[test]
 fn a_summary_fits_a_screen_of_80_and_120_columns() {
     for width_columns in [80, 120] {
         let style = Style { width_columns, extent: Extent::Summary, ..FULL };

@@ -58,6 +58,15 @@ fn fixtures_are_shown_safely_at_any_width() {
 }
 
 #[test]
+fn a_fact_with_a_long_name_makes_no_line_wider() {
+    let mut record = record("read");
+    record.results[0].audit.insert("long_name_".repeat(20), "a fact".into());
+    for width_columns in [40, 80] {
+        assert_narrow(&record, &Style { width_columns, ..FULL });
+    }
+}
+
+#[test]
 fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
     let at =
         |width_columns| render(&record("bench"), Format::Table, &Style { width_columns, ..FULL });

@@ -34,12 +34,8 @@ pub(super) fn add(mut plot: Plot, nouns: &[String], labels: &[Vec<String>]) -> P
         plot.switches.push(Switch { noun: noun.clone(), values });
         parted.push(parts);
     }
-    look(plot)
-}
-
-/// Colour by the switch with the most values, pattern by what the other switches say: so both mean
-/// something. Without a switch lines keep what they have.
-fn look(mut plot: Plot) -> Plot {
+    // Colour by the switch with the most values, pattern by what the other switches say: so both mean
+    // something. Without a switch lines keep what they have.
     let most = plot.switches.iter().map(|switch| switch.values.len()).max();
     let Some(by) = plot.switches.iter().position(|switch| Some(switch.values.len()) == most) else {
         return plot;

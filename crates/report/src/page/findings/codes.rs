@@ -125,10 +125,7 @@ pub(super) fn of_run(record: &Record) -> Option<Finding> {
     let has_figure =
         |row: &Outcome| label::figure(row).is_some() && row.status != Status::Interrupted;
     let is_whole = !record.results.is_empty() && record.results.iter().all(has_figure);
-    let figures = match is_whole {
-        true => "all figures are there",
-        false => "figures are missing",
-    };
+    let figures = if is_whole { "all figures are there" } else { "figures are missing" };
     let advice = match errors.len() {
         1 => figures.to_owned(),
         2 => format!("and one more error; {figures}"),
@@ -193,10 +190,9 @@ fn contention(record: &Record) -> Option<Finding> {
     let mut rows = rows.peekable();
     rows.peek()?;
     let shares = statistics::extremes(rows.filter_map(|row| row.fact_number("contention_ratio")));
-    let busy = shares.filter(|(_, high)| *high > 0.0).map(|ends| {
-        let share = quantity::range(ends, "–", quantity::percent).replace(" %–", "–");
-        format!("busy {share} of the time")
-    });
+    let busy = shares
+        .filter(|(_, high)| *high > 0.0)
+        .map(|ends| format!("busy {} of the time", quantity::range(ends, "–", quantity::percent)));
     let busy = busy.unwrap_or_else(|| "busy".to_owned());
     let cost = cost_of_contention(record);
     let cost = cost.unwrap_or_else(|| "sharing ports and caches".to_owned());

@@ -29,20 +29,11 @@ impl Verdict {
         (Self::None, "without a figure", "without a figure"),
     ];
 
-    /// What the row says; where it says nothing known, what its interval says. Without an interval
-    /// nothing is decided, whatever is said.
+    /// What the interval says; without one nothing is decided, whatever the row says.
     fn of(outcome: &Outcome) -> Self {
-        if label::figure(outcome).is_none() {
-            return Self::None;
-        }
-        if outcome.ci95.is_none() {
-            return Self::Undecided;
-        }
-        let told = outcome.fact_text("result");
-        match (told, outcome.ci95) {
-            (Some("loss"), _) => Self::Loss,
-            (Some("tie"), _) => Self::Tie,
-            (Some("win"), _) => Self::Win,
+        match (label::figure(outcome), outcome.ci95) {
+            (None, _) => Self::None,
+            (_, None) => Self::Undecided,
             (_, Some([_, high])) if high < 1.0 => Self::Loss,
             (_, Some([low, _])) if low > 1.0 => Self::Win,
             _ => Self::Tie,

@@ -3,7 +3,7 @@
 use flatout_measure::comparison::{Comparison, Row, Verdict};
 
 use super::{MOST_LINES, Summary, SummaryLine};
-use crate::page::comparison::Strip;
+use crate::page::comparison::{Strip, tone};
 use crate::page::{Block, Part, Section, units, words};
 use crate::style::Tone;
 use crate::{label, quantity, text::Joined};
@@ -11,10 +11,7 @@ use crate::{label, quantity, text::Joined};
 const HEADS: [&str; 6] = ["", "NEW", "NEW ÷ OLD (95 %)", "", "", "verdict"];
 
 /// What a comparison comes to.
-pub(in crate::page) fn of_comparison(
-    comparison: &Comparison,
-    tone: fn(Verdict) -> Tone,
-) -> Section {
+pub(in crate::page) fn of_comparison(comparison: &Comparison) -> Section {
     let mut section = Section::new(Part::Summary, "");
     let names = format!("OLD {} · NEW {}", comparison.old.name, comparison.new.name);
     section.push(Block::Text(names, Tone::Plain));
@@ -40,7 +37,7 @@ pub(in crate::page) fn of_comparison(
         let line = |(row, own): (&Row, Vec<String>)| SummaryLine {
             name: words::named(row, own),
             change: strip.picture(row),
-            ..line(row, tone)
+            ..line(row)
         };
         let lines = rows.into_iter().take(MOST_LINES).map(line).collect();
         let summary = Summary { heads: HEADS, lines, unlisted, ..Summary::default() };
@@ -56,7 +53,7 @@ pub(in crate::page) fn of_comparison(
     section.with(Block::Text(advice, Tone::Dim))
 }
 
-fn line(row: &Row, tone: fn(Verdict) -> Tone) -> SummaryLine {
+fn line(row: &Row) -> SummaryLine {
     let (unit, factor) = units::unit(&row.id, &row.unit);
     let figure = row.new.median.map(|median| quantity::value(unit, median * factor));
     let ratio = row.ratio.map(words::ratio_text);

@@ -95,7 +95,7 @@ const LINES: [Line; 22] = [
     line("copy", &["copy/by-count", "copy/tree"], &["file_bytes"])
         .fits(|row| row.fact_number(FILES).is_some())
         .rank(|row| row.fact_number(FILES).unwrap_or(0.0)),
-    line("copy", &["copy/by-count", "copy/tree", "copy/single"], &["file_bytes"])
+    line("copy", &["copy/by-count", "copy/tree", "copy/single", "copy/total"], &["file_bytes"])
         .rank(|row| number(row, "file_bytes"))
         .further(),
 ];
