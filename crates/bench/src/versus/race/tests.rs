@@ -64,7 +64,7 @@ impl Workload for Fake {
         let said = Warning::new(warning::DONE_OTHERWISE, "it has one thread");
         let warnings = self.otherwise.filter(|index| *index == run.index).map(|_| said);
         let warnings = warnings.into_iter().collect();
-        Ok(Checked { figure, facts, warnings, ..Checked::default() })
+        Ok(Checked { figure, facts, warnings })
     }
 
     fn clean(&mut self) -> Result<(), Error> {
