@@ -1,12 +1,14 @@
 //! What is said a line at a time: on standard error, under which name, and on standard output.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use flatout_report::Style;
 use flatout_report::text::{self, Joined};
+use flatout_sys::cancel::CancelToken;
+use flatout_sys::input;
 
 use super::{exit, held, is_unicode, to_standard_output};
 use crate::conclusion;
@@ -85,10 +87,11 @@ pub fn finish(code: ExitCode) -> ExitCode {
 }
 
 /// Asks whether something may be overwritten; the answer is typed behind the question. No answer is
-/// none, and one that is no text is no consent.
+/// none, and one that is no text, or comes behind a signal that asks for the end, is no consent.
 pub fn consents(question: &str) -> bool {
     let _ = write!(io::stderr().lock(), "{}", spoken(question));
-    let mut answer = String::new();
-    let _end = io::stdin().read_line(&mut answer);
-    answer.starts_with(['y', 'Y'])
+    let Ok(input) = input::open("-".as_ref(), CancelToken::signals()) else { return false };
+    // What follows the line is the answer to another question.
+    let (mut input, mut answer) = (BufReader::with_capacity(1, input.into_inner()), String::new());
+    input.read_line(&mut answer).is_ok_and(|_| answer.starts_with(['y', 'Y']))
 }

@@ -7,6 +7,7 @@ mod order;
 mod property;
 mod restated;
 mod special;
+mod stopped;
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
