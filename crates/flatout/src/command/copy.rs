@@ -289,7 +289,7 @@ fn copy(
                 break;
             }
         };
-        if ended.interrupted || ended.out_of_space {
+        if ended.interrupted {
             break;
         }
     }

@@ -49,7 +49,7 @@ pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
     copy.backups = backups;
     for round in plan.rounds {
         let ended = in_threads(&copy, round);
-        if ended.interrupted || ended.out_of_space {
+        if ended.interrupted {
             break;
         }
     }

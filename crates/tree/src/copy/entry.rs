@@ -11,8 +11,9 @@ use rustix::io::Errno;
 
 use super::attributes::{self, Place};
 use super::links::{self, Met, nanoseconds};
+use super::standing::is_read;
 use super::{Action, Copy, Directory, Identity, Pair, Refusal, Side, content, identity};
-use crate::file_data::{find, look};
+use crate::file_data::{find, kind_of, look};
 
 /// An entry of the source and the name of its copy.
 #[derive(Clone, Copy)]
@@ -101,10 +102,19 @@ impl<'e> Entry<'e> {
         find(self.pair.target(), self.target).map_err(target("examine"))
     }
 
-    /// The device that it lies on in the target: that of its directory, unless something is mounted
-    /// there.
+    /// The device that takes its bytes in the target: that of its directory, unless something is mounted
+    /// there; by the rules of cp it may be a device, or a symlink that leads elsewhere.
     pub(super) fn device(&self) -> u64 {
         let (at, flags) = (self.pair.target(), AtFlags::SYMLINK_NOFOLLOW);
+        let by_rules = self.copy.rules().zip(self.facts().ok());
+        if by_rules.is_some_and(|(rules, facts)| is_read(&rules, &facts))
+            && let Ok(Some(found)) = self.in_the_way()
+            && !kind_of(found).is_file()
+            && let Ok(behind) = rustix::fs::statat(at, self.target, AtFlags::empty())
+        {
+            let is_device = kind_of(behind).is_char_device() || kind_of(behind).is_block_device();
+            return if is_device { behind.st_rdev } else { behind.st_dev };
+        }
         match rustix::fs::statx(at, self.target, flags, StatxFlags::empty()) {
             Ok(found) if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) => {
                 rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor)

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -30,5 +31,26 @@ fn an_interrupt_ends_a_question_and_is_no_consent() {
         // Its input stays open until it has ended.
         asking.wait().died_of(Signal::INT);
         assert_eq!(fs::read_to_string(folder.join("b")).unwrap(), "old", "{words}");
+    }
+}
+
+/// What has no room is known by its device: whatever else is named, and lies elsewhere, is copied.
+#[test]
+fn a_full_device_in_the_target_ends_nothing_else() {
+    for words in ["cp -r", "copy -L"] {
+        let folder = Folder::new();
+        for tree in ["a", "b", "t"] {
+            fs::create_dir(folder.join(tree)).unwrap();
+        }
+        fs::write(folder.join("a/full"), "lost").unwrap();
+        symlink("/dev/full", folder.join("t/full")).unwrap();
+        let others = ["a/1", "a/2", "a/3", "b/4"];
+        others.iter().for_each(|path| fs::write(folder.join(path), path).unwrap());
+        let ran = folder.flatout(words.split(' ').chain(["a/.", "b/.", "t"])).run();
+        assert!(ran.exits(1).stderr.contains("/full"), "{ran}");
+        for path in others {
+            let copied = fs::read_to_string(folder.join("t").join(&path[2..])).unwrap_or_default();
+            assert_eq!(copied, path, "{words}{ran}");
+        }
     }
 }
