@@ -128,14 +128,13 @@ pub(super) fn has_same_bytes(
 ) -> Result<bool, Trouble> {
     let Ok(other) = file_data::open(entry.pair.target(), entry.target) else { return Ok(false) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
-    let is_file = kind_of(facts).is_file();
-    Ok(is_file && is_same(lane, one, (other.as_fd(), &facts))?)
+    is_same(lane, one, (other.as_fd(), &facts))
 }
 
 /// A file that is open, and what is known of it.
 pub(super) type OpenFile<'f> = (BorrowedFd<'f>, &'f Stat);
 
-/// Whether two files hold the same bytes: one of the target that cannot be read is no copy.
+/// Whether two are files and hold the same bytes: one of the target that cannot be read is no copy.
 pub(super) fn is_same(
     lane: &mut Lane<'_>,
     source: OpenFile<'_>,
@@ -143,7 +142,7 @@ pub(super) fn is_same(
 ) -> Result<bool, Trouble> {
     let both = [source.1, target.1];
     let [length_bytes, other_bytes] = both.map(|facts| facts.st_size as u64);
-    if length_bytes != other_bytes {
+    if length_bytes != other_bytes || !both.into_iter().all(|facts| kind_of(facts).is_file()) {
         return Ok(false);
     }
     let sparse = [source, target].map(|(file, facts)| file_data::shows_its_holes(file, facts));

@@ -104,8 +104,8 @@ pub(super) fn may_be_that(
     if !known.copy.was_there || !kind_of(opened.facts).is_file() {
         return Ok(Alike::Yes);
     }
-    // What cannot be read is as it was made, or is not to be linked to.
-    let Some(other) = links::open_copy(known.root, known.copy) else { return Ok(Alike::Yes) };
+    // Nobody knows what is in what cannot be read, or where a symlink leads later.
+    let Some(other) = links::open_copy(known.root, known.copy) else { return Ok(Alike::No) };
     let facts = rustix::fs::fstat(&other).map_err(target("examine"))?;
     Ok(if is_same(lane, source, (other.as_fd(), &facts))? { Alike::Yes } else { Alike::No })
 }

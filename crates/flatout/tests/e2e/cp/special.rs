@@ -165,6 +165,63 @@ fn standard_input_and_output_are_files() {
     assert_eq!(output.stdout, b"some bytes");
 }
 
+/// Whichever name comes first: what stands for it is a symlink, or what cannot be compared.
+#[test]
+fn no_name_becomes_a_link_to_what_is_up_to_date_and_no_file() {
+    for (first, other) in [("1", "2"), ("2", "1")] {
+        for is_symlink in [true, false] {
+            let folder = Folder::new();
+            for tree in ["s", "t"] {
+                fs::create_dir(folder.join(tree)).unwrap();
+            }
+            let bytes = if is_symlink { "source" } else { "" };
+            fs::write(folder.join("s/1"), bytes).unwrap();
+            let past = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+            fs::File::open(folder.join("s/1")).unwrap().set_modified(past).unwrap();
+            fs::hard_link(folder.join("s/1"), folder.join("s/2")).unwrap();
+            fs::write(folder.join("newer"), "newer").unwrap();
+            let in_the_way = folder.join("t").join(first);
+            match is_symlink {
+                true => symlink("../newer", in_the_way).unwrap(),
+                false => {
+                    let mode = Mode::from_raw_mode(0o600);
+                    mknodat(CWD, in_the_way, FileType::Fifo, mode, 0).unwrap();
+                }
+            }
+            let older = folder.join("t").join(other);
+            fs::write(&older, "older").unwrap();
+            let before = past - std::time::Duration::from_secs(9);
+            fs::File::open(&older).unwrap().set_modified(before).unwrap();
+            let ran = folder.flatout(["cp", "-au", "s/.", "t"]).run();
+            let found = fs::symlink_metadata(&older).unwrap();
+            assert!(ran.exits(0).stderr.is_empty() && found.is_file(), "{first} {is_symlink}{ran}");
+            assert_eq!(fs::read_to_string(&older).unwrap(), bytes, "{first}{ran}");
+            assert_eq!(fs::read_to_string(folder.join("newer")).unwrap(), "newer");
+        }
+    }
+}
+
+/// With hard links as by symlinks that are followed.
+#[test]
+fn a_further_name_of_what_went_through_a_symlink_is_no_link_to_that() {
+    for (words, is_link) in [("-a", true), ("-aL", false)] {
+        let folder = Folder::new();
+        for tree in ["s", "t"] {
+            fs::create_dir(folder.join(tree)).unwrap();
+        }
+        fs::write(folder.join("s/first"), "source").unwrap();
+        match is_link {
+            true => fs::hard_link(folder.join("s/first"), folder.join("s/second")).unwrap(),
+            false => symlink("first", folder.join("s/second")).unwrap(),
+        }
+        symlink("../elsewhere", folder.join("t/first")).unwrap();
+        fs::write(folder.join("elsewhere"), "").unwrap();
+        let ran = folder.flatout(["cp", words, "s/.", "t"]).run();
+        assert!(!folder.join("t/second").is_symlink(), "{words}{ran}");
+        assert_eq!(fs::read_to_string(folder.join("t/second")).unwrap(), "source", "{words}{ran}");
+    }
+}
+
 /// Two names of one file of a server that gives each a number of its own.
 #[test]
 fn a_source_that_goes_with_what_is_removed_keeps_its_bytes() {

@@ -31,15 +31,14 @@ impl Place {
         let copy = entry.copy;
         let (place, mut finished) = self.with_attributes(opened)?;
         copy.targets.begin_writing(place.file.as_fd());
-        let mark = match opened.facts.st_nlink {
-            0 | 1 => None,
-            _ => match rustix::fs::fstat(&place.file) {
-                Ok(facts) => Some(mark(&facts)),
-                Err(errno) => {
-                    let setback = target("examine")(errno).into();
-                    return Err(place.give_up(opened, setback));
-                }
-            },
+        let mark = match copy.is_bound(entry, &opened.facts).then(|| rustix::fs::fstat(&place.file))
+        {
+            None => None,
+            Some(Ok(facts)) => Some(mark(&facts)),
+            Some(Err(errno)) => {
+                let setback = target("examine")(errno).into();
+                return Err(place.give_up(opened, setback));
+            }
         };
         // What was read is what the source was all the time, and nothing of it is missing.
         let is_whole = finished == Ok(Completeness::Whole);
