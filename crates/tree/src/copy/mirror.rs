@@ -376,7 +376,7 @@ pub(super) fn make_way_for_directory(entry: Entry<'_>, origin: Origin) -> Origin
         return Origin::Fresh;
     }
     // Where that fails, its opening says why.
-    let made = rustix::fs::mkdirat(entry.pair.target(), entry.target, visit::mode(copy));
+    let made = visit::make(copy, entry.pair, (entry.source, entry.target));
     if made.is_ok() { Origin::Fresh } else { origin }
 }
 

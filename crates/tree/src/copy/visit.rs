@@ -32,8 +32,7 @@ use early::hand_out;
 use empty::Empty;
 pub(super) use empty::look_up;
 use opening::open;
-pub(super) use unfinished::mode;
-use unfinished::take_back;
+use unfinished::{mode, take_back};
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 512 << 10;
@@ -58,7 +57,7 @@ pub(super) fn begin(lane: &mut Lane<'_>, entry: Entry<'_>) -> Option<Arc<Directo
     let made = match leads_above(copy, entry.directory, entry.pair, entry.source) {
         // Its opening says why it is not copied.
         true => Err(Errno::EXIST),
-        false => make(copy, entry.pair, entry.target),
+        false => make(copy, entry.pair, (entry.source, entry.target)),
     };
     let origin = match made {
         Ok(()) => Origin::Fresh,
@@ -187,11 +186,15 @@ pub(super) fn offered(
     batches.map(work).collect()
 }
 
-/// Makes a directory, or finds out that it would be made.
-fn make(copy: &Copy<'_>, pair: &Pair, name: &CStr) -> Result<(), Errno> {
+/// Makes a directory of this name like the source of the other, or finds out that it would be made.
+pub(super) fn make(
+    copy: &Copy<'_>,
+    pair: &Pair,
+    (source, name): (&CStr, &CStr),
+) -> Result<(), Errno> {
     match copy.is_plan() {
         true => plan::would_be_made(pair, name),
-        false => rustix::fs::mkdirat(pair.target(), name, mode(copy)),
+        false => rustix::fs::mkdirat(pair.target(), name, mode(copy, pair, source)),
     }
 }
 
@@ -241,7 +244,7 @@ fn read_names(
         if leads_above(copy, directory, pair, name) {
             return listed.existing.push(name, kind);
         }
-        let refusal = match make(copy, pair, name) {
+        let refusal = match make(copy, pair, (name, name)) {
             Ok(()) => {
                 listed.fresh.push(name, kind)?;
                 return hand_out(copy, hire, directory, &mut listed.fresh);
@@ -352,7 +355,8 @@ fn give_attributes(copy: &Copy<'_>, directory: &Arc<Directory>) {
     }
     let Some(pair) = pair(copy, directory) else { return };
     let Found { facts, made, target: (device, _), .. } = &pair.found;
-    if copy.stop.is_full(*device) {
+    // By the rules of cp it gets what it is to have all the same: the next copy may change nothing of it.
+    if copy.stop.is_full(*device) && copy.rules().is_none() {
         return;
     }
     let result = match copy.is_plan() {

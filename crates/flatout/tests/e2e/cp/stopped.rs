@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Stdio;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
-use crate::bin::Folder;
+use crate::bin::{Folder, executable};
+use crate::copy::entry::chmod;
+use crate::filesystem::{Kind, Mounted};
+use crate::skip::needs;
 
 /// Nobody has to answer first.
 #[test]
@@ -32,6 +36,58 @@ fn an_interrupt_ends_a_question_and_is_no_consent() {
         asking.wait().died_of(Signal::INT);
         assert_eq!(fs::read_to_string(folder.join("b")).unwrap(), "old", "{words}");
     }
+}
+
+/// The next copy changes no mode of what is there.
+#[test]
+fn a_stopped_copy_leaves_directories_as_open_as_their_sources() {
+    for (options, modes) in [
+        ("-r", [0o755, 0o750, 0o700]),
+        ("-r --no-preserve=mode", [0o755; 3]),
+        ("-r --preserve=ownership", [0o700; 3]),
+        ("-a", [0o700; 3]),
+    ] {
+        let folder = Folder::new();
+        let names = ["open", "shared", "closed"];
+        for (name, mode) in names.into_iter().zip([0o777, 0o750, 0o700]) {
+            let directory = folder.join("s").join(name);
+            fs::create_dir_all(&directory).unwrap();
+            mknodat(CWD, directory.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+            chmod(&directory, mode);
+        }
+        let script = format!("umask 022; exec \"$0\" cp --copy-contents {options} s t");
+        let words = ["-c".into(), script.into(), executable().into()].to_vec();
+        let mut running = folder.program("sh".as_ref(), words).leaves("t").start();
+        // Nobody writes into the pipes.
+        while !names.iter().all(|name| folder.join("t").join(name).exists()) {
+            assert!(running.step().is_none());
+        }
+        running.interrupt();
+        running.wait().died_of(Signal::INT);
+        let found = names.map(|name| {
+            fs::metadata(folder.join("t").join(name)).unwrap().permissions().mode() & 0o7777
+        });
+        assert_eq!(found, modes, "{options}");
+    }
+}
+
+#[test]
+fn a_copy_without_room_leaves_directories_as_they_are_to_be() {
+    let mounted = needs!(Mounted::new(Kind::Tmpfs(1 << 20)));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("s")).unwrap();
+    fs::write(folder.join("s/too-large"), vec![1; 2 << 20]).unwrap();
+    chmod(&folder.join("s"), 0o775);
+    for (options, mode) in [("-r", 0o775), ("-a", 0o775), ("-r --preserve=ownership", 0o775)] {
+        let target = mounted.path().join(options.replace(' ', ""));
+        let script = format!("umask 002; exec \"$0\" cp {options} s {}", target.display());
+        let words = ["-c".into(), script.into(), executable().into()].to_vec();
+        let ran = folder.program("sh".as_ref(), words).run();
+        assert!(ran.exits(1).stderr.contains("No space left"), "{options}{ran}");
+        let found = fs::metadata(&target).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(found, mode, "{options}");
+    }
+    mounted.finish();
 }
 
 /// What has no room is known by its device: whatever else is named, and lies elsewhere, is copied.

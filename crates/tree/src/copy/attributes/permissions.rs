@@ -164,7 +164,7 @@ impl Attributes<'_> {
     /// create files meanwhile;
     /// where it cannot be (there is no /proc, or no descriptor is left), set and set back: what is
     /// made meanwhile is for its owner alone in any case.
-    pub(super) fn unmasked(&self) -> u32 {
+    pub(in crate::copy) fn unmasked(&self) -> u32 {
         *self.unmasked.get_or_init(|| 0o777 & !told_umask().unwrap_or_else(umask))
     }
 

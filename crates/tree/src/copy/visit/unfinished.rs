@@ -1,17 +1,35 @@
 //! Directories that are made and not filled: how they look, and how they go.
 
+use std::ffi::CStr;
+
 use rustix::fs::{AtFlags, Mode, Stat};
 
-use crate::copy::{Copy, Entry, Preserve};
+use crate::copy::{Copy, Entry, Pair, Preserve};
 use crate::file_data;
 
 /// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
 /// else may write: it tells what a copy was killed over from what somebody keeps for himself.
 const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
 
-/// The mode with which directories are made. By the rules of cp none is ever taken for unfinished.
-pub(in crate::copy) fn mode(copy: &Copy<'_>) -> Mode {
-    if copy.rules().is_some() { Mode::RWXU } else { UNFINISHED }
+/// What others may do in a directory before it is complete, at most, by the rules of cp.
+const OPEN: Mode = Mode::RGRP.union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
+
+/// The mode with which the copy of a directory is made. By the rules of cp none is ever taken for unfinished: what a
+/// stopped copy leaves is open to whom it will be where modes are not kept, for the next one changes none.
+pub(super) fn mode(copy: &Copy<'_>, pair: &Pair, name: &CStr) -> Mode {
+    let has = |what| copy.options.preserve.has(what);
+    let unmasked = Mode::from_raw_mode(copy.attributes.unmasked());
+    let given = match copy.rules() {
+        None => return UNFINISHED,
+        Some(_) if has(Preserve::MODE) || has(Preserve::OWNERSHIP) => Mode::empty(),
+        // Its owner may have to be let in first.
+        Some(_) if pair.found.inheritance.has_default_acl() => Mode::empty(),
+        Some(_) if !unmasked.contains(Mode::RWXU) => Mode::empty(),
+        Some(_) if has(Preserve::PLAIN_MODE) => OPEN,
+        Some(_) => rustix::fs::statat(pair.source(), name, AtFlags::empty())
+            .map_or(Mode::empty(), |facts| Mode::from_raw_mode(facts.st_mode)),
+    };
+    Mode::RWXU | given & unmasked & OPEN
 }
 
 /// Whether a directory that was there is one that a copy was killed over: it has the mode with which
@@ -62,7 +80,8 @@ fn belongs_to_us(found: &Stat) -> bool {
 pub(super) fn take_back(entry: Entry<'_>) {
     let (at, name) = (entry.pair.target(), entry.target);
     let found = file_data::look(at, name);
-    if found.is_ok_and(|found| is_as_made(&found, mode(entry.copy)) && belongs_to_us(&found)) {
+    let made = if entry.copy.rules().is_some() { Mode::RWXU | OPEN } else { UNFINISHED };
+    if found.is_ok_and(|found| is_as_made(&found, made) && belongs_to_us(&found)) {
         let _stays = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
     }
 }
