@@ -2,7 +2,7 @@
 
 mod looked;
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -23,11 +23,11 @@ use super::listing::Lister;
 use super::plan::Room;
 use super::reference::Near;
 use super::{
-    Copy, Directory, Entry, Failure, Inheritance, Made, Operand, Pair, Refusal, Trouble, Work,
-    file, identity, kind_of, mirror, plan, sequence, special, visit, written,
+    Copy, Directory, Entry, Failure, Inheritance, Made, Operand, Outcome, Pair, Refusal, Trouble,
+    Work, file, identity, kind_of, mirror, plan, sequence, special, visit, written,
 };
 use crate::compare::content::Comparer;
-use crate::spool::names::{Batch, BatchIter};
+use crate::spool::names::Batch;
 
 /// An entry that turns out to be something else than a moment ago is looked at again so often.
 const LOOKS: u32 = 3;
@@ -78,7 +78,8 @@ impl<'c> Lane<'c> {
         let copy = self.copy;
         match work {
             Work::Operand(operand) => {
-                if !self.operand(&operand) {
+                let begun = self.operand(&operand).map_err(|failure| copy.fail(failure));
+                if begun != Ok(true) {
                     copy.next_operand();
                 }
             }
@@ -192,24 +193,22 @@ impl<'c> Lane<'c> {
         visit::piece_done(copy, directory);
     }
 
-    /// Decides who copies an entry that is no directory, by what it is now, and tells what came of it.
-    /// Returns the bytes moved.
-    pub(super) fn entry(&mut self, entry: Entry<'_>, mut kind: FileType) -> u64 {
+    /// Copies an entry that is no directory, and tells what came of it. Returns the bytes moved.
+    pub(super) fn entry(&mut self, entry: Entry<'_>, kind: FileType) -> u64 {
         let copy = self.copy;
         let begun_ns = if copy.watch.wants_each() { monotonic_ns() } else { 0 };
+        let copied = self.copied(entry, kind).transpose();
+        copied.map_or(0, |copied| copy.tell(entry, copied, begun_ns))
+    }
+
+    /// Decides who copies an entry, by what it is now; `None`: it is not selected.
+    fn copied(&mut self, entry: Entry<'_>, mut kind: FileType) -> Result<Option<Outcome>, Trouble> {
+        let copy = self.copy;
         let is_plan = copy.is_plan();
         let peculiar = copy.peculiarities.of(entry.directory);
-        let care = match peculiar.as_ref().map(|names| names.care(entry)).transpose() {
-            // It looks at what was made.
-            Ok(care) => care.filter(|_| !is_plan),
-            Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
-        };
-        if copy.selection.has_limits() {
-            match entry.facts() {
-                Ok(facts) if !copy.selection.is_within(&facts) => return 0,
-                Ok(_) => {}
-                Err(trouble) => return copy.tell(entry, Err(trouble), begun_ns),
-            }
+        let care = peculiar.as_ref().map(|names| names.care(entry)).transpose()?;
+        if copy.selection.has_limits() && !copy.selection.is_within(&entry.facts()?) {
+            return Ok(None);
         }
         let before = Before::of(entry);
         let (rules, mut copied) = (copy.rules_in(entry.directory), Err(Trouble::Became));
@@ -227,32 +226,20 @@ impl<'c> Lane<'c> {
                 _ => special::copy(entry),
             };
             match copied {
-                Err(Trouble::Became) => {}
-                Err(Trouble::Obstacle(_)) if mirror::make_way(entry) => {
-                    room = Room::Made;
-                    continue;
-                }
+                Err(Trouble::Became) => kind = kind_of(entry.facts()?),
+                Err(Trouble::Obstacle(_)) if mirror::make_way(entry) => room = Room::Made,
                 _ => break,
             }
-            match entry.facts() {
-                Ok(facts) => kind = kind_of(facts),
-                Err(trouble) => {
-                    copied = Err(trouble);
-                    break;
-                }
-            }
         }
-        if let (Some(care), Ok(_)) = (care, &copied)
-            && let Err(trouble) = care.copied(entry)
-        {
-            copied = Err(trouble);
+        let outcome = copied?;
+        // It looks at what was made.
+        if let Some(care) = care.filter(|_| !is_plan) {
+            care.copied(entry)?;
         }
-        if let (Some(before), Ok(outcome)) = (before, &copied)
-            && outcome.blemish.is_none()
-        {
-            before.tell(entry, outcome);
+        if let Some(before) = before.filter(|_| outcome.blemish.is_none()) {
+            before.tell(entry, &outcome);
         }
-        copy.tell(entry, copied, begun_ns)
+        Ok(Some(outcome))
     }
 
     /// A thread that has to wait for most of its small files is not held up by the CPUs: more of
@@ -272,19 +259,24 @@ impl<'c> Lane<'c> {
 
     /// Whether this is the first of several names, and so large that the others are not to wait for it.
     ///
-    /// Cost: one fstatat for a batch.
+    /// Cost: one fstatat for a batch, where there is nothing else for others to do.
     fn begins_much(&self, entry: Entry<'_>, kind: FileType, names: &Batch) -> bool {
         let mut first = names.iter().map(|(name, _)| std::ptr::eq(name, entry.source));
         let is_first = first.next() == Some(true) && first.next().is_some();
         is_first
             && kind.is_file()
             && self.copy.options.threads != 1
+            && self.copy.dispatch.waiting() == 0
             && entry.facts().is_ok_and(|facts| facts.st_size as u64 >= MUCH_BYTES)
     }
 
     /// Leaves the rest of a batch to whoever has time: its files are large, and a batch of them would
     /// keep one thread busy long after the others are done.
-    fn share(&self, directory: &Arc<Directory>, rest: BatchIter<'_>) {
+    pub(super) fn share<'n>(
+        &self,
+        directory: &Arc<Directory>,
+        rest: impl Iterator<Item = (&'n CStr, FileType)> + Clone,
+    ) {
         let mut halves = [Batch::default(), Batch::default()];
         let count = rest.clone().count();
         for (index, (name, kind)) in rest.enumerate() {
@@ -296,37 +288,28 @@ impl<'c> Lane<'c> {
     }
 
     /// Begins with what the user named; true where it is a directory, which is not done by then.
-    fn operand(&mut self, operand: &Operand) -> bool {
+    fn operand(&mut self, operand: &Operand) -> Result<bool, Failure> {
         let copy = self.copy;
         let (source, target) = (split(&operand.source), split(&operand.target));
-        if let Err(failure) = copy.make_parents(operand) {
-            copy.fail(failure);
-            return false;
-        }
-        let (base, pair) = match base(copy, source.0, target.0, None) {
-            Ok(base) => base,
-            Err(failure) => {
-                copy.fail(failure);
-                return false;
-            }
-        };
+        copy.make_parents(operand)?;
+        let (base, pair) = base(copy, source.0, target.0, None)?;
         let entry =
             Entry { copy, directory: &base, pair: &pair, source: &source.1, target: &target.1 };
         let kind = match entry.facts() {
             Ok(facts) => kind_of(facts),
             Err(trouble) => {
                 copy.report(entry, trouble);
-                return false;
+                return Ok(false);
             }
         };
         if !kind.is_dir() {
             if copy.selection.takes_operand(entry.source.to_bytes()) {
                 self.entry(entry, kind);
             }
-            return false;
+            return Ok(false);
         }
         base.expect(1);
-        visit::begin(self, entry).is_some()
+        Ok(visit::begin(self, entry).is_some())
     }
 }
 

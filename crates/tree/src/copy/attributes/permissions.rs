@@ -232,8 +232,8 @@ pub fn umask() -> u32 {
 /// else in is touched, as what was made is, and it lets nobody else in afterwards.
 pub fn open_up(target: BorrowedFd<'_>, found: &Stat) {
     let mode = found.st_mode & MODE_BITS;
-    let is_own = found.st_uid == rustix::process::geteuid().as_raw();
-    if mode & OWNER_BITS == OWNER_BITS || mode & GROUP_AND_OTHERS != 0 || !is_own {
+    let is_own = || found.st_uid == rustix::process::geteuid().as_raw();
+    if mode & OWNER_BITS == OWNER_BITS || mode & GROUP_AND_OTHERS != 0 || !is_own() {
         return;
     }
     let _refused = Node::of_directory(target).set_mode(mode | OWNER_BITS);

@@ -28,6 +28,7 @@ use super::source::{Opened, Reading, is_as_it_was, open_unseen, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::bond::Bond;
 use crate::copy::content::{MOST_TOGETHER, SHORT_BYTES};
+use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::is_temporary;
 use crate::copy::{
     Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Node,
@@ -116,7 +117,7 @@ struct Small<'n, 'b, 'c> {
 }
 
 /// Copies an entry, and where it is time to copy several together, those of its kind that follow, files or
-/// symlinks. Returns the most bytes that one of them had.
+/// symlinks, up to one that is large. Returns the bytes of that.
 pub(in crate::copy) fn copy_next<'n>(
     lane: &mut Lane<'_>,
     (first, kind): (Entry<'n>, FileType),
@@ -147,18 +148,20 @@ pub(in crate::copy) fn copy_next<'n>(
         }
     };
     lane.apart.tried(names.len(), done.len());
-    let mut most_bytes = 0;
-    for name in names.into_iter().filter(|&name| !done.iter().any(|&done| std::ptr::eq(done, name)))
+    let mut left =
+        names.into_iter().filter(|&name| !done.iter().any(|&done| std::ptr::eq(done, name)));
+    while let Some(name) = left.next()
+        && !lane.copy.stop.is_due_on(first.pair.found.target.0)
     {
-        if lane.copy.stop.is_due_on(first.pair.found.target.0) {
-            break;
-        }
         let entry = Entry { source: name, target: name, ..first };
         let bytes = lane.entry(entry, kind);
         lane.apart.copied(bytes);
-        most_bytes = most_bytes.max(bytes);
+        if bytes >= MUCH_BYTES {
+            lane.share(first.directory, left.map(|name| (name, kind)));
+            return bytes;
+        }
     }
-    most_bytes
+    0
 }
 
 /// Copies what is as usual, and returns the names of that; of the others nothing is left behind.
