@@ -216,7 +216,7 @@ impl<'a> Attributes<'a> {
         called: Option<&CStr>,
     ) -> Result<Completeness, Refusal> {
         let job = Job { called, ..Job::new(Node::Open(source), Node::Open(target), facts, made) };
-        self.finish(&job)?;
+        self.apply(&job, None)?;
         Ok(job.completeness())
     }
 
@@ -236,12 +236,8 @@ impl<'a> Attributes<'a> {
         if !self.keeps_flags() && from.is_locked() {
             self.lose(&job, Loss::Locked, None);
         }
-        self.finish(&job)?;
+        self.apply(&job, None)?;
         self.end_flags((source, target), facts, self.flags_of(source), made).map(drop)
-    }
-
-    fn finish(&self, job: &Job<'_>) -> Result<(), Refusal> {
-        self.apply(job, None).map(drop)
     }
 
     /// Sets all attributes, or where it is known what was found, those that differ. Says whether

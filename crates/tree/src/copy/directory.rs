@@ -262,16 +262,6 @@ impl Directory {
         }
     }
 
-    /// What it is called on both sides, be it open or not.
-    fn named(&self) -> Result<Named, Refusal> {
-        match &lock(&self.state).kept {
-            Kept::Open(pair) => Ok(pair.found.named.clone()),
-            Kept::Recorded(record) => record.read(),
-            Kept::Here(closed) => Ok(closed.named.clone()),
-            Kept::Nothing => Err(Refusal::because(GO_BACK, "it is finished")),
-        }
-    }
-
     /// The pair is needed until [`Directory::end_use`].
     pub(super) fn begin_use(&self) {
         lock(&self.state).users += 1;

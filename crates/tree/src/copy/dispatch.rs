@@ -170,17 +170,8 @@ impl Dispatch {
         state.busy - state.paused == 1 && state.ready.count() == 0
     }
 
-    /// A part of a large file for a thread that waits for another process; after a moment, none.
-    pub(super) fn part(&self) -> Option<Work> {
-        self.meanwhile(Ready::part)
-    }
-
-    /// Names that another process waits for, likewise.
-    pub(super) fn bound(&self) -> Option<Work> {
-        self.meanwhile(Ready::bound)
-    }
-
-    fn meanwhile(&self, take: fn(&mut Ready<Work>) -> Option<Work>) -> Option<Work> {
+    /// A piece of some kind for a thread that waits for another process; after a moment, none.
+    pub(super) fn meanwhile(&self, take: fn(&mut Ready<Work>) -> Option<Work>) -> Option<Work> {
         let mut state = lock(&self.state);
         if let Some(work) = take(&mut state.ready) {
             return Some(work);

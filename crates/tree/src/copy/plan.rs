@@ -19,8 +19,8 @@ use super::links::{self, Claim, Placed, Source, Ticket};
 use super::special::{self, text_of};
 use super::written::counts_for;
 use super::{
-    Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Preserve, Trouble, count, kind_of,
-    mark, source, target,
+    Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Trouble, count, kind_of, mark, source,
+    target,
 };
 use crate::file_data::{self, find, is_sparse};
 
@@ -172,8 +172,7 @@ fn is_that(found: Option<&Stat>, known: &links::Copy) -> bool {
 /// What is known of other names of a source; `None`: there are none, or they do not matter.
 fn claim<'c>(entry: Entry<'c>, facts: &Stat) -> Result<Option<Claim<'c>>, Trouble> {
     let copy = entry.copy;
-    let keeps = facts.st_nlink > 1 && copy.options.preserve.has(Preserve::LINKS);
-    if !keeps || copy.targets.links_root(entry.directory).is_none() {
+    if !copy.is_bound(entry, facts) || copy.targets.links_root(entry.directory).is_none() {
         return Ok(None);
     }
     let is_still = |met| entry.was_met(facts, met);

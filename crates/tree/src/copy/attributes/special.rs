@@ -95,7 +95,7 @@ impl Attributes<'_> {
         };
         let called = Some(source.called);
         let job = Job { called, ..Job::new(Node::Named(source.place), node, facts, made) };
-        self.finish(&job)?;
+        self.apply(&job, None)?;
         self.carry_project(&job)
     }
 

@@ -15,7 +15,7 @@ impl Directory {
         // An operand such as `a/` is the name `.` in itself.
         parts.retain(|part| part != b".");
         parts.extend(self.upwards().map(|directory| {
-            let named = directory.named().map(|named| named.on(side).to_bytes().to_vec());
+            let named = directory.known().map(|known| known.named.on(side).to_bytes().to_vec());
             named.unwrap_or_else(|_| b"?".to_vec())
         }));
         let mut path = Vec::new();
@@ -79,7 +79,7 @@ impl Directory {
 
     /// The names from its base on, in the target.
     fn names(&self) -> Result<Vec<Vec<u8>>, Refusal> {
-        let name = |here: &Self| Ok(here.named()?.on(Side::Target).to_bytes().to_vec());
+        let name = |here: &Self| Ok(here.known()?.named.on(Side::Target).to_bytes().to_vec());
         let mut names = self.upwards_below_base().map(name).collect::<Result<Vec<_>, _>>()?;
         names.reverse();
         Ok(names)

@@ -9,6 +9,7 @@ use flatout_sys::generator::SplitMix64;
 use rustix::fs::{FileType, Stat};
 
 use super::{Letter, Out, Parcel, Piece, Shared};
+use crate::copy::dispatch::ready::Ready;
 use crate::copy::visit::BATCH_ENTRIES;
 use crate::copy::{Copy, Directory, Entry, Lane, Trouble, kind_of};
 use crate::lock::lock;
@@ -90,7 +91,7 @@ impl Lane<'_> {
         let Some(shared) = copy.shared.as_ref().filter(|_| !directory.is_bound()) else { return };
         let most = (MOST_BOUND / shared.size).max(LEAST_BOUND);
         while shared.bound.load(Ordering::Relaxed) > most && !copy.stop.is_due() {
-            if let Some(work) = copy.dispatch.bound() {
+            if let Some(work) = copy.dispatch.meanwhile(Ready::bound) {
                 self.piece(work);
             }
         }

@@ -16,6 +16,7 @@ use super::parcel::Sides;
 use super::{Letter, Out, Parcel, Part, Piece, Shared};
 use crate::copy::content::{Content, FileJob, Large};
 use crate::copy::directory::Guest;
+use crate::copy::dispatch::ready::Ready;
 use crate::copy::file::{Opened, Place, open_unseen, reading_flags};
 use crate::copy::{Copy, Directory, Pair, Work, visit};
 use crate::lock::lock;
@@ -80,7 +81,7 @@ impl Copy<'_> {
     /// For a thread that waits for another process: does a part of a large file if there is one, and
     /// else waits a moment. False: there is nothing to wait for any more.
     pub(in crate::copy) fn meanwhile(&self, content: &mut Content<'_>) -> bool {
-        match self.dispatch.part() {
+        match self.dispatch.meanwhile(Ready::part) {
             Some(Work::Parcel(giver, parcel)) => self.unpack(giver, *parcel),
             Some(work) => self.part(content, work),
             None => {}
