@@ -17,13 +17,6 @@ use super::trial::{Timing, nanoseconds, warm_up};
 use super::work::{self, Source};
 use crate::workers;
 
-/// When one thread ran.
-struct Stretch {
-    start: Instant,
-    end: Instant,
-    empty_loop: Duration,
-}
-
 /// Makes `count` calls in each of the threads.
 pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialError> {
     let failed = |error| work::refusal(row.call, &error);
@@ -46,54 +39,43 @@ pub(super) fn run(row: &Row, site: &Site, count: u64) -> Result<Timing, TrialErr
         });
     }
     let target = work::Target::of(row)?;
-    let (stretches, _) = workers::run(
+    // The loops are timed before, since the time of the workers would include them.
+    let (took, wall_ns) = workers::run(
         threads,
         |index| {
             let work = work::of(row, &target, sources[index as usize], site.block_bytes)?;
             let mut calls = work.prepare().map_err(failed)?;
             calls(warm_up(count)).map_err(failed)?;
-            Ok::<_, TrialError>(calls)
+            Ok::<_, TrialError>((calls, call::empty_loop_time(count)))
         },
-        // The time of the workers would include the empty loops.
-        |_, calls| {
+        |_, (calls, empty_loop)| {
             let start = Instant::now();
             calls(count).map_err(failed)?;
-            let end = Instant::now();
-            Ok(Stretch { start, end, empty_loop: call::empty_loop_time(count) })
+            Ok([start.elapsed(), *empty_loop])
         },
     )?;
-    Ok(merge(&stretches))
-}
-
-fn merge(stretches: &[Stretch]) -> Timing {
-    let starts = stretches.iter().map(|one| one.start).min();
-    let ends = stretches.iter().map(|one| one.end).max();
-    let (Some(first), Some(last)) = (starts, ends) else { return Timing::default() };
-    let lengths = || stretches.iter().map(|one| one.end - one.start);
-    let mut timing = Timing { wall: last - first, ..Timing::default() };
-    timing.empty_loop = stretches.iter().map(|one| one.empty_loop).min().unwrap_or_default();
-    timing.facts.set_known(fact::FASTEST_THREAD_NS, lengths().min().map(nanoseconds));
-    timing.facts.set_known(fact::SLOWEST_THREAD_NS, lengths().max().map(nanoseconds));
-    timing
+    let [own, empty_loops] = [0, 1].map(|which| took.iter().map(move |one| one[which]));
+    let mut timing = Timing { wall: Duration::from_nanos(wall_ns), ..Timing::default() };
+    timing.empty_loop = empty_loops.min().unwrap_or_default();
+    timing.facts.set_known(fact::FASTEST_THREAD_NS, own.clone().min().map(nanoseconds));
+    timing.facts.set_known(fact::SLOWEST_THREAD_NS, own.max().map(nanoseconds));
+    Ok(timing)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::syscall::row::{Call, Variant};
 
     #[test]
-    fn time_runs_from_the_first_start_to_the_last_finish() {
-        let zero = Instant::now();
-        let at = |ms| zero + Duration::from_millis(ms);
-        let stretch = |start, end, empty| Stretch {
-            start: at(start),
-            end: at(end),
-            empty_loop: Duration::from_nanos(empty),
-        };
-        let timing = merge(&[stretch(1, 5, 20), stretch(3, 9, 10)]);
-        assert_eq!(timing.wall, Duration::from_millis(8));
-        assert_eq!(timing.empty_loop, Duration::from_nanos(10));
-        assert_eq!(timing.facts.count(fact::FASTEST_THREAD_NS), Some(4_000_000));
-        assert_eq!(timing.facts.count(fact::SLOWEST_THREAD_NS), Some(6_000_000));
+    fn the_slowest_thread_is_done_when_all_are() {
+        let variant = Variant::Threads(3, None);
+        let row = Row { call: Call::Getppid, variant, block_bytes: 1 };
+        let timing = run(&row, &Site::new(Path::new("/"), 1), 1000).unwrap();
+        let ns = [fact::FASTEST_THREAD_NS, fact::SLOWEST_THREAD_NS]
+            .map(|key| timing.facts.count(key).unwrap());
+        assert!(0 < ns[0] && ns[0] <= ns[1] && ns[1] <= nanoseconds(timing.wall), "{timing:?}");
     }
 }

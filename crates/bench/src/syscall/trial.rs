@@ -141,12 +141,6 @@ fn facts(row: &Row, site: &Site) -> Result<Facts, TrialError> {
         // Length of the writes that filled that file.
         facts.set("filled_by_writes_of_bytes", site::fill_bytes(site.block_bytes));
     }
-    if row.call == Call::VdsoClock {
-        let place = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        let source = std::fs::read_to_string(place).unwrap_or_else(|_| "unknown".to_owned());
-        // Where the kernel has the time from.
-        facts.set("clock_source", source.trim().to_owned());
-    }
     if matches!(row.call, Call::EmptyFunction | Call::VdsoClock) {
         // False for what never enters the kernel.
         facts.set("is_system_call", false);

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flatout_io::cause_text;
-use flatout_measure::{TrialError, environment};
+use flatout_io::operations::uring_refusal;
+use flatout_measure::TrialError;
 use flatout_sys::call::{Blocks, Entry, Subject, Work};
-use rustix::io::Errno;
 
 use super::row::{Call, Row, Variant};
 use super::site::WorkFile;
@@ -118,8 +118,10 @@ fn lacking(call: Call, what: &str) -> TrialError {
 /// What an error of the kernel means for the rows of a call.
 pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
     if call == Call::UringNop {
-        let sysctl = environment::capture(Path::new("/")).io_uring_disabled;
-        return ring_refusal(error, sysctl);
+        return match uring_refusal(error) {
+            Some(why) => TrialError::Unsupported(format!("io_uring: {why}")),
+            None => TrialError::Failed(format!("io_uring: {}", cause_text(error))),
+        };
     }
     let refused = [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied];
     if refused.contains(&error.kind()) {
@@ -131,47 +133,11 @@ pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
     TrialError::Failed(cause_text(error))
 }
 
-/// Why there is no ring: what cannot be helped is `Unsupported`, anything else has failed.
-fn ring_refusal(error: &io::Error, sysctl: Option<u64>) -> TrialError {
-    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    let reason = match (errno, sysctl) {
-        (Some(Errno::NOSYS), _) => "the kernel has no io_uring, or a seccomp filter hides it",
-        (Some(Errno::PERM), Some(2)) => "the sysctl kernel.io_uring_disabled is 2",
-        (Some(Errno::PERM), Some(1)) => {
-            "the sysctl kernel.io_uring_disabled is 1 and this process is not in its group"
-        }
-        (Some(Errno::PERM | Errno::ACCESS), _) => "a seccomp filter or security module refuses it",
-        (Some(Errno::NOMEM), _) => "the limit of locked memory or of the control group is too low",
-        _ => return TrialError::Failed(format!("io_uring: {}", cause_text(error))),
-    };
-    TrialError::Unsupported(format!("io_uring: {}: {reason}", cause_text(error)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use rustix::io::Errno;
 
-    #[test]
-    fn a_refused_ring_is_unsupported_and_says_who_refuses() {
-        let expectations = [
-            (Errno::NOSYS, None, "seccomp"),
-            (Errno::PERM, Some(2), "io_uring_disabled is 2"),
-            (Errno::PERM, Some(1), "not in its group"),
-            (Errno::PERM, Some(0), "seccomp"),
-            (Errno::PERM, None, "seccomp"),
-            (Errno::NOMEM, None, "locked memory"),
-        ];
-        for (errno, sysctl, words) in expectations {
-            let error = io::Error::from(errno);
-            let TrialError::Unsupported(text) = ring_refusal(&error, sysctl) else {
-                panic!("{errno} must be unsupported");
-            };
-            assert!(text.contains(words), "{text}");
-            assert!(text.contains(&cause_text(&error)) && !text.contains("os error"), "{text}");
-        }
-        let odd = io::Error::from(Errno::INVAL);
-        assert!(matches!(ring_refusal(&odd, None), TrialError::Failed(_)));
-    }
+    use super::*;
 
     #[test]
     fn a_call_that_a_filter_refuses_is_unsupported() {
