@@ -42,8 +42,7 @@ pub(crate) fn in_order() -> io::Result<Vec<usize>> {
 pub(crate) fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
     for cpu in allowed {
-        let list = core_siblings(root, *cpu);
-        let Some(mut set) = list.and_then(|list| parse_cpu_list(&list)) else { continue };
+        let Some(mut set) = core_siblings(root, *cpu) else { continue };
         set.retain(|cpu| allowed.contains(cpu));
         if set.len() > 1 && !sets.contains(&set) {
             sets.push(set);
@@ -52,10 +51,15 @@ pub(crate) fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
     sets
 }
 
-/// The CPUs that the kernel lists as hardware threads of the same core.
-pub(crate) fn core_siblings(root: &Path, cpu: usize) -> Option<String> {
+/// The CPUs that the kernel lists as hardware threads of the same core, this one included.
+pub(crate) fn core_siblings(root: &Path, cpu: usize) -> Option<Vec<usize>> {
     let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    Some(fs::read_to_string(root.join(path)).ok()?.trim().to_owned())
+    parse_cpu_list(fs::read_to_string(root.join(path)).ok()?.trim())
+}
+
+/// Whether two CPUs are hardware threads of one core; `None` where the kernel does not say.
+pub(crate) fn share_core(first: usize, second: usize) -> Option<bool> {
+    core_siblings(Path::new("/"), first).map(|core| core.contains(&second))
 }
 
 /// The strongest kind first; of each one CPU of each core first, then the others; of equals the last

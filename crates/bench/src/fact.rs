@@ -14,5 +14,5 @@ pub(crate) const CACHED_BEFORE_BYTES: Key = Key::new("cached_before_bytes", Merg
 pub(crate) const CACHED_AFTER_BYTES: Key = Key::new("cached_after_bytes", Merge::Mean);
 /// Why the work ended before all was done, and where.
 pub(crate) const ENDED_EARLY: Key = Key::last("ended_early");
-/// The hardware threads of the first CPU's core.
-pub(crate) const FIRST_CPU_SHARES_CORE_WITH: Key = Key::last("first_cpu_shares_core_with");
+/// Whether the CPUs that work together are hardware threads of one core.
+pub(crate) const CPUS_SHARE_CORE: Key = Key::last("cpus_share_core");

@@ -138,7 +138,6 @@ impl Area for Options {
             caches: &caches,
             last_caches,
             nodes: &nodes,
-            cpus: &cpus,
             order: &order,
             modules: &modules,
             largest: latency::largest_pages(),
@@ -238,7 +237,9 @@ fn measure_group(
             .map_err(|error| {
                 Error::NoRoom(format!("cannot get memory to measure: {}", cause_text(&error)))
             })?;
-    memory.check_cpus_since(&machine.cpus);
+    if !machine.cpus.is_empty() {
+        memory.known_cpus.clone_from(&machine.cpus);
+    }
     // Forms of kernels are raced before the clock of the rows; what there is no time for is left out.
     let raced_ns = sampler.part_ends_ns(RACING_PART);
     let case = |row: RateRow| match monotonic_ns() < raced_ns {
@@ -254,12 +255,12 @@ fn measure_group(
 /// How much of the room may be taken, and why it is not more: all of it, unless time has an end and
 /// less than is wanted can be had in `time_ns`.
 fn in_time(sampler: &Sampler<'_>, time_ns: u64, wanted_bytes: u64, room: &Room) -> (u64, String) {
-    let has_end = sampler.plan.ends_ns != u64::MAX;
-    let had = has_end.then(|| room::had_in(time_ns, wanted_bytes));
-    match had.and_then(|(bytes, why)| Some((bytes, why?))) {
-        Some((bytes, why)) => (bytes, why.to_owned()),
-        None => (room.bytes, room.reason.clone()),
+    if sampler.plan.ends_ns != u64::MAX
+        && let (bytes, Some(why)) = room::had_in(time_ns, wanted_bytes)
+    {
+        return (bytes, why.to_owned());
     }
+    (room.bytes, room.reason.clone())
 }
 
 /// The pictures of this area.

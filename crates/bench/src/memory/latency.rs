@@ -50,9 +50,7 @@ pub(super) struct Hardware<'a> {
     /// Last caches that the CPUs have together.
     pub(super) last_caches: u64,
     pub(super) nodes: &'a [Node],
-    /// CPUs that threads may run on.
-    pub(super) cpus: &'a [usize],
-    /// The same in the order in which threads get them.
+    /// CPUs that threads may run on, in the order in which they get them.
     pub(super) order: &'a [usize],
     /// What the memory modules can deliver together.
     pub(super) modules: &'a Ceiling,
@@ -119,7 +117,7 @@ impl Chases {
     fn memory_bytes(&self, hardware: &Hardware<'_>) -> u64 {
         let has_load = self.extent != Extent::Few && self.reaches_memory();
         let load_bytes = if has_load { self.loads.total_bytes } else { 0 };
-        let on_nodes = node::memories(hardware.nodes, hardware.cpus) as u64;
+        let on_nodes = node::memories(hardware.nodes, hardware.order) as u64;
         let set_bytes =
             self.grid.memory_shapes(LINE_BYTES).first().map_or(0, |shape| shape.working_set_bytes);
         let beside = load_bytes.saturating_add(on_nodes.saturating_mul(set_bytes));
@@ -154,7 +152,7 @@ pub(super) fn measure(
     let chases = Chases::fitting(extent, room_bytes, hardware);
     let rings = chases.rings.until(sampler.part_ends_ns(MAKING_PART));
     let chases = Chases { rings, room_reason, order: hardware.order.to_vec(), ..chases };
-    let rows = row::all(&chases, hardware.nodes, hardware.cpus).into_iter();
+    let rows = row::all(&chases, hardware.nodes, hardware.order).into_iter();
     let mut rows = sampler.run(rows.map(|row| chases.case(row, hardware.probe)).collect());
     let (levels, level_rows) = level::find(&rows, hardware.caches);
     let core = bound::apply(&mut rows, &levels, hardware.modules);
@@ -188,7 +186,6 @@ mod tests {
             caches: &[],
             last_caches: 1,
             nodes: &nodes,
-            cpus: &[0, 1],
             order: &[1, 0],
             modules: &modules,
             largest: Pages::Huge,

@@ -32,6 +32,8 @@ pub(super) struct TestMemory {
     memory: Mutex<Memory>,
     /// CPUs that threads are tied to, in turn.
     cpus: Vec<usize>,
+    /// Those that could be used when the area began, ascending.
+    pub(super) known_cpus: Vec<usize>,
     /// What is to be said of every row.
     pub(super) warnings: Vec<Warning>,
     /// Share of the memory on large pages; none if the kernel does not say.
@@ -112,6 +114,7 @@ impl TestMemory {
         let mut new = Self {
             memory: Mutex::new(Memory { source, target }),
             cpus: cores::in_order()?,
+            known_cpus: affinity::allowed_cpus()?,
             warnings: Vec::new(),
             huge_ratio: None,
             cancel,
@@ -244,26 +247,12 @@ impl TestMemory {
         before.wrapping_add(numbers::sum(self.seed, first, index - first))
     }
 
-    /// Whether the CPUs are still those that the run began with.
+    /// Says so if the CPUs are not those that the area began with.
     pub(super) fn changed_cpus(&self) -> Option<Warning> {
-        let now = cores::in_order().ok()?;
-        (now != self.cpus).then(|| changed(&self.cpus, &now))
+        let (known, now) = (&self.known_cpus, affinity::allowed_cpus().ok()?);
+        let text = || format!("the CPUs allowed changed from {known:?} to {now:?}");
+        (now != *known).then(|| Warning::new(warning::CPUS_CHANGED, text()))
     }
-
-    /// Says of every row if the CPUs are others than those `before`, when the area began, ascending;
-    /// none are not known.
-    pub(super) fn check_cpus_since(&mut self, before: &[usize]) {
-        let mut now = self.cpus.clone();
-        now.sort_unstable();
-        if !before.is_empty() && before != now {
-            self.warnings.push(changed(before, &now));
-        }
-    }
-}
-
-fn changed(before: &[usize], now: &[usize]) -> Warning {
-    let text = format!("the CPUs allowed changed from {before:?} to {now:?}");
-    Warning::new(warning::CPUS_CHANGED, text)
 }
 
 impl Memory {
@@ -376,12 +365,9 @@ mod tests {
     #[test]
     fn cpus_that_were_taken_away_before_are_said_too() {
         let mut test = memory_of(256);
-        let known = test.warnings.len();
-        test.check_cpus_since(&affinity::allowed_cpus().unwrap());
-        test.check_cpus_since(&[]);
-        assert_eq!(test.warnings.len(), known);
-        test.check_cpus_since(&[usize::MAX]);
-        assert_eq!(test.warnings[known].code, warning::CPUS_CHANGED);
+        assert_eq!(test.changed_cpus(), None);
+        test.known_cpus.push(usize::MAX);
+        assert_eq!(test.changed_cpus().unwrap().code, warning::CPUS_CHANGED);
     }
 
     #[test]

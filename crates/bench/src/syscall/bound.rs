@@ -7,6 +7,7 @@ use flatout_measure::{Ceiling, Measured, Warning, ceiling, warning};
 use super::fact;
 use super::row::{Call, Descriptor, ENTRY, Floor, Row, Variant};
 use crate::counted;
+use crate::fact::CPUS_SHARE_CORE;
 
 /// Adds the rates and the ratio to an empty call to the facts of each row, and names its floor,
 /// the bare kernel entry.
@@ -57,6 +58,9 @@ fn add_floor(measured: &mut Measured<Row>, each_ns: f64, entries_ns: &BTreeMap<u
     let resident_bytes = facts.count(fact::PROCESS_RESIDENT_BYTES);
     let limiter = match (is_crowded, resident_bytes) {
         (true, _) => "threads take turns on too few CPUs".to_owned(),
+        _ if facts.flag(CPUS_SHARE_CORE) == Some(true) => {
+            "scheduler wake-up of the other hardware thread of the core".to_owned()
+        }
         // The figure is that of a process of this size: a smaller one is forked in less time.
         (false, Some(bytes)) if row.call == Call::ForkExit => {
             format!("page tables of this process, {} MiB resident", bytes.div_ceil(1 << 20))
@@ -154,6 +158,21 @@ mod tests {
         assert_eq!((bounds[2].value, bounds[2].ratio), (None, None));
         assert_eq!(bounds[2].limiter, "handling of each request");
         assert_eq!(bounds[3].limiter, "context switch");
+    }
+
+    #[test]
+    fn a_pair_on_one_core_says_so() {
+        let limiter = |is_one_core: bool| {
+            let mut rows = [
+                measured(Call::Nonexistent, Variant::Alone, 50.0),
+                measured(Call::PipePingPong, Variant::Pair(2), 9000.0),
+            ];
+            rows[1].facts.set(CPUS_SHARE_CORE, is_one_core);
+            apply(&mut rows);
+            bound(&rows[1]).limiter.clone()
+        };
+        assert_eq!(limiter(false), "scheduler wake-up of the other CPU");
+        assert!(limiter(true).ends_with("the other hardware thread of the core"));
     }
 
     #[test]

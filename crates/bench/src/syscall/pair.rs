@@ -6,7 +6,6 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,15 +17,15 @@ use flatout_sys::{affinity, run_queue};
 use super::row::Call;
 use super::trial::{Timing, warm_up};
 use super::{fact, work};
-use crate::cores::core_siblings;
-use crate::fact::FIRST_CPU_SHARES_CORE_WITH;
+use crate::cores;
+use crate::fact::CPUS_SHARE_CORE;
 use crate::workers::{can_tie, join};
 
 /// Runs `rounds` round trips on so many CPUs.
 pub(super) fn run(which: Call, count: u32, rounds: u64) -> Result<Timing, TrialError> {
     can_tie()?;
     let failed = |error| work::refusal(which, &error);
-    let cpus = choose(count, &affinity::allowed_cpus().map_err(failed)?)?;
+    let cpus = choose(count, &cores::in_order().map_err(failed)?)?;
     let wall = match which {
         Call::FutexPingPong => futex(cpus, rounds),
         _ => pipe(cpus, rounds),
@@ -36,19 +35,21 @@ pub(super) fn run(which: Call, count: u32, rounds: u64) -> Result<Timing, TrialE
         empty_loop: call::empty_loop_time(rounds),
         ..Timing::default()
     };
-    let numbers =
-        if cpus.0 == cpus.1 { format!("{}", cpus.0) } else { format!("{},{}", cpus.0, cpus.1) };
-    timing.facts.set(fact::CPU_NUMBERS, numbers);
-    timing.facts.set_known(FIRST_CPU_SHARES_CORE_WITH, core_siblings(Path::new("/"), cpus.0));
+    if cpus.0 == cpus.1 {
+        timing.facts.set(fact::CPU_NUMBERS, cpus.0.to_string());
+    } else {
+        timing.facts.set(fact::CPU_NUMBERS, format!("{},{}", cpus.0, cpus.1));
+        timing.facts.set_known(CPUS_SHARE_CORE, cores::share_core(cpus.0, cpus.1));
+    }
     Ok(timing)
 }
 
 /// The CPUs of asker and answerer.
 type Cpus = (usize, usize);
 
-/// Those of one or two that are allowed.
-fn choose(count: u32, allowed: &[usize]) -> Result<Cpus, TrialError> {
-    match (count, allowed) {
+/// The first ones of those that are allowed, of which each has a core of its own as long as there are any.
+fn choose(count: u32, order: &[usize]) -> Result<Cpus, TrialError> {
+    match (count, order) {
         (1, [one, ..]) => Ok((*one, *one)),
         (2, [one, other, ..]) => Ok((*one, *other)),
         _ => Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned())),

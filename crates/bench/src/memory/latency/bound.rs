@@ -8,6 +8,7 @@ use super::super::fact;
 use super::super::levels::{APART, Levels, MEMORY, STILL_HIT};
 use super::node::Pair;
 use super::row::LatencyRow;
+use crate::fact::CPUS_SHARE_CORE;
 
 /// Gives each row its bound, and says of the rows of the curve in which level they are. The answer
 /// is the bound of one core: the most that its chases took; none where they have no figure.
@@ -84,7 +85,7 @@ impl References {
             LatencyRow::Curve(shape) => {
                 let level = levels.of(shape.working_set_bytes);
                 let from = level.map_or(Provenance::Unknown, |level| level.provenance);
-                facts.set(fact::LEVEL_PROVENANCE, provenance(from));
+                facts.set(fact::LEVEL_PROVENANCE, from.name());
                 let name = level.map_or("unknown", |level| level.name);
                 // Of a cache that is only declared nobody knows how long a hit takes, but that it takes
                 // less than memory.
@@ -121,9 +122,15 @@ impl References {
                     .limited_by("latency of memory")
             }
             LatencyRow::Loaded { .. } => Ceiling::best_seen("latency without a load", self.idle_ns)
-                .limited_by("queues of the interconnect and of memory"),
+                .limited_by(match facts.flag(CPUS_SHARE_CORE) {
+                    Some(true) => "the core, whose other hardware thread makes the load",
+                    _ => "queues of the interconnect and of memory",
+                }),
             LatencyRow::HandOver(_) => {
-                Ceiling::unknown("none is known").limited_by("coherence between the cores")
+                Ceiling::unknown("none is known").limited_by(match facts.flag(CPUS_SHARE_CORE) {
+                    Some(true) => "the core, whose two hardware threads these CPUs are",
+                    _ => "coherence between the cores",
+                })
             }
             LatencyRow::NodeLatency(pair) | LatencyRow::NodeRate(pair) => {
                 self.of_node(row.unit(), pair)
@@ -141,14 +148,6 @@ impl References {
         let own = self.own_nodes.iter().find(is_own);
         Ceiling::best_seen("memory of the CPU's own node", own.map(|(.., figure)| *figure))
             .limited_by("link between the nodes")
-    }
-}
-
-pub(super) fn provenance(provenance: Provenance) -> &'static str {
-    match provenance {
-        Provenance::Measured => "measured",
-        Provenance::Cpuid => "cpuid",
-        _ => "unknown",
     }
 }
 
@@ -221,6 +220,20 @@ mod tests {
         let mut rows = [loaded(50, 125.0)];
         apply_alone(&mut rows);
         assert_eq!(limit(&rows[0]).value, None, "there is none without");
+    }
+
+    #[test]
+    fn cpus_of_one_core_are_named() {
+        for row in [LatencyRow::HandOver(Some((0, 1))), LatencyRow::Loaded { load_percent: 100 }] {
+            let limiter = |is_one_core: bool| {
+                let mut rows = [measured(row, 30.0)];
+                rows[0].facts.set(CPUS_SHARE_CORE, is_one_core);
+                apply_alone(&mut rows);
+                limit(&rows[0]).limiter.clone()
+            };
+            let told = [true, false].map(|is_one_core| limiter(is_one_core).contains("the core, "));
+            assert_eq!(told, [true, false], "{row:?}");
+        }
     }
 
     #[test]

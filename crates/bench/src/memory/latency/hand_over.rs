@@ -1,7 +1,6 @@
 //! From core to core: what it takes until a line that one CPU has written is read by another, one
 //! way.
 
-use std::path::Path;
 use std::thread;
 
 use flatout_measure::{CLOCK_READS, Sample, Spoil, TrialError};
@@ -10,8 +9,8 @@ use flatout_sys::monotonic_ns;
 
 use super::super::fact;
 use crate::Extent;
-use crate::cores::core_siblings;
-use crate::fact::FIRST_CPU_SHARES_CORE_WITH;
+use crate::cores;
+use crate::fact::CPUS_SHARE_CORE;
 use crate::workers::{self, on_cpu};
 
 /// Round trips that are timed: some milliseconds between cores of one chip.
@@ -21,28 +20,31 @@ const WARM_UP_ROUNDS: u64 = 1_000;
 /// Most pairs of CPUs: all of a machine of eight.
 const MOST_PAIRS: usize = 28;
 
-/// The pairs of CPUs that are measured, up to a bound; none in one row where one CPU is allowed.
-pub(super) fn pairs_of(extent: Extent, cpus: &[usize]) -> Vec<Option<(usize, usize)>> {
+/// The pairs of CPUs that are measured, up to a bound; none in one row where one CPU is allowed. `order`
+/// is that in which threads get CPUs.
+pub(super) fn pairs_of(extent: Extent, order: &[usize]) -> Vec<Option<(usize, usize)>> {
     let most = match extent {
         Extent::Few => return Vec::new(),
         Extent::Quick => 1,
         Extent::Full => MOST_PAIRS,
     };
-    let pairs = pairs(cpus, most);
+    let pairs = pairs(order, most);
     if pairs.is_empty() { vec![None] } else { pairs.into_iter().map(Some).collect() }
 }
 
 /// All pairs, or, where these are more than `most`, those of the first CPU with others that are
-/// spread evenly.
-fn pairs(cpus: &[usize], most: usize) -> Vec<(usize, usize)> {
-    let all = cpus.len() * cpus.len().saturating_sub(1) / 2;
-    if all > most {
-        let others = &cpus[1..];
-        let count = most.min(others.len());
-        return (0..count).map(|which| (cpus[0], others[which * others.len() / count])).collect();
+/// spread evenly, one of another core first.
+fn pairs(order: &[usize], most: usize) -> Vec<(usize, usize)> {
+    let pair = |one: usize, other: usize| (one.min(other), one.max(other));
+    let with = |at: usize| order[at + 1..].iter().map(move |&other| pair(order[at], other));
+    let mut pairs: Vec<_> = (0..order.len()).flat_map(with).collect();
+    if pairs.len() > most {
+        let all = order.len() - 1;
+        let count = most.min(all);
+        pairs = (0..count).map(|at| pairs[at * all / count]).collect();
     }
-    let with = |index: usize| cpus[index + 1..].iter().map(move |&second| (cpus[index], second));
-    (0..cpus.len()).flat_map(with).collect()
+    pairs.sort_unstable();
+    pairs
 }
 
 /// Runs one trial between these CPUs.
@@ -64,7 +66,7 @@ fn trial(line: &Line, cpus: (usize, usize), rounds: u64) -> Result<Sample, Trial
     let mut sample = Sample { amount: (2 * rounds) as f64, elapsed_ns, ..Sample::default() };
     sample.facts.set(fact::HAND_OVERS, 2 * rounds);
     sample.facts.set(CLOCK_READS, 2_u64);
-    sample.facts.set_known(FIRST_CPU_SHARES_CORE_WITH, core_siblings(Path::new("/"), cpus.0));
+    sample.facts.set_known(CPUS_SHARE_CORE, cores::share_core(cpus.0, cpus.1));
     Ok(sample)
 }
 
@@ -102,14 +104,15 @@ mod tests {
     #[test]
     fn pairs_are_all_or_spread() {
         assert_eq!(pairs(&[0, 1], 28), [(0, 1)]);
-        assert_eq!(pairs(&[2, 5, 7], 28), [(2, 5), (2, 7), (5, 7)]);
+        assert_eq!(pairs(&[7, 2, 5], 28), [(2, 5), (2, 7), (5, 7)]);
+        // Two cores whose hardware threads have adjacent numbers.
+        assert_eq!(pairs(&[2, 0, 3, 1], 1), [(0, 2)]);
         assert_eq!(pairs(&[4], 28), []);
         assert_eq!(pairs(&[], 28), []);
         let many: Vec<usize> = (0..64).collect();
         let found = pairs(&many, 28);
         assert_eq!(found.len(), 28);
         assert!(found.iter().all(|&(first, second)| first == 0 && second > 0));
-        assert_eq!(pairs(&[0, 1, 2], 1), [(0, 1)]);
         assert_eq!(pairs_of(Extent::Full, &[4]), [None]);
         assert!(matches!(sample(None), Err(TrialError::Unsupported(_))));
     }

@@ -172,7 +172,7 @@ fn level_row(level: &Level, samples: Vec<f64>, pages: Pages) -> Measured<LevelRo
     };
     // What the samples of a row are that was not measured by trials of its own.
     facts.set("samples_are", samples_are);
-    facts.set(fact::LEVEL_PROVENANCE, bound::provenance(level.provenance));
+    facts.set(fact::LEVEL_PROVENANCE, level.provenance.name());
     ceiling::apply(&mut outcome, bound::of_curve(level.name));
     Measured { row, outcome, facts, further: Vec::new() }
 }

@@ -96,19 +96,19 @@ fn is_of_level(working_set_bytes: u64) -> bool {
     CACHES.contains(&working_set_bytes) || working_set_bytes >= 64 * MIB
 }
 
-/// The rows of a run on a machine with these nodes, of which `cpus` may be used. Rows in memory are
+/// The rows of a run on a machine with these nodes, of which threads get CPUs in this order. Rows in memory are
 /// left out where there is not the room for such a working set.
-pub(super) fn all(chases: &Chases, nodes: &[Node], cpus: &[usize]) -> Vec<LatencyRow> {
+pub(super) fn all(chases: &Chases, nodes: &[Node], order: &[usize]) -> Vec<LatencyRow> {
     let extent = chases.extent;
     let mut rows: Vec<_> = chases.grid.shapes.iter().copied().map(LatencyRow::Curve).collect();
     if chases.reaches_memory() {
         rows.extend(parallel(extent));
         rows.extend(loaded(extent));
     }
-    rows.extend(hand_over::pairs_of(extent, cpus).into_iter().map(LatencyRow::HandOver));
+    rows.extend(hand_over::pairs_of(extent, order).into_iter().map(LatencyRow::HandOver));
     if chases.reaches_memory() {
         let both = |pair| [LatencyRow::NodeLatency(pair), LatencyRow::NodeRate(pair)];
-        rows.extend(node::pairs(nodes, cpus).into_iter().flat_map(both));
+        rows.extend(node::pairs(nodes, order).into_iter().flat_map(both));
     }
     rows
 }

@@ -4,6 +4,8 @@
 //! before the walk is gone through, so that caches, translation and page tables are as in an
 //! endless walk.
 
+use std::path::Path;
+
 use flatout_measure::{
     CLOCK_READS, Row, Sample, TrialError, Unit, Warning, size_text, statistics, warning,
 };
@@ -15,8 +17,8 @@ use super::Chases;
 use super::ring::{self, Shape, page_bytes};
 use super::row::LatencyRow;
 use crate::contention::ContentionProbe;
-use crate::fact::ALL_TIME_NS;
-use crate::workers;
+use crate::fact::{ALL_TIME_NS, CPUS_SHARE_CORE};
+use crate::{cores, workers};
 
 /// Bytes of base pages that one line of page-table entries covers: eight entries of 8 bytes.
 const TABLE_LINE_BYTES: u64 = 8 * 4096;
@@ -88,6 +90,8 @@ fn chased(
         sample.facts.set(fact::LOAD_BYTES, walked.load_bytes);
         sample.facts.set(fact::LOAD_BYTES_PER_S, bytes_per_s);
         sample.facts.set(fact::LOAD_THREADS, loaders.len());
+        let share_core = loaders.first().and_then(|&loader| cores::share_core(cpu, loader));
+        sample.facts.set_known(CPUS_SHARE_CORE, share_core);
     }
     let warning = if let LatencyRow::Curve(_) = row {
         sample.facts.set(fact::STEPS, walked.steps);
@@ -113,16 +117,24 @@ fn chased(
 
 /// The CPUs that make a load beside `cpu`.
 fn loaders(percent: u32, cpu: usize) -> Result<Vec<usize>, TrialError> {
-    if percent == 0 {
-        return Ok(Vec::new());
+    let core = cores::core_siblings(Path::new("/"), cpu).unwrap_or_default();
+    match &beside(cpu, &core, affinity::allowed_cpus().unwrap_or_default())[..] {
+        _ if percent == 0 => Ok(Vec::new()),
+        [] => {
+            let text = "two CPUs are needed, one is allowed: the other one makes the load";
+            Err(TrialError::Unsupported(text.to_owned()))
+        }
+        loaders => Ok(loaders.to_vec()),
     }
-    let cpus = affinity::allowed_cpus().unwrap_or_default().into_iter();
-    let others: Vec<usize> = cpus.filter(|&other| other != cpu).take(MOST_LOADERS).collect();
-    if others.is_empty() {
-        let text = "two CPUs are needed, one is allowed: the other one makes the load";
-        return Err(TrialError::Unsupported(text.to_owned()));
-    }
-    Ok(others)
+}
+
+/// Of these CPUs those of other cores, or of the same one where there is no other.
+fn beside(cpu: usize, core: &[usize], cpus: Vec<usize>) -> Vec<usize> {
+    let others = cpus.into_iter().filter(|&other| other != cpu);
+    let (own, others): (Vec<usize>, Vec<usize>) = others.partition(|other| core.contains(other));
+    let mut loaders = if others.is_empty() { own } else { others };
+    loaders.truncate(MOST_LOADERS);
+    loaders
 }
 
 /// Walks from all places at once, for about `walk_ns`; `load_bytes` tells what a load has read.
@@ -279,6 +291,14 @@ mod tests {
             }
             assert!(sample.warnings.is_empty(), "{:?}", sample.warnings);
         }
+    }
+
+    #[test]
+    fn a_load_is_made_on_other_cores_where_there_are_any() {
+        assert_eq!(beside(2, &[2, 3], vec![0, 1, 2, 3]), [0, 1]);
+        assert_eq!(beside(1, &[0, 1], vec![0, 1]), [0]);
+        assert_eq!(beside(1, &[], vec![0, 1]), [0], "the kernel does not say");
+        assert_eq!(beside(99, &[], (0..99).collect()).len(), MOST_LOADERS);
     }
 
     #[test]
