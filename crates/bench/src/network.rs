@@ -43,7 +43,7 @@ use memcpy::Copies;
 use row::{NetworkRow, ON_ONE_MACHINE, ON_TWO_MACHINES, SMALL_DATAGRAM_BYTES, TestRow};
 use sender::Best;
 use sessions::Sessions;
-use spec::{Direction, Placement, Sender, Spec, Work};
+use spec::{Direction, Sender, Spec, Work};
 use times::{CONTAINED_NS, Times, WARM_NS, WINDOW_NS};
 use token::Key;
 use topology::{Family, Topology};
@@ -202,12 +202,7 @@ fn measure(
     if let Some(mtu_bytes) = topology.interface.as_ref().and_then(|between| between.mtu_bytes) {
         row::fit(&mut tests, &options.selection, mtu_bytes);
     }
-    for test in &mut tests {
-        test.spec.shares_cpus = topology.is_one_machine;
-        if placements == [Placement::Together] {
-            test.spec.placement = Placement::Together;
-        }
-    }
+    tests.iter_mut().for_each(|test| test.spec.shares_cpus = topology.is_one_machine);
     if together > 0 && tests.len() > 1 {
         return Err(Error::Network(format!(
             "the server measures {together} clients together, which takes options that leave one row, as --measure throughput --protocol tcp --direction up --streams 1; these leave {}",

@@ -201,6 +201,12 @@ pub fn tests(
         rows.push(TestRow::best(tcp(1, Direction::Up), second, selection));
         rows.push(TestRow::new(longest_datagrams(1), second));
     }
+    // Nothing is apart on one CPU, whatever was asked for.
+    if let &[placement] = placements
+        && (!is_fixed || placement == Placement::Together)
+    {
+        rows.iter_mut().for_each(|row| row.spec.placement = placement);
+    }
     rows
 }
 
@@ -379,6 +385,22 @@ mod tests {
         let reverse = Selection { is_reverse: true, ..Selection::default() };
         let rows = tests(Extent::Full, &reverse, Family::V4, None, &ON_ONE_MACHINE);
         assert!(rows.iter().all(|row| row.spec.direction == Direction::Down));
+    }
+
+    #[test]
+    fn between_two_machines_and_on_one_cpu_there_is_one_placement() {
+        let all = |placement, placements: &[Placement]| {
+            let selection = Selection { placement, ..Selection::default() };
+            let rows = tests(Extent::Full, &selection, Family::V4, Some(Family::V6), placements)
+                .into_iter();
+            let mut seen: Vec<Placement> = rows.map(|row| row.spec.placement).collect();
+            seen.dedup();
+            seen
+        };
+        assert_eq!(all(None, &ON_TWO_MACHINES), [Placement::Free]);
+        let asked = Some(Placement::Apart);
+        assert_eq!(all(asked, &ON_TWO_MACHINES), [Placement::Apart]);
+        assert_eq!(all(asked, &ON_ONE_MACHINE[1..]), [Placement::Together]);
     }
 
     #[test]
