@@ -22,7 +22,7 @@ const WARM_ROUND_TRIPS: u64 = 20;
 const WINDOW_ROUND_TRIPS: u64 = 40;
 const TAIL_ROUND_TRIPS: u64 = 2;
 const ROUND_TRIPS: u64 = WARM_ROUND_TRIPS + WINDOW_ROUND_TRIPS + TAIL_ROUND_TRIPS;
-/// Datagrams of each stream in a window: with fewer, whether one came just before an edge or just
+/// Datagrams of each stream in a window, or blocks of TCP at a rate: with fewer, whether one came just before an edge or just
 /// after it shows in the figure.
 const WINDOW_DATAGRAMS: u64 = 40;
 
@@ -78,19 +78,18 @@ impl Times {
         if spec.work == Work::Latency || spec.bytes > 0 {
             return 0;
         }
-        match spec.protocol {
-            Protocol::Tcp if is_loopback => 0,
-            Protocol::Tcp => {
-                let flows = report.near.flows.iter().chain(&report.far.flows);
-                let trips_us = flows.flat_map(|flow| &flow.tcp).map(|at| at.round_trip_us);
-                u64::from(trips_us.max().unwrap_or(0)) * 1000 * WINDOW_ROUND_TRIPS
-            }
-            Protocol::Udp => {
-                let wanted = (WINDOW_DATAGRAMS * spec.flows().len() as u64) as f64;
-                let came = sample.amount / f64::from(spec.datagram_bytes.max(1));
-                (spec.window_ns as f64 * wanted / came.max(1.0)) as u64
-            }
+        let is_tcp = spec.protocol == Protocol::Tcp;
+        if is_tcp && spec.rate_per_s == 0 {
+            let flows = report.near.flows.iter().chain(&report.far.flows);
+            let trips_us = flows.flat_map(|flow| &flow.tcp).map(|at| at.round_trip_us);
+            let trips_us = trips_us.max().filter(|_| !is_loopback).unwrap_or(0);
+            return u64::from(trips_us) * 1000 * WINDOW_ROUND_TRIPS;
         }
+        // At a rate TCP is sent block by block, too.
+        let each_bytes = if is_tcp { spec.block_bytes } else { spec.datagram_bytes };
+        let wanted = (WINDOW_DATAGRAMS * spec.flows().len() as u64) as f64;
+        let came = sample.amount / f64::from(each_bytes.max(1));
+        (spec.window_ns as f64 * wanted / came.max(1.0)) as u64
     }
 }
 
@@ -119,6 +118,10 @@ mod tests {
         let queued = report(Protocol::Tcp, 50_000);
         assert_eq!(wanted(&queued, 7e5), 2_000_000_000);
         assert_eq!(times.wanted_ns(&queued, &of(7e5), true), 0, "loopback has no queue");
+        let mut paced = report(Protocol::Tcp, 0);
+        paced.spec.rate_per_s = 10_000_000;
+        let blocks = 10.0 * f64::from(paced.spec.block_bytes);
+        assert_eq!(times.wanted_ns(&paced, &of(blocks), true), 240_000_000);
         let asked = Times { window_ns: Some(60_000_000), ..times }.lengthened(six);
         assert_eq!(asked.of(Spec::one_stream()).window_ns, 60_000_000);
     }
