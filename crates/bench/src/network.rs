@@ -7,6 +7,7 @@
 //! protocol and each figure.
 
 mod account;
+pub mod address;
 mod bound;
 pub mod channel;
 pub mod client;
@@ -94,14 +95,9 @@ pub struct Options {
 
 /// `HOST[:PORT]`, whose name is resolved later.
 fn host(text: &str) -> Result<String, String> {
-    let (name, port) = match text.rsplit_once(':') {
-        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port),
-        _ => (text, "1"),
-    };
-    match (name, port.parse::<u16>()) {
-        ("", _) => Err("it names no host".to_owned()),
-        (_, Ok(1..)) => Ok(text.to_owned()),
-        _ => Err(format!("{port:?} is no port: 1 to 65535")),
+    match address::parts(text)? {
+        (_, Some(0)) => Err("\"0\" is no port: 1 to 65535".to_owned()),
+        _ => Ok(text.to_owned()),
     }
 }
 
@@ -286,7 +282,9 @@ impl Setting<'_> {
             let is_chosen = test.is_best_sender && spec.sender != Sender::Write;
             let report = match self.sessions.run(test.family, spec) {
                 // The far end may not have the way that was the fastest of this one.
-                Err(TrialError::Failed(_)) if is_chosen && spec.direction != Direction::Up => {
+                Err(TrialError::Failed(_) | TrialError::Unsupported(_))
+                    if is_chosen && spec.direction != Direction::Up =>
+                {
                     test.spec.sender = Sender::Write;
                     spec.sender = test.spec.sender;
                     continue;

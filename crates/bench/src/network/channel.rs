@@ -14,7 +14,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::{Builder, HandshakeState, TransportState};
 
 use super::frame::{Frame, MAX_FRAME_BYTES, TAG_BYTES};
-use super::server::group::Over;
 use super::token::{Key, PROOF_BYTES};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
@@ -43,12 +42,15 @@ pub enum ChannelError {
     /// The user wants to stop.
     #[error("interrupted")]
     Cancelled,
-    /// This client is not measured with others any more.
-    #[error("{0}")]
-    Over(Over),
+    /// Those with whom this client was measured together have enough, or are gone.
+    #[error("the other clients have gone")]
+    OthersLeft,
     /// The other end refused, and why.
     #[error("the other end refused: {0}")]
     Refused(String),
+    /// The kernel of the other end cannot do it, and why.
+    #[error("the other end: {0}")]
+    Unsupported(String),
     /// The network failed.
     #[error("the control connection failed: {}", cause_text(.0))]
     Io(#[from] io::Error),
@@ -260,11 +262,13 @@ impl Channel {
         Frame::decode(&plain[..length]).ok_or(ChannelError::Garbage)
     }
 
-    /// The next frame, waiting for it at most `wait_ns`. A refusal is an error.
+    /// The next frame, waiting for it at most `wait_ns`. That the other end will not or cannot is an
+    /// error.
     pub fn receive(&mut self, wait_ns: u64) -> Result<Frame, ChannelError> {
         let message = self.inbox.wait(&self.stream, self.cancel, wait_ns)?;
         match self.decode(&message)? {
             Frame::Refused { text } => Err(ChannelError::Refused(text)),
+            Frame::Unsupported { text } => Err(ChannelError::Unsupported(text)),
             frame => Ok(frame),
         }
     }

@@ -1,7 +1,7 @@
 //! The near end: a session with a server, and tests run in it one after the other.
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use flatout_io::cause_text;
@@ -14,8 +14,8 @@ use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{Frame, VERSION};
 use super::line::Line;
 use super::server::HANDSHAKE_NS;
-use super::server::group::{Over, PATIENCE_NS};
-use super::session::{GATHER_NS, machine, ready_tcp, ready_udp};
+use super::server::group::PATIENCE_NS;
+use super::session::{GATHER_NS, NO_DATAGRAMS, machine, ready_tcp, ready_udp};
 use super::spec::{Protocol, Spec};
 use super::token::{Key, Proof};
 use super::topology::Family;
@@ -27,10 +27,11 @@ const LEAST_CONNECT_NS: u64 = 1_000_000;
 pub const QUEUE_NS: u64 = 600_000_000_000;
 /// How long the server may take for an answer.
 const ANSWER_NS: u64 = 5_000_000_000;
-/// How soon a proof in a datagram is repeated until the server has all of them, and how much longer
-/// each time: the server takes them one by one.
-const PROOF_NS: u64 = 500_000;
+/// How much longer each time it takes until a proof in a datagram is repeated, because the server takes them one
+/// by one; from when on twice as long, so that those of a client that waits for others fill no socket; at most.
 const PROOF_GROWTH_NS: u64 = 500_000;
+const PROOF_FEW_NS: u64 = 20_000_000;
+const PROOF_MOST_NS: u64 = 1_000_000_000;
 /// What an end of a flow takes of the addresses of a process (`ulimit -v`, `-d`): a stack of 2 MiB, its
 /// latencies and buffers; and what must be left to everything else, which has no other answer to a
 /// want of memory than the end of the process.
@@ -62,6 +63,9 @@ pub struct Client {
     started_ns: u64,
     /// Why there can be no more tests.
     over: Option<String>,
+    /// Whether datagrams come through, once a test has shown that: where those of the first one did not, no
+    /// other one waits for its own.
+    datagrams_come: Option<bool>,
     /// With how many clients, itself included, it is measured together; 0: for itself.
     pub together: u16,
     /// Whether both ends are one machine.
@@ -70,66 +74,42 @@ pub struct Client {
     pub round_trip_ns: u64,
 }
 
-/// The addresses of a name or an address, `HOST[:PORT]`. One of IPv6 with a port stands in brackets;
-/// one of a link names its interface, `fe80::1%eth0`, which the resolver knows.
-///
-/// Errors: one line that names it.
-pub fn resolve(target: &str, port: u16, family: Option<Family>) -> Result<Vec<SocketAddr>, String> {
-    let bracketed = target.strip_prefix('[').and_then(|rest| rest.rsplit_once(']'));
-    let found = match bracketed {
-        Some((host, "")) => (host, port).to_socket_addrs(),
-        Some((host, own)) => match own.strip_prefix(':').and_then(|own| own.parse().ok()) {
-            Some(own) => (host, own).to_socket_addrs(),
-            None => target.to_socket_addrs(),
-        },
-        None if target.matches(':').count() == 1 => target.to_socket_addrs(),
-        None => (target, port).to_socket_addrs(),
-    };
-    let found = found.map(Iterator::collect);
-    let all: Vec<SocketAddr> =
-        found.map_err(|error| format!("cannot resolve {target:?}: {}", resolver_text(&error)))?;
-    let all: Vec<SocketAddr> = all
-        .into_iter()
-        .filter(|&address| family.is_none_or(|family| family == Family::of(address)))
-        .collect();
-    match (all.is_empty(), family) {
-        (false, _) => Ok(all),
-        (true, Some(family)) => Err(format!("{target:?} has no {} address", family.name())),
-        (true, None) => Err(format!("{target:?} has no address")),
-    }
+/// A channel to a server that knows the key, for which a connection may be tried until so late.
+fn open(
+    server: SocketAddr,
+    key: &Key,
+    (cancel, end_ns): (CancelToken, u64),
+) -> Result<Channel, String> {
+    let left_ns = end_ns.saturating_sub(monotonic_ns()).max(LEAST_CONNECT_NS);
+    let stream = TcpStream::connect_timeout(&server, CONNECT.min(Duration::from_nanos(left_ns)));
+    let failed =
+        |error: std::io::Error| format!("cannot connect to {server}: {}", cause_text(&error));
+    let stream = stream.map_err(failed)?;
+    stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
+    let deadline_ns = monotonic_ns().saturating_add(HANDSHAKE_NS);
+    Channel::open(stream, key, cancel, deadline_ns).map_err(|error| complaint(server, error))
 }
 
-/// The resolver's own words, without those of the standard library before them.
-fn resolver_text(error: &std::io::Error) -> String {
-    let text = cause_text(error);
-    text.rsplit(": ").next().unwrap_or(&text).to_owned()
-}
-
-/// A connection to the first address that answers, in so much time for all of them.
-fn dial(
-    addresses: &[SocketAddr],
-    (cancel, patience_ns): (CancelToken, u64),
-) -> Result<(TcpStream, SocketAddr), String> {
-    let end_ns = monotonic_ns().saturating_add(patience_ns);
-    let mut failures = Vec::new();
-    for address in addresses {
-        let left_ns = end_ns.saturating_sub(monotonic_ns()).max(LEAST_CONNECT_NS);
-        match TcpStream::connect_timeout(address, CONNECT.min(Duration::from_nanos(left_ns))) {
-            Ok(stream) => return Ok((stream, *address)),
-            Err(error) => {
-                failures.push(format!("cannot connect to {address}: {}", cause_text(&error)));
-                if cancel.is_cancelled() {
-                    break;
-                }
-            }
+/// What is said of a server that was not to be had.
+fn complaint(server: SocketAddr, error: ChannelError) -> String {
+    match error {
+        ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
+        error if error.is_hang_up() => {
+            format!("{server}: it hung up during the handshake: another token, or no flatout serve")
         }
+        error => format!("{server}: {error}"),
     }
-    Err(failures.join("; "))
+}
+
+/// How long after the last proofs the next ones are sent.
+fn next_proofs_ns(wait_ns: u64) -> u64 {
+    let growth_ns = if wait_ns < PROOF_FEW_NS { PROOF_GROWTH_NS } else { wait_ns };
+    (wait_ns + growth_ns).min(PROOF_MOST_NS)
 }
 
 impl Client {
-    /// Begins a session with the first of `addresses` that answers. `busy` hears what it waits for,
-    /// each time that this changes; `patience_ns` is how long it does.
+    /// Begins a session with the first of `addresses` at which a server answers. `busy` hears what it
+    /// waits for, each time that this changes; `patience_ns` is how long it does.
     ///
     /// Errors: one line: who does not answer, is busy, or does not know the key.
     pub fn connect(
@@ -139,27 +119,20 @@ impl Client {
         patience_ns: u64,
         busy: &mut dyn FnMut(Line),
     ) -> Result<Self, String> {
-        let (stream, server) = dial(addresses, (cancel, patience_ns))?;
-        let begun_ns = monotonic_ns();
-        let complain = |error: ChannelError| match error {
-            ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
-            error if error.is_hang_up() => format!(
-                "{server}: it hung up during the handshake: another token, or no flatout serve"
-            ),
-            error => format!("{server}: {error}"),
-        };
-        stream
-            .set_nonblocking(true)
-            .and_then(|()| stream.set_nodelay(true))
-            .map_err(|error| format!("{server}: {}", cause_text(&error)))?;
-        let deadline_ns = begun_ns.saturating_add(HANDSHAKE_NS);
-        let mut channel = Channel::open(stream, key, cancel, deadline_ns).map_err(complain)?;
+        let end_ns = monotonic_ns().saturating_add(patience_ns);
+        let mut failures = Vec::new();
+        let opened = addresses.iter().find_map(|&server| {
+            let is_over = cancel.is_cancelled() && !failures.is_empty();
+            let opened = (!is_over).then(|| open(server, key, (cancel, end_ns)))?;
+            opened.map_err(|text| failures.push(text)).ok().map(|channel| (channel, server))
+        });
+        let (mut channel, server) = opened.ok_or_else(|| failures.join("; "))?;
+        let complain = |error| complaint(server, error);
         channel.send(&Frame::Hello { version: VERSION }).map_err(complain)?;
         let (mut wait_ns, mut in_line) = (HANDSHAKE_NS, None);
         let (key, far_machine, together) = loop {
             match (channel.receive(wait_ns), in_line) {
                 (Ok(Frame::Waiting(line)), before) => {
-                    let end_ns = begun_ns.saturating_add(patience_ns);
                     wait_ns = end_ns.saturating_sub(monotonic_ns());
                     in_line = Some(line);
                     if in_line != before {
@@ -170,7 +143,7 @@ impl Client {
                     break (key, machine, together);
                 }
                 (Err(ChannelError::Silent(_)), Some(line)) => {
-                    return Err(format!("{server}: {}", line.in_vain()));
+                    return Err(format!("{server}: no session began in time: {}", line.text()));
                 }
                 (Err(error), _) => return Err(complain(error)),
                 (Ok(_), _) => return Err(complain(ChannelError::Garbage)),
@@ -183,6 +156,7 @@ impl Client {
             tests: 0,
             started_ns: monotonic_ns(),
             over: None,
+            datagrams_come: None,
             together,
             shares_machine: far_machine == machine(),
             round_trip_ns: u64::MAX,
@@ -241,16 +215,29 @@ impl Client {
         let spec = Spec { test: self.tests, shares_cpus: self.shares_machine, ..spec };
         spec.check().map_err(TrialError::Failed)?;
         self.check_room(spec.flows().len() as u64, address_space_left_bytes())?;
-        self.try_test(spec).map_err(|error| {
+        if spec.protocol == Protocol::Udp && self.datagrams_come == Some(false) {
+            return Err(TrialError::Failed(format!("{}: {NO_DATAGRAMS}", self.server)));
+        }
+        let tried = self.try_test(spec);
+        if spec.protocol == Protocol::Udp && tried.is_ok() {
+            self.datagrams_come = Some(true);
+        }
+        tried.map_err(|error| {
             let text = format!("{}: {error}", self.server);
             match &error {
                 FlowError::Unsupported(text) => return TrialError::Unsupported(text.clone()),
-                FlowError::Channel(ChannelError::Over(_)) => {
+                FlowError::Channel(ChannelError::Unsupported(_)) => {
+                    return TrialError::Unsupported(text);
+                }
+                FlowError::Channel(ChannelError::OthersLeft) => {
                     let text =
                         format!("another one of the {} clients ended before it", self.together);
                     return TrialError::NoMore(Warning::new(warning::OTHERS_ENDED, text));
                 }
                 FlowError::Failed(_) | FlowError::Channel(ChannelError::Refused(_)) => {
+                    if text.ends_with(NO_DATAGRAMS) {
+                        self.datagrams_come.get_or_insert(false);
+                    }
                     return TrialError::Failed(text);
                 }
                 FlowError::Channel(_) | FlowError::Broken(_) => {}
@@ -287,16 +274,16 @@ impl Client {
         let begin = |channel: &mut Channel| {
             let others_ns = if together > 0 { PATIENCE_NS } else { 0 };
             let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS + others_ns);
-            let mut wait_ns = PROOF_NS;
+            let mut wait_ns = 0;
             loop {
                 send_proofs(&connections, spec.test, &key);
-                wait_ns += PROOF_GROWTH_NS;
+                wait_ns = next_proofs_ns(wait_ns);
                 match channel.receive(wait_ns) {
                     Ok(Frame::Ready) => {
                         has_begun = true;
                         return channel.send(&Frame::Go).map(|()| None);
                     }
-                    Ok(Frame::Bye) => return Err(ChannelError::Over(Over::Left)),
+                    Ok(Frame::Bye) => return Err(ChannelError::OthersLeft),
                     Ok(_) => return Err(ChannelError::Garbage),
                     Err(ChannelError::Silent(_)) if monotonic_ns() < deadline_ns => {}
                     Err(error) => return Err(error),
@@ -394,19 +381,6 @@ mod tests {
     use crate::network::spec::Direction;
 
     #[test]
-    fn a_host_has_the_usual_port_unless_it_names_one() {
-        let one = |target: &str| resolve(target, 7878, None).unwrap()[0].to_string();
-        assert_eq!(one("127.0.0.1"), "127.0.0.1:7878");
-        assert_eq!(one("127.0.0.1:99"), "127.0.0.1:99");
-        assert_eq!(one("::1"), "[::1]:7878");
-        assert_eq!(one("[::1]"), "[::1]:7878");
-        assert_eq!(one("[::1]:99"), "[::1]:99");
-        assert!(resolve("127.0.0.1", 7878, Some(Family::V6)).unwrap_err().contains("no ipv6"));
-        assert!(resolve("127.0.0.1:many", 7878, None).is_err());
-        assert!(resolve("[::1]many", 7878, None).is_err());
-    }
-
-    #[test]
     fn all_addresses_of_a_name_get_no_more_time_than_there_is() {
         // A listener that accepts nobody, with as many in its queue as it holds.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -419,6 +393,55 @@ mod tests {
         let error = error.unwrap_err();
         assert_eq!(error.matches("cannot connect").count(), 3, "{error}");
         assert!(monotonic_ns() - begun_ns < 5_000_000_000, "one address alone had so much");
+    }
+
+    #[test]
+    fn a_name_whose_first_address_is_another_programs_is_found_at_the_next() {
+        let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
+        let (stop, at) = (CancelToken::manual(), server.address().unwrap());
+        let addresses = [stranger.local_addr().unwrap(), at];
+        std::thread::scope(|scope| {
+            // It hangs up.
+            scope.spawn(|| stranger.accept().map(drop));
+            let terms = (Lifetime::Once, Clients::UpTo(1));
+            scope.spawn(move || server.serve(terms, stop, &mut |_| ()));
+            let client = Client::connect(&addresses, &Key::open(), stop, QUEUE_NS, &mut |_| ());
+            stop.cancel();
+            assert_eq!(client.unwrap().server(), at);
+        });
+    }
+
+    #[test]
+    fn where_no_datagram_comes_through_no_further_test_waits_for_one() {
+        let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
+        let (at, stop) = (server.address().unwrap(), CancelToken::manual());
+        std::thread::scope(|scope| {
+            let terms = (Lifetime::Once, Clients::UpTo(1));
+            scope.spawn(move || server.serve(terms, stop, &mut |_| ()));
+            let mut client =
+                Client::connect(&[at], &Key::open(), stop, QUEUE_NS, &mut |_| ()).unwrap();
+            client.datagrams_come = Some(false);
+            let spec = Spec { window_ns: 1_000_000, datagram_bytes: 100, ..Spec::one_stream() };
+            let told = client.run(Spec { protocol: Protocol::Udp, ..spec }).unwrap_err();
+            client.run(spec).unwrap();
+            stop.cancel();
+            assert!(
+                matches!(&told, TrialError::Failed(text) if text.contains("firewall")),
+                "{told}"
+            );
+        });
+    }
+
+    #[test]
+    fn proofs_of_a_client_that_waits_for_others_fit_into_a_socket() {
+        let (mut all_ns, mut wait_ns, mut count) = (0, 0, 0);
+        while all_ns < PATIENCE_NS {
+            wait_ns = next_proofs_ns(wait_ns);
+            (all_ns, count) = (all_ns + wait_ns, count + 1);
+        }
+        // Each takes 768 bytes of 212,992, the usual size.
+        assert!((100..200).contains(&count), "{count}");
     }
 
     #[test]
@@ -452,16 +475,5 @@ mod tests {
             assert!(forged.recv(&mut [0; 200]).is_err(), "who asked for nothing gets nothing");
             stop.cancel();
         });
-    }
-
-    #[test]
-    fn an_address_of_a_link_names_its_interface() {
-        for (target, shown) in [
-            ("fe80::1%lo", "[fe80::1%1]:7878"),
-            ("[fe80::1%lo]", "[fe80::1%1]:7878"),
-            ("[fe80::1%lo]:99", "[fe80::1%1]:99"),
-        ] {
-            assert_eq!(resolve(target, 7878, None).unwrap()[0].to_string(), shown);
-        }
     }
 }

@@ -22,11 +22,11 @@ use std::thread;
 use flatout_io::cause_text;
 use flatout_measure::Histogram;
 use flatout_sys::call::Window;
-use flatout_sys::{affinity, monotonic_ns, run_queue, thread_cpu_ns};
+use flatout_sys::{affinity, monotonic_ns, run_queue, socket, thread_cpu_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::frame::{EndReport, FlowReport};
-use super::spec::{Flow, Placement, Spec, Traffic};
+use super::spec::{Flow, Placement, Protocol, Spec, Traffic};
 use crate::{cores, workers};
 use coordinator::Coordinator;
 use round::Part;
@@ -235,7 +235,7 @@ pub fn run(
         if result.is_err() {
             test.abort();
             for connection in connections {
-                flatout_sys::socket::stop(connection.socket.as_fd());
+                socket::stop(connection.socket.as_fd());
             }
         }
         let ends = threads.into_iter().map(workers::join).collect();
@@ -293,8 +293,15 @@ fn work(test: &Test, connection: &Connection) -> WorkerEnd {
     if let Err(error) = done {
         // Who is told to stop in the middle of a call has not failed.
         if !test.is_over() {
-            let text = format!("{} connection {}: {error}", flow.protocol.name(), flow.index);
-            end.failure.get_or_insert(FlowError::Failed(text));
+            let way = match flow.protocol {
+                Protocol::Tcp => test.spec.sender.name(),
+                Protocol::Udp => test.spec.offload.name(),
+            };
+            let (protocol, index, why) = (flow.protocol.name(), flow.index, cause_text(&error));
+            let text = format!("{protocol} connection {index} ({way}): {why}");
+            let is_lacking = end.report.total_bytes == 0 && socket::is_unsupported(&error);
+            let failure = if is_lacking { FlowError::Unsupported } else { FlowError::Failed };
+            end.failure.get_or_insert(failure(text));
         }
     }
     end.report.cpu_ns = thread_cpu_ns();
@@ -320,7 +327,25 @@ fn cpu_of((cpus, first): &(Vec<usize>, usize), flow: u16) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixDatagram;
+
     use super::*;
+    use crate::network::spec::Offload;
+
+    #[test]
+    fn a_kernel_that_neither_cuts_datagrams_nor_joins_them_has_not_failed() {
+        let spec = Spec { protocol: Protocol::Udp, offload: Offload::Both, ..Spec::one_stream() };
+        let spec = Spec { placement: Placement::Free, datagram_bytes: 100, ..spec };
+        for end in [End::Client, End::Server] {
+            // A socket that has no such options.
+            let (near, _far) = UnixDatagram::pair().unwrap();
+            let socket = Socket::Udp(UdpSocket::from(OwnedFd::from(near)));
+            let end = work(&Test::new((end, 0), spec), &Connection::new(spec.flows()[0], socket));
+            let Some(FlowError::Unsupported(text)) = end.failure else { panic!("{end:?}") };
+            assert!(text.starts_with("udp connection 0 (gso+gro): "), "{text}");
+        }
+    }
 
     #[test]
     fn both_ends_of_a_flow_have_cores_of_their_own_where_siblings_have_adjacent_numbers() {

@@ -23,17 +23,4 @@ impl Line {
             }
         }
     }
-
-    /// What did not come in time.
-    pub fn in_vain(self) -> String {
-        let Self { waiting, together } = self;
-        match together {
-            0 => format!(
-                "the server was busy with others all the time, {waiting} waiting (with this one)"
-            ),
-            _ => format!(
-                "the server measures {together} clients together, and {waiting} came (with this one)"
-            ),
-        }
-    }
 }

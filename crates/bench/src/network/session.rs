@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use flatout_io::cause_text;
@@ -18,16 +18,19 @@ use super::flow::round::Part;
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{EndReport, Frame};
 use super::server::Shortage;
-use super::server::group::{Group, Over};
+use super::server::group::Group;
 use super::server::occupancy::Occupancy;
 use super::spec::{Flow, Protocol, Spec};
-use super::token::Proof;
+use super::token::{Proof, random};
 use crate::{counted, workers};
 
 /// How long a client may say nothing between tests while others may want to be served.
 pub const IDLE_NS: u64 = 5_000_000_000;
 /// How long each data connection of a test may take to arrive after the one before.
 pub const GATHER_NS: u64 = 5_000_000_000;
+/// What is said where no datagram comes in that time.
+pub const NO_DATAGRAMS: &str =
+    "no datagram of a stream arrived in 5 s: does a firewall let UDP through?";
 /// The same where the server lacks something, and time for others to leave it some.
 const SHORTAGE_NS: u64 = 500_000_000;
 /// The longest session, whatever happens in it.
@@ -67,10 +70,17 @@ pub struct Session {
     pub group: Option<Arc<Group>>,
 }
 
-/// What tells this machine from others, whatever its addresses: from the kernel's boot id.
+/// What tells this machine from others, whatever its addresses.
 pub fn machine() -> u64 {
-    let id = std::fs::read(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default();
-    let hash = blake3::hash(&id);
+    static MACHINE: OnceLock<u64> = OnceLock::new();
+    *MACHINE.get_or_init(|| machine_of(Path::new("/proc/sys/kernel/random/boot_id")))
+}
+
+/// From the kernel's boot id. Where a sandbox has none this process stands for the machine: two that have
+/// none need not be one.
+fn machine_of(boot_id: &Path) -> u64 {
+    let id = std::fs::read(boot_id).or_else(|_| random::<16>().map(Vec::from));
+    let hash = blake3::hash(&id.unwrap_or_default());
     let head: [u8; 8] = hash.as_bytes().first_chunk().copied().unwrap_or_default();
     u64::from_be_bytes(head)
 }
@@ -152,16 +162,12 @@ impl Session {
                 }
                 self.channel.send(&Frame::End { report })
             }
-            Err(FlowError::Channel(ChannelError::Over(Over::Refused(text)))) => {
+            Err(FlowError::Channel(ChannelError::Refused(text)) | FlowError::Failed(text)) => {
                 self.channel.send(&Frame::Refused { text })
             }
-            Err(FlowError::Channel(ChannelError::Over(Over::Left))) => {
-                self.channel.send(&Frame::Bye)
-            }
+            Err(FlowError::Unsupported(text)) => self.channel.send(&Frame::Unsupported { text }),
+            Err(FlowError::Channel(ChannelError::OthersLeft)) => self.channel.send(&Frame::Bye),
             Err(FlowError::Channel(error)) => Err(error),
-            Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => {
-                self.channel.send(&Frame::Refused { text: error.to_string() })
-            }
             Err(FlowError::Broken(text)) => {
                 self.channel.send(&Frame::Refused { text: text.clone() })?;
                 Err(ChannelError::Refused(text))
@@ -182,8 +188,8 @@ impl Session {
         let mut connections = Vec::new();
         // Clients connect one by one, which takes each time as long as the way there and back.
         let mut last_ns = begun_ns;
-        while !awaited.is_empty() {
-            self.look((begun_ns, last_ns), awaited.len())?;
+        while let Some(next) = awaited.values().next() {
+            self.look((begun_ns, last_ns), (awaited.len(), next.protocol))?;
             let (proof, arrival) = match self.arrivals.recv_timeout(LOOK) {
                 Ok((proof, arrival)) if proof.test == spec.test => (proof, arrival),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => continue,
@@ -211,7 +217,11 @@ impl Session {
     }
 
     /// Whether to go on waiting for connections, since a test has begun and the last one has come.
-    fn look(&mut self, (begun_ns, last_ns): (u64, u64), missing: usize) -> Result<(), FlowError> {
+    fn look(
+        &mut self,
+        (begun_ns, last_ns): (u64, u64),
+        (missing, protocol): (usize, Protocol),
+    ) -> Result<(), FlowError> {
         is_there(&mut self.channel, self.cancel)?;
         let shortage = workers::lock(&self.shortage).clone();
         let shortage = shortage.filter(|(at_ns, _)| *at_ns >= begun_ns);
@@ -219,6 +229,7 @@ impl Session {
         if monotonic_ns().saturating_sub(last_ns) > patience_ns {
             let text = match shortage {
                 Some((_, shortage)) => shortage,
+                None if protocol == Protocol::Udp => NO_DATAGRAMS.to_owned(),
                 None => format!("{} did not arrive in 5 s", counted(missing, "data connection")),
             };
             return Err(FlowError::Failed(text));
@@ -300,6 +311,13 @@ mod tests {
     }
 
     #[test]
+    fn machines_without_a_boot_id_are_not_taken_for_one() {
+        let [one, other] = ["/nowhere/boot_id"; 2].map(|path| machine_of(Path::new(path)));
+        assert_ne!(one, other);
+        assert_eq!(machine(), machine());
+    }
+
+    #[test]
     fn what_the_server_lacked_is_told_to_those_who_waited_then_whatever_others_begin() {
         let (cancel, shortage) = (CancelToken::manual(), Shortage::default());
         let ((_client, channel), (_arrivals, arrivals)) = (channels(cancel), sync_channel(1));
@@ -317,13 +335,17 @@ mod tests {
         let before_ns = ago_ns(2 * SHORTAGE_NS);
         *workers::lock(&shortage) = Some((before_ns, "no descriptors".to_owned()));
         // This test began later.
-        session.look((before_ns + 1, ago_ns(2 * SHORTAGE_NS)), 2).unwrap();
-        let told = session.look((before_ns, before_ns), 2).unwrap_err();
+        let missing = (2, Protocol::Tcp);
+        session.look((before_ns + 1, ago_ns(2 * SHORTAGE_NS)), missing).unwrap();
+        let told = session.look((before_ns, before_ns), missing).unwrap_err();
         assert_eq!(told.to_string(), "no descriptors");
         // Connections go on to come.
-        session.look((before_ns, ago_ns(0)), 2).unwrap();
+        session.look((before_ns, ago_ns(0)), missing).unwrap();
         *workers::lock(&shortage) = None;
-        let told = session.look((0, ago_ns(GATHER_NS + 1)), 2).unwrap_err();
+        let late = (0, ago_ns(GATHER_NS + 1));
+        let told = session.look(late, missing).unwrap_err();
         assert_eq!(told.to_string(), "2 data connections did not arrive in 5 s");
+        let told = session.look(late, (2, Protocol::Udp)).unwrap_err();
+        assert!(told.to_string().ends_with("let UDP through?"), "{told}");
     }
 }

@@ -10,7 +10,8 @@ use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
 
-use super::client::{self, Client, QUEUE_NS, Report};
+use super::address;
+use super::client::{Client, QUEUE_NS, Report};
 use super::line::Line;
 use super::server::{Clients, Lifetime, Server, Shortage};
 use super::spec::Spec;
@@ -91,7 +92,7 @@ impl Sessions {
     ) -> Result<Self, Error> {
         if let Some(target) = &options.connect {
             let port = options.port.unwrap_or(PORT);
-            let addresses = client::resolve(target, port, options.family());
+            let addresses = address::resolve(target, port, options.family());
             let addresses = addresses.map_err(Error::Network)?;
             let key = options.key.clone().unwrap_or_else(Key::open);
             return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });

@@ -3,8 +3,8 @@
 
 use std::process::ExitCode;
 
+use flatout_bench::network::address::resolve;
 use flatout_bench::network::channel::ChannelError;
-use flatout_bench::network::client::resolve;
 use flatout_bench::network::server::{Clients, Lifetime, Notice, Server};
 use flatout_bench::network::token::{Key, new_token};
 use flatout_io::cause_text;

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use flatout_io::cause_text;
 use flatout_sys::socket::ring_send::RingSend;
 use flatout_sys::socket::zero_copy::ZeroCopy;
 use flatout_sys::{AlignedBuffer, clock, generator, socket};
@@ -45,12 +44,6 @@ pub(super) fn send(test: &Test, stream: &TcpStream, end: &mut WorkerEnd) -> io::
         stream.shutdown(Shutdown::Write)?;
     }
     match sent {
-        Err(error) if quota.sent == 0 && socket::is_unsupported(&error) => {
-            let text =
-                format!("{} is not possible here: {}", spec.sender.name(), cause_text(&error));
-            end.failure = Some(FlowError::Unsupported(text));
-            Ok(())
-        }
         // Whoever receives decides when a test by time is over; it also sees if that is too early.
         Err(error) if spec.bytes == 0 && is_gone(&error) => Ok(()),
         sent => sent,

@@ -28,21 +28,10 @@ pub struct Group {
 struct State {
     /// The tests of those that wait.
     ready: Vec<Spec>,
-    /// The round that began last, and how many have.
+    /// The round that began last.
     round: Option<Arc<Round>>,
-    rounds: u64,
-    over: Option<Over>,
-}
-
-/// Why there is no round any more.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Over {
-    /// A client has gone, because it has enough, or for a reason of its own.
-    #[error("the other clients have gone")]
-    Left,
-    /// They do not fit together, and why.
-    #[error("{0}")]
-    Refused(String),
+    /// There is no round any more: a client has gone, or, and why, they do not fit together.
+    over: Option<Result<(), String>>,
 }
 
 /// What has to be the same in all tests of a round: all but how each client sends, where its threads
@@ -69,7 +58,7 @@ impl Group {
     /// Waits until all clients are ready for a test like this one. `look` is asked meanwhile whether
     /// to go on.
     ///
-    /// Errors: `Over`; those of `look`.
+    /// Errors: `OthersLeft`, `Refused`; those of `look`.
     pub fn ready(
         &self,
         spec: &Spec,
@@ -77,19 +66,19 @@ impl Group {
     ) -> Result<Arc<Round>, ChannelError> {
         let deadline_ns = monotonic_ns().saturating_add(PATIENCE_NS);
         let mut state = workers::lock(&self.state);
-        let rounds = state.rounds;
+        let before = state.round.clone();
         state.ready.push(alike(spec));
         if state.over.is_none() && state.ready.len() == usize::from(self.clients) {
             self.begin(&mut state, spec);
         }
         loop {
-            if state.rounds > rounds
-                && let Some(round) = &state.round
+            if let Some(round) = &state.round
+                && before.as_ref().is_none_or(|before| !Arc::ptr_eq(before, round))
             {
                 return Ok(round.clone());
             }
-            if let Some(over) = &state.over {
-                return Err(ChannelError::Over(over.clone()));
+            if let Some(over) = state.over.clone() {
+                return Err(over.map_or_else(ChannelError::Refused, |()| ChannelError::OthersLeft));
             }
             let waited = self.changed.wait_timeout(state, LOOK);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -97,7 +86,7 @@ impl Group {
             state = workers::lock(&self.state);
             if monotonic_ns() > deadline_ns {
                 let text = "the other clients of the group did not come to their next test";
-                state.over.get_or_insert(Over::Refused(text.to_owned()));
+                state.over.get_or_insert(Err(text.to_owned()));
             }
         }
     }
@@ -106,17 +95,16 @@ impl Group {
         let ready = std::mem::take(&mut state.ready);
         if ready.iter().all(|other| *other == ready[0]) {
             state.round = Some(Arc::new(Round::new(spec, self.clients)));
-            state.rounds += 1;
         } else {
             let text = "the clients of the group do not measure the same: give all of them the same options";
-            state.over = Some(Over::Refused(text.to_owned()));
+            state.over = Some(Err(text.to_owned()));
         }
         self.changed.notify_all();
     }
 
     /// A client has gone: no further round begins.
     pub fn leave(&self) {
-        workers::lock(&self.state).over.get_or_insert(Over::Left);
+        workers::lock(&self.state).over.get_or_insert(Ok(()));
         self.changed.notify_all();
     }
 }
@@ -128,11 +116,8 @@ mod tests {
     use super::*;
     use crate::network::spec::Direction;
 
-    fn ready(group: &Group, spec: &Spec) -> Result<Arc<Round>, Over> {
-        group.ready(spec, || Ok(())).map_err(|error| match error {
-            ChannelError::Over(over) => over,
-            error => panic!("{error}"),
-        })
+    fn ready(group: &Group, spec: &Spec) -> Result<Arc<Round>, ChannelError> {
+        group.ready(spec, || Ok(()))
     }
 
     #[test]
@@ -158,9 +143,10 @@ mod tests {
         thread::scope(|scope| {
             let waits = scope.spawn(move || ready(group, &Spec::one_stream()).unwrap_err());
             group.leave();
-            assert_eq!(waits.join().unwrap(), Over::Left);
+            assert!(matches!(waits.join().unwrap(), ChannelError::OthersLeft));
         });
-        assert_eq!(ready(group, &Spec::one_stream()).unwrap_err(), Over::Left);
+        let late = ready(group, &Spec::one_stream()).unwrap_err();
+        assert!(matches!(late, ChannelError::OthersLeft));
     }
 
     #[test]
@@ -171,7 +157,7 @@ mod tests {
             let all = [Spec::one_stream(), down]
                 .map(|spec| scope.spawn(move || ready(group, &spec).unwrap_err()));
             for one in all {
-                let Over::Refused(text) = one.join().unwrap() else { panic!() };
+                let ChannelError::Refused(text) = one.join().unwrap() else { panic!() };
                 assert!(text.contains("same options"), "{text}");
             }
         });

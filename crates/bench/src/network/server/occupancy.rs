@@ -23,9 +23,8 @@ struct Place {
     /// The CPUs of its threads, if there are so many. No other test has the same.
     cpus: Range<usize>,
     bytes: u64,
-    /// While it runs, and after it: the most others that ran at the same time.
+    /// Once it runs: the most others that ran at the same time.
     others_most: Option<u16>,
-    is_running: bool,
 }
 
 impl Occupancy {
@@ -51,7 +50,7 @@ impl Occupancy {
         };
         let index = places.iter().position(has_gap).unwrap_or(places.len());
         let cpus = first_cpu..first_cpu + threads;
-        places.insert(index, Place { cpus, bytes, others_most: None, is_running: false });
+        places.insert(index, Place { cpus, bytes, others_most: None });
         Ok(Stay { occupancy: self.clone(), first_cpu })
     }
 }
@@ -68,12 +67,10 @@ impl Stay {
     /// The test begins: it is one more beside each of those that run.
     pub fn begin(&self) {
         let mut places = workers::lock(&self.occupancy.0);
-        let others = places.iter().filter(|place| place.is_running && !self.is_at(place)).count();
+        let others = places.iter().filter(|place| place.others_most.is_some()).count();
         let others = u16::try_from(others).unwrap_or(u16::MAX);
         for place in places.iter_mut() {
-            if self.is_at(place) {
-                (place.is_running, place.others_most) = (true, Some(others));
-            } else if place.is_running {
+            if self.is_at(place) || place.others_most.is_some() {
                 place.others_most = place.others_most.max(Some(others));
             }
         }

@@ -132,7 +132,7 @@ fn clients_that_wait_for_others_are_told_of_those_that_have_left() {
         let next = || heard.recv_timeout(Duration::from_nanos(PATIENCE_NS)).unwrap();
         assert_eq!(next(), 1);
         let hasty = Client::connect(&[at], &Key::open(), cancel, 100_000_000, &mut |_| ());
-        assert!(hasty.unwrap_err().contains("and 2 came"));
+        assert!(hasty.unwrap_err().contains("2 of 3 clients are there"));
         assert_eq!([next(), next()], [2, 1]);
         cancel.cancel();
     });

@@ -95,6 +95,9 @@ fn a_way_that_the_server_cannot_send_leaves_the_choice_of_the_others() {
     assert!(audit["ways_compared"].as_u64().is_some_and(|ways| ways >= 3), "{audit:#}");
     let reason = audit["sender_reason"].as_str().unwrap();
     assert!(reason.contains("short runs") && !reason.contains("uring"), "{reason}");
+    let asked = ["-R", "--sender", "uring-zc", "--measure", "throughput"];
+    let document = bench(&folder, &server.at(), &asked).run().document();
+    assert_eq!(rows(&document)[0]["status"], "unsupported", "{document:#}");
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn a_client_beyond_those_served_at_once_waits_in_line_and_is_told() {
     assert!(server.says().contains("begins"));
     let hasty = ["--protocol", "tcp", "--max-time", "100ms"];
     let ran = bench(&folder, &server.at(), &hasty).run();
-    assert!(ran.exits(1).stderr.contains("busy with others all the time, 1 waiting"), "{ran}");
+    assert!(ran.exits(1).stderr.contains("the server is busy, 1 waiting"), "{ran}");
     let ran = bench(&folder, &server.at(), &one).run();
     assert!(ran.stderr.contains("busy, 1 waiting"), "{ran}");
     succeeds(&ran);
