@@ -20,6 +20,8 @@ pub use witness::{FakeWitness, SystemWitness};
 pub struct Reading {
     /// Time that the hypervisor took from all CPUs together, in whole ticks.
     pub steal_ns: u64,
+    /// CPUs of which alone that is, each in whole ticks; 0: all.
+    pub steal_cpus: u32,
     /// Times that the scheduler took the CPU from this process.
     pub involuntary_switches: u64,
     /// CPU time of this process and of its children that have ended.
@@ -98,6 +100,7 @@ const WAITED_LEAST_NS: u64 = 20_000;
 /// known to have used.
 pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
     let tick_ns = steal::tick_ns();
+    let stolen_cpus = if after.steal_cpus > 0 { after.steal_cpus } else { cpus.max(1) };
     let cpus = u64::from(cpus.max(1));
     let interval_ns = after.monotonic_ns.saturating_sub(before.monotonic_ns);
     let capacity_ns = interval_ns as f64 * cpus as f64;
@@ -105,10 +108,11 @@ pub fn judge(before: &Reading, after: &Reading, cpus: u32) -> Option<Spoil> {
     if after.throttled_ns > before.throttled_ns {
         return Some(Spoil::Throttled);
     }
-    // k ticks shown are more than k − 1 in truth. So one tick is never enough, and two in a
+    // k ticks shown are more than k − 1 in truth, of each count. So one tick is never enough, and two in a
     // trial of 50 ms are: at least 10 of its 100 CPU milliseconds are gone.
-    let stolen_ns = after.steal_ns.saturating_sub(before.steal_ns).saturating_sub(tick_ns);
-    if stolen_ns as f64 > STOLEN_SHARE * capacity_ns {
+    let off_ns = u64::from(after.steal_cpus.max(1)) * tick_ns;
+    let stolen_ns = after.steal_ns.saturating_sub(before.steal_ns).saturating_sub(off_ns);
+    if stolen_ns as f64 > STOLEN_SHARE * interval_ns as f64 * f64::from(stolen_cpus) {
         return Some(Spoil::Stolen);
     }
     let raw_ns = after.raw_ns.saturating_sub(before.raw_ns);
@@ -176,6 +180,14 @@ mod tests {
         let reading = Reading { steal_ns: ticks(30), ..after(10_000 * MS) };
         assert_eq!(verdict(&reading, 1), Some(Spoil::Stolen));
         assert_eq!(verdict(&reading, 2), None);
+    }
+
+    #[test]
+    fn of_a_large_machine_the_cpus_that_may_be_used_count() {
+        let of = |steal_cpus| Reading { steal_ns: ticks(4), steal_cpus, ..after(500 * MS) };
+        assert_eq!(verdict(&of(0), 64), None);
+        assert_eq!(verdict(&of(2), 64), Some(Spoil::Stolen));
+        assert_eq!(verdict(&of(4), 64), None, "each of them may be off by a tick");
     }
 
     #[test]

@@ -337,7 +337,7 @@ pub struct Load {
     /// which may have worked for us, are not in it. Null where these cannot be told apart: in a
     /// container that does not see them.
     pub others_cpus: Option<f64>,
-    /// Share of the CPU time of the machine that its hypervisor took.
+    /// Share of the CPU time of the CPUs that could be used that the hypervisor took.
     pub stolen_ratio: f64,
     /// Of the time that threads of ours wanted a CPU, the share in which they waited for one; null
     /// where the kernel does not count it.

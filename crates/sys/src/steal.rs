@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use crate::affinity;
 use crate::attribute::{after, whole};
 
 /// Times summed over all CPUs since boot, in ticks.
@@ -25,6 +26,9 @@ pub struct CpuTimes {
     pub softirq: u64,
     /// A CPU wanted to run, but the hypervisor ran something else.
     pub steal: u64,
+    /// The same of the CPUs alone that the reader may use, each in whole ticks, and how many these are;
+    /// `None` where they are all, or have other numbers in the list, as in some containers.
+    pub own_steal: Option<(u64, u32)>,
     /// All of it, the time included in which a CPU had nothing to do.
     pub all: u64,
     /// CPUs that the kernel lists.
@@ -45,6 +49,12 @@ impl CpuTimes {
         self.user + self.nice
     }
 
+    /// Ticks in which a CPU that the reader may use wanted to run, but the hypervisor ran something else, and
+    /// how many CPUs these are.
+    pub fn stolen(&self) -> (u64, u32) {
+        self.own_steal.unwrap_or((self.steal, self.cpus))
+    }
+
     /// Ticks in which a CPU did anything here, whoever asked for it.
     pub fn busy(&self) -> u64 {
         self.programs() + self.irq + self.softirq
@@ -63,23 +73,29 @@ pub fn tick_ns() -> u64 {
 /// Cost: open, read, close. The kernel formats every interrupt counter for it, so tens to
 /// hundreds of microseconds on machines with many CPUs: read it around a trial, not inside.
 pub fn cpu_times(root: &Path) -> Option<CpuTimes> {
-    parse_cpu_times(&whole(&root.join("proc/stat"))?)
+    let own = affinity::allowed_cpus().unwrap_or_default();
+    parse_cpu_times(&whole(&root.join("proc/stat"))?, &own)
 }
 
-/// Reads the text of `/proc/stat`; `None` without a line of totals. Fields that an old kernel
-/// does not have count as 0.
-pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
+/// Reads the text of `/proc/stat`, for a reader who may use the CPUs `own`, ascending; `None` without a line of
+/// totals. Fields that an old kernel does not have count as 0.
+pub fn parse_cpu_times(text: &str, own: &[usize]) -> Option<CpuTimes> {
     let totals = after(text, "cpu ")?.split_ascii_whitespace();
     let fields: Vec<u64> = totals.map_while(|field| field.parse().ok()).collect();
     if fields.len() < 4 {
         return None;
     }
     let field = |index: usize| fields.get(index).copied().unwrap_or(0);
-    let cpus = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("cpu"))
-        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        .count();
+    let stolen = |line: &str| {
+        let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let steal = times.split_ascii_whitespace().nth(7).and_then(|field| field.parse().ok());
+        Some((number.parse().ok()?, steal.unwrap_or(0)))
+    };
+    let each: Vec<(usize, u64)> = text.lines().filter_map(stolen).collect();
+    let cpus = each.len();
+    let owned = each.iter().filter(|(number, _)| own.binary_search(number).is_ok());
+    let owned: Vec<u64> = owned.map(|(_, steal)| *steal).collect();
+    let is_part = (1..cpus).contains(&owned.len());
     Some(CpuTimes {
         user: field(0),
         nice: field(1),
@@ -88,6 +104,7 @@ pub fn parse_cpu_times(text: &str) -> Option<CpuTimes> {
         irq: field(5),
         softirq: field(6),
         steal: field(7),
+        own_steal: is_part.then(|| (owned.iter().sum(), owned.len() as u32)),
         // What guests of this machine had comes behind these, and is in the first two of them.
         all: fields.iter().take(8).sum(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
@@ -111,8 +128,8 @@ procs_running 3
 
     #[test]
     fn totals_and_cpus_of_a_virtual_machine() {
-        let times = parse_cpu_times(VIRTUAL_MACHINE).unwrap();
-        assert_eq!(times.steal, 28);
+        let times = parse_cpu_times(VIRTUAL_MACHINE, &[0, 1]).unwrap();
+        assert_eq!((times.steal, times.stolen()), (28, (28, 2)));
         assert_eq!(times.softirq, 206);
         assert_eq!(times.cpus, 2);
         assert_eq!(times.busy(), 19630 + 4961 + 206);
@@ -122,16 +139,24 @@ procs_running 3
     }
 
     #[test]
+    fn what_is_stolen_from_cpus_that_others_have_is_not_ours() {
+        let stolen = |own: &[usize]| parse_cpu_times(VIRTUAL_MACHINE, own).unwrap().stolen();
+        assert_eq!([stolen(&[0]), stolen(&[1]), stolen(&[1, 5])], [(10, 1), (18, 1), (18, 1)]);
+        // A container that numbers its CPUs anew.
+        assert_eq!([stolen(&[5, 7]), stolen(&[])], [(28, 2); 2]);
+    }
+
+    #[test]
     fn an_old_kernel_without_steal_has_none() {
-        let times = parse_cpu_times("cpu  10 20 30 40\ncpu0 10 20 30 40\n").unwrap();
+        let times = parse_cpu_times("cpu  10 20 30 40\ncpu0 10 20 30 40\n", &[0]).unwrap();
         assert_eq!((times.steal, times.cpus), (0, 1));
     }
 
     #[test]
     fn no_totals_is_none() {
-        assert_eq!(parse_cpu_times(""), None);
-        assert_eq!(parse_cpu_times("cpu0 1 2 3 4\n"), None);
-        assert_eq!(parse_cpu_times("cpu  1 x\n"), None);
+        assert_eq!(parse_cpu_times("", &[]), None);
+        assert_eq!(parse_cpu_times("cpu0 1 2 3 4\n", &[]), None);
+        assert_eq!(parse_cpu_times("cpu  1 x\n", &[]), None);
     }
 
     #[test]

@@ -134,11 +134,12 @@ impl Taken {
         Self { times: steal::cpu_times(Path::new("/")), at_ns: time::monotonic_ns() }
     }
 
-    /// Stolen share of the time of all CPUs between two readings, and the ticks that it was.
+    /// Stolen share of the time of the CPUs between two readings, and the ticks that it was.
     fn until(&self, end: &Self) -> Facts {
         let (Some(first), Some(last)) = (self.times, end.times) else { return Facts::default() };
-        let ticks = last.steal.saturating_sub(first.steal);
-        let time_ns = end.at_ns.saturating_sub(self.at_ns) as f64 * f64::from(last.cpus.max(1));
+        let (ticks, cpus) = last.stolen();
+        let ticks = ticks.saturating_sub(first.stolen().0);
+        let time_ns = end.at_ns.saturating_sub(self.at_ns) as f64 * f64::from(cpus.max(1));
         let ratio = (ticks * steal::tick_ns()) as f64 / time_ns.max(1.0);
         Facts::default().with(fact::STOLEN_RATIO, ratio).with(fact::STOLEN_TICKS, ticks)
     }
