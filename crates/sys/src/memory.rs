@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use crate::attribute::{self, whole};
+use crate::numa;
 use crate::quota::Groups;
 use crate::resource_limit::{Resource, soft_limit};
 
@@ -18,11 +19,12 @@ pub fn available_bytes() -> Option<u64> {
 }
 
 /// Bytes that the machine has without swapping (`MemAvailable` of /proc/meminfo, or less: what nobody
-/// uses at all); `None` if unknown.
+/// uses at all, or what the nodes have that this process may use); `None` if unknown.
 pub fn machine_available_bytes() -> Option<u64> {
     let meminfo = whole(Path::new("/proc/meminfo"));
     let available = meminfo.and_then(|text| field(&text, "MemAvailable:"));
-    available.or_else(|| unused_bytes(&Groups::discover(Path::new("/"))))
+    let available = available.or_else(|| unused_bytes(&Groups::discover(Path::new("/"))));
+    available.into_iter().chain(numa::allowed_free_bytes(Path::new("/"))).min()
 }
 
 /// What sysinfo(2) says where /proc is hidden; `None` where a limit of the control group may be hidden, too,

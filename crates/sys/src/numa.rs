@@ -30,7 +30,7 @@ pub fn nodes(root: &Path) -> Vec<Node> {
         let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
         let text = |name: &str| attribute::text(&entry.path(), name).unwrap_or_default();
         let cpus = parse_cpu_list(&text("cpulist"))?;
-        Some(Node { number, cpus, memory_bytes: parse_memory(&text("meminfo")) })
+        Some(Node { number, cpus, memory_bytes: member(&text("meminfo"), "MemTotal:") })
     };
     let mut nodes: Vec<Node> = entries.flatten().filter_map(read).collect();
     nodes.sort_by_key(|node| node.number);
@@ -53,9 +53,27 @@ pub fn parse_cpu_list(text: &str) -> Option<Vec<usize>> {
     Some(cpus)
 }
 
-fn parse_memory(meminfo: &str) -> u64 {
-    let mut total = meminfo.lines().filter_map(|line| line.split_once("MemTotal:"));
-    total.next().and_then(|(_, total)| attribute::of_kib(total)).unwrap_or(0)
+/// A member of a node's meminfo in bytes; 0 without it.
+fn member(meminfo: &str, name: &str) -> u64 {
+    let mut found = meminfo.lines().filter_map(|line| line.split_once(name));
+    found.next().and_then(|(_, kib)| attribute::of_kib(kib)).unwrap_or(0)
+}
+
+/// Memory that is free on the nodes that this process may use (`cpuset.mems`), below `root`, files in the cache
+/// as control groups count them; `None` where these are all nodes.
+pub fn allowed_free_bytes(root: &Path) -> Option<u64> {
+    let status = attribute::whole(&root.join("proc/self/status"))?;
+    let allowed = parse_cpu_list(attribute::after(&status, "Mems_allowed_list:")?)?;
+    let folder = root.join("sys/devices/system/node");
+    let all = parse_cpu_list(&attribute::text(&folder, "has_memory")?)?;
+    let own = || all.iter().filter(|&node| allowed.contains(node));
+    let free = |node: &usize| {
+        let meminfo = attribute::text(&folder.join(format!("node{node}")), "meminfo")?;
+        let of = |name| member(&meminfo, name);
+        Some(of("MemFree:") + of("Inactive(file):") + of("Active(file):") / 2)
+    };
+    let is_part = (1..all.len()).contains(&own().count());
+    if is_part { own().map(free).sum() } else { None }
 }
 
 /// How many pages of the mapping that begins at `start` lie on which node, out of the text of
@@ -107,7 +125,12 @@ mod tests {
 
     /// A tree as a machine with two sockets and a node of memory alone would show; made up.
     const TREE: [(&str, &str, &str); 3] = [
-        ("node0", "0-3,8-11\n", "Node 0 MemTotal:       65738312 kB\n"),
+        (
+            "node0",
+            "0-3,8-11\n",
+            "Node 0 MemTotal:       65738312 kB\nNode 0 MemFree: 5 kB\nNode 0 Active(file): 6 kB\n\
+             Node 0 Inactive(file): 7 kB\n",
+        ),
         ("node1", "4-7,12-15\n", "Node 1 MemTotal:       66059512 kB\n"),
         ("node2", "\n", "Node 2 MemTotal:       130023424 kB\nNode 2 MemFree: 1 kB\n"),
     ];
@@ -123,6 +146,7 @@ mod tests {
             }
         }
         fs::write(base.join("has_cpu"), "0-1\n").unwrap();
+        fs::write(base.join("has_memory"), "0-2\n").unwrap();
         root
     }
 
@@ -137,8 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn memory_of_nodes_that_may_not_be_used_is_not_free() {
+        let root = tree();
+        let free = |allowed: &str| {
+            let folder = root.path().join("proc/self");
+            fs::create_dir_all(&folder).unwrap();
+            let text = format!("Name:\tx\nMems_allowed_list:\t{allowed}\n");
+            fs::write(folder.join("status"), text).unwrap();
+            allowed_free_bytes(root.path())
+        };
+        assert_eq!([free("0-2"), free("7")], [None; 2]);
+        let free = ["2", "0,2"].map(free);
+        assert_eq!(free, [Some(1 << 10), Some((1 + 5 + 7 + 3) << 10)]);
+    }
+
+    #[test]
     fn a_machine_without_nodes_has_none() {
         assert!(nodes(Path::new("/nonexistent")).is_empty());
+        assert_eq!(allowed_free_bytes(Path::new("/nonexistent")), None);
     }
 
     #[test]
