@@ -131,7 +131,7 @@ fn hold(
     (kernel, share, is_mixed): (Kernel, Share, bool),
 ) {
     let used = share.cores_used();
-    let cores = counted(round(used), "core");
+    let cores = counted((used * 100.0).round() / 100.0, "core");
     let name = format!("peak of {cores} at the clock in this load");
     let clock_hz = facts.number(fact::CLOCK_HZ);
     let bound = match (clock_hz, count.and_then(|count| Some((count.ports?, count.per_cycle)))) {
@@ -172,10 +172,6 @@ fn hold(
     if let Some(bound) = outcome.ceiling.as_mut() {
         bound.limiter = limiter;
     }
-}
-
-fn round(cores: f64) -> String {
-    if cores.fract() == 0.0 { format!("{cores}") } else { format!("{cores:.2}") }
 }
 
 /// What most likely keeps a row from its peak.
