@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn of_a_large_machine_the_cpus_that_may_be_used_count() {
-        let of = |steal_cpus| Reading { steal_ns: ticks(4), steal_cpus, ..after(500 * MS) };
+        let of = |steal_cpus| Reading { steal_ns: ticks(4), steal_cpus, ..after(400 * MS) };
         assert_eq!(verdict(&of(0), 64), None);
         assert_eq!(verdict(&of(2), 64), Some(Spoil::Stolen));
         assert_eq!(verdict(&of(4), 64), None, "each of them may be off by a tick");

@@ -170,8 +170,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
     let is_known = known_cpus.is_some();
     let others_ns = if is_known { (others_cpus * elapsed_ns).max(0.0) } else { f64::MAX };
     let waited_ns = waited_ns.map(for_others).map(|waited_ns| waited_ns.min(others_ns));
-    let ((stolen_before, _), (stolen, stolen_cpus)) = (begun.times.stolen(), ended.times.stolen());
-    let stolen = in_cpus(stolen.saturating_sub(stolen_before));
+    let stolen = in_cpus(ended.times.steal.saturating_sub(begun.times.steal));
     let pressure_ns = ended.pressure_ns.zip(begun.pressure_ns);
     let mut by_name: BTreeMap<&str, ProgramLoad> = BTreeMap::new();
     let is_other = |process: &Process| {
@@ -193,7 +192,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
         cpus,
         // Ticks are coarse: more of them can be counted than there were.
         others_cpus: is_known.then(|| others_cpus.clamp(0.0, f64::from(cpus))),
-        stolen_ratio: stolen / f64::from(stolen_cpus.max(1)),
+        stolen_ratio: stolen / f64::from(ended.times.steal_cpus.max(1)),
         run_queue_wait_ratio: waited_ns.map(|waited| waited / (waited + own_ns).max(1.0)),
         cpu_pressure_ratio: pressure_ns
             .map(|(end, begin)| end.saturating_sub(begin) as f64 / elapsed_ns),

@@ -24,11 +24,11 @@ pub struct CpuTimes {
     pub irq: u64,
     /// Deferred interrupt work, which is where most network code runs.
     pub softirq: u64,
-    /// A CPU wanted to run, but the hypervisor ran something else.
+    /// A CPU that the reader may use wanted to run, but the hypervisor ran something else; any CPU where the
+    /// list has none of those numbers, as in some containers.
     pub steal: u64,
-    /// The same of the CPUs alone that the reader may use, each in whole ticks, and how many these are;
-    /// `None` where they are all, or have other numbers in the list, as in some containers.
-    pub own_steal: Option<(u64, u32)>,
+    /// CPUs of which that is. Unless these are all, each is cut to whole ticks.
+    pub steal_cpus: u32,
     /// All of it, the time included in which a CPU had nothing to do.
     pub all: u64,
     /// CPUs that the kernel lists.
@@ -47,12 +47,6 @@ impl CpuTimes {
     /// Ticks in which a CPU ran a program in user mode, as no thread of the kernel does.
     pub fn user_mode(&self) -> u64 {
         self.user + self.nice
-    }
-
-    /// Ticks in which a CPU that the reader may use wanted to run, but the hypervisor ran something else, and
-    /// how many CPUs these are.
-    pub fn stolen(&self) -> (u64, u32) {
-        self.own_steal.unwrap_or((self.steal, self.cpus))
     }
 
     /// Ticks in which a CPU did anything here, whoever asked for it.
@@ -103,8 +97,8 @@ pub fn parse_cpu_times(text: &str, own: &[usize]) -> Option<CpuTimes> {
         idle: field(3),
         irq: field(5),
         softirq: field(6),
-        steal: field(7),
-        own_steal: is_part.then(|| (owned.iter().sum(), owned.len() as u32)),
+        steal: if is_part { owned.iter().sum() } else { field(7) },
+        steal_cpus: if is_part { owned.len() } else { cpus } as u32,
         // What guests of this machine had comes behind these, and is in the first two of them.
         all: fields.iter().take(8).sum(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
@@ -129,7 +123,7 @@ procs_running 3
     #[test]
     fn totals_and_cpus_of_a_virtual_machine() {
         let times = parse_cpu_times(VIRTUAL_MACHINE, &[0, 1]).unwrap();
-        assert_eq!((times.steal, times.stolen()), (28, (28, 2)));
+        assert_eq!((times.steal, times.steal_cpus), (28, 2));
         assert_eq!(times.softirq, 206);
         assert_eq!(times.cpus, 2);
         assert_eq!(times.busy(), 19630 + 4961 + 206);
@@ -140,7 +134,10 @@ procs_running 3
 
     #[test]
     fn what_is_stolen_from_cpus_that_others_have_is_not_ours() {
-        let stolen = |own: &[usize]| parse_cpu_times(VIRTUAL_MACHINE, own).unwrap().stolen();
+        let stolen = |own: &[usize]| {
+            let times = parse_cpu_times(VIRTUAL_MACHINE, own).unwrap();
+            (times.steal, times.steal_cpus)
+        };
         assert_eq!([stolen(&[0]), stolen(&[1]), stolen(&[1, 5])], [(10, 1), (18, 1), (18, 1)]);
         // A container that numbers its CPUs anew.
         assert_eq!([stolen(&[5, 7]), stolen(&[])], [(28, 2); 2]);

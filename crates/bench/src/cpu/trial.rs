@@ -137,10 +137,9 @@ impl Taken {
     /// Stolen share of the time of the CPUs between two readings, and the ticks that it was.
     fn until(&self, end: &Self) -> Facts {
         let (Some(first), Some(last)) = (self.times, end.times) else { return Facts::default() };
-        let (ticks, cpus) = last.stolen();
-        let ticks = ticks.saturating_sub(first.stolen().0);
-        let time_ns = end.at_ns.saturating_sub(self.at_ns) as f64 * f64::from(cpus.max(1));
-        let ratio = (ticks * steal::tick_ns()) as f64 / time_ns.max(1.0);
+        let ticks = last.steal.saturating_sub(first.steal);
+        let time_ns = end.at_ns.saturating_sub(self.at_ns) * u64::from(last.steal_cpus);
+        let ratio = (ticks * steal::tick_ns()) as f64 / time_ns.max(1) as f64;
         Facts::default().with(fact::STOLEN_RATIO, ratio).with(fact::STOLEN_TICKS, ticks)
     }
 }
@@ -384,7 +383,7 @@ mod tests {
     fn stolen_ticks_are_a_share_of_the_time_of_all_cpus() {
         let read = |at_ns, steal| Taken {
             at_ns,
-            times: Some(steal::CpuTimes { steal, cpus: 2, ..steal::CpuTimes::default() }),
+            times: Some(steal::CpuTimes { steal, steal_cpus: 2, ..Default::default() }),
         };
         let second = 1_000_000_000;
         let ratio = 10.0 * steal::tick_ns() as f64 / 2e9;

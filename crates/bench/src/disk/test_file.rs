@@ -96,7 +96,7 @@ impl TestFile {
             left_bytes: left_bytes.into(),
             warnings: dirty.into_iter().collect(),
             began_ns: monotonic_ns(),
-            cpus: steal::cpu_times(root).map_or(1.0, |times| f64::from(times.cpus.max(1))),
+            cpus: steal::cpu_times(root).map_or(1.0, |times| f64::from(times.steal_cpus.max(1))),
             is_virtual: environment::capture(root).hypervisor != Some(false),
             cancel: options.run.cancel,
         };

@@ -108,10 +108,9 @@ impl Witness for SystemWitness {
             true => times.user_mode().saturating_mul(steal::tick_ns()).wrapping_sub(own_user_ns),
             false => not_ours_ns.wrapping_sub(kernel_ns),
         };
-        let (stolen, _) = times.stolen();
         Reading {
-            steal_ns: stolen.saturating_mul(steal::tick_ns()),
-            steal_cpus: times.own_steal.map_or(0, |(_, cpus)| cpus),
+            steal_ns: times.steal.saturating_mul(steal::tick_ns()),
+            steal_cpus: if times.steal_cpus < times.cpus { times.steal_cpus } else { 0 },
             involuntary_switches: own.involuntary_switches,
             throttled_ns: self.throttled_ns,
             own_ns,
