@@ -237,9 +237,7 @@ fn measure_group(
             .map_err(|error| {
                 Error::NoRoom(format!("cannot get memory to measure: {}", cause_text(&error)))
             })?;
-    if !machine.cpus.is_empty() {
-        memory.known_cpus.clone_from(&machine.cpus);
-    }
+    memory.known_cpus.clone_from(&machine.cpus);
     // Forms of kernels are raced before the clock of the rows; what there is no time for is left out.
     let raced_ns = sampler.part_ends_ns(RACING_PART);
     let case = |row: RateRow| match monotonic_ns() < raced_ns {

@@ -54,7 +54,11 @@ const OF_THE_SUM: [Key; 7] = [
 
 /// Gives each row its ratios, its bound, and the name of its bottleneck.
 pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
-    let copied: Vec<(Copies, f64)> = rows.iter().filter_map(copy_rate).collect();
+    let copied = rows.iter().filter_map(|measured| match measured.row {
+        NetworkRow::Memcpy(copies) => Some((copies, measured.outcome.median?)),
+        NetworkRow::Test(_) => None,
+    });
+    let copied: Vec<(Copies, f64)> = copied.collect();
     for Measured { row, outcome, facts, further } in rows {
         further.iter_mut().for_each(of_all_clients);
         fact::add_ratios(facts);
@@ -137,13 +141,6 @@ fn waits_for_path(facts: &Facts) -> f64 {
     share(fact::TCP_BUSY_NS)
         - share(fact::TCP_RECEIVER_LIMITED_NS)
         - share(fact::TCP_BUFFER_LIMITED_NS)
-}
-
-fn copy_rate(measured: &Measured<NetworkRow>) -> Option<(Copies, f64)> {
-    match measured.row {
-        NetworkRow::Memcpy(copies) => Some((copies, measured.outcome.median?)),
-        NetworkRow::Test(_) => None,
-    }
 }
 
 fn throughput(test: &TestRow, copied: &[(Copies, f64)], topology: &Topology) -> Ceiling {

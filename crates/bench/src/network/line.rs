@@ -18,9 +18,7 @@ impl Line {
         let Self { waiting, together } = self;
         match together {
             0 => format!("the server is busy, {waiting} waiting (with this one)"),
-            _ => {
-                format!("measured together with others: {waiting} of {together} clients are there")
-            }
+            _ => format!("together with others: {waiting} of {together} clients are there"),
         }
     }
 }

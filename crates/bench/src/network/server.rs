@@ -92,8 +92,7 @@ impl Server {
     /// # Errors
     /// Those of socket(2), setsockopt(2), bind(2) and listen(2).
     pub fn bind(addresses: &[SocketAddr], key: Key) -> io::Result<Self> {
-        let is_any = addresses.iter().all(|address| address.port() == 0);
-        let mut attempts = if is_any { PORT_ATTEMPTS } else { 1 };
+        let mut attempts = PORT_ATTEMPTS;
         let (listener, datagrams) = loop {
             let listener = TcpListener::bind(addresses)?;
             attempts -= 1;

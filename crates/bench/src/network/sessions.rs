@@ -10,14 +10,13 @@ use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
 
-use super::address;
 use super::client::{Client, QUEUE_NS, Report};
 use super::line::Line;
 use super::server::{Clients, Lifetime, Server, Shortage};
 use super::spec::Spec;
 use super::token::{self, Key};
 use super::topology::Family;
-use super::{Options, PORT};
+use super::{Options, PORT, address};
 use crate::workers::lock;
 use crate::{Error, Extent};
 
@@ -93,9 +92,9 @@ impl Sessions {
         if let Some(target) = &options.connect {
             let port = options.port.unwrap_or(PORT);
             let addresses = address::resolve(target, port, options.family());
-            let addresses = addresses.map_err(Error::Network)?;
             let key = options.key.clone().unwrap_or_else(Key::open);
-            return Ok(Self { clients: vec![connect(options, &addresses, &key)?], missing: None });
+            let client = connect(options, &addresses.map_err(Error::Network)?, &key)?;
+            return Ok(Self { clients: vec![client], missing: None });
         }
         let own = |address: IpAddr| {
             let (at, key, shortage) = start_server(address)?;

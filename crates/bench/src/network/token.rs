@@ -50,12 +50,8 @@ impl Key {
         let mut text = String::new();
         let opened = input::open(path, CancelToken::signals());
         let file = opened.map_err(|error| complain(cause_text(&error)))?;
-        file.take(MAX_TOKEN_BYTES).read_to_string(&mut text).map_err(|error| {
-            match error.kind() {
-                std::io::ErrorKind::InvalidData => complain("it is no text".to_owned()),
-                _ => complain(cause_text(&error)),
-            }
-        })?;
+        let read = file.take(MAX_TOKEN_BYTES).read_to_string(&mut text);
+        read.map_err(|error| complain(cause_text(&error)))?;
         if text.trim().len() < LEAST_TOKEN_BYTES {
             return Err(complain(format!("a token has at least {LEAST_TOKEN_BYTES} characters")));
         }

@@ -35,8 +35,8 @@ pub(super) fn pairs_of(extent: Extent, order: &[usize]) -> Vec<Option<(usize, us
 /// All pairs, or, where these are more than `most`, those of the first CPU with others that are
 /// spread evenly, one of another core first.
 fn pairs(order: &[usize], most: usize) -> Vec<(usize, usize)> {
-    let pair = |one: usize, other: usize| (one.min(other), one.max(other));
-    let with = |at: usize| order[at + 1..].iter().map(move |&other| pair(order[at], other));
+    let pair = |one: usize| move |&other: &usize| (one.min(other), one.max(other));
+    let with = |at: usize| order[at + 1..].iter().map(pair(order[at]));
     let mut pairs: Vec<_> = (0..order.len()).flat_map(with).collect();
     if pairs.len() > most {
         let all = order.len() - 1;
