@@ -215,7 +215,7 @@ mod tests {
         let [quick, slow] = [10.0, 5.0].map(|rate| [rate, rate + 0.1, rate + 0.2, rate + 0.3]);
         for (beside_load, threads) in [(None, 1), (Some(0), 2), (Some(1), 2)] {
             let mut rows = [row(&quick), row(&slow)];
-            for index in beside_load {
+            if let Some(index) = beside_load {
                 rows[index].outcome.warn(warning::LOCAL_LOAD, "a program");
             }
             let choice = among(&tunings, Some(&tunings[1]), &mut rows, |_| String::new()).unwrap();
