@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
 
 use crate::output;
@@ -135,10 +135,16 @@ impl<T: Default> OwnFile<T> {
         Ok((path, content.unwrap_or_default()))
     }
 
-    /// Puts what `changed` makes of its content in its place. Returns where it lies.
+    /// Puts what `changed` makes of its content in its place, one process after the other. Returns where it
+    /// lies.
     ///
     /// Errors: it cannot be written, or has become something else meanwhile.
     pub fn change<C: Serialize>(&self, changed: impl FnOnce(T) -> C) -> Result<PathBuf, String> {
+        let (path, _) = self.place_and_content()?;
+        let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = File::open(above.unwrap_or(Path::new("."))).ok();
+        // Where there are no locks, or the directory cannot be read, who comes last wins.
+        let _unread = directory.as_ref().map(|held| flock(held, FlockOperation::LockExclusive));
         let (path, content) = self.place_and_content()?;
         let changed = serde_json::to_string_pretty(&changed(content));
         let text = changed.map_err(|error| error.to_string())?;

@@ -1,13 +1,14 @@
 //! Which filesystem a file lies on, as far as that changes what its figures mean.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, fstatfs, fstatvfs, statx};
 use rustix::io::Errno;
 
+use crate::descriptor::itself;
 use crate::storage::{DeviceNumber, MountTable};
 
 crate::words! {
@@ -187,12 +188,16 @@ pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
 }
 
 /// What tells the filesystem of an open file from others of this machine, today and after it was
-/// mounted again: its kind and its number, which ext4, btrfs and tmpfs have from their UUID, xfs from
-/// its device; where it has none (NFS, FUSE), what was mounted, or its device, which may be another tomorrow.
+/// mounted again: its kind and its number, which ext4, btrfs and tmpfs have from their UUID; xfs has it from its
+/// device, so that its UUID is asked for, too. Where it has none (NFS, FUSE), what was mounted, or its device,
+/// which may be another tomorrow.
 ///
 /// Errors: those of the kernel. Cost: an fstatfs, an fstatvfs; perhaps an fstat, and the mount table once.
 pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
     let name = of(descriptor)?.name;
+    if let Some(uuid) = Some(name).filter(|name| *name == "xfs").and_then(|_| uuid(descriptor)) {
+        return Ok(format!("{name} {uuid}"));
+    }
     let number = match fstatvfs(descriptor) {
         Err(Errno::NOSYS) => 0,
         facts => facts?.f_fsid,
@@ -205,6 +210,24 @@ pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
     let [major, minor] = [rustix::fs::major(device), rustix::fs::minor(device)];
     let mounted = mounted(&MOUNTS, DeviceNumber { major, minor });
     Ok(mounted.unwrap_or_else(|| format!("{name} {major}:{minor}")))
+}
+
+/// The UUID of the filesystem of a file or directory, where the kernel tells it (`FS_IOC_GETFSUUID`, new in
+/// Linux 6.9) and it may be read. What was opened as a mere place (`O_PATH`) is opened once more.
+fn uuid(descriptor: BorrowedFd<'_>) -> Option<String> {
+    const FS_IOC_GETFSUUID: u32 = 0x8011_1500;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(descriptor).ok()?.st_mode);
+    if !(kind.is_file() || kind.is_dir()) {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(itself(descriptor), flags, Mode::empty()).ok()?;
+    // A length, and as many bytes.
+    let mut answer = [0_u8; 17];
+    // SAFETY: the kernel writes a `struct fsuuid2`, 17 bytes, through the pointer to as many live ones.
+    let told = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETFSUUID as _, answer.as_mut_ptr()) };
+    let uuid = answer[1..].get(..answer[0].into()).filter(|uuid| told == 0 && !uuid.is_empty())?;
+    Some(uuid.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// What was mounted where no block device was: such a device number goes to another mount as soon as

@@ -164,6 +164,15 @@ pub fn needs_storage(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// A reason to skip on kernels older than this one, which has something.
+pub fn needs_kernel(version: (u32, u32), what: &str) -> Result<(), String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split('.').map_while(|number| number.parse::<u32>().ok());
+    let own = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let why = || format!("{what} in Linux {version:?}, and this is {}", release.trim());
+    if own >= version { Ok(()) } else { Err(why()) }
+}
+
 /// A reason to skip, unless this program is installed.
 pub fn needs_program(name: &str) -> Result<(), String> {
     let path = std::env::var("PATH").unwrap_or_default();

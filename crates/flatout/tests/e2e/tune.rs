@@ -14,6 +14,8 @@ use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 use crate::skip::needs;
 
+mod entry;
+
 /// The shortest run that measures everything.
 const SHORT: &str = "tune place --quick --max-write 2G --max-time 600s --rounds 3";
 const PROFILE: &str = "profile.json";
