@@ -6,10 +6,11 @@ use clap::{Args, ValueEnum, ValueHint};
 use flatout_bench::option::{Wish, Words, count_to, words};
 use flatout_bench::workers::MAX_THREADS;
 use flatout_io::digest::Algorithm;
+use flatout_report::Format;
 use flatout_tree::manifest::{Form, LineEnd, Manifest};
 
 use super::copy::first;
-use super::shared::{file, path, repeated};
+use super::shared::{file, meant, path, repeated};
 
 const AFTER: &str = include_str!("help/sum.txt").trim_ascii_end();
 
@@ -53,16 +54,14 @@ pub struct Sum {
     /// End lines with a zero byte, and escape nothing; with --check, read such lines
     #[arg(short, long, help_heading = "Output")]
     pub zero: bool,
-    /// Form of the results: manifest, json
+    /// Form of the results: manifest, json [default: json into a FILE.json, else manifest]
     #[arg(
-        long,
+        long = "format",
         value_name = "FORMAT",
-        default_value = "manifest",
         hide_possible_values = true,
-        hide_default_value = false,
         help_heading = "Output"
     )]
-    pub format: SumFormat,
+    pub wanted: Option<SumFormat>,
     /// Write the results into FILE (replaced if it exists); - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
         value_parser = file(), value_hint = ValueHint::FilePath, help_heading = "Output")]
@@ -92,6 +91,13 @@ impl Sum {
     pub fn is_of_trees(&self) -> bool {
         let is_stream = |path: &PathBuf| path.as_os_str() == "-";
         self.recursive && !self.check && !self.operands().iter().any(is_stream)
+    }
+
+    /// The form that was asked for, else the one that the file's name ends in.
+    pub fn format(&self) -> SumFormat {
+        let is_meant = meant(self.output.as_deref()) == Some(Format::Json);
+        let usual = if is_meant { SumFormat::Json } else { SumFormat::Manifest };
+        self.wanted.unwrap_or(usual)
     }
 
     /// What to read.
@@ -125,7 +131,7 @@ impl Sum {
         } else if let Some(name) = first(&only_in_a_check) {
             return Some(format!("{name} means something only with --check"));
         }
-        match (self.format, first(&only_in_a_manifest)) {
+        match (self.format(), first(&only_in_a_manifest)) {
             (SumFormat::Json, Some(name)) => Some(format!("{name} means nothing in JSON")),
             _ => repeated(&self.files),
         }

@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     let stream = match open_stream(arguments) {
         Ok(stream) => stream,
         Err(error) => {
-            let wants_json = arguments.format == SumFormat::Json;
+            let wants_json = arguments.format() == SumFormat::Json;
             return output::cannot_begin(error.into(), wants_json);
         }
     };

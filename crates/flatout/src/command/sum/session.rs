@@ -58,7 +58,7 @@ impl<'a> Session<'a> {
             is_stopped: false,
             line: Vec::new(),
         };
-        if arguments.format == SumFormat::Json {
+        if arguments.format() == SumFormat::Json {
             let (document, start) = Document::begin(arguments);
             session.document = Some(document);
             // A failure is remembered.

@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
     let refusal = stream.as_ref().and_then(|stream| stream.as_ref().err().cloned());
     if let Err(error) = group.agree(refusal) {
         if group.is_first() {
-            let wants_json = arguments.format == SumFormat::Json;
+            let wants_json = arguments.format() == SumFormat::Json;
             return output::cannot_begin(error.into(), wants_json);
         }
         return output::exit(conclusion::FAILED);

@@ -75,6 +75,14 @@ fn nothing_to_read_and_a_file_of_results_leave_a_document_too() {
     let rows = rows(&document);
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0]["median"], Value::Null);
+    for (words, is_json) in
+        [(&["--output", "o.json"][..], true), (&["-o", "o.json", "--format", "manifest"], false)]
+    {
+        let words = ["sum", "-r", "tree"].iter().chain(words);
+        folder.flatout(words).leaves("o.json").run().exits(0);
+        let text = std::fs::read_to_string(folder.join("o.json")).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).is_ok(), is_json, "{text}");
+    }
     let ran = folder.flatout(["sum", "--format", "json", "--output", "no/such"]).run();
     schema::assert_valid(&ran.complains(1, &["no/such"]).document());
 }
