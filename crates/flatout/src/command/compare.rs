@@ -42,11 +42,14 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     if let Err(error) = output::check(arguments.output.as_deref(), &inputs) {
         // In the form that was asked for, or meant, on standard output.
         let (wanted, output) = (Some(arguments.format()), None);
-        return refuse(&Arguments { wanted, output, ..arguments.clone() }, error);
+        return refuse(&Arguments { wanted, output, ..arguments.clone() }, WRONG_USE, error);
     }
     if arguments.noise {
-        let learned = noise::learn(arguments, cancel);
-        return learned.map_or_else(|error| refuse(arguments, error), output::exit);
+        return match noise::learn(arguments, cancel) {
+            Ok(Some(())) => output::exit(DONE),
+            Ok(None) => refuse(arguments, INTERRUPTED, "interrupted: nothing is learned".into()),
+            Err(error) => refuse(arguments, WRONG_USE, error),
+        };
     }
     let found = match arguments.runs {
         _ if arguments.trend => of_time(arguments).map(Some),
@@ -55,8 +58,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     };
     match found {
         Ok(Some(document)) => show(arguments, &document),
-        Ok(None) => output::give_up(INTERRUPTED, "interrupted: nothing is compared"),
-        Err(error) => refuse(arguments, error),
+        Ok(None) => refuse(arguments, INTERRUPTED, "interrupted: nothing is compared".into()),
+        Err(error) => refuse(arguments, WRONG_USE, error),
     }
 }
 
@@ -209,12 +212,12 @@ fn code(comparison: &Comparison) -> i32 {
 }
 
 /// Says what is wrong; in JSON also in the document.
-fn refuse(arguments: &Arguments, error: String) -> ExitCode {
+fn refuse(arguments: &Arguments, code: i32, error: String) -> ExitCode {
     output::complain(&error);
     if arguments.format() != Form::Json {
-        return output::exit(WRONG_USE);
+        return output::exit(code);
     }
-    show(arguments, &Document::new(TOOL, Vec::new(), vec![error], WRONG_USE))
+    show(arguments, &Document::new(TOOL, Vec::new(), vec![error], code))
 }
 
 fn show(arguments: &Arguments, document: &Document) -> ExitCode {

@@ -14,28 +14,21 @@ use flatout_sys::cancel::CancelToken;
 use super::making::Recipe;
 use super::{noise_file, read_all};
 use crate::arguments::compare::Compare as Arguments;
-use crate::conclusion::{DONE, INTERRUPTED};
 use crate::output;
 
 /// Runs from which noise is learned unless another number is given.
 const USUAL_RUNS: u32 = 3;
 
-/// Learns, saves and shows. Returns the exit code.
+/// Learns, saves and shows; `None` when interrupted.
 ///
 /// Errors: nothing was learned or saved; the text says why.
-pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> {
+pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<Option<()>, String> {
     noise_file::FILE.check()?;
-    let records = if arguments.files.is_empty() {
-        match made(arguments, cancel)? {
-            Some(records) => records,
-            None => {
-                output::complain("interrupted: nothing is learned");
-                return Ok(INTERRUPTED);
-            }
-        }
-    } else {
-        read_all(&arguments.files)?
+    let records = match arguments.files.is_empty() {
+        true => made(arguments, cancel)?,
+        false => Some(read_all(&arguments.files)?),
     };
+    let Some(records) = records else { return Ok(None) };
     let learned = learn_from(&records).map_err(|error| error.to_string())?;
     if learned.runs == 2 {
         output::notice("two runs know little of the noise: three or more are better");
@@ -58,7 +51,7 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<i32, String> 
     output::put(arguments.output.as_deref(), shown.as_bytes())?;
     let rows = quantity::counted(learned.rows.len(), "row");
     output::notice(&format!("the noise of {rows} is saved in {path:?}; compare uses it"));
-    Ok(DONE)
+    Ok(Some(()))
 }
 
 /// Runs made now; `None` when interrupted.

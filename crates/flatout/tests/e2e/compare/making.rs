@@ -15,10 +15,15 @@ fn a_run_is_ended_by_the_signal_that_ends_the_comparison() {
     mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let program = env!("CARGO_BIN_EXE_flatout");
     // Neither ends by itself. To open the other end waits until it has begun.
-    let running = compare(&folder, &["--runs=2", program, program, "--", "read", "fifo"]).start();
+    let words = ["--runs=2", "--format=json", program, program, "--", "read", "fifo"];
+    let running = compare(&folder, &words).start();
     let writer = OpenOptions::new().write(true).open(&fifo).unwrap();
     running.signal(Signal::TERM);
-    running.wait().died_of(Signal::TERM);
+    let ran = running.wait();
+    ran.died_of(Signal::TERM);
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    crate::schema::assert_follows("flatout-comparison-1", &document);
+    assert_eq!(document["errors"][0], "interrupted: nothing is compared", "{ran}");
     drop(writer);
     // One says no more, the other one waits for what it started.
     for script in ["echo >fifo; exec sleep 600 2>&-", "echo >fifo; sleep 600; true"] {
