@@ -81,7 +81,7 @@ fn marker(corpus: &Corpus, corpora: &Path) -> PathBuf {
 }
 
 /// Removes a file that may be gone.
-pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
+fn remove_file(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(IoError::system("remove", path)(error).into())

@@ -14,9 +14,6 @@ pub(crate) use fio::Trial as FioTrial;
 /// Bytes that a trial of a race writes at most: its time ends it before.
 const MOST_WRITE_BYTES: u64 = 1 << 40;
 
-/// The file that fio makes where a trial has a fresh one, and removes unless it is killed.
-pub(crate) const FIO_FILE_NAME: &str = fio::FILE_NAME;
-
 /// A row that another program is to do, too.
 #[derive(Debug, Clone)]
 pub(crate) struct Duel {

@@ -29,7 +29,7 @@ const BATCH_BYTES: u64 = 128 << 10;
 /// As long as so many trials is one line that goes through its blocks once.
 const TRIALS_AT_ONCE: u64 = 4;
 /// The file that fio makes in a directory; it is removed afterwards.
-pub(super) const FILE_NAME: &str = "flatout-fio.tmp";
+const FILE_NAME: &str = "flatout-fio.tmp";
 /// Bytes that fio writes at a time while it fills a file to be measured afterwards.
 const LAYOUT_BYTES: u64 = 1 << 20;
 /// fio spends 0.2 us on a request, without clock readings 0.1 (Zen 4, 2026-11-26); a call that copies

@@ -4,22 +4,21 @@
 //! compared with it after each run. `flatout transfer` obeys the block size as dd does;
 //! `flatout read` takes its own.
 
+use std::fs::{self, File};
 use std::path::PathBuf;
 
 use flatout_measure::{Chart, Facts, Parameters};
-use flatout_sys::memory;
 use flatout_sys::process::Account;
 use flatout_tree::compare::is_same;
 
 use crate::option::each_once;
-use crate::versus::copy::target::{Amount, Targets};
 use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::operand;
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State};
-use crate::{Error, MIB};
+use crate::{Error, IoError, MIB, place};
 
 /// The race of files that are read.
 const READ: &str = "dd-read";
@@ -29,9 +28,6 @@ const USUAL_BLOCK_BYTES: u64 = 4096;
 const BLOCKS_BYTES: [u64; 4] = [512, 1024, 2048, 4096];
 /// Blocks at which one is read to nowhere: flatout takes its own.
 const READ_BLOCKS_BYTES: [u64; 2] = [128 << 10, MIB];
-/// Targets are kept to the end of a race while they take no more than this part of the available
-/// memory: where more lies there, it is written back to storage while the next one runs.
-const MEMORY_PART: u64 = 16;
 /// Bytes per second and seconds per block with which the plan of the time counts: dd on two machines,
 /// 2026-11-22 and 27.
 const PLANNED_RATE: f64 = 1.5e9;
@@ -100,13 +96,11 @@ fn race(
     (test, bytes, block_bytes): (&'static str, u64, u64),
 ) -> Race<'static> {
     let is_copied = test != READ;
-    let free_memory = memory::available_bytes().unwrap_or(0) / MEMORY_PART;
-    let most_kept_bytes = free_memory.min(ground.room_bytes.saturating_sub(room_bytes(ground)));
     let source = Source::new(ground, 1, bytes);
     let made = Some(Made::of(&source.corpus, ground));
     let workload = BlockWorkload {
         source,
-        targets: is_copied.then(|| Targets::new(ground.targets(), most_kept_bytes)),
+        targets: is_copied.then(|| ground.targets()),
         target: PathBuf::from("/dev/null"),
         block_bytes,
     };
@@ -125,8 +119,8 @@ fn race(
 /// A file that is copied to another, or read to nowhere.
 struct BlockWorkload {
     source: Source,
-    /// Of copies.
-    targets: Option<Targets>,
+    /// Where copies go, under names of their own.
+    targets: Option<PathBuf>,
     /// That of this run.
     target: PathBuf,
     block_bytes: u64,
@@ -134,9 +128,9 @@ struct BlockWorkload {
 
 impl Workload for BlockWorkload {
     fn prepare(&mut self, run: &Run<'_>) -> Result<Facts, Error> {
-        if let Some(targets) = &mut self.targets {
-            let one = Amount { bytes: self.source.corpus.bytes, inodes: 1 };
-            (self.target, _) = targets.fresh(one, one)?;
+        if let Some(targets) = &self.targets {
+            fs::create_dir_all(targets).map_err(IoError::system("make the directory", targets))?;
+            self.target = targets.join(place::unused_name("copy"));
         }
         self.source.prepare(State::Hot, run.ends_ns)
     }
@@ -166,13 +160,13 @@ impl Workload for BlockWorkload {
             if !is_same(&self.source.path(), &self.target)? {
                 return Err(wrong("the copy differs from its source"));
             }
+            // Its bytes take no room from the next, nor are they written back meanwhile.
+            let emptied = File::options().write(true).open(&self.target);
+            let emptied = emptied.and_then(|file| file.set_len(0));
+            emptied.map_err(IoError::system("empty", &self.target))?;
         } else if !said.split_whitespace().any(|word| word == bytes) {
             return Err(wrong(format!("it does not say that it read {bytes} bytes")));
         }
         Ok(Checked::default())
-    }
-
-    fn clean(&mut self) -> Result<(), Error> {
-        self.targets.as_mut().map_or(Ok(()), Targets::remove_all)
     }
 }

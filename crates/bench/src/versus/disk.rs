@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use flatout_measure::{Facts, Outcome, Parameters, Row as _, Status, Warning, size_text, warning};
 use flatout_sys::process::Account;
 
-use crate::corpus::make::remove_file;
 use crate::disk::duel::{Duel, Extents};
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
@@ -232,13 +231,6 @@ impl Workload for DiskWorkload {
             checked.warnings.push(Warning::new(warning::DONE_OTHERWISE, &self.note));
         }
         Ok(checked)
-    }
-
-    fn clean(&mut self) -> Result<(), Error> {
-        for name in [iozone::FILE_NAME, crate::disk::duel::FIO_FILE_NAME] {
-            remove_file(&self.targets.join(name))?;
-        }
-        Ok(())
     }
 }
 

@@ -14,7 +14,6 @@ pub(super) fn rows(
     race: &Race<'_>,
     mut rows: Vec<Measured<Label>>,
     mut ratios: Vec<Measured<Label>>,
-    leftovers: Option<String>,
 ) -> Vec<Outcome> {
     for (measured, contestant) in rows.iter_mut().zip(&race.contestants) {
         measured.facts.set(fact::VERSION, contestant.version.clone());
@@ -31,10 +30,6 @@ pub(super) fn rows(
         outcomes.extend(speeds.collect::<Vec<_>>());
     }
     outcomes.extend(record(ratios));
-    if let (Some(text), Some(first)) = (leftovers, outcomes.first_mut()) {
-        let text = format!("what the race made is still there: {text}");
-        first.warnings.push(Warning::new(warning::FAILED, text));
-    }
     outcomes
 }
 

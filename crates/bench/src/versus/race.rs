@@ -100,11 +100,6 @@ pub trait Workload {
     ///
     /// Errors: what it left is wrong, which fails the contestant's row; the text says what.
     fn check(&mut self, run: &Run<'_>, account: &Account) -> Result<Checked, Error>;
-
-    /// Removes all that the runs of the race left. Called once, whatever happened.
-    fn clean(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 /// What is made for a race, and removed after the last.
@@ -192,7 +187,7 @@ impl Race<'static> {
 }
 
 /// Runs a race: a row per contestant (and its speed where bytes are moved), then a row per pair.
-/// What the runs left is removed. It ends before a round that would write more than may be.
+/// What the runs left goes with their place. It ends before a round that would write more than may be.
 /// Never fails: what goes wrong becomes the status and a warning of the rows.
 pub fn run(
     race: Race<'_>,
@@ -248,12 +243,11 @@ pub fn run(
         cancelled: *cancelled,
     };
     let (mut rows, ratios) = sampler.race(cases.collect(), pairs);
-    let Track { mut race, commands, .. } = track.into_inner();
+    let Track { race, commands, .. } = track.into_inner();
     for (measured, command) in rows.iter_mut().zip(commands) {
         measured.facts.set(fact::COMMAND, command);
     }
-    let leftovers = race.workload.clean().err().map(|error| error.to_string());
-    finish::rows(&race, rows, ratios, leftovers)
+    finish::rows(&race, rows, ratios)
 }
 
 /// The pairs of a race, as places of subject and opponent: flatout against each rival, or each

@@ -132,7 +132,7 @@ fn a_race_leaves_rows_of_contestants_speeds_and_pairs() {
         }
     }
     assert_eq!(files[1]["audit"]["version"], "b3sum 9.9");
-    assert!(files[1]["audit"]["command"].as_str().unwrap().contains("xargs -0"), "{}", files[1]);
+    assert!(files[1]["audit"]["command"].as_str().unwrap().contains("exec "), "{}", files[1]);
     let pairs = rows(&document, "versus/ratio");
     assert_eq!(pairs.len(), 3);
     for pair in &pairs {

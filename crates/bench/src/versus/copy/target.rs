@@ -1,9 +1,10 @@
-//! Where copies go: fresh names, kept until the last race of the copiers is over.
+//! Where copies go: fresh names, kept until whoever has the place leaves it.
 //!
 //! Deleting a large tree makes the next creation on ext4 10 to 40 times slower for a minute, so it
 //! must not happen between runs: they are emptied when they were compared. Where room is short it must:
 //! then all that lie there go at once, before a round begins rather than within it, and the rows say so.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use flatout_tree::remove::remove_tree;
@@ -49,16 +50,23 @@ impl Targets {
         Self { folder, room, taken: Amount::default(), live: Vec::new() }
     }
 
-    /// The folder, made if need be.
-    fn folder(&mut self) -> Result<&Path, Error> {
+    /// A name that no copy has had, for one that takes `takes`, with room for all that are `wanted` from
+    /// now on; and whether earlier ones were removed for that.
+    ///
+    /// Errors: those of making the folder, and of removing.
+    pub fn fresh(&mut self, takes: Amount, wanted: Amount) -> Result<(PathBuf, bool), Error> {
         let folder = &self.folder;
-        std::fs::create_dir_all(folder).map_err(IoError::system("make the directory", folder))?;
+        fs::create_dir_all(folder).map_err(IoError::system("make the directory", folder))?;
         place::spread_directories_of(folder);
         let facts = rustix::fs::statvfs(folder).map_err(IoError::system("examine", folder))?;
         if self.live.is_empty() {
             self.room.inodes = scratch::inodes_part(&facts).unwrap_or(u64::MAX);
         }
-        Ok(folder)
+        let has_removed = self.make_room(wanted)?;
+        let path = self.folder.join(place::unused_name("copy"));
+        self.taken = self.taken.plus(takes);
+        self.live.push(path.clone());
+        Ok((path, has_removed))
     }
 
     /// Makes room for copies that take `wanted` together: nothing happens where there is.
@@ -69,21 +77,13 @@ impl Targets {
         if fits || self.live.is_empty() {
             return Ok(false);
         }
-        self.remove_all()?;
+        for path in std::mem::take(&mut self.live) {
+            // A copier that was given a tree may have left a file.
+            let removed = remove_tree(&path).or_else(|_| fs::remove_file(&path));
+            removed.map_err(IoError::system("remove", &path))?;
+        }
+        self.taken = Amount::default();
         Ok(true)
-    }
-
-    /// A name that no copy has had, for one that takes `takes`, with room for all that are `wanted` from
-    /// now on; and whether earlier ones were removed for that.
-    ///
-    /// Errors: those of making the folder, and of removing.
-    pub fn fresh(&mut self, takes: Amount, wanted: Amount) -> Result<(PathBuf, bool), Error> {
-        self.folder()?;
-        let has_removed = self.make_room(wanted)?;
-        let path = self.folder()?.join(place::unused_name("copy"));
-        self.taken = self.taken.plus(takes);
-        self.live.push(path.clone());
-        Ok((path, has_removed))
     }
 
     /// Takes the bytes out of a copy that nobody will read: they are not written to the disk, and take no
@@ -94,41 +94,6 @@ impl Targets {
         place::empty(path).map_err(IoError::system("empty", path))?;
         self.taken.bytes = self.taken.bytes.saturating_sub(takes.bytes);
         Ok(())
-    }
-
-    /// Removes all targets, and the folder if nothing else is in it.
-    ///
-    /// Errors: the first; as much as possible is gone nevertheless, and what is left is tried
-    /// again the next time.
-    pub fn remove_all(&mut self) -> Result<(), Error> {
-        let mut first = Ok(());
-        self.live.retain(|path| match remove_tree(path) {
-            Ok(()) => false,
-            // A copier that was given a tree may have left a file.
-            Err(_) if std::fs::remove_file(path).is_ok() => false,
-            Err(error) => {
-                if first.is_ok() {
-                    first = Err(Error::from(IoError::system("remove", path)(error)));
-                }
-                true
-            }
-        });
-        self.taken = Amount::default();
-        if self.live.is_empty() {
-            // Others may use it.
-            let _unread = std::fs::remove_dir(&self.folder);
-        }
-        first
-    }
-}
-
-impl Drop for Targets {
-    /// For races that were never run, and for panics: the last one that is run removes the
-    /// targets, and its answer is read.
-    fn drop(&mut self) {
-        if !self.live.is_empty() {
-            let _unread = self.remove_all();
-        }
     }
 }
 
@@ -145,31 +110,17 @@ mod tests {
         for _ in 0..3 {
             let (fresh, has_removed) = targets.fresh(ONE, ONE).unwrap();
             assert!(!has_removed);
-            std::fs::create_dir(fresh).unwrap();
+            fs::create_dir(fresh).unwrap();
         }
         assert_eq!(targets.live.len(), 3);
         let last = targets.live[2].clone();
-        std::fs::write(last.join("file"), "bytes").unwrap();
+        fs::write(last.join("file"), "bytes").unwrap();
         targets.empty(&last, ONE).unwrap();
-        assert_eq!(std::fs::metadata(last.join("file")).unwrap().len(), 0);
+        assert_eq!(fs::metadata(last.join("file")).unwrap().len(), 0);
         assert!(!targets.make_room(ONE).unwrap(), "what is emptied takes no room");
         targets.fresh(ONE, ONE).unwrap();
         assert!(targets.make_room(ONE).unwrap());
-        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the folder went, too");
+        assert_eq!(fs::read_dir(place.path().join("targets")).unwrap().count(), 0);
         assert!(!targets.make_room(ONE.times(9)).unwrap(), "nothing is there to be removed");
-    }
-
-    #[test]
-    fn what_is_left_goes_with_the_last_owner() {
-        let place = tempfile::tempdir().unwrap();
-        let mut targets = Targets::new(place.path().join("targets"), 350);
-        std::fs::write(targets.fresh(ONE, ONE).unwrap().0, "a file").unwrap();
-        std::fs::create_dir_all(targets.fresh(ONE, ONE).unwrap().0.join("a/b")).unwrap();
-        let foreign = place.path().join("targets/foreign");
-        std::fs::write(&foreign, "").unwrap();
-        drop(targets);
-        let left: Vec<_> = std::fs::read_dir(place.path().join("targets")).unwrap().collect();
-        assert_eq!(left.len(), 1);
-        assert!(foreign.exists());
     }
 }

@@ -217,15 +217,6 @@ impl Workload for CopyWorkload {
             .with(fact::COMPARED_ENTRIES, found.entries);
         Ok(Checked { facts, warnings: warning.into_iter().collect(), ..Checked::default() })
     }
-
-    fn clean(&mut self) -> Result<(), Error> {
-        // The other races are still to come, and would pay for the deleting.
-        let is_last = Rc::strong_count(&self.targets) == 1;
-        if is_last || self.cancel.is_cancelled() || self.state == State::Refresh {
-            return self.targets.borrow_mut().remove_all();
-        }
-        Ok(())
-    }
 }
 
 /// What a copy breaks of a promise, in one line.

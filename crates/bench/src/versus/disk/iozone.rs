@@ -92,20 +92,16 @@ fn test(work: &Work) -> Option<(u8, usize)> {
 /// How IOzone is called for one trial, with a file of its own at `file`.
 pub(super) fn invocation(program: &Path, work: &Work, file: &Path, trial: Trial) -> Option<Argv> {
     let (number, _) = test(work)?;
-    let kib = |bytes: u64| format!("{}k", bytes / KIB);
-    let mut words: Vec<String> = vec!["-i".into(), "0".into()];
+    let mut words = "-i 0".to_owned();
     if number != 0 {
-        words.extend(["-i".to_owned(), number.to_string()]);
+        words += &format!(" -i {number}");
     }
-    let (length, block) = (kib(trial.length_bytes), kib(work.block_bytes));
-    words.extend(["-s".to_owned(), length, "-r".to_owned(), block]);
+    words += &format!(" -s {}k -r {}k", trial.length_bytes / KIB, work.block_bytes / KIB);
     if work.caching == Caching::Direct {
-        words.push("-I".to_owned());
+        words += " -I";
     }
-    let mut argv = vec![program.into()];
-    argv.extend(words.into_iter().map(Into::into));
-    argv.extend(["-f".into(), file.into()]);
-    Some(argv)
+    let words = words.split(' ').chain(["-f"]).map(Into::into);
+    Some(std::iter::once(program.into()).chain(words).chain([file.into()]).collect())
 }
 
 /// The figure of a trial.

@@ -55,30 +55,21 @@ impl Work {
 
     /// How flatout is called for one trial at a path.
     pub(super) fn flatout(&self, program: &Path, path: &Path, trial: Trial) -> Argv {
-        let mut argv: Argv = vec![program.into(), "bench".into(), "disk".into(), path.into()];
-        let block = self.block_bytes.to_string();
-        let threads = self.threads.to_string();
-        let bytes = trial.length_bytes.to_string();
-        let runtime = format!("{}ms", trial.runtime_ns.div_ceil(1_000_000));
-        let (engine, caching) = (self.engine.to_string(), self.caching.to_string());
-        let options = [
-            ("--rw", self.pattern.word()),
-            ("--block-size", &block),
-            ("--threads", &threads),
-            ("--engine", &engine),
-            ("--caching", &caching),
-            ("--size", &bytes),
-            ("--time", &runtime),
-            ("--runs", "1"),
-            ("--format", "json"),
-        ];
-        argv.extend(options.iter().flat_map(|(option, value)| [option, value]).map(OsString::from));
-        if self.engine == Engine::Uring {
-            argv.extend(["--iodepth".into(), self.depth.to_string().into()]);
+        let Self { pattern, block_bytes, depth, threads, engine, caching, .. } = *self;
+        let mut words = format!(
+            "--rw {} --block-size {block_bytes} --threads {threads} --engine {engine} --caching {caching} \
+             --size {} --time {}ms --runs 1 --format json",
+            pattern.word(),
+            trial.length_bytes,
+            trial.runtime_ns.div_ceil(1_000_000),
+        );
+        if engine == Engine::Uring {
+            words += &format!(" --iodepth {depth}");
         }
         if self.extents == Extents::Written && self.writes() {
-            argv.push("--overwrite".into());
+            words += " --overwrite";
         }
-        argv
+        let begin = [program.into(), "bench".into(), "disk".into(), path.into()];
+        begin.into_iter().chain(words.split(' ').map(OsString::from)).collect()
     }
 }

@@ -51,6 +51,34 @@ fn shell(far: &str, near: &[&str]) -> std::process::Output {
 }
 
 #[test]
+fn the_far_end_ends_where_flatout_and_the_shell_were_killed() {
+    let place = tempfile::tempdir().unwrap();
+    let (file, both) = (place.path().join("numbers"), place.path().join("both"));
+    let body = "#!/bin/sh\ncase $1 in\nfar) echo $PPID $$ >$2; exec tail -f /dev/null ;;\n\
+                *) exec sleep 3 ;;\nesac\n";
+    flatout_sys::launcher::write_program(&both, body);
+    let far = format!("far {}", file.to_str().unwrap());
+    // Flatout is a shell here.
+    let mut flatout = std::process::Command::new("sh")
+        .args(["-c", "\"$@\"; :", "sh", "sh", "-c", SCRIPT, "sh", &far, both.to_str().unwrap()])
+        .spawn()
+        .unwrap();
+    let numbers = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    let text = std::iter::repeat_with(numbers).flatten().next().unwrap();
+    let [shell, far] = [0, 1].map(|at| text.split_whitespace().nth(at).unwrap().to_owned());
+    let shell = rustix::process::Pid::from_raw(shell.parse().unwrap()).unwrap();
+    flatout.kill().unwrap();
+    rustix::process::kill_process(shell, rustix::process::Signal::KILL).unwrap();
+    flatout.wait().unwrap();
+    let begun = std::time::Instant::now();
+    let is_there = || Path::new("/proc").join(&far).join("exe").read_link().is_ok();
+    while is_there() && begun.elapsed().as_secs() < 100 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(!is_there());
+}
+
+#[test]
 fn the_far_end_is_waited_for_and_ended() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("answers");

@@ -1,6 +1,7 @@
 //! Which rivals are meant, and where their programs are.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,12 @@ fn library(rival: &'static Rival) -> Option<Found> {
     Some(Found { rival, version: name.to_string_lossy().into_owned(), path })
 }
 
+/// Whether a program is of ImageMagick, which has one that is called `stream`, too, and names its library.
+fn is_of_magick(program: &Path) -> bool {
+    const WORD: &[u8] = b"Magick";
+    fs::read(program).is_ok_and(|bytes| bytes.windows(WORD.len()).any(|part| part == WORD))
+}
+
 /// Looks for a rival along `path` and asks it for its version; `None` when it is not there, or what is
 /// called so is something else: those of cargo say their version, and the rcp of Debian before 12 is scp.
 pub fn look(rival: &'static Rival, path: &OsStr, runner: &mut dyn Runner) -> Option<Found> {
@@ -82,7 +89,10 @@ pub fn look(rival: &'static Rival, path: &OsStr, runner: &mut dyn Runner) -> Opt
     }
     let program = find(rival.program, path)?;
     let version = version(rival, &program, runner);
-    let is_it = !version.is_empty() || !rival.package.starts_with("cargo ");
+    let is_it = match rival.discipline {
+        Discipline::Stream => !is_of_magick(&program),
+        _ => !version.is_empty() || !rival.package.starts_with("cargo "),
+    };
     is_it.then_some(Found { rival, path: program, version })
 }
 
@@ -151,10 +161,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let make = |place: &str, mode| {
             let place = folder.path().join(place);
-            std::fs::create_dir_all(&place).unwrap();
+            fs::create_dir_all(&place).unwrap();
             let file = place.join("race-me");
-            std::fs::write(&file, "").unwrap();
-            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
             file
         };
         let (_, second) = (make("first", 0o644), make("second", 0o755));
@@ -169,14 +179,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let look = |name: &str, stdout: &str, exit_code| {
             let file = folder.path().join(name);
-            std::fs::write(&file, "").unwrap();
-            std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
             let account = Account { stdout: stdout.into(), exit_code, ..Account::default() };
             look(named(name).unwrap()[0], folder.path().as_os_str(), &mut Answer(account))
         };
         assert!(look("rcp", "", 1).is_none(), "scp: unknown option");
         assert_eq!(look("rcp", "rcp 0.22", 0).unwrap().version, "rcp 0.22");
         assert!(look("fcp", "0.2.2", 1).is_some() && look("dd", "", 1).is_some());
+    }
+
+    #[test]
+    fn a_stream_that_is_not_that_of_memory_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("stream");
+        let look = |content: &str| {
+            fs::write(&file, content).unwrap();
+            fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+            look(
+                named("stream").unwrap()[0],
+                folder.path().as_os_str(),
+                &mut Answer(Account::default()),
+            )
+        };
+        assert!(look("libMagickCore-6.Q16.so.6\0Version: %s\0").is_none());
+        assert!(look("Copy:\0Scale:\0Add:\0Triad:\0").is_some());
+        assert!(look("#!/bin/sh\nOMP_NUM_THREADS=1 exec ./stream.omp").is_some());
     }
 
     #[test]
