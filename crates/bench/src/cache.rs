@@ -118,14 +118,14 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     let limit = limit.filter(|_| length_bytes == planned_bytes);
     let reduced = reduced(options.wanted_bytes(), length_bytes, limit.as_deref());
     let files = TestFiles::new(hot, cold, options)?;
-    let (ground, limits) = (files.ground(), files.limits());
+    let bottom = files.bottom();
     // One of so many that are left.
     let mut phase = |rows: Vec<Row>, parts: u64| {
         let cases = rows.into_iter().map(|row| trial::case(row, &files)).collect();
         let mut rows = sampler.within(sampler.left_ns() / parts).run(cases);
-        rows.iter_mut().for_each(|row| prove(row, ground));
+        rows.iter_mut().for_each(|row| prove(row, bottom.ground));
         // Against the bounds of the same phase, which were measured in between.
-        bound::apply(&mut rows, &limits);
+        bound::apply(&mut rows, &bottom.limits);
         for row in &mut rows {
             warning::add_all(&mut row.outcome.warnings, reduced.clone());
         }

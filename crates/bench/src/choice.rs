@@ -6,6 +6,8 @@
 use flatout_io::{Caching, Engine, Kind, ProfileEntry, Split, Tuning};
 use flatout_measure::{Warning, warning};
 
+use crate::workers;
+
 /// What the user asked for; `None` is for us to choose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wishes {
@@ -244,7 +246,9 @@ pub fn for_writing(length_bytes: u64, wishes: &Wishes) -> Choice {
     let depth = depth(engine, wishes, &mut notes);
     let block_bytes = wishes.block_bytes.unwrap_or_else(|| default_write_block(wishes));
     let blocks = length_bytes.div_ceil(block_bytes.max(1));
-    let threads = wishes.threads.unwrap_or(1).min(u32::try_from(blocks).unwrap_or(u32::MAX)).max(1);
+    let wished = wishes.threads.unwrap_or(1);
+    notes.extend(workers::idle(wished, blocks));
+    let threads = wished.min(u32::try_from(blocks).unwrap_or(u32::MAX)).max(1);
     let split = wishes.split.unwrap_or(Split::Contiguous);
     let tuning = Tuning { engine, caching, block_bytes, depth, threads, split };
     Choice { tuning, engine_reason: why.to_owned(), notes }
@@ -312,6 +316,17 @@ mod tests {
         let choice = for_reading(&HOT, &wishes, None);
         assert_eq!(choice.tuning.caching, Caching::Buffered);
         assert_eq!(choice.notes[0].code, warning::DIRECT_REFUSED);
+    }
+
+    #[test]
+    fn threads_of_a_write_that_have_no_block_are_not_there_and_are_said() {
+        let write = |length_bytes, threads| {
+            let block_bytes = Some(4096);
+            for_writing(length_bytes, &Wishes { threads, block_bytes, ..Wishes::default() })
+        };
+        let choice = write(3 * 4096, Some(8));
+        assert_eq!((choice.tuning.threads, &*choice.notes[0].code), (3, warning::THREADS_REDUCED));
+        assert!(write(8 * 4096, Some(8)).notes.is_empty() && write(1, None).notes.is_empty());
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::option::flag;
 use crate::place::{COPYING, Place};
 use crate::tried::Tried;
 use crate::versus::{self, State};
-use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, scratch};
+use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, Seconds, scratch};
 
 pub use choose::LeftOut;
 use choose::{Limits, Wanted, Why, choose, left_out_row};
@@ -50,10 +50,8 @@ const SPREAD_PART: u64 = 4;
 /// A hot source takes at most one part in so many of the available memory: its copy lies there,
 /// too.
 const MEMORY_PART: u64 = 3;
-/// Time of the whole grid, of the coarse one, and of the few rows of bare `bench`.
-const FULL_NS: u64 = 240_000_000_000;
-const QUICK_NS: u64 = 30_000_000_000;
-const FEW_NS: u64 = 3_000_000_000;
+/// Time of the area.
+const SECONDS: Seconds = Seconds { few_quick: 3, few: 3, quick: 30, full: 240 };
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
@@ -159,11 +157,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let room_bytes = versus::allowed_bytes(directory, options.run.max_write_bytes)?;
     let rounds = options.run.rounds.unwrap_or(options.run.least_trials);
     let facts = rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
-    let asked_ns = options.run.time_ns.unwrap_or(match options.run.extent {
-        Extent::Full => FULL_NS,
-        Extent::Quick => QUICK_NS,
-        Extent::Few => FEW_NS,
-    });
+    let asked_ns = SECONDS.estimate(&options.run).usual_ns;
     let pace = options.pace();
     let limits = Limits {
         room_bytes,

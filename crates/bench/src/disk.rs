@@ -213,7 +213,8 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     };
     let made_bytes = scratch.as_ref().map_or(0, Scratch::length_bytes);
     let reduced_from = estimate.reduced_from(made_bytes);
-    let file = TestFile::new(&place, scratch, estimate.trials_write_bytes, reduced_from, options)?;
+    let left_bytes = estimate.trials_write_bytes;
+    let file = TestFile::new(&place, scratch.as_ref(), left_bytes, reduced_from, options)?;
     // Rows that could not have what they asked for may have become the same.
     let fitted = plan::rows(options.run.extent, &options.selection, &place).into_iter();
     let rows = plan::each_once(fitted.map(|row| file.fit(row)));
@@ -240,7 +241,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
     let mut outcomes = record(measured);
     let (storage, unsynced) = (storage::describe(&file), file.chain.unsynced());
     let is_synchronous = file.chain.is_synchronous();
-    drop(file);
+    drop((file, scratch));
     let left_ns = sampler.left_ns();
     outcomes.extend(match early {
         Some(names) => names,

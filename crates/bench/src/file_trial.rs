@@ -7,6 +7,7 @@
 pub(crate) mod accounting;
 pub(crate) mod cache_watch;
 pub(crate) mod evidence;
+pub(crate) mod group_limit;
 pub(crate) mod measured;
 pub(crate) mod page_cache;
 

@@ -237,6 +237,8 @@ impl Reader {
             warn(code, format!("blocks of {}: {what}", counted(block, "byte")));
         }
         self.warnings.extend(workers::oversubscribed(tuning.threads, facts.cpus));
+        let blocks = self.end_bytes.div_ceil(tuning.block_bytes);
+        self.warnings.extend(workers::idle(tuning.threads, blocks).filter(|_| blocks > 0));
     }
 }
 

@@ -51,6 +51,14 @@ pub fn oversubscribed(threads: u32, cpus: u32) -> Option<Warning> {
     (threads > cpus).then(|| Warning::new(warning::OVERSUBSCRIBED, text))
 }
 
+/// The warning of a file with fewer blocks than there are threads.
+pub(crate) fn idle(threads: u32, blocks: u64) -> Option<Warning> {
+    let blocks_text = counted(blocks, "block");
+    let text =
+        format!("the file has {blocks_text} for {threads} threads: the others have nothing to do");
+    (blocks < u64::from(threads)).then(|| Warning::new(warning::THREADS_REDUCED, text))
+}
+
 /// The warning of a row whose control group has less CPU time than its threads could use.
 pub fn contained(threads: u32, cpus: u32, quota_cpus: Option<f64>) -> Option<Warning> {
     let quota = quota_cpus.filter(|&quota| quota < f64::from(threads.min(cpus)))?;

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use flatout_io::operations::Completion;
-use flatout_io::{Existing, MachineProfile, Target, TargetOptions};
-use flatout_measure::{Warning, size_text};
+use flatout_io::{Engine, Existing, MachineProfile, Target, TargetOptions, scan};
+use flatout_measure::{Warning, size_text, warning};
 use flatout_sys::{CancelToken, affinity};
 
 use crate::choice::{self, Choice, Wishes};
+use crate::file_trial::evidence::Bottom;
 use crate::{Error, limits, workers};
 
 pub use crate::file_trial::measured::Measured;
@@ -78,6 +79,8 @@ pub struct Writer {
     pub(crate) target: Target,
     pub(crate) choice: Choice,
     pub(crate) length_bytes: u64,
+    /// Where the bytes lie in the end.
+    bottom: Bottom,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -102,10 +105,16 @@ impl Writer {
         choice.tuning.caching = target.caching();
         let refused = fallback.map(|fallback| Warning::new(fallback.code, fallback.text));
         let mut warnings = Vec::from_iter(refused);
+        if choice.tuning.engine == Engine::Uring && scan::is_served(target.file()) {
+            (choice.tuning.engine, choice.tuning.depth) = (Engine::Sync, 1);
+            choice.engine_reason = format!("{}: no io_uring", scan::SERVED);
+            warnings.push(Warning::new(warning::URING_REFUSED, choice.engine_reason.clone()));
+        }
         warnings.append(&mut choice.notes);
         let (threads, cpus) = (choice.tuning.threads, affinity::allowed_cpu_count());
         warnings.extend(workers::oversubscribed(threads, cpus));
-        let writer = Self { job, target, choice, length_bytes, warnings };
+        let bottom = Bottom::of(target.file(), target.path());
+        let writer = Self { job, target, choice, length_bytes, bottom, warnings };
         match writer.check_room() {
             Ok(()) => Ok(writer),
             Err(error) => {

@@ -9,6 +9,8 @@ mod ringed;
 mod streamed;
 mod tally;
 
+use std::os::fd::BorrowedFd;
+
 use flatout_sys::buffer::AlignedBuffer;
 use flatout_sys::filesystem::{self, Nature};
 use flatout_sys::mapping::Window;
@@ -119,9 +121,7 @@ impl Scanner {
                 Ok(window) => Ok(Prepared::Mapped(Some(window))),
                 Err(why) => Err(Fallback::new("mmap_refused", "mmap", why, instead)),
             },
-            Engine::Uring if is_served(&source) => {
-                Err(no_ring("the filesystem is served by a program, and may answer short"))
-            }
+            Engine::Uring if is_served(source.file()) => Err(no_ring(SERVED)),
             Engine::Uring => match Ring::new(&[source.file()], tuning.depth, length) {
                 Ok(ring) => Ok(Prepared::Ringed(Box::new(ring))),
                 Err(error) => match uring_refusal(&error) {
@@ -201,9 +201,12 @@ pub fn null(
 /// Whether a program in user space serves the file, or the host by virtiofs, which statfs(2) calls FUSE.
 /// Where it has files read around the page cache and answers short, the ring asks for the rest at the
 /// place where it began, and calls the read whole: seen with Linux 6.18.
-fn is_served(source: &Source) -> bool {
-    filesystem::of(source.file()).is_ok_and(|filesystem| filesystem.nature == Nature::Userspace)
+pub fn is_served(file: BorrowedFd<'_>) -> bool {
+    filesystem::of(file).is_ok_and(|filesystem| filesystem.nature == Nature::Userspace)
 }
+
+/// Why such a file has no ring.
+pub const SERVED: &str = "the filesystem is served by a program, and may answer short";
 
 /// What a lane says when the file ended too early.
 fn truncated(source: &Source, plan: &Plan) -> Error {

@@ -1,13 +1,13 @@
 //! What the rows of the page cache area are held against, and what limits them.
 
 use flatout_io::Engine;
-use flatout_measure::{Ceiling, Facts, Measured, Provenance, ceiling, warning};
+use flatout_io::operations::Direction;
+use flatout_measure::{Ceiling, Measured, ceiling};
 use flatout_sys::storage::IoLimit;
 
 use super::row::{Row, State, Test};
 use crate::counted;
-use crate::file_trial::accounting::{DISK_READ_BYTES, DISK_READ_REQUESTS};
-use crate::file_trial::evidence::ratio;
+use crate::file_trial::group_limit;
 
 /// Blocks so small that copying them takes no time beside the call.
 const BARE_CALL_BYTES: u64 = 256;
@@ -15,8 +15,6 @@ const BARE_CALL_BYTES: u64 = 256;
 const MOSTLY: f64 = 0.5;
 /// Share of the bound from which on the bound itself is the limit.
 const AT_THE_LIMIT: f64 = 0.9;
-/// The same of a limit of the control group, which the kernel hands out in slices.
-const AT_THE_GROUPS_LIMIT: f64 = 0.8;
 
 /// Gives each row its bound: memory for hot rows, for cold ones the tightest of these limits on the devices;
 /// where there is none, what the device gave stands beside them.
@@ -26,14 +24,10 @@ pub(super) fn apply(rows: &mut [Measured<Row>], limits: &[IoLimit]) {
     let calls = bare_calls(rows);
     for Measured { row, outcome, facts, .. } in rows {
         let threads = row.tuning.threads;
-        let is_held = row.state == State::Cold && outcome.median.is_some();
-        let group = tightest(limits, facts).filter(|_| is_held);
+        let limits = if row.state == State::Cold { limits } else { &[] };
+        let group = group_limit::of(outcome, limits, facts, Direction::Read);
         let bound = match (row.test, row.state, group) {
-            (_, _, Some((limit, bytes_per_s, allowed))) => {
-                let name = limit.name();
-                outcome.warn(warning::IO_LIMIT, format!("{name} allows {allowed}"));
-                Ceiling::known(name, Some(bytes_per_s), Provenance::Given)
-            }
+            (_, _, Some(group)) => group,
             (Test::MemoryRead, ..) => Ceiling::unknown("memory bandwidth").limited_by("memory"),
             (Test::DeviceRead, ..) => {
                 Ceiling::unknown("the device").limited_by("the device, or what lies before it")
@@ -52,35 +46,15 @@ pub(super) fn apply(rows: &mut [Measured<Row>], limits: &[IoLimit]) {
             _ => Ceiling::best_seen("direct device read, depth 16", device),
         };
         let share = bound.value.zip(outcome.median).map(|(value, median)| median / value);
-        let is_held = bound.provenance == Provenance::Given
-            && share.is_some_and(|share| share >= AT_THE_GROUPS_LIMIT);
         ceiling::apply(outcome, bound);
         let bound = outcome.ceiling.as_mut().filter(|bound| bound.limiter.is_empty());
         if let Some(bound) = bound {
             let own_s = outcome.median.map(|median| call_s(row, median));
             let bare = calls.iter().find(|bare| (bare.0, bare.1) == (row.tuning.engine, threads));
             let bare_share = bare.zip(own_s).map_or(0.0, |(bare, own_s)| bare.2 / own_s);
-            let own = limiter(row, share, bare_share);
-            bound.limiter = if is_held { "the control group's limit" } else { own }.to_owned();
+            bound.limiter = limiter(row, share, bare_share).to_owned();
         }
     }
-}
-
-/// The limit that allows least of a row that reads cold, in bytes per second, and what it allows: bytes, or
-/// requests, which are as long as those of the row were.
-fn tightest<'l>(limits: &'l [IoLimit], facts: &Facts) -> Option<(&'l IoLimit, f64, String)> {
-    let [bytes, requests] = [DISK_READ_BYTES, DISK_READ_REQUESTS].map(|key| facts.number(key));
-    let request_bytes = ratio(bytes, requests).filter(|bytes| bytes.is_normal());
-    let bytes = |limit: &'l IoLimit| {
-        let most = limit.read_bytes_per_s?;
-        Some((limit, most as f64, format!("{most} bytes/s")))
-    };
-    let requests = |limit: &'l IoLimit| {
-        let (most, bytes) = (limit.read_operations_per_s?, request_bytes?);
-        Some((limit, most as f64 * bytes, format!("{most} requests/s, here of {bytes:.0} bytes")))
-    };
-    let all = limits.iter().flat_map(|limit| [bytes(limit), requests(limit)]).flatten();
-    all.min_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 /// The time of a call that fetches a block.
@@ -129,8 +103,10 @@ fn limiter(row: &Row, share: Option<f64>, bare_share: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use flatout_measure::case::blank;
+    use flatout_measure::{Facts, warning};
 
     use super::*;
+    use crate::file_trial::accounting::{DISK_READ_BYTES, DISK_READ_REQUESTS};
 
     fn measured(test: Test, state: State, block_bytes: u64, median: f64) -> Measured<Row> {
         let row = Row::new(test, state, Engine::Sync, block_bytes, 1);

@@ -1,11 +1,8 @@
 //! How a row of the page cache area is timed: its cache state is set and proved, then it is read
 //! for a while, by the same reader that `flatout read` uses.
 
-use std::path::Path;
-
 use flatout_measure::{Case, Facts, Sample, TrialError, warning};
-use flatout_sys::storage::{self, IoLimit};
-use flatout_sys::{AlignedBuffer, CancelToken, Nature, affinity, fill_random, xor};
+use flatout_sys::{AlignedBuffer, CancelToken, affinity, fill_random, xor};
 
 use super::Options;
 use super::row::{Row, State, Test};
@@ -52,16 +49,9 @@ impl TestFiles {
         })
     }
 
-    /// The kind of place that the files lie in at the bottom.
-    pub(super) fn ground(&self) -> Option<Nature> {
-        Bottom::of(self.cold.file(), &self.cold.path()).ground
-    }
-
-    /// What control groups allow of the devices that have the files; none where they cannot be seen.
-    pub(super) fn limits(&self) -> Vec<IoLimit> {
-        let root = Path::new("/");
-        let chain = storage::chain(root, self.cold.file(), &self.cold.path());
-        chain.map_or_else(|_| Vec::new(), |chain| storage::limits(root, &chain.devices()))
+    /// What the files lie in at the bottom.
+    pub(super) fn bottom(&self) -> Bottom {
+        Bottom::of(self.cold.file(), &self.cold.path())
     }
 }
 

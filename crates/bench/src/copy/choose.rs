@@ -199,15 +199,12 @@ impl Limits {
     /// Puts a tree into the last phase where there is room for it, else begins another: trees of
     /// one experiment stay together.
     fn pack(&self, wanted: Wanted, phases: &mut Vec<Vec<Wanted>>) {
-        if let Some(last) = phases.last_mut() {
-            last.push(wanted);
-            if self.room_bytes(last) <= self.room_bytes {
-                return;
-            }
-            let wanted = last.pop();
-            phases.extend(wanted.map(|wanted| vec![wanted]));
-        } else {
-            phases.push(vec![wanted]);
+        let has_room = |last: &&mut Vec<Wanted>| {
+            self.room_bytes(&[last, &[wanted.clone()][..]].concat()) <= self.room_bytes
+        };
+        match phases.last_mut().filter(has_room) {
+            Some(last) => last.push(wanted),
+            None => phases.push(vec![wanted]),
         }
     }
 

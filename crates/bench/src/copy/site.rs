@@ -92,7 +92,8 @@ impl Site {
         let (mut late, mut expected_s, begun_ns) = (Vec::new(), 0.0, monotonic_ns());
         for wanted in trees {
             let corpus = &wanted.corpus;
-            let is_free = wanted.experiment == Experiment::Empty || make::is_made(corpus, &sources);
+            let is_made = make::is_made(corpus, &sources);
+            let is_free = wanted.experiment == Experiment::Empty || is_made;
             let next_s = choose::making_s(corpus, &self.options.pace());
             if !is_free && !fits(monotonic_ns() - begun_ns, expected_s, next_s, most_ns / 2) {
                 late.push(wanted.clone());
@@ -100,9 +101,7 @@ impl Site {
             }
             let what = format!("making {}", corpus.name);
             events(Event::Preparing { what });
-            if !make::is_made(corpus, &sources) {
-                made_bytes = made_bytes.saturating_add(corpus.make_bytes());
-            }
+            made_bytes = made_bytes.saturating_add(if is_made { 0 } else { corpus.make_bytes() });
             match make::ensure(corpus, &sources, self.options.run.cancel.until(self.ends_ns)) {
                 Err(_) if self.options.run.cancel.is_cancelled() => break,
                 Err(_) if monotonic_ns() >= self.ends_ns => {

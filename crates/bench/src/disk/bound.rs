@@ -12,12 +12,10 @@ use super::pattern::{IoType, Pattern};
 use super::row::{Extents, Figure, Row};
 use super::test_file::TestFile;
 use crate::file_trial::evidence::ratio;
+use crate::file_trial::group_limit;
 
 /// Share of a bound from which on the bound is the limit.
 const AT_THE_LIMIT: f64 = 0.9;
-/// Share of a limit of the control group from which on it is what holds a row back: the kernel
-/// hands out a limit in slices.
-const AT_THE_GROUPS_LIMIT: f64 = 0.8;
 /// CPU time of a thread over the time from which on the thread is the limit.
 const BUSY_SHARE: f64 = 0.9;
 
@@ -199,8 +197,8 @@ fn limiter(
     let fact = |key| facts.number(key).unwrap_or(0.0);
     let cpu_ns = fact(fact::USER_NS) + fact(fact::SYSTEM_NS);
     let threads_ns = fact(fact::ELAPSED_NS) * f64::from(row.tuning.threads);
-    Some(if reaches(Provenance::Given, AT_THE_GROUPS_LIMIT) {
-        "the control group's limit"
+    Some(if reaches(Provenance::Given, group_limit::REACHED) {
+        group_limit::LIMITER
     } else if warning::has(&finding.outcome.warnings, warning::DIRECT_CACHED) {
         "the page cache, through which direct requests go here"
     } else if row.rate_per_s.is_some()

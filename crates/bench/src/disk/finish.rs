@@ -205,7 +205,8 @@ impl Finding<'_> {
         }
     }
 
-    /// Looks for others who used the disk in the same time.
+    /// Looks for others who used the disk in the same time. Where each write is synced, its journal is most of
+    /// what is not its own.
     fn look_for_others(&mut self) {
         let row = self.row;
         let others = self.facts.number(fact::OTHERS_DISK_BYTES).unwrap_or(0.0);
@@ -213,6 +214,7 @@ impl Finding<'_> {
         if self.others_share() > OTHERS_SHARE
             && others > OTHERS_BYTES
             && !is_tiny
+            && !row.syncs_each()
             && row.tuning.caching == Caching::Direct
         {
             let share = percent(self.others_share());
@@ -225,13 +227,14 @@ impl Finding<'_> {
         self.facts.number(fact::OTHERS_DISK_RATIO).unwrap_or(0.0)
     }
 
-    /// Whether requests were split. Where others ask much, the count of requests is theirs; what
-    /// the queue takes at once is not.
+    /// Whether requests were split. Where others ask much, the count of requests is theirs, and where each is
+    /// synced there are flushes and the journal in it; what the queue takes at once is not.
     fn check_requests(&mut self, file: &TestFile) {
         let counted = self
             .facts
             .number(fact::DISK_REQUESTS_PER_REQUEST_RATIO)
-            .filter(|&ratio| ratio > SPLIT_RATIO && self.others_share() <= OTHERS_SHARE);
+            .filter(|&ratio| ratio > SPLIT_RATIO && self.others_share() <= OTHERS_SHARE)
+            .filter(|_| !self.row.syncs_each());
         let block_bytes = self.row.tuning.block_bytes;
         let largest_bytes = file.disks().filter_map(|disk| disk.max_request_bytes).min();
         let text = match (counted, largest_bytes) {

@@ -2,6 +2,7 @@
 //! device of the user's, which it only reads unless it is told otherwise.
 
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -144,10 +145,7 @@ impl Place {
 
     /// The filesystem with the place on it; of a device, the one that its name lies on.
     pub(super) fn filesystem(&self) -> Result<Filesystem, Error> {
-        use std::os::fd::AsFd;
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-        let file = rustix::fs::open(&self.path, flags, rustix::fs::Mode::empty())
-            .map_err(IoError::system("open", &self.path))?;
+        let file = File::open(&self.path).map_err(IoError::system("open", &self.path))?;
         Ok(filesystem::of(file.as_fd()).map_err(IoError::system("examine", &self.path))?)
     }
 }

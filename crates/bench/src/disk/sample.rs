@@ -13,9 +13,8 @@ use super::pattern::Pattern;
 use super::place::Kind;
 use super::row::{Figure, Row};
 use super::test_file::TestFile;
-use crate::counted;
 use crate::file_trial::page_cache::{growth_warning, start_warning};
-use crate::{CacheStart, Clearing};
+use crate::{CacheStart, Clearing, workers};
 
 /// In a shorter trial its beginning and end weigh: threads start within some 20 µs of each other.
 const SHORT_RUN_NS: u64 = 2_000_000;
@@ -112,8 +111,9 @@ fn facts(pass: &Pass) -> Facts {
 }
 
 fn warnings(row: &Row, file: &TestFile, pass: &Pass) -> Vec<Warning> {
-    let requests =
-        of_requests(&pass.tally, pass.elapsed_ns).into_iter().chain(of_threads(row, file));
+    let blocks = file.length_bytes / row.tuning.block_bytes;
+    let idle = workers::idle(row.tuning.threads, blocks);
+    let requests = of_requests(&pass.tally, pass.elapsed_ns).into_iter().chain(idle);
     requests.chain(of_cache(row, file, pass)).collect()
 }
 
@@ -145,15 +145,6 @@ fn of_requests(tally: &Tally, elapsed_ns: u64) -> Vec<Warning> {
         warnings.push(Warning::new(warning::LATE_STARTS, text));
     }
     warnings
-}
-
-fn of_threads(row: &Row, file: &TestFile) -> Option<Warning> {
-    let (blocks, threads) = (file.length_bytes / row.tuning.block_bytes, row.tuning.threads);
-    let text = format!(
-        "the file has {} for {threads} threads: the others have nothing to do",
-        counted(blocks, "block")
-    );
-    (blocks < u64::from(threads)).then(|| Warning::new(warning::THREADS_REDUCED, text))
 }
 
 /// What the page cache holds and should not, or the other way round.

@@ -4,14 +4,14 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
-use flatout_io::{Caching, Engine, Source};
+use flatout_io::{Caching, Engine, Source, Tuning, scan};
 use flatout_measure::units::percent;
 use flatout_measure::{Warning, environment, size_text, warning};
 use flatout_sys::extent::{self, Extents};
 use flatout_sys::storage::{self, Chain, Disk, IoLimit, Layer};
 use flatout_sys::{
-    CancelToken, Filesystem, Nature, descriptor, filesystem, memory, monotonic_ns, page_cache,
-    ring, steal,
+    AlignedBuffer, CancelToken, Filesystem, Nature, descriptor, filesystem, memory, monotonic_ns,
+    page_cache, ring, steal,
 };
 
 use super::Options;
@@ -29,8 +29,6 @@ const COPY_ON_WRITE: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
 pub(super) struct TestFile {
     pub(super) place: Place,
     pub(super) path: PathBuf,
-    /// The file made for this run; none where the user named one.
-    scratch: Option<Scratch>,
     source: Source,
     pub(super) length_bytes: u64,
     pub(super) filesystem: Filesystem,
@@ -50,17 +48,17 @@ pub(super) struct TestFile {
 }
 
 impl TestFile {
-    /// Looks at the file: the one in `scratch`, or the user's.
+    /// Looks at the file: the one made for this run, which its caller keeps, or the user's.
     ///
     /// Errors: it cannot be opened or examined.
     pub(super) fn new(
         place: &Place,
-        scratch: Option<Scratch>,
+        scratch: Option<&Scratch>,
         left_bytes: u64,
         reduced_from: Option<(u64, String)>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let name = scratch.as_ref().map_or_else(|| place.path.clone(), Scratch::path);
+        let name = scratch.map_or_else(|| place.path.clone(), Scratch::path);
         let source = Source::open(&name)?;
         // From here on the file is what this descriptor means, whatever happens to its name.
         let itself = PathBuf::from(descriptor::itself(source.file()));
@@ -70,23 +68,16 @@ impl TestFile {
         let root = Path::new("/");
         let chain = storage::chain(root, source.file(), &place.path).map_err(examine())?;
         let limits = storage::limits(root, &chain.devices());
-        let length_bytes = source.length_bytes();
-        let length_bytes = match place.kind {
-            Kind::Directory => length_bytes,
-            Kind::File | Kind::Device => length_bytes.min(options.bytes.unwrap_or(u64::MAX)),
-        };
+        let length_bytes = source.length_bytes().min(options.bytes.unwrap_or(u64::MAX));
         // Before the extents, asking for which writes back what is dirty.
         let dirty = dirty_pages(place, source.file(), length_bytes);
         let extents = match place.kind {
             Kind::Device => None,
-            Kind::Directory | Kind::File => {
-                extent::extents(source.file(), 0, length_bytes).map_err(examine())?
-            }
+            _ => extent::extents(source.file(), 0, length_bytes).map_err(examine())?,
         };
         let mut file = Self {
             place: place.clone(),
             path,
-            scratch,
             source,
             length_bytes,
             filesystem,
@@ -100,22 +91,19 @@ impl TestFile {
             is_virtual: environment::capture(root).hypervisor != Some(false),
             cancel: options.run.cancel,
         };
+        let wanted = options.bytes.filter(|_| place.kind != Kind::Directory);
+        if let Some(wanted) = wanted.filter(|&wanted| wanted > length_bytes) {
+            let [wanted, length] = [wanted, length_bytes].map(size_text);
+            file.warn(warning::SHORT_FILE, format!("it has {length}, less than --size {wanted}"));
+        }
         file.examine_file();
         file.examine_place(reduced_from);
         Ok(file)
     }
 
-    /// A descriptor of the file.
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        match &self.scratch {
-            Some(scratch) => scratch.file(),
-            None => self.source.file(),
-        }
-    }
-
     /// What of the file may lie in the page cache.
     pub(super) fn pages(&self) -> Pages<'_> {
-        Pages { file: self.descriptor(), path: &self.place.path, length_bytes: self.length_bytes }
+        Pages { file: self.source.file(), path: &self.place.path, length_bytes: self.length_bytes }
     }
 
     /// The disks at the end of the chain.
@@ -209,13 +197,30 @@ impl TestFile {
         }
     }
 
+    /// Refuses a server (FUSE) that answers short: a ring asks for the rest at the place where it began, and
+    /// calls it whole (Linux 6.18).
+    fn answers_whole(&self, tuning: &Tuning) -> Result<(), String> {
+        let length_bytes = tuning.block_bytes.min(self.length_bytes) as usize;
+        let answer = || {
+            let source = Source::open(&self.path).ok()?;
+            let source = source.with_caching(tuning.caching, tuning.block_bytes).0;
+            let mut buffer = AlignedBuffer::new(length_bytes).ok()?;
+            rustix::io::pread(source.file(), buffer.as_mut_slice(), 0).ok()
+        };
+        let is_short = || answer().is_some_and(|bytes| bytes < length_bytes);
+        match self.filesystem.nature == Nature::Userspace && is_short() {
+            true => Err(scan::SERVED.to_owned()),
+            false => Ok(()),
+        }
+    }
+
     /// Fits a row to what this machine and file can do; what it could not have is said.
     pub(super) fn fit(&self, mut row: Row) -> Row {
         let refuse = |row: &mut Row, code: &str, text: String| {
             warning::add(&mut row.warnings, Warning::new(code, text));
         };
         if row.tuning.engine == Engine::Uring
-            && let Err(why) = ring::probe()
+            && let Err(why) = ring::probe().and_then(|()| self.answers_whole(&row.tuning))
         {
             row.tuning.engine = Engine::Sync;
             row.tuning.depth = 1;

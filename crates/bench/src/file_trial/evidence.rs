@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flatout_measure::units::percent;
 use flatout_measure::{EVIDENCE, Evidence, Facts, Happened, Measured, Warning, warning};
-use flatout_sys::storage::{self, DeviceNumber};
+use flatout_sys::storage::{self, DeviceNumber, IoLimit};
 use flatout_sys::{Nature, filesystem};
 use rustix::fs::FileType;
 
@@ -94,6 +94,8 @@ pub(crate) struct Bottom {
     pub(crate) ground: Option<Nature>,
     /// The devices whose accounts tell what really moved.
     pub(crate) disks: Vec<DeviceNumber>,
+    /// What control groups allow of these and of the devices above them.
+    pub(crate) limits: Vec<IoLimit>,
     /// How a filesystem is mounted so that a sync returns before storage has the bytes for good.
     pub(crate) unsynced: Option<&'static str>,
 }
@@ -101,11 +103,13 @@ pub(crate) struct Bottom {
 impl Bottom {
     /// That of an open file.
     ///
-    /// Cost: the mount table and some 15 small files per device.
+    /// Cost: the mount table, some 15 small files per device, and a few of control groups.
     pub(crate) fn of(file: BorrowedFd<'_>, path: &Path) -> Self {
-        let chain = storage::chain(Path::new("/"), file, path).ok();
+        let root = Path::new("/");
+        let chain = storage::chain(root, file, path).ok();
         let bottom = chain.map_or_else(Self::default, |chain| Self {
             ground: chain.ground(),
+            limits: storage::limits(root, &chain.devices()),
             unsynced: chain.unsynced(),
             disks: chain.disks,
         });

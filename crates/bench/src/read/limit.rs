@@ -22,14 +22,16 @@ pub(super) struct Way {
 }
 
 impl Way {
-    fn is_fetched(&self) -> bool {
+    pub(super) fn is_fetched(&self) -> bool {
         self.fetched_ratio >= MOST
     }
 
-    /// The bound, and what limits the figure; `best` is what was measured of files like this one.
-    pub(super) fn ceiling(&self, best: Option<&ProfileEntry>) -> Ceiling {
+    /// The bound, and what limits the figure: that of the control `group`, or what was measured of files like
+    /// this one.
+    pub(super) fn ceiling(&self, group: Option<Ceiling>, best: Option<&ProfileEntry>) -> Ceiling {
         let alike = best.filter(|entry| entry.key.cached != self.is_fetched());
-        measured::earlier("read", alike).limited_by(self.limiter())
+        let bound = group.unwrap_or_else(|| measured::earlier("read", alike));
+        if bound.limiter.is_empty() { bound.limited_by(self.limiter()) } else { bound }
     }
 
     fn limiter(&self) -> &'static str {
@@ -40,6 +42,7 @@ impl Way {
             (true, Caching::Direct, _) => "the device",
             (true, ..) if is_small => "readahead and system calls",
             (true, ..) => "the device, and readahead depth",
+            (false, Caching::Direct, _) => "what answers direct requests without the device",
             (false, _, Engine::Mmap) if is_small => "the loop over blocks",
             (false, _, Engine::Mmap) => "page faults and memory",
             (false, ..) if is_small => "the system call, and finding the page",
@@ -65,6 +68,8 @@ mod tests {
     fn what_limits_a_read_follows_from_where_its_bytes_came_from() {
         let direct = way(Engine::Uring, Caching::Direct, 1 << 20, 1.0);
         assert_eq!(direct.limiter(), "the device");
+        let hole = Way { fetched_ratio: 0.0, ..direct };
+        assert_eq!(hole.limiter(), "what answers direct requests without the device");
         let busy = Way { busy_ratio: Some(0.95), ..direct };
         assert_eq!(busy.limiter(), "the CPU", "a digest slower than the device");
         let of = |engine, block, fetched| way(engine, Caching::Buffered, block, fetched).limiter();
@@ -97,12 +102,12 @@ mod tests {
             file_bytes: 1 << 28,
             evidence: Evidence { time, n: 6, ci95: Some([19e9, 21e9]) },
         };
-        let bound = cached.ceiling(Some(&entry));
+        let bound = cached.ceiling(None, Some(&entry));
         assert_eq!((bound.value, bound.provenance), (Some(21e9), Provenance::Earlier));
         assert_eq!(bound.name, "the best read here, by flatout tune of 2026-11-29");
         let fetched = Way { fetched_ratio: 1.0, ..cached };
-        assert_eq!(fetched.ceiling(Some(&entry)).value, None, "it was not cached after all");
-        let bound = cached.ceiling(None);
+        assert_eq!(fetched.ceiling(None, Some(&entry)).value, None, "it was not cached after all");
+        let bound = cached.ceiling(None, None);
         assert_eq!((bound.value, bound.provenance), (None, Provenance::Unknown));
         assert_eq!(bound.name, "the best read here, which flatout tune measures");
         assert_eq!(bound.limiter, "page faults and memory");

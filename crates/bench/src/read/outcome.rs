@@ -1,5 +1,6 @@
 //! What is known about a read, as an outcome of the record.
 
+use flatout_io::operations::Direction;
 use flatout_io::{Caching, Kind};
 use flatout_measure::case::record;
 use flatout_measure::guard::UseOfCpus;
@@ -17,8 +18,8 @@ use super::limit::Way;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::counted;
 use crate::fact;
-use crate::file_trial::evidence;
 use crate::file_trial::measured::{self, ENGINE_REASON};
+use crate::file_trial::{evidence, group_limit};
 
 /// Id of the row of a read.
 pub const ID: &str = "read/file";
@@ -156,7 +157,9 @@ impl Reader {
         let way = Way { tuning, fetched_ratio, busy_ratio: own_cpus.map(|own| own / cpus) };
         // It was measured with a digest: without one a read may be faster.
         let best = self.best.as_ref().filter(|_| self.job.digest == DigestKind::Xor32);
-        ceiling::apply(&mut row.outcome, way.ceiling(best));
+        let limits = if way.is_fetched() { &self.bottom.limits[..] } else { &[] };
+        let group = group_limit::of(&mut row.outcome, limits, &row.facts, Direction::Read);
+        ceiling::apply(&mut row.outcome, way.ceiling(group, best));
     }
 
     fn unmeasured(&self) -> MeasuredRow<Label> {

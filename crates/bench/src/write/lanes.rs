@@ -11,9 +11,11 @@ use flatout_sys::generator::fill_pattern;
 use flatout_sys::{Nature, fill_random, monotonic_ns};
 
 use super::{Data, Measured, Sync, Writer};
-use crate::file_trial::accounting::{DISK_WRITE_BYTES, PROCESS_WRITE_BYTES, Scope};
+use crate::file_trial::accounting::{
+    DISK_WRITE_BYTES, DISK_WRITE_REQUESTS, PROCESS_WRITE_BYTES, Scope,
+};
 use crate::file_trial::cache_watch::CacheWatch;
-use crate::file_trial::evidence::{self, Bottom};
+use crate::file_trial::evidence;
 use crate::file_trial::page_cache::{self, Pages};
 use crate::{Error, IoError, Watch, fact, file_trial};
 
@@ -98,9 +100,8 @@ impl Writer {
                 .map_err(IoError::system("write back", self.target.path()))?;
         }
         let cached_before = pages.held();
-        let bottom = Bottom::of(self.target.file(), self.target.path());
         // A reading between the last request and the sync would be time in which the device has nothing to do.
-        let scope = Scope::Begin(&bottom.disks);
+        let scope = Scope::Begin(&self.bottom.disks);
         let prepare = |index| self.prepare(&targets[index as usize]);
         let work = |index, prepared: &mut Prepared<'_>, _| {
             self.write_lane(Lane { index, count: tuning.threads }, prepared)
@@ -124,23 +125,25 @@ impl Writer {
         if !measured.stopped {
             self.target.set_length(self.length_bytes)?;
             self.make_durable(ran.begun_ns, &mut measured)?;
-            if bottom.ground == Some(Nature::Memory) {
+            if self.bottom.ground == Some(Nature::Memory) {
                 // A sync returns at once and keeps nothing: there is no time to durable.
                 measured.fsynced_ns = None;
                 let text = "the file lives in memory: no device is behind this figure, and \
                             nothing that is synced is durable";
                 measured.warn(warning::MEMORY_FILESYSTEM, text);
             }
-            let unsynced = bottom.unsynced.filter(|_| measured.fsynced_ns.is_some());
+            let unsynced = self.bottom.unsynced.filter(|_| measured.fsynced_ns.is_some());
             warning::add_all(&mut measured.warnings, unsynced.map(evidence::not_durable));
         }
         let mut facts = ran.accounts.before.until_now(scope).facts();
         let own = &mut measured.accounts;
         own.set_known(Key::sum("device_write_bytes"), facts.count(PROCESS_WRITE_BYTES));
-        own.set_known(DISK_WRITE_BYTES, facts.count(DISK_WRITE_BYTES));
+        for key in [DISK_WRITE_BYTES, DISK_WRITE_REQUESTS] {
+            own.set_known(key, facts.count(key));
+        }
         measured.cached_after_bytes = pages.held().map(|held| held.cached_bytes);
         facts.extend(looks.facts());
-        self.prove(&facts, bottom.ground, &mut measured);
+        self.prove(&facts, self.bottom.ground, &mut measured);
         let (caching, most_bytes) = (self.target.caching(), measured.bytes / CACHED_PART);
         let after = measured.cached_after_bytes;
         let before = cached_before.map(|held| held.cached_bytes);

@@ -21,12 +21,12 @@ pub(super) fn overhead(share: f64, data: Data) -> Option<Warning> {
 }
 
 /// What bounds the figure: the generator, where it takes most of the time, `harness_ns` for all of the data;
-/// or else the best write that was measured here, where it is alike.
+/// or else that of the control group, or the best write that was measured here, where it is alike.
 pub(super) fn ceiling(
     measured: &Measured,
     harness_ns: Option<f64>,
     (caching, sync): (Caching, Sync),
-    best: Option<Ceiling>,
+    known: Option<Ceiling>,
 ) -> Ceiling {
     let figure_ns = measured.fsynced_ns.unwrap_or(measured.elapsed_ns).max(1) as f64;
     if let Some(ns) = harness_ns.filter(|ns| *ns > DOMINANT_SHARE * figure_ns) {
@@ -36,7 +36,8 @@ pub(super) fn ceiling(
     let synced = 1.0 - measured.elapsed_ns as f64 / figure_ns;
     let waits = caching == Caching::Direct || sync == Sync::Each || synced > DOMINANT_SHARE;
     let limiter = if waits { "device" } else { "page cache" };
-    best.unwrap_or_else(|| Ceiling::unknown(limiter)).limited_by(limiter)
+    let bound = known.unwrap_or_else(|| Ceiling::unknown(limiter));
+    if bound.limiter.is_empty() { bound.limited_by(limiter) } else { bound }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is known about a write, as an outcome of the record.
 
+use flatout_io::operations::Direction;
 use flatout_io::{Caching, SizeClass, Work};
 use flatout_measure::{
     Ceiling, Facts, Label, Outcome, Parameters, Status, Unit, blank, ceiling, size_text, warning,
@@ -8,6 +9,7 @@ use flatout_sys::{affinity, filesystem};
 
 use super::{Data, Measured, Sync, Writer, limit};
 use crate::fact;
+use crate::file_trial::group_limit;
 use crate::file_trial::measured::{self, ENGINE_REASON};
 
 /// Id of the row of a write.
@@ -64,8 +66,11 @@ impl Writer {
             true => (Caching::Buffered, Sync::None),
             false => (self.target.caching(), self.job.sync),
         };
-        let best = self.best_here(measured);
-        ceiling::apply(outcome, limit::ceiling(measured, harness_ns, way, best));
+        let reaches_storage = way.0 == Caching::Direct || measured.fsynced_ns.is_some();
+        let limits = if reaches_storage { &self.bottom.limits[..] } else { &[] };
+        let group = group_limit::of(outcome, limits, facts, Direction::Write);
+        let known = group.or_else(|| self.best_here(measured));
+        ceiling::apply(outcome, limit::ceiling(measured, harness_ns, way, known));
     }
 
     /// The bound of writes as tune makes them: large, of random bytes to a new file, until they are durable.

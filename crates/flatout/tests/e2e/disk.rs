@@ -139,6 +139,24 @@ fn writes_that_are_synced_each_are_durable_one_by_one() {
 }
 
 #[test]
+fn what_syncing_each_write_costs_besides_is_nobody_elses_and_no_split() {
+    let mounted = needs!(Mounted::on_image(Kind::Ext4, 256 << 20, Backing::Cached));
+    let folder = Folder::inside(&mounted.path());
+    let words = "bench disk --rw write,randwrite --sync each -b 4K --iodepth 1 --size 16M --runs 2 -t 1s \
+                 --format json";
+    let document = document(&folder.flatout(words.split_whitespace()).run());
+    for row in document["results"].as_array().unwrap() {
+        // It has flushes and a journal.
+        assert!(audit(row, "disk_requests_per_request_ratio") > 1.5, "{row:#}");
+        for code in ["shared_device", "requests_split"] {
+            assert!(!warnings(row).contains(&code), "{row:#}");
+        }
+    }
+    drop(folder);
+    mounted.finish();
+}
+
+#[test]
 fn what_the_cache_holds_afterwards_is_that_of_the_file_that_was_written() {
     let folder = Folder::new();
     let document = document(&disk_in(&folder, ".", "--rw write --caching buffered").run());

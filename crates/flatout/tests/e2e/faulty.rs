@@ -80,6 +80,8 @@ pub struct Faults {
     pub first_delay: Duration,
     /// A limit to the bytes of a second, reads and writes together.
     pub bucket: Option<Bucket>,
+    /// The most that is read or written for a request.
+    pub answer_bytes: usize,
     /// Whether every file is read and written around the page cache, whoever opens it.
     pub is_uncached: bool,
     /// Whether files and directories can be created.
@@ -136,6 +138,7 @@ impl Default for Faults {
             delay: Duration::ZERO,
             first_delay: Duration::ZERO,
             bucket: None,
+            answer_bytes: usize::MAX,
             is_uncached: false,
             can_create: true,
             folds: false,

@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use flatout_sys::launcher::{CACHESTAT, EIO, EPERM, FSYNC, deny};
 
 use crate::bin::{Folder, assert_warned, executable, warnings};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_storage};
 use crate::fixture::{random_bytes, random_file, xor32_hex};
 use crate::skip::needs;
@@ -56,6 +57,35 @@ fn what_is_written_to_memory_is_never_durable() {
     }
     drop(folder);
     mounted.finish();
+}
+
+#[test]
+fn a_server_that_takes_less_than_it_is_given_gets_all_bytes() {
+    let faults = Faults { answer_bytes: 20_000, is_uncached: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    let folder = Folder::new();
+    let there = faulty.path().join("new");
+    let options = "--block-size 64K --block-count 8 --seed 5 --format json";
+    let here = folder.flatout(["write", "new"].into_iter().chain(options.split(' ')));
+    here.leaves("new").run().exits(0);
+    let words = ["write", there.to_str().unwrap(), "--engine", "uring"];
+    let ran = folder.flatout(words.into_iter().chain(options.split(' '))).run();
+    let result = ran.exits(0).result();
+    assert_warned(&result, "uring_refused");
+    assert_eq!(result["parameters"]["engine"], "sync", "{ran}");
+    assert!(faulty.bytes("new") == fs::read(folder.join("new")).ok(), "{ran}");
+    faulty.finish();
+}
+
+#[test]
+fn threads_that_have_no_block_are_said() {
+    let folder = Folder::new();
+    let write = "write new --block-size 4K --block-count 3 --threads 8 --format json";
+    let result = folder.flatout(write.split(' ')).leaves("new").run().exits(0).result();
+    assert_eq!(result["parameters"]["threads"], 3);
+    assert_warned(&result, "threads_reduced");
+    let read = "read new --block-size 4K --threads 8 --format json";
+    assert_warned(&folder.flatout(read.split(' ')).run().exits(0).result(), "threads_reduced");
 }
 
 #[test]

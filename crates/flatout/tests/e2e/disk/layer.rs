@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::bin::{Folder, warnings};
-use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_program, needs_storage};
+use crate::filesystem::{
+    Backing, Kind, LoopDevice, Mounted, needs_kernel, needs_program, needs_storage,
+};
 use crate::fixture::{random_bytes, random_file};
 use crate::skip::needs;
 use crate::throttle::{Limits, Throttle};
@@ -148,6 +150,19 @@ fn a_limit_of_a_control_group_is_named() {
         let exceeds = row["ceiling"]["ratio"].as_f64().unwrap() > 1.02;
         assert_eq!(warnings(row).contains(&"limit_exceeded"), exceeds, "{row:#}");
     }
+    for (words, most) in [
+        ("read data --cold --format json", 16 << 20),
+        ("write new --caching direct --block-size 1M --block-count 8 --format json", 48 << 20),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let result = folder.under(&wrapper, &words).leaves("new").run().exits(0).result();
+        assert!(warnings(&result).contains(&"io_limit"), "{result:#}");
+        let ceiling = &result["ceiling"];
+        assert_eq!(
+            (&ceiling["provenance"], &ceiling["value"]),
+            (&"given".into(), &f64::from(most).into())
+        );
+    }
 }
 
 /// What the rows of an id have as evidence, each answer once.
@@ -225,7 +240,7 @@ fn a_loop_device_that_goes_around_the_cache_of_memory_is_no_disk() {
 #[test]
 fn direct_writes_that_btrfs_buffers_are_told_from_those_that_it_does_not() {
     let mounted = needs!(Mounted::on_image(Kind::Btrfs, 256 << 20, Backing::Direct));
-    needs!(buffers_direct_writes());
+    needs!(needs_kernel((6, 18), "btrfs buffers direct writes"));
     let folder = Folder::inside(&mounted.path());
     for (name, chattr, expected) in [("sums", "-C", "no"), ("bare", "+C", "yes")] {
         let path = folder.join(name);
@@ -246,16 +261,6 @@ fn direct_writes_that_btrfs_buffers_are_told_from_those_that_it_does_not() {
     }
     drop(folder);
     mounted.finish();
-}
-
-/// A reason to skip on kernels whose btrfs may not buffer direct writes yet.
-fn buffers_direct_writes() -> Result<(), String> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release.split('.').map_while(|number| number.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let why =
-        || format!("btrfs buffers direct writes in Linux 6.18, and this is {}", release.trim());
-    if version >= (6, 18) { Ok(()) } else { Err(why()) }
 }
 
 #[test]

@@ -33,6 +33,18 @@ fn a_sparse_file_is_named() {
 }
 
 #[test]
+fn a_file_that_is_shorter_than_what_was_asked_for_is_named() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 1 << 20, 1);
+    for (size, is_short) in [("1GiB", true), ("512KiB", false)] {
+        let options = format!("--rw randread --block-size 64KiB --size {size}");
+        let document = document(&disk(&folder, "data", &options).run());
+        let row = rows(&document, "disk/random-read")[0];
+        assert_eq!(warnings(row).contains(&"short_file"), is_short, "{row:#}");
+    }
+}
+
+#[test]
 fn a_file_that_was_allocated_and_never_written_is_named() {
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
@@ -165,6 +177,23 @@ fn a_filesystem_of_a_process_is_named() {
     let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
     all_warned(&document, "disk/random-read", "userspace_filesystem");
     assert_eq!(document["start"]["environment"]["storage"][0]["nature"], "userspace");
+    faulty.finish();
+}
+
+#[test]
+fn a_server_that_answers_short_has_no_ring() {
+    let faults = Faults { answer_bytes: 20_000, is_uncached: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    faulty.put("data", &random_bytes(1 << 20, 1));
+    let folder = Folder::new();
+    let path = faulty.path().join("data");
+    let options = "--rw randread --block-size 64KiB --iodepth 2 --engine uring";
+    let document = document(&disk(&folder, path.to_str().unwrap(), options).run());
+    all_warned(&document, "disk/random-read", "uring_refused");
+    // What was counted has gone through.
+    let counted: f64 =
+        rows(&document, "disk/random-read").iter().map(|row| audit(row, "bytes")).sum();
+    assert!(counted <= faulty.read_bytes() as f64, "{document:#}");
     faulty.finish();
 }
 

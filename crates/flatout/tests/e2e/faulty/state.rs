@@ -111,7 +111,8 @@ impl State {
     pub(super) fn read(&mut self, number: u64, offset: u64, size: u32) -> Result<&[u8], Errno> {
         let node = self.nodes.get(&plain(number)).ok_or(Errno::ENOENT)?;
         let start = node.bytes.len().min(offset as usize);
-        let end = node.bytes.len().min(start + size as usize);
+        let size = self.faults.answer_bytes.min(size as usize);
+        let end = node.bytes.len().min(start + size);
         let stretch = Stretch { node: number, offset, length: (end - start) as u64 };
         self.passage.read(&self.faults, stretch)?;
         Ok(&node.bytes[start..end])
@@ -119,6 +120,7 @@ impl State {
 
     pub(super) fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<u32, Errno> {
         let node = self.nodes.get_mut(&plain(number)).ok_or(Errno::ENOENT)?;
+        let data = &data[..data.len().min(self.faults.answer_bytes)];
         let end = offset as usize + data.len();
         let stretch = Stretch { node: number, offset, length: data.len() as u64 };
         self.passage.write(&self.faults, stretch)?;
