@@ -279,7 +279,7 @@ fn pairs(record: &Record, style: &Style) -> String {
 
 /// Writes to standard output.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), String> {
-    match standard::write_all(bytes) {
+    match standard::write_all(bytes).and_then(|()| standard::settle()) {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritten(error)),
         _ => Ok(()),

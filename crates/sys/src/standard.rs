@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
+use crate::descriptor;
+
 static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Looks and acts before Rust does: it is called ahead of `main`, as any constructor.
@@ -70,6 +72,14 @@ pub fn write_all(bytes: &[u8]) -> io::Result<()> {
     let turn = io::stdout().lock();
     output()?;
     Unbuffered(turn.as_fd()).write_all(bytes)
+}
+
+/// Hears what the filesystem says last of what was written: NFS, FUSE and quotas refuse bytes as late as close(2),
+/// be it of another descriptor. No bytes need no standard output.
+///
+/// Errors: those of close(2).
+pub fn settle() -> io::Result<()> {
+    output().map_or(Ok(()), |output| descriptor::close(output.as_fd().try_clone_to_owned()?))
 }
 
 struct Unbuffered<'a>(BorrowedFd<'a>);

@@ -158,7 +158,10 @@ impl Place {
         let written = || {
             let part = self.named().and_then(|(directory, _)| self.part(directory).ok());
             let Some((mut file, part)) = part else { return self.opened()?.write_all(bytes) };
-            let written = file.write_all(bytes).and_then(|()| Ok(self.rename(&part)?));
+            let written = file.write_all(bytes).and_then(|()| {
+                descriptor::close(file.into())?;
+                Ok(self.rename(&part)?)
+            });
             if written.is_err() {
                 self.abandon(&part);
             }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use flatout_sys::standard;
+use flatout_sys::{descriptor, standard};
 use rustix::fs::{FileType, Stat};
 
 use super::place::{Place, identity};
@@ -89,17 +89,20 @@ impl Stream {
         })
     }
 
-    /// Writes what is left and gives a file its name.
+    /// Writes what is left, hears what the filesystem says to all of it, and gives a file its name.
     pub fn finish(mut self) -> Result<(), Stopped> {
-        if let Err(stopped) = self.flush() {
-            self.discard();
-            return Err(stopped);
-        }
-        let Some(Target { part: Some(part), place, .. }) = &self.into else { return Ok(()) };
-        place.complete(part).map_err(|text| {
-            self.discard();
-            Stopped::Failed(text)
-        })
+        let flushed = self.flush();
+        let Some(Target { file, part, place }) = self.into else {
+            flushed?;
+            return standard::settle().map_err(|error| Stopped::Failed(super::unwritten(error)));
+        };
+        let ended = flushed.and_then(|()| {
+            let closed = descriptor::close(file.into()).map_err(|error| place.failure(&error));
+            let completed =
+                closed.and_then(|()| part.as_deref().map_or(Ok(()), |part| place.complete(part)));
+            completed.map_err(Stopped::Failed)
+        });
+        ended.inspect_err(|_| part.iter().for_each(|part| place.abandon(part)))
     }
 
     /// Leaves a file as it was; returns whether it is one. What went elsewhere is gone.

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 
 use crate::bin::{Folder, Ran};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{needs_program, needs_root};
 use crate::fixture::random_file;
 use crate::skip::needs;
@@ -112,6 +113,28 @@ fn results_that_standard_output_does_not_take_are_a_failure() {
     let read_only = File::open("/dev/null").unwrap();
     let ran = folder.flatout(["sum", "data"]).stdout(read_only).run();
     ran.complains(1, &["standard output", "Bad file descriptor"]);
+}
+
+/// NFS, FUSE and quotas tell only at the end that bytes were lost.
+#[test]
+fn results_that_are_lost_when_they_are_closed_are_a_failure() {
+    let faulty = needs!(Faulty::new(Faults::default()));
+    let folder = folder();
+    let target = faulty.path().join("results");
+    for words in ["sum data", "sum data --format json", "read data --format json"] {
+        let file = File::create(&target).unwrap();
+        faulty.change(|faults| faults.close = Some(fuser::Errno::EIO));
+        let ran = folder.flatout(words.split(' ')).stdout(file).run();
+        assert_lost(&ran, words, "Input/output error");
+        faulty.rewrite("results", b"old");
+        let words = words.split(' ').chain(["--output", target.to_str().unwrap()]);
+        let ran = folder.flatout(words).run();
+        ran.complains(1, &["cannot write", "results\": Input/output error"]);
+        assert_eq!(faulty.names(), ["results"], "{ran}");
+        assert_eq!(faulty.bytes("results").unwrap(), b"old", "{ran}");
+        faulty.change(|faults| faults.close = None);
+    }
+    faulty.finish();
 }
 
 /// In a chroot, say.
