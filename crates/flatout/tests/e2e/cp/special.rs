@@ -235,3 +235,21 @@ fn a_source_that_goes_with_what_is_removed_keeps_its_bytes() {
     assert_eq!(fs::read(&target).unwrap(), b"precious");
     faulty.finish();
 }
+
+/// Nothing could be opened in its place, either.
+#[test]
+fn what_cannot_be_opened_just_now_is_not_removed_by_force() {
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::write(folder.join("b"), "old").unwrap();
+    fs::write(folder.join("a"), "newer").unwrap();
+    for errno in ["EMFILE", "ENFILE", "ENOMEM", "EINTR"] {
+        let inject = format!("inject=openat:error={errno}");
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", "b", "-e", &inject];
+        for words in [&["cp", "-f", "a", "b"][..], &["copy", "-fH", "a", "b"]] {
+            let ran = folder.under(&wrapper, words).run();
+            ran.exits(1);
+            assert_eq!(fs::read_to_string(folder.join("b")).unwrap(), "old", "{ran}");
+        }
+    }
+}

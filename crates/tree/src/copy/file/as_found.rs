@@ -30,7 +30,9 @@ pub(in crate::copy) fn open_as_found(
         match open(opened, (rules, OFlags::empty())) {
             Err(trouble) => match trouble.target_errno() {
                 Some(Errno::NOENT) => {}
-                Some(_) if rules.clearing == Clearing::Refused => remove(entry)?,
+                Some(errno) if rules.clearing == Clearing::Refused && !is_passing(errno) => {
+                    remove(entry)?;
+                }
                 _ => return Err(trouble),
             },
             place => return place,
@@ -48,6 +50,12 @@ pub(in crate::copy) fn open_as_found(
         Err(Errno::EXIST) => Err(refused(WRITE_THROUGH, LEADS_NOWHERE)),
         Err(errno) => Err(target(CREATE)(errno)),
     }
+}
+
+/// Whether what could not be opened has nothing to do with that: a new file could not be opened either, and
+/// what is there would be lost.
+fn is_passing(errno: Errno) -> bool {
+    matches!(errno, Errno::INTR | Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
 /// Makes a file. Where what is there may stay as it is, one that is not complete must not be taken for
