@@ -17,7 +17,9 @@ use crate::copy::content::Copied;
 use crate::copy::existing::OVERWRITE;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::{Discarded, move_to_free};
-use crate::copy::{Action, Entry, Outcome, Refusal, Trouble, mark, mirror, refused, target};
+use crate::copy::{
+    Action, Appearance, Entry, Outcome, Refusal, Trouble, mark, mirror, refused, target,
+};
 use crate::file_data;
 
 impl Place {
@@ -112,8 +114,9 @@ impl Place {
         if let Err(refusal) = &finished
             && refusal.errno().is_some()
         {
-            // Whoever leaves what is there would take it for complete.
-            if let Name::Temporary(_, Over::Nothing) = self.name {
+            // Whoever leaves what is there would take it for complete, or whoever knows that only such files appear.
+            let is_atomic = opened.entry.copy.options.appearance == Appearance::Atomic;
+            if is_atomic || matches!(self.name, Name::Temporary(_, Over::Nothing)) {
                 let setback = Trouble::of(refusal.clone()).into();
                 return Err(self.give_up(opened, setback));
             }

@@ -263,6 +263,26 @@ fn a_directory_whose_attributes_failed_is_completed_by_a_rerun() {
     }
 }
 
+#[test]
+fn nothing_incomplete_appears_where_files_appear_as_a_whole() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    for call in ["utimensat", "fchmod"] {
+        let folder = Folder::new();
+        for name in ["new", "old", "there/old"] {
+            fs::create_dir_all(folder.join("there")).unwrap();
+            fs::write(folder.join(name), name).unwrap();
+        }
+        let inject = format!("inject={call}:error=EIO");
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        let words = ["copy", "--atomic", "--threads=1", "new", "old", "there"];
+        let ran = folder.under(&wrapper, &words).run();
+        assert_eq!(ran.exits(1).complaints().len(), 2, "{ran}");
+        assert_eq!(Folder::names_in(&folder.join("there")).len(), 1, "{ran}");
+        assert_eq!(fs::read_to_string(folder.join("there/old")).unwrap(), "there/old", "{ran}");
+    }
+}
+
 /// Some do so where they keep no permissions.
 #[test]
 fn lists_that_a_server_accepts_and_forgets_are_no_success() {
