@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::bond::Alike;
 use super::directory::{Access, Found, Named};
-use super::existing::{Existing, refuse_loss, refuse_obstacle};
+use super::existing::{Existing, refuse_loss, refuse_obstacle, refuse_to_replace};
 use super::file::{Opened, Reading};
 use super::links::{self, Claim, Placed, Source, Ticket};
 use super::special::{self, text_of};
@@ -99,6 +99,9 @@ pub(super) fn copy(
         (Some(opened), Some(references)) => references.would_be_linked(lane, opened)?,
         _ => None,
     };
+    if let (Some(linked), Some(_)) = (&linked, &found) {
+        refuse_to_replace(entry, (&facts, linked))?;
+    }
     let is_that = found.as_ref().map(mark) == linked.as_ref().map(mark);
     let stands = match (found, &opened) {
         _ if linked.is_some() => linked,

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
 use super::garden::change;
 use super::plant;
 use crate::bin::Folder;
-use crate::filesystem::needs_program;
+use crate::filesystem::{needs_program, needs_root};
 use crate::fixture::{Random, is_full, seed};
+use crate::input::as_nobody;
 use crate::skip::needs;
 
 const OPTIONS: [&[&str]; 12] = [
@@ -195,5 +197,38 @@ fn what_becomes_a_link_to_a_snapshot_is_planned_as_one() {
     assert_eq!(planned["linked"], 3, "{dry}");
     for key in ["files", "linked", "unchanged", "bytes"] {
         assert_eq!(planned[key], done[key], "{key}{dry}{wet}");
+    }
+}
+
+#[test]
+fn a_protected_file_becomes_no_link_to_a_snapshot_in_a_plan_either() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = Folder::new();
+    plant(&folder, &["source/f", "target/f"]);
+    folder.flatout(["copy", "-T", "source", "snapshot"]).leaves("snapshot").run().exits(0);
+    fs::set_permissions(folder.join("target/f"), fs::Permissions::from_mode(0o444)).unwrap();
+    let owned = Command::new("chown").args(["-R", "65534:65534"]).arg(folder.path()).status();
+    assert!(owned.unwrap().success());
+    for more in ["--dry-run ", ""] {
+        let words = format!("copy {more}--link-dest snapshot -T source target");
+        let ran = as_nobody(&folder, &words).run();
+        assert!(ran.exits(1).stderr.contains("cannot overwrite \"target/f\""), "{ran}");
+    }
+}
+
+#[test]
+fn what_two_names_lead_to_is_planned_as_one_file() {
+    let folder = Folder::new();
+    plant(&folder, &["source/file"]);
+    std::os::unix::fs::symlink("file", folder.join("source/link")).unwrap();
+    let words = ["copy", "-L", "-T", "source", "target", "--format=json"];
+    let [planned, done] = [&["--dry-run"][..], &[]].map(|more| {
+        let ran = folder.flatout([&words[..], more].concat()).leaves("target").run();
+        ran.exits(0).result()["audit"].clone()
+    });
+    assert_eq!(done["linked"], 1);
+    for key in ["files", "linked", "bytes"] {
+        assert_eq!(planned[key], done[key], "{key}");
     }
 }
