@@ -83,7 +83,9 @@ impl Glob {
     fn star(&self, begin: usize) -> (Token<'_>, usize) {
         let stars = self.pattern[begin..].iter().take_while(|&&byte| byte == b'*').count();
         let end = begin + stars;
-        let is_begin = begin == 0 || self.pattern[begin - 1] == b'/';
+        let before = &self.pattern[..begin];
+        // git compares what stands before the first star as it is, and takes what follows for a pattern of its own.
+        let is_begin = before.ends_with(b"/") || !before.iter().any(|byte| b"*?[\\".contains(byte));
         match self.pattern.get(end) {
             _ if stars < 2 => (Token::Star, end),
             _ if self.dialect == Dialect::Rsync => (Token::Deep, end),
@@ -282,6 +284,9 @@ mod tests {
             ("a/**", "a/x/y", true, true),
             ("a/**", "a", false, false),
             ("**", "a/b", true, true),
+            ("a**/b", "ab", false, true),
+            ("a**/b", "ax/y/b", true, true),
+            ("?**/b", "ax/y/b", true, false),
             ("a/**/*.c", "a/b/d/x.c", true, true),
             ("a/**/*.c", "a/b/d/x.h", false, false),
         ] {
