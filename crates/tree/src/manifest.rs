@@ -33,20 +33,10 @@ pub use reader::{Line, MAX_LINE_BYTES, Reader};
 /// How the lines of a manifest look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// What stands where in a line.
-    pub form: Form,
+    /// Whether lines say of which algorithm their digests are.
+    pub is_tagged: bool,
     /// How a line ends.
     pub end: LineEnd,
-}
-
-/// What stands where in a line.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Form {
-    /// `DIGEST  NAME`: the reader has to know or find out the algorithm.
-    #[default]
-    Untagged,
-    /// `TAG (NAME) = DIGEST`.
-    Tagged,
 }
 
 /// How a line ends.
@@ -79,20 +69,12 @@ impl Manifest {
         if let Cow::Owned(_) = name {
             line.push(b'\\');
         }
-        match self.form {
-            Form::Untagged => {
-                line.extend_from_slice(digest.to_string().as_bytes());
-                line.extend_from_slice(b"  ");
-                line.extend_from_slice(&name);
-            }
-            Form::Tagged => {
-                line.extend_from_slice(digest.algorithm().tag().as_bytes());
-                line.extend_from_slice(b" (");
-                line.extend_from_slice(&name);
-                line.extend_from_slice(b") = ");
-                line.extend_from_slice(digest.to_string().as_bytes());
-            }
-        }
+        let (digits, tag) = (digest.to_string(), digest.algorithm().tag());
+        let parts: &[&[u8]] = match self.is_tagged {
+            true => &[tag.as_bytes(), b" (", &name, b") = ", digits.as_bytes()],
+            false => &[digits.as_bytes(), b"  ", &name],
+        };
+        parts.iter().for_each(|part| line.extend_from_slice(part));
         line.push(self.end.byte());
     }
 }

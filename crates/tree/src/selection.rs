@@ -28,8 +28,8 @@ pub type Moment = (i64, u32);
 pub struct Selection {
     /// The first one that means a path decides.
     pub rules: Vec<Rule>,
-    /// Whether `.gitignore` files of the source count.
-    pub git: Git,
+    /// Whether what `.gitignore` files of the source exclude is left out.
+    pub obeys_gitignore: bool,
     /// Nothing but these.
     pub listed: Option<Listed>,
     /// The least that a regular file has, and the most.
@@ -38,20 +38,10 @@ pub struct Selection {
     pub modified: (Option<Moment>, Option<Moment>),
 }
 
-/// What `.gitignore` files count for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Git {
-    /// Nothing.
-    #[default]
-    Unread,
-    /// What they exclude is left out.
-    Obeyed,
-}
-
 impl Selection {
     /// Whether some names are not taken.
     pub fn has_names(&self) -> bool {
-        !self.rules.is_empty() || self.git == Git::Obeyed || self.listed.is_some()
+        !self.rules.is_empty() || self.obeys_gitignore || self.listed.is_some()
     }
 
     /// Whether some files are not taken for what they are.

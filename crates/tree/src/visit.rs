@@ -12,7 +12,7 @@ use crate::copy::failure::Refusal;
 use crate::directory_stack::DirectoryStack;
 use crate::file_data::{self, kind_of};
 use crate::path;
-use crate::selection::{Git, Ignored, Selection};
+use crate::selection::{Ignored, Selection};
 use crate::spool::names::Names;
 
 /// An entry, as it is handed out.
@@ -116,9 +116,9 @@ fn level(
     each: &mut impl FnMut(&Entry<'_>) -> io::Result<()>,
 ) -> io::Result<Level> {
     let mut below = Names::default();
-    let ignored = match selection.git {
-        Git::Obeyed => Ignored::of(stack.here(), path, above)?,
-        Git::Unread => None,
+    let ignored = match selection.obeys_gitignore {
+        true => Ignored::of(stack.here(), path, above)?,
+        false => None,
     };
     let length = path.len();
     let has_names = selection.has_names();

@@ -7,7 +7,7 @@ use flatout_bench::option::{Wish, Words, count_to, words};
 use flatout_bench::workers::MAX_THREADS;
 use flatout_io::digest::Algorithm;
 use flatout_report::Format;
-use flatout_tree::manifest::{Form, LineEnd, Manifest};
+use flatout_tree::manifest::{LineEnd, Manifest};
 
 use super::copy::first;
 use super::shared::{file, meant, path, repeated};
@@ -107,10 +107,7 @@ impl Sum {
 
     /// How the lines of the manifest look.
     pub fn manifest(&self) -> Manifest {
-        Manifest {
-            form: if self.tag { Form::Tagged } else { Form::Untagged },
-            end: if self.zero { LineEnd::Zero } else { LineEnd::Feed },
-        }
+        Manifest { is_tagged: self.tag, end: if self.zero { LineEnd::Zero } else { LineEnd::Feed } }
     }
 
     /// Says which options make no sense together.

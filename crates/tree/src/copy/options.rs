@@ -194,17 +194,8 @@ pub enum Effect {
 pub struct Deletion {
     /// Nothing is deleted beyond so many.
     pub most: Option<u64>,
-    /// What becomes of what is excluded.
-    pub excluded: Excluded,
-}
-
-/// What becomes of things in the target that are excluded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excluded {
-    /// They stay.
-    Stay,
-    /// They go, too (`--delete-excluded`).
-    Go,
+    /// Whether what is excluded goes, too (`--delete-excluded`).
+    pub takes_excluded: bool,
 }
 
 /// What a copy is to be like.

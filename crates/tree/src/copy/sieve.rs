@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 
 use super::listing::behind;
 use super::{Copy, Directory, Pair, Refusal};
-use crate::selection::{Git, Ignored, Selection};
+use crate::selection::{Ignored, Selection};
 
 /// Names that are remembered take so much memory at most: some 30,000.
 const MOST_SEEN_BYTES: usize = 2 << 20;
@@ -72,7 +72,7 @@ impl<'c> Sieve<'c> {
             return Ok(Self { selection, follows, ignored, path, prefix, seen });
         };
         let mut path = directory.path_below_operand()?;
-        if let Some(pair) = begun.filter(|_| rules.git == Git::Obeyed) {
+        if let Some(pair) = begun.filter(|_| rules.obeys_gitignore) {
             let above = directory.parent.as_ref().and_then(|parent| parent.ignored());
             let ignored = Ignored::of(pair.source(), &path, above);
             directory.ignore(ignored.map_err(Refusal::of(READ_RULES))?);

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 
 use flatout_io::Error as IoError;
 use flatout_sys::filesystem;
@@ -54,7 +53,7 @@ pub(super) fn cannot(
 }
 
 pub(super) fn io_failure(shown: &OsStr) -> impl FnOnce(IoError) -> Failure {
-    let shown = OsStr::from_bytes(shown.as_bytes()).to_owned();
+    let shown = shown.to_owned();
     move |error| match error {
         IoError::System { operation, source, .. } => cannot(operation, &shown, source),
         IoError::Truncated { .. } => Failure::Changed { shown },

@@ -1,7 +1,7 @@
 //! What becomes of things in the target that the source does not have.
 
 use clap::Args;
-use flatout_tree::copy::options::{Deletion, Effect, Excluded};
+use flatout_tree::copy::options::{Deletion, Effect};
 
 const HEADING: &str = "Mirror";
 
@@ -30,9 +30,8 @@ pub struct Mirror {
 impl Mirror {
     /// What goes.
     pub fn deletion(&self) -> Option<Deletion> {
-        let excluded = if self.delete_excluded { Excluded::Go } else { Excluded::Stay };
-        let deletes = self.delete || self.delete_excluded;
-        deletes.then_some(Deletion { most: self.max_delete, excluded })
+        let Self { delete, delete_excluded: takes_excluded, max_delete: most, .. } = *self;
+        (delete || takes_excluded).then_some(Deletion { most, takes_excluded })
     }
 
     /// Whether it is done.

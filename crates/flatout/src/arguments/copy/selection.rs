@@ -14,7 +14,7 @@ use flatout_sys::input;
 use flatout_tree::selection::glob::Malformed;
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
-use flatout_tree::selection::{Git, Moment, Selection as Selected};
+use flatout_tree::selection::{Moment, Selection as Selected};
 use rustix::fs::{FileType, Stat};
 
 use super::age::age;
@@ -124,7 +124,7 @@ impl Selection {
         }
         Ok(Selected {
             rules,
-            git: if self.gitignore { Git::Obeyed } else { Git::Unread },
+            obeys_gitignore: self.gitignore,
             listed: self.files_from.as_ref().map(|path| self.read_list(path)).transpose()?,
             sizes: (self.min_size, self.max_size),
             modified: (self.newer, self.older),

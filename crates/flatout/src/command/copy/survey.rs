@@ -87,8 +87,6 @@ impl Survey {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use flatout_tree::selection::Git;
-
     use super::*;
 
     #[test]
@@ -148,7 +146,7 @@ mod tests {
         std::fs::write(place.path().join("a/.gitignore"), "/b/drop\n.gitignore\n").unwrap();
         let survey = Survey::default();
         let selection =
-            Selection { git: Git::Obeyed, sizes: (None, Some(5_000)), ..Selection::default() };
+            Selection { obeys_gitignore: true, sizes: (None, Some(5_000)), ..Selection::default() };
         survey.count(&[place.path().to_owned(), place.path().join("large")], &selection);
         assert_eq!(survey.whole(), Some(Whole { files: 2, bytes: 2_000 }));
     }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::copy::backup::may_be_in;
 use crate::copy::directory::DIRECTORY;
-use crate::copy::options::{Deletion, Excluded};
+use crate::copy::options::Deletion;
 use crate::copy::temporary::is_in_use;
 use crate::copy::{Copy, Directory, Event, Failure, Pair, Refusal, Side, count, identity};
 use crate::directory_stack::DirectoryStack;
@@ -113,7 +113,7 @@ impl<'c> Removal<'c> {
     /// Whether what is looked at is excluded, and stays.
     fn is_kept(&self, is_directory: bool) -> bool {
         let selection = &self.copy.selection;
-        self.deletion.excluded == Excluded::Stay
+        !self.deletion.takes_excluded
             && selection.has_names()
             && selection.excludes(self.ignored.as_ref(), &self.path, is_directory)
     }

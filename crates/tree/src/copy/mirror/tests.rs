@@ -9,14 +9,14 @@ use flatout_sys::cancel::CancelToken;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::copy::event::{Event, Watch};
-use crate::copy::options::{CopyOptions, Deletion, Excluded, Unchanged};
+use crate::copy::options::{CopyOptions, Deletion, Unchanged};
 use crate::copy::tests::{options, run};
 use crate::copy::{Copy, Operand};
 
 const ROUNDS: usize = 300;
 
 fn mirroring() -> CopyOptions {
-    let deletion = Some(Deletion { most: None, excluded: Excluded::Stay });
+    let deletion = Some(Deletion { most: None, takes_excluded: false });
     CopyOptions { deletion, unchanged: Unchanged::Never, ..options() }
 }
 

@@ -15,13 +15,13 @@ use super::*;
 use crate::copy::event::Watch;
 use crate::copy::evidence::{Evidence, Noting};
 use crate::copy::limits::Limits;
-use crate::copy::options::{Appearance, CopyOptions, Deletion, Excluded};
+use crate::copy::options::{Appearance, CopyOptions, Deletion};
 use crate::copy::reference::References;
 use crate::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 use crate::copy::tests::{Heard, differences, operand, options, plant};
 use crate::copy::{Ended, Operand};
+use crate::selection::Selection;
 use crate::selection::rule::{Rule, Verdict};
-use crate::selection::{Git, Selection};
 use crate::wire::Wire;
 
 type Boxes = Mutex<Vec<VecDeque<(usize, Vec<u8>)>>>;
@@ -373,7 +373,7 @@ fn what_the_source_has_not_goes_whoever_finds_it() {
     let [source, target] = ["source", "target"].map(|name| place.path().join(name));
     fs::create_dir(&source).unwrap();
     grow(&source);
-    let deletion = Some(Deletion { most: None, excluded: Excluded::Stay });
+    let deletion = Some(Deletion { most: None, takes_excluded: false });
     let options = CopyOptions { deletion, ..options() };
     let mut deleted = Vec::new();
     for size in [1, 4] {
@@ -406,7 +406,7 @@ fn no_more_goes_than_may_go_whoever_deletes() {
             fs::write(target.join(format!("{number}/more {file}")), "x").unwrap();
         }
     }
-    let deletion = Some(Deletion { most: Some(100), excluded: Excluded::Stay });
+    let deletion = Some(Deletion { most: Some(100), takes_excluded: false });
     let options = CopyOptions { deletion, ..options() };
     let rounds = [vec![operand(&source.join("."), &target.join("."))]];
     let (parts, failures) = share(4, options, &rounds, &as_it_is);
@@ -429,7 +429,7 @@ fn rules_leave_out_the_same_whoever_copies() {
     fs::write(source.join("wide/1/.gitignore"), "8\n!7\n").unwrap();
     let selection = || Selection {
         rules: vec![Rule::new(Verdict::Exclude, b"1?").unwrap()],
-        git: Git::Obeyed,
+        obeys_gitignore: true,
         sizes: (Some(200), None),
         ..Selection::default()
     };
