@@ -165,6 +165,9 @@ fn bytes(
     copy.entrust(entry, &opened.facts)?;
     in_the_room(entry, &standing, || {
         if matches!(standing, Standing::Removed) {
+            // Where nothing more can be opened, nothing can be made in its place.
+            let _spare =
+                rustix::io::fcntl_dupfd_cloexec(&opened.file, 3).map_err(target("create"))?;
             remove(entry)?;
         }
         let alike = |known: Placed<'_>| match rules.skip {

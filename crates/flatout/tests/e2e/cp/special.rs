@@ -253,3 +253,20 @@ fn what_cannot_be_opened_just_now_is_not_removed_by_force() {
         }
     }
 }
+
+#[test]
+fn who_has_too_few_descriptors_loses_nothing() {
+    let folder = Folder::new();
+    for option in ["-f", "--remove-destination"] {
+        for most in 4..10 {
+            for (name, text) in [("a", "new"), ("b", "old")] {
+                fs::write(folder.join(name), text).unwrap();
+            }
+            let limit = format!("ulimit -n {most}; exec \"$@\"");
+            let ran = folder.under(&["sh", "-c", &limit, "sh"], &["cp", option, "a", "b"]).run();
+            let found = fs::read_to_string(folder.join("b"));
+            let expected = if ran.code == Some(0) { "new" } else { "old" };
+            assert_eq!(found.ok().as_deref(), Some(expected), "{option} {most}{ran}");
+        }
+    }
+}
