@@ -42,8 +42,13 @@ pub(super) fn of(folder: &Path, transport: Option<&str>) -> Option<Link> {
     }
 }
 
-/// The narrowest PCI Express link between the disk and the CPU.
+/// The narrowest PCI Express link between the disk and the CPU. None through Thunderbolt and USB4, whose ports
+/// say `2.5 GT/s` whatever the tunnel carries (USB4 2.0, 11.2.1); what lies behind them is removable.
 fn pci(folder: &Path) -> Option<Link> {
+    let removable = |place: &Path| attribute::text(place, "removable");
+    if folder.ancestors().any(|place| removable(place).as_deref() == Some("removable")) {
+        return None;
+    }
     folder
         .ancestors()
         .filter_map(|place| {
@@ -140,6 +145,28 @@ mod tests {
             of(&tree.root().join(subsystem).join(disk), Some("nvme")).map(|link| link.name)
         });
         assert_eq!(links, [Some("PCIe 4.0 x2".to_owned()), None]);
+    }
+
+    /// As a TB3 enclosure is shown on a laptop: the root port looks outward, what is behind it can be taken away.
+    #[test]
+    fn what_a_tunnel_says_of_its_links_is_no_ceiling() {
+        let tree = Tree::new(&[]);
+        let ports = "devices/pci0000:00/0000:00:07.0/0000:04:00.0/0000:05:01.0/0000:06:00.0";
+        let disk = tree.root().join(ports).join("nvme/nvme1/nvme1n1");
+        let file = |place: &Path, name: &str, text: &str| {
+            let place = place.strip_prefix(tree.root()).unwrap().join(name);
+            tree.file(place.to_str().unwrap(), text.as_bytes());
+        };
+        file(&disk, "removable", "0\n");
+        let places: Vec<_> =
+            tree.root().join(ports).ancestors().take(4).map(Path::to_owned).collect();
+        for place in &places {
+            file(place, "current_link_speed", "2.5 GT/s PCIe\n");
+            file(place, "current_link_width", "4\n");
+        }
+        assert_eq!(of(&disk, Some("nvme")).unwrap().name, "PCIe 1.0 x4");
+        places[..3].iter().for_each(|place| file(place, "removable", "removable\n"));
+        assert_eq!(of(&disk, Some("nvme")), None);
     }
 
     #[test]
