@@ -7,6 +7,7 @@ use std::ops::Range;
 use flatout_io::operations::{Access, After, Done, Operations, Request, Timestamps, Workload};
 use flatout_io::{Caching, Engine, Fallback, Lane, Stop, Target};
 use flatout_measure::{Evidence, Facts, Happened, Key, warning};
+use flatout_sys::descriptor;
 use flatout_sys::generator::fill_pattern;
 use flatout_sys::{Nature, fill_random, monotonic_ns};
 
@@ -82,7 +83,7 @@ impl Writer {
     ///
     /// Errors: those of the kernel. The file is left as it is: [`Writer::discard`] removes it.
     /// A wish to stop is no error: `stopped` is set. Once the bytes are where they were asked to
-    /// be, nothing is an error any more.
+    /// be, nothing is an error any more but that of closing the file.
     pub fn run(&self) -> Result<Measured, Error> {
         let tuning = self.choice.tuning;
         let targets: Vec<Target> =
@@ -125,6 +126,7 @@ impl Writer {
         if !measured.stopped {
             self.target.set_length(self.length_bytes)?;
             self.make_durable(ran.begun_ns, &mut measured)?;
+            self.close(targets)?;
             if self.bottom.ground == Some(Nature::Memory) {
                 // A sync returns at once and keeps nothing: there is no time to durable.
                 measured.fsynced_ns = None;
@@ -198,6 +200,15 @@ impl Writer {
         if let Err(error) = self.target.sync_name() {
             let text = format!("the bytes are durable, the file's name may not be: {error}");
             measured.warn(warning::NOT_DURABLE, text);
+        }
+        Ok(())
+    }
+
+    /// Some servers (FUSE, NFS) tell as late as this that they could not keep the bytes.
+    fn close(&self, targets: Vec<Target>) -> Result<(), Error> {
+        for target in targets {
+            let closed = descriptor::close(target.into_file());
+            closed.map_err(IoError::system("close", self.target.path()))?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Storage that breaks in the middle: one line that names operation, path and cause, a whole
 //! document, and no file that was not there before.
 
+use fuser::Errno;
+
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Begin, Fault, Faults, Faulty};
 use crate::fixture::random_bytes;
@@ -64,6 +66,20 @@ fn an_overwrite_that_breaks_in_the_middle_keeps_the_file() {
         fails(&ran, &["cannot write", "old", "Input/output error"]);
         assert!(faulty.bytes("old").is_some(), "{ran}");
     }
+    faulty.finish();
+}
+
+/// As by servers that send what was written away when it is closed.
+#[test]
+fn a_write_that_its_server_refuses_when_it_is_closed_is_no_success() {
+    let faults = Faults { close: Some(Errno::EIO), ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    for options in ["--sync none", "--sync end --threads 3"] {
+        let folder = Folder::inside(faulty.path());
+        let ran = folder.flatout(WRITE.split(' ').chain(options.split(' '))).run();
+        fails(&ran, &["cannot close", "new", "Input/output error"]);
+    }
+    assert_eq!(faulty.names().len(), 0);
     faulty.finish();
 }
 
