@@ -8,6 +8,7 @@ mod blocking;
 mod progress;
 mod ringed;
 
+pub(crate) use blocking::perform;
 pub(crate) use ringed::run as run_ring;
 
 use std::io;
@@ -246,7 +247,7 @@ impl<'a> Operations<'a> {
                         return Ok(request.length_bytes);
                     }
                     let file = files[request.file as usize];
-                    blocking::perform(file, *access, request, bytes, stop)
+                    perform(file, *access, request, bytes, stop)
                 });
                 Ok(())
             }

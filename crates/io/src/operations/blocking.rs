@@ -68,7 +68,7 @@ fn wait_until(due_ns: u64, stop: &Stop) -> bool {
 }
 
 /// One request by system calls; a short one goes on where it stopped.
-pub(super) fn perform(
+pub(crate) fn perform(
     file: BorrowedFd<'_>,
     access: Access,
     request: &Request,
@@ -91,7 +91,7 @@ pub(super) fn perform(
             }
         };
         if let ControlFlow::Break(result) =
-            progress.take(request, answer.map_err(io::Error::from), stop)
+            progress.take((request, access), answer.map_err(io::Error::from), stop)
         {
             return result;
         }

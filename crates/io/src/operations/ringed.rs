@@ -185,7 +185,7 @@ impl Run<'_> {
         let flight = self.flights[slot as usize].as_mut();
         let flight = flight.expect("a completion belongs to a request in flight");
         let answer = completion.result.map(|more| more as usize);
-        let step = flight.progress.take(&flight.request, answer, stop);
+        let step = flight.progress.take((&flight.request, self.access), answer, stop);
         let Flight { request, submitted_ns, progress } = *flight;
         let ControlFlow::Break(result) = step else {
             self.queue(slot, &request, progress.moved);

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::{Pass, Plan, request_length, truncated};
 use crate::around::DONTCACHE;
 use crate::error::Error;
-use crate::interruption::MAX_INTERRUPTIONS;
+use crate::operations::{Access, Completion, Request, perform};
 use crate::source::Source;
 use crate::stop::Stop;
 use crate::tuning::Caching;
@@ -47,6 +47,7 @@ fn run_with(
     consumer: &mut impl FnMut(u64, ByteView<'_>),
     read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
 ) -> Result<Pass, Error> {
+    let access = Access { caching: source.caching(), completion: Completion::Accepted };
     let mut pass = Pass::default();
     let blocks = plan.blocks();
     let (first, end, step) = plan.lane.blocks(blocks, plan.split);
@@ -72,7 +73,11 @@ fn run_with(
         if done < burst || burst == 0 {
             let (offset, length) = plan.block(index);
             let asked = request_length(source, plan, length);
-            let got = read_rest(source, &mut buffer[..asked], offset, stop, &read)?.min(length);
+            // Short reads and signals.
+            let request = Request::read(offset, asked);
+            let got = perform(source.file(), access, &request, &mut buffer[..asked], stop)
+                .map_err(Error::system("read", source.path()))?
+                .min(length);
             if got > 0 {
                 consumer(offset, ByteView::of(&buffer[..got]));
                 pass.add(got);
@@ -92,48 +97,4 @@ fn run_with(
         }
     }
     Ok(pass)
-}
-
-/// A block that did not come at once: short reads and signals. Returns what there is of it.
-#[cold]
-fn read_rest(
-    source: &Source,
-    buffer: &mut [u8],
-    offset_bytes: u64,
-    stop: &Stop,
-    read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
-) -> Result<usize, Error> {
-    let (mut got, mut interruptions) = (0, 0);
-    while got < buffer.len() && !stop.is_cancelled() {
-        match read(&mut buffer[got..], offset_bytes + got as u64) {
-            Ok(0) => break,
-            Ok(more) => got += more,
-            // Not all at once: a signal that cancels interrupts, too.
-            Err(Errno::INTR) if interruptions < MAX_INTERRUPTIONS => interruptions += 1,
-            // A direct read that stopped within a sector has met the end of the file.
-            Err(Errno::INVAL) if source.caching() == Caching::Direct && got > 0 => break,
-            Err(errno) => return Err(Error::system("read", source.path())(errno)),
-        }
-    }
-    Ok(got)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn a_server_that_is_always_interrupted_is_given_up() {
-        let source = Source::open(Path::new("/proc/self/exe")).unwrap();
-        let calls = std::cell::Cell::new(0);
-        let read = |_: &mut [u8], _| {
-            calls.set(calls.get() + 1);
-            assert!(calls.get() < 10_000, "for ever");
-            Err(Errno::INTR)
-        };
-        let answer = read_rest(&source, &mut [0; 4], 0, &Stop::never(), read);
-        assert!(answer.unwrap_err().to_string().contains("Interrupted"));
-    }
 }
