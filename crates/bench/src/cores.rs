@@ -2,25 +2,23 @@
 //! are any.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 
-use flatout_sys::affinity;
 use flatout_sys::numa::parse_cpu_list;
+use flatout_sys::{affinity, attribute};
 
 /// The kinds of CPU that are allowed (big and little ones, cores for performance and for efficiency),
 /// the strongest first; one kind where the kernel tells of no difference.
 pub(crate) fn kinds(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
     let list = |path: &str| {
-        let text = fs::read_to_string(root.join("sys/devices").join(path));
-        text.ok().and_then(|text| parse_cpu_list(text.trim())).unwrap_or_default()
+        let text = attribute::text(&root.join("sys/devices"), path);
+        text.and_then(|text| parse_cpu_list(&text)).unwrap_or_default()
     };
     let [efficient, low_power] = ["cpu_atom/cpus", "cpu_lowpower/cpus"].map(list);
     let strength = |cpu: usize| {
-        let path = format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
-        let capacity = fs::read_to_string(root.join(path)).ok();
-        let capacity = capacity.and_then(|text| text.trim().parse::<u64>().ok());
+        let capacity =
+            attribute::number(root, &format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity"));
         (!low_power.contains(&cpu), !efficient.contains(&cpu), capacity)
     };
     let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
@@ -54,7 +52,7 @@ pub(crate) fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
 /// The CPUs that the kernel lists as hardware threads of the same core, this one included.
 pub(crate) fn core_siblings(root: &Path, cpu: usize) -> Option<Vec<usize>> {
     let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    parse_cpu_list(fs::read_to_string(root.join(path)).ok()?.trim())
+    parse_cpu_list(&attribute::text(root, &path)?)
 }
 
 /// Whether two CPUs are hardware threads of one core; `None` where the kernel does not say.
@@ -79,6 +77,8 @@ pub(crate) fn spread(kinds: &[Vec<usize>], siblings: &[Vec<usize>]) -> Vec<usize
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A machine with these files below /sys/devices.

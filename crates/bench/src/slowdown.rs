@@ -1,11 +1,10 @@
 //! How many times slower than on a quiet machine work gets done just now: for what is announced.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
 use flatout_sys::pressure::{self, Resource};
-use flatout_sys::{affinity, monotonic_ns, thread_cpu_ns};
+use flatout_sys::{affinity, attribute, monotonic_ns, thread_cpu_ns};
 
 use crate::workers::lock;
 
@@ -75,7 +74,7 @@ struct Load {
 
 impl Load {
     fn now() -> Option<Self> {
-        let text = fs::read_to_string("/proc/loadavg").ok()?;
+        let text = attribute::text(Path::new("/proc"), "loadavg")?;
         let mut words = text.split([' ', '/']).map(|word| word.parse().ok());
         Some(Self { minute: words.next()??, running: words.nth(2)?? })
     }

@@ -7,12 +7,11 @@
 mod text;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flatout_sys::quota::Groups;
-use flatout_sys::{instruction_set, region};
+use flatout_sys::region::base_page_bytes;
+use flatout_sys::{attribute, instruction_set};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -78,72 +77,46 @@ const FILE_MOST_BYTES: u64 = 16 << 10;
 ///
 /// Cost: some forty small files, about a millisecond.
 pub fn capture(root: &Path) -> Environment {
-    let files = Files(root);
-    let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
-    let meminfo = files.text("proc/meminfo").unwrap_or_default();
-    let status = files.text("proc/self/status").unwrap_or_default();
+    let whole = |path: &str| beginning(&root.join(path));
+    let line = |path: &str| attribute::text(root, path);
+    let (cpuinfo, meminfo) = (whole("proc/cpuinfo"), whole("proc/meminfo"));
+    let status = whole("proc/self/status");
     let groups = Groups::discover(root);
     let cpu = "sys/devices/system/cpu";
     Environment {
         flatout_version: env!("CARGO_PKG_VERSION").to_owned(),
-        kernel_release: files.line("proc/sys/kernel/osrelease"),
+        kernel_release: line("proc/sys/kernel/osrelease"),
         cpu_model: text::cpu_model(&cpuinfo),
         simd: text::simd(&cpuinfo).map(str::to_owned),
         simd_limit: instruction_set::limit().map(|limit| limit.word().to_owned()),
-        cpus_online: files.line(&format!("{cpu}/online")).and_then(|list| text::cpu_count(&list)),
+        cpus_online: line(&format!("{cpu}/online")).and_then(|list| text::cpu_count(&list)),
         cpus_allowed: text::field(&status, "Cpus_allowed_list").and_then(text::cpu_count),
         cpu_quota_cpus: groups.cpu_quota_cpus(),
         memory_bytes: text::kibibytes(&meminfo, "MemTotal"),
         memory_available_bytes: text::kibibytes(&meminfo, "MemAvailable"),
         memory_limit_bytes: groups.memory_limit_bytes(),
-        page_bytes: Some(region::base_page_bytes() as u64),
+        page_bytes: Some(base_page_bytes() as u64),
         hypervisor: text::hypervisor(&cpuinfo),
-        governor: files.line(&format!("{cpu}/cpu0/cpufreq/scaling_governor")),
-        transparent_hugepages: files
-            .line("sys/kernel/mm/transparent_hugepage/enabled")
+        governor: line(&format!("{cpu}/cpu0/cpufreq/scaling_governor")),
+        transparent_hugepages: line("sys/kernel/mm/transparent_hugepage/enabled")
             .and_then(|choices| text::chosen(&choices).map(str::to_owned)),
-        clocksource: files.line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        io_uring_disabled: files
-            .line("proc/sys/kernel/io_uring_disabled")
-            .and_then(|value| value.parse().ok()),
-        mitigations: files.mitigations(&format!("{cpu}/vulnerabilities")),
-        load_average: files.line("proc/loadavg").and_then(|line| text::load_average(&line)),
+        clocksource: line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        io_uring_disabled: attribute::number(root, "proc/sys/kernel/io_uring_disabled"),
+        mitigations: mitigations(&root.join(format!("{cpu}/vulnerabilities"))),
+        load_average: line("proc/loadavg").and_then(|line| text::load_average(&line)),
         root: text::is_root(&status),
     }
 }
 
-/// Files below a root, each read up to a bound; what cannot be read is `None`.
-struct Files<'a>(&'a Path);
-
-impl Files<'_> {
-    fn text(&self, path: &str) -> Option<String> {
-        read(self.0.join(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// The first line, if there is anything on it.
-    fn line(&self, path: &str) -> Option<String> {
-        let text = self.text(path)?;
-        let line = text.lines().next()?.trim();
-        (!line.is_empty()).then(|| line.to_owned())
-    }
-
-    fn mitigations(&self, folder: &str) -> BTreeMap<String, String> {
-        let Ok(entries) = fs::read_dir(self.0.join(folder)) else { return BTreeMap::new() };
-        entries
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let text = self.line(&format!("{folder}/{name}"))?;
-                Some((name, text))
-            })
-            .collect()
-    }
+/// The beginning of a file as text; nothing where it cannot be read.
+fn beginning(path: &Path) -> String {
+    let bytes = attribute::beginning(path, FILE_MOST_BYTES).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn read(path: PathBuf) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(FILE_MOST_BYTES as usize);
-    File::open(path).ok()?.take(FILE_MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+fn mitigations(folder: &Path) -> BTreeMap<String, String> {
+    let names = attribute::names(folder).into_iter();
+    names.filter_map(|name| Some((name.clone(), attribute::text(folder, &name)?))).collect()
 }
 
 #[cfg(test)]

@@ -13,8 +13,13 @@ const USUAL_BYTES: usize = 4 << 10;
 /// Cost: open, two reads, close. `fs::read` asks for the length first, which is 0 of all of these,
 /// and then reads 32 bytes, 32 more, 64 and so on: some ten calls.
 pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    beginning(path, u64::MAX)
+}
+
+/// The same, but no more than so many bytes.
+pub fn beginning(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
-    File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    File::open(path)?.take(most_bytes).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

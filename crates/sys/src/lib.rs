@@ -13,7 +13,7 @@
 compile_error!("flatout is for x86-64 and aarch64");
 
 pub mod affinity;
-mod attribute;
+pub mod attribute;
 pub mod attribute_at;
 pub mod blake3;
 pub mod blas;

@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::{io, slice};
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::attribute;
 use crate::buffer::AlignedBuffer;
 use crate::cause::cause_text;
 
@@ -363,11 +365,10 @@ pub fn probe() -> Result<(), String> {
 
 /// Says in words why io_uring_setup(2) was refused.
 pub fn refusal(error: &io::Error) -> String {
-    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-    let disabled = sysctl.ok().and_then(|text| text.trim().parse::<u8>().ok()).unwrap_or(0);
-    match (error.raw_os_error(), disabled) {
+    let disabled = attribute::number(Path::new("/proc/sys/kernel"), "io_uring_disabled");
+    match (error.raw_os_error(), disabled.unwrap_or(0)) {
         (Some(libc::ENOSYS), _) => "the kernel has no io_uring (ENOSYS)".to_owned(),
-        (Some(libc::EPERM), 1 | 2) => {
+        (Some(libc::EPERM), disabled @ (1 | 2)) => {
             format!("the sysctl kernel.io_uring_disabled is {disabled} (EPERM)")
         }
         (Some(libc::EPERM), _) => "a seccomp or security policy denies it (EPERM)".to_owned(),

@@ -4,6 +4,8 @@ use std::io;
 
 use io_uring::{IoUring, opcode};
 
+use crate::ring::entered;
+
 /// A ring that completes no-operation requests in batches.
 ///
 /// Set up with the kernel's defaults: no polling thread, no fixed files. The crate `io-uring`
@@ -50,10 +52,7 @@ impl NopRing {
     fn reap(&mut self, batch: u64) -> io::Result<u64> {
         let mut reaped = 0;
         while reaped < batch {
-            match self.ring.submit_and_wait((batch - reaped) as usize) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            }
+            entered(self.ring.submit_and_wait((batch - reaped) as usize))?;
             for completion in self.ring.completion() {
                 if completion.result() != 0 {
                     return Err(io::Error::from_raw_os_error(-completion.result()));
