@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Whether what `flatout tune` takes is within 5 % of the best of a grid of settings.
 
-    tune_grid.py tune FLATOUT DIRECTORY RUNS PROFILES.json [OPTION…]   runs `tune OPTION…`, keeps what it took
-    tune_grid.py grid FLATOUT DIRECTORY ROUNDS PROFILES.json           runs the grid, judges what was kept
+    tune_grid.py tune FLATOUT DIRECTORY RUNS KEPT [OPTION…]   runs `tune OPTION…`, keeps what it took (KEPT, KEPT.0 …)
+    tune_grid.py grid FLATOUT DIRECTORY ROUNDS KEPT           runs the grid, judges what was kept
 
 DIRECTORY lies on the filesystem in question and is empty; an ext4 is to be made with lazy_itable_init=0, and some
 million inodes. The grid is every engine with every block, depth and number of threads below, for copying and reading
 256 MiB and copying 2,000 files of 4 KiB, all cached, as whole commands, one kind of work after the other (what one
 leaves to be written back slows the next), in rounds of random order, for 200 s at most. What counts is the lower
-tenth: the kernel's own writing back and other guests slow half of the rounds, whatever the settings. The best is found in the odd rounds and held against what tune took in the even ones, so that luck is not
-taken for speed; so are the defaults. Prints, for each kind of work, what was taken, how often, and its time ÷ that of
+tenth: the kernel's own writing back and other guests slow half of the rounds, whatever the settings. The best is found
+in the odd rounds and held against what tune took, by its profile, in the even ones, so that luck is not taken for
+speed; so are the defaults. Prints, for each kind of work, what was taken, how often, and its time ÷ that of
 the best; and in how many runs all is within 5 %."""
 import collections, itertools, json, os, random, shutil, statistics, subprocess, sys, time
 
@@ -42,13 +43,15 @@ def tune(flatout, directory, runs, kept, *options):
         subprocess.run([flatout, "tune", *options, "--seed", str(run), directory], check=True,
                        env={**os.environ, "FLATOUT_PROFILE": profile}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         all_taken.append(dict(kinds(profile)))
+        os.replace(profile, f"{kept}.{run}")
         json.dump(all_taken, open(kept, "w"))
-        os.unlink(profile)
 
 
 def command(flatout, directory, kind, setting):
-    engine, block, depth, threads = setting or ("", 0, 0, 0)
-    words = [] if not setting else ["--threads", threads] + ([] if kind == "small" else ["--engine", engine, "--block-size", block])
+    """What is run; settings that end with a profile are those of it, for nothing else is given."""
+    is_given = len(setting) == 4
+    engine, block, depth, threads = setting if is_given else ("", 0, 0, 0)
+    words = [] if not is_given else ["--threads", threads] + ([] if kind == "small" else ["--engine", engine, "--block-size", block])
     if kind == "copy" and (engine, block) == ("sync", 256 << 10):
         words = ["--threads", threads, "--engine", engine]  # The usual block is none that is asked for.
     words += ["--iodepth", depth] if engine == "uring" else []
@@ -65,6 +68,11 @@ def tenth(times):
 
 def grid(flatout, directory, rounds, kept):
     all_taken = json.load(open(kept))
+    for run, taken in enumerate(all_taken):
+        for kind, setting in taken.items():
+            # The first run that took it stands for all that did.
+            first = next(at for at, other in enumerate(all_taken) if other.get(kind) == setting)
+            taken[kind] = (*setting, f"{os.path.abspath(kept)}.{first}")
     os.makedirs(f"{directory}/to")
     with open(f"{directory}/large", "wb") as file:
         for _ in range(256):
@@ -88,13 +96,13 @@ def grid(flatout, directory, rounds, kept):
                     subprocess.run(["sync", "-f", directory], check=True)
                 begun = time.perf_counter()
                 subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env={**os.environ, "FLATOUT_PROFILE": ""})
+                               env={**os.environ, "FLATOUT_PROFILE": case[1][4] if len(case[1]) > 4 else ""})
                 times[case].append(time.perf_counter() - begun)
                 if case[0] == "copy":
                     os.unlink(target)
     within = [True] * len(all_taken)
     for kind in GRID:
-        best = min((case for case in times if case[0] == kind and case[1]), key=lambda case: tenth(times[case][::2]))
+        best = min((case for case in times if case[0] == kind and len(case[1]) == 4), key=lambda case: tenth(times[case][::2]))
         even = lambda case: tenth(times[case][1::2])
         ratio = {case: even(case) / even(best) for case in times if case[0] == kind}
         print(f"{kind}: best {best[1]}, {even(best) * 1e3:.2f} ms; by default ÷ best {ratio[kind, ()]:.3f}")
