@@ -19,14 +19,17 @@ use crate::versus::{Extent, Ground, printed};
 
 /// What starting both ends takes beside the trial.
 const AROUND_S: f64 = 0.7;
-/// Starts the far end, whose output nobody wants, and asks it until it answers; it does not outlive
-/// the shell, nor flatout, which may be killed with the shell. `$1`: the words of the far end, split at spaces; behind: the program, and the words of
-/// the near one. What that remarks on standard error is no part of its answer; why it has none may be
-/// a member of it (iperf3).
-const SCRIPT: &str = r#""$2" $1 >/dev/null 2>&1 &
+/// Starts the far end, whose output nobody wants, and asks it until it answers. The far end is the
+/// child of a guard, which ends it with the shell or with flatout: whenever these are killed, the
+/// guard is there before the far end. `$1`: the words of the far end, split at spaces; behind: the
+/// program, and the words of the near one. What that remarks on standard error is no part of its
+/// answer; why it has none may be a member of it (iperf3).
+const SCRIPT: &str = r#"(trap exit TERM
+trap 'kill $far $nap' EXIT
+"$2" $1 &
 far=$!
-(while kill -0 $PPID; do sleep 1; done; kill $far) >/dev/null 2>&1 &
-trap "kill $far $! 2>/dev/null" EXIT
+while kill -0 $PPID; do sleep 1 & nap=$!; wait $nap; done) >/dev/null 2>&1 &
+trap "kill $! 2>/dev/null; wait" EXIT
 shift
 for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
   sleep 0.1

@@ -54,8 +54,9 @@ fn shell(far: &str, near: &[&str]) -> std::process::Output {
 fn the_far_end_ends_where_flatout_and_the_shell_were_killed() {
     let place = tempfile::tempdir().unwrap();
     let (file, both) = (place.path().join("numbers"), place.path().join("both"));
-    let body = "#!/bin/sh\ncase $1 in\nfar) echo $PPID $$ >$2; exec tail -f /dev/null ;;\n\
-                *) exec sleep 3 ;;\nesac\n";
+    // The shell is the far end's grandparent.
+    let body = "#!/bin/sh\ncase $1 in\nfar) read -r _ _ _ shell _ </proc/$PPID/stat\n\
+                echo $shell $$ >$2; exec tail -f /dev/null ;;\n*) exec sleep 3 ;;\nesac\n";
     flatout_sys::launcher::write_program(&both, body);
     let far = format!("far {}", file.to_str().unwrap());
     // Flatout is a shell here.
