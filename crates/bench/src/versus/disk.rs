@@ -131,13 +131,9 @@ impl Rival {
 fn lacking(found: &Found, row: &str, reason: &str) -> Outcome {
     let parameters =
         Parameters::default().with("against", found.rival.name).with("row", row.to_owned());
-    Outcome {
-        id: INCOMPARABLE.to_owned(),
-        parameters: parameters.to_json(),
-        status: Status::Unsupported,
-        warnings: vec![Warning::new(warning::CANNOT_COMPARE, reason)],
-        ..Outcome::default()
-    }
+    let why = Warning::new(warning::CANNOT_COMPARE, reason);
+    let row = Outcome::without_figure(INCOMPARABLE, Status::Unsupported, why);
+    Outcome { parameters: parameters.to_json(), ..row }
 }
 
 fn race(

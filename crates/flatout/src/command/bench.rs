@@ -155,12 +155,7 @@ fn is_late(row: &Outcome) -> bool {
 /// Notes why an area was not measured; a reason with a code has a row to carry it.
 fn fail(draft: &mut Draft, error: &Error) {
     if let Error::Warned(warning) = error {
-        draft.add(Outcome {
-            id: "disk/refused".to_owned(),
-            status: Status::Failed,
-            warnings: vec![warning.clone()],
-            ..Outcome::default()
-        });
+        draft.add(Outcome::without_figure("disk/refused", Status::Failed, warning.clone()));
     }
     draft.refuse(error);
 }

@@ -50,13 +50,9 @@ fn failed(file: &Path, error: &Error) -> Outcome {
         Error::Io(flatout_io::Error::Truncated { .. }) => warning::TRUNCATED,
         _ => warning::FAILED,
     };
-    let mut outcome = Outcome {
-        id: ID.to_owned(),
-        unit: "bytes/s".to_owned(),
-        status: Status::Failed,
-        warnings: vec![Warning::new(code, error.to_string())],
-        ..Outcome::default()
-    };
+    let why = Warning::new(code, error.to_string());
+    let mut outcome = Outcome::without_figure(ID, Status::Failed, why);
+    outcome.unit = "bytes/s".to_owned();
     outcome.parameters.insert("file".to_owned(), escape(file.as_os_str()).into());
     outcome
 }

@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
             output::notice(&line);
         }
     }
-    left_out.into_iter().for_each(|line| draft.fail(FAILED, line));
+    let is_raced = !races.is_empty();
     let mut rows = race_all(arguments, &ground, races, (&limit, begun_ns));
     if let Some(why) = reduced {
         let figures = rows.iter_mut().filter(|row| row.median.is_some());
@@ -105,6 +105,12 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
     note_failures(&mut draft, &rows);
     let asides = field.rows().into_iter().chain(versus::disk::incomparable(&ground));
     rows.into_iter().chain(asides).for_each(|row| draft.add(row));
+    for line in left_out {
+        match is_raced {
+            true => draft.add(field::missing(warning::UNSUPPORTED, line)),
+            false => draft.fail(FAILED, line),
+        }
+    }
     if cancel.is_cancelled() {
         let text = "interrupted: targets are removed, rows without enough rounds say so";
         draft.fail(INTERRUPTED, text.to_owned());
@@ -124,7 +130,7 @@ struct Prepared {
     place: Option<Place>,
     /// What all races may write.
     limit: WriteLimit,
-    /// Why nothing is raced.
+    /// What is not raced, and why.
     left_out: Vec<String>,
 }
 
@@ -213,7 +219,6 @@ fn prepare(
     let time_ns = time_ns(arguments, &races, &limit);
     let takes = (needed_bytes, &*written, time_ns);
     output::notice(&forecast::announcement(arguments, &ground, &races, takes));
-    let left_out = Vec::new();
     Ok(Prepared { field, ground, races, reduced, place, limit, left_out })
 }
 

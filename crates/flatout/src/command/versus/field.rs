@@ -101,13 +101,13 @@ impl Field {
     }
 }
 
+/// The row of what is not raced.
+pub(super) fn missing(code: &'static str, text: String) -> Outcome {
+    Outcome::without_figure("versus/missing", Status::Unsupported, Warning::new(code, text))
+}
+
 fn row(rival: &Rival, code: &'static str, text: String) -> Outcome {
-    let mut row = Outcome {
-        id: "versus/missing".to_owned(),
-        status: Status::Unsupported,
-        warnings: vec![Warning::new(code, text)],
-        ..Outcome::default()
-    };
+    let mut row = missing(code, text);
     row.parameters.insert("rival".to_owned(), rival.name.into());
     row.audit.insert("package".to_owned(), rival.package.into());
     row

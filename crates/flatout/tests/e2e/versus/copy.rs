@@ -182,8 +182,12 @@ fn what_does_not_fit_is_left_out_with_the_reason() {
     let stable = Stable::new();
     let corpora = ["cp-a", "--corpus", "1x1K,1x64M", "--max-write", "1M"];
     let ran = stable.race(&words(&corpora, &[]));
-    assert_eq!(rows(&ran.exits(0).document(), "versus/copy").len(), 2, "flatout and cp-a");
+    let document = ran.exits(0).document();
+    assert_eq!(rows(&document, "versus/copy").len(), 2, "flatout and cp-a");
     assert!(ran.stderr.contains("1x64M is left out"), "{}", ran.stderr);
+    // Who reads the page has not seen that.
+    let told = rows(&document, "versus/missing")[0]["warnings"][0]["text"].to_string();
+    assert!(told.contains("1x64M is left out: "), "{document:#}");
     // Where nothing is left, the record says why.
     let ran = stable.race(&words(&["cp-a", "--corpus", "1x64M", "--max-write", "1M"], &[]));
     let error = &ran.exits(1).document()["end"]["errors"][0];
