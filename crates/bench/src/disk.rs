@@ -145,13 +145,6 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether it says which rows there are, beyond a grid's own.
-    fn names_rows(&self) -> bool {
-        let numbers = [&self.depths, &self.threads];
-        !(self.patterns.is_empty() && self.block_bytes.is_empty())
-            || numbers.into_iter().any(|list| !list.is_empty())
-    }
-
     /// Each value once.
     fn each_once(&mut self) {
         self.patterns = distinct(std::mem::take(&mut self.patterns), Pattern::eq);
@@ -270,12 +263,10 @@ fn measure_names(
         Some(Err(why)) => Err(Error::NoRoom(why.clone())),
     };
     match fitted {
-        Err(Error::NoRoom(why)) if estimate.file_bytes > 0 => Ok(vec![Outcome {
-            id: "disk/metadata".to_owned(),
-            status: Status::Unsupported,
-            warnings: vec![Warning::new(warning::UNSUPPORTED, why)],
-            ..Outcome::default()
-        }]),
+        Err(Error::NoRoom(why)) if estimate.file_bytes > 0 => {
+            let why = Warning::new(warning::UNSUPPORTED, why);
+            Ok(vec![Outcome::without_figure("disk/metadata", Status::Unsupported, why)])
+        }
         fitted => metadata::run(&fitted?, sampler),
     }
 }

@@ -15,7 +15,7 @@ use super::row::{Extents, Row};
 use super::{Options, Terms};
 use crate::scratch::LEAST_BYTES;
 use crate::tried::Tried;
-use crate::{Error, Estimate, Extent, IoError, MIB, limits, scratch};
+use crate::{Error, Estimate, Extent, IoError, MIB, scratch};
 
 /// The unit of `st_blocks` (inode(7)).
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -150,7 +150,8 @@ fn check_runtime(options: &Options) -> Result<(), Error> {
 pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let place = Place::find(&options.run.place, options.overwriting)?;
     check::options(options, &place)?;
-    let rows = possible_rows(options, &place)?;
+    let rows = rows::rows(options.run.extent, &options.selection, &place);
+    check::rows(options, &place, &rows)?;
     let metadata = match metadata_options(options, &place) {
         // Where there is no room for them, the other rows can be measured nevertheless.
         Err(Error::NoRoom(why)) if !rows.is_empty() => Some(Err(why)),
@@ -235,19 +236,6 @@ fn most_bytes(rows: &[Row], cap_bytes: u64, file_bytes: u64, trials: u32) -> u64
     };
     let each = rows.iter().filter(|row| row.writes()).map(of_row);
     each.fold(0, u64::saturating_add).saturating_mul(trials.into())
-}
-
-/// The rows that are wanted.
-///
-/// Errors: a file of which none has a block, or buffers that do not fit into memory.
-fn possible_rows(options: &Options, place: &Place) -> Result<Vec<Row>, Error> {
-    let rows = rows::rows(options.run.extent, &options.selection, place);
-    place.check_length(&rows, options.bytes)?;
-    if options.selection.names_rows() {
-        // Of a grid, rows that do not fit into memory say so.
-        rows.iter().try_for_each(|row| limits::check_memory(&row.tuning))?;
-    }
-    Ok(rows)
 }
 
 /// How fast things go here just now. A probe would be a disturbance where nothing is written, and what may

@@ -60,8 +60,6 @@ impl Figure {
 impl Measurable for Row {
     fn label(&self) -> Label {
         let Tuning { engine, caching, block_bytes, depth, threads, split } = self.tuning;
-        // Contiguous is what goes without saying; so rows of one sweep differ by threads alone.
-        let is_split = threads > 1 && !self.test.is_random() && split != Split::Contiguous;
         let io_type = self.test.io_type();
         let read_share = f64::from(self.read_percent) / 100.0;
         let (is_twice, is_hot) = (self.test == Pattern::ColdBlocks, self.test == Pattern::Reread);
@@ -76,7 +74,7 @@ impl Measurable for Row {
             .with("block_bytes", block_bytes)
             .with("threads", threads)
             .with("depth", depth)
-            .with_known("split", is_split.then(|| split.to_string()))
+            .with_known("split", self.is_split().then(|| split.to_string()))
             .with_known("extents", (io_type == IoType::Write).then(|| self.extents.word()))
             .with_known("read_share", (io_type == IoType::Mixed).then_some(read_share))
             .with_known("until", self.writes().then(|| self.until()))
@@ -100,6 +98,13 @@ impl Row {
             Pattern::RandomRead | Pattern::RandomWrite => self.rate_per_s.is_none(),
             _ => false,
         }
+    }
+
+    /// Whether its threads share blocks out otherwise than as goes without saying; so rows of one sweep
+    /// differ by threads alone.
+    pub(super) fn is_split(&self) -> bool {
+        let Tuning { threads, split, .. } = self.tuning;
+        threads > 1 && !self.test.is_random() && split != Split::Contiguous
     }
 
     /// The further figure of its trials, where they have one.

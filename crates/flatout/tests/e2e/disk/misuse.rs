@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use crate::bin::Folder;
 use crate::fixture::random_file;
 
-use super::{disk, document, refused, rows};
+use super::{disk, disk_in, document, refused, rows};
 
 /// Options and values that are wrong use.
 const WRONG: &[(&str, &str)] = &[
@@ -40,6 +40,29 @@ fn options_out_of_range_are_wrong_use() {
         ran.exits(2);
         assert!(ran.stderr.contains(option) && !ran.stderr.contains("panicked"), "{ran}");
     }
+}
+
+#[test]
+fn options_that_none_of_the_rows_has_are_wrong_use() {
+    let folder = Folder::new();
+    for (option, patterns) in [
+        ("--rate", "--rw reread --rate 100"),
+        ("--rate", "--rw metadata --rate 100"),
+        ("--rate", "--rw cold-blocks,reread --rate 100"),
+        ("--split", "--split interleaved"),
+        ("--split", "--rw read --split interleaved"),
+        ("--split", "--rw randread --threads 2 --split interleaved"),
+        ("--rwmixread", "--rw read,write --rwmixread 50"),
+        ("--sync", "--rw read --sync each"),
+        ("--threads", "--rw metadata --threads 4"),
+        ("--caching", "--rw metadata --direct"),
+    ] {
+        let ran = disk(&folder, ".", patterns).run();
+        ran.exits(2);
+        refused(&ran, &[option]);
+    }
+    let some = "--rw read,randrw --threads 1,2 --split interleaved --rwmixread 50 --rate 1000";
+    document(&disk_in(&folder, ".", some).run());
 }
 
 #[test]
