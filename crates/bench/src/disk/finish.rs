@@ -157,16 +157,7 @@ impl Finding<'_> {
     /// Says what shows that the row did what its name says, and warns where it did not.
     fn prove(&mut self, ground: Option<Nature>, is_in_memory: bool) {
         let evidence = self.evidence(ground);
-        let code = match (evidence.happened, self.row.test) {
-            (Happened::No, Pattern::Reread) => Some(warning::NOT_HOT),
-            (Happened::No, _) if evidence.by == evidence::MOVED_RATIO => {
-                Some(warning::NOT_FROM_DEVICE)
-            }
-            _ => None,
-        };
-        if let Some(code) = code {
-            self.outcome.warn(code, evidence.text.to_string());
-        }
+        warning::add_all(&mut self.outcome.warnings, evidence::against(&evidence));
         // Whatever lies at the bottom: a file in memory is its pages.
         let buffered = self.buffered().filter(|found| found.happened == Happened::No);
         if let Some(found) = buffered.filter(|_| !is_in_memory) {

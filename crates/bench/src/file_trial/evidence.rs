@@ -15,7 +15,7 @@ use super::cache_watch::{CACHE_LOOKS, CACHE_LOOKS_FILLED};
 use crate::fact;
 
 /// The readings that decide, as they are called in the record.
-pub(crate) const MOVED_RATIO: &str = "moved_ratio";
+const MOVED_RATIO: &str = "moved_ratio";
 const MISSED_RATIO: &str = "missed_ratio";
 pub(crate) const FILLED_RATIO: &str = "cache_looks_filled_ratio";
 const BOTTOM: &str = "bottom_device_bytes";
@@ -162,11 +162,19 @@ pub(crate) fn prove_read<R>(measured: &mut Measured<R>, is_hot: bool, ground: Op
         return;
     }
     let evidence = of_reads(facts, is_hot, ground);
-    if evidence.happened == Happened::No {
-        let code = if is_hot { warning::NOT_HOT } else { warning::NOT_FROM_DEVICE };
-        outcome.warn(code, evidence.text.to_string());
-    }
+    warning::add_all(&mut outcome.warnings, against(&evidence));
     facts.set(EVIDENCE, evidence);
+}
+
+/// The warning of bytes that came from elsewhere, or went elsewhere, than the row has them; of files in
+/// memory their filesystem's says it.
+pub(crate) fn against(evidence: &Evidence) -> Option<Warning> {
+    let code = match &*evidence.by {
+        MISSED_RATIO => warning::NOT_HOT,
+        MOVED_RATIO => warning::NOT_FROM_DEVICE,
+        _ => return None,
+    };
+    (evidence.happened == Happened::No).then(|| Warning::new(code, evidence.text.to_string()))
 }
 
 #[cfg(test)]

@@ -71,10 +71,11 @@ impl Reader {
             Limit::Blocks => {}
         }
         facts.extend(std::mem::take(&mut row.facts));
-        facts.set(EVIDENCE, self.evidence(&facts));
-        row.facts = facts;
+        let evidence = self.evidence(&facts);
         let warnings = self.warnings.iter().chain(&measured.warnings).cloned();
-        warning::add_all(&mut row.outcome.warnings, warnings);
+        warning::add_all(&mut row.outcome.warnings, warnings.chain(evidence::against(&evidence)));
+        facts.set(EVIDENCE, evidence);
+        row.facts = facts;
     }
 
     /// What shows that the bytes of all trials came from where the row has them.

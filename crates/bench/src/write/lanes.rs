@@ -167,6 +167,7 @@ impl Writer {
         }
         let accounts = [DISK_WRITE_BYTES, PROCESS_WRITE_BYTES].map(|key| facts.number(key));
         let moved = evidence::moved(bytes, accounts, ground);
+        warning::add_all(&mut measured.warnings, evidence::against(&moved));
         let buffered = match moved.happened {
             Happened::Yes if is_direct => evidence::buffered(facts, bytes),
             _ => None,
