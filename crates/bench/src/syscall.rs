@@ -48,16 +48,21 @@ pub struct Options {
     /// Where the unnamed files lie that are read and written.
     #[arg(from_global)]
     pub directory: PathBuf,
+    /// Why there is no room for these files.
+    #[arg(skip)]
+    no_room: Option<String>,
 }
 
 impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         self.run = run.clone();
-        check(self)?;
+        self.no_room = check(self)?;
+        let bytes = if self.no_room.is_none() { self.file_bytes() } else { 0 };
         Ok(Estimate {
             place: Some(self.directory.clone()),
-            write_bytes: self.file_bytes(),
-            most_write_bytes: self.file_bytes(),
+            write_bytes: bytes,
+            most_write_bytes: bytes,
+            notices: self.no_room.iter().cloned().collect(),
             ..SECONDS.estimate(run)
         })
     }
@@ -88,35 +93,38 @@ impl Options {
     }
 }
 
-/// Refuses blocks that other areas take, and files that would take more than a tenth of the free space.
-fn check(options: &Options) -> Result<(), Error> {
+/// Refuses blocks that other areas take. Returns why there are no files where these would take more than a
+/// tenth of the free space, or than may be written.
+fn check(options: &Options) -> Result<Option<String>, Error> {
     if options.block_bytes() > MAX_BLOCK_BYTES {
         let [block, most] = [options.block_bytes(), MAX_BLOCK_BYTES].map(size_text);
         return Err(Error::Usage(format!("--block-size {block}: it must be at most {most}")));
     }
     let place = scratch::on(&options.directory)?;
-    check_room(options, place.free_bytes).map_err(Error::NoRoom)
+    Ok(no_room(options, scratch::free_bytes(&place)))
 }
 
-fn check_room(options: &Options, free_bytes: u64) -> Result<(), String> {
-    let (wanted, most) = (options.file_bytes(), scratch::part_of(free_bytes));
-    if wanted <= most {
-        return Ok(());
-    }
-    Err(format!(
-        "cannot measure in {:?}: test files of {} are needed for --block-size {}, but {} may be taken \
-         ({} free, of which one tenth)",
-        options.directory,
-        size_text(wanted),
-        size_text(options.block_bytes()),
-        size_text(most),
-        size_text(free_bytes)
-    ))
+fn no_room(options: &Options, free_bytes: u64) -> Option<String> {
+    let (wanted, part) = (options.file_bytes(), scratch::part_of(free_bytes));
+    let most = options.run.max_write_bytes.unwrap_or(u64::MAX).min(part);
+    (wanted > most).then(|| {
+        let limit = if most < part { "--max-write" } else { "one tenth of the free space" };
+        format!(
+            "calls on files are left out: in {:?} they need {} for --block-size {}, but {} may be taken \
+             ({limit})",
+            options.directory,
+            size_text(wanted),
+            size_text(options.block_bytes()),
+            size_text(most),
+        )
+    })
 }
 
 /// The rows, cheap calls first; nothing is opened or written before their first trial.
 fn cases(options: &Options) -> Vec<Case<'_, row::Row>> {
-    let site = Rc::new(site::Site::new(&options.directory, options.block_bytes()));
+    let mut site = site::Site::new(&options.directory, options.block_bytes());
+    site.no_room.clone_from(&options.no_room);
+    let site = Rc::new(site);
     let probe = Rc::new(ContentionProbe::learned_here());
     let case = |row: row::Row| {
         let (site, probe) = (Rc::clone(&site), Rc::clone(&probe));
@@ -141,7 +149,7 @@ mod tests {
     fn options(block_bytes: u64, extent: Extent) -> Options {
         let (directory, cancel) = (std::env::temp_dir(), CancelToken::manual());
         let run = Run { extent, cancel, ..Run::default() };
-        Options { run, block_bytes: Some(block_bytes), directory }
+        Options { run, block_bytes: Some(block_bytes), directory, no_room: None }
     }
 
     #[test]
@@ -164,14 +172,25 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_too_little_room_is_refused_before_anything_is_written() {
-        let large = options(MAX_BLOCK_BYTES, Extent::Full);
+    fn where_room_is_lacking_calls_on_files_alone_are_left_out_and_nothing_is_written() {
+        let mut large = options(MAX_BLOCK_BYTES, Extent::Full);
         let wanted = large.file_bytes();
         assert_eq!(wanted, 256 << 20);
-        assert_eq!(check_room(&large, 10 * wanted), Ok(()));
-        let text = check_room(&large, 10 * wanted - 1).unwrap_err();
+        assert_eq!(no_room(&large, 10 * wanted), None);
+        let text = no_room(&large, 10 * wanted - 1).unwrap();
         assert!(text.contains("256 MiB") && text.contains("--block-size"), "{text}");
-        assert_eq!(check_room(&options(1, Extent::Full), 100 << 20), Ok(()));
+        assert_eq!(no_room(&options(1, Extent::Full), 100 << 20), None);
+        let run = Run { max_write_bytes: Some(wanted - 1), ..large.run.clone() };
+        let estimate = large.plan(&run).unwrap();
+        assert_eq!((estimate.most_write_bytes, estimate.notices.len()), (0, 1));
+        for mut case in cases(&large) {
+            if case.row.call.is_on_file() && case.row.variant != row::Variant::Device {
+                let told = (case.trial)(1).unwrap_err();
+                assert!(matches!(told, TrialError::Unsupported(_)), "{:?}: {told}", case.row);
+            } else if case.row.call == row::Call::Getppid {
+                (case.trial)(1).unwrap();
+            }
+        }
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(super) fn fill_bytes(block_bytes: u64) -> usize {
 pub(super) struct Site {
     directory: PathBuf,
     pub(super) block_bytes: u64,
+    /// Why none is made.
+    pub(super) no_room: Option<String>,
     common: OnceLock<WorkFile>,
     own: [OnceLock<WorkFile>; MAX_THREADS as usize],
 }
@@ -62,6 +64,7 @@ impl Site {
         Self {
             directory: directory.to_owned(),
             block_bytes,
+            no_room: None,
             common: OnceLock::new(),
             own: Default::default(),
         }
@@ -84,6 +87,9 @@ impl Site {
     ) -> Result<&'s WorkFile, TrialError> {
         if let Some(file) = slot.get() {
             return Ok(file);
+        }
+        if let Some(why) = &self.no_room {
+            return Err(TrialError::Unsupported(why.clone()));
         }
         let file = WorkFile::new(&self.directory, length_bytes, self.block_bytes)?;
         Ok(slot.get_or_init(|| file))

@@ -62,7 +62,7 @@ pub(super) fn jobs(
         // Where /proc is hidden only the area that runs it misses it.
         flatout: std::env::current_exe()
             .unwrap_or_else(|_| std::env::args_os().next().unwrap_or_default().into()),
-        max_write_bytes: None,
+        max_write_bytes: arguments.max_write,
         time_ns: None,
         rounds: arguments.rounds,
         seed,
@@ -72,7 +72,7 @@ pub(super) fn jobs(
     let mut areas: Vec<Box<dyn Area>> =
         names.iter().copied().map(make).collect::<Result<_, _>>()?;
     let runs = vec![run; areas.len()];
-    let mut estimates = plan_all(&mut areas, &runs, arguments.max_write)?;
+    let mut estimates = plan_all(&mut areas, &runs)?;
     if let Some(asked_ns) = arguments.max_time {
         // Time asked for is shared out as the usual time is.
         let weights: Vec<u64> = estimates.iter().map(|estimate| estimate.usual_ns).collect();
@@ -81,7 +81,7 @@ pub(super) fn jobs(
             .enumerate()
             .map(|(at, run)| Run { time_ns: Some(part_ns(asked_ns, &weights, at)), ..run })
             .collect();
-        estimates = plan_all(&mut areas, &runs, arguments.max_write)?;
+        estimates = plan_all(&mut areas, &runs)?;
     }
     for line in estimates.iter().flat_map(|estimate| &estimate.notices) {
         output::notice(line);
@@ -94,11 +94,7 @@ pub(super) fn jobs(
 /// written, the others share the rest.
 ///
 /// Errors: the first, in the order of the areas.
-fn plan_all(
-    areas: &mut [Box<dyn Area>],
-    runs: &[Run],
-    max_write_bytes: Option<u64>,
-) -> Result<Vec<Estimate>, Error> {
+fn plan_all(areas: &mut [Box<dyn Area>], runs: &[Run]) -> Result<Vec<Estimate>, Error> {
     let fixed = areas.iter_mut().zip(runs);
     let fixed: Vec<Option<Result<Estimate, Error>>> =
         fixed.map(|(area, run)| (!area.can_shrink()).then(|| area.plan(run))).collect();
@@ -107,7 +103,7 @@ fn plan_all(
     let share = |most: u64| most.saturating_sub(needed) / sharing;
     let planned = areas.iter_mut().zip(runs).zip(fixed);
     let planned = planned.map(|((area, run), fixed)| {
-        let run = Run { max_write_bytes: max_write_bytes.map(share), ..run.clone() };
+        let run = Run { max_write_bytes: run.max_write_bytes.map(share), ..run.clone() };
         fixed.unwrap_or_else(|| area.plan(&run))
     });
     planned.collect()
