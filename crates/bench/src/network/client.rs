@@ -1,7 +1,8 @@
 //! The near end: a session with a server, and tests run in it one after the other.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::thread::{self, Builder};
 use std::time::Duration;
 
 use flatout_io::cause_text;
@@ -16,9 +17,10 @@ use super::line::Line;
 use super::server::HANDSHAKE_NS;
 use super::server::group::PATIENCE_NS;
 use super::session::{GATHER_NS, NO_DATAGRAMS, machine, ready_tcp, ready_udp};
-use super::spec::{Protocol, Spec};
+use super::spec::{Flow, Protocol, Spec};
 use super::token::{Key, Proof};
 use super::topology::Family;
+use crate::workers;
 
 /// How long a connection may take, and how long it may where no time is left.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -81,8 +83,7 @@ fn open(
 ) -> Result<Channel, String> {
     let left_ns = end_ns.saturating_sub(monotonic_ns()).max(LEAST_CONNECT_NS);
     let stream = TcpStream::connect_timeout(&server, CONNECT.min(Duration::from_nanos(left_ns)));
-    let failed =
-        |error: std::io::Error| format!("cannot connect to {server}: {}", cause_text(&error));
+    let failed = |error: io::Error| format!("cannot connect to {server}: {}", cause_text(&error));
     let stream = stream.map_err(failed)?;
     stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
     let deadline_ns = monotonic_ns().saturating_add(HANDSHAKE_NS);
@@ -321,34 +322,36 @@ impl Client {
         }
     }
 
-    /// Makes the data connections of a test.
+    /// Makes the data connections of a test, at once: each waits for a way there and back.
     fn connect_flows(&self, spec: &Spec) -> Result<Vec<Connection>, String> {
-        let complain = |error: std::io::Error| {
-            format!("cannot open a data connection: {}", cause_text(&error))
-        };
         let mut own = self.address().ok_or("the control connection has no address")?;
         own.set_port(0);
-        let mut connections = Vec::new();
-        for flow in spec.flows() {
+        let (server, key, test) = (self.server, self.key, spec.test);
+        let open = |flow: Flow| -> io::Result<Connection> {
             let socket = match flow.protocol {
                 Protocol::Tcp => {
-                    let mut stream =
-                        TcpStream::connect_timeout(&self.server, CONNECT).map_err(complain)?;
-                    let proof = Proof { test: spec.test, flow: flow.index }.encode(&self.key);
-                    stream.write_all(&proof).map_err(complain)?;
-                    ready_tcp(&stream).map_err(complain)?;
+                    let mut stream = TcpStream::connect_timeout(&server, CONNECT)?;
+                    stream.write_all(&Proof { test, flow: flow.index }.encode(&key))?;
+                    ready_tcp(&stream)?;
                     Socket::Tcp(stream)
                 }
                 Protocol::Udp => {
-                    let socket = UdpSocket::bind(own).map_err(complain)?;
-                    socket.connect(self.server).map_err(complain)?;
-                    ready_udp(&socket).map_err(complain)?;
+                    let socket = UdpSocket::bind(own)?;
+                    socket.connect(server)?;
+                    ready_udp(&socket)?;
                     Socket::Udp(socket)
                 }
             };
-            connections.push(Connection::new(flow, socket));
-        }
-        Ok(connections)
+            Ok(Connection::new(flow, socket))
+        };
+        let opened = thread::scope(|scope| {
+            let begin = |flow| (flow, Builder::new().spawn_scoped(scope, move || open(flow)));
+            let begun: Vec<_> = spec.flows().into_iter().map(begin).collect();
+            // Where no thread is to be had, the test will say so.
+            let end = |(flow, thread)| Result::map_or_else(thread, |_| open(flow), workers::join);
+            begun.into_iter().map(end).collect::<io::Result<Vec<_>>>()
+        });
+        opened.map_err(|error| format!("cannot open a data connection: {}", cause_text(&error)))
     }
 
     /// Ends the session.
@@ -394,12 +397,44 @@ mod tests {
     }
 
     #[test]
+    fn connections_of_a_test_are_on_their_way_at_once() {
+        let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
+        let (at, stop) = (server.address().unwrap(), CancelToken::manual());
+        // A listener that accepts nobody yet, with as many in its queue as it holds.
+        let full = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let full_at = full.local_addr().unwrap();
+        let connect = || TcpStream::connect_timeout(&full_at, Duration::from_millis(50)).ok();
+        let queue: Vec<TcpStream> = std::iter::from_fn(connect).take(10_000).collect();
+        // See proc(5): the address of the other end, and the state, SYN_SENT.
+        let sought = format!("0100007F:{:04X} 02", full_at.port());
+        let on_their_way = || {
+            let all = std::fs::read_to_string("/proc/net/tcp").unwrap();
+            all.lines().filter(|line| line.contains(&sought)).count()
+        };
+        thread::scope(|scope| {
+            let terms = (Lifetime::Once, Clients::UpTo(1));
+            scope.spawn(move || server.serve(terms, stop, &mut |_| ()));
+            let mut client =
+                Client::connect(&[at], &Key::open(), stop, QUEUE_NS, &mut |_| ()).unwrap();
+            client.server = full_at;
+            let spec = Spec { streams: 3, ..Spec::one_stream() };
+            let connecting = scope.spawn(move || client.connect_flows(&spec).map(|all| all.len()));
+            while on_their_way() < 3 && !connecting.is_finished() {
+                thread::yield_now();
+            }
+            queue.iter().for_each(|_| drop(full.accept().unwrap()));
+            assert_eq!(connecting.join().unwrap(), Ok(3));
+            stop.cancel();
+        });
+    }
+
+    #[test]
     fn a_name_whose_first_address_is_another_programs_is_found_at_the_next() {
         let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
         let (stop, at) = (CancelToken::manual(), server.address().unwrap());
         let addresses = [stranger.local_addr().unwrap(), at];
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             // It hangs up.
             scope.spawn(|| stranger.accept().map(drop));
             let terms = (Lifetime::Once, Clients::UpTo(1));
@@ -414,7 +449,7 @@ mod tests {
     fn where_no_datagram_comes_through_no_further_test_waits_for_one() {
         let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
         let (at, stop) = (server.address().unwrap(), CancelToken::manual());
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let terms = (Lifetime::Once, Clients::UpTo(1));
             scope.spawn(move || server.serve(terms, stop, &mut |_| ()));
             let mut client =
@@ -447,7 +482,7 @@ mod tests {
         let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
         let (at, stop) = (server.address().unwrap(), CancelToken::manual());
         let terms = (Lifetime::Once, Clients::UpTo(1));
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             scope.spawn(move || server.serve(terms, stop, &mut |_| ()));
             let mut client =
                 Client::connect(&[at], &Key::open(), stop, QUEUE_NS, &mut |_| ()).unwrap();

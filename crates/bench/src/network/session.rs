@@ -186,7 +186,6 @@ impl Session {
         let flows = spec.flows().into_iter();
         let mut awaited: BTreeMap<u16, Flow> = flows.map(|flow| (flow.index, flow)).collect();
         let mut connections = Vec::new();
-        // Clients connect one by one, which takes each time as long as the way there and back.
         let mut last_ns = begun_ns;
         while let Some(next) = awaited.values().next() {
             self.look((begun_ns, last_ns), (awaited.len(), next.protocol))?;
