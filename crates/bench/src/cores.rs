@@ -36,6 +36,22 @@ pub(crate) fn in_order() -> io::Result<Vec<usize>> {
     Ok(spread(&kinds(root, &allowed), &siblings(root, &allowed)))
 }
 
+/// The same, beginning with another pair at each turn where there are more than two: what two threads do
+/// together is not what the first two CPUs do.
+pub(crate) fn in_turn(turn: usize) -> io::Result<Vec<usize>> {
+    Ok(turned(in_order()?, turn, |one, other| share_core(one, other) == Some(true)))
+}
+
+/// The pairs are those beside each other that have a core each.
+fn turned(mut cpus: Vec<usize>, turn: usize, shares: impl Fn(usize, usize) -> bool) -> Vec<usize> {
+    let has_cores = |at: &usize| !shares(cpus[*at], cpus[(at + 1) % cpus.len()]);
+    if turn > 0 && cpus.len() > 2 {
+        let starts: Vec<usize> = (0..cpus.len()).filter(has_cores).collect();
+        cpus.rotate_left(starts.get(turn % starts.len().max(1)).copied().unwrap_or(0));
+    }
+    cpus
+}
+
 /// Sets of allowed CPUs that share a core according to sysfs.
 pub(crate) fn siblings(root: &Path, allowed: &[usize]) -> Vec<Vec<usize>> {
     let mut sets: Vec<Vec<usize>> = Vec::new();
@@ -77,6 +93,7 @@ pub(crate) fn spread(kinds: &[Vec<usize>], siblings: &[Vec<usize>]) -> Vec<usize
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
 
     use super::*;
@@ -106,6 +123,21 @@ mod tests {
         let arrow_lake = machine(&[("cpu_atom/cpus", "2-3\n"), ("cpu_lowpower/cpus", "4-5\n")]);
         let kinds = kinds(arrow_lake.path(), &[0, 1, 2, 3, 4, 5]);
         assert_eq!(kinds, [[0, 1], [2, 3], [4, 5]]);
+    }
+
+    #[test]
+    fn each_turn_has_another_pair_of_cores() {
+        let siblings = [vec![0, 1], vec![2, 3]];
+        let shares =
+            |one, other| siblings.iter().any(|set| [one, other].iter().all(|c| set.contains(c)));
+        for cpus in [vec![0, 1, 2, 3], vec![0, 1, 2], vec![0, 2, 4, 6, 8]] {
+            let order = spread(std::slice::from_ref(&cpus), &siblings);
+            let pairs = (0..8).map(|turn| turned(order.clone(), turn, shares));
+            let pairs: BTreeSet<[usize; 2]> = pairs.map(|cpus| [cpus[0], cpus[1]]).collect();
+            assert!(pairs.iter().all(|&[one, other]| !shares(one, other)), "{pairs:?}");
+            assert!(pairs.len() >= 2 && (cpus.len() < 4 || pairs.len() == cpus.len()), "{pairs:?}");
+        }
+        assert_eq!(turned(vec![1, 0], 1, |_, _| false), [1, 0], "two have one way");
     }
 
     #[test]

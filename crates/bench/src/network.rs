@@ -228,7 +228,8 @@ fn measure(
         &Setting { sessions, topology, times, best, quota_cpus, ends_ns, longest_ns, probe };
     let case = |row| {
         let (mut own, mut times) = (row, setting.times);
-        Case { row, trial: Box::new(move |_| setting.trial(&mut own, &mut times)) }
+        let trial = move |seed| setting.trial(&mut own, &mut times, seed as u16);
+        Case { row, trial: Box::new(trial) }
     };
     let cases = rows.into_iter().map(case).collect();
     let mut rows = sampler.run(cases);
@@ -239,14 +240,23 @@ fn measure(
 }
 
 impl Setting<'_> {
-    fn trial(&self, row: &mut NetworkRow, times: &mut Times) -> Result<Sample, TrialError> {
+    /// A trial of a row, by the CPUs of a turn.
+    fn trial(
+        &self,
+        row: &mut NetworkRow,
+        times: &mut Times,
+        turn: u16,
+    ) -> Result<Sample, TrialError> {
         match row {
-            NetworkRow::Test(test) => self.test(test, times),
+            NetworkRow::Test(test) => {
+                test.spec.turn = turn;
+                self.test(test, times)
+            }
             NetworkRow::Memcpy(copies) => {
                 self.sessions.keep_alive();
                 let (begun, begun_ns) = (Spent::now(), monotonic_ns());
                 let window_ns = if self.times.is_contained { CONTAINED_NS } else { WINDOW_NS };
-                let sample = memcpy::trial(*copies, WARM_NS, window_ns)?;
+                let sample = memcpy::trial(*copies, [WARM_NS, window_ns], turn)?;
                 Ok(self.charged(sample, 2, Spent::since(begun), monotonic_ns() - begun_ns))
             }
         }

@@ -124,7 +124,8 @@ impl Test {
     fn new((end, first_cpu): (End, usize), spec: Spec) -> Self {
         let cpus = match spec.placement {
             Placement::Free => Vec::new(),
-            _ => cores::in_order().unwrap_or_default(),
+            _ => cores::in_turn(if spec.shares_cpus { spec.turn.into() } else { 0 })
+                .unwrap_or_default(),
         };
         Self {
             end,

@@ -12,7 +12,7 @@ pub const MAX_FRAME_BYTES: usize = 4096;
 /// What encryption adds.
 pub const TAG_BYTES: usize = 16;
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// Longest text.
 const MAX_TEXT_BYTES: usize = 200;
@@ -292,9 +292,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_version_five() {
+    fn bytes_are_those_of_version_six() {
         let text = |frame: Frame| String::from_utf8(frame.encode()).unwrap();
-        assert_eq!(text(Frame::Hello { version: VERSION }), r#"{"Hello":{"version":5}}"#);
+        assert_eq!(text(Frame::Hello { version: VERSION }), r#"{"Hello":{"version":6}}"#);
         assert_eq!(text(Frame::Go), r#""Go""#);
         let line = Line { waiting: 3, together: 4 };
         assert_eq!(text(Frame::Waiting(line)), r#"{"Waiting":{"waiting":3,"together":4}}"#);
@@ -311,6 +311,7 @@ mod tests {
             waiting: Waiting::Spinning,
             placement: Placement::Free,
             shares_cpus: true,
+            turn: 7,
             streams: 8,
             load_streams: 16,
             block_bytes: 9,
@@ -324,7 +325,7 @@ mod tests {
         let expected = concat!(
             r#"{"Prepare":{"spec":{"test":1,"work":"Latency","protocol":"Udp","direction":"Both","#,
             r#""sender":"RingSend","receiver":"Discard","offload":"Both","waiting":"Spinning","#,
-            r#""placement":"Free","shares_cpus":true,"streams":8,"load_streams":16,"block_bytes":9,"#,
+            r#""placement":"Free","shares_cpus":true,"turn":7,"streams":8,"load_streams":16,"block_bytes":9,"#,
             r#""datagram_bytes":10,"warm_ns":11,"window_ns":12,"tail_ns":13,"bytes":14,"#,
             r#""rate_per_s":15}}}"#
         );

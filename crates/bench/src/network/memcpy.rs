@@ -44,13 +44,17 @@ pub enum Copies {
     Two,
 }
 
-/// One trial: `warm_ns` and then `window_ns` of copying.
+/// One trial: `warm_ns` and then `window_ns` of copying, by the CPUs of a turn.
 ///
 /// Errors: threads cannot be started or tied.
-pub fn trial(copies: Copies, warm_ns: u64, window_ns: u64) -> Result<Sample, TrialError> {
+pub fn trial(
+    copies: Copies,
+    [warm_ns, window_ns]: [u64; 2],
+    turn: u16,
+) -> Result<Sample, TrialError> {
     workers::can_tie()?;
     let failed = |error: std::io::Error| TrialError::Failed(cause_text(&error));
-    let cpus = cores::in_order().map_err(failed)?;
+    let cpus = cores::in_turn(turn.into()).map_err(failed)?;
     let [first, second, ..] = cpus[..] else {
         return Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned()));
     };
@@ -135,7 +139,7 @@ mod tests {
     #[test]
     fn copies_tell_that_they_waited() {
         if affinity::allowed_cpus().unwrap().len() > 1 {
-            let copy = || _ = trial(Copies::Two, 1_000_000, 5_000_000).unwrap();
+            let copy = || _ = trial(Copies::Two, [1_000_000, 5_000_000], 0).unwrap();
             let test = "network::memcpy::tests::copies_tell_that_they_waited";
             waiting::is_seen(test, vec![Box::new(copy)]);
         }
@@ -144,7 +148,7 @@ mod tests {
     #[test]
     fn blocks_go_from_core_to_core() {
         for copies in [Copies::One, Copies::Two] {
-            match trial(copies, 1_000_000, 5_000_000) {
+            match trial(copies, [1_000_000, 5_000_000], 1) {
                 Ok(sample) => assert!(sample.amount > 0.0 && sample.elapsed_ns >= 5_000_000),
                 Err(TrialError::Unsupported(why)) => eprintln!("skipped: {why}"),
                 Err(error) => panic!("{error}"),

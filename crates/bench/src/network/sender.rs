@@ -10,7 +10,7 @@ use super::topology::Topology;
 use super::{sample, times::Times};
 
 /// Rounds in which each way runs once.
-const ROUNDS: usize = 3;
+const ROUNDS: u16 = 3;
 /// Length of a run before and within its window. Short: the rows themselves say it more exactly.
 const WARM_NS: u64 = 8_000_000;
 const WINDOW_NS: u64 = 20_000_000;
@@ -43,8 +43,9 @@ fn short(spec: Spec, times: Times) -> Spec {
     }
 }
 
-/// Measures all ways, in turn, if a row wants the best one and a round of all is over before
-/// `ends_ns`, on the system's clock. A way that this machine cannot go is left out.
+/// Measures all ways, in turn, if a row wants the best one and all rounds are over before `ends_ns`, on the
+/// system's clock: one short run of each would choose otherwise the next time. A way that this machine
+/// cannot go is left out.
 pub fn choose(
     tests: &[TestRow],
     sessions: &Sessions,
@@ -53,7 +54,9 @@ pub fn choose(
 ) -> Best {
     let test = tests.iter().find(|test| test.is_best_sender);
     let placement = test.map_or(Placement::Apart, |test| test.spec.placement);
-    let reason = "nothing was measured".to_owned();
+    let reason =
+        "not compared, for want of time (--max-time) or because clients are measured together";
+    let reason = reason.to_owned();
     let unmeasured = Best { sender: Sender::Write, placement, ways: 1, reason };
     let Some(test) = test else { return unmeasured };
     let spec = short(test.spec, times);
@@ -67,13 +70,13 @@ pub fn choose(
     });
     let mut rates: Vec<(Spec, Vec<f64>)> = ways.map(|way| (way, Vec::new())).collect();
     let round_ns = spec.whole_ns().saturating_mul(rates.len() as u64);
-    let mut rounds = 0;
-    for _ in 0..ROUNDS {
-        if monotonic_ns().saturating_add(round_ns) > ends_ns {
-            break;
+    for round in 0..ROUNDS {
+        let left_ns = round_ns.saturating_mul((ROUNDS - round).into());
+        if monotonic_ns().saturating_add(left_ns) > ends_ns {
+            return unmeasured;
         }
-        rounds += 1;
         for (way, rates) in &mut rates {
+            way.turn = round;
             match sessions.run(test.family, *way).and_then(|report| sample::throughput(&report)) {
                 Ok(sample) => rates.push(sample.amount * 1e9 / sample.elapsed_ns as f64),
                 Err(TrialError::Unsupported(_)) => {}
@@ -92,13 +95,42 @@ pub fn choose(
         format!("{} {} {:.2} GB/s", way.sender.name(), way.placement.name(), rate / 1e9)
     };
     let figures = medians.iter().map(figure).collect::<Vec<_>>().join(", ");
-    let reason = format!("median of {rounds} short runs: {figures}");
+    let reason = format!("median of {ROUNDS} short runs: {figures}");
     Best { sender: *sender, placement: *placement, ways: medians.len(), reason }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
     use super::*;
+    use crate::Extent;
+    use crate::network::row::{self, ON_ONE_MACHINE};
+    use crate::network::topology::Family;
+    use crate::network::{Options, Selection, sessions};
+
+    #[test]
+    fn where_time_is_short_no_single_run_of_each_way_decides() {
+        let usual = Options::augment_args(Command::new("network")).get_matches_from(["network"]);
+        let options = Options::from_arg_matches(&usual).unwrap();
+        let tests =
+            row::tests(Extent::Few, &Selection::default(), Family::V4, None, &ON_ONE_MACHINE);
+        let best = |rounds: u64| {
+            sessions::with(&options, |sessions| {
+                let topology = Topology { cpus: 2, ..Topology::of(&sessions.first()) };
+                let round_ns = 8 * short(tests[0].spec, Times::default()).whole_ns();
+                let ends_ns = monotonic_ns() + rounds * round_ns;
+                choose(&tests, sessions, (&topology, Times::default()), ends_ns)
+            })
+            .unwrap()
+        };
+        // One round would have ended in time.
+        let rule = best(2);
+        assert_eq!((rule.sender, rule.placement, rule.ways), (Sender::Write, Placement::Apart, 1));
+        assert!(rule.reason.contains("want of time"), "{}", rule.reason);
+        let chosen = best(1000);
+        assert!(chosen.ways > 1 && chosen.reason.contains("3 short runs"), "{}", chosen.reason);
+    }
 
     #[test]
     fn long_trials_leave_time_for_the_choice_of_a_sender() {

@@ -154,6 +154,8 @@ pub struct Spec {
     pub placement: Placement,
     /// Whether client and server share CPUs.
     pub shares_cpus: bool,
+    /// Which CPUs those that share them begin with: each trial of a row has others.
+    pub turn: u16,
     /// Streams in each direction.
     pub streams: u16,
     /// Bulk TCP streams from client to server beside a latency test.

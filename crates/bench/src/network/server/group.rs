@@ -42,6 +42,7 @@ fn alike(spec: &Spec) -> Spec {
         sender: Sender::default(),
         placement: Placement::default(),
         shares_cpus: false,
+        turn: 0,
         warm_ns: 0,
         window_ns: 0,
         tail_ns: 0,
