@@ -9,6 +9,7 @@ use super::doubles::Doubles;
 use super::kernel::{Kernels, Level, Table};
 use super::tile::{MOST, Tile, Update};
 use super::triangle::Step;
+use crate::affinity::allowed_cpus;
 use crate::cpu_cache::{DataCache, data_caches};
 use crate::numa::parse_cpu_list;
 
@@ -25,7 +26,13 @@ const CACHE_BYTES: [u64; 3] = [512 << 10, 256 << 10, 4 << 20];
 /// 1 to 3 % faster than 0.35, n = 1800, Zen 4 with 1 MiB, AVX2 and AVX-512, 2026-11-23.
 fn left_numbers() -> usize {
     static NUMBERS: OnceLock<usize> = OnceLock::new();
-    *NUMBERS.get_or_init(|| half_of_second_level(&data_caches(Path::new("/"), 0)))
+    *NUMBERS.get_or_init(|| numbers_of(Path::new("/"), &allowed_cpus().unwrap_or_default()))
+}
+
+/// Those that fit all of these CPUs, of which a thread may have any: cores of one machine differ.
+fn numbers_of(root: &Path, cpus: &[usize]) -> usize {
+    let own = cpus.iter().map(|&cpu| half_of_second_level(&data_caches(root, cpu)));
+    own.min().unwrap_or_else(|| half_of_second_level(&[]))
 }
 
 /// Numbers that fill half of a CPU's share of the second-level cache.
@@ -333,6 +340,22 @@ mod tests {
         assert_eq!(numbers(2, 2 << 20, "0,64"), 1 << 16);
         assert_eq!(numbers(2, 4 << 20, "8-11"), 1 << 16);
         assert_eq!(numbers(2, 1 << 20, ""), 1 << 16, "nobody says who shares it");
+    }
+
+    #[test]
+    fn the_cpus_that_a_process_may_have_decide_and_not_the_first_one() {
+        let root = tempfile::tempdir().unwrap();
+        for (cpu, size) in [(0, "256K"), (1, "2048K"), (2, "2048K"), (3, "1024K")] {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache/index2");
+            let folder = root.path().join(folder);
+            std::fs::create_dir_all(&folder).unwrap();
+            for (name, text) in [("level", "2"), ("type", "Unified"), ("size", size)] {
+                std::fs::write(folder.join(name), text).unwrap();
+            }
+        }
+        assert_eq!(numbers_of(root.path(), &[1, 2]), 1 << 17);
+        assert_eq!(numbers_of(root.path(), &[1, 3]), 1 << 16, "the least of them");
+        assert_eq!(numbers_of(root.path(), &[]), 1 << 15);
     }
 
     #[test]
