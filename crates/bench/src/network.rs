@@ -228,8 +228,7 @@ fn measure(
         &Setting { sessions, topology, times, best, quota_cpus, ends_ns, longest_ns, probe };
     let case = |row| {
         let (mut own, mut times) = (row, setting.times);
-        let trial = move |seed| setting.trial(&mut own, &mut times, seed as u16);
-        Case { row, trial: Box::new(trial) }
+        Case { row, trial: Box::new(move |seed| setting.trial(&mut own, &mut times, seed as u16)) }
     };
     let cases = rows.into_iter().map(case).collect();
     let mut rows = sampler.run(cases);

@@ -47,11 +47,8 @@ pub enum Copies {
 /// One trial: `warm_ns` and then `window_ns` of copying, by the CPUs of a turn.
 ///
 /// Errors: threads cannot be started or tied.
-pub fn trial(
-    copies: Copies,
-    [warm_ns, window_ns]: [u64; 2],
-    turn: u16,
-) -> Result<Sample, TrialError> {
+pub fn trial(copies: Copies, times_ns: [u64; 2], turn: u16) -> Result<Sample, TrialError> {
+    let [warm_ns, window_ns] = times_ns;
     workers::can_tie()?;
     let failed = |error: std::io::Error| TrialError::Failed(cause_text(&error));
     let cpus = cores::in_turn(turn.into()).map_err(failed)?;
