@@ -10,7 +10,7 @@ use crate::evidence::{EVIDENCE, Evidence};
 use crate::fact::{Facts, Key, Value};
 use crate::guard::Spoil;
 use crate::histogram::{Histogram, LoopKind};
-use crate::record::{Latency, Outcome, Series, Warning};
+use crate::record::{Latency, Outcome, Series, Status, Warning};
 use crate::row::{Label, Parameters, Row};
 use crate::sampler::fact::BETWEEN_RUNS;
 use crate::statistics::interval::half_of_trials;
@@ -220,6 +220,13 @@ pub fn blank(row: &dyn Row) -> Outcome {
         unit: unit.name().to_owned(),
         better: unit.better(),
         ..Outcome::default()
+    }
+}
+
+impl Outcome {
+    /// A row that has no figure, and why.
+    pub fn without_figure(id: &str, status: Status, why: Warning) -> Self {
+        Self { id: id.to_owned(), status, warnings: vec![why], ..Self::default() }
     }
 }
 

@@ -91,11 +91,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// A row that has no figure, and why.
-    pub fn without_figure(id: &str, status: Status, why: Warning) -> Self {
-        Self { id: id.to_owned(), status, warnings: vec![why], ..Self::default() }
-    }
-
     /// Half the width of the interval as a share of the figure; `None` where one of them is
     /// missing.
     pub fn half_width(&self) -> Option<f64> {

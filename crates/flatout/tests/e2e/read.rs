@@ -3,7 +3,6 @@
 mod trials;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 
@@ -55,21 +54,6 @@ fn the_document_names_what_was_read_and_how() {
     }
     assert_eq!(audit["bytes"], MEBIBYTE);
     assert_eq!(audit["digest_xor32"], xor32_hex(&bytes));
-}
-
-#[test]
-fn a_direct_read_of_a_hole_warns_that_no_device_gave_its_bytes() {
-    let folder = Folder::new();
-    File::create_new(folder.join("hole")).unwrap().set_len(8 << 20).unwrap();
-    for trials in ["", " --rounds 3"] {
-        let arguments = format!("read hole --caching direct --format json{trials}");
-        let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
-        match result["audit"]["evidence"]["happened"].as_str() {
-            Some("no") => assert_warned(&result, "not_from_device"),
-            // Where direct I/O is refused, or nobody counts what devices moved.
-            other => skip!("whether a device gave bytes is not seen here: {other:?}"),
-        }
-    }
 }
 
 #[test]

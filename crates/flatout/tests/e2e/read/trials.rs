@@ -1,10 +1,12 @@
 //! Several reads of one file, and of a stream, which is there once.
 
+use std::fs::File;
 use std::io::Write;
 
 use super::MEBIBYTE;
 use crate::bin::{Folder, assert_warned};
 use crate::fixture::{random_bytes, random_file, xor32_hex};
+use crate::skip::skip;
 
 #[test]
 fn a_stream_that_is_read_out_is_no_further_trial_and_standard_input_is_there_once() {
@@ -36,5 +38,20 @@ fn an_interval_needs_three_trials() {
     for (trials, is_known) in [("2", false), ("3", true)] {
         let ran = folder.flatout(["read", "data", "-n", trials, "--format", "json"]).run();
         assert_eq!(ran.exits(0).result()["ci95"].is_array(), is_known, "{ran}");
+    }
+}
+
+#[test]
+fn a_direct_read_of_a_hole_warns_that_no_device_gave_its_bytes() {
+    let folder = Folder::new();
+    File::create_new(folder.join("hole")).unwrap().set_len(8 << 20).unwrap();
+    for trials in ["", " --rounds 3"] {
+        let arguments = format!("read hole --caching direct --format json{trials}");
+        let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
+        match result["audit"]["evidence"]["happened"].as_str() {
+            Some("no") => assert_warned(&result, "not_from_device"),
+            // Where direct I/O is refused, or nobody counts what devices moved.
+            other => skip!("whether a device gave bytes is not seen here: {other:?}"),
+        }
     }
 }
