@@ -1,5 +1,7 @@
 //! Why a bench or a piece of work could not be done.
 
+use std::io;
+
 use flatout_measure::{TrialError, Warning};
 
 use crate::workers::ThreadError;
@@ -31,8 +33,13 @@ impl Error {
     /// Whether the kernel had no memory, or no room for more addresses.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         let Self::Io(flatout_io::Error::System { source, .. }) = self else { return false };
-        source.kind() == std::io::ErrorKind::OutOfMemory
+        source.kind() == io::ErrorKind::OutOfMemory
     }
+}
+
+/// Whether the kernel, or a filter before it, refuses a call, whatever is asked of it.
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
 impl From<ThreadError> for TrialError {

@@ -10,6 +10,7 @@ use flatout_sys::{CacheState, CancelToken, affinity, page_cache};
 use rustix::io::Errno;
 
 use super::evidence::MISSED_SHARE;
+use crate::error::is_refusal;
 use crate::{Error, IoError, Room, workers};
 
 /// Bytes of a file for each thread that asks what the page cache holds of it, at least: in folios of
@@ -116,19 +117,14 @@ impl Pages<'_> {
                 clear_system(clearing).map_err(fail())?;
                 return match page_cache::evict(self.file, 0, self.length_bytes) {
                     Ok(left) => Ok(Some(left)),
-                    Err(error) if tells_nothing(&error) => Ok(None),
+                    // Nobody may know what the page cache holds of the file.
+                    Err(error) if is_refusal(&error) => Ok(None),
                     Err(error) => Err(fail()(error).into()),
                 };
             }
         }
         Ok(self.held())
     }
-}
-
-/// Whether an error only says that nobody may know what the page cache holds of the file.
-fn tells_nothing(error: &io::Error) -> bool {
-    use io::ErrorKind::{PermissionDenied, Unsupported};
-    matches!(error.kind(), PermissionDenied | Unsupported)
 }
 
 /// The warning about a state that was asked for, of which `wanted_bytes` should be there.

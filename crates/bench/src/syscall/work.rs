@@ -14,6 +14,7 @@ use flatout_sys::call::{Blocks, Entry, Subject, Work};
 
 use super::row::{Call, Row, Variant};
 use super::site::WorkFile;
+use crate::error::is_refusal;
 
 /// Pages touched between two releases: 16 MiB on most machines, and the clock is read twice.
 const FAULT_PAGES: usize = 4096;
@@ -123,8 +124,7 @@ pub(super) fn refusal(call: Call, error: &io::Error) -> TrialError {
             None => TrialError::Failed(format!("io_uring: {}", cause_text(error))),
         };
     }
-    let refused = [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied];
-    if refused.contains(&error.kind()) {
+    if is_refusal(error) {
         return TrialError::Unsupported(format!(
             "{} (no such call, or a seccomp filter)",
             cause_text(error)

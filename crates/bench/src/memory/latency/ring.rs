@@ -12,6 +12,7 @@ use flatout_sys::chase::{
 };
 use flatout_sys::{affinity, monotonic_ns};
 
+use crate::error::is_refusal;
 use crate::workers::on_cpu;
 
 /// From this length on a ring is made once: its order takes as long as a trial (here 5 ms for
@@ -205,7 +206,7 @@ fn make_arena(shape: Shape) -> Result<Arena, TrialError> {
     let length_bytes = usize::try_from(shape.working_set_bytes).unwrap_or(usize::MAX);
     let arena = match Arena::new(length_bytes, shape.pages, shape.node) {
         // Many containers forbid to bind memory. What this thread touches first lies near its CPU.
-        Err(error) if shape.node.is_some() && is_forbidden(&error) => {
+        Err(error) if shape.node.is_some() && is_refusal(&error) => {
             Arena::new(length_bytes, shape.pages, None)
         }
         other => other,
@@ -224,11 +225,6 @@ fn link(slot: Option<Slot>, shape: Shape, seed: u64) -> Result<Chase, TrialError
     let slot = slot.ok_or_else(|| TrialError::Failed("no slot is free".to_owned()))?;
     Chase::new(slot, shape.working_set_bytes, shape.order(seed))
         .map_err(|error| failed(shape, &error))
-}
-
-fn is_forbidden(error: &io::Error) -> bool {
-    let forbidden = [io::ErrorKind::PermissionDenied, io::ErrorKind::Unsupported];
-    forbidden.contains(&error.kind())
 }
 
 /// Whether all pages lie on the node.
