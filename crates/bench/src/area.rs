@@ -22,11 +22,6 @@ pub trait Area {
     /// What was asked for cannot be done.
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error>;
 
-    /// Whether it makes do with smaller files where `--max-write` wants that.
-    fn can_shrink(&self) -> bool {
-        false
-    }
-
     /// Measures what was planned, in the time that the plan of the sampler allows.
     ///
     /// # Errors
@@ -39,8 +34,8 @@ pub trait Area {
 pub struct Run {
     /// Which rows.
     pub extent: Extent,
-    /// How much time they get.
-    pub pace: Pace,
+    /// Whether they get enough time for a look alone.
+    pub is_quick: bool,
     /// Trials that every row gets at least.
     pub least_trials: u32,
     /// What the disk area measures, and where the copy area works.
@@ -93,20 +88,10 @@ pub enum Extent {
     Full,
 }
 
-/// How much time the rows of an area get.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Pace {
-    /// Enough for a narrow interval.
-    #[default]
-    Usual,
-    /// Enough for a look.
-    Quick,
-}
-
 /// The usual time of an area in seconds, by what is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Seconds {
-    /// A few rows at a quick pace.
+    /// A few rows, for a look.
     pub few_quick: u64,
     /// A few rows.
     pub few: u64,
@@ -119,9 +104,9 @@ pub struct Seconds {
 impl Seconds {
     /// What the area takes that writes nothing.
     pub fn estimate(&self, run: &Run) -> Estimate {
-        let seconds = match (run.extent, run.pace) {
-            (Extent::Few, Pace::Quick) => self.few_quick,
-            (Extent::Few, Pace::Usual) => self.few,
+        let seconds = match (run.extent, run.is_quick) {
+            (Extent::Few, true) => self.few_quick,
+            (Extent::Few, false) => self.few,
             (Extent::Quick, _) => self.quick,
             (Extent::Full, _) => self.full,
         };

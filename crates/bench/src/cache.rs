@@ -90,10 +90,6 @@ impl Area for Options {
         Ok(Estimate { place, write_bytes, most_write_bytes: write_bytes, ..usual })
     }
 
-    fn can_shrink(&self) -> bool {
-        true
-    }
-
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let outcomes = record(run(self, sampler)?);
         Ok(Found { outcomes, charts: charts(), ..Found::default() })

@@ -136,10 +136,6 @@ impl Area for Options {
         })
     }
 
-    fn can_shrink(&self) -> bool {
-        true
-    }
-
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let planned = self.planned.take().map_or_else(|| plan(self), Ok)?;
         measure(self, &planned, sampler)

@@ -162,10 +162,6 @@ impl Area for Options {
         Ok(self.planned.insert(estimate::plan(self)?).announced.clone())
     }
 
-    fn can_shrink(&self) -> bool {
-        true
-    }
-
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let planned = self.planned.take().map_or_else(|| estimate::plan(self), Ok)?;
         run(self, &planned, sampler)

@@ -42,7 +42,7 @@ pub mod workers;
 pub mod write;
 pub mod write_limit;
 
-pub use area::{Area, Estimate, Extent, Found, Pace, Run};
+pub use area::{Area, Estimate, Extent, Found, Run};
 use area::{Seconds, go_on};
 pub use error::Error;
 use file_trial::page_cache::{CacheStart, Clearing};

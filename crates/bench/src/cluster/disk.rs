@@ -149,10 +149,6 @@ impl Area for Disk {
         })
     }
 
-    fn can_shrink(&self) -> bool {
-        true
-    }
-
     fn measure(&mut self, sampler: &mut Sampler<'_>) -> Result<Found, Error> {
         let directory = TestDirectory::make(&self.planned.run.place)?;
         let found = self.run(&directory, sampler);

@@ -12,7 +12,6 @@ use flatout_sys::CancelToken;
 
 use super::phase::Phase;
 use super::*;
-use crate::Pace;
 use crate::tests::threads::threads;
 
 fn options(words: &[&str]) -> Options {
@@ -29,7 +28,7 @@ fn options(words: &[&str]) -> Options {
 fn run(place: &Path, cancel: CancelToken) -> Run {
     Run {
         extent: Extent::Quick,
-        pace: Pace::Quick,
+        is_quick: true,
         least_trials: 2,
         place: place.to_owned(),
         flatout: "flatout".into(),

@@ -8,13 +8,12 @@ use flatout_measure::{Case, Measured, Plan, Sample, warning};
 use flatout_sys::CancelToken;
 
 use super::*;
-use crate::Pace;
 use crate::tests::threads::threads;
 
 fn run() -> Run {
     Run {
         extent: Extent::Full,
-        pace: Pace::Quick,
+        is_quick: true,
         least_trials: 3,
         place: ".".into(),
         flatout: "flatout".into(),

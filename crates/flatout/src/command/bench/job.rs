@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use flatout_bench::{Area, Error, Estimate, Extent, Pace, Run, scratch, slowdown};
+use flatout_bench::{Area, Error, Estimate, Extent, Run, scratch, slowdown};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::comparison::noise::Noise;
 use flatout_sys::cancel::CancelToken;
@@ -53,11 +53,10 @@ pub(super) fn jobs(
         (false, true) => (names, Extent::Quick),
         (false, false) => (names, Extent::Full),
     };
-    let pace = if arguments.quick { Pace::Quick } else { Pace::Usual };
     let run = Run {
         extent,
-        pace,
-        least_trials: least_trials(pace),
+        is_quick: arguments.quick,
+        least_trials: least_trials(arguments),
         place: arguments.place().clone(),
         // Where /proc is hidden only the area that runs it misses it.
         flatout: std::env::current_exe()
@@ -90,23 +89,25 @@ pub(super) fn jobs(
     Ok(jobs.map(|((name, estimate), area)| Planned { name, estimate, area }).collect())
 }
 
-/// Plans each area for its run. Areas that have no choice take what they need of what may be
-/// written, the others share the rest.
+/// Plans each area for its run. Where it is limited what may be written, those that write share it; what one
+/// leaves goes to the next.
 ///
 /// Errors: the first, in the order of the areas.
 fn plan_all(areas: &mut [Box<dyn Area>], runs: &[Run]) -> Result<Vec<Estimate>, Error> {
-    let fixed = areas.iter_mut().zip(runs);
-    let fixed: Vec<Option<Result<Estimate, Error>>> =
-        fixed.map(|(area, run)| (!area.can_shrink()).then(|| area.plan(run))).collect();
-    let needed: u64 = fixed.iter().flatten().flatten().map(|plan| plan.most_write_bytes).sum();
-    let sharing = fixed.iter().filter(|plan| plan.is_none()).count().max(1) as u64;
-    let share = |most: u64| most.saturating_sub(needed) / sharing;
-    let planned = areas.iter_mut().zip(runs).zip(fixed);
-    let planned = planned.map(|((area, run), fixed)| {
-        let run = Run { max_write_bytes: run.max_write_bytes.map(share), ..run.clone() };
-        fixed.unwrap_or_else(|| area.plan(&run))
-    });
-    planned.collect()
+    let plan = |(area, run): (&mut Box<dyn Area>, &Run)| area.plan(run);
+    let mut estimates = areas.iter_mut().zip(runs).map(plan).collect::<Result<Vec<_>, _>>()?;
+    let Some(mut left) = runs.iter().find_map(|run| run.max_write_bytes) else {
+        return Ok(estimates);
+    };
+    let writes = |estimate: &Estimate| estimate.most_write_bytes > 0;
+    let mut sharing = estimates.iter().filter(|estimate| writes(estimate)).count() as u64;
+    for (at, estimate) in estimates.iter_mut().enumerate().filter(|(_, estimate)| writes(estimate))
+    {
+        let run = Run { max_write_bytes: Some(left / sharing), ..runs[at].clone() };
+        *estimate = areas[at].plan(&run)?;
+        (left, sharing) = (left.saturating_sub(estimate.most_write_bytes), sharing - 1);
+    }
+    Ok(estimates)
 }
 
 /// The part of a time that belongs to one of several with these weights.
@@ -144,14 +145,13 @@ fn closing_ns(asked_ns: u64, slowdown: f64) -> u64 {
     ((quiet_ns as f64 * slowdown) as u64).min(asked_ns / BUSY_CLOSING_PART)
 }
 
-fn least_trials(pace: Pace) -> u32 {
-    if pace == Pace::Quick { QUICK_TRIALS } else { USUAL_TRIALS }
+fn least_trials(arguments: &Arguments) -> u32 {
+    if arguments.quick { QUICK_TRIALS } else { USUAL_TRIALS }
 }
 
 /// When the rows of all areas are done, beside what is known of this machine's noise.
 pub(super) fn plan(arguments: &Arguments, seed: u64, noise: Option<Arc<Noise>>) -> Plan {
-    let pace = if arguments.quick { Pace::Quick } else { Pace::Usual };
-    let (min_trials, when_precise) = (least_trials(pace), WhenPrecise::Thin);
+    let (min_trials, when_precise) = (least_trials(arguments), WhenPrecise::Thin);
     let plan = Plan { min_trials, when_precise, noise, seed, ..Plan::default() };
     match (arguments.rounds, arguments.max_time) {
         (Some(rounds), _) => Plan { min_trials: rounds, max_trials: rounds, ..plan },
