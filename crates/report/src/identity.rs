@@ -5,7 +5,7 @@
 //! path, are hidden wherever they occur in a sentence. Of the file that was read or written the
 //! last name stays, since the page is about it.
 
-mod forms;
+pub(crate) mod forms;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,8 +34,8 @@ const HIDDEN: &str = "(hidden)";
 const SHORTEST_SECRET: usize = 3;
 
 /// Names, or ends of names after an underscore, of members that identify.
-const NAMES: &str = "host hostname nodename serial uuid id path file dir directory mount source \
-    target user home address mac place backing upper group mount_point";
+const NAMES: &str = "host hostname nodename serial uuid id path file filename dir directory mount \
+    source target user home address mac place backing upper group mount_point";
 
 /// Absolute paths that are the same on every machine.
 const COMMON_ROOTS: [&str; 3] = ["/proc/", "/sys/", "/dev/"];
@@ -58,7 +58,7 @@ fn tells(key: &str, text: &str) -> bool {
     let is_word = key.ends_with("source") && !text.contains(['/', ':']);
     let is_kind = key == "target" && KINDS.contains(&text);
     let is_place =
-        matches!(key, "source" | "place" | "backing" | "upper" | "group" | "mount_point");
+        ["source", "place", "backing", "upper", "group", "mount_point", "filename"].contains(&key);
     !(is_word || is_kind || is_place && is_common(text))
 }
 

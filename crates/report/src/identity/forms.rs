@@ -71,7 +71,7 @@ pub(super) fn without_values(options: &str, secrets: &mut Secrets) -> String {
 /// A line for a shell in which no value of [`LINE_OPTIONS`] tells a place, quoted or not.
 pub(super) fn without_places(line: &str) -> String {
     let clean = |word: &str| {
-        let bare: String = word.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+        let bare = bare(word);
         let known = LINE_OPTIONS.iter().find_map(|(option, shown)| {
             let place = bare.strip_prefix(option)?;
             (!is_common(place)).then(|| format!("{option}{shown}"))
@@ -81,8 +81,13 @@ pub(super) fn without_places(line: &str) -> String {
     shell_words(line).into_iter().map(clean).joined(" ")
 }
 
+/// A word of a line without what quotes it.
+pub(crate) fn bare(word: &str) -> String {
+    word.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect()
+}
+
 /// The words of a line as a shell sees them, quotes kept.
-fn shell_words(line: &str) -> Vec<&str> {
+pub(crate) fn shell_words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut quote, mut is_escaped) = (0, None, false);
     for (at, c) in line.char_indices() {

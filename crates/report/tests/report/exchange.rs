@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use flatout_measure::record::Record;
 use flatout_report::{Format, Identity, fio_json, render, render_beside};
 use serde_json::Value;
 
@@ -116,6 +117,33 @@ fn every_line_of_go_is_a_comment_a_setting_a_unit_or_a_benchmark() {
         }
         let samples: usize = record.results.iter().map(|row| row.samples.len()).sum();
         assert!(lines <= samples + record.results.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_job_of_fio_has_names_with_spaces_whole_and_hides_them_whole() {
+    let mut record = record("disk");
+    record.results.retain(|row| row.id == "disk/sequential-read");
+    let name = "/home/anna/my data/a file.bin";
+    let line = format!("fio --rw=read '--filename={name}' --bs=1M");
+    record.results[0].audit.insert("fio_command".to_owned(), line.into());
+    let options = |record: &Record, identity| {
+        let (_, text) = fio_json::files(record, identity).remove(0);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        document["jobs"][0]["job options"].clone()
+    };
+    // Earlier records have the line alone.
+    let mut told = record.clone();
+    let fields = serde_json::json!({"rw": "read", "filename": name, "bs": "1M"});
+    told.results[0].audit.insert("fio_options".to_owned(), fields);
+    for record in [record, told] {
+        let shown = options(&record, Identity::Shown);
+        assert_eq!((&shown["filename"], shown.as_object().unwrap().len()), (&name.into(), 5));
+        let hidden = options(&record, Identity::Hidden).to_string();
+        assert!(
+            !["anna", "my data", "a file"].iter().any(|word| hidden.contains(word)),
+            "{hidden}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use flatout_measure::record::{Latency, Outcome};
 use flatout_measure::statistics;
 use serde_json::{Map, Value, json};
 
-use crate::{export::raw, label, page::commands, text::Joined};
+use crate::{export::raw, identity::forms, label, page::commands, text::Joined};
 
 /// A row in the shape of a job.
 pub(super) struct Job {
@@ -15,6 +15,8 @@ pub(super) struct Job {
     pub(super) value: Value,
 }
 
+/// The key of the audit with the options of that job.
+const OPTIONS: &str = "fio_options";
 /// The patterns that only read or only write, in fio's words. Of rows that do both at once it is not
 /// known how their latencies divide.
 const PATTERNS: [&str; 4] = ["read", "randread", "write", "randwrite"];
@@ -210,16 +212,19 @@ fn moments(samples: &[f64]) -> (Option<f64>, Option<f64>) {
     (Some(mean), Some(deviation))
 }
 
-/// The options of the line for a shell, where there is one.
+/// The options of the job that does the row; earlier records have the line for a shell alone.
 fn options(outcome: &Outcome) -> Map<String, Value> {
+    if let Some(Value::Object(told)) = outcome.audit.get(OPTIONS) {
+        return told.clone();
+    }
     let line = outcome.fact_text(commands::KEY).unwrap_or_default();
-    let words = line.split_whitespace().filter_map(|word| word.strip_prefix("--"));
-    words
-        .map(|word| {
-            let (key, value) = word.split_once('=').unwrap_or((word, "1"));
-            (key.to_owned(), value.trim_matches('\'').into())
-        })
-        .collect()
+    let option = |word: &str| {
+        let bare = forms::bare(word);
+        let word = bare.strip_prefix("--")?;
+        let (key, value) = word.split_once('=').unwrap_or((word, "1"));
+        Some((key.to_owned(), value.into()))
+    };
+    forms::shell_words(line).into_iter().filter_map(option).collect()
 }
 
 /// Id and parameters, for people.
